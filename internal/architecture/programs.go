@@ -23,6 +23,7 @@ var programPackages = []string{
 var portCalls = map[string][]string{
 	"net":      {"Listen", "ListenPacket", "ListenTCP", "ListenUDP", "ListenUnix", "ListenUnixgram", "Dial", "DialTimeout", "DialTCP", "DialUnix"},
 	"tls":      {"Listen", "Dial", "DialWithDialer"},
+	"fakeresp": {"Start"},
 	"httptest": {"NewServer", "NewTLSServer", "NewUnstartedServer"},
 	"inproc":   {"Start", "Serve", "ServeAdmin", "ServeTimed", "ServeWith", "Dial"},
 }

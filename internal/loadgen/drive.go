@@ -131,10 +131,10 @@ func (r *run) abandon() {
 	}
 }
 
-// driverFor returns the driver of a name, or the best one for "".
-func driverFor(name string) (driver, error) {
+// driverFor returns the driver of a name, or for "" the best one for connections to a target.
+func driverFor(name string, t *Target) (driver, error) {
 	switch {
-	case name == DriverGoroutine || name == "" && driveEpoll == nil:
+	case name == DriverGoroutine || name == "" && (driveEpoll == nil || t.Dialer != nil):
 		return driveGoroutines, nil
 	case (name == DriverEpoll || name == "") && driveEpoll != nil:
 		return driveEpoll, nil

@@ -11,7 +11,7 @@ func Run(ctx context.Context, target Target, o Options) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	drive, err := driverFor(o.Driver)
+	drive, err := driverFor(o.Driver, &target)
 	if err != nil {
 		return nil, err
 	}

@@ -2,24 +2,57 @@ package loadgen_test
 
 import (
 	"context"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/loadgen"
 	"github.com/cellserver/cellserver/internal/loadgen/fakeresp"
+	"github.com/cellserver/cellserver/internal/simnet"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/stretchr/testify/require"
 )
 
-// everyDriver runs a test with each driver of this system.
-func everyDriver(t *testing.T, test func(t *testing.T, driver string)) {
-	t.Helper()
-	for _, d := range loadgen.Drivers() {
-		t.Run(d, func(t *testing.T) { test(t, d) })
+// rig is what a test drives a server with.
+type rig struct {
+	driver string
+	// start starts a server that a handler answers for, until the test ends.
+	start func(t *testing.T, handle fakeresp.Handler) loadgen.Target
+}
+
+// suite has the tests of every driver. Here goroutines drive a server in virtual time, and
+// TestDriversOverSockets, which is real, has each driver of the system.
+var suite = map[string]func(t *testing.T, d rig){
+	"counts": runCounts, "runs for a time": runsForATime, "open loop": runsOpenLoop, "catches over-admission": catchesOverAdmission,
+	"greets": greets, "ends when told to": endsWhenToldTo, "gives up on silence": givesUpOnSilence, "fails with the connection": failsWithTheConnection,
+}
+
+func TestDriver(t *testing.T) {
+	for name, test := range suite {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, rig{driver: loadgen.DriverGoroutine, start: inBubble}) })
+		})
 	}
+}
+
+// inBubble starts a server in a network of its own. A command takes two milliseconds there.
+func inBubble(t *testing.T, handle fakeresp.Handler) loadgen.Target {
+	t.Helper()
+	const client, server = "10.0.0.1", "10.0.0.2"
+	n := simnet.New()
+	for _, way := range [][2]string{{client, server}, {server, client}} {
+		n.Delay(way[0], way[1], func() time.Duration { return time.Millisecond })
+	}
+	l, err := n.Listen(server + ":6379")
+	require.NoError(t, err)
+	fakeresp.Serve(t, l, handle)
+	target := targetAt(t, l.Addr().String())
+	target.Dialer = func(ctx context.Context, _, address string) (net.Conn, error) { return n.Dial(ctx, client, address) }
+	return target
 }
 
 func targetAt(t testing.TB, address string) loadgen.Target {
@@ -50,183 +83,169 @@ func throttling(t testing.TB, speed int64, calls *int) fakeresp.Handler {
 
 const throttle = "CL.THROTTLE {key} 4 10 1"
 
-func TestRunCounts(t *testing.T) {
-	everyDriver(t, func(t *testing.T, driver string) {
-		calls := 0
-		target := targetAt(t, fakeresp.Start(t, throttling(t, 1, &calls)))
-		for _, pipeline := range []int{1, 7} {
-			calls = 0
-			o := load(t, throttle)
-			o.Driver, o.Connections, o.Threads, o.Pipeline, o.Count = driver, 5, 2, pipeline, 1003
-			r, err := loadgen.Run(t.Context(), target, o)
-			require.NoError(t, err)
-			require.Empty(t, r.Failed())
-			require.EqualValues(t, 1003, r.Count())
-			require.Equal(t, 1003, calls)
-			require.EqualValues(t, 1003, r.Commands[0].Allowed+r.Commands[0].Denied)
-			require.False(t, r.Violated())
-			require.Equal(t, 10, r.Checks[0].Keys)
-			require.Positive(t, r.PerSecond())
-		}
-	})
-}
-
-func TestRunForATime(t *testing.T) {
-	everyDriver(t, func(t *testing.T, driver string) {
-		calls := 0
-		target := targetAt(t, fakeresp.Start(t, throttling(t, 1, &calls)))
+func runCounts(t *testing.T, d rig) {
+	calls := 0
+	target := d.start(t, throttling(t, 1, &calls))
+	for _, pipeline := range []int{1, 7} {
+		calls = 0
 		o := load(t, throttle)
-		o.Driver, o.Connections, o.Threads, o.Pipeline = driver, 4, 2, 2
-		o.Warmup, o.Duration = 500*time.Millisecond, 500*time.Millisecond
-		glances := 0
-		o.Progress = func(loadgen.Live) { glances++ }
+		o.Driver, o.Connections, o.Threads, o.Pipeline, o.Count = d.driver, 5, 2, pipeline, 1003
 		r, err := loadgen.Run(t.Context(), target, o)
 		require.NoError(t, err)
 		require.Empty(t, r.Failed())
-		require.Less(t, r.Count(), int64(calls), "the warm-up is not counted")
-		require.Positive(t, glances)
-		require.GreaterOrEqual(t, r.Elapsed, time.Duration(1))
-	})
+		require.EqualValues(t, 1003, r.Count())
+		require.Equal(t, 1003, calls)
+		require.EqualValues(t, 1003, r.Commands[0].Allowed+r.Commands[0].Denied)
+		require.False(t, r.Violated())
+		require.Equal(t, 10, r.Checks[0].Keys)
+		require.Positive(t, r.PerSecond())
+	}
 }
 
-func TestRunOpenLoop(t *testing.T) {
-	everyDriver(t, func(t *testing.T, driver string) {
-		calls := 0
-		target := targetAt(t, fakeresp.Start(t, throttling(t, 1, &calls)))
-		o := load(t, throttle)
-		o.Driver, o.Connections, o.Threads, o.Rate, o.Duration = driver, 6, 2, 2000, 300*time.Millisecond
-		r, err := loadgen.Run(t.Context(), target, o)
-		require.NoError(t, err)
-		require.Empty(t, r.Failed())
-		require.EqualValues(t, 600, r.Count(), "every command of the schedule was sent, however late")
-
-		o.Count = 100
-		r, err = loadgen.Run(t.Context(), target, o)
-		require.NoError(t, err)
-		require.Empty(t, r.Failed())
-		require.EqualValues(t, 100, r.Count())
-	})
+func runsForATime(t *testing.T, d rig) {
+	calls := 0
+	target := d.start(t, throttling(t, 1, &calls))
+	o := load(t, throttle)
+	o.Driver, o.Connections, o.Threads, o.Pipeline = d.driver, 4, 2, 2
+	o.Warmup, o.Duration = 500*time.Millisecond, 500*time.Millisecond
+	glances := 0
+	o.Progress = func(loadgen.Live) { glances++ }
+	r, err := loadgen.Run(t.Context(), target, o)
+	require.NoError(t, err)
+	require.Empty(t, r.Failed())
+	require.Less(t, r.Count(), int64(calls), "the warm-up is not counted")
+	require.Positive(t, glances)
+	require.GreaterOrEqual(t, r.Elapsed, time.Duration(1))
 }
 
-func TestRunCatchesOverAdmission(t *testing.T) {
-	everyDriver(t, func(t *testing.T, driver string) {
-		calls := 0
-		o := load(t, throttle)
-		o.Driver, o.Connections, o.Pipeline, o.Duration = driver, 4, 4, time.Second
-		o.Keys.Count = 2
-		r, err := loadgen.Run(t.Context(), targetAt(t, fakeresp.Start(t, throttling(t, 10, &calls))), o)
-		require.NoError(t, err)
-		require.Empty(t, r.Failed(), "each reply looks well")
-		require.True(t, r.Violated())
-		check := r.Checks[0]
-		require.Equal(t, 2, check.Violations)
-		require.Greater(t, check.Worst[0].Granted, check.Bound)
-		require.Contains(t, check.String(), "VIOLATED")
+func runsOpenLoop(t *testing.T, d rig) {
+	calls := 0
+	target := d.start(t, throttling(t, 1, &calls))
+	o := load(t, throttle)
+	o.Driver, o.Connections, o.Threads, o.Rate, o.Duration = d.driver, 6, 2, 2000, 300*time.Millisecond
+	r, err := loadgen.Run(t.Context(), target, o)
+	require.NoError(t, err)
+	require.Empty(t, r.Failed())
+	require.EqualValues(t, 600, r.Count(), "every command of the schedule was sent, however late")
 
-		o.SkipChecks = true
-		r, err = loadgen.Run(t.Context(), targetAt(t, fakeresp.Start(t, throttling(t, 10, &calls))), o)
-		require.NoError(t, err)
-		require.Empty(t, r.Checks)
-	})
+	o.Count = 100
+	r, err = loadgen.Run(t.Context(), target, o)
+	require.NoError(t, err)
+	require.Empty(t, r.Failed())
+	require.EqualValues(t, 100, r.Count())
 }
 
-func TestFloodCatchesOverAdmission(t *testing.T) {
+func catchesOverAdmission(t *testing.T, d rig) {
+	calls := 0
+	o := load(t, throttle)
+	o.Driver, o.Connections, o.Pipeline, o.Duration = d.driver, 4, 4, time.Second
+	o.Keys.Count = 2
+	r, err := loadgen.Run(t.Context(), d.start(t, throttling(t, 10, &calls)), o)
+	require.NoError(t, err)
+	require.Empty(t, r.Failed(), "each reply looks well")
+	require.True(t, r.Violated())
+	check := r.Checks[0]
+	require.Equal(t, 2, check.Violations)
+	require.Greater(t, check.Worst[0].Granted, check.Bound)
+	require.Contains(t, check.String(), "VIOLATED")
+
+	o.SkipChecks = true
+	r, err = loadgen.Run(t.Context(), d.start(t, throttling(t, 10, &calls)), o)
+	require.NoError(t, err)
+	require.Empty(t, r.Checks)
+}
+
+func TestFloodCatchesOverAdmission(t *testing.T) { synctest.Test(t, floodCatchesOverAdmission) }
+
+func floodCatchesOverAdmission(t *testing.T) {
 	generous := func([]string) string { return fakeresp.Five(0, 5, 4, -1, 1) }
 	o := load(t, "CL.THROTTLE {key} 4 10 1 6")
 	o.Keys = loadgen.KeySpec{Kind: loadgen.KeyFlood, First: 1000}
 	o.Connections, o.Count = 3, 10
-	r, err := loadgen.Run(t.Context(), targetAt(t, fakeresp.Start(t, generous)), o)
+	r, err := loadgen.Run(t.Context(), inBubble(t, generous), o)
 	require.NoError(t, err)
 	require.True(t, r.Violated(), "no key may have 6 at once")
 	require.Contains(t, r.Checks[0].String(), "granted 6 at once, at most 5 may pass")
 	require.EqualValues(t, 1012, r.NextKey, "each connection has used its own")
 }
 
-func TestRunOverUnixSocketWithPassword(t *testing.T) {
-	everyDriver(t, func(t *testing.T, driver string) {
-		var greetings []string
-		calls := 0
-		answer := throttling(t, 1, &calls)
-		path := filepath.Join(t.TempDir(), "s")
-		fakeresp.StartOn(t, "unix", path, func(args []string) string {
-			if args[0] != "CL.THROTTLE" {
-				greetings = append(greetings, strings.Join(args, " "))
-			}
-			return answer(args)
-		})
-		target := targetAt(t, path)
-		target.User, target.Password, target.Database, target.RESP3 = "me", "secret", 3, true
-		o := load(t, throttle)
-		o.Driver, o.Count = driver, 20
-		r, err := loadgen.Run(t.Context(), target, o)
-		require.NoError(t, err)
-		require.EqualValues(t, 20, r.Count())
-		require.Equal(t, []string{"AUTH me secret", "HELLO 3", "SELECT 3", "INFO server"}, greetings)
-	})
-}
-
-func TestRunEndsWhenToldTo(t *testing.T) {
-	everyDriver(t, func(t *testing.T, driver string) {
-		ctx, cancel := context.WithCancel(t.Context())
-		calls := 0
-		answer := throttling(t, 1, &calls)
-		target := targetAt(t, fakeresp.Start(t, func(args []string) string {
-			if calls == 100 {
-				cancel()
-			}
-			return answer(args)
-		}))
-		o := load(t, throttle)
-		o.Driver, o.Duration = driver, time.Hour
-		r, err := loadgen.Run(ctx, target, o)
-		require.NoError(t, err)
-		require.Empty(t, r.Failed())
-		require.GreaterOrEqual(t, r.Count(), int64(100))
-	})
-}
-
-func TestRunGivesUpOnSilence(t *testing.T) {
-	everyDriver(t, func(t *testing.T, driver string) {
-		for _, rate := range []float64{0, 50} {
-			calls := 0
-			target := targetAt(t, fakeresp.Start(t, func(args []string) string {
-				if calls++; calls > 10 {
-					return ""
-				}
-				return "+OK\r\n"
-			}))
-			o := load(t, "SET {key} x")
-			o.Driver, o.Connections, o.Rate, o.Grace, o.Duration = driver, 2, rate, 200*time.Millisecond, 400*time.Millisecond
-			r, err := loadgen.Run(t.Context(), target, o)
-			require.NoError(t, err)
-			require.Positive(t, r.Unanswered)
-			require.Contains(t, r.Failed()[0], "never answered")
+func greets(t *testing.T, d rig) {
+	var greetings []string
+	calls := 0
+	answer := throttling(t, 1, &calls)
+	target := d.start(t, func(args []string) string {
+		if args[0] != "CL.THROTTLE" {
+			greetings = append(greetings, strings.Join(args, " "))
 		}
+		return answer(args)
 	})
+	target.User, target.Password, target.Database, target.RESP3 = "me", "secret", 3, true
+	o := load(t, throttle)
+	o.Driver, o.Count = d.driver, 20
+	r, err := loadgen.Run(t.Context(), target, o)
+	require.NoError(t, err)
+	require.EqualValues(t, 20, r.Count())
+	require.Equal(t, []string{"AUTH me secret", "HELLO 3", "SELECT 3", "INFO server"}, greetings)
 }
 
-func TestRunFailsWithTheConnection(t *testing.T) {
-	everyDriver(t, func(t *testing.T, driver string) {
+func endsWhenToldTo(t *testing.T, d rig) {
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	answer := throttling(t, 1, &calls)
+	target := d.start(t, func(args []string) string {
+		if calls == 100 {
+			cancel()
+		}
+		return answer(args)
+	})
+	o := load(t, throttle)
+	o.Driver, o.Duration = d.driver, time.Hour
+	r, err := loadgen.Run(ctx, target, o)
+	require.NoError(t, err)
+	require.Empty(t, r.Failed())
+	require.GreaterOrEqual(t, r.Count(), int64(100))
+}
+
+func givesUpOnSilence(t *testing.T, d rig) {
+	for _, rate := range []float64{0, 50} {
 		calls := 0
-		target := targetAt(t, fakeresp.Start(t, func([]string) string {
-			if calls++; calls > 20 {
-				return fakeresp.Hangup
+		target := d.start(t, func(args []string) string {
+			if calls++; calls > 10 {
+				return ""
 			}
 			return "+OK\r\n"
-		}))
-		o := load(t, "PING")
-		o.Driver, o.Connections, o.Duration = driver, 3, time.Hour
-		_, err := loadgen.Run(t.Context(), target, o)
-		require.ErrorContains(t, err, "driving fake")
-
-		target = targetAt(t, fakeresp.Start(t, func(args []string) string { return "HTTP/1.1 400 Bad Request\r\n" }))
-		_, err = loadgen.Run(t.Context(), target, o)
-		require.ErrorContains(t, err, "not RESP")
-	})
+		})
+		o := load(t, "SET {key} x")
+		o.Driver, o.Connections, o.Rate, o.Grace, o.Duration = d.driver, 2, rate, 200*time.Millisecond, 400*time.Millisecond
+		r, err := loadgen.Run(t.Context(), target, o)
+		require.NoError(t, err)
+		require.Positive(t, r.Unanswered)
+		require.Contains(t, r.Failed()[0], "never answered")
+	}
 }
 
-func TestRunRefuses(t *testing.T) {
-	target := targetAt(t, fakeresp.Start(t, func([]string) string { return "-NOAUTH no\r\n" }))
+func failsWithTheConnection(t *testing.T, d rig) {
+	calls := 0
+	target := d.start(t, func([]string) string {
+		if calls++; calls > 20 {
+			return fakeresp.Hangup
+		}
+		return "+OK\r\n"
+	})
+	o := load(t, "PING")
+	o.Driver, o.Connections, o.Duration = d.driver, 3, time.Hour
+	_, err := loadgen.Run(t.Context(), target, o)
+	require.ErrorContains(t, err, "driving fake")
+
+	target = d.start(t, func(args []string) string { return "HTTP/1.1 400 Bad Request\r\n" })
+	_, err = loadgen.Run(t.Context(), target, o)
+	require.ErrorContains(t, err, "not RESP")
+}
+
+func TestRunRefuses(t *testing.T) { synctest.Test(t, runRefuses) }
+
+func runRefuses(t *testing.T) {
+	target := inBubble(t, func([]string) string { return "-NOAUTH no\r\n" })
 	for name, change := range map[string]func(*loadgen.Options){
 		"no command":     func(o *loadgen.Options) { o.Mix = nil },
 		"no connection":  func(o *loadgen.Options) { o.Connections = 0 },
@@ -236,7 +255,7 @@ func TestRunRefuses(t *testing.T) {
 		"no end":         func(o *loadgen.Options) { o.Duration = 0 },
 		"negative start": func(o *loadgen.Options) { o.Warmup = -1 },
 		"no keys":        func(o *loadgen.Options) { o.Keys.Count = 0 },
-		"no driver":      func(o *loadgen.Options) { o.Driver = "carrier pigeon" },
+		"no driver":      func(o *loadgen.Options) { o.Driver = "none of ours" },
 		"no threads":     func(o *loadgen.Options) { o.Threads = -1 },
 	} {
 		o := load(t, "PING")

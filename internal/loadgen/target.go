@@ -25,6 +25,9 @@ type Target struct {
 	RESP3 bool
 	// PID is the server's process, 0 to look for it.
 	PID int
+	// Dialer opens connections, those of package net if it is nil. What it opens need not have a
+	// descriptor, so goroutines drive it unless Options.Driver says otherwise.
+	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // ParseAddress reads host:port, a port alone, the path of a Unix socket, or a URL
@@ -75,8 +78,11 @@ func (t *Target) parseURL(text string) error {
 
 // Dial opens a connection that is ready for commands.
 func (t *Target) Dial(ctx context.Context) (*Session, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, t.Network, t.Address)
+	dial := t.Dialer
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	conn, err := dial(ctx, t.Network, t.Address)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", t.Name, err)
 	}

@@ -20,36 +20,37 @@ type Handler func(args []string) string
 // Hangup as the answer of a [Handler] closes the connection.
 const Hangup = "\x00"
 
-// Start runs a server on a port of this machine until the test ends, and returns
-// its address.
-func Start(t testing.TB, handle Handler) string {
-	t.Helper()
-	return StartOn(t, "tcp", "127.0.0.1:0", handle)
-}
-
-// StartOn is [Start] at an address of a network, such as a Unix socket.
-func StartOn(t testing.TB, network, address string, handle Handler) string {
+// Start runs a server at an address of a network, such as port 0 of loopback or a Unix socket,
+// until the test ends, and returns its address.
+func Start(t testing.TB, network, address string, handle Handler) string {
 	t.Helper()
 	l, err := net.Listen(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{handle: handle, conns: make(map[net.Conn]bool)}
+	Serve(t, l, handle)
+	return l.Addr().String()
+}
+
+// Serve runs a server on a listener until the test ends. In a bubble of testing/synctest a
+// handler may sleep: those that wait for their turn let virtual time pass.
+func Serve(t testing.TB, l net.Listener, handle Handler) {
+	t.Helper()
+	s := &server{handle: handle, turn: make(chan struct{}, 1), conns: make(map[net.Conn]bool)}
 	s.wait.Go(func() { s.accept(l) })
 	t.Cleanup(func() {
 		l.Close()
 		s.closeAll()
 		s.wait.Wait()
 	})
-	return l.Addr().String()
 }
 
 type server struct {
-	wait sync.WaitGroup
-
-	mu sync.Mutex // held while handling a command
-	// handle is called and conns are changed under mu.
+	wait   sync.WaitGroup
 	handle Handler
+	turn   chan struct{} // has an element while a command is handled
+
+	mu     sync.Mutex // guards what follows
 	conns  map[net.Conn]bool
 	closed bool
 }
@@ -87,9 +88,9 @@ func (s *server) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		s.mu.Lock()
+		s.turn <- struct{}{}
 		answer := s.handle(args)
-		s.mu.Unlock()
+		<-s.turn
 		if answer == Hangup {
 			return
 		}
