@@ -48,7 +48,6 @@ func TestTopSaysWhatIsWrong(t *testing.T) {
 		"top: the first argument is not an address":                       {"a"},
 		"top: a user needs a password":                                    {"--user", "oncall"},
 		"top: --cacert: open /no/such/file":                               {"--tls", "--cacert", "/no/such/file"},
-		"connection refused (nothing listens at this address)":            {"-p", "1", "--once"},
 		"--askpass needs a terminal: put the password into REDISCLI_AUTH": {"--askpass"},
 	} {
 		err := showTop(args, &strings.Builder{})
