@@ -138,7 +138,8 @@ func (l *ackTable) acks() []uint64 {
 	}
 	l.best, l.stale = l.best[:0], false
 	for _, a := range l.replicas {
-		if a.whole {
+		// One that was sent everything and has said nothing since may have refused it.
+		if a.whole && a.heard >= 0 {
 			l.best = append(l.best, a.acked)
 		}
 	}

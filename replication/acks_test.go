@@ -49,6 +49,7 @@ func TestAwait(t *testing.T) {
 	}{
 		{hears{0, 0}, 0, 1_000, 0, false},
 		{hears{0, 0}, -1, 1_000, 0, false},
+		{hears{0, 0}, 1, 0, 0, true}, // they were sent everything, and may refuse it
 		{hears{0, 0}, 1, 1, 0, true},
 		{hears{1, 500}, 1, 500, 1, false},
 		{hears{1, 500}, 1, 501, 0, true},
