@@ -25,7 +25,7 @@ type Replication struct {
 
 	AckReplies  int // how many replicas have a write before its reply leaves
 	AckTimeout  time.Duration
-	RefuseEmpty bool
+	RefuseOther bool
 }
 
 // leastBacklog is the smallest backlog: a smaller value stands for it, as in Redis.
@@ -44,7 +44,7 @@ func (c *Config) Replication() Replication {
 		BacklogSize: max(c.Number("repl-backlog-size"), leastBacklog), BacklogTTL: c.Seconds("repl-backlog-ttl"),
 		MinReplicas: int(c.Number("min-replicas-to-write")), MaxLag: c.Seconds("min-replicas-max-lag"),
 		AckReplies: int(c.Number("repl-ack-replies")), AckTimeout: c.Milliseconds("repl-ack-timeout"),
-		RefuseEmpty: c.Yes("repl-refuse-empty"),
+		RefuseOther: c.Yes("repl-refuse-empty"),
 	}
 }
 

@@ -17,7 +17,7 @@ func TestReplicationSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, config.Replication{
 		Priority: 100, Announced: true, ServeStaleData: true, Timeout: time.Minute, PingPeriod: 10 * time.Second,
-		BacklogSize: 16 << 20, BacklogTTL: time.Hour, MaxLag: 10 * time.Second, AckTimeout: time.Second, RefuseEmpty: true,
+		BacklogSize: 16 << 20, BacklogTTL: time.Hour, MaxLag: 10 * time.Second, AckTimeout: time.Second, RefuseOther: true,
 	}, c.Replication())
 
 	c, err = config.Load([]string{writeConfig(t, `slaveof 10.0.0.1 6379

@@ -21,7 +21,7 @@ type Source interface {
 	Snapshot(add func(db int, key []byte, e entry.Entry), pause func() error) error
 }
 
-// Options are the parts of a [Dir]. All must be set.
+// Options are the parts of a [Dir]. All but DataSet must be set.
 type Options struct {
 	FS   FS
 	Path string
@@ -29,7 +29,10 @@ type Options struct {
 	Clock func() clock.Record
 	// Stopwatch is a monotonic reading; it only measures.
 	Stopwatch func() time.Duration
-	Log       *slog.Logger
+	// DataSet is the id of the data set that memory has, empty if it is unknown. It is asked when
+	// a manifest is written, and must be quick.
+	DataSet func() string
+	Log     *slog.Logger
 }
 
 // Dir is a directory of persistent state, which one process owns at a time.
@@ -200,6 +203,7 @@ func (d *Dir) Start(o LogOptions) (*Log, error) {
 		}
 		m.increments = without(m.increments, in.part)
 	}
+	m.dataSet = d.dataSet()
 	seg, err := d.newSegment(&m)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ type part struct {
 type manifest struct {
 	base       *part
 	increments []part
+	dataSet    string // whose state the files have, or empty: see [NewDataSet]
 	// nextSeq is above all sequence numbers that were ever used.
 	nextSeq uint64
 }
@@ -46,8 +47,8 @@ func (m *manifest) parts() []part {
 // encode writes a line for each file and one with the checksum of those before:
 //
 //	version 1
-//	file base.3.snap seq 3 type b id 00f1e2d3c4b5a697
-//	file incr.4.log seq 4 type i id 8899aabbccddeeff
+//	file base.3.snap seq 3 type b id 00f1e2d3c4b5a697 dataset 5f1c...
+//	file incr.4.log seq 4 type i id 8899aabbccddeeff dataset 5f1c...
 //	checksum 1a2b3c4d
 func (m *manifest) encode() []byte {
 	var b bytes.Buffer
@@ -57,7 +58,11 @@ func (m *manifest) encode() []byte {
 		if p.base {
 			kind = "b"
 		}
-		fmt.Fprintf(&b, "file %s seq %d type %s id %016x\n", p.name, p.seq, kind, p.id)
+		fmt.Fprintf(&b, "file %s seq %d type %s id %016x", p.name, p.seq, kind, p.id)
+		if m.dataSet != "" { // versions that do not know the key pass over it
+			fmt.Fprintf(&b, " dataset %s", m.dataSet)
+		}
+		b.WriteByte('\n')
 	}
 	fmt.Fprintf(&b, "checksum %08x\n", crc32.Checksum(b.Bytes(), castagnoli))
 	return b.Bytes()
@@ -167,6 +172,12 @@ func (m *manifest) addLine(line string) error {
 	case "i":
 	default:
 		return fmt.Errorf("%q is not a type", values["type"])
+	}
+	if set, ok := values["dataset"]; ok {
+		if !IsHistory(set) || m.dataSet != "" && m.dataSet != set {
+			return fmt.Errorf("%q is not the id of the data set", set)
+		}
+		m.dataSet = set
 	}
 	return m.add(p)
 }

@@ -54,6 +54,7 @@ func (d *Dir) RewriteContext(ctx context.Context, src Source) (Rewritten, error)
 // rotate makes the log go on in a new increment, which the manifest gains.
 func (d *Dir) rotate() error {
 	m := *d.manifest
+	m.dataSet = d.dataSet()
 	seg, err := d.newSegment(&m)
 	if err != nil {
 		return err
@@ -116,6 +117,7 @@ func (d *Dir) goOn(ctx context.Context, w *blockWriter) error {
 
 // switchTo makes m the manifest and removes what it does not name.
 func (d *Dir) switchTo(m *manifest, done Rewritten) error {
+	m.dataSet = d.dataSet()
 	if err := writeManifest(d.o.FS, d.o.Path, m); err != nil {
 		if m.base != nil {
 			d.drop(err, *m.base)

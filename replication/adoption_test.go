@@ -71,6 +71,7 @@ func TestFullSyncInterruptsTheAdoptionBefore(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		c, slow := w.startSlow("c:3", asIs)
+		b.keeper.SetDataSet(a.keeper.DataSet()) // or c would not follow it
 		require.True(t, a.client().put("of a", "1"))
 		require.True(t, b.client().put("of b", "1"))
 		c.follow(a)
@@ -174,6 +175,7 @@ func TestLinkWithARedisDoesNotWaitForFiles(t *testing.T) {
 		<-f.given
 		f.given <- ""
 		b.awaitUp()
+		require.Empty(t, b.keeper.DataSet(), "a Redis has none")
 		require.True(t, slow.adopting.Load())
 		require.False(t, slow.late.Load())
 		require.False(t, b.host.loading.Load())

@@ -74,6 +74,7 @@ type member struct {
 	keeper  *keeper
 	set     atomic.Pointer[replication.Settings]
 	stop    func()
+	old     bool // of a version without data sets, towards its replicas
 }
 
 // host is a server of which nothing is there but what refuses commands.
@@ -111,6 +112,7 @@ type keeper struct {
 	adoptErr           atomic.Pointer[error]
 	origin             *persistence.Origin // that its files had at the start, or nil
 	noted              noted
+	dataSet            atomic.Pointer[string]
 }
 
 // noted is a log that keeps the origin that a node leaves.
@@ -138,6 +140,10 @@ func (k *keeper) Log() (replication.Log, error) {
 	})
 	return &k.noted, nil
 }
+
+func (k *keeper) DataSet() string { return *k.dataSet.Load() }
+
+func (k *keeper) SetDataSet(id string) { k.dataSet.Store(&id) }
 
 func (k *keeper) Suspend() { k.suspended.Add(1) }
 
@@ -177,12 +183,14 @@ func (w *web) startWith(address string, ahead time.Duration, with func(o *replic
 	p.clock = newClock(ahead)
 	p.ks = keyspace.New(keyspace.Options{Clock: p.clock, Shards: 4})
 	p.keeper = &keeper{p: p}
+	p.keeper.SetDataSet(persistence.NewDataSet())
 	p.set.Store(&replication.Settings{
 		Port: p.port, Listens: []int{p.port}, AnnounceIP: strings.Split(address, ":")[0], Announced: true, Priority: 100,
-		Timeout: soon, ServeStale: true, RefuseEmpty: true, BacklogSize: 1 << 20,
+		Timeout: soon, ServeStale: true, RefuseOther: true, BacklogSize: 1 << 20,
 	})
 	p.source = replication.NewSource(replication.SourceOptions{
 		Keyspace: p.ks, Reached: func() uint64 { return p.node.Reached() },
+		DataSet:     func(claimed string) string { return p.node.DataSet(claimed) },
 		BacklogSize: func() int64 { return p.set.Load().BacklogSize },
 		BacklogTTL:  func() time.Duration { return 0 },
 		PingPeriod:  func() time.Duration { return time.Second },

@@ -45,8 +45,12 @@ type follower struct {
 	// resumes says that the state is that of the files, and the clock one that went on without
 	// the primary's: it is set by the first clock frame.
 	resumes bool
-	address string // of the primary whose link this is
-	from    string // address of the primary that the state came from, or empty
+	// received says that the state came from a primary, or is that of the files of a server that
+	// started as a replica. Otherwise the node has led with it.
+	received bool
+	refused  string // the data set that was refused last, until another is taken over
+	address  string // of the primary whose link this is
+	from     string // address of the primary that the state came from, or empty
 
 	pending []byte        // the beginning of a frame
 	sync    *incomingSync // nil while there is none
@@ -66,6 +70,7 @@ type follower struct {
 // incomingSync is a full sync that is under way.
 type incomingSync struct {
 	id      string
+	dataSet string
 	offset  uint64 // behind the last complete frame
 	started bool   // the state of before is gone
 	ended   bool   // all blocks have come
@@ -77,8 +82,16 @@ type incomingSync struct {
 	hasClock bool
 }
 
-// errEmptyPrimary is why a replica keeps its state: see Settings.RefuseEmpty.
+// errOtherDataSet is why a replica keeps its state: see Settings.RefuseOther.
+var errOtherDataSet = errors.New("the primary has another data set, as after a start without its files: this replica keeps its keys and does not follow, until CONFIG SET repl-refuse-empty no")
+
+// errEmptyPrimary is why it does where one of the data sets is unknown.
 var errEmptyPrimary = errors.New("the primary has come back without a key and with a new history: it is not followed (repl-refuse-empty)")
+
+// refusesState reports whether a link has ended since the replica refused the state of its primary.
+func refusesState(why error) bool {
+	return errors.Is(why, errOtherDataSet) || errors.Is(why, errEmptyPrimary)
+}
 
 // errFullSyncBegins is why replicas lose their connection.
 var errFullSyncBegins = errors.New("this node begins a full sync with its primary")
@@ -99,7 +112,11 @@ func (f *follower) begin(a answer, address string) error {
 	f.drop()
 	f.address = address
 	if a.full {
-		f.sync = &incomingSync{id: a.id, offset: a.offset}
+		if f.refusesOther(a.dataSet) {
+			f.refused = a.dataSet
+			return errOtherDataSet
+		}
+		f.sync = &incomingSync{id: a.id, dataSet: a.dataSet, offset: a.offset}
 		return nil
 	}
 	if !f.whole.Load() || !f.related {
@@ -108,7 +125,10 @@ func (f *follower) begin(a answer, address string) error {
 	if a.id != f.o.Source.History().ID {
 		f.o.Source.Promote(a.id)
 	}
-	f.from = address
+	if a.dataSet != "" {
+		f.takeDataSet(a.dataSet)
+	}
+	f.from, f.received = address, true
 	f.streaming.Store(true)
 	return nil
 }
@@ -328,9 +348,32 @@ func (f *follower) end(c Chunk) error {
 	return nil
 }
 
+// refusesOther reports whether the state of that data set must not replace the present one. A
+// node that has led takes over another, as a Redis does after REPLICAOF: so a primary that came
+// back empty follows the replica that was promoted in its place. But it does not take over what
+// it refused as a replica, which Sentinel may order after a promotion by hand.
+func (f *follower) refusesOther(theirs string) bool {
+	ours := f.o.Keeper.DataSet()
+	if theirs == "" || ours == "" || theirs == ours || !f.received && theirs != f.refused {
+		return false
+	}
+	return f.o.Settings().RefuseOther && f.whole.Load() && f.keys() > 0
+}
+
+// takeDataSet takes over the id that the primary has said.
+func (f *follower) takeDataSet(id string) {
+	f.refused = ""
+	if id != f.o.Keeper.DataSet() {
+		f.o.Keeper.SetDataSet(id)
+	}
+}
+
 // refusesEmpty reports whether a state without a key, which is what the primary has, must
-// not replace the present one.
+// not replace the present one. If both data sets are known, [follower.refusesOther] has decided.
 func (f *follower) refusesEmpty() bool {
+	if f.sync.dataSet != "" && f.o.Keeper.DataSet() != "" {
+		return false
+	}
 	h := f.o.Source.History()
 	return f.keepsFrom(f.sync.id == h.ID || f.sync.id == h.ID2)
 }
@@ -338,7 +381,7 @@ func (f *follower) refusesEmpty() bool {
 // keepsFrom is refusesEmpty for a state of which is known whether it is of the history that the
 // present one is of.
 func (f *follower) keepsFrom(known bool) bool {
-	return f.o.Settings().RefuseEmpty && f.from == f.address && !known && f.whole.Load() && f.keys() > 0
+	return f.o.Settings().RefuseOther && f.from == f.address && !known && f.whole.Load() && f.keys() > 0
 }
 
 // keys is how many keys there are.
@@ -357,7 +400,8 @@ func (f *follower) complete() {
 	f.o.Keyspace.SweepTo(s.clock.Add(-KeepExpired))
 	f.horizon.Store(int64(s.clock))
 	f.o.Source.Begin(History{ID: s.id, Offset2: -1}, s.offset)
-	f.sync, f.related, f.from = nil, true, f.address
+	f.sync, f.related, f.received, f.from = nil, true, true, f.address
+	f.takeDataSet(s.dataSet)
 	f.durable.forget()
 	f.whole.Store(true)
 	f.streaming.Store(true)
@@ -378,6 +422,7 @@ func (f *follower) abandon() {
 	f.o.Keyspace.Empty()
 	f.setClock(now)
 	f.from, f.related = "", false
+	f.takeDataSet(persistence.NewDataSet())
 	f.whole.Store(true)
 }
 

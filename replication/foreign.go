@@ -11,7 +11,7 @@ func (n *Node) foreignAnswers(full bool, address string) {
 	n.o.Clock.Lead() // it tells no time
 	n.o.Keyspace.SweepTo(limit.MaxInstant)
 	if !full {
-		n.f.from = address
+		n.f.from, n.f.received = address, true
 		n.beginForeign()
 	}
 }
@@ -48,6 +48,10 @@ func (n *Node) ForeignEmpty(related bool) error {
 // when it returns, and nobody sees it until [Node.ForeignWhole].
 func (n *Node) ForeignBegins() error {
 	n.untap()
+	if n.f.from != n.f.address {
+		// A Redis has no id of its data set. A later copy of it is the same, and may have one here.
+		n.f.takeDataSet("")
+	}
 	n.f.clear(n.f.whole.Swap(false), func() limit.Instant { return n.f.resumed() })
 	n.o.Clock.Lead()
 	n.o.Keyspace.SweepTo(limit.MaxInstant)
@@ -56,7 +60,7 @@ func (n *Node) ForeignBegins() error {
 
 // ForeignWhole is told that it has come. From its return on effects are accepted.
 func (n *Node) ForeignWhole() error {
-	n.f.from = n.f.address
+	n.f.from, n.f.received = n.f.address, true
 	n.f.whole.Store(true)
 	n.f.adoption.begin(n.o.Keeper, n.o.Log)
 	n.beginForeign()

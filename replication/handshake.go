@@ -2,6 +2,7 @@ package replication
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,11 @@ const (
 	// ourCapa is the word by which two servers of this kind know each other: in REPLCONF
 	// capa and at the end of the answer to PSYNC.
 	ourCapa = "cell1"
+	// dataSetCapa begins the word of REPLCONF capa that has the id of the replica's data set. The
+	// answer to PSYNC then has that of the primary.
+	dataSetCapa = "data:"
+	// unknownDataSet stands for the id of a replica that does not know it.
+	unknownDataSet = "?"
 )
 
 // greeting is what a replica says to its primary.
@@ -32,6 +38,7 @@ type greeting struct {
 	ip             string // announced; empty lets the primary take that of the connection
 	id             string // history that the replica has, or empty
 	next           uint64 // offset of the next byte that it needs, counted from 1
+	dataSet        string // that the replica has, or empty
 	failover       bool   // the peer is to become the primary: FAILOVER
 }
 
@@ -45,6 +52,8 @@ type answer struct {
 	full   bool
 	id     string
 	offset uint64
+	// dataSet is that of the primary, or empty if it does not say.
+	dataSet string
 }
 
 // refusal is an error that the peer answered in place of what was asked of it.
@@ -93,7 +102,10 @@ func introduce(w io.Writer, r *lines, g *greeting) error {
 	if g.ip != "" {
 		said = append(said, []string{"REPLCONF", "ip-address", g.ip})
 	}
-	said = append(said, []string{"REPLCONF", "capa", "eof", "capa", "psync2", "capa", ourCapa})
+	said = append(said, []string{
+		"REPLCONF", "capa", "eof", "capa", "psync2", "capa", ourCapa,
+		"capa", dataSetCapa + cmp.Or(g.dataSet, unknownDataSet),
+	})
 	for _, words := range said {
 		line, err := say(w, r, words...)
 		if err != nil {
@@ -145,6 +157,9 @@ func parseAnswer(line string) (answer, error) {
 	want := 1
 	if a.full {
 		want = 2
+	}
+	if len(words) == want+1 && persistence.IsHistory(words[want]) {
+		a.dataSet, words = words[want], words[:want]
 	}
 	if len(words) != want || !persistence.IsHistory(words[0]) {
 		return a, fmt.Errorf("the primary answered PSYNC with %s, which is out of form", quote(line))

@@ -87,6 +87,7 @@ func TestHandshakeAnswers(t *testing.T) {
 		"a large offset":       {[]string{"+PONG\r\n", ok, ok, ok, "+FULLRESYNC " + someID + " 9223372036854775808 cell1\r\n"}, "no offset"},
 		"an offset at the end": {[]string{"+PONG\r\n", ok, ok, ok, "+FULLRESYNC " + someID + " 4611686018427387904 cell1\r\n"}, "no offset"},
 		"more words":           {[]string{"+PONG\r\n", ok, ok, ok, "+CONTINUE " + someID + " 1 cell1\r\n"}, "out of form"},
+		"a word too many":      {[]string{"+PONG\r\n", ok, ok, ok, "+CONTINUE " + someID + " " + someID + " " + someID + " cell1\r\n"}, "out of form"},
 		"not asked for":        {[]string{"+PONG\r\n", ok, ok, ok, "+CONTINUE " + someID + " cell1\r\n"}, "was not asked for"},
 		"another command":      {[]string{"+PONG\r\n", ok, ok, ok, "+FULLRESYNCED x cell1\r\n"}, `answered PSYNC with "+FULLRESYNCED x cell1"`},
 		"binary":               {[]string{"\x00\x01\xff\r\n"}, `answered PING with "\x00\x01\xff"`},
@@ -129,7 +130,7 @@ func TestHandshakeCommands(t *testing.T) {
 			b.awaitPrimary()
 			return all
 		}
-		capa := []string{"REPLCONF", "capa", "eof", "capa", "psync2", "capa", "cell1"}
+		capa := []string{"REPLCONF", "capa", "eof", "capa", "psync2", "capa", "cell1", "capa", "data:" + b.keeper.DataSet()}
 		five := []string{"+PONG\r\n", "+OK\r\n", "+OK\r\n", "+OK\r\n", "-ERR no\r\n"}
 		require.Equal(t, [][]string{
 			{"PING"}, {"REPLCONF", "listening-port", "2"}, {"REPLCONF", "ip-address", "b"}, capa, {"PSYNC", "?", "-1"},

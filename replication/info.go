@@ -57,6 +57,7 @@ func (n *Node) Info() []standby.Field {
 		good := number("min_slaves_good_slaves", int64(n.o.Source.Good(s.MinReplicasMaxLag)))
 		rest = slices.Insert(rest, 2, good) // behind role and connected_slaves
 	}
+	rest = append(rest, standby.Field{Name: "cell_data_set", Value: n.o.Keeper.DataSet()})
 	if !st.replica {
 		return rest
 	}

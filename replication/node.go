@@ -112,7 +112,7 @@ func New(o Options) *Node {
 		o.After = time.After
 	}
 	n := &Node{o: o, wake: make(chan struct{}, 1), fresh: true}
-	n.f = &follower{o: &n.o}
+	n.f = &follower{o: &n.o, received: o.Replica}
 	n.f.whole.Store(true)
 	o.Source.Begin(newHistory(), 0)
 	return n
@@ -223,6 +223,27 @@ func (n *Node) Reached() uint64 {
 		return t.reached()
 	}
 	return n.f.reached.Load()
+}
+
+// DataSet is what a replica is told that claims to have a data set, for SourceOptions.DataSet. A
+// primary that does not know its own takes over that of its replica, or draws one: from then on
+// they know each other.
+func (n *Node) DataSet(claimed string) string {
+	id := n.o.Keeper.DataSet()
+	if id == "" && claimed != "" && n.tap.Load() != nil {
+		if id = claimed; id == unknownDataSet {
+			id = persistence.NewDataSet()
+		}
+		n.o.Keeper.SetDataSet(id)
+	}
+	return id
+}
+
+// Refuses reports whether this node is a replica that refuses the state of its primary.
+func (n *Node) Refuses() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.replica && (n.fault == errOtherDataSet.Error() || n.fault == errEmptyPrimary.Error())
 }
 
 // Freed is told that the backlog was freed, for SourceOptions.Freed. Then the log need not

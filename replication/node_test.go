@@ -43,7 +43,7 @@ func TestInfo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
-		require.Equal(t, append([]string{"role", "connected_slaves"}, history...), names(a.node.Info()))
+		require.Equal(t, append(append([]string{"role", "connected_slaves"}, history...), "cell_data_set"), names(a.node.Info()))
 		require.Equal(t, "master", a.info()["role"])
 		require.Equal(t, "0", a.info()["repl_backlog_active"])
 		require.Equal(t, "-1", a.info()["second_repl_offset"])
@@ -54,7 +54,7 @@ func TestInfo(t *testing.T) {
 		b.follow(a)
 		awaitEqual(t, a, b)
 		require.Equal(t, id, a.info()["master_replid"], "the first replica is of the first history")
-		ours := []string{"cell_repl_lag_ms", "cell_repl_error"}
+		ours := []string{"cell_data_set", "cell_repl_lag_ms", "cell_repl_error"}
 		up := []string{
 			"role", "master_host", "master_port", "master_link_status", "master_last_io_seconds_ago", "master_sync_in_progress",
 			"slave_read_repl_offset", "slave_repl_offset", "slave_priority", "slave_read_only", "replica_announced", "connected_slaves",

@@ -16,13 +16,15 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Options are the parts of a [Node]. All fields must be set but Foreign, Serve
-// and After.
+// Options are the parts of a [Node]. All fields must be set but Replica,
+// Foreign, Serve and After.
 type Options struct {
 	Keyspace Keyspace
 	Clock    Clock
 	Keeper   Keeper
 	Host     Host
+	// Replica says that the node starts as a replica, whose keys are those of a primary.
+	Replica bool
 	// Source is the sending side of the node, which no other node uses.
 	Source *Source
 	// Dial opens connections to a primary.
@@ -52,7 +54,7 @@ type Settings struct {
 	Priority          int           // replica-priority
 	Timeout           time.Duration // repl-timeout
 	ServeStale        bool          // replica-serve-stale-data
-	RefuseEmpty       bool          // repl-refuse-empty
+	RefuseOther       bool          // repl-refuse-empty
 	BacklogSize       int64         // repl-backlog-size
 	MinReplicas       int           // min-replicas-to-write
 	MinReplicasMaxLag time.Duration // min-replicas-max-lag; with 0, no replica is needed
@@ -123,6 +125,11 @@ type Keeper interface {
 	// something has been changed since. No key was removed since then that had not expired KeepExpired before the
 	// last instant that they record.
 	Origin() *persistence.Origin
+	// DataSet is the id of the data set that the keyspace has, or empty while it is unknown, as in
+	// files of older versions. Neither it nor SetDataSet blocks.
+	DataSet() string
+	// SetDataSet says that it is of another, or that its id is known now.
+	SetDataSet(id string)
 	// Suspend says that a full sync begins. Files keep the state of before, and no snapshot
 	// may begin. What Adopt began has ended then.
 	Suspend()

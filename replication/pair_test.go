@@ -207,6 +207,7 @@ func TestFollowingTheSameAgainChangesNothing(t *testing.T) {
 	})
 }
 
+// TestEmptyPrimaryIsRefused, too, if it does not say which data set it has.
 func TestEmptyPrimaryIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -215,14 +216,16 @@ func TestEmptyPrimaryIsRefused(t *testing.T) {
 		b.follow(a)
 		awaitEqual(t, a, b)
 		again := w.start("a:1", 0) // takes its place, without a key: no node connects to the first again
+		again.old = true
 		w.cut(a.address)
 		eventually(t, "refused", func() bool { return b.info()["cell_repl_error"] != "" })
 		b.awaitField("cell_repl_error", "the primary has come back without a key and with a new history: it is not followed (repl-refuse-empty)")
+		require.True(t, b.node.Refuses())
 		require.Len(t, b.state(), 1)
 		require.False(t, b.host.loading.Load())
 		require.Equal(t, "100", b.info()["slave_priority"])
 		s := *b.set.Load()
-		s.RefuseEmpty = false
+		s.RefuseOther = false
 		b.set.Store(&s)
 		awaitEqual(t, again, b)
 		require.Empty(t, b.state())

@@ -17,6 +17,7 @@ func (w *web) startAgain(was *member, ahead time.Duration) *member {
 	return w.startWith(was.address, ahead, func(o *replication.Options) {
 		k := o.Keeper.(*keeper)
 		k.origin = was.keeper.noted.origin
+		k.SetDataSet(was.keeper.DataSet())
 		require.NoError(w.t, was.ks.Snapshot(func(db int, key []byte, e entry.Entry) {
 			require.NoError(w.t, k.p.ks.Restore(db, key, e))
 		}, func() error { return nil }))

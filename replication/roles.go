@@ -84,7 +84,7 @@ func (n *Node) resume() bool {
 	o := n.o.Keeper.Origin()
 	if o != nil {
 		n.o.Source.Begin(History{ID: o.History, Offset2: -1}, o.Offset)
-		n.f.related, n.f.from, n.f.resumes = true, o.Primary, true
+		n.f.related, n.f.received, n.f.from, n.f.resumes = true, true, o.Primary, true
 	}
 	return o != nil
 }
@@ -122,6 +122,7 @@ func (n *Node) promote() {
 		n.following = false
 	} else {
 		n.o.Keyspace.SweepTo(limit.MaxInstant) // it was to follow
+		n.f.received = false
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -155,7 +156,7 @@ func (n *Node) takeOver(whole bool) {
 	if n.o.Foreign != nil {
 		n.o.Foreign.Forget()
 	}
-	n.f.from = ""
+	n.f.from, n.f.received = "", false
 	if n.tap.Load() == nil {
 		n.setTap()
 	}
@@ -201,7 +202,9 @@ func (n *Node) down(ctx context.Context, to place, why error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if n.phase == phaseConnected {
+	if n.phase == phaseConnected || refusesState(why) {
+		// Sentinel promotes no replica whose link has been down for long. This one has heard its
+		// primary, and has what is worth promoting.
 		n.downSince = n.o.Stopwatch()
 	}
 	n.phase = phaseConnect
@@ -220,7 +223,7 @@ type linkReceiver struct {
 
 func (p *linkReceiver) greeting() greeting {
 	n, s := p.n, p.n.o.Settings()
-	g := greeting{user: s.User, password: s.Password, port: s.Port, ip: s.AnnounceIP}
+	g := greeting{user: s.User, password: s.Password, port: s.Port, ip: s.AnnounceIP, dataSet: n.o.Keeper.DataSet()}
 	if n.f.whole.Load() && n.f.related {
 		g.id, g.next = n.o.Source.History().ID, n.o.Source.Offset()+1
 	} else if id, offset, _ := n.foreign(); n.f.whole.Load() && id != "" {

@@ -55,6 +55,9 @@ func (p *member) serve(conn net.Conn) {
 					if words[i+1] == "cell1" {
 						call.Capa |= standby.CapaCell1
 					}
+					if id, is := strings.CutPrefix(words[i+1], "data:"); is && !p.old {
+						call.DataSet = id
+					}
 				}
 			}
 		case "PSYNC":

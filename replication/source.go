@@ -184,11 +184,23 @@ func (s *Source) answer(c standby.SyncCall) (reply []byte, r *sender) {
 	if goesOn {
 		s.partial.Add(1)
 		r.online.Store(true)
-		return fmt.Appendf(nil, "+CONTINUE %s %s\r\n", s.history.ID, ourCapa), r
+		return fmt.Appendf(nil, "+CONTINUE %s%s %s\r\n", s.history.ID, s.dataSet(c), ourCapa), r
 	}
 	s.full.Add(1)
 	r.sync = newFullSync(s.o.Keyspace, from)
-	return fmt.Appendf(nil, "+FULLRESYNC %s %d %s\r\n", s.history.ID, from, ourCapa), r
+	return fmt.Appendf(nil, "+FULLRESYNC %s %d%s %s\r\n", s.history.ID, from, s.dataSet(c), ourCapa), r
+}
+
+// dataSet is the word of the answer that names the data set, behind a blank. A replica that does
+// not say which one it has does not know such a word. mu must be held.
+func (s *Source) dataSet(c standby.SyncCall) string {
+	if c.DataSet == "" || s.o.DataSet == nil {
+		return ""
+	}
+	if id := s.o.DataSet(c.DataSet); id != "" {
+		return " " + id
+	}
+	return ""
 }
 
 // addSender adds a replica that is sent the stream from there on, and has a whole state up to there

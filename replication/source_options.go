@@ -18,6 +18,9 @@ type SourceOptions struct {
 	// passed to Write by what the log has not written yet. Everything up to it has to come
 	// without anybody's doing. Without it, the keyspace is never ahead.
 	Reached func() uint64
+	// DataSet is the id of the data set that is sent, or empty if it is unknown, for a replica that
+	// claims to have that one, or [unknownDataSet]. Nil says that it is unknown.
+	DataSet func(claimed string) string
 	// BacklogSize is repl-backlog-size, in bytes.
 	BacklogSize func() int64
 	// BacklogTTL is repl-backlog-ttl: for how long a backlog is kept without replicas. 0 is

@@ -84,6 +84,8 @@ func checkState(f *Figures) Check {
 	switch {
 	case f.Fault != "":
 		c.OK, c.Text = false, "not kept: "+f.Fault
+	case f.PrimaryRefused:
+		c.OK, c.Text, c.Bound = false, "the primary has another data set and is refused", "the same data set"
 	case !f.Keeps:
 		c.Text, c.Bound = "no log is written", "appendonly no"
 	default:

@@ -29,19 +29,20 @@ type GroupSample struct {
 
 // Figures are what checks are made of.
 type Figures struct {
-	Loops         float64 // the busiest one's share of the time that it is busy, 0 to 1
-	Errors        int64   // replies, since the start
-	ClientsLost   int64   // connections that were refused or cut off, since the start
-	FailedLogins  int64   // since the start
-	Clients, Keys int64
-	Memory        int64 // bytes
-	MaxMemory     int64 // 0 for no bound
-	OutOfMemory   int64 // replies, since the start
-	Keeps         bool  // there is a log
-	Fault         string
-	SyncAge       time.Duration
-	ClockStep     time.Duration
-	Script        *RunningScript // nil while none keeps others waiting
+	Loops          float64 // the busiest one's share of the time that it is busy, 0 to 1
+	Errors         int64   // replies, since the start
+	ClientsLost    int64   // connections that were refused or cut off, since the start
+	FailedLogins   int64   // since the start
+	Clients, Keys  int64
+	Memory         int64 // bytes
+	MaxMemory      int64 // 0 for no bound
+	OutOfMemory    int64 // replies, since the start
+	Keeps          bool  // there is a log
+	Fault          string
+	PrimaryRefused bool // a replica keeps its keys, since its primary has another data set
+	SyncAge        time.Duration
+	ClockStep      time.Duration
+	Script         *RunningScript // nil while none keeps others waiting
 	// Logins are the users as whom somebody failed to log in during the last minute.
 	Logins []FailedLogin
 }

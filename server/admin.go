@@ -150,6 +150,8 @@ func (s *Server) notReady() string {
 		return "draining"
 	case s.persistence.Refuses():
 		return "misconf"
+	case s.replicator.refuses():
+		return "primary-refused"
 	}
 	return ""
 }

@@ -51,6 +51,46 @@ func (m *persistenceManager) findOrigin() (*persistence.Origin, error) {
 	return o, nil
 }
 
+// DataSet implements replication.Keeper.
+func (m *persistenceManager) DataSet() string {
+	if id := m.dataSet.id.Load(); id != nil {
+		return *id
+	}
+	return ""
+}
+
+// SetDataSet implements replication.Keeper. The manifest names the data set soon after.
+func (m *persistenceManager) SetDataSet(id string) {
+	m.dataSet.id.Store(&id)
+	m.dataSet.changed.Store(true)
+}
+
+// findDataSet takes over the data set of the files. A server that starts with nothing begins one.
+func (m *persistenceManager) findDataSet() {
+	id := ""
+	if m.dir != nil {
+		id = m.dir.DataSet()
+	}
+	if id == "" && (m.dir == nil || m.dir.Empty()) {
+		id = persistence.NewDataSet()
+	}
+	m.dataSet.id.Store(&id)
+}
+
+// keepDataSet has the manifest name the data set if another has come by replication. It does
+// nothing while a snapshot is being written, which may take long.
+func (m *persistenceManager) keepDataSet() {
+	if !m.dataSet.changed.Load() || m.fileLog() == nil || !m.writing.TryLock() {
+		return
+	}
+	defer m.writing.Unlock()
+	m.dataSet.changed.Store(false)
+	if err := m.dir.KeepDataSet(); err != nil {
+		m.dataSet.changed.Store(true)
+		m.s.log.Warn("the manifest does not name the data set yet", "error", err)
+	}
+}
+
 // errFullSync is why the files keep the state from before a full sync.
 var errFullSync = errors.New("a full sync with the primary is under way")
 

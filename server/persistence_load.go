@@ -66,6 +66,7 @@ func (m *persistenceManager) prepare() error {
 		}
 	}
 	if m.dir == nil {
+		m.findDataSet()
 		m.loaded.Store(&loaded{})
 		return nil
 	}
@@ -88,6 +89,7 @@ func (m *persistenceManager) load() error {
 	if err != nil {
 		return err
 	}
+	m.findDataSet()
 	if err := m.startLog(); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (m *persistenceManager) take() (err error) {
 		return fmt.Errorf("the directory of persistence: %w", err)
 	}
 	m.dir, err = persistence.Take(persistence.Options{
-		FS: m.fs, Path: path, Clock: m.record, Stopwatch: m.s.stopwatch, Log: m.s.log,
+		FS: m.fs, Path: path, Clock: m.record, Stopwatch: m.s.stopwatch, DataSet: m.DataSet, Log: m.s.log,
 	})
 	return err
 }
@@ -151,6 +151,7 @@ func (m *persistenceManager) run(ctx context.Context) {
 		case <-ctx.Done():
 			m.interrupt()
 			m.work.Wait()
+			m.keepDataSet()
 			return
 		case <-m.heal:
 		case <-tick.C:
@@ -158,6 +159,7 @@ func (m *persistenceManager) run(ctx context.Context) {
 		if (m.Refuses() || m.due()) && !m.suspended.Load() {
 			m.begin()
 		}
+		m.keepDataSet()
 	}
 }
 

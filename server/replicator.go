@@ -25,6 +25,7 @@ func (s *Server) openReplication(o *env.Options) {
 	r.source = replication.NewSource(replication.SourceOptions{
 		Keyspace:    s.keyspace,
 		Reached:     func() uint64 { return r.node.Reached() },
+		DataSet:     func(claimed string) string { return r.node.DataSet(claimed) },
 		BacklogSize: func() int64 { return settings().BacklogSize },
 		BacklogTTL:  func() time.Duration { return settings().BacklogTTL },
 		PingPeriod:  func() time.Duration { return settings().PingPeriod },
@@ -36,7 +37,7 @@ func (s *Server) openReplication(o *env.Options) {
 	r.node = replication.New(replication.Options{
 		Keyspace: s.keyspace, Clock: c, Keeper: s.persistence, Host: r, Source: r.source,
 		Dial: r.dialLink, Settings: r.settings, Stopwatch: s.stopwatch, Log: s.log,
-		Foreign: foreign, Serve: foreign.serve,
+		Foreign: foreign, Serve: foreign.serve, Replica: settings().Host != "",
 	})
 	s.replicator, o.Node = r, nodeOf{r.node, foreign}
 }
@@ -61,7 +62,7 @@ func (r *replicator) settings() replication.Settings {
 	return replication.Settings{
 		User: c.User, Password: c.Password, AnnounceIP: c.AnnounceIP, Port: r.port(&c), Announced: c.Announced,
 		Listens:  []int{r.s.tcpPort(), int(r.s.config.Number("tls-port"))},
-		Priority: c.Priority, Timeout: c.Timeout, ServeStale: c.ServeStaleData, RefuseEmpty: c.RefuseEmpty,
+		Priority: c.Priority, Timeout: c.Timeout, ServeStale: c.ServeStaleData, RefuseOther: c.RefuseOther,
 		BacklogSize: c.BacklogSize, MinReplicas: c.MinReplicas, MinReplicasMaxLag: c.MaxLag,
 	}
 }
@@ -76,6 +77,9 @@ func (r *replicator) port(c *config.Replication) int {
 	}
 	return int(r.s.port.Load())
 }
+
+// refuses reports whether this server is a replica that refuses the keys of its primary.
+func (r *replicator) refuses() bool { return r != nil && r.node.Refuses() }
 
 // run replicates until ctx ends. The state is loaded.
 func (r *replicator) run(ctx context.Context) {

@@ -151,6 +151,7 @@ func (r *reporting) figures() report.Figures {
 		f.Script = &report.RunningScript{SHA: running.Script, Client: running.Client.ID, Name: report.Key(running.Client.Name()), Running: running.For, Busy: running.Busy}
 	}
 	f.Logins = r.failedLogins()
+	f.PrimaryRefused = r.s.replicator.refuses()
 	return f
 }
 

@@ -208,6 +208,14 @@ type persistenceManager struct {
 	began    atomic.Int64           // stopwatch reading at which loading began
 	loaded   atomic.Pointer[loaded] // nil until it is done
 	left     atomic.Bool            // the server stops before it is done
+
+	dataSet dataSet
+}
+
+// dataSet is the id of the data set that memory has.
+type dataSet struct {
+	id      atomic.Pointer[string] // nil until it is loaded
+	changed atomic.Bool            // the manifest may name another
 }
 
 // snapshots is what INFO says of those that the server has written.

@@ -2,6 +2,7 @@ package replicas
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
@@ -27,6 +28,7 @@ const (
 type said struct {
 	port        int
 	ip, version string
+	dataSet     string
 	capa        standby.Capa
 }
 
@@ -51,7 +53,7 @@ func psync(c *command.Call) {
 	reply, pump, err := c.Server.Node().Sync(standby.SyncCall{
 		Client: c.Client.ID, Peer: c.Client.Peer, ReplID: string(c.Args[1]), Offset: offset,
 		Failover: len(c.Args) > 3 && parse.IsWord(c.Args[3], "FAILOVER"),
-		Port:     says.port, IP: says.ip, Capa: says.capa, Addr: c.Client.Addr(), Version: says.version,
+		Port:     says.port, IP: says.ip, Capa: says.capa, DataSet: says.dataSet, Addr: c.Client.Addr(), Version: says.version,
 	})
 	if err != "" {
 		c.Fail(err)
@@ -116,6 +118,9 @@ func conf(c *command.Call, words [][]byte) (silent bool, err resp.Error) {
 		saidBy(c).ip = string(value)
 	case parse.IsWord(name, "CAPA"):
 		saidBy(c).capa |= capa(value)
+		if id, is := dataSet(value); is {
+			saidBy(c).dataSet = id
+		}
 	case parse.IsWord(name, "VERSION"):
 		if len(value) > maxVersion || !isHost(value) {
 			return false, errVersion
@@ -140,6 +145,20 @@ func capa(word []byte) standby.Capa {
 		return standby.CapaCell1
 	}
 	return 0
+}
+
+// dataSetCapa begins the word that has the id of the replica's data set, or a question mark.
+const dataSetCapa = "data:"
+
+// dataSet returns what a word of REPLCONF capa says of the replica's data set, if it does.
+func dataSet(word []byte) (id string, is bool) {
+	id, is = strings.CutPrefix(string(word), dataSetCapa)
+	return id, is && (id == "?" || isDataSet(id))
+}
+
+// isDataSet reports whether an id has 40 hexadecimal digits.
+func isDataSet(id string) bool {
+	return len(id) == 40 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
 // hear takes ACK offset [FACK offset]. As in Redis it passes over what no replica says and what

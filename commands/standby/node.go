@@ -59,6 +59,7 @@ type SyncCall struct {
 	Port     int  // where it listens, 0 if it has not said
 	IP       string
 	Capa     Capa
+	DataSet  string // the id of the one it has, "?" if it is unknown, "" if it has not said
 	Addr     string // where its connection comes from, as CLIENT LIST shows it
 	Version  string // what it says it is, "" if it has not said
 }

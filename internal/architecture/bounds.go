@@ -10,7 +10,8 @@ const (
 
 // larger has the packages beyond a bound that are right as they are, and the reason for each.
 var larger = map[string]string{
-	"server": "assembly knows every part, and dividing it would only hide which",
+	"replication": "a node is primary and replica in turn: both sides share history, offsets and chunks",
+	"server":      "assembly knows every part, and dividing it would only hide which",
 }
 
 // CheckBounds returns the packages that are beyond a bound without a reason, and the reasons that

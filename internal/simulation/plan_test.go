@@ -66,7 +66,7 @@ func Draw(seed uint64) Plan {
 		p.Acks = []int{1, p.Replicas}[rng.IntN(2)]
 	}
 	if !p.Kept && !p.Sentinel && p.Replicas > 0 && rng.IntN(3) > 0 {
-		p.Acks, p.Needs, p.Deaths, p.Focus = p.Replicas, true, true, Deaths // replicas are all that is left of what was answered
+		p.Acks, p.Deaths, p.Focus = p.Replicas, true, Deaths // replicas are all that is left of what was answered
 	}
 	yes := map[bool]string{true: "yes", false: "no"}
 	p.Options = []string{
@@ -92,8 +92,8 @@ func (p Plan) String() string {
 }
 
 // refuses reports whether all that was answered is on every replica, and these refuse a primary
-// that comes back empty, which takes no writes without them.
-func (p Plan) refuses() bool { return p.Needs && !p.Kept && p.Acks == p.Replicas && p.Replicas > 0 }
+// that comes back empty, whatever it is called for meanwhile: it answers no change without them.
+func (p Plan) refuses() bool { return !p.Kept && p.Acks == p.Replicas && p.Replicas > 0 }
 
 // looks reports whether a call that is denied has to be told the state that the calls before it
 // have left: it waits for nothing, so after a death or a promotion it may have seen what is lost.

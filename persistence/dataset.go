@@ -1,0 +1,48 @@
+package persistence
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+)
+
+// NewDataSet returns the id of a data set that begins, 40 hexadecimal digits. A server draws it
+// when it starts with nothing. Restarts, full syncs, promotions and backups keep it, so two
+// servers with the same id have states of which one came from the other.
+func NewDataSet() string {
+	var b [HistoryLength / 2]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}
+
+// DataSet is the data set that the manifest names, or empty if it names none, as those of older
+// versions do.
+func (d *Dir) DataSet() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.manifest.dataSet
+}
+
+// dataSet is the data set that memory has.
+func (d *Dir) dataSet() string {
+	if d.o.DataSet == nil {
+		return ""
+	}
+	return d.o.DataSet()
+}
+
+// KeepDataSet has the manifest name the data set that memory has, unless it does, or the files
+// still have the state from before a full sync: then the next base brings the name.
+func (d *Dir) KeepDataSet() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.log == nil || d.adopted != nil || d.log.Refuses() || d.manifest.dataSet == d.dataSet() {
+		return nil
+	}
+	m := *d.manifest
+	m.dataSet = d.dataSet()
+	if err := writeManifest(d.o.FS, d.o.Path, &m); err != nil {
+		return err
+	}
+	d.manifest = &m
+	return nil
+}

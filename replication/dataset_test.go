@@ -1,0 +1,194 @@
+package replication_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/replication"
+)
+
+// refused waits until a replica refuses the data set of its primary, and has kept its state.
+func (p *member) refused(keys int) {
+	p.web.t.Helper()
+	eventually(p.web.t, "refused", func() bool { return strings.Contains(p.info()["cell_repl_error"], "another data set") })
+	require.Contains(p.web.t, p.info()["cell_repl_error"], "repl-refuse-empty no")
+	require.True(p.web.t, p.node.Refuses())
+	require.Len(p.web.t, p.state(), keys)
+	require.False(p.web.t, p.host.loading.Load())
+	require.Equal(p.web.t, "down", p.info()["master_link_status"])
+	require.Equal(p.web.t, "100", p.info()["slave_priority"], "Sentinel may promote it")
+}
+
+// TestOtherDataSetIsRefused: a primary that comes back without its keys does not wipe its replica,
+// whatever it has been given since.
+func TestOtherDataSetIsRefused(t *testing.T) {
+	for name, since := range map[string][]string{"nothing": nil, "a key": {"l"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb(t)
+				a, b, c := w.start("a:1", 0), w.start("b:2", 0), w.start("c:3", 0)
+				require.True(t, a.client().put("k", "1"))
+				require.True(t, a.client().put("k2", "1"))
+				b.follow(a)
+				awaitEqual(t, a, b)
+				c.follow(b)
+				awaitEqual(t, b, c)
+				set := a.info()["cell_data_set"]
+				require.True(t, persistence.IsHistory(set))
+				require.Equal(t, []string{set, set}, []string{b.info()["cell_data_set"], c.info()["cell_data_set"]})
+
+				again := w.start("a:1", 0) // takes its place
+				for _, key := range since {
+					require.True(t, again.client().put(key, "1"))
+				}
+				w.cut(a.address)
+				b.refused(2)
+				require.Len(t, c.state(), 2)
+				require.Zero(t, again.source.Good(soon), "it counts for nothing")
+				require.Zero(t, again.node.Acked(0))
+
+				s := *b.set.Load()
+				s.RefuseOther = false
+				b.set.Store(&s)
+				awaitEqual(t, again, b)
+				require.False(t, b.node.Refuses())
+				require.Len(t, b.state(), len(since))
+				require.NotEqual(t, set, b.info()["cell_data_set"])
+				require.Equal(t, again.info()["cell_data_set"], b.info()["cell_data_set"])
+			})
+		})
+	}
+}
+
+// TestPromotedReplicaStillRefuses: Sentinel orders a replica that was promoted by hand to follow
+// the primary that it refused. The other way round the emptied primary follows.
+func TestPromotedReplicaStillRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a, b := w.start("a:1", 0), w.start("b:2", 0)
+		require.True(t, a.client().put("k", "1"))
+		b.follow(a)
+		awaitEqual(t, a, b)
+		set := b.info()["cell_data_set"]
+		again := w.start("a:1", 0)
+		require.True(t, again.client().put("l", "1"))
+		w.cut(a.address)
+		b.refused(1)
+
+		b.node.Lead()
+		b.awaitPrimary()
+		require.False(t, b.node.Refuses())
+		require.Equal(t, set, b.info()["cell_data_set"])
+		require.True(t, b.client().put("k2", "1"))
+		b.follow(again)
+		b.refused(2)
+		b.node.Lead()
+		b.awaitPrimary()
+		again.follow(b)
+		awaitEqual(t, b, again)
+		require.Len(t, again.state(), 2)
+		require.Equal(t, set, again.info()["cell_data_set"])
+	})
+}
+
+// TestSameDataSetIsTakenOver: after a FLUSHALL and a start, a promotion, and a backup.
+func TestSameDataSetIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a, b := w.start("a:1", 0), w.start("b:2", 0)
+		require.True(t, a.client().put("k", "1"))
+		b.follow(a)
+		awaitEqual(t, a, b)
+		again := w.startWith("a:1", 0, func(o *replication.Options) { o.Keeper.SetDataSet(a.keeper.DataSet()) })
+		w.cut(a.address)
+		awaitEqual(t, again, b)
+		require.Empty(t, b.state())
+
+		require.True(t, again.client().put("k", "2"))
+		awaitEqual(t, again, b)
+		b.node.Lead()
+		b.awaitPrimary()
+		require.True(t, again.client().put("lost", "1"))
+		again.follow(b)
+		awaitEqual(t, b, again)
+		require.Len(t, again.state(), 1)
+	})
+}
+
+// TestUnknownDataSetMatches: files and servers of older versions have no id.
+func TestUnknownDataSetMatches(t *testing.T) {
+	for name, c := range map[string]struct {
+		primary, replica string
+		old              bool
+		want             string // empty for a new one
+	}{
+		"of the replica":           {primary: someID, want: someID},
+		"of the primary":           {replica: someID, want: someID},
+		"of both":                  {},
+		"of a primary that is old": {primary: someID, replica: someID[1:] + "0", old: true, want: "unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb(t)
+				z, a, b := w.start("z:9", 0), w.start("a:1", 0), w.start("b:2", 0)
+				require.True(t, z.client().put("k", "1"))
+				b.follow(z) // so it has the state of a primary
+				awaitEqual(t, z, b)
+				require.True(t, a.client().put("l", "1"))
+				a.old = c.old
+				a.keeper.SetDataSet(c.primary)
+				b.keeper.SetDataSet(c.replica)
+				b.follow(a)
+				awaitEqual(t, a, b)
+				require.Contains(t, b.state(), "0/l")
+				switch c.want {
+				case "unknown":
+					require.Empty(t, b.keeper.DataSet())
+				case "":
+					require.True(t, persistence.IsHistory(b.keeper.DataSet()))
+					require.Equal(t, a.keeper.DataSet(), b.keeper.DataSet())
+				default:
+					require.Equal(t, c.want, b.keeper.DataSet())
+					require.Equal(t, c.want, a.info()["cell_data_set"])
+				}
+			})
+		})
+	}
+}
+
+// TestHalfAStateIsNoDataSet: a replica that is promoted before its full sync has ended begins one.
+func TestHalfAStateIsNoDataSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		b := w.start("b:2", 0)
+		set := b.keeper.DataSet()
+		w.says("evil:1", "+FULLRESYNC "+someID+" 1000 "+someID+" cell1\r\n", (&speech{t: t, offset: begin}).block("half").out)
+		b.node.Follow("evil", "1")
+		eventually(t, "half a state", b.host.loading.Load)
+		b.node.Lead()
+		b.awaitPrimary()
+		require.NotContains(t, []string{set, someID}, b.keeper.DataSet())
+		require.True(t, persistence.IsHistory(b.keeper.DataSet()))
+	})
+}
+
+// TestRestartedReplicaRefusesAnotherDataSet: it knows whose state its files have.
+func TestRestartedReplicaRefusesAnotherDataSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a, b := w.start("a:1", 0), w.start("b:2", 0)
+		require.True(t, a.client().put("k", "1"))
+		b.follow(a)
+		awaitEqual(t, a, b)
+		b.stop()
+		a.stop()
+		require.True(t, w.start("a:1", 0).client().put("l", "1"))
+		again := w.startAgain(b, 0)
+		again.node.Follow("a", "1")
+		again.refused(1)
+	})
+}
