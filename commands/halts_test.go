@@ -37,7 +37,7 @@ var (
 // TestHaltsOfAllCommands: a replica refuses exactly the commands that may write, and while it has
 // lost its primary those that Redis does not let run then.
 func TestHaltsOfAllCommands(t *testing.T) {
-	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9), "--min-replicas-to-write", "1") // it has none
 	require.NoError(t, err)
 	defer s.Close()
 	e := s.Server().Engine()
@@ -85,7 +85,7 @@ func TestHaltsOfAllCommands(t *testing.T) {
 
 // TestHaltedCommandsChangeNothing at once, in EXEC and in scripts, and others go on.
 func TestHaltedCommandsChangeNothing(t *testing.T) {
-	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9), "--min-replicas-to-write", "1") // it has none
 	require.NoError(t, err)
 	defer s.Close()
 	e := s.Server().Engine()
@@ -94,6 +94,7 @@ func TestHaltedCommandsChangeNothing(t *testing.T) {
 		require.NoError(t, err)
 		return string(reply)
 	}
+	e.SetHalt(command.HaltStandby, false)
 	do("SET", "a", "1")
 	const script = "return redis.call('SET', KEYS[1], '2')"
 	do("MULTI")

@@ -16,13 +16,19 @@ type ackTable struct {
 	// urgent says that somebody waits whom the replicas that there are can satisfy.
 	urgent atomic.Bool
 
+	// goodUntil is the stopwatch reading up to which as many replicas are good as need says.
+	goodUntil atomic.Int64
+
 	mu       sync.Mutex // guards what follows
+	need     int
+	lag      time.Duration
 	replicas map[int64]*replicaAcks
 	whole    int      // how many of them count
 	best     []uint64 // what those have acknowledged, the farthest first, unless stale
 	stale    bool
 	lines    map[int]line // by the number of replicas that is waited for
 	woken    []transport.Peer
+	heards   []time.Duration // scratch
 }
 
 // replicaAcks is what is known of a replica.
@@ -38,7 +44,9 @@ type replicaAcks struct {
 const patience = 5 * time.Second
 
 func newAckTable() *ackTable {
-	return &ackTable{replicas: map[int64]*replicaAcks{}, lines: map[int]line{}}
+	l := &ackTable{replicas: map[int64]*replicaAcks{}, lines: map[int]line{}}
+	l.require(0, 0)
+	return l
 }
 
 // open adds a replica, which has everything before acked if it is whole.
@@ -89,6 +97,7 @@ func (l *ackTable) hear(id int64, acked uint64, now time.Duration) {
 // settle wakes whoever has waited for long enough, and unlocks mu, which must be held.
 func (l *ackTable) settle() {
 	l.stale = true
+	l.goodUntil.Store(int64(l.untilLate()))
 	woken := l.woken[:0]
 	l.woken = nil
 	for n, waiting := range l.lines {
@@ -226,6 +235,34 @@ func (l *ackTable) good(since time.Duration) (n int) {
 		}
 	}
 	return n
+}
+
+// require says how many replicas are to have acknowledged something within lag; 0 is none.
+func (l *ackTable) require(need int, lag time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.need, l.lag = need, lag
+	l.goodUntil.Store(int64(l.untilLate()))
+}
+
+// untilLate returns goodUntil, which is negative if there are not as many replicas. mu must be
+// held.
+func (l *ackTable) untilLate() time.Duration {
+	if l.need <= 0 {
+		return never
+	}
+	l.heards = l.heards[:0]
+	for _, a := range l.replicas {
+		if a.whole && a.heard >= 0 {
+			l.heards = append(l.heards, a.heard)
+		}
+	}
+	if len(l.heards) < l.need {
+		return -1
+	}
+	slices.Sort(l.heards)
+	heard := l.heards[len(l.heards)-l.need]
+	return heard + min(l.lag, never-heard)
 }
 
 // of returns what is known of a replica.

@@ -189,14 +189,10 @@ func TestNoLagNeedsNoReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a := w.start("a:1", 0)
-		set := *a.set.Load()
-		set.MinReplicas, set.MinReplicasMaxLag = 1, time.Second
-		a.set.Store(&set)
-		eventually(t, "writes are refused", a.host.noReplicas.Load)
-		none := set
-		none.MinReplicasMaxLag = 0
-		a.set.Store(&none)
-		eventually(t, "writes are accepted", func() bool { return !a.host.noReplicas.Load() })
+		a.change(func(s *replication.Settings) { s.MinReplicas, s.MinReplicasMaxLag = 1, time.Second })
+		require.True(t, a.lacksReplicas(), "at once")
+		a.change(func(s *replication.Settings) { s.MinReplicasMaxLag = 0 })
+		require.False(t, a.lacksReplicas(), "at once")
 	})
 }
 

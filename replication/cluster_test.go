@@ -378,6 +378,17 @@ func (c *client) put(key, value string) bool {
 	})
 }
 
+// change has other settings in force.
+func (p *member) change(f func(s *replication.Settings)) {
+	s := *p.set.Load()
+	f(&s)
+	p.set.Store(&s)
+	p.node.PutInForce()
+}
+
+// lacksReplicas reports whether changes are refused for want of replicas.
+func (p *member) lacksReplicas() bool { return p.host.noReplicas.Load() && !p.node.EnoughReplicas() }
+
 func (p *member) info() map[string]string {
 	all := map[string]string{}
 	for _, f := range p.node.Info() {

@@ -172,6 +172,7 @@ func (n *Node) abortHandover(why string) {
 	}
 	n.following, n.f.related = false, false
 	n.handover, n.roleState = handover{}, roleState{}
+	n.require()
 	n.o.Host.SetMasterDown(false)
 	n.o.Host.SetReadOnly(false)
 	n.o.Host.SetPrimary("", "")

@@ -239,6 +239,12 @@ func (n *Node) DataSet(claimed string) string {
 	return id
 }
 
+// EnoughReplicas implements standby.Node.
+func (n *Node) EnoughReplicas() bool { return n.o.Source.Enough() }
+
+// PutInForce has the settings decide by now how many replicas a primary needs.
+func (n *Node) PutInForce() { n.needReplicas() }
+
 // Refuses reports whether this node is a replica that refuses the state of its primary.
 func (n *Node) Refuses() bool {
 	n.mu.Lock()

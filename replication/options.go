@@ -157,6 +157,7 @@ type Host interface {
 	// The four set what commands are refused for.
 	SetReadOnly(on bool)
 	SetMasterDown(on bool)
+	// SetNoReplicas has them refused while [Node.EnoughReplicas] says that there are too few.
 	SetNoReplicas(on bool)
 	SetLoading(on bool)
 	// SetPrimary tells whom the node follows from now on, or with two empty strings that it is

@@ -12,6 +12,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/replication"
 )
 
 func TestReplicaHasWhatItsPrimaryHas(t *testing.T) {
@@ -237,13 +238,11 @@ func TestReplicasThatAreMissingOrGone(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		for _, p := range []*member{a, b} {
-			s := *p.set.Load()
-			s.MinReplicas, s.MinReplicasMaxLag, s.ServeStale = 1, soon, false
-			p.set.Store(&s)
+			p.change(func(s *replication.Settings) { s.MinReplicas, s.MinReplicasMaxLag, s.ServeStale = 1, soon, false })
 		}
-		eventually(t, "refused", a.host.noReplicas.Load)
+		require.True(t, a.lacksReplicas(), "at once")
 		b.follow(a)
-		eventually(t, "accepted", func() bool { return !a.host.noReplicas.Load() })
+		eventually(t, "accepted", func() bool { return !a.lacksReplicas() })
 		require.Equal(t, "min_slaves_good_slaves", a.node.Info()[2].Name)
 		require.Equal(t, "1", a.info()["min_slaves_good_slaves"])
 		require.False(t, b.host.noReplicas.Load(), "a replica needs none")
@@ -251,16 +250,14 @@ func TestReplicasThatAreMissingOrGone(t *testing.T) {
 		require.False(t, b.host.masterDown.Load())
 		w.isolate(a.address, true)
 		eventually(t, "stale", b.host.masterDown.Load)
-		eventually(t, "refused again", a.host.noReplicas.Load)
+		eventually(t, "refused again", a.lacksReplicas)
 		b.awaitField("cell_repl_error", "connecting to the primary: connection refused")
 
-		s := *b.set.Load()
-		s.MinReplicasMaxLag = 24 * time.Hour
-		b.set.Store(&s)
+		b.change(func(s *replication.Settings) { s.MinReplicasMaxLag = 24 * time.Hour })
 		b.host.loosened.Store(false)
 		b.node.Lead()
 		b.awaitPrimary()
-		require.True(t, b.host.noReplicas.Load(), "it has none")
+		require.True(t, b.lacksReplicas(), "it has none")
 		require.False(t, b.host.loosened.Load(), "nor has it accepted changes before that was known")
 	})
 }

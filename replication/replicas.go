@@ -58,6 +58,14 @@ func (s *Source) Good(maxLag time.Duration) int {
 	return s.common.ackTable.good(s.o.Stopwatch() - maxLag)
 }
 
+// Require says how many good replicas Enough is about; 0 is none.
+func (s *Source) Require(n int, maxLag time.Duration) { s.common.ackTable.require(n, maxLag) }
+
+// Enough reports whether there are as many good replicas as Require has said.
+func (s *Source) Enough() bool {
+	return int64(s.o.Stopwatch()) <= s.common.ackTable.goodUntil.Load()
+}
+
 // ReplicaInfo is a replica that a source serves.
 type ReplicaInfo struct {
 	ID   int64 // of its client

@@ -106,7 +106,7 @@ func (n *Node) noteOrigin() {
 // stepDown is what a primary does that has become a replica, by an order or a handover.
 func (n *Node) stepDown() {
 	n.o.Source.Retain(true)
-	n.o.Host.SetNoReplicas(false)
+	n.needReplicas()
 	n.o.Host.Unblock()
 }
 
@@ -131,7 +131,7 @@ func (n *Node) promote() {
 		return // somebody has changed their mind
 	}
 	n.roleState = roleState{}
-	n.countReplicas()
+	n.require()
 	n.o.Host.SetMasterDown(false)
 	n.o.Host.SetReadOnly(false)
 	n.o.Host.SetPrimary("", "")
@@ -334,8 +334,21 @@ func (n *Node) endStream() {
 	}
 }
 
-// countReplicas has changes refused by a primary that has too few good replicas.
-func (n *Node) countReplicas() {
+// needReplicas has changes refused by a primary while it has too few good replicas, as the settings
+// say by now. Any goroutine may call it.
+func (n *Node) needReplicas() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.require()
+}
+
+// require is needReplicas for those who have mu.
+func (n *Node) require() {
 	s := n.o.Settings()
-	n.o.Host.SetNoReplicas(s.NeedsReplicas() && n.o.Source.Good(s.MinReplicasMaxLag) < s.MinReplicas)
+	if needs := !n.replica && s.NeedsReplicas(); needs {
+		n.o.Source.Require(s.MinReplicas, s.MinReplicasMaxLag)
+		n.o.Host.SetNoReplicas(true)
+	} else {
+		n.o.Host.SetNoReplicas(false)
+	}
 }

@@ -9,8 +9,7 @@ import (
 const (
 	// turnEvery is how often a primary sends the time.
 	turnEvery = 100 * time.Millisecond
-	// lookEvery is after how many turns a replica looks after its link, and a primary counts
-	// the replicas that are good: a second.
+	// lookEvery is after how many turns a replica looks after its link: a second.
 	lookEvery = 10
 )
 
@@ -100,10 +99,7 @@ func (n *Node) turn(second bool) {
 	if !second {
 		return
 	}
-	switch {
-	case !n.following:
-		n.countReplicas()
-	case l != nil:
+	if n.following && l != nil {
 		if why := l.overdue(n.o.Settings().Timeout); why != nil {
 			l.cut(why)
 		}

@@ -42,15 +42,12 @@ func (s *Server) openReplication(o *env.Options) {
 	s.replicator, o.Node = r, nodeOf{r.node, foreign}
 }
 
-// begin follows the primary that the configuration names. A primary that needs replicas has none
-// yet: the node looks at that each second only.
+// begin follows the primary that the configuration names.
 func (r *replicator) begin() {
 	if r == nil {
 		return
 	}
-	if r.settings().NeedsReplicas() {
-		r.SetNoReplicas(true)
-	}
+	r.node.PutInForce()
 	if primary := r.s.config.Replication(); primary.Host != "" {
 		r.node.Follow(primary.Host, primary.Port)
 	}
@@ -103,7 +100,7 @@ func (r *replicator) SetReadOnly(on bool) {
 // SetMasterDown refuses most commands.
 func (r *replicator) SetMasterDown(on bool) { r.s.engine.SetHalt(command.HaltMasterDown, on) }
 
-// SetNoReplicas refuses changes.
+// SetNoReplicas refuses changes while there are too few replicas.
 func (r *replicator) SetNoReplicas(on bool) { r.s.engine.SetHalt(command.HaltNoReplicas, on) }
 
 // SetLoading has clients wait for a full sync, as for loading from disk.

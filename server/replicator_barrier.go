@@ -27,4 +27,5 @@ func (r *replicator) putInForce() {
 	if n := int32(r.s.config.Number("repl-ack-replies")); r.replies.Swap(n) != n {
 		r.source.WakeWaiting()
 	}
+	r.node.PutInForce()
 }

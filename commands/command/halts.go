@@ -16,8 +16,8 @@ const (
 func (c *Call) Halted(cmd *Command, args [][]byte) resp.Error {
 	switch halts := c.Server.Halts.Load() & HaltStandby; {
 	case halts == 0, c.Client.Marks&MarkPrimary != 0:
-	case changesRefused(halts) != "" && c.alters(cmd, args):
-		return changesRefused(halts)
+	case c.Server.changesRefused(halts) != "" && c.alters(cmd, args):
+		return c.Server.changesRefused(halts)
 	case halts&HaltMasterDown != 0 && cmd.Flags&FlagStale == 0:
 		return errMasterDown
 	}
@@ -33,14 +33,15 @@ func (p *Wait) Halted() resp.Error {
 
 // ChangesRefused says why the server may not change anything now, "" if it may. It is asked in the
 // store. Any goroutine may call it.
-func (s *Server) ChangesRefused() resp.Error { return changesRefused(s.Halts.Load()) }
+func (s *Server) ChangesRefused() resp.Error { return s.changesRefused(s.Halts.Load()) }
 
-// changesRefused says why nothing may be changed with those halts, "" if something may.
-func changesRefused(halts uint32) resp.Error {
+// changesRefused says why nothing may be changed with those halts, "" if something may. How many
+// replicas there are is asked each time, since a link may have ended just now.
+func (s *Server) changesRefused(halts uint32) resp.Error {
 	switch {
 	case halts&HaltReadOnly != 0:
 		return ErrReadOnly
-	case halts&HaltNoReplicas != 0:
+	case halts&HaltNoReplicas != 0 && (s.Options.Node == nil || !s.Options.Node.EnoughReplicas()):
 		return errNoReplicas
 	}
 	return ""
@@ -51,8 +52,8 @@ func changesRefused(halts uint32) resp.Error {
 func (c *Call) HaltedScript(writes, stale bool) resp.Error {
 	switch halts := c.Server.Halts.Load() & HaltStandby; {
 	case halts == 0, c.Client.Marks&MarkPrimary != 0:
-	case writes && changesRefused(halts) != "":
-		return changesRefused(halts)
+	case writes && c.Server.changesRefused(halts) != "":
+		return c.Server.changesRefused(halts)
 	case !stale && halts&HaltMasterDown != 0:
 		return errMasterDown
 	}

@@ -15,7 +15,7 @@ const (
 	HaltServing                       // none: somebody waits for elements, whom commands serve
 	HaltMonitor                       // none: somebody monitors, who is sent all
 	HaltReadOnly                      // those that change something are refused: this is a replica
-	HaltNoReplicas                    // likewise: too few replicas would have the change
+	HaltNoReplicas                    // likewise, while too few replicas would have the change
 	HaltMasterDown                    // those without FlagStale are refused: the replica has lost its primary
 
 	HaltPaused = HaltChanges | HaltAll

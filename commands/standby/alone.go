@@ -47,6 +47,9 @@ func (Alone) Await(n int, _ uint64, _ transport.Peer) (int, transport.Outcome) {
 // Acked implements [Node].
 func (Alone) Acked(uint64) int { return 0 }
 
+// EnoughReplicas implements [Node].
+func (Alone) EnoughReplicas() bool { return true }
+
 // Failover implements [Node].
 func (Alone) Failover(c FailoverCall) resp.Error {
 	if c.Abort {

@@ -27,6 +27,9 @@ type Node interface {
 	Await(n int, position uint64, p transport.Peer) (acked int, o transport.Outcome)
 	// Acked is how many replicas have acknowledged everything up to position.
 	Acked(position uint64) int
+	// EnoughReplicas reports whether as many replicas as min-replicas-to-write have acknowledged
+	// something within min-replicas-max-lag. It is asked at each change.
+	EnoughReplicas() bool
 	// Failover begins or aborts a handover to a replica. The empty error stands for OK: the
 	// handover goes on beside.
 	Failover(c FailoverCall) resp.Error

@@ -210,6 +210,9 @@ func (n *Node) acked(position uint64) (count int) {
 	return count
 }
 
+// EnoughReplicas implements standby.Node: nobody is needed.
+func (n *Node) EnoughReplicas() bool { return true }
+
 // Failover implements [standby.Node].
 func (n *Node) Failover(c standby.FailoverCall) resp.Error {
 	n.mu.Lock()
