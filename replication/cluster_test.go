@@ -2,13 +2,13 @@ package replication_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -227,7 +227,8 @@ func (w *web) startWith(address string, ahead time.Duration, with func(o *replic
 	return p
 }
 
-var errRefused = errors.New("connection refused")
+// errRefused is what a node says of an address where nothing listens.
+var errRefused = syscall.ECONNREFUSED
 
 func (w *web) dial(from, to string) (net.Conn, error) {
 	w.mu.Lock()

@@ -2,6 +2,9 @@ package replication
 
 import (
 	"context"
+	"errors"
+	"syscall"
+	"time"
 
 	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/resp"
@@ -16,6 +19,55 @@ const (
 	errFailoverGuest   resp.Error = "ERR FAILOVER target is a Redis or Valkey, which takes over by REPLICAOF NO ONE"
 	errFailoverOffline resp.Error = "ERR FAILOVER target replica is not online."
 )
+
+const (
+	// reachFor is for how long a target that cannot be reached is tried at least.
+	reachFor = 5 * time.Second
+	// confirmFor is for how long a node that has taken over has changes wait for the first
+	// acknowledgement of the old primary. One that dies meanwhile has answered none, so the old
+	// primary may lead again. It goes on without if the old primary has died.
+	confirmFor = 5 * time.Second
+)
+
+// confirm is the time between taking over and the acknowledgement of the old primary.
+type confirm struct {
+	client int64         // that the old primary is
+	until  time.Duration // reading at which it is not waited for any more; 0 if it is not
+}
+
+// awaitConfirmation has changes wait, before the node takes over for the client of that id.
+func (n *Node) awaitConfirmation(client int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.confirm = confirm{client, n.o.Stopwatch() + confirmFor}
+	n.o.Host.PauseWrites()
+}
+
+// confirmed has them go on. The caller holds mu.
+func (n *Node) confirmed() {
+	if n.confirm.until != 0 {
+		n.confirm = confirm{}
+		n.o.Host.Resume()
+	}
+}
+
+// confirmLate is confirmed when the old primary has said nothing for long.
+func (n *Node) confirmLate() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.confirm.until != 0 && n.o.Stopwatch() >= n.confirm.until {
+		n.o.Log.Warn("the old primary has not acknowledged that this node has taken over")
+		n.confirmed()
+	}
+}
+
+// misses takes note of why a link with the target has ended before there was an answer. A refused
+// connection says that the target has ended.
+func (h *handover) misses(why error, now time.Duration) {
+	if h.state == handoverUnderWay && h.asked && errors.Is(why, syscall.ECONNREFUSED) && now < h.askedAt+confirmFor {
+		h.abort = "Failover target has ended before it accepted changes"
+	}
+}
 
 // Failover implements standby.Node. From its return on, commands that change something are
 // postponed, until the handover has ended.
@@ -34,7 +86,7 @@ func (n *Node) Failover(c standby.FailoverCall) resp.Error {
 	if err := n.failoverRefused(c, replicas); err != "" {
 		return err
 	}
-	n.handover = handover{state: handoverWaiting, to: place{c.Host, c.Port}, force: c.Force}
+	n.handover, n.confirm = handover{state: handoverWaiting, to: place{c.Host, c.Port}, force: c.Force}, confirm{}
 	if c.Timeout > 0 {
 		n.handover.until = n.o.Stopwatch() + c.Timeout
 	}
@@ -91,7 +143,23 @@ func (n *Node) stepHandover(ctx context.Context) {
 		n.abortHandover(h.abort)
 	case h.state == handoverWaiting:
 		n.awaitTarget(ctx, &h)
+	case !h.asked && n.o.Stopwatch() >= max(h.until, h.began+reachFor):
+		n.giveUpTarget(ctx, h.to)
 	}
+}
+
+// giveUpTarget ends a handover whose target cannot be reached. One that is being asked just now
+// may take over, so that goes on.
+func (n *Node) giveUpTarget(ctx context.Context, to place) {
+	n.stopLinks()
+	n.mu.Lock()
+	goesOn := n.handover.state == handoverUnderWay && n.handover.asked
+	n.mu.Unlock()
+	if goesOn {
+		n.startLinks(ctx, to)
+		return
+	}
+	n.abortHandover("Failover target could not be reached")
 }
 
 // awaitTarget hands over once the target has all of the stream, which stands still.
@@ -144,7 +212,7 @@ func (n *Node) handOver(ctx context.Context, to place) {
 		n.mu.Unlock()
 		return
 	}
-	n.handover.state, n.handover.to = handoverUnderWay, to
+	n.handover.state, n.handover.to, n.handover.began = handoverUnderWay, to, n.o.Stopwatch()
 	n.roleState = roleState{replica: true, primary: to, phase: phaseConnect, downSince: n.o.Stopwatch()}
 	n.o.Host.SetReadOnly(true)
 	n.o.Host.SetPrimary(to.host, to.port)

@@ -252,6 +252,65 @@ func TestFailoverEnds(t *testing.T) {
 			require.Equal(t, "slave", a.info()["role"], "there are not two primaries")
 		})
 	})
+	t.Run("the target dies before it is asked", func(t *testing.T) {
+		for _, timeout := range []time.Duration{0, time.Second, 20 * time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				w, a, b := start(t)
+				w.refuse(b.address, true)
+				began := stopwatch()
+				require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2", Timeout: timeout}))
+				a.awaitField("master_failover_state", "failover-in-progress")
+				a.awaitField("master_failover_state", "no-failover")
+				require.InDelta(t, max(timeout, 5*time.Second).Seconds(), (stopwatch() - began).Seconds(), 0.2)
+				w.refuse(b.address, false)
+				leads(t, a, b)
+			})
+		}
+	})
+	// dies has the target lose the first asks, and refuse connections from then on.
+	dies := func(t *testing.T, w *web, a, b *member, lost func() bool) {
+		behindProxy(t, w, a, b, func(conn net.Conn) {
+			defer func() { _ = conn.Close() }()
+			for r := bufio.NewReader(conn); ; {
+				words, err := readCommand(r)
+				if err != nil {
+					return
+				}
+				if words[0] == "PSYNC" {
+					if lost() {
+						w.mu.Lock()
+						delete(w.plays, "proxy:9")
+						w.mu.Unlock()
+					}
+					return
+				}
+				if _, err := io.WriteString(conn, "+OK\r\n"); err != nil {
+					return
+				}
+			}
+		})
+	}
+	t.Run("the target dies when it is asked", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w, a, b := start(t)
+			began := stopwatch()
+			dies(t, w, a, b, func() bool { return true })
+			a.awaitField("master_failover_state", "failover-in-progress")
+			leads(t, a, b)
+			require.Less(t, stopwatch()-began, 5*time.Second)
+		})
+	})
+	t.Run("the target may have accepted changes before it died", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w, a, b := start(t)
+			began := stopwatch()
+			dies(t, w, a, b, func() bool { return stopwatch()-began > 6*time.Second })
+			time.Sleep(time.Minute)
+			require.Equal(t, "failover-in-progress", a.info()["master_failover_state"], "that is for an operator to decide")
+			require.Empty(t, a.node.Failover(standby.FailoverCall{Abort: true}))
+			leads(t, a, b)
+		})
+	})
 	t.Run("force", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
@@ -266,6 +325,41 @@ func TestFailoverEnds(t *testing.T) {
 			awaitEqual(t, b, a)
 		})
 	})
+}
+
+// TestTakingOverIsConfirmed: a node that has taken over accepts no change before the old primary has
+// said that it knows, or seems to have died.
+func TestTakingOverIsConfirmed(t *testing.T) {
+	for name, r := range map[string]struct {
+		then   func(b *member)
+		within time.Duration
+	}{
+		"acknowledged": {func(b *member) { b.node.Hear(99, standby.ReplicaSays{}) }, 0},
+		"another says": {func(b *member) { b.node.Hear(98, standby.ReplicaSays{}) }, 5 * time.Second},
+		"nobody says":  {func(*member) {}, 5 * time.Second},
+		"it follows":   {func(b *member) { b.node.Follow("nowhere", "1") }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWeb(t)
+				a, b := w.start("a:1", 0), w.start("b:2", 0)
+				b.follow(a)
+				b.awaitUp()
+				began := stopwatch()
+				_, pump, err := b.node.Sync(standby.SyncCall{
+					Client: 99, Peer: &wire{news: make(chan struct{}, 1)}, Failover: true, ReplID: b.info()["master_replid"],
+					Offset: int64(b.source.Offset()) + 1, Capa: standby.CapaCell1,
+				})
+				require.Empty(t, err)
+				defer pump.Closed()
+				b.awaitPrimary()
+				require.True(t, b.host.paused.Load())
+				r.then(b)
+				eventually(t, "goes on", func() bool { return !b.host.paused.Load() })
+				require.InDelta(t, r.within.Seconds(), (stopwatch() - began).Seconds(), 0.2)
+			})
+		})
+	}
 }
 
 // TestSyncTexts: the answers to PSYNC of a node that cannot serve.

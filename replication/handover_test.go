@@ -2,7 +2,11 @@ package replication
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -26,9 +30,33 @@ func TestHandoverFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handover{state: handoverUnderWay}
 			for _, err := range r.errs {
-				h.fails(err)
+				h.fails(err != error(handshake), err)
 			}
 			require.Equal(t, r.want, h.abort)
 		})
+	}
+}
+
+// TestHandoverMisses: a target that was asked has ended only if its address refuses connections, and
+// has accepted nothing only as long as it waits for the old primary.
+func TestHandoverMisses(t *testing.T) {
+	refused := fmt.Errorf("connecting to the primary: %w", syscall.ECONNREFUSED)
+	asked := handover{state: handoverUnderWay, asked: true, askedAt: time.Minute}
+	for name, r := range map[string]struct {
+		h     handover
+		why   error
+		after time.Duration
+		ends  bool
+	}{
+		"at once":           {asked, refused, 0, true},
+		"just in time":      {asked, refused, confirmFor - 1, true},
+		"too late":          {asked, refused, confirmFor, false},
+		"a time-out":        {asked, syscall.ETIMEDOUT, 0, false},
+		"a lost connection": {asked, io.EOF, 0, false},
+		"not asked":         {handover{state: handoverUnderWay}, refused, 0, false},
+		"not under way":     {handover{state: handoverWaiting, asked: true, askedAt: time.Minute}, refused, 0, false},
+	} {
+		r.h.misses(r.why, time.Minute+r.after)
+		require.Equal(t, r.ends, r.h.abort != "", name)
 	}
 }

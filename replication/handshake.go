@@ -54,6 +54,8 @@ type answer struct {
 	offset uint64
 	// dataSet is that of the primary, or empty if it does not say.
 	dataSet string
+	// asked says that the peer may have been asked to take over, also beside an error.
+	asked bool
 }
 
 // refusal is an error that the peer answered in place of what was asked of it.
@@ -126,19 +128,22 @@ func psync(w io.Writer, r *lines, g *greeting) (answer, error) {
 	if g.failover {
 		words = append(words, "FAILOVER")
 	}
+	asked := answer{asked: g.failover}
 	if err := send(w, words...); err != nil {
-		return answer{}, err
+		return asked, err
 	}
 	for range maxBlank {
 		line, err := r.next()
 		if err != nil {
-			return answer{}, fmt.Errorf("reading the answer to PSYNC: %w", err)
+			return asked, fmt.Errorf("reading the answer to PSYNC: %w", err)
 		}
 		if line != "" {
-			return parseAnswer(line)
+			a, err := parseAnswer(line)
+			a.asked = g.failover
+			return a, err
 		}
 	}
-	return answer{}, errors.New("the primary answers PSYNC with nothing but empty lines")
+	return asked, errors.New("the primary answers PSYNC with nothing but empty lines")
 }
 
 // parseAnswer reads an answer to PSYNC, which is any line.

@@ -176,6 +176,7 @@ func (l *link) receive(ctx context.Context, address string) error {
 	ended := make(chan struct{})
 	var acker sync.WaitGroup
 	acker.Go(func() { l.acknowledge(conn, ended) })
+	l.wantAck() // a primary that has just taken over waits for it
 	defer acker.Wait()
 	defer close(ended)
 	err = l.read(r)

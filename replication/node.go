@@ -37,6 +37,7 @@ type Node struct {
 	mu sync.Mutex // guards what follows
 	roleState
 	handover handover
+	confirm  confirm
 	late     []*latePump
 }
 
@@ -83,7 +84,11 @@ type handover struct {
 	force bool
 	until time.Duration // reading at which waiting ends; 0 is never
 	abort string        // why it is to be given up, or empty
+	began time.Duration // reading at which the target was first to be asked
+	tried time.Duration // and at which the present attempt to ask it began
 	asked bool          // the target may have been asked to take over, without an answer
+	// askedAt is no later than the first time that it may have been.
+	askedAt time.Duration
 }
 
 type handoverState uint8
@@ -146,6 +151,7 @@ func (n *Node) Follow(host, port string) {
 		link: n.link, downSince: n.o.Stopwatch(), wasUp: n.wasUp,
 	}
 	n.o.Host.SetReadOnly(true)
+	n.confirmed()
 	n.o.Host.SetPrimary(host, port)
 	n.nudge()
 }
@@ -179,6 +185,9 @@ func (n *Node) Hear(id int64, r standby.ReplicaSays) {
 	n.o.Source.Hear(id, r)
 	n.mu.Lock()
 	waits := n.handover.state == handoverWaiting
+	if id == n.confirm.client {
+		n.confirmed()
+	}
 	n.mu.Unlock()
 	if waits {
 		n.nudge()

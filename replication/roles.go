@@ -202,6 +202,9 @@ func (n *Node) down(ctx context.Context, to place, why error) {
 	if ctx.Err() != nil {
 		return
 	}
+	if n.handover.misses(why, n.o.Stopwatch()); n.handover.abort != "" {
+		n.nudge()
+	}
 	if n.phase == phaseConnected || refusesState(why) {
 		// Sentinel promotes no replica whose link has been down for long. This one has heard its
 		// primary, and has what is worth promoting.
@@ -232,6 +235,7 @@ func (p *linkReceiver) greeting() greeting {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	g.failover = n.handover.state == handoverUnderWay && g.id != ""
+	n.handover.tried = n.o.Stopwatch()
 	return g
 }
 
@@ -240,7 +244,7 @@ var errForeign = errors.New("the primary is a Redis or Valkey, which this server
 
 func (p *linkReceiver) answered(a answer, err error) error {
 	n := p.n
-	if err := n.conclude(err); err != nil {
+	if err := n.conclude(&a, err); err != nil {
 		return err
 	}
 	switch {
@@ -280,12 +284,14 @@ func (p *linkReceiver) owed() bool { return p.n.f.owed() }
 
 func (p *linkReceiver) progress() progress { return p.n.f.progress() }
 
-// fails takes note of why the target has not answered. If it was never asked to take over, since
-// it lets nobody in or is about something else, it has not.
-func (h *handover) fails(err error) {
+// fails takes note of why the target has not answered, which may have been asked to take over. If
+// it never was, since it lets nobody in or is about something else, it has not.
+func (h *handover) fails(asked bool, err error) {
+	if asked && !h.asked {
+		h.asked, h.askedAt = true, h.tried
+	}
 	switch refused := (*refusal)(nil); {
 	case !errors.As(err, &refused):
-		h.asked = true
 	case refused.what == "PSYNC":
 		h.abort = "Failover target rejected psync request"
 	case !h.asked:
@@ -296,11 +302,11 @@ func (h *handover) fails(err error) {
 // conclude ends a handover with the answer that the target gave, if one is under way. An
 // error that the target sent ends it, and this node leads again; any other does not, for
 // the target may have taken over.
-func (n *Node) conclude(err error) error {
+func (n *Node) conclude(a *answer, err error) error {
 	n.mu.Lock()
 	underWay := n.handover.state == handoverUnderWay
 	if underWay && err != nil {
-		n.handover.fails(err)
+		n.handover.fails(a.asked, err)
 		n.nudge()
 	}
 	n.mu.Unlock()

@@ -24,6 +24,7 @@ func (n *Node) Run(ctx context.Context) error {
 		n.serve(ctx)
 		n.endStream()
 		n.serveLate()
+		n.confirmLate()
 		n.stepHandover(ctx)
 		select {
 		case <-ctx.Done():

@@ -87,6 +87,9 @@ func (n *Node) syncLate(c *standby.SyncCall) ([]byte, transport.Pump, resp.Error
 	case c.Failover:
 		n.o.Log.Info("this node takes over, as the primary asks", "from", c.Addr)
 		n.stopLinks()
+		if c.Capa&standby.CapaCell1 != 0 {
+			n.awaitConfirmation(c.Client)
+		}
 		n.promote()
 	case !n.following:
 		if err := n.tapIn(); err != nil {

@@ -1,0 +1,45 @@
+package replicas_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+// TestFailoverEndsWhenItsTargetDies, whenever that is: the old primary leads again, or has become a
+// replica of the target, which had taken over. Nobody says ABORT.
+func TestFailoverEndsWhenItsTargetDies(t *testing.T) {
+	leads, follows := 0, 0
+	for step := range 30 {
+		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+			primary, target := w.Start(), w.Start()
+			target.Follow(primary)
+			c := primary.Dial()
+			require.Equal(t, inproc.OK, c.Do("SET", "k", "v"))
+			primary.Agree(target)
+			for _, ends := range [][2]string{{primary.Host, target.Host}, {target.Host, primary.Host}} {
+				w.Net.Delay(ends[0], ends[1], func() time.Duration { return time.Millisecond })
+			}
+			w.Advance(time.Second)
+			require.Equal(t, inproc.OK, c.Do("FAILOVER", "TO", target.Host, strconv.Itoa(inproc.Port), "TIMEOUT", "1000"))
+			w.Advance(time.Duration(step) * time.Millisecond)
+			target.Kill()
+			w.Until("it ends", 100*time.Millisecond, 10*time.Second, func() bool {
+				return primary.Replication()["master_failover_state"] == "no-failover"
+			})
+			if primary.Replication()["role"] == "slave" {
+				follows++
+				return
+			}
+			leads++
+			require.Equal(t, inproc.OK, c.Do("SET", "k", "w"))
+		})
+	}
+	require.Positive(t, leads)
+	require.Positive(t, follows)
+	t.Logf("it led %d times and followed %d times", leads, follows)
+}
