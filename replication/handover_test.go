@@ -30,7 +30,7 @@ func TestHandoverFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handover{state: handoverUnderWay}
 			for _, err := range r.errs {
-				h.fails(err != error(handshake), err)
+				h.fails(!errors.Is(err, handshake), err)
 			}
 			require.Equal(t, r.want, h.abort)
 		})

@@ -179,3 +179,20 @@ func TestDataSetOfOldFiles(t *testing.T) {
 		require.Equal(t, set, primary.Replication()["cell_data_set"])
 	})
 }
+
+// TestDataSetIsSaidByReplicas: what is no id is passed over, as other words of capa are.
+func TestDataSetIsSaidByReplicas(t *testing.T) {
+	id := strings.Repeat("0123456789abcdef", 3)[:40]
+	for said, want := range map[string]string{
+		"data:" + id: id, "data:?": "?", "data:": "", "data:" + id[1:]: "", "data:" + id + "0": "", "data:" + strings.ToUpper(id): "",
+		"data:" + strings.Repeat("?", 40): "", "data": "", id: "", "data:" + strings.Repeat("a", 1<<20): "",
+	} {
+		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+			n := start(w)
+			c := n.Dial()
+			require.Equal(t, inproc.OK, c.Do("REPLCONF", "capa", "cell1", "capa", said))
+			require.Contains(t, c.Do("PSYNC", "?", "-1"), "+FULLRESYNC")
+			require.Equal(t, want, n.double.Calls()[0].DataSet)
+		})
+	}
+}

@@ -150,15 +150,16 @@ func capa(word []byte) standby.Capa {
 // dataSetCapa begins the word that has the id of the replica's data set, or a question mark.
 const dataSetCapa = "data:"
 
+// dataSetDigits is how many hexadecimal digits an id has.
+const dataSetDigits = 40
+
 // dataSet returns what a word of REPLCONF capa says of the replica's data set, if it does.
 func dataSet(word []byte) (id string, is bool) {
+	if len(word) > len(dataSetCapa)+dataSetDigits {
+		return "", false
+	}
 	id, is = strings.CutPrefix(string(word), dataSetCapa)
-	return id, is && (id == "?" || isDataSet(id))
-}
-
-// isDataSet reports whether an id has 40 hexadecimal digits.
-func isDataSet(id string) bool {
-	return len(id) == 40 && strings.Trim(id, "0123456789abcdef") == ""
+	return id, is && (id == "?" || len(id) == dataSetDigits && strings.Trim(id, "0123456789abcdef") == "")
 }
 
 // hear takes ACK offset [FACK offset]. As in Redis it passes over what no replica says and what
