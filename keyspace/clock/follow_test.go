@@ -37,6 +37,28 @@ func TestFollowGoesByTheLeastDelay(t *testing.T) {
 	}
 }
 
+// TestCivilTimeIsTheSameBehindAStop: frames that come behind a stop of seconds move the clock back by
+// that, and the next ones forward again. What an instant reads as is as before, to the nanosecond, and
+// so as on the primary.
+func TestCivilTimeIsTheSameBehindAStop(t *testing.T) {
+	for _, stop := range []time.Duration{300 * time.Millisecond, 2 * time.Second, 20 * time.Second, time.Minute} {
+		m := newMachine()
+		c := m.clock(clock.Options{})
+		c.Set(limit.Instant(m.wall).Add(-12 * time.Millisecond))
+		for _, late := range []time.Duration{11 * time.Millisecond, 3 * time.Millisecond, stop, stop / 2, 2 * time.Millisecond, time.Millisecond} {
+			if late == stop {
+				m.run(stop)
+			}
+			m.run(100 * time.Millisecond)
+			m.frame(c, 0, late)
+		}
+		require.Equal(t, t0, c.Civil(t0), stop)
+		m.run(2 * time.Minute)
+		c.Sample()
+		require.Equal(t, t0, c.Civil(t0), stop)
+	}
+}
+
 // TestFollowForgetsOldDelays has the way to the replica become longer.
 func TestFollowForgetsOldDelays(t *testing.T) {
 	m := newMachine()
