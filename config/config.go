@@ -20,7 +20,10 @@ type Config struct {
 	table  []option
 	byName map[string]int
 
-	setting sync.Mutex // held from the change of a value until it is in force
+	// setting is held from the change of a value until it is in force. Event loops may wait for it, so
+	// no file is read or written meanwhile.
+	setting   sync.Mutex
+	rewriting sync.Mutex // held by Rewrite
 
 	mu     sync.Mutex
 	values []string // guarded by mu; in the order of table, each accepted by its kind
@@ -29,6 +32,7 @@ type Config struct {
 	prepares []Prepare
 	checks   []setCheck
 	last     setCheck // guarded by mu: see OnCommit
+	changed  uint64   // guarded by mu: how often values or users have changed
 	cores    int      // what the runtime was given at the start, a container's share included
 
 	idle    []string          // guarded by mu; options of Redis that were given and mean nothing, sorted

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/optionfile"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -168,28 +168,25 @@ func (l *loader) file(where, path string) {
 		l.fault(where, fmt.Errorf("more than %d files are included", maxIncluded))
 		return
 	}
-	f, err := os.Open(path)
+	content, err := optionfile.Read(path, maxConfig)
 	if err != nil {
 		l.fault(where, err)
 		return
 	}
 	l.files++
 	l.chain = append(l.chain, path)
-	l.readAll(path, f)
+	l.content(path, string(content))
 	l.chain = l.chain[:len(l.chain)-1]
-	_ = f.Close() // it was only read
 }
 
-// bounded reads at most a configuration and one byte.
-func bounded(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxConfig+1)) }
-
-// readAll reads an open file or standard input.
-func (l *loader) readAll(name string, r io.Reader) {
+// standardInput reads a configuration from r, nil if there is none.
+func (l *loader) standardInput(r io.Reader) {
+	const name = "standard input"
 	if r == nil {
 		l.fault(name, errors.New("there is none to read the configuration from"))
 		return
 	}
-	content, err := bounded(r)
+	content, err := io.ReadAll(io.LimitReader(r, maxConfig+1))
 	switch {
 	case err != nil:
 		l.fault(name, err)
@@ -246,7 +243,7 @@ func (l *loader) include(where string, values []string) {
 		l.file(where, path)
 		return
 	}
-	matches, err := filepath.Glob(path)
+	matches, err := optionfile.Glob(path)
 	if err != nil {
 		l.fault(where, fmt.Errorf("include %q: %w", values[0], err))
 	}

@@ -29,7 +29,7 @@ func LoadFrom(args, environ []string, stdin io.Reader) (*Config, error) {
 		args = args[1:]
 	}
 	if len(args) > 0 && args[len(args)-1] == "-" {
-		l.readAll("standard input", stdin)
+		l.standardInput(stdin)
 		args = args[:len(args)-1]
 	}
 	l.begin()

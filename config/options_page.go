@@ -67,6 +67,9 @@ You can use a redis.conf unchanged:
 - ` + "`include`" + ` reads another file, or all files that match a pattern. Its path is relative
   to ` + "`dir`" + `, like every path in a configuration. If the last argument is ` + "`-`" + `, the server
   reads standard input.
+- Files that options name are regular files, or links to some: the server refuses devices and FIFOs,
+  reads 64 MiB of users, 16 MiB of a configuration or certificates and 1 MiB of policies at most, and
+  gives up after five seconds if the file system does not answer. Clients are served meanwhile.
 - You may give ` + "`save`" + `, ` + "`client-output-buffer-limit`" + `, ` + "`rename-command`" + ` and ` + "`include`" + ` several
   times. Points of ` + "`save`" + ` add up within the file, and within the flags.
 - The server accepts ` + "`loadmodule`" + ` of redis-cell, which is built in. It refuses any other

@@ -19,8 +19,19 @@ func (c *Config) OnReload(p Prepare) {
 // in force, or nothing has changed and the error lists all faults ([Faults]). Without a file
 // the options stay as they are, CONFIG SET included, and what takes part reads its files again.
 func (c *Config) Reload() error {
-	c.setting.Lock()
-	defer c.setting.Unlock()
+	for {
+		if done, err := c.tryReload(); done || err != nil {
+			return err
+		}
+	}
+}
+
+// tryReload is Reload unless the configuration changes while files are read: then it has done
+// nothing.
+func (c *Config) tryReload() (done bool, err error) {
+	c.mu.Lock()
+	seen := c.changed
+	c.mu.Unlock()
 	next, err := c.reread()
 	faults := Faults(err)
 	faults = append(faults, c.changesOfImmutable(next, len(faults) > 0)...)
@@ -34,12 +45,17 @@ func (c *Config) Reload() error {
 		applies = append(applies, apply)
 	}
 	if len(faults) > 0 {
-		return errors.Join(faults...)
+		return false, errors.Join(faults...)
+	}
+	c.setting.Lock()
+	defer c.setting.Unlock()
+	if c.changedSince(seen) {
+		return false, nil
 	}
 	var commit func()
 	if last != nil {
 		if commit, err = last(next); err != nil {
-			return err
+			return false, err
 		}
 	}
 	c.adopt(next)
@@ -50,7 +66,7 @@ func (c *Config) Reload() error {
 			apply()
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // reread returns what the sources say now.
@@ -94,6 +110,7 @@ func (c *Config) changesOfImmutable(next *Config, faulty bool) (faults []error) 
 func (c *Config) adopt(next *Config) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.changed++
 	copy(c.values, next.values)
 	c.origins = next.origins
 	c.users = next.users

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"maps"
 	"strconv"
 	"strings"
 
 	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/optionfile"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -25,11 +26,12 @@ type UserLines func(has []acl.Line) (want []string)
 // or from an included file are not written unless CONFIG SET has changed them. replace
 // makes content the whole of a file, or leaves the file as it was.
 func (c *Config) Rewrite(users UserLines, replace func(path string, content []byte) error) error {
-	c.setting.Lock()
-	defer c.setting.Unlock()
+	c.rewriting.Lock()
+	defer c.rewriting.Unlock()
 	if c.file == "" {
 		return ErrNoFile
 	}
+	now := c.snapshot()
 	content, err := readWhole(c.file)
 	if err != nil {
 		return err
@@ -38,7 +40,7 @@ func (c *Config) Rewrite(users UserLines, replace func(path string, content []by
 	if err != nil {
 		return err
 	}
-	d := newDocument(c, content)
+	d := newDocument(now, content)
 	d.putOptions(has)
 	if want := users(has.Users()); want != nil {
 		d.putUsers(want)
@@ -57,19 +59,20 @@ func (c *Config) Rewrite(users UserLines, replace func(path string, content []by
 	return errors.New("the file cannot say what is in force")
 }
 
+// snapshot returns the values of this moment: they may change while files are read and written.
+func (c *Config) snapshot() *Config {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.with(nil)
+	now.origins = maps.Clone(c.origins)
+	return now
+}
+
 // readWhole reads a file that may not exist any more.
 func readWhole(path string) (string, error) {
-	f, err := os.Open(path)
+	content, err := optionfile.Read(path, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	content, err := bounded(f)
-	err = errors.Join(err, f.Close())
-	if err == nil && len(content) > maxConfig {
-		err = fmt.Errorf("%s: longer than %d bytes", path, maxConfig)
 	}
 	return string(content), err
 }
@@ -199,8 +202,6 @@ func removed(o *option, value string) bool {
 // differing returns the value of option i if the file should have it and does not.
 func (d *document) differing(i int, has *Config) *string {
 	c, name := d.c, d.c.table[i].name
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.values[i] == has.values[i] || strings.HasPrefix(c.origins[name], environmentOrigin) {
 		return nil
 	}

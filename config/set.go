@@ -33,26 +33,47 @@ func (c *Config) Get(match func(name string) bool) (pairs [][2]string) {
 
 // Set implements env.Settings: all pairs take effect, or none.
 func (c *Config) Set(pairs [][2]string) resp.Error {
-	c.setting.Lock()
-	defer c.setting.Unlock()
+	for {
+		if done, err := c.trySet(pairs); done || err != "" {
+			return err
+		}
+	}
+}
+
+// ReadsFiles implements env.Settings.
+func (c *Config) ReadsFiles(pairs [][2]string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.checks, func(ch setCheck) bool { return ch.index(pairs) >= 0 })
+}
+
+// trySet is Set unless the configuration changes while the files of options are read: then it has
+// done nothing.
+func (c *Config) trySet(pairs [][2]string) (done bool, err resp.Error) {
 	c.mu.Lock()
 	parsed, err := c.changes(pairs)
 	if err != "" {
 		c.mu.Unlock()
-		return err
+		return false, err
 	}
-	checks, last := slices.Clone(c.checks), c.last
+	checks, last, seen := slices.Clone(c.checks), c.last, c.changed
 	next := c.with(parsed)
 	c.mu.Unlock()
 	applies, err := check(next, checks, pairs)
 	if err != "" {
-		return err
+		return false, err
+	}
+	c.setting.Lock()
+	defer c.setting.Unlock()
+	if c.changedSince(seen) {
+		return false, ""
 	}
 	commit, err := check(next, []setCheck{last}, pairs)
 	if err != "" {
-		return err
+		return false, err
 	}
 	c.mu.Lock()
+	c.changed++
 	for i, value := range parsed {
 		if c.values[i] != value {
 			c.values[i], c.origins[c.table[i].name] = value, ""
@@ -65,11 +86,18 @@ func (c *Config) Set(pairs [][2]string) resp.Error {
 			apply()
 		}
 	}
-	return ""
+	return true, ""
+}
+
+// changedSince reports whether values have changed since c.changed was seen.
+func (c *Config) changedSince(seen uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed != seen
 }
 
 // OnSet has p asked by every Set of an option that concerns says yes to, even if its value
-// does not change: that may be the name of a file with something new in it.
+// does not change: that may be the name of a file with something new in it. p may wait for a disk.
 func (c *Config) OnSet(concerns func(name string) bool, p Prepare) {
 	c.mu.Lock()
 	c.checks = append(c.checks, setCheck{concerns, p})
@@ -96,13 +124,18 @@ func (c *Config) with(parsed map[int]string) *Config {
 	return next
 }
 
+// index returns the first of pairs that ch is about, -1 if there is none.
+func (ch *setCheck) index(pairs [][2]string) int {
+	return slices.IndexFunc(pairs, func(p [2]string) bool { return ch.concerns(strings.ToLower(p[0])) })
+}
+
 // check asks those whom pairs concern.
 func check(next *Config, checks []setCheck, pairs [][2]string) (applies []func(), err resp.Error) {
 	for _, ch := range checks {
 		if ch.prepare == nil {
 			continue
 		}
-		i := slices.IndexFunc(pairs, func(p [2]string) bool { return ch.concerns(strings.ToLower(p[0])) })
+		i := ch.index(pairs)
 		if i < 0 {
 			continue
 		}

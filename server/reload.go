@@ -11,6 +11,7 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/policystore"
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/optionfile"
 	"github.com/cellserver/cellserver/policy/policyfile"
 	"github.com/cellserver/cellserver/policy/registry"
 )
@@ -69,14 +70,16 @@ func (s *Server) reloadFor(by string, client int64) (closes bool, err error) {
 // Rewrite writes the settings and users into the file that the server was started with.
 func (s *Server) Rewrite() error {
 	err := s.config.Rewrite(s.userLines, func(path string, content []byte) error {
-		mode := os.FileMode(0o600) // there may be a password in it
-		if target, err := filepath.EvalSymlinks(path); err == nil {
-			path = target
-		}
-		if info, err := os.Stat(path); err == nil {
-			mode = info.Mode().Perm()
-		}
-		return replaceFile(path, content, mode)
+		return optionfile.Write(path, func() error {
+			mode := os.FileMode(0o600) // there may be a password in it
+			if target, err := filepath.EvalSymlinks(path); err == nil {
+				path = target
+			}
+			if info, err := os.Stat(path); err == nil {
+				mode = info.Mode().Perm()
+			}
+			return replaceFile(path, content, mode)
+		})
 	})
 	if err != nil {
 		s.log.Warn("the configuration was not rewritten", "error", err)

@@ -1,14 +1,12 @@
 package server_test
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -150,22 +148,6 @@ func TestReloadOfAMissingFileTellsTheFaultsOfUsersToo(t *testing.T) {
 		require.NoError(t, os.WriteFile(r.users, []byte("usr\n"), 0o600))
 		require.Equal(t, missing+"; "+r.users+":1 should start with user keyword followed by the username\r\n", r.admin.Do("CONFIG", "RELOAD"))
 		require.Contains(t, r.Log.String(), "msg=\"audit: CONFIG RELOAD\" client="+r.admin.LocalAddr().String()+" id="+r.admin.ID()+" user=default refused=true\n")
-	})
-}
-
-// TestRewriteReplacesOnlyFiles: a configuration that came through a pipe is not written.
-func TestRewriteReplacesOnlyFiles(t *testing.T) {
-	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		if runtime.GOOS != "linux" {
-			t.Skip("the name of a pipe is Linux'")
-		}
-		out, in, err := os.Pipe()
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, out.Close()) })
-		_, err = in.WriteString("timeout 5\n")
-		require.NoError(t, errors.Join(err, in.Close()))
-		path := fmt.Sprintf("/proc/self/fd/%d", out.Fd())
-		require.Equal(t, "-ERR Rewriting config file: replacing "+path+": it is not a regular file\r\n", w.Start(path).Dial().Do("CONFIG", "REWRITE"))
 	})
 }
 

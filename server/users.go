@@ -3,12 +3,11 @@ package server
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/optionfile"
 )
 
 // prepareUsers checks the users of a configuration, and returns what puts them in force. Users
@@ -96,12 +95,7 @@ func userFileOf(c *config.Config) *userFile {
 }
 
 func (f *userFile) parse(users *acl.Users) (*acl.Parsed, error) {
-	file, err := os.Open(string(*f))
-	if err != nil {
-		return nil, fmt.Errorf("reading the users: %w", err)
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, acl.MaxFile+1))
+	content, err := optionfile.Read(string(*f), acl.MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the users: %w", err)
 	}
@@ -124,5 +118,6 @@ func (f *userFile) Load(users *acl.Users) (changed []*acl.User, err error) {
 // Save implements command.UserFile. Others cannot read the file, since it has digests of
 // passwords in it.
 func (f *userFile) Save(users *acl.Users) error {
-	return replaceFile(string(*f), []byte(strings.Join(users.List(), "\n")+"\n"), 0o600)
+	path, content := string(*f), []byte(strings.Join(users.List(), "\n")+"\n")
+	return optionfile.Write(path, func() error { return replaceFile(path, content, 0o600) })
 }

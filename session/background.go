@@ -32,6 +32,10 @@ func (e *Engine) SpawnCall(much bool, f func(c *command.Call)) {
 // maxSlow is how many slow commands (KEYS, FLUSHALL, a long SCAN) run at once.
 const maxSlow = 2
 
+// maxFiles is how many commands that read or write files of options run at once. They wait for a disk,
+// so that a processor is not what they need.
+const maxFiles = 4
+
 // maxBackground is how many commands run in the background at once: half of what processors
 // there are, since the loops need theirs, and all that hold many keys wait for each
 // other anyway.

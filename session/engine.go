@@ -24,7 +24,7 @@ func NewEngine(o env.Options, table *command.Table) *Engine {
 		panic("session: a table that asks a Remote goes with one, and no other does")
 	}
 	e.Large.Room = func() int64 { return e.LargeRoom() }
-	e.slots = make(chan struct{}, maxBackground())
+	e.slots, e.fileSlots = make(chan struct{}, maxBackground()), make(chan struct{}, maxFiles)
 	if e.Log == nil {
 		e.Log = slog.New(slog.DiscardHandler)
 	}

@@ -34,6 +34,7 @@ type background struct {
 	closed    bool           // guarded by slowMu
 	slowSlots chan struct{}
 	slots     chan struct{} // of Background
+	fileSlots chan struct{} // of Background, for commands that read or write files of options
 }
 
 // executions are the commands that run by Execute.

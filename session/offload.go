@@ -68,6 +68,7 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	size := func(st env.Store) int { return replySize(&in.Client, st, cmd, args) }
 	transaction := e.Transfer(&s.Client, &in.Client)
 	p.Kept = command.ArgsCost(args) + transaction
+	slots := e.slotsOf(cmd)
 	p.Resume = func(w *resp.Writer) {
 		s.merge(in)
 		w.Proto = s.Proto
@@ -75,8 +76,8 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	c.Park(p)
 	var begin func()
 	begin = func() {
-		memory := e.takeTurn(e.slots, p, size)
-		defer e.endTurn(e.slots, memory)
+		memory := e.takeTurn(slots, p, size)
+		defer e.endTurn(slots, memory)
 		e.withWorker(s.ID, func(l *Worker) {
 			if changes && e.AfterPause(p.OrDrop(func() { e.Spawn(begin) })) {
 				return
@@ -99,6 +100,14 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 		})
 	}
 	e.Spawn(begin)
+}
+
+// slotsOf returns the turns that a command of Background waits for.
+func (e *Engine) slotsOf(cmd *command.Command) chan struct{} {
+	if cmd.Files {
+		return e.fileSlots
+	}
+	return e.slots
 }
 
 // runInBackground runs do as the session in, and answers p.

@@ -9,8 +9,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+
+	"github.com/cellserver/cellserver/optionfile"
 )
 
 // ClientAuth says whether clients have to show a certificate.
@@ -134,16 +134,12 @@ func authorities(o *Options) (*x509.CertPool, error) {
 // appendDir adds the certificates of all files in dir. OpenSSL looks for names that are
 // made of a hash (c_rehash); here any name will do.
 func appendDir(pool *x509.CertPool, dir string) error {
-	entries, err := os.ReadDir(dir)
+	files, err := optionfile.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("tls-ca-cert-dir: %w", err)
 	}
 	found := false
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-			continue
-		}
+	for _, path := range files {
 		content, err := readFile(path)
 		if err != nil {
 			return fmt.Errorf("tls-ca-cert-dir: %w", err)
@@ -160,13 +156,4 @@ func appendDir(pool *x509.CertPool, dir string) error {
 // has a quarter of a MiB.
 const maxFile = 16 << 20
 
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, maxFile)
-	}
-	return os.ReadFile(path)
-}
+func readFile(path string) ([]byte, error) { return optionfile.Read(path, maxFile) }

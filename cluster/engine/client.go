@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/cellserver/cellserver/optionfile"
 )
 
 const (
@@ -52,7 +53,7 @@ func newDialer(t *TLS, timeout time.Duration) (*dialer, error) {
 	}
 	d.tls = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.SkipVerify} //nolint:gosec // the operator has asked for that, and is warned
 	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
+		pem, err := optionfile.Read(t.CA, maxCertificates)
 		if err != nil {
 			return nil, fmt.Errorf("CA of the store: %w", err)
 		}
@@ -62,16 +63,32 @@ func newDialer(t *TLS, timeout time.Duration) (*dialer, error) {
 		}
 	}
 	if t.Cert != "" {
-		if _, err := tls.LoadX509KeyPair(t.Cert, t.Key); err != nil {
+		if _, err := keyPair(t); err != nil {
 			return nil, fmt.Errorf("certificate for the store: %w", err)
 		}
 		// The files are read again for each connection: they may be renewed.
 		d.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			c, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+			c, err := keyPair(t)
 			return &c, err
 		}
 	}
 	return d, nil
+}
+
+// maxCertificates is how long a file of certificates may be.
+const maxCertificates = 16 << 20
+
+// keyPair reads the certificate that the store is shown.
+func keyPair(t *TLS) (tls.Certificate, error) {
+	cert, err := optionfile.Read(t.Cert, maxCertificates)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := optionfile.Read(t.Key, maxCertificates)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
 }
 
 // dial never fails. The client library would try again, longer than anybody waits, and after

@@ -6,7 +6,6 @@ import (
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -20,7 +19,10 @@ func configCommands(names *optionNames) []*command.Command {
 	set.AuditAttrs = func(c *command.Call) []slog.Attr { return []slog.Attr{slog.String("options", knownOptions(c))} }
 	reload := command.Subcommand("config", "reload", 2, command.FlagAdmin|command.FlagNoScript|command.FlagNoMulti|command.FlagAudit, "",
 		"Reads the configuration and the files that it names again: all of it takes effect, or nothing.", "OK, or an error with all faults", configReload)
-	reload.WordWork = command.MaxLoopWork
+	rewrite := command.Subcommand("config", "rewrite", 2, flags|command.FlagAudit, "",
+		"Writes the settings into the configuration file that the server was started with.", "OK, or an error", configRewrite)
+	reload.WordWork, set.WordWork = command.MaxLoopWork, command.MaxLoopWork
+	reload.Files, rewrite.Files, set.Files = true, true, true
 	set.Secrets = names.secrets
 	return []*command.Command{{
 		Name: "config", Arity: -2, Group: "server", Summary: "A container for server configuration commands.", Since: "1.0.0",
@@ -28,8 +30,7 @@ func configCommands(names *optionNames) []*command.Command {
 			get,
 			reload,
 			command.Subcommand("config", "resetstat", 2, flags|command.FlagAudit, "", "Resets the statistics that INFO reports.", "OK", configResetStat),
-			command.Subcommand("config", "rewrite", 2, flags|command.FlagAudit, "",
-				"Writes the settings into the configuration file that the server was started with.", "OK, or an error", configRewrite),
+			rewrite,
 			set,
 		},
 	}}
@@ -65,6 +66,10 @@ func configGet(c *command.Call) {
 	}
 }
 
+// errFilesInTransaction answers a call for whose files a transaction, which holds others up, would wait.
+const errFilesInTransaction resp.Error = "ERR CONFIG SET of an option that names files is not allowed in transactions"
+
+// configSet is CONFIG SET. It runs beside the loops, since it may read files.
 func configSet(c *command.Call) {
 	args := c.Args[2:]
 	if len(args)%2 != 0 {
@@ -77,7 +82,13 @@ func configSet(c *command.Call) {
 	}
 	settings := c.Server.Options.Settings
 	before := valuesOf(settings, pairs)
-	if err := settings.Set(pairs); err != "" {
+	if c.Client.Exclusive && settings.ReadsFiles(pairs) {
+		c.Fail(errFilesInTransaction)
+		return
+	}
+	var err resp.Error
+	c.Server.Host.Outside(c, func() { err = settings.Set(pairs) })
+	if err != "" {
 		c.Fail(err)
 		return
 	}
@@ -126,12 +137,14 @@ func configRewrite(c *command.Call) {
 		c.OK()
 		return
 	}
-	c.Offload(func(_ env.Store, w *resp.Writer) {
-		if err := rewrite(); err != nil {
-			w.Error(resp.Error("ERR Rewriting config file: " + oneLine(err)))
+	c.MoveToBackground(func(c *command.Call) {
+		var err error
+		c.Server.Host.Outside(c, func() { err = rewrite() })
+		if err != nil {
+			c.Fail(resp.Error("ERR Rewriting config file: " + oneLine(err)))
 			return
 		}
-		w.Status("OK")
+		c.OK()
 	})
 }
 

@@ -51,6 +51,9 @@ type Command struct {
 	// WordWork is the work of each word of a call that has many, in units: see work.go.
 	// 0 is what the keys and elements of most take.
 	WordWork int
+	// Files says that a call may read or write a file that an option names: in the background it has a
+	// turn that no call about keys could need while it waits for a disk.
+	Files bool
 
 	// Writes reports whether a call changes something, for commands of which FlagWrite does
 	// not say it; nil for all others.

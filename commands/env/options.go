@@ -93,8 +93,10 @@ type Settings interface {
 	// Get returns the names, in lower case, and current values of every parameter
 	// that match accepts, in the order of their table.
 	Get(match func(name string) bool) (pairs [][2]string)
-	// Set changes all of the given parameters, in any case, or none.
+	// Set changes all of the given parameters, in any case, or none. It may wait for a disk.
 	Set(pairs [][2]string) resp.Error
+	// ReadsFiles reports whether Set reads files for one of these parameters.
+	ReadsFiles(pairs [][2]string) bool
 }
 
 // UserFile is a file of users. Load puts all of it in force or nothing, and returns the

@@ -62,6 +62,8 @@ func policyContainer() *command.Command {
 	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		return entry("rl.policy|"+name, arity, f, syntax, summary, reply, run)
 	}
+	reload := sub("reload", 2, change, "", "Reads the policy file again.", "how many policies and overrides have changed", reload)
+	reload.Files = true
 	return &command.Command{
 		Name: "rl.policy", Arity: -2, Categories: command.CatPolicy, Group: "policy",
 		Summary: "A container for commands about policies.", Since: "1.0.0",
@@ -77,7 +79,7 @@ func policyContainer() *command.Command {
 			sized(sub("diff", 3, show, "yaml", "Says what APPLY would change.", "a text, empty for nothing", diff), dumpSize),
 			sub("apply", 3, change, "yaml", "Makes policies and overrides those of a YAML text, or changes nothing.",
 				"how many have changed", apply),
-			sub("reload", 2, change, "", "Reads the policy file again.", "how many policies and overrides have changed", reload),
+			reload,
 		},
 	}
 }

@@ -35,9 +35,9 @@ func container() *command.Command {
 			sub("genpass", -2, 0, "[bits]", "Makes a random password, of 256 bits unless it is told otherwise.", "hexadecimal digits", genpass),
 			sub("getuser", 3, admin, "username", "Returns the rules of a user.", "a map, or null", getuser),
 			sub("list", 2, admin|command.FlagFence, "", "Lists the rules of all users.", "an array of rules", list),
-			sub("load", 2, admin|command.FlagFence|command.FlagAudit, "", "Reads the ACL file again and closes the connections of users that it changes.", "OK", load),
+			sub("load", 2, admin|command.FlagFence|command.FlagNoMulti|command.FlagAudit, "", "Reads the ACL file again and closes the connections of users that it changes.", "OK", load),
 			sub("log", -2, admin, "[count | RESET]", "Lists the newest calls and logins that were refused.", "an array of maps, or OK", aclLog),
-			sub("save", 2, admin|command.FlagFence, "", "Writes the ACL file.", "OK", save),
+			sub("save", 2, admin|command.FlagFence|command.FlagNoMulti, "", "Writes the ACL file.", "OK", save),
 			sub("setuser", -3, admin|command.FlagFence|command.FlagAudit, "username [rule [rule ...]]", "Creates a user, or changes its rules.", "OK", setuser),
 			sub("users", 2, admin|command.FlagFence, "", "Lists the users.", "an array of names", func(c *command.Call) { writeWords(c.W, c.Server.Users.Names()) }),
 			sub("whoami", 2, 0, "", "Returns the user of the connection.", "a name", func(c *command.Call) { c.W.BulkString(c.Client.UserName()) }),
@@ -45,7 +45,9 @@ func container() *command.Command {
 	}
 	for _, c := range all.Sub {
 		switch c.Name {
-		case "acl|list", "acl|load", "acl|save", "acl|users": // they may wait for the disk, and there may be many users
+		case "acl|load", "acl|save": // they may wait for the disk
+			c.WordWork, c.Files = command.MaxLoopWork, true
+		case "acl|list", "acl|users": // there may be many users
 			c.WordWork = command.MaxLoopWork
 		case "acl|setuser":
 			c.WordWork = ruleWork

@@ -87,6 +87,8 @@ func checkFile(root fs.FS, name string, places map[int]bool) ([]Violation, error
 	}
 	if c.test {
 		c.checkPrograms(tree)
+	} else {
+		c.checkFiles(tree)
 	}
 	return c.found, nil
 }

@@ -100,6 +100,10 @@ func TestEachRuleFindsAFileThatBreaksIt(t *testing.T) {
 		"clock at the edge":              {"transport/a.go", `package transport; import "time"; var t = time.Now()`, ""},
 		"clock on another platform":      {"commands/a_windows.go", `package commands; import "time"; var t = time.Now()`, "commands calls time.Now"},
 		"somebody else's Now":            {"server/a.go", `package server; import "time"; var _ = time.Second; var t = clock.Now()`, ""},
+		"file of an option":              {"config/a.go", `package config; import "os"; var read = os.ReadFile`, "read it by optionfile"},
+		"certificate of an option":       {"server/a.go", `package server; import "crypto/tls"; var load = tls.LoadX509KeyPair`, "read it by optionfile"},
+		"file in a test":                 {"config/a_test.go", `package config_test; import "os"; var read = os.ReadFile`, ""},
+		"file of the data directory":     {"persistence/osfs.go", `package persistence; import "os"; var open = os.Open`, ""},
 		"what a package manager brought": {"compat_test/node_modules/a.go", `package gcra; import "github.com/tidwall/redcon"`, ""},
 	}
 	for name, tt := range tests {

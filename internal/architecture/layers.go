@@ -131,7 +131,7 @@ var layers = map[string]layer{
 		why:     "the cluster stands in for the local store, so it knows as little as the store does",
 	},
 	"cluster/engine": {
-		imports: []string{"cluster/clock", "limit"},
+		imports: []string{"cluster/clock", "limit", "optionfile"},
 		why:     "what talks to the engine moves bytes; what they mean is decided above it",
 	},
 	"cluster/clock": {
@@ -181,7 +181,7 @@ var layers = map[string]layer{
 		why:     "the registry has records of policies written and reads them: by whom, and where they are, is told it",
 	},
 	"policy/policyfile": {
-		imports: []string{"policy", "policy/document", "policy/registry"},
+		imports: []string{"optionfile", "policy", "policy/document", "policy/registry"},
 		why:     "the file is read here, and put in force by the registry",
 	},
 	"policy/convert": {
@@ -283,15 +283,17 @@ var layers = map[string]layer{
 		imports: []string{"report"},
 		why:     "a terminal shows reports: it asks a server by a function that the program gives it",
 	},
+	"optionfile": {why: "a file that an option names is bytes here: what is in it is its reader's business"},
 	"tlsconfig": {
-		why: "certificates are files and names are text: who speaks TLS with them is nobody's business here",
+		imports: []string{"optionfile"},
+		why:     "certificates are files and names are text: who speaks TLS with them is nobody's business here",
 	},
 	"config": {
-		imports: []string{"policy", "cluster/engine", "commands", "commands/acl", "commands/env", "commands/stats", "resp", "tlsconfig", "transport"},
+		imports: []string{"policy", "cluster/engine", "commands", "commands/acl", "commands/env", "commands/stats", "optionfile", "resp", "tlsconfig", "transport"},
 		why:     "what an option may be is text; what it does belongs to who reads it, so config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/env", "commands/acl", "commands/standby", "replication", "keyspace/entry", "admin", "admin/page", "attach", "commands/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
+		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/env", "commands/acl", "commands/standby", "replication", "keyspace/entry", "admin", "admin/page", "attach", "commands/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

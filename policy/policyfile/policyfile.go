@@ -8,11 +8,10 @@ package policyfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"sync"
 
+	"github.com/cellserver/cellserver/optionfile"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/document"
 	"github.com/cellserver/cellserver/policy/registry"
@@ -108,8 +107,6 @@ func (f *File) Load(st registry.Store, by registry.Author) (changed int, err err
 	return f.registry.Apply(st, by, d, f.bounds())
 }
 
-var errNotRegular = errors.New("not a regular file")
-
 // ReadError is the error of a file that cannot be read, or is not right: every fault, with file and
 // line.
 type ReadError struct{ Faults []error }
@@ -120,7 +117,7 @@ func (e *ReadError) Error() string { return errors.Join(e.Faults...).Error() }
 func (e *ReadError) Unwrap() []error { return e.Faults }
 
 func read(path string, bounds policy.Bounds) (*document.Document, error) {
-	text, err := textOf(path)
+	text, err := optionfile.Read(path, document.MaxText)
 	if err != nil {
 		return nil, &ReadError{[]error{fmt.Errorf("reading the policies: %w", err)}}
 	}
@@ -133,21 +130,4 @@ func read(path string, bounds policy.Bounds) (*document.Document, error) {
 		unread.Faults = append(unread.Faults, fault)
 	}
 	return nil, unread
-}
-
-// textOf returns the content of a file, up to what is more than a document may have.
-func textOf(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errNotRegular
-	}
-	return io.ReadAll(io.LimitReader(file, document.MaxText+1))
 }
