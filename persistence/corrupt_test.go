@@ -166,6 +166,39 @@ func TestDamageBeforeADurableOffsetIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "was durable")
 }
 
+// TestFlippedBitInWhatWasAcknowledgedIsRefused: under SyncAlways, after a crash of the process, wherever
+// the bit is. Behind what was acknowledged there is the durable-offset record of the last fsync, which
+// may be cut.
+func TestFlippedBitInWhatWasAcknowledgedIsRefused(t *testing.T) {
+	fsys := faultfs.New()
+	s := mustOpen(t, fsys, persistence.SyncAlways)
+	for i := range 50 {
+		require.NoError(t, s.handle.Put(0, fmt.Append(nil, "key:", i), entry.String, []byte("v"), entry.NoExpiry))
+		require.NoError(t, s.log.Sync())
+		require.Equal(t, persistence.Kept, s.settled())
+	}
+	killed, want, name := fsys.Kill(), s.state(), logFile(fsys)
+	s.close()
+	content := killed.Content(name)
+	last, records := persistence.HeaderSize, 0
+	for at := last; at < len(content); records++ {
+		last, at = at, at+8+int(binary.LittleEndian.Uint32(content[at:]))
+	}
+	require.GreaterOrEqual(t, records, 100)
+	for at := persistence.HeaderSize; at < len(content); at++ {
+		flipped := bytes.Clone(content)
+		flipped[at] ^= 1 << (at % 8)
+		again, err := open(t, with(killed, name, flipped), s.clock, persistence.SyncNo)
+		if at < last {
+			require.ErrorContains(t, err, "was durable", "offset %d of %d", at, last)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, again.state())
+		again.ks.Close()
+	}
+}
+
 func TestAnUnknownVersionIsRefusedByName(t *testing.T) {
 	fsys, _, clock := closed(t)
 	for _, name := range fsys.Names() {

@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"errors"
+	"math"
 	"time"
 )
 
@@ -199,7 +200,7 @@ func (l *Log) finish() error {
 	s := l.seg
 	before := len(l.buf)
 	l.buf = s.framer.durableRecord(l.buf, typeEnd, s.offset(l.synced.Load()))
-	s.recorded = s.durable // by this: no durable-offset record may follow the end
+	s.recorded = math.MaxInt64 // by this: no durable-offset record may follow the end
 	l.pos += uint64(len(l.buf) - before)
 	l.mu.Unlock()
 	return l.Sync()

@@ -8,10 +8,6 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 )
 
-// durableEvery is the number of durable bytes after which a durable-offset record is written
-// at the latest. The ticker writes one for fewer bytes.
-const durableEvery = 16 << 10
-
 // lazyTicks is the number of seconds after which a log is synced under SyncNo. The system has
 // written nearly all of it by then. Up to the recorded offset, damage can be told from the
 // traces of a crash.
@@ -24,9 +20,6 @@ const keepBuffer = 4 << 20
 func (l *Log) write() {
 	l.mu.Lock()
 	seg := l.seg
-	if seg.durable-seg.recorded >= durableEvery {
-		l.noteDurable()
-	}
 	buf, pos, long := l.buf, l.pos, l.long.take()
 	l.buf = l.spare[:0]
 	dropped, gap := l.drops, l.gap
@@ -120,16 +113,44 @@ func (l *Log) sync() error {
 	l.syncBegan.Store(0)
 	l.measured(l.o.Stopwatch() - began)
 	l.mu.Lock()
-	if s := segs[len(segs)-1]; target >= s.start && !l.drops {
+	s := segs[len(segs)-1]
+	counts := target >= s.start && !l.drops
+	if counts {
 		s.durable = max(s.durable, s.offset(target))
-		if !l.adopting.Load() {
-			l.synced.Store(max(target, l.synced.Load()))
-			l.safeAt.Store(int64(began))
-		}
+	}
+	l.mu.Unlock()
+	if counts && l.always() && !l.adopting.Load() {
+		l.confirm(s)
+	}
+	l.mu.Lock()
+	if counts && !l.drops && !l.adopting.Load() {
+		l.synced.Store(max(target, l.synced.Load()))
+		l.safeAt.Store(int64(began))
 	}
 	l.mu.Unlock()
 	return l.Fault()
 }
+
+// confirm writes, under SyncAlways, a durable-offset record for what is acknowledged next: a flipped
+// bit in that can then be told from what a crash leaves. The next fsync, of the ticker at the latest,
+// makes the record itself durable.
+func (l *Log) confirm(s *segment) {
+	l.ioMu.Lock()
+	defer l.ioMu.Unlock()
+	l.mu.Lock()
+	due := l.seg == s && s.lacksRecord() && !l.drops
+	if due {
+		l.noteDurable()
+	}
+	l.mu.Unlock()
+	if due {
+		l.write()
+	}
+}
+
+// lacksRecord reports whether more is durable than the last durable-offset record says, effects
+// included. mu of the log must be held.
+func (s *segment) lacksRecord() bool { return s.durable > s.recorded && s.recorded < s.offset(s.data) }
 
 func (l *Log) measured(d time.Duration) {
 	l.counts.syncs.Add(1)
@@ -268,7 +289,7 @@ func (l *Log) note() {
 	if s.data > s.clock && !l.drops {
 		l.noteClock(clock)
 	}
-	if s.durable > s.recorded && s.recorded < s.offset(s.data) && !l.drops {
+	if s.lacksRecord() && !l.drops {
 		l.noteDurable()
 	}
 	l.mu.Unlock()
