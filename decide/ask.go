@@ -261,6 +261,31 @@ func (a *Ask) Own(buf []byte) []byte {
 	return buf
 }
 
+// Bytes is how many bytes [Ask.Own] copies at most.
+func (a *Ask) Bytes() int {
+	n := len(a.Key) + len(a.Lease.Member) + len(a.Admin.Match)
+	for i := range a.Clauses {
+		n += len(a.Clauses[i].Key)
+		if l := a.Clauses[i].Lease; l != nil {
+			n += len(l.Member)
+		}
+	}
+	return n
+}
+
+// Apart gives the ask clauses and details of its own, so that it can be decided while others that
+// share its bytes are.
+func (a *Ask) Apart() {
+	if a.Family != Several {
+		return
+	}
+	clauses := a.Clauses
+	a.Clauses, a.Details = make([]Clause, len(clauses)), make([]limit.Decision, len(clauses))
+	for i, c := range clauses {
+		a.Clauses[i] = c.own()
+	}
+}
+
 // Forget drops all bytes that the ask refers to, for one that is kept for the next command.
 func (a *Ask) Forget() {
 	a.Key, a.Lease.Member, a.Clauses, a.Details, a.Next = nil, nil, nil, nil, nil

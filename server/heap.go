@@ -38,6 +38,22 @@ func heapBound(maxMemory, outside int64) int64 {
 	return max(leastHeap, room-min(room/overshootShare, mostOvershoot))
 }
 
+// userShare is the part of maxmemory that commands may make users take, and leastUsers what they may
+// in any case.
+const (
+	userShare  = 10
+	leastUsers = 1 << 20
+)
+
+// userBound returns how many bytes ACL SETUSER may make users take. Without maxmemory it is the bound
+// of the package acl.
+func userBound(maxMemory int64) int64 {
+	if maxMemory <= 0 {
+		return math.MaxInt64
+	}
+	return max(maxMemory/userShare, leastUsers)
+}
+
 // boundHeap tells Go's runtime its bound if the bound has changed.
 func (s *Server) boundHeap() {
 	if s.limitHeap == nil {
@@ -153,9 +169,9 @@ func (s *Server) clientMemory() int64 {
 }
 
 // besideKeys is the memory that counts against maxmemory in addition to the keys: that of
-// policies and clients, except large replies that fit into the memory beyond maxmemory.
+// policies, users and clients, except large replies that fit into the memory beyond maxmemory.
 func (s *Server) besideKeys() int64 {
-	beside, most := s.clientMemory()+s.policies.registry.Bytes(), s.maxMemory.Load()
+	beside, most := s.clientMemory()+s.policies.registry.Bytes()+s.engine.Users.Memory(), s.maxMemory.Load()
 	if bound, _ := s.scriptRoom(); most > 0 && bound != math.MaxInt64 {
 		beside -= min(s.engine.LargeReplies(), max(bound-most, 0))
 	}

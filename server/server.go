@@ -272,6 +272,7 @@ func (s *Server) putInForce() {
 	s.engine.SetLimits(limits)
 	s.maxMemory.Store(s.config.Number("maxmemory"))
 	s.keyspace.SetMaxMemory(s.maxMemory.Load())
+	s.engine.Users.SetBound(userBound(s.maxMemory.Load()))
 	s.keyspace.SetMaxElements(int(s.config.Number("collection-max-elements")))
 	s.boundHeap()
 	s.transport.SetLimits(s.transportLimits())

@@ -12,13 +12,13 @@ import (
 func (e *Engine) ParkExclusive(c *command.Call, do func(c *command.Call)) *command.Exclusive {
 	x := e.parkExclusive(c, sessionOf(c.Client).proxy())
 	x.Do, x.Changes = do, waitsForPause(c, c.Cmd, c.Args)
-	x.Wait.Kept = e.Transfer(c.Client, x.Proxy)
+	x.Wait.Kept += e.Transfer(c.Client, x.Proxy)
 	return x
 }
 
 // parkExclusive parks the session for what in is to do for it.
 func (e *Engine) parkExclusive(c *command.Call, in *Session) *command.Exclusive {
-	x, s := &command.Exclusive{Wait: c.NewWait(), Proxy: &in.Client}, sessionOf(c.Client)
+	x, s := &command.Exclusive{Wait: c.NewWait(0), Proxy: &in.Client}, sessionOf(c.Client)
 	x.Wait.Resume = func(w *resp.Writer) {
 		s.merge(in)
 		w.Proto = s.Proto

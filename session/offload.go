@@ -8,7 +8,7 @@ import (
 
 // Offload implements [command.Host].
 func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st env.Store, w *resp.Writer)) {
-	p := c.NewWait()
+	p := c.NewWait(0)
 	p.Args = command.CloneArgs(c.Args)
 	p.NoEffect = c.Cmd.Flags&command.FlagWrite == 0
 	primary := c.Client.Marks&command.MarkPrimary != 0
@@ -61,13 +61,13 @@ func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st
 // needs as it would have done on the loop.
 func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	s := sessionOf(c.Client)
-	p, in := c.NewWait(), s.proxy()
+	in := s.proxy()
 	in.Background = true
 	cmd, args := c.Cmd, workerOf(c.Worker).takeArgs(c.Args)
 	changes := waitsForPause(c, cmd, args)
 	size := func(st env.Store) int { return replySize(&in.Client, st, cmd, args) }
 	transaction := e.Transfer(&s.Client, &in.Client)
-	p.Kept = command.ArgsCost(args) + transaction
+	p := c.NewWait(command.ArgsCost(args) + transaction)
 	slots := e.slotsOf(cmd)
 	p.Resume = func(w *resp.Writer) {
 		s.merge(in)
@@ -143,7 +143,7 @@ func (l *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
 // counted as it is made.
 func replySize(cl *command.Client, st env.Store, cmd *command.Command, args [][]byte) int {
 	if cmd.ReplySize != nil {
-		return cmd.ReplySize(cl, st, cmd)
+		return cmd.ReplySize(cl, st, cmd, args)
 	}
 	return command.CopiedBy(st, cl.Selected(), cmd, args)
 }

@@ -183,7 +183,7 @@ func postpone(c *command.Call, halts uint32) {
 		sessionOf(c.Client).guard = resp.Guard{}
 		return
 	}
-	p := c.NewWait()
+	p := c.NewWait(0)
 	p.RunAgain = true
 	sessionOf(c.Client).guard = resp.Guard{} // it will be split off again
 	c.Park(p)

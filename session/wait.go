@@ -9,7 +9,20 @@ import (
 )
 
 // Park implements [command.Host].
-func (e *Engine) Park(p *command.Wait) { sessionOf(p.Client).wait.Store(p) }
+func (e *Engine) Park(p *command.Wait) {
+	s := sessionOf(p.Client)
+	s.wait.Store(p)
+	if s.ProxyOf == nil { // it counts at once, for those who ask RoomToKeep; noteKept says exactly how much
+		s.kept.Add(int64(p.Kept))
+		e.kept.Add(int64(p.Kept))
+	}
+}
+
+// RoomToKeep implements [command.Host].
+func (e *Engine) RoomToKeep(bytes int64) bool {
+	bound := e.Limits().ClientMemory
+	return bound <= 0 || e.kept.Load()+bytes <= bound
+}
 
 // parkedNext is how the transport is to treat a session whose command is parked: a wait
 // that may never end is over when the client hangs up or the server stops.

@@ -5,7 +5,7 @@ import "errors"
 // Bounds of what users may take.
 const (
 	// MaxUsers is how many users there may be, and MaxMemory about how many bytes they may
-	// take together.
+	// take together, if no less has been set.
 	MaxUsers  = 100_000
 	MaxMemory = 256 << 20
 	// MaxRules is how long the text of the rules of a user may be, in bytes.

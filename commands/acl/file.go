@@ -146,11 +146,11 @@ func (us *Users) parse(defined []definition, fault func(d definition, err error)
 func (us *Users) Replace(parsed *Parsed) (changed []*User) {
 	us.change.Lock()
 	defer us.change.Unlock()
-	us.memory = parsed.memory
+	us.memory.Store(int64(parsed.memory))
 	if parsed.rules[DefaultUser] == nil {
 		r := us.defaultRules()
 		parsed.rules[DefaultUser] = r
-		us.memory += r.cost
+		us.memory.Add(int64(r.cost))
 	}
 	// Nobody else changes byName, and to compare all rules takes long.
 	for name, u := range us.byName {

@@ -24,8 +24,9 @@ type Users struct {
 	allChannels atomic.Bool
 	closings    atomic.Int64
 
-	change sync.Mutex // held by whoever changes something, for as long as that takes
-	memory int        // guarded by change: what the rules of all take
+	change sync.Mutex   // held by whoever changes something, for as long as that takes
+	memory atomic.Int64 // what the rules of all take; changed by the holder of change only
+	bound  atomic.Int64 // up to where Set may make memory grow
 
 	mu     sync.RWMutex     // never held for long, since those who log in wait for it
 	byName map[string]*User // guarded by mu, and changed by the holder of change only
@@ -36,7 +37,8 @@ type Users struct {
 func NewUsers(v Vocabulary) *Users {
 	us := &Users{vocabulary: v, Default: &User{Name: DefaultUser}}
 	r := us.defaultRules()
-	us.memory = r.cost
+	us.memory.Store(int64(r.cost))
+	us.bound.Store(MaxMemory)
 	us.Default.rules.Store(r)
 	us.byName = map[string]*User{DefaultUser: us.Default}
 	return us
@@ -53,6 +55,13 @@ func (us *Users) defaultRules() *Rules {
 
 // SetAllChannels is acl-pubsub-default: whether new users may use all channels.
 func (us *Users) SetAllChannels(all bool) { us.allChannels.Store(all) }
+
+// SetBound says how many bytes Set may make users take, at most [MaxMemory]. Users of files may take
+// more: their operator has written them.
+func (us *Users) SetBound(bytes int64) { us.bound.Store(min(bytes, MaxMemory)) }
+
+// Memory is about how many bytes all users take.
+func (us *Users) Memory() int64 { return us.memory.Load() }
 
 // Find returns the user of that name, or nil.
 func (us *Users) Find(name string) *User {
@@ -107,12 +116,15 @@ func (us *Users) Set(name string, words []string) (u *User, before *Rules, err e
 	if err != nil {
 		return nil, nil, err
 	}
-	grown := us.memory - had + next.cost + 2*len(name)
-	if len(name) > MaxRules || next.tooLong() || grown > MaxMemory && next.cost > had {
+	grown := us.memory.Load() + int64(next.cost-had)
+	if u == nil {
+		grown += int64(2 * len(name))
+	}
+	if len(name) > MaxRules || next.tooLong() || grown > us.bound.Load() && next.cost > had {
 		return nil, nil, errTooLarge
 	}
 	if u != nil {
-		us.memory = grown - 2*len(name)
+		us.memory.Store(grown)
 		u.rules.Store(next)
 		return u, before, nil
 	}
@@ -123,7 +135,8 @@ func (us *Users) Set(name string, words []string) (u *User, before *Rules, err e
 	if len(us.byName) >= MaxUsers {
 		return nil, nil, errTooLarge
 	}
-	us.byName[name], us.memory = u, grown
+	us.byName[name] = u
+	us.memory.Store(grown)
 	return u, nil, nil
 }
 
@@ -149,7 +162,7 @@ func (us *Users) Delete(names []string) (gone []*User) {
 			continue
 		}
 		delete(us.byName, name)
-		us.memory -= u.Rules().cost + 2*len(name)
+		us.memory.Add(-int64(u.Rules().cost + 2*len(name)))
 		us.end(u)
 		gone = append(gone, u)
 	}
@@ -222,6 +235,6 @@ func (us *Users) SetPassword(password string) {
 	defer us.change.Unlock()
 	before := us.Default.Rules()
 	next := before.withPassword(password)
-	us.memory += next.cost - before.cost
+	us.memory.Add(int64(next.cost - before.cost))
 	us.Default.rules.Store(next)
 }

@@ -98,13 +98,17 @@ func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
 		c.Fail(errWaitMany)
 		return nil
 	}
+	if !c.RoomToWait(cost + command.ArgsCost(c.Args)) {
+		c.Fail(resp.ErrOOM)
+		return nil
+	}
 	own := command.CloneArgs(c.Args)
 	at := c.Cmd.Keys.Positions(own) // of the keys, which lie side by side, and of the destination
-	w := &popWait{all: command.Find[waiters](c.Server), parked: c.NewWait(), call: call, db: c.Client.Selected(), keys: own[at[0] : at[0]+len(keys)]}
+	w := &popWait{all: command.Find[waiters](c.Server), parked: c.NewWait(cost), call: call, db: c.Client.Selected(), keys: own[at[0] : at[0]+len(keys)]}
 	if call.To != nil {
 		w.call.To = own[at[len(keys)]]
 	}
-	w.parked.Args, w.parked.Kept = own, cost
+	w.parked.Args = own
 	w.parked.Cancel = w.leave
 	w.parked.OnTimeout = w.giveUp
 	w.all.note(1)

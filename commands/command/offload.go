@@ -84,7 +84,7 @@ func (c *Call) GoesOn(slice func(c *Call) (more bool)) {
 // parkInSlices parks the session of a command, which keeps so many bytes, until slice
 // reports that there is no more.
 func (c *Call) parkInSlices(kept int, slice func(c *Call) (more bool)) {
-	p := c.NewWait()
-	p.Kept, p.Slice = kept, slice
+	p := c.NewWait(kept)
+	p.Slice = slice
 	c.Park(p)
 }

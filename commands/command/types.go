@@ -51,10 +51,8 @@ type Command struct {
 	// WordWork is the work of each word of a call that has many, in units: see work.go.
 	// 0 is what the keys and elements of most take.
 	WordWork int
-	// Files says that a call may read or write a file that an option names: in the background it has a
-	// turn that no call about keys could need while it waits for a disk.
+	// Files says that a call may wait for a disk: its turn in the background is not that of others.
 	Files bool
-
 	// Writes reports whether a call changes something, for commands of which FlagWrite does
 	// not say it; nil for all others.
 	Writes func(c *Call, cmd *Command, args [][]byte) bool
@@ -71,7 +69,7 @@ type Command struct {
 	Waits func(s *Server, args [][]byte) bool
 	// ReplySize is about how many bytes the reply of a call copies, for commands that run
 	// others; nil for all others.
-	ReplySize func(cl *Client, st env.Store, cmd *Command) int
+	ReplySize func(cl *Client, st env.Store, cmd *Command, args [][]byte) int
 
 	Disclosure
 	placed
@@ -293,8 +291,8 @@ type Wait struct {
 	// Again says that there is no answer: the command has yet to be run, and is so from
 	// its first byte when the session is fed again.
 	RunAgain bool
-	// Kept is how many bytes the command took over from its session: a transaction that
-	// runs exclusively, and what it watches. Used by the goroutine that feeds the session.
+	// Kept is how many bytes the wait keeps: what [Call.NewWait] was told, what Park adds, and a
+	// transaction of the session that runs exclusively. Used by the goroutine that feeds the session.
 	Kept int
 	// Args are the words of the command as far as they say what its user has to be allowed;
 	// nil for a command that is not asked about again.
@@ -418,8 +416,10 @@ type tableName struct {
 // to go on elsewhere, to reach the store from another goroutine. All of it is rare, since
 // an interface stands between.
 type Host interface {
-	// Park has the client of p wait for it.
+	// Park has the client of p wait for it. RoomToKeep reports whether maxmemory-clients lets waits and
+	// transactions keep so much more.
 	Park(p *Wait)
+	RoomToKeep(bytes int64) bool
 	// Offload runs f in the background, with the session parked until it returns; size says
 	// how much memory its reply takes, nil that it is short.
 	Offload(c *Call, size func(st env.Store) int, f func(st env.Store, w *resp.Writer))

@@ -15,15 +15,24 @@ const (
 	waitForgotten
 )
 
+// waitCost is what a command that waits takes beside what it says itself: its Wait, closures, timers.
+const waitCost = 1 << 10
+
 // NewWait begins to park the running command: the caller fills in what may end the
-// wait and hands the result to Park.
-func (c *Call) NewWait() *Wait {
-	return &Wait{Client: c.Client, Cmd: c.Cmd, Proto: c.Client.Proto}
+// wait and hands the result to Park. kept is about how many bytes the wait keeps in memory of its own,
+// such as copies of keys, beside the Args that it is given: the account of the client has them.
+func (c *Call) NewWait(kept int) *Wait {
+	return &Wait{Client: c.Client, Cmd: c.Cmd, Proto: c.Client.Proto, Kept: kept}
 }
+
+// RoomToWait reports whether all clients together may keep so many bytes more. A command that waits
+// for an event that may never come, and keeps memory meanwhile, asks before.
+func (c *Call) RoomToWait(kept int) bool { return c.Server.Host.RoomToKeep(int64(kept + waitCost)) }
 
 // Park makes the running command wait. The handler must return soon, without
 // having written anything.
 func (c *Call) Park(p *Wait) {
+	p.Kept += waitCost + ArgsCost(p.Args)
 	c.Server.Host.Park(p)
 	if p.OnTimeout != nil && c.Server.Draining.Load() {
 		p.Interrupt(false) // Drain may have looked before this wait began

@@ -33,7 +33,7 @@ func TestWaitIsCheckedWhoseRulesChangedBeforeItBegan(t *testing.T) {
 	require.Equal(t, acl.DeniedNothing, cmd.Refused(u.Rules(), c.Args, true).Reason)
 	_, _, err = server.Users.Set("app", []string{"-get"})
 	require.NoError(t, err)
-	p := c.NewWait()
+	p := c.NewWait(0)
 	p.Args = c.Args
 	require.Equal(t, resp.Error("NOPERM User app has no permissions to run the 'get' command"), p.Forbidden(clocked{}))
 }

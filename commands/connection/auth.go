@@ -117,7 +117,7 @@ func tryLogin(c *command.Call, name string, password []byte, done func(w *resp.W
 		finish(c.W, ok && !late) // a transaction cannot wait, so there it is no use trying
 		return
 	}
-	p, users := c.NewWait(), c.Server.Users
+	p, users := c.NewWait(len(password)+len(name)), c.Server.Users
 	password = bytes.Clone(password) // which lies in the input
 	find = func() (*acl.User, bool) { return users.Authenticate(name, password) }
 	p.Resume = func(w *resp.Writer) { finish(w, ok && s.LoginAs(find)) }

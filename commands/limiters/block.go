@@ -55,9 +55,7 @@ func (w *wait) try(st env.Store) decide.Ask {
 // own returns a copy of the ask that may be decided while others decide theirs.
 func (w *wait) own() decide.Ask {
 	a := w.ask
-	if a.Family == decide.Several {
-		a.Own(nil)
-	}
+	a.Apart()
 	return a
 }
 
@@ -91,10 +89,12 @@ func saysBlock(args [][]byte) bool {
 
 // waitFor answers a at once if that is possible, and otherwise parks the session
 // until there is room or timeout (0: no bound) has passed. A call that can never
-// pass is answered at once.
+// pass is answered at once, and so is one for whose wait there is no memory.
 func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
-	w := &wait{parked: c.NewWait(), ask: *a}
-	w.ask.Own(nil)
+	bytes := a.Bytes()
+	kept := bytes + waitingCost(a)
+	w := &wait{parked: c.NewWait(kept), ask: *a}
+	w.ask.Own(make([]byte, 0, bytes))
 	w.parked.Args, w.ask.WithDetails = waitingArgs(c, w.ask.Key), a.WithDetails && c.Cmd.Keys.Policy
 	w.refs = []env.KeyRef{{DB: a.DB, Key: w.ask.Key}}
 	if a.Family == decide.Several {
@@ -104,7 +104,12 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 		}
 		w.ask.Key = w.ask.Clauses[0].Key // under which it is counted
 	}
+	room := c.RoomToWait(kept + command.ArgsCost(w.parked.Args))
 	if c.Server.Options.Remote != nil {
+		if !room {
+			c.Fail(resp.ErrOOM) // nothing is decided here that could be answered
+			return
+		}
 		w.waitElsewhere(c, timeout)
 		return
 	}
@@ -128,6 +133,11 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 		c.Conclude(&now, answerWaited)
 		return
 	}
+	if !room { // it is answered as if its timeout had passed
+		now.Decision.Refused = max(now.Decision.Refused, 1)
+		c.Conclude(&now, answerWaited)
+		return
+	}
 	waits = true
 	w.parked.Cancel = func() { w.parked.Work(w.leave) }
 	w.parked.OnTimeout = w.giveUp
@@ -138,6 +148,21 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 		w.tryAfter(st, w.retryAfter(st, &now))
 	}
 	c.Park(w.parked)
+}
+
+// ticketCost is what a place in the queue of a key takes, beside the key.
+const ticketCost = 512
+
+// waitingCost is what a wait for room keeps beside the bytes of its ask: the places in the queues of
+// its keys, each with a copy of the key, and the clauses.
+func waitingCost(a *decide.Ask) (n int) {
+	if a.Family != decide.Several {
+		return len(a.Key) + ticketCost
+	}
+	for i := range a.Clauses {
+		n += len(a.Clauses[i].Key) + 2*ticketCost
+	}
+	return n
 }
 
 // waitingArgs are the words of a command that waits under key, as far as they say what its user has

@@ -357,3 +357,32 @@ func TestCrashWhileBlocked(t *testing.T) {
 		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), w.StartOn(let, "--appendonly", "yes").Dial().Do(look...))
 	})
 }
+
+// TestNoRoomForAnotherWait: a call that would keep more than all clients may is answered as if its
+// timeout had passed, and gives back what it has reserved.
+func TestNoRoomForAnotherWait(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start("--maxmemory-clients", "20kb")
+		c, key := f.Dial(), strings.Repeat("k", 16_000)
+		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), c.Do("SW.ALLOW", key, "1", "60", "1", "FIXED", "ANCHOR", "FIRST"))
+		require.Equal(t, inproc.Five(1, 1, 0, 60, 60), c.Do("SW.ALLOW", key, "1", "60", "1", "FIXED", "ANCHOR", "FIRST", "BLOCK", "0"))
+		require.Equal(t, inproc.OK, c.Do("FLUSHALL"))
+		for range 3 { // the first that finds room is let in as ever
+			c.Command("CC.ACQUIRE", key, "1", "60", "a", "BLOCK", "0")
+			require.Equal(t, inproc.Five(0, 1, 0, -1, 60), c.Reply())
+		}
+		require.Equal(t, inproc.Five(1, 1, 0, 60, 60), c.Do("CC.ACQUIRE", key, "1", "60", "b", "BLOCK", "0"))
+		require.Equal(t, inproc.OK, c.Do("FLUSHALL"))
+		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), c.Do("TB.ACQUIRE", key, "1", "1", "60"))
+		for range 3 {
+			require.Equal(t, inproc.Five(1, 1, 0, 60, 60), c.Do("TB.ACQUIRE", key, "1", "1", "60", "1", "BLOCK", "0"))
+		}
+		require.Zero(t, f.Keyspace().Waiting())
+		require.Equal(t, "-OOM command not allowed when used memory > 'maxmemory'.\r\n", c.Do("BLPOP", key+"2", "0"))
+		require.Equal(t, "0", c.Info("blocked_clients"))
+		waits := f.Dial()
+		waits.Command("BLPOP", "short", "0")
+		w.Settle()
+		require.Equal(t, "1", c.Info("blocked_clients"))
+	})
+}

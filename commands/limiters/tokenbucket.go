@@ -61,8 +61,15 @@ type reservation struct {
 
 // serveOut keeps the caller of a granted reservation waiting.
 func serveOut(c *command.Call, a *decide.Ask) {
-	r := &reservation{parked: c.NewWait(), ask: *a}
-	r.ask.Own(nil)
+	kept := a.Bytes()
+	if !c.RoomToWait(kept + 2*len(a.Key)) { // it is answered as if it had been made to stop waiting
+		giveBack(c.Store, a)
+		noteDecided(c, a, &limit.Decision{Refused: 1, RetryAfter: limit.NoRetry})
+		(&reservation{ask: *a}).answer(c.Store, c.W, 1)
+		return
+	}
+	r := &reservation{parked: c.NewWait(kept), ask: *a}
+	r.ask.Own(make([]byte, 0, kept))
 	r.parked.Args, r.ask.WithDetails = waitingArgs(c, r.ask.Key), a.WithDetails && c.Cmd.Keys.Policy
 	r.stop = c.Store.AfterFunc(a.Decision.RetryAfter, func() { r.parked.Work(r.serve) })
 	r.parked.OnTimeout = r.giveUp
@@ -118,7 +125,12 @@ func (r *reservation) refund(st env.Store) {
 	if r.parked.Client.Server.Halts.Load()&command.HaltReadOnly != 0 {
 		return
 	}
-	a := r.ask
+	giveBack(st, &r.ask)
+}
+
+// giveBack gives the units of a grant back.
+func giveBack(st env.Store, grant *decide.Ask) {
+	a := *grant
 	a.Family = decide.Cancel
 	st.Decide(&a)
 }

@@ -184,7 +184,7 @@ func topHooks(slot command.Slot) command.Hooks {
 			s.denials.EndBatch()
 			s.counts.Publish()
 			s.multi.trim()
-			s.use.trim()
+			s.use.trim(&s.multi.multiRoom)
 		},
 		Decided: func(w *command.Worker, db int, d *command.Decided, now limit.Instant) {
 			s := of(w)

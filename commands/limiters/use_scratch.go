@@ -26,11 +26,12 @@ type useScratch struct {
 // another one, and the first lasts as long as something refers to it.
 const maxUseKeys = 64 << 10
 
-// trim forgets the keys of a batch.
-func (u *useScratch) trim() {
+// trim forgets the keys of a batch. If they were long m, whose clauses refer to them, does, too.
+func (u *useScratch) trim(m *multiRoom) {
 	u.lasting = 0
 	if u.keys = u.keys[:0]; cap(u.keys) > maxUseKeys {
 		u.keys = nil
+		clear(m.clauses[:cap(m.clauses)])
 	}
 }
 

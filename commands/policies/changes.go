@@ -2,6 +2,7 @@ package policies
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/policy/registry"
 	"github.com/cellserver/cellserver/resp"
@@ -22,12 +23,31 @@ func changes(c *command.Call) {
 		return
 	}
 	outside(c, func() {
-		all := c.Server.Options.Policies.Changes(n, name)
-		c.W.Array(len(all))
-		for i := range all {
-			writeChange(c.W, &all[i])
+		latest, mark := c.Server.Options.Policies.Latest(n, name), len(c.W.Buf)
+		c.W.Array(len(latest))
+		for is := range latest.All() {
+			writeChange(c.W, &is)
+			if c.W.Size(mark) > command.MaxReply {
+				c.W.Cut(mark)
+				c.Fail(errTooManyChanges)
+				return
+			}
+			if c.W.Pieces != nil {
+				c.W.Spill(mark)
+			}
 		}
 	})
+}
+
+const errTooManyChanges resp.Error = "ERR the reply is too long, use a smaller COUNT"
+
+// changesSize is about how long what RL.CHANGES replies is at most.
+func changesSize(cl *command.Client, _ env.Store, _ *command.Command, args [][]byte) int {
+	n, _, err := parseChanges(args[1:])
+	if r := cl.Server.Options.Policies; err == "" && r != nil {
+		return int(min(int64(n)*registry.MaxChange, r.Bytes()))
+	}
+	return 0
 }
 
 func parseChanges(args [][]byte) (n int, name string, err resp.Error) {

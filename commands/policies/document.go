@@ -34,7 +34,7 @@ func dump(c *command.Call) {
 }
 
 // dumpSize is about how long what RL.POLICY DUMP replies is.
-func dumpSize(cl *command.Client, _ env.Store, _ *command.Command) int {
+func dumpSize(cl *command.Client, _ env.Store, _ *command.Command, _ [][]byte) int {
 	s := tableOf(cl.Server).Sizes()
 	return (s.Policies + s.Overrides) * overrideBytes
 }

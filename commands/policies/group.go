@@ -19,8 +19,8 @@ func Group() command.Group {
 			entry("rl.exempt", -5, change, "policy pattern EX seconds [REASON text]",
 				"Allows all calls for some keys for a time, and counts them.", "OK", exempt),
 			entry("rl.unexempt", 3, change, "policy pattern", "Ends an exemption.", ifThere, end(exemptKind)),
-			entry("rl.changes", -1, show, "[COUNT count] [POLICY name]", "Lists the latest changes of policies, the newest first.",
-				"an array of maps: id, time, user, address, command, policy, pattern, before, after", changes),
+			sized(entry("rl.changes", -1, show, "[COUNT count] [POLICY name]", "Lists the latest changes of policies, the newest first.",
+				"an array of maps: id, time, user, address, command, policy, pattern, before, after", changes), changesSize),
 		},
 		Server: func(s *command.Server, _ command.Slot) (any, command.Hooks) {
 			k := &keeper{server: s}
@@ -53,7 +53,7 @@ func entry(name string, arity int, f command.Flag, syntax, summary, reply string
 }
 
 // sized is for a command whose reply may be long, so that it waits for the memory.
-func sized(c *command.Command, size func(cl *command.Client, st env.Store, cmd *command.Command) int) *command.Command {
+func sized(c *command.Command, size func(cl *command.Client, st env.Store, cmd *command.Command, args [][]byte) int) *command.Command {
 	c.ReplySize = size
 	return c
 }

@@ -56,7 +56,7 @@ func listOverrides(c *command.Call) {
 }
 
 // listSize is about how long what RL.OVERRIDE LIST replies is at most.
-func listSize(cl *command.Client, _ env.Store, _ *command.Command) int {
+func listSize(cl *command.Client, _ env.Store, _ *command.Command, _ [][]byte) int {
 	return tableOf(cl.Server).Sizes().Overrides * overrideBytes
 }
 

@@ -77,7 +77,7 @@ type waiting struct {
 func park(c *command.Call, n standby.Node, replicas int, position uint64, timeout time.Duration) {
 	w := &waiting{
 		Peer: c.Client.Peer, node: n, keeps: c.Server.Options.Persistence,
-		parked: c.NewWait(), n: replicas, position: position,
+		parked: c.NewWait(0), n: replicas, position: position,
 	}
 	w.parked.NoEffect = true
 	w.parked.OnTimeout = func(_ env.Store, reply *resp.Writer) { reply.Int(int64(n.Acked(position))) }

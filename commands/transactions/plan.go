@@ -94,7 +94,7 @@ func runsLong(c *command.Call, t *transaction) bool {
 }
 
 // queueReplySize is about how many bytes the replies of a transaction copy.
-func queueReplySize(cl *command.Client, st env.Store, exec *command.Command) (n int) {
+func queueReplySize(cl *command.Client, st env.Store, exec *command.Command, _ [][]byte) (n int) {
 	k := keptOf(exec.Slot(), cl)
 	if k == nil || k.tx == nil {
 		return 0

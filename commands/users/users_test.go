@@ -1,6 +1,7 @@
 package users_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -163,5 +164,32 @@ func TestUserLines(t *testing.T) {
 		require.ErrorContains(t, err, "exclude each other")
 		_, err = config.Load([]string{written(t, "user")}, nil)
 		require.ErrorContains(t, err, "user")
+	})
+}
+
+// TestUsersOfCommandsTakeATenthOfMaxmemory: ACL SETUSER makes users take no more, and what shortens a
+// rule or deletes a user passes.
+func TestUsersOfCommandsTakeATenthOfMaxmemory(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start("--maxmemory", "32mb")
+		c := s.Dial()
+		rules := []string{"ACL", "SETUSER", ""}
+		for i := range 100 {
+			rules = append(rules, fmt.Sprint("~", i, strings.Repeat("k", 1000)))
+		}
+		made, reply := 0, inproc.OK
+		for ; reply == inproc.OK && made < 100; made++ {
+			rules[2] = fmt.Sprint("user", made)
+			reply = c.Do(rules...)
+		}
+		require.Equal(t, "-ERR too many users, or rules that are too long\r\n", reply)
+		require.LessOrEqual(t, s.Engine().Users.Memory(), int64(32<<20/10))
+		require.Greater(t, made, 10)
+		require.Equal(t, inproc.OK, c.Do("ACL", "SETUSER", "user0", "resetkeys"))
+		require.Equal(t, ":1\r\n", c.Do("ACL", "DELUSER", "user1"))
+		require.Equal(t, inproc.OK, c.Do(rules...), "there is room again")
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "maxmemory", "0"))
+		rules[2] = "another"
+		require.Equal(t, inproc.OK, c.Do(rules...))
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"unicode/utf8"
 )
@@ -35,6 +36,9 @@ const MaxChanges = 10_000
 const maxText = 4096
 
 var changePrefix = []byte("change/")
+
+// MaxChange is about how many bytes a change has at most, in its record or in a reply.
+const MaxChange = 2*maxText + 4096
 
 // changeKey is the key of the record of a change.
 func changeKey(id int64) []byte { return fmt.Appendf(nil, "%s%020d", changePrefix, id) }
@@ -84,16 +88,40 @@ func (h *history) load(is record) error {
 	return nil
 }
 
+// Latest is changes, the newest first, as their records have them: the text of 10,000 changes is long.
+type Latest []storedChange
+
+// storedChange is the record of a change, which never changes.
+type storedChange struct {
+	id    int64
+	value []byte
+}
+
+// All decodes one change after the other.
+func (l Latest) All() iter.Seq[Change] {
+	return func(yield func(Change) bool) {
+		for _, is := range l {
+			c, err := decodeChange(is.id, is.value)
+			if err != nil {
+				c = Change{ID: is.id} // newest has left those out
+			}
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
 // newest returns up to n changes, the newest first: those of a policy, or of all if that is "". A
 // record that cannot be read is left out.
-func (h *history) newest(n int, policy string) (newest []Change) {
+func (h *history) newest(n int, policy string) (newest Latest) {
 	for id := h.next - 1; id > 0 && id >= h.next-MaxChanges && len(newest) < n; id-- {
 		value, there := h.changes[id]
 		if !there {
 			continue
 		}
 		if c, err := decodeChange(id, value); err == nil && (policy == "" || c.Policy == policy) {
-			newest = append(newest, c)
+			newest = append(newest, storedChange{id, value})
 		}
 	}
 	return newest

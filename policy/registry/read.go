@@ -46,6 +46,15 @@ func (r *Registry) forget(st Store, ended []*policy.Entry) {
 
 // Changes returns up to n changes, the newest first: those of a policy, or of all if that is "".
 func (r *Registry) Changes(n int, policy string) []Change {
+	var all []Change
+	for is := range r.Latest(n, policy).All() {
+		all = append(all, is)
+	}
+	return all
+}
+
+// Latest is Changes for a caller that wants one after the other.
+func (r *Registry) Latest(n int, policy string) Latest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drain()

@@ -1,0 +1,33 @@
+package policies_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+// TestLongListsOfChangesAreOnTheAccountOfLongReplies: until they are read, so that their readers take
+// their memory in turn.
+func TestLongListsOfChangesAreOnTheAccountOfLongReplies(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start("--maxmemory", "64mb")
+		admin := s.Dial()
+		const changes = 1000
+		for i := range changes {
+			reason := fmt.Sprint(i, strings.Repeat("r", 1000))
+			require.Equal(t, inproc.OK, admin.Do("RL.POLICY", "SET", "api", "COMMENT", reason, "LIMITS", "SW", "1", "60"))
+		}
+		require.Zero(t, s.Engine().LargeReplies())
+		admin.Command("RL.CHANGES", "COUNT", "10000")
+		w.Settle()
+		require.Greater(t, s.Engine().LargeReplies(), int64(changes*1000))
+		require.Equal(t, changes, strings.Count(admin.Reply(), inproc.Bulk("before")))
+		w.Settle()
+		require.Zero(t, s.Engine().LargeReplies())
+		require.Equal(t, 10, strings.Count(admin.Do("RL.CHANGES"), inproc.Bulk("before")))
+	})
+}
