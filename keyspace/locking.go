@@ -6,8 +6,8 @@ import (
 )
 
 // Lock locks the shards of refs until Release. Everything the handle does in between
-// happens at one instant, the latest of the batch's and those of the shards, and
-// no other handle sees a state in between. Only keys of refs may be touched; methods
+// happens at one instant, which is read once they are locked, and no other handle sees
+// a state in between. Only keys of refs may be touched; methods
 // that concern a whole database need [Handle.LockAll]. The handle must not hold
 // anything yet.
 func (v *Handle) Lock(refs []Ref) {
@@ -18,6 +18,7 @@ func (v *Handle) Lock(refs []Ref) {
 	v.lockSet(&set, func(c *claim) bool {
 		return slices.ContainsFunc(refs, func(r Ref) bool { return c.has(v.ks.hash(r.Key)) })
 	})
+	v.readLocked()
 }
 
 // LockAll is [Handle.Lock] for all keys of all databases.
@@ -27,6 +28,17 @@ func (v *Handle) LockAll() {
 		set.add(i)
 	}
 	v.lockSet(&set, anyKey)
+	v.readLocked()
+}
+
+// readLocked moves the instant of what is locked to that of the clock. Scripts that ran
+// before, in the same batch or on another goroutine while this one waited, had the batch's:
+// limiters that name an entry by the microsecond of TIME would take two calls for one.
+func (v *Handle) readLocked() {
+	if now := v.ks.clock.Now(); now > v.now {
+		v.now = now
+		v.held.each(func(i int) { v.ks.shards[i].last = now })
+	}
 }
 
 // anyKey is the claimed of [Handle.lockSet] for all keys of the shards.

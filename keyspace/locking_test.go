@@ -46,6 +46,21 @@ func TestLockedKeysShareOneInstant(t *testing.T) {
 	require.False(t, v.Exists(0, []byte("b")))
 }
 
+// TestEachLockHasAnInstantOfItsOwn: what locks keys twice in one batch does so at two instants.
+func TestEachLockHasAnInstantOfItsOwn(t *testing.T) {
+	ks, v, c := open(t, keyspace.Options{})
+	other := ks.NewHandle()
+	for i, lock := range []func(){func() { v.Lock(refs("a")) }, v.LockAll} {
+		c.Advance(time.Microsecond)
+		lock()
+		now, at := v.Now(), t0.Add(time.Duration(i+1)*time.Microsecond)
+		v.Unlock()
+		require.Equal(t, at, now)
+		require.NoError(t, other.Put(0, []byte("a"), entry.String, []byte("v"), t0.Add(time.Hour)))
+		require.Equal(t, at, other.Now(), "no other handle is earlier")
+	}
+}
+
 func TestInstantsNeverStepBack(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
 	ahead := ks.NewHandle()

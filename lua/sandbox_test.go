@@ -31,7 +31,7 @@ local function walk(path, t)
 	out[#out + 1] = tostring(getmetatable(t))
 end
 walk('_G', _G)
-out[#out + 1] = tostring(getmetatable('').__index == string) .. ('x'):upper() .. ('2' + 3) .. math.random(1000)
+out[#out + 1] = tostring(getmetatable('').__index == string) .. ('x'):upper() .. ('2' + 3)
 out[#out + 1] = cjson.encode({1 / 3, {}}) .. cjson.encode_max_depth() .. tostring(cjson.encode_sparse_array()) .. tostring(redis.call('get', 'none'))
 return table.concat(out, '\n')`
 

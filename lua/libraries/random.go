@@ -1,8 +1,11 @@
 package libraries
 
+import "math/rand/v2"
+
 // random is drand48's generator, as Redis uses it for math.random: X' = aX + c
-// modulo 2^48. Every run starts from seed 0, so that a script is a function of
-// its arguments and of what its commands answer.
+// modulo 2^48. Each run starts somewhere else. Limiters name the entries of a sorted
+// set by their time and math.random: if every run had the same numbers, calls of one
+// instant would be one entry, and the limiter would admit all of them.
 type random struct{ x uint64 }
 
 const (
@@ -10,11 +13,21 @@ const (
 	randomC   = 0xB
 	randomLow = 0x330E
 	randomMax = 1<<31 - 1
+	randomX   = 1<<48 - 1
+	// unseeded is no state of the generator.
+	unseeded = 1 << 63
 )
+
+// restart has the next number come from a state that is drawn then, so that scripts
+// without random numbers pay nothing.
+func (r *random) restart() { r.x = unseeded }
 
 func (r *random) seed(n int32) { r.x = uint64(uint32(n))<<16 | randomLow }
 
 func (r *random) next() int32 {
-	r.x = (r.x*randomA + randomC) & (1<<48 - 1)
+	if r.x == unseeded {
+		r.x = rand.Uint64() & randomX
+	}
+	r.x = (r.x*randomA + randomC) & randomX
 	return int32(r.x >> 17)
 }

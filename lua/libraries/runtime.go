@@ -28,7 +28,7 @@ type Runtime struct {
 }
 
 // Begin readies the libraries for another script.
-func (r *Runtime) Begin() { r.random.seed(0) }
+func (r *Runtime) Begin() { r.random.restart() }
 
 // End forgets what a script has set and made.
 func (r *Runtime) End() {
