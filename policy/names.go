@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 )
@@ -13,14 +14,12 @@ const (
 	MaxClauses = 16
 )
 
-// The ways in which a name, a pattern or a key can be unsound.
+// The ways in which a name or a pattern can be unsound.
 var (
 	// ErrName: the name of a policy that is empty, too long or has other characters.
 	ErrName = errors.New("the name of a policy has 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'")
 	// ErrPattern: a pattern that is empty or too long.
 	ErrPattern = errors.New("a pattern has 1 to 1024 bytes")
-	// ErrKey: see [CheckKey].
-	ErrKey = errors.New("a key must not end in '#' and a number from 2 to 16, since state keys of further clauses do")
 )
 
 // CheckName returns nil for the name of a policy, else [ErrName]: it has 1 to [MaxName]
@@ -57,32 +56,53 @@ func prefixOf(pattern string) (string, bool) {
 	return pattern, false
 }
 
-// CheckKey returns nil for a key that a policy may be used with, else [ErrKey]: one that ends in
-// '#' and a number from 2 to [MaxClauses] would share state with a further clause of another key.
-func CheckKey(key []byte) error {
+// endsInClause reports whether key ends in '#' and a number from 2 to [MaxClauses], as the state
+// keys of further clauses do.
+func endsInClause(key []byte) bool {
 	n := len(key)
 	if n < 2 || key[n-1] < '0' || key[n-1] > '9' {
-		return nil
+		return false
 	}
-	if key[n-2] == '#' && key[n-1] > '1' || n > 2 && key[n-3] == '#' && key[n-2] == '1' && key[n-1] <= '0'+MaxClauses%10 {
-		return ErrKey
-	}
-	return nil
+	return key[n-2] == '#' && key[n-1] > '1' || n > 2 && key[n-3] == '#' && key[n-2] == '1' && key[n-1] <= '0'+MaxClauses%10
+}
+
+// isMarked reports whether the state keys of key have one '#' more. Those are keys that end as the
+// state of a further clause does, which could be that of another key. The mark itself must not make
+// a state that is another key's, so keys that end so and in any number of '#' have it, too.
+func isMarked(key []byte) bool {
+	return len(key) > 1 && (key[len(key)-1] == '#' || key[len(key)-1] <= '9') && endsInClause(bytes.TrimRight(key, "#"))
 }
 
 // AppendStateKey appends the key of the store that has the state of clause i, from 1 to
 // [MaxClauses], of a policy for key: "api:acme" for the first clause, "api:acme#2" for the
-// second. That of the policy's candidate is "api#try:acme": no policy's name has a '#'.
+// second. That of the policy's candidate is "api#try:acme": no policy's name has a '#'. Keys that
+// end in '#' and a number from 2 to [MaxClauses], and then in any number of '#', get one '#' more:
+// "api:room#5#" and "api:room#5##2". Any key is sound, and no two share a state.
 func AppendStateKey(dst, policy, key []byte, i int, candidate bool) []byte {
 	dst = append(dst, policy...)
 	if candidate {
 		dst = append(dst, "#try"...)
 	}
 	dst = append(dst, ':')
-	dst = append(dst, key...)
+	if dst = append(dst, key...); isMarked(key) {
+		dst = append(dst, '#')
+	}
 	if i > 1 {
 		dst = append(dst, '#')
 		dst = strconv.AppendInt(dst, int64(i), 10)
 	}
 	return dst
+}
+
+// ParseStateKey returns the policy and the key whose state is at state, a key that AppendStateKey
+// makes. Of other keys it returns anything.
+func ParseStateKey(state []byte) (policy, key []byte) {
+	policy, key, _ = bytes.Cut(state, []byte(":"))
+	if endsInClause(key) {
+		key = key[:bytes.LastIndexByte(key, '#')]
+	}
+	if isMarked(key) {
+		key = key[:len(key)-1]
+	}
+	return policy, key
 }

@@ -26,15 +26,6 @@ func TestCheckPattern(t *testing.T) {
 	}
 }
 
-func TestCheckKey(t *testing.T) {
-	for _, key := range []string{"", "acme", "acme#", "#", "2", "acme2", "acme#0", "acme#1", "acme#01", "acme#2x", "acme#-2", "acme#2 ", "acme#02", "acme#17", "acme#20", "acme#100", "acme#99999999999999999999999", "acme16"} {
-		require.NoError(t, policy.CheckKey([]byte(key)), key)
-	}
-	for _, key := range []string{"acme#2", "#2", "acme#9", "#10", "acme#10", "acme##16", "acme#1#2", "acme#15"} {
-		require.ErrorIs(t, policy.CheckKey([]byte(key)), policy.ErrKey, key)
-	}
-}
-
 func TestStateKeys(t *testing.T) {
 	key := func(name, key string, i int, candidate bool) string {
 		return string(policy.AppendStateKey([]byte("> "), []byte(name), []byte(key), i, candidate))
@@ -45,24 +36,48 @@ func TestStateKeys(t *testing.T) {
 	require.Equal(t, "> api#try:acme", key("api", "acme", 1, true))
 	require.Equal(t, "> api#try:acme#3", key("api", "acme", 3, true))
 	require.Equal(t, "> api:", key("api", "", 1, false))
+	require.Equal(t, "> api:room#5#", key("api", "room#5", 1, false))
+	require.Equal(t, "> api:room#5##2", key("api", "room#5", 2, false))
+	require.Equal(t, "> api:room#5##", key("api", "room#5#", 1, false))
+	for _, same := range []string{"acme#", "#", "##", "2", "acme2", "acme#0", "acme#1", "acme#01", "acme#2x", "acme#-2", "acme#2 ", "acme#02", "acme#17", "acme#20", "acme#100", "acme#99999999999999999999999", "acme16", "acme#1#", "acme#2#x"} {
+		require.Equal(t, "> api:"+same, key("api", same, 1, false), "as before there was a mark")
+	}
+	for _, marked := range []string{"#2", "acme#9", "#10", "acme##16", "acme#1#2", "acme#15", "#2#", "acme#16###"} {
+		require.Equal(t, "> api:"+marked+"#", key("api", marked, 1, false))
+	}
 }
 
-// TestStateKeysDiffer: no two of policy, key, clause and candidate share state, of keys that
-// CheckKey accepts.
+// TestStateKeysDiffer: no two of policy, key, clause and candidate share state, and the state says
+// which policy and key it is of. The keys are all of up to five characters that could matter.
 func TestStateKeysDiffer(t *testing.T) {
 	seen := map[string]bool{}
-	for _, name := range []string{"a", "a.", "a-try", "try"} {
-		for _, k := range []string{"", ":", "b", "try:b", "#try:b", "b:b", "b#", "b##", "b#1", "b#2", "#try:b#1", "b#16", "b#02"} {
-			if policy.CheckKey([]byte(k)) != nil {
-				continue
-			}
-			for i := 1; i <= policy.MaxClauses; i++ {
-				for _, candidate := range []bool{false, true} {
-					state := string(policy.AppendStateKey(nil, []byte(name), []byte(k), i, candidate))
-					require.False(t, seen[state], state)
-					seen[state] = true
+	check := func(name, key string) {
+		for i := 1; i <= policy.MaxClauses; i++ {
+			for _, candidate := range []bool{false, true} {
+				state := policy.AppendStateKey(nil, []byte(name), []byte(key), i, candidate)
+				if seen[string(state)] {
+					t.Fatalf("%q", state)
+				}
+				seen[string(state)] = true
+				of, k := policy.ParseStateKey(state)
+				if string(k) != key || strings.TrimSuffix(string(of), "#try") != name {
+					t.Fatalf("%q is of %q %q", state, of, k)
 				}
 			}
+		}
+	}
+	keys := []string{""}
+	for from := 0; len(keys[from]) < 5; from++ {
+		for _, c := range "#1267" {
+			keys = append(keys, keys[from]+string(c))
+		}
+	}
+	for _, k := range keys {
+		check("a", k)
+	}
+	for _, name := range []string{"a.", "a-try", "try"} {
+		for _, k := range []string{"", ":", "b", "try:b", "#try:b", "b:b", "b#", "b##", "b#1", "b#2", "#try:b#1", "#try:b#2", "b#16", "b#16##", "b#02"} {
+			check(name, k)
 		}
 	}
 }

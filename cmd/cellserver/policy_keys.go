@@ -70,15 +70,12 @@ type keyCounter struct {
 
 // add counts the key of a state.
 func (c *keyCounter) add(state string) {
-	name, key, _ := strings.Cut(state, ":")
-	p := c.policies[name]
+	name, of := policy.ParseStateKey([]byte(state))
+	p, key := c.policies[string(name)], string(of)
 	if p == nil {
 		return
 	}
-	if policy.CheckKey([]byte(key)) != nil { // the state of a further clause
-		key = key[:strings.LastIndexByte(key, '#')]
-	}
-	hash := maphash.String(c.seed, name+":"+key)
+	hash := maphash.String(c.seed, string(name)+":"+key)
 	if _, again := c.seen[hash]; again {
 		return
 	}

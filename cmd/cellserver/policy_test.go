@@ -105,7 +105,7 @@ const policiesWanted = `policies:
 // TestPolicyDiff: changes and their keys, of a few policies and of many, and the status.
 func TestPolicyDiff(t *testing.T) {
 	on(t, func(t *testing.T, m *machine) {
-		server := m.fakePolicies(t, policiesThere, "api:acme", "api:acme#2", "api:other", "api:other#2", "api:other2", "api:third#2", "api:free-1", "api:free-1#2", "api:free-2",
+		server := m.fakePolicies(t, policiesThere, "api:acme", "api:acme#2", "api:other", "api:other#2", "api:other2", "api:other#5#", "api:other#5##2", "api:third#2", "api:free-1", "api:free-1#2", "api:free-2",
 			"api:free-vip:1", "api:gone", "api:", "api", "api2:x", "old:x", "old:y", "old:z", "same:x", "shy:x", "shy:y", "api#try:other", "new:before")
 		file := written(t, policiesWanted)
 		status, stdout, stderr := m.diff(file, "redis://"+server)
@@ -114,7 +114,7 @@ func TestPolicyDiff(t *testing.T) {
 		require.Equal(t, `~ api
     - {limits: [TB 200 100 1, SW 5 60]}
     + {limits: [TB 300 100 1, SW 5 60]}
-    5 keys
+    6 keys
 ~ api "free-*"
     - {limits: [TB 20 10 1]}
     + {limits: [TB 30 10 1]}

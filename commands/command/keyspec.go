@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/policy"
 )
 
 // KeySpec is where the keys are among the arguments: 1-based first and last
@@ -11,8 +12,8 @@ import (
 type KeySpec struct {
 	First, Last, Step int
 	Count             int
-	// Policy says that the key is none of the arguments: it is the first two with a colon between
-	// them, the name of a policy and what that is asked about. See [KeySpec.AppendPolicyKey].
+	// Policy says that the key is none of the arguments: the first two, the name of a
+	// policy and what that is asked about, make it. See [KeySpec.AppendPolicyKey].
 	Policy bool
 	// Use is how the keys are used, and Rest how those behind the first are where that is
 	// not the same. The table fills in what most commands do: see [KeyUses].
@@ -72,7 +73,7 @@ func (k *KeySpec) None() bool { return k.First == 0 && k.Count == 0 && !k.Policy
 // AppendPolicyKey appends the key of a call that is about a policy to dst. A limit with several
 // clauses has others, which belong to it: who may use this one may use all.
 func (k *KeySpec) AppendPolicyKey(dst []byte, args [][]byte) []byte {
-	return append(append(append(dst, args[1]...), ':'), args[2]...)
+	return policy.AppendStateKey(dst, args[1], args[2], 1, false)
 }
 
 // Name returns what the argument i of a call names, for people: the key of a policy if the call is

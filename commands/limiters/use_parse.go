@@ -5,13 +5,11 @@ import (
 
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/resp"
 )
 
 // What RL.USE refuses before it decides.
 const (
-	errUseKey     resp.Error = "ERR the key must not end in '#' and a number from 2 to 16"
 	errUseMember  resp.Error = "ERR the policy has a CC clause, which needs MEMBER"
 	errUseForce   resp.Error = "ERR FORCE is not for a policy with a CC clause"
 	errUsePartial resp.Error = "ERR PARTIAL is not for a policy with DEBT"
@@ -53,9 +51,6 @@ func (u *useArgs) parse(args [][]byte) resp.Error {
 		*u = useArgs{}
 	}
 	u.name, u.key, u.quantity = args[0], args[1], 1
-	if policy.CheckKey(u.key) != nil {
-		return errUseKey
-	}
 	rest := args[2:]
 	if len(rest) == 0 {
 		return ""

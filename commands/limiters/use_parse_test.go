@@ -52,8 +52,6 @@ func TestParseUse(t *testing.T) {
 func TestParseUseRefuses(t *testing.T) {
 	near := func(word string) resp.Error { return resp.SyntaxNear([]byte(word)) }
 	for line, want := range map[string]resp.Error{
-		"api acme#2":                       errUseKey,
-		"api #16 PEEK":                     errUseKey,
 		"api acme 9223372036854775808":     resp.ErrNotInteger,
 		"api acme -9223372036854775809":    resp.ErrNotInteger,
 		"api acme 1e3":                     resp.ErrNotInteger,

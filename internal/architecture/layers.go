@@ -223,7 +223,7 @@ var layers = map[string]layer{
 		why:     "what has been set is data that a goroutine changes and all read: who sets it, where it is kept and what a command does with it is above",
 	},
 	"commands/command": {
-		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "decide", "commands/acl", "commands/env", "commands/parse", "commands/standby", "commands/stats", "commands/syntax", "commands/budget"},
+		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "decide", "commands/acl", "commands/env", "commands/parse", "commands/standby", "commands/stats", "commands/syntax", "commands/budget", "policy"},
 		why:     "what a command is and may touch: it knows no command, no session and no store",
 	},
 	"commands/env": {
