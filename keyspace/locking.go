@@ -127,6 +127,17 @@ func (v *Handle) Begin() {
 	}
 }
 
+// BeginFreeing is Begin for what ends with less memory, or lifts a limit: nothing of it is refused
+// for want of memory.
+func (v *Handle) BeginFreeing() {
+	if v.holding {
+		v.slack = noBound
+	}
+}
+
+// noBound is far beyond any memory, and can be added to a bound of memory.
+const noBound = 1 << 61
+
 func (v *Handle) full() bool { return v.ks.mem.full(v.slack) }
 
 // errAbandoned ends a snapshot that could hold what must never have happened.

@@ -91,6 +91,7 @@ func (s *store) Lock([]env.KeyRef, any)                   {}
 func (s *store) LockAll()                                 {}
 func (s *store) Unlock()                                  {}
 func (s *store) Begin()                                   {}
+func (s *store) BeginFreeing()                            {}
 func (s *store) Serving()                                 {}
 func (s *store) Prefetch(int, [][]byte)                   {}
 func (s *store) Observe(env.Observer)                     {}

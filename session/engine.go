@@ -25,6 +25,7 @@ func NewEngine(o env.Options, table *command.Table) *Engine {
 	}
 	e.Large.Room = func() int64 { return e.LargeRoom() }
 	e.slots, e.fileSlots = make(chan struct{}, maxBackground()), make(chan struct{}, maxFiles)
+	e.urgent = make(chan struct{}, 1)
 	if e.Log == nil {
 		e.Log = slog.New(slog.DiscardHandler)
 	}

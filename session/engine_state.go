@@ -35,6 +35,7 @@ type background struct {
 	slowSlots chan struct{}
 	slots     chan struct{} // of Background
 	fileSlots chan struct{} // of Background, for commands that read or write files of options
+	urgent    chan struct{} // of Background, for commands that do not wait for those of slots
 }
 
 // executions are the commands that run by Execute.

@@ -104,8 +104,11 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 
 // slotsOf returns the turns that a command of Background waits for.
 func (e *Engine) slotsOf(cmd *command.Command) chan struct{} {
-	if cmd.Files {
+	switch {
+	case cmd.Files:
 		return e.fileSlots
+	case cmd.Urgent:
+		return e.urgent
 	}
 	return e.slots
 }

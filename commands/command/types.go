@@ -67,6 +67,8 @@ type Command struct {
 	// Waits reports whether a call waits for room if there is none. nil for commands that
 	// never do.
 	Waits func(s *Server, args [][]byte) bool
+	// Urgent says that a call which runs in the background waits for no other but urgent ones.
+	Urgent bool
 	// ReplySize is about how many bytes the reply of a call copies, for commands that run
 	// others; nil for all others.
 	ReplySize func(cl *Client, st env.Store, cmd *Command, args [][]byte) int

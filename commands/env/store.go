@@ -127,6 +127,8 @@ type Locker interface {
 	// Begin says that what is locked is to come to its end: until Release nothing of it is
 	// refused for want of memory, and Full is false, unless it goes far beyond the bound.
 	Begin()
+	// BeginFreeing is Begin without that bound, for what ends with less memory or lifts a limit.
+	BeginFreeing()
 	// Abandon is Release for what must never have happened: nothing of it, nor of
 	// anything later, is recorded. The store is not to be used any more.
 	Abandon()

@@ -123,6 +123,30 @@ func TestPoliciesWhenMemoryIsFull(t *testing.T) {
 	})
 }
 
+// TestWhatFreesPassesFarBeyondFullMemory: not even a block passes any more, but whatever ends
+// something does, and deletes it.
+func TestWhatFreesPassesFarBeyondFullMemory(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		c := f.Dial()
+		c.Set(hour, "RL.OVERRIDE SET api there LIMITS TB 1 1 1", "RL.EXEMPT api out EX 100", "RL.BLOCK api in EX 100", "RL.BOOST api up 2 EX 100",
+			"RL.POLICY SET goes LIMITS TB 1 1 1", "RL.POLICY SET left LIMITS TB 1 1 1", "RL.POLICY TRY api LIMITS TB 1 1 1")
+		for _, key := range []string{"a", "b"} { // more than is lent to what has begun
+			require.Equal(t, inproc.OK, c.Do("SET", key, strings.Repeat("x", 20<<20)))
+		}
+		c.Set("CONFIG SET maxmemory 1")
+		require.Contains(t, c.Say("RL.BLOCK api abuser EX 100"), "-OOM ")
+		for _, words := range []string{"RL.UNBLOCK api in", "RL.UNEXEMPT api out", "RL.UNBOOST api up", "RL.OVERRIDE DEL api there", "RL.POLICY DEL goes"} {
+			require.Equal(t, ":1\r\n", c.Say(words), words)
+		}
+		c.Set("RL.POLICY TRY api OFF")
+		require.Equal(t, ":1\r\n", c.Do("RL.POLICY", "APPLY", "policies:\n  api:\n    limits: [SW 10 3600 FIXED ANCHOR FIRST]\n"))
+		require.Contains(t, c.Say("RL.POLICY DUMP"), "api")
+		require.NotContains(t, c.Say("RL.POLICY DUMP"), "there")
+		require.Equal(t, inproc.Array(inproc.Bulk("api")), c.Say("RL.POLICY LIST"))
+	})
+}
+
 // TestPoliciesOnAFullDisk: a change that cannot be kept is refused, and once the log takes
 // records again what is in force and what is kept are the same.
 func TestPoliciesOnAFullDisk(t *testing.T) {

@@ -10,15 +10,15 @@ func Group() command.Group {
 	return command.Group{
 		Commands: []*command.Command{
 			policyContainer(), overrideContainer(),
-			entry("rl.boost", 6, change, "policy pattern factor EX seconds",
-				"Multiplies the limits of some keys for a time.", "OK", boost),
-			entry("rl.unboost", 3, change, "policy pattern", "Ends a boost.", ifThere, end(boostKind)),
-			entry("rl.block", -5, change, "policy pattern EX seconds [REASON text]",
-				"Denies all calls for some keys for a time.", "OK", block),
-			entry("rl.unblock", 3, change, "policy pattern", "Ends a block.", ifThere, end(blockKind)),
-			entry("rl.exempt", -5, change, "policy pattern EX seconds [REASON text]",
-				"Allows all calls for some keys for a time, and counts them.", "OK", exempt),
-			entry("rl.unexempt", 3, change, "policy pattern", "Ends an exemption.", ifThere, end(exemptKind)),
+			urgent(entry("rl.boost", 6, change, "policy pattern factor EX seconds",
+				"Multiplies the limits of some keys for a time.", "OK", boost)),
+			urgent(entry("rl.unboost", 3, change, "policy pattern", "Ends a boost.", ifThere, end(boostKind))),
+			urgent(entry("rl.block", -5, change, "policy pattern EX seconds [REASON text]",
+				"Denies all calls for some keys for a time.", "OK", block)),
+			urgent(entry("rl.unblock", 3, change, "policy pattern", "Ends a block.", ifThere, end(blockKind))),
+			urgent(entry("rl.exempt", -5, change, "policy pattern EX seconds [REASON text]",
+				"Allows all calls for some keys for a time, and counts them.", "OK", exempt)),
+			urgent(entry("rl.unexempt", 3, change, "policy pattern", "Ends an exemption.", ifThere, end(exemptKind))),
 			sized(entry("rl.changes", -1, show, "[COUNT count] [POLICY name]", "Lists the latest changes of policies, the newest first.",
 				"an array of maps: id, time, user, address, command, policy, pattern, before, after", changes), changesSize),
 		},
@@ -49,6 +49,12 @@ func entry(name string, arity int, f command.Flag, syntax, summary, reply string
 	if f&command.FlagAdmin != 0 {
 		c.Writes = func(*command.Call, *command.Command, [][]byte) bool { return true }
 	}
+	return c
+}
+
+// urgent is for a command that incidents need: it waits for no long one.
+func urgent(c *command.Command) *command.Command {
+	c.Urgent = true
 	return c
 }
 

@@ -97,7 +97,9 @@ func update(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]
 		return false
 	}
 	var err error
-	changing(c, func(st registry.Store) { err = r.Update(st, author(c), plan) })
+	by := author(c)
+	by.Urgent = c.Cmd.Urgent
+	changing(c, func(st registry.Store) { err = r.Update(st, by, plan) })
 	if err != nil {
 		fail(c, err)
 	}

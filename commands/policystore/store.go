@@ -66,10 +66,10 @@ func (s store) Refresh() (now limit.Instant) {
 }
 
 // SetStrings implements [registry.Store].
-func (s store) SetStrings(pairs [][]byte, urgent bool) (err error) {
+func (s store) SetStrings(pairs [][]byte, need registry.Need) (err error) {
 	s.in(func() {
 		if err = s.refused(); err == nil {
-			err = s.set(pairs, urgent)
+			err = s.set(pairs, need)
 		}
 	})
 	return err
@@ -97,11 +97,11 @@ func (s store) refused() error {
 
 const errStops resp.Error = "ERR the server stops"
 
-// set sets strings. Only if memory is full does something urgent lock all its keys, for what has
-// begun comes to its end. That of very many keys stops everybody meanwhile.
-func (s store) set(pairs [][]byte, urgent bool) error {
+// set sets strings. Only if memory is full does a change that may go on lock all its keys, for what
+// has begun comes to its end. That of very many keys stops everybody meanwhile.
+func (s store) set(pairs [][]byte, need registry.Need) error {
 	_, err := s.Store.SetStrings(registry.Database, pairs, false)
-	if !urgent || !errors.Is(err, limit.ErrFull) {
+	if need == registry.Spare || !errors.Is(err, limit.ErrFull) {
 		return err
 	}
 	refs := make([]env.KeyRef, len(pairs)/2)
@@ -110,7 +110,11 @@ func (s store) set(pairs [][]byte, urgent bool) error {
 	}
 	s.Lock(refs, nil)
 	defer s.Unlock()
-	s.Begin()
+	if need == registry.Frees {
+		s.BeginFreeing()
+	} else {
+		s.Begin()
+	}
 	_, err = s.Store.SetStrings(registry.Database, pairs, false)
 	return err
 }

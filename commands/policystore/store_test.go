@@ -24,9 +24,9 @@ func TestNothingIsWrittenOnceTheServerIsAReplica(t *testing.T) {
 	e.WithStore(0, func(st env.Store) {
 		there := func() bool { return st.Exists(registry.Database, key) }
 		policystore.Outside(st, &e.Server, func(left registry.Store) {
-			require.NoError(t, left.SetStrings([][]byte{key, []byte("v")}, false))
+			require.NoError(t, left.SetStrings([][]byte{key, []byte("v")}, registry.Spare))
 			e.SetHalt(command.HaltReadOnly, true)
-			require.ErrorIs(t, left.SetStrings([][]byte{key, []byte("other")}, true), command.ErrReadOnly)
+			require.ErrorIs(t, left.SetStrings([][]byte{key, []byte("other")}, registry.Urgent), command.ErrReadOnly)
 			left.Delete(key)
 		})
 		require.True(t, there())

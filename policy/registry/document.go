@@ -73,13 +73,13 @@ func (r *Registry) Preview(now limit.Instant, civil civil, d *document.Document)
 // file has. It returns how many entries have changed.
 func (r *Registry) Apply(st Store, by Author, d *document.Document, bounds policy.Bounds) (changed int, err error) {
 	err = r.Update(st, by, func(b *policy.Builder, now limit.Instant) ([]Edit, error) {
-		want, err := entriesOf(d, by.File, now, st.FromCivil, bounds)
+		want, err := r.entriesOf(d, by.File, now, st.FromCivil, bounds)
 		if err != nil {
 			return nil, err
 		}
-		edits := r.difference(b, want, by.File)
+		edits, err := r.difference(b, want, by.File)
 		changed = len(edits)
-		return edits, nil
+		return edits, err
 	})
 	return changed, err
 }
@@ -91,10 +91,12 @@ type name struct {
 }
 
 // difference returns the edits that make the policies and overrides want. The caller holds mu.
-func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bool) (edits []Edit) {
+func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bool) (edits []Edit, err error) {
 	wanted := make(map[name]bool, len(want))
 	for i, e := range want {
-		step(i)
+		if err := r.step(i); err != nil {
+			return nil, err
+		}
 		wanted[name{e.Kind, e.Policy, e.Pattern}] = true
 		is := b.Get(e.Kind, e.Policy, e.Pattern)
 		if is != nil && !byFile && r.Defines(is) {
@@ -122,7 +124,7 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 	slices.SortFunc(gone, func(a, b Edit) int { // for the history
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Pattern, b.Pattern))
 	})
-	return append(gone, edits...) // what goes makes room for what comes
+	return append(gone, edits...), nil // what goes makes room for what comes
 }
 
 // same reports whether two entries say the same, whenever they were set.
@@ -130,12 +132,14 @@ func same(a, b *policy.Entry) bool {
 	return a.Shadow == b.Shadow && a.File == b.File && a.Comment == b.Comment && a.Until == b.Until && a.Limits.Equal(b.Limits)
 }
 
-// entriesOf returns the entries of a document, without overrides that have ended.
-func entriesOf(
+// entriesOf returns the entries of a document, without overrides that have ended. The caller holds mu.
+func (r *Registry) entriesOf(
 	d *document.Document, file bool, now limit.Instant, fromCivil func(limit.Instant) limit.Instant, bounds policy.Bounds,
 ) (all []*policy.Entry, err error) {
 	for i := range d.Policies {
-		step(i)
+		if err := r.step(i); err != nil {
+			return nil, err
+		}
 		p := &d.Policies[i]
 		limits, err := limitsOf(p.Limits, p.Millis, bounds)
 		if err != nil {
@@ -146,7 +150,9 @@ func entriesOf(
 			File: file, Until: limit.MaxInstant, Since: now,
 		})
 		for j := range p.Overrides {
-			step(j)
+			if err := r.step(j); err != nil {
+				return nil, err
+			}
 			o := &p.Overrides[j]
 			until := limit.MaxInstant
 			if !o.Expires.IsZero() {

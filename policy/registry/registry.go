@@ -22,11 +22,20 @@ type Store interface {
 	Civil(limit.Instant) limit.Instant
 	FromCivil(limit.Instant) limit.Instant
 	// SetStrings makes every even of pairs hold the value behind it for ever, all at one
-	// instant. If urgent it does not fail for want of memory, up to a bound.
-	SetStrings(pairs [][]byte, urgent bool) error
+	// instant.
+	SetStrings(pairs [][]byte, need Need) error
 	// Delete removes a key.
 	Delete(key []byte)
 }
+
+// Need says what a change may do when memory is full.
+type Need uint8
+
+const (
+	Spare  Need = iota // it fails
+	Urgent             // it does not fail, up to a bound
+	Frees              // it never fails for want of memory
+)
 
 // Options are what a [Registry] is made of.
 type Options struct {
@@ -43,8 +52,12 @@ type Registry struct {
 	bytes  atomic.Int64           // see Bytes
 	file   atomic.Pointer[string] // the policy file, nil without one
 	failed func(err error)
+	// urgent is how many changes there are that others give way to.
+	urgent atomic.Int32
 
 	mu      sync.Mutex
+	calm    *sync.Cond      // of mu: there is no urgent change any more
+	patient bool            // guarded by mu: the change that is under way gives way
 	builder *policy.Builder // guarded by mu
 	history history         // guarded by mu
 	fault   error           // guarded by mu: the first record that could not be read
@@ -59,6 +72,7 @@ var recordBounds = policy.Bounds{LogMaxEntries: math.MaxInt64, MaxMembers: math.
 // New returns a registry without policies.
 func New(o Options) *Registry {
 	r := &Registry{failed: o.Failed, builder: policy.NewBuilder(policy.Sizes{})}
+	r.calm = sync.NewCond(&r.mu)
 	r.history.reset()
 	r.table.Store(r.builder.Table())
 	return r

@@ -25,6 +25,10 @@ type memory struct {
 	// ahead is how far the civil clock is ahead of the store's.
 	ahead time.Duration
 	fails error
+	// need is that of the latest change.
+	need registry.Need
+	// asked and deletes are called by Civil and Delete, if they are there.
+	asked, deletes func()
 }
 
 func newMemory() *memory {
@@ -32,11 +36,24 @@ func newMemory() *memory {
 }
 
 func (m *memory) Refresh() limit.Instant                   { return m.now }
-func (m *memory) Civil(at limit.Instant) limit.Instant     { return at.Add(m.ahead) }
 func (m *memory) FromCivil(at limit.Instant) limit.Instant { return at.Add(-m.ahead) }
-func (m *memory) Delete(key []byte)                        { delete(m.records, string(key)) }
 
-func (m *memory) SetStrings(pairs [][]byte, _ bool) error {
+func (m *memory) Civil(at limit.Instant) limit.Instant {
+	if m.asked != nil {
+		m.asked()
+	}
+	return at.Add(m.ahead)
+}
+
+func (m *memory) Delete(key []byte) {
+	if m.deletes != nil {
+		m.deletes()
+	}
+	delete(m.records, string(key))
+}
+
+func (m *memory) SetStrings(pairs [][]byte, need registry.Need) error {
+	m.need = need
 	if m.fails != nil {
 		return m.fails
 	}

@@ -16,6 +16,8 @@ type Author struct {
 	What string
 	// File says that the policy file itself is the author: what it defines it may change.
 	File bool
+	// Urgent says that the change waits for no other one: those under way start again after it.
+	Urgent bool
 }
 
 // Edit is one thing that a change does: an entry that is set in the place of another one, or one
@@ -51,10 +53,45 @@ func (e *FileError) Error() string {
 // Update changes entries. plan is given those that there are and the instant, and returns what
 // is to be done; it must be quick. All of it happens or nothing does: an error of plan, of a
 // bound or of the store leaves everything as it was. It waits for other changes, so that no
-// event loop may call it.
+// event loop may call it. plan may be called again if the change gives way to an urgent one.
 func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) error {
+	if by.Urgent {
+		r.urgent.Add(1)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if by.Urgent {
+		defer r.endUrgent()
+		r.patient = false
+		return r.update(st, by, plan)
+	}
+	for given := 0; ; given++ {
+		for r.urgent.Load() > 0 {
+			r.calm.Wait()
+		}
+		r.patient = given < mostGivenWay
+		if err := r.update(st, by, plan); !errors.Is(err, errGivesWay) {
+			return err
+		}
+	}
+}
+
+// mostGivenWay is how often a change starts again for the sake of urgent ones. Then it runs to its
+// end, and without a pause.
+const mostGivenWay = 8
+
+// errGivesWay is the error of a change that was taken back since an urgent one waits.
+var errGivesWay = errors.New("registry: the change gives way to an urgent one")
+
+// endUrgent ends an urgent change. The caller holds mu.
+func (r *Registry) endUrgent() {
+	if r.urgent.Add(-1) == 0 {
+		r.calm.Broadcast()
+	}
+}
+
+// update is one attempt of Update. The caller holds mu.
+func (r *Registry) update(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) error {
 	r.drain()
 	now := st.Refresh()
 	if ended := r.builder.DropExpired(now); len(ended) > 0 {
@@ -94,12 +131,24 @@ func (r *Registry) allowed(by Author, edits []Edit) error {
 	return nil
 }
 
-// step lets others run before some of the entries of a change, each of which takes some microseconds.
-// A change of a few never waits: beside event loops that are always busy each time takes milliseconds.
+// step lets others run before some of the entries of long work, each of which takes some microseconds.
+// That of a few never waits: beside event loops that are always busy each time takes milliseconds.
 func step(i int) {
 	if i%8 == 7 {
 		yield.Processor()
 	}
+}
+
+// step is [step] for a change, which holds mu. The error is errGivesWay.
+func (r *Registry) step(i int) error {
+	switch {
+	case !r.patient:
+		return nil
+	case r.urgent.Load() > 0:
+		return errGivesWay
+	}
+	step(i)
+	return nil
 }
 
 // update is a change that is being made.
@@ -117,7 +166,9 @@ type update struct {
 func (u *update) apply(edits []Edit) error {
 	b := u.registry.builder
 	for i, e := range edits {
-		step(i)
+		if err := u.registry.step(i); err != nil {
+			return err
+		}
 		is := b.Get(e.Kind, e.Policy, e.Pattern)
 		if e.Set == nil {
 			b.Delete(e.Kind, e.Policy, e.Pattern)
@@ -153,13 +204,15 @@ var errUndo = errors.New("registry: a change cannot be taken back")
 // that is deleted is first written as nothing, so that all happens at one instant.
 func (u *update) write(edits []Edit) error {
 	var pairs, gone [][]byte
-	urgent := true
+	need := Frees
 	for i, e := range edits {
-		step(i)
+		if err := u.registry.step(i); err != nil {
+			return err
+		}
 		var key, value []byte
 		if e.Set != nil {
 			key, value = e.Set.AppendKey(nil), e.Set.AppendValue(nil)
-			urgent = urgent && e.Kind == policy.Block
+			need = min(need, needOf(e.Kind))
 		} else {
 			is := policy.Entry{Kind: e.Kind, Policy: e.Policy, Pattern: e.Pattern}
 			key, value = is.AppendKey(nil), []byte{}
@@ -167,7 +220,10 @@ func (u *update) write(edits []Edit) error {
 		}
 		pairs = append(pairs, key, value)
 	}
-	changes := u.changes()
+	changes, err := u.changes()
+	if err != nil {
+		return err
+	}
 	h := &u.registry.history
 	values := make([][]byte, len(changes))
 	for i := range changes {
@@ -178,25 +234,38 @@ func (u *update) write(edits []Edit) error {
 			pairs, gone = append(pairs, old, []byte{}), append(gone, old)
 		}
 	}
-	if err := u.store.SetStrings(pairs, urgent); err != nil {
+	if err := u.store.SetStrings(pairs, need); err != nil {
 		return err
 	}
 	for i := range changes {
 		h.add(changes[i].ID, values[i])
 	}
 	for i, key := range gone {
-		step(i)
+		if u.registry.step(i) != nil {
+			u.registry.told.addVoid(key) // it is deleted later
+			continue
+		}
 		u.store.Delete(key)
 	}
 	return nil
 }
 
+// needOf is the need of a change that sets an entry of a kind. One that only deletes frees.
+func needOf(k policy.Kind) Need {
+	if k == policy.Block {
+		return Urgent
+	}
+	return Spare
+}
+
 // changes returns the history of the edits: one change for each policy, and no more than are kept.
-func (u *update) changes() (all []Change) {
+func (u *update) changes() (all []Change, err error) {
 	at := int64(u.store.Civil(u.now)) / 1e6
 	index := make(map[string]int)
 	for i, e := range u.edits {
-		step(i)
+		if err := u.registry.step(i); err != nil {
+			return nil, err
+		}
 		n, there := index[e.Policy]
 		if !there {
 			n = len(all)
@@ -216,7 +285,7 @@ func (u *update) changes() (all []Change) {
 	for i := range all {
 		all[i].ID = u.registry.history.next + int64(i)
 	}
-	return all
+	return all, nil
 }
 
 // more appends a line to a text of a change, up to its bound.
