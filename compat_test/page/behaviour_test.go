@@ -31,6 +31,9 @@ func TestHostileNamesAreText(t *testing.T) {
 	require.Equal(t, `api:\xff\xfe\x00binary`, shown[3])
 	require.Equal(t, `two\x0alines\x09$(touch /tmp/x)`, shown[4])
 	require.Equal(t, `\u{202e}reversed\u{202c}\u{200b}`, shown[6])
+	require.NotContains(t, js[string](b, "document.title + document.body.textContent"), "\u202e")
+	require.Contains(t, js[string](b, "document.title"), `\u{202e}reversed`)
+	require.Equal(t, `a\u{202e}b|c`, js[string](b, `said(["a\u202eb", "c"]).replace("\n", "|")`), "and in replies")
 	b.fine(address)
 }
 

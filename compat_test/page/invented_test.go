@@ -361,7 +361,7 @@ func hostile() *invented {
 	}
 	v.keys = append(v.keys, report.DeniedKey{Key: report.Key(fmt.Sprintf("%01000d", 7)), Group: "(none)", DeniedS: 1, CallsS: 1})
 	v.overview.Verdict.Key, v.overview.Verdict.Group, v.overview.Verdict.User = &bad, &hostileKeys[1], &hostileKeys[3]
-	v.overview.Verdict.Title = "The limiter works. " + string(bad)
+	v.overview.Verdict.Title = "The limiter works. " + string(bad+hostileKeys[6])
 	v.overview.Verdict.Text = string(bad + " " + hostileKeys[1])
 	v.overview.You.User = string(hostileKeys[1])
 	for i := range v.changes {
