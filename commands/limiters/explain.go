@@ -137,7 +137,7 @@ func (e *explanation) answered() limit.Decision {
 	switch {
 	case e.blocks():
 		left := e.applied.Block.Until.Sub(e.now)
-		return limit.Decision{Refused: 1, Limit: d.Limit, RetryAfter: left, ResetAfter: left}
+		return limit.Decision{Refused: 1, Limit: e.limitOf(0), RetryAfter: left, ResetAfter: left}
 	case e.lenient():
 		d.Refused, d.RetryAfter = 0, limit.NoRetry
 	}
