@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"bytes"
+
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
@@ -26,6 +28,10 @@ func boost(c *command.Call) {
 
 // block is RL.BLOCK policy pattern EX seconds [REASON text].
 func block(c *command.Call) {
+	if i := bytes.IndexByte(c.Args[2], '*'); i >= 0 && i < len(c.Args[2])-1 {
+		c.Fail(errStar)
+		return
+	}
 	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: blockKind})
 }
 
@@ -53,6 +59,10 @@ func temporary(c *command.Call, args [][]byte, o options, e policy.Entry) {
 	e.Pattern, e.Until, e.Comment = string(c.Args[2]), until, string(w.text)
 	setEntry(c, func(*policy.Entry, limit.Instant) (*policy.Entry, resp.Error) { return &e, "" })
 }
+
+// errStar refuses a block whose author means many keys, and which would deny one: a star that is not
+// the last character stands for itself.
+const errStar resp.Error = "ERR only the last character of a pattern may be '*' here; RL.OVERRIDE SET takes others as they are"
 
 const errNoEnd resp.Error = "ERR EX and its seconds are missing"
 
