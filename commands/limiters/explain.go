@@ -136,7 +136,7 @@ func (e *explanation) answered() limit.Decision {
 	d := e.decision
 	switch {
 	case e.blocks():
-		left := e.applied.Block.Until.Sub(e.now)
+		left := e.blockedFor(e.now)
 		return limit.Decision{Refused: 1, Limit: e.limitOf(0), RetryAfter: left, ResetAfter: left}
 	case e.lenient():
 		d.Refused, d.RetryAfter = 0, limit.NoRetry

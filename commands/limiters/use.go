@@ -116,7 +116,7 @@ func (u *useScratch) count(denied bool) {
 func (u *useScratch) replyBlocked(c *command.Call) {
 	m := &command.Scratch[scratch](c).multi
 	m.grow(len(u.limits.Clauses))
-	left := u.applied.Block.Until.Sub(c.Store.Now())
+	left := u.blockedFor(c.Store.Now())
 	for i := range m.details {
 		m.details[i] = limit.Decision{Refused: 1, Limit: u.limitOf(i), RetryAfter: left, ResetAfter: left}
 	}

@@ -1,8 +1,11 @@
 package limiters
 
 import (
+	"time"
+
 	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/tokenbucket"
@@ -55,6 +58,14 @@ func (u *useScratch) find(c *command.Call) {
 // blocks reports whether a block denies the call. What gives units back passes.
 func (u *useScratch) blocks() bool {
 	return u.applied.Block != nil && u.applied.Exempt == nil && u.quantity >= 0
+}
+
+// blockedFor is how long the block lasts from now on, [limit.NoRetry] if it has no end.
+func (u *useScratch) blockedFor(now limit.Instant) time.Duration {
+	if u.applied.Block.Until == limit.MaxInstant {
+		return limit.NoRetry
+	}
+	return u.applied.Block.Until.Sub(now)
 }
 
 // lenient reports whether the call is allowed whatever is decided.

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// The kinds of entries that end by themselves.
+// The kinds of entries that end by themselves, or may do so.
 const (
 	boostKind  = policy.Boost
 	blockKind  = policy.Block
@@ -26,7 +26,7 @@ func boost(c *command.Call) {
 	temporary(c, c.Args[4:], options{expires: true}, policy.Entry{Kind: boostKind, Factor: factor})
 }
 
-// block is RL.BLOCK policy pattern EX seconds [REASON text].
+// block is RL.BLOCK policy pattern [EX seconds] [REASON text].
 func block(c *command.Call) {
 	if i := bytes.IndexByte(c.Args[2], '*'); i >= 0 && i < len(c.Args[2])-1 {
 		c.Fail(errStar)
@@ -35,20 +35,16 @@ func block(c *command.Call) {
 	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: blockKind})
 }
 
-// exempt is RL.EXEMPT policy pattern EX seconds [REASON text].
+// exempt is RL.EXEMPT policy pattern [EX seconds] [REASON text].
 func exempt(c *command.Call) {
 	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: exemptKind})
 }
 
-// temporary sets e with a pattern and an end.
+// temporary sets e with a pattern and an end, if there is one: the arity of RL.BOOST asks for it.
 func temporary(c *command.Call, args [][]byte, o options, e policy.Entry) {
 	var w words
 	if err := w.parse(args, o); err != "" {
 		c.Fail(err)
-		return
-	}
-	if w.seconds == nil {
-		c.Fail(errNoEnd)
 		return
 	}
 	until, err := w.until(c)
@@ -63,8 +59,6 @@ func temporary(c *command.Call, args [][]byte, o options, e policy.Entry) {
 // errStar refuses a block whose author means many keys, and which would deny one: a star that is not
 // the last character stands for itself.
 const errStar resp.Error = "ERR only the last character of a pattern may be '*' here; RL.OVERRIDE SET takes others as they are"
-
-const errNoEnd resp.Error = "ERR EX and its seconds are missing"
 
 // end returns the handler of a command that ends what another one has set.
 func end(kind policy.Kind) func(*command.Call) {

@@ -31,6 +31,7 @@ type Store interface {
 // Need says what a change may do when memory is full.
 type Need uint8
 
+// The needs, the least first.
 const (
 	Spare  Need = iota // it fails
 	Urgent             // it does not fail, up to a bound

@@ -126,10 +126,11 @@ func TestWhatIsSetIsThereAfterARestart(t *testing.T) {
 		&policy.Entry{Kind: policy.Override, Policy: "api", Pattern: "acme*", Limits: limits(t, "TB 1 1 1"), Until: limit.MaxInstant},
 		&policy.Entry{Kind: policy.Boost, Policy: "api", Pattern: "\x00\xff", Factor: 2500, Until: until},
 		&policy.Entry{Kind: policy.Block, Policy: "api", Pattern: "evil", Comment: "Größe", Until: until},
+		&policy.Entry{Kind: policy.Block, Policy: "api", Pattern: "gone", Until: limit.MaxInstant},
 		&policy.Entry{Kind: policy.Exempt, Policy: "api", Pattern: "*", Until: until},
 		&policy.Entry{Kind: policy.Candidate, Policy: "api", Limits: limits(t, "CC 5 60"), Until: limit.MaxInstant},
 	))
-	require.Len(t, entriesOf(r), 6)
+	require.Len(t, entriesOf(r), 7)
 	require.Equal(t, entriesOf(r), m.entries())
 
 	again := m.reload(t)
