@@ -57,11 +57,6 @@ func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant
 		if c.Lease.Peek = looks; looks { // it takes no place, so it refuses nothing
 			d.Refused, d.RetryAfter = 0, limit.NoRetry
 		}
-	case c.Quantity < 0:
-		err = p.refundCell(d, e, now, c.Quota, c.Quantity)
-		if err == nil && as != charging {
-			p.leaveCell(d, e, now, c.Quota)
-		}
 	case c.Force && as == charging:
 		err = p.forceCell(d, e, now, c.Quota, c.Quantity)
 	default:

@@ -38,19 +38,6 @@ func (p *Plan) forceCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q
 	return err
 }
 
-// refundCell gives a negative quantity back, however much stays used.
-func (p *Plan) refundCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
-	p.Action, p.by = Keep, Cell
-	tat, err := entry.StoredTAT(e)
-	if err != nil {
-		return err
-	}
-	if next, write := gcra.RefundInto(d, tat, now, q, quantity); write {
-		p.endCell(e, now, next)
-	}
-	return nil
-}
-
 // shareCell takes as much of a positive quantity as there is. Refused is how much that is not.
 func (p *Plan) shareCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
 	p.Action, p.by = Keep, Cell

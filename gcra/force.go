@@ -34,21 +34,6 @@ func ForceInto(d *limit.Decision, tat, now limit.Instant, q *Quota, quantity int
 	return now + limit.Instant(after), true, nil
 }
 
-// RefundInto gives a negative quantity back, and writes the answer to d. It is [DecideInto] but that
-// it is not refused while more than the limit stays used: a refund that is one of several must not
-// keep the others from theirs.
-func RefundInto(d *limit.Decision, tat, now limit.Instant, q *Quota, quantity int64) (next limit.Instant, write bool) {
-	if q.denies || quantity >= 0 {
-		return DecideInto(d, tat, now, q, quantity)
-	}
-	after := int64(charged(owed(tat, now), q.interval, quantity)) // at most what is owed
-	*d = limit.Decision{
-		Limit: q.limit, Remaining: remaining(q.limit, limit.CeilDiv(after, q.interval)),
-		RetryAfter: limit.NoRetry, ResetAfter: time.Duration(after),
-	}
-	return now + limit.Instant(after), true
-}
-
 // Free returns the greatest quantity that [Decide] lets arrive at now, 0 if not even one cell
 // may.
 func Free(tat, now limit.Instant, q *Quota) int64 {

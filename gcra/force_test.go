@@ -129,28 +129,3 @@ func TestFreeIsTheMostThatPasses(t *testing.T) {
 		}
 	})
 }
-
-// TestRefundInto: more than the limit may stay in use, and all else is as DecideInto has it.
-func TestRefundInto(t *testing.T) {
-	const now = limit.Instant(1_700_000_000e9)
-	q := quotaOf(t, 1, 1, 10)
-	var d, want limit.Decision
-	next, write := gcra.RefundInto(&d, now+80e9, now, q, -3)
-	require.True(t, write)
-	require.Equal(t, now+50e9, next)
-	require.Equal(t, limit.Decision{Limit: 2, RetryAfter: limit.NoRetry, ResetAfter: 50e9}, d)
-	for _, tat := range []limit.Instant{0, now, now + 1, now + 10e9, now + 20e9, limit.MaxInstant} {
-		for _, quantity := range []int64{math.MinInt64, -1e12, -3, -2, -1, 0, 1, 3} {
-			wantNext, wantWrite := gcra.DecideInto(&want, tat, now, q, quantity)
-			if next, write = gcra.RefundInto(&d, tat, now, q, quantity); quantity >= 0 || want.Allowed() {
-				require.Equal(t, want, d, "%d %d", tat, quantity)
-				require.Equal(t, wantNext, next)
-				require.Equal(t, wantWrite, write)
-				continue
-			}
-			require.True(t, write)
-			require.Less(t, next, tat)
-			require.True(t, d.Allowed())
-		}
-	}
-}

@@ -30,7 +30,7 @@ func (u *useScratch) ask(c *command.Call, limits *policy.Limits, candidate bool)
 
 // one makes the ask of a limit with one clause; nil if its family does not have the mode.
 func (u *useScratch) one(c *command.Call, cl *policy.Clause, candidate bool) (*decide.Ask, resp.Error) {
-	if cl.Kind == clause.Cell && (u.mode != useWhole && u.mode != useWait || u.quantity < 0) || cl.Kind == clause.Lease && u.quantity < 0 {
+	if cl.Kind == clause.Cell && u.mode != useWhole && u.mode != useWait || cl.Kind == clause.Lease && u.quantity < 0 {
 		return nil, ""
 	}
 	key := u.stateKey(c, 0, candidate)
