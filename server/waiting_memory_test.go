@@ -41,7 +41,7 @@ func waitingCalls() map[string][2]string {
 
 // workerBytes is what a connection takes here beside what it waits for: each has a worker, whose scratch
 // and sketch of the most frequent keys have long keys, too.
-const workerBytes = 400 << 10
+const workerBytes = 600 << 10
 
 // TestMemoryOfClientsThatWaitIsBounded: whatever they wait for, it is on the account of clients, and all
 // of them together take no more than is promised: what they keep is within maxmemory-clients, a tenth

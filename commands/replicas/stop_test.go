@@ -16,12 +16,12 @@ import (
 func TestExpiriesReadTheSameBehindAStop(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary, replica := w.Start("--repl-timeout", "120"), w.Start("--repl-timeout", "120")
-		delay := 15 * time.Millisecond
-		w.Net.Delay(primary.Host, replica.Host, func() time.Duration { return delay })
+		w.Net.Delay(primary.Host, replica.Host, func() time.Duration { return 15 * time.Millisecond })
 		replica.Follow(primary)
 		require.Equal(t, inproc.OK, primary.Dial().Do("SET", "k", "v", "PXAT", "1800000000000"))
 		w.Advance(time.Second)
-		delay = time.Millisecond // the clock becomes better, by what instants do not show
+		// The clock becomes better, by what instants do not show.
+		w.Net.Delay(primary.Host, replica.Host, func() time.Duration { return time.Millisecond })
 		w.Advance(30 * time.Second)
 		same := func(when string) {
 			for _, n := range []*inproc.Node{primary, replica} {
