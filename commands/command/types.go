@@ -2,7 +2,6 @@ package command
 
 import (
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -323,33 +322,6 @@ type Wait struct {
 	// OnTimeout writes the answer of a wait that is ended early (CLIENT UNBLOCK,
 	// shutdown). nil for a wait that cannot be, because it ends soon by itself.
 	OnTimeout func(st env.Store, w *resp.Writer)
-}
-
-// Exclusive is a command that runs while nobody else is in the store, because nobody knows
-// how long it takes: a script with a loop, or a transaction with such a script. It runs on
-// a goroutine of its own; its session is parked, and a proxy acts in it.
-type Exclusive struct {
-	Wait  *Wait
-	Proxy *Client
-	// Do is what is left to be done of the command.
-	Do func(c *Call)
-	// Changes says that a pause of changes is for it, too.
-	Changes bool
-	// Memory was asked for before it ran; nil if nothing was.
-	Memory *budget.Grant
-	// Retries is how often it has begun again because memory was short.
-	Retries int
-
-	// StopTimer ends what tells that it has been running for long. It is guarded by the
-	// queue of the session.
-	StopTimer func() bool
-
-	mu      sync.Mutex
-	script  Killable // guarded by mu: the script that runs, nil between scripts
-	wrote   bool     // guarded by mu: that script has
-	begun   bool     // guarded by mu: a script has
-	killed  bool     // guarded by mu: by SCRIPT KILL
-	aborted bool     // guarded by mu: ended with the server
 }
 
 // Coroutine is how a group runs a call of which nobody knows how long it takes: on a
