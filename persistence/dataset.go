@@ -5,10 +5,11 @@ import (
 	"encoding/hex"
 )
 
-// NewDataSet returns the id of a data set that begins, 40 hexadecimal digits. A server draws it
-// when it starts with nothing. Restarts, full syncs, promotions and backups keep it, so two
-// servers with the same id have states of which one came from the other.
-func NewDataSet() string {
+// NewID returns a random id of a history, or of a data set that begins: [HistoryLength]
+// hexadecimal digits. A server draws that of its data set when it starts with nothing. Restarts,
+// full syncs, promotions and backups keep it, so two servers with the same id have states of which
+// one came from the other.
+func NewID() string {
 	var b [HistoryLength / 2]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return hex.EncodeToString(b[:])

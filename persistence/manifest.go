@@ -31,7 +31,7 @@ type part struct {
 type manifest struct {
 	base       *part
 	increments []part
-	dataSet    string // whose state the files have, or empty: see [NewDataSet]
+	dataSet    string // whose state the files have, or empty: see [NewID]
 	// nextSeq is above all sequence numbers that were ever used.
 	nextSeq uint64
 }

@@ -183,7 +183,7 @@ func (w *web) startWith(address string, ahead time.Duration, with func(o *replic
 	p.clock = newClock(ahead)
 	p.ks = keyspace.New(keyspace.Options{Clock: p.clock, Shards: 4})
 	p.keeper = &keeper{p: p}
-	p.keeper.SetDataSet(persistence.NewDataSet())
+	p.keeper.SetDataSet(persistence.NewID())
 	p.set.Store(&replication.Settings{
 		Port: p.port, Listens: []int{p.port}, AnnounceIP: strings.Split(address, ":")[0], Announced: true, Priority: 100,
 		Timeout: soon, ServeStale: true, RefuseOther: true, BacklogSize: 1 << 20,

@@ -422,7 +422,7 @@ func (f *follower) abandon() {
 	f.o.Keyspace.Empty()
 	f.setClock(now)
 	f.from, f.related = "", false
-	f.takeDataSet(persistence.NewDataSet())
+	f.takeDataSet(persistence.NewID())
 	f.whole.Store(true)
 }
 

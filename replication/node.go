@@ -2,8 +2,6 @@ package replication
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"math"
 	"net"
 	"sync"
@@ -53,6 +51,7 @@ type roleState struct {
 	wasUp       bool   // the link was up since the node began to follow
 	bytesBefore int64  // that had come when the present sync began
 	fault       string // why the last link ended
+	refuses     bool   // it ended since the state of the primary was refused
 }
 
 // place is where a server listens.
@@ -124,14 +123,7 @@ func New(o Options) *Node {
 }
 
 // newHistory returns one that continues none.
-func newHistory() History { return History{ID: newID(), Offset2: -1} }
-
-// newID returns a random replication ID.
-func newID() string {
-	var b [persistence.HistoryLength / 2]byte
-	_, _ = rand.Read(b[:]) // it never fails
-	return hex.EncodeToString(b[:])
-}
+func newHistory() History { return History{ID: persistence.NewID(), Offset2: -1} }
 
 // Follow implements standby.Node. From its return on, commands that change something are
 // refused.
@@ -241,7 +233,7 @@ func (n *Node) DataSet(claimed string) string {
 	id := n.o.Keeper.DataSet()
 	if id == "" && claimed != "" && n.tap.Load() != nil {
 		if id = claimed; id == unknownDataSet {
-			id = persistence.NewDataSet()
+			id = persistence.NewID()
 		}
 		n.o.Keeper.SetDataSet(id)
 	}
@@ -258,7 +250,7 @@ func (n *Node) PutInForce() { n.needReplicas() }
 func (n *Node) Refuses() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.replica && (n.fault == errOtherDataSet.Error() || n.fault == errEmptyPrimary.Error())
+	return n.replica && n.refuses
 }
 
 // Freed is told that the backlog was freed, for SourceOptions.Freed. Then the log need not
@@ -278,6 +270,6 @@ func (n *Node) foreign() (replid string, offset int64, settled bool) {
 
 // up says that the link is up. The caller holds mu.
 func (n *Node) up() {
-	n.phase, n.wasUp, n.fault = phaseConnected, true, ""
+	n.phase, n.wasUp, n.fault, n.refuses = phaseConnected, true, "", false
 	n.o.Host.SetMasterDown(false)
 }

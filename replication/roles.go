@@ -145,7 +145,7 @@ func (n *Node) takeOver(whole bool) {
 		n.f.abandon()
 		n.o.Source.Begin(newHistory(), n.o.Source.Offset())
 	case n.f.related:
-		n.o.Source.Promote(newID())
+		n.o.Source.Promote(persistence.NewID())
 	case n.tap.Load() != nil: // it has followed a Redis: the stream was its own
 	default:
 		n.o.Source.Begin(newHistory(), n.o.Source.Offset())
@@ -205,7 +205,8 @@ func (n *Node) down(ctx context.Context, to place, why error) {
 	if n.handover.misses(why, n.o.Stopwatch()); n.handover.abort != "" {
 		n.nudge()
 	}
-	if n.phase == phaseConnected || refusesState(why) {
+	n.refuses = refusesState(why)
+	if n.phase == phaseConnected || n.refuses {
 		// Sentinel promotes no replica whose link has been down for long. This one has heard its
 		// primary, and has what is worth promoting.
 		n.downSince = n.o.Stopwatch()
@@ -351,10 +352,9 @@ func (n *Node) needReplicas() {
 // require is needReplicas for those who have mu.
 func (n *Node) require() {
 	s := n.o.Settings()
-	if needs := !n.replica && s.NeedsReplicas(); needs {
+	needs := !n.replica && s.NeedsReplicas()
+	if needs {
 		n.o.Source.Require(s.MinReplicas, s.MinReplicasMaxLag)
-		n.o.Host.SetNoReplicas(true)
-	} else {
-		n.o.Host.SetNoReplicas(false)
 	}
+	n.o.Host.SetNoReplicas(needs)
 }

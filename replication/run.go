@@ -81,6 +81,7 @@ func (n *Node) postpone(why error) {
 	if n.order == orderNone {
 		n.order = orderFollow
 	}
+	n.refuses = false
 	if text := why.Error(); n.fault != text {
 		n.fault = text
 		n.o.Log.Error("this node cannot follow a primary yet", "error", why)

@@ -72,7 +72,7 @@ func (m *persistenceManager) findDataSet() {
 		id = m.dir.DataSet()
 	}
 	if id == "" && (m.dir == nil || m.dir.Empty()) {
-		id = persistence.NewDataSet()
+		id = persistence.NewID()
 	}
 	m.dataSet.id.Store(&id)
 }

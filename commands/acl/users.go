@@ -24,7 +24,7 @@ type Users struct {
 	allChannels atomic.Bool
 	closings    atomic.Int64
 
-	change sync.Mutex   // held by whoever changes something, for as long as that takes
+	change sync.Mutex   // held during each change, however long it takes
 	memory atomic.Int64 // what the rules of all take; changed by the holder of change only
 	bound  atomic.Int64 // up to where Set may make memory grow
 

@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Exclusive is a command that runs while nobody else is in the store, because nobody knows
-// how long it takes: a script with a loop, or a transaction with such a script. It runs on
+// Exclusive is a command that has the store to itself while it runs, since its duration is
+// unknown: a script with a loop, or a transaction with such a script. It runs on
 // a goroutine of its own; its session is parked, and a proxy acts in it.
 type Exclusive struct {
 	Wait  *Wait

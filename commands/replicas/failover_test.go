@@ -11,7 +11,7 @@ import (
 )
 
 // TestFailoverEndsWhenItsTargetDies, whenever that is: the old primary leads again, or has become a
-// replica of the target, which had taken over. Nobody says ABORT.
+// replica of the target, which had taken over. No operator says ABORT.
 func TestFailoverEndsWhenItsTargetDies(t *testing.T) {
 	leads, follows := 0, 0
 	for step := range 30 {

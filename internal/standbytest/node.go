@@ -210,7 +210,7 @@ func (n *Node) acked(position uint64) (count int) {
 	return count
 }
 
-// EnoughReplicas implements standby.Node: nobody is needed.
+// EnoughReplicas implements standby.Node: no replica is needed.
 func (n *Node) EnoughReplicas() bool { return true }
 
 // Failover implements [standby.Node].
