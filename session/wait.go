@@ -12,16 +12,24 @@ import (
 func (e *Engine) Park(p *command.Wait) {
 	s := sessionOf(p.Client)
 	s.wait.Store(p)
-	if s.ProxyOf == nil { // it counts at once, for those who ask RoomToKeep; noteKept says exactly how much
+	if s.ProxyOf == nil { // it counts at once, for those who ask Keep; noteKept says exactly how much
 		s.kept.Add(int64(p.Kept))
 		e.kept.Add(int64(p.Kept))
 	}
 }
 
-// RoomToKeep implements [command.Host].
-func (e *Engine) RoomToKeep(bytes int64) bool {
+// Keep implements [command.Host].
+func (e *Engine) Keep(bytes int64) bool {
 	bound := e.Limits().ClientMemory
-	return bound <= 0 || e.kept.Load()+bytes <= bound
+	for {
+		kept := e.kept.Load()
+		if bytes > 0 && bound > 0 && kept+bytes > bound {
+			return false
+		}
+		if e.kept.CompareAndSwap(kept, kept+bytes) {
+			return true
+		}
+	}
 }
 
 // parkedNext is how the transport is to treat a session whose command is parked: a wait

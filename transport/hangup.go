@@ -1,6 +1,9 @@
 package transport
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // refuse sends the rejection to a connection that got no session.
 func (c *goConn) refuse(rejection []byte) {
@@ -43,19 +46,27 @@ func (c *goConn) hangUp(linger bool) {
 	c.discard(patience)
 }
 
-// discard reads until the peer closes, patience ends or it sends too much.
+// discard reads until the peer closes, patience ends or it sends too much. A nudge takes the deadline of
+// the read away, and a stop that begins meanwhile shortens what is left of the patience.
 func (c *goConn) discard(patience time.Duration) {
-	_ = c.nc.SetReadDeadline(time.Now().Add(patience)) // a closed connection fails below
+	end := time.Now().Add(patience)
 	c.stopSeen = c.g.stopping()
 	c.closing = true
 	c.woken.Store(true) // so that a late Wake does not cut this short
 	waste := getBuffer(minBuffer)
 	defer putBuffer(waste)
 	for total := 0; total < lingerBytes; {
+		_ = c.nc.SetReadDeadline(end) // a closed connection fails below
 		n, err := c.readInto(waste.b)
-		if err != nil {
+		total += n
+		if !c.stopSeen && c.g.stopping() {
+			c.stopSeen = true
+			if sooner := time.Now().Add(stopLinger); sooner.Before(end) {
+				end = sooner
+			}
+		}
+		if err != nil && (!errors.Is(err, errNudged) || c.dead.Load() || !time.Now().Before(end)) {
 			return
 		}
-		total += n
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,6 +60,75 @@ func (r *rig) awaitRefusals() {
 		}
 		return err != nil
 	})
+}
+
+// nudgedListener accepts connections that a stop reaches in the middle of a read: see nudgedConn.
+type nudgedListener struct {
+	net.Listener
+	stop chan<- bool
+}
+
+func (l nudgedListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &nudgedConn{TCPConn: nc.(*net.TCPConn), stop: l.stop, nudged: make(chan bool, 1)}, nil
+}
+
+// nudgedConn is a connection whose first read after CloseWrite returns something only once another
+// goroutine has given that read a deadline in the past, as a stop does.
+type nudgedConn struct {
+	*net.TCPConn
+	stop    chan<- bool // gets a value when the stop is to begin
+	nudged  chan bool
+	closing atomic.Bool
+}
+
+func (c *nudgedConn) CloseWrite() error {
+	c.closing.Store(true)
+	return c.TCPConn.CloseWrite()
+}
+
+func (c *nudgedConn) SetReadDeadline(t time.Time) error {
+	if t.Unix() == 1 {
+		c.nudged <- true
+	}
+	return c.TCPConn.SetReadDeadline(t)
+}
+
+func (c *nudgedConn) Read(b []byte) (int, error) {
+	n, err := c.TCPConn.Read(b)
+	if n > 0 && c.closing.Swap(false) {
+		c.stop <- true
+		<-c.nudged
+	}
+	return n, err
+}
+
+// TestStopDuringLinger: a stop whose nudge comes late, when a connection already throws away what its
+// client has sent, ends that connection nonetheless, although the client neither sends more nor hangs up.
+func TestStopDuringLinger(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	h, entered, stopping := newLineHandler(), make(chan bool), make(chan bool)
+	h.onFeed = func(*lineSession) {
+		entered <- true
+		<-stopping
+	}
+	lingers := make(chan bool)
+	r := startOn(t, newGoroutine, h, patientLimits(), nudgedListener{l, lingers})
+	c := r.dial()
+	_, err = io.WriteString(c, "bye\n"+strings.Repeat("echo abc\n", 20_000))
+	require.NoError(t, err)
+	<-entered
+	done := r.stop(context.Background())
+	r.awaitRefusals()
+	close(stopping)
+	<-lingers
+	again := r.stop(context.Background())
+	require.NoError(t, <-done)
+	require.NoError(t, <-again)
 }
 
 func testShutdownParked(t *testing.T, f factory) {

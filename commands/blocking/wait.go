@@ -98,13 +98,15 @@ func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
 		c.Fail(errWaitMany)
 		return nil
 	}
-	if !c.RoomToWait(cost + command.ArgsCost(c.Args)) {
+	parked := c.NewWait(cost)
+	parked.Args = c.Args
+	if !parked.Reserve() {
 		c.Fail(resp.ErrOOM)
 		return nil
 	}
 	own := command.CloneArgs(c.Args)
 	at := c.Cmd.Keys.Positions(own) // of the keys, which lie side by side, and of the destination
-	w := &popWait{all: command.Find[waiters](c.Server), parked: c.NewWait(cost), call: call, db: c.Client.Selected(), keys: own[at[0] : at[0]+len(keys)]}
+	w := &popWait{all: command.Find[waiters](c.Server), parked: parked, call: call, db: c.Client.Selected(), keys: own[at[0] : at[0]+len(keys)]}
 	if call.To != nil {
 		w.call.To = own[at[len(keys)]]
 	}

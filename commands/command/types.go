@@ -294,7 +294,8 @@ type Wait struct {
 	RunAgain bool
 	// Kept is how many bytes the wait keeps: what [Call.NewWait] was told, what Park adds, and a
 	// transaction of the session that runs exclusively. Used by the goroutine that feeds the session.
-	Kept int
+	Kept     int
+	reserved int64 // what [Wait.Reserve] has put on the account
 	// Args are the words of the command as far as they say what its user has to be allowed;
 	// nil for a command that is not asked about again.
 	Args [][]byte
@@ -390,10 +391,10 @@ type tableName struct {
 // to go on elsewhere, to reach the store from another goroutine. All of it is rare, since
 // an interface stands between.
 type Host interface {
-	// Park has the client of p wait for it. RoomToKeep reports whether maxmemory-clients lets waits and
-	// transactions keep so much more.
+	// Park has the client of p wait for it. Keep adds bytes, which may be negative, to what waits and
+	// transactions keep, unless that exceeds maxmemory-clients: then it reports false.
 	Park(p *Wait)
-	RoomToKeep(bytes int64) bool
+	Keep(bytes int64) bool
 	// Offload runs f in the background, with the session parked until it returns; size says
 	// how much memory its reply takes, nil that it is short.
 	Offload(c *Call, size func(st env.Store) int, f func(st env.Store, w *resp.Writer))

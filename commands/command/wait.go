@@ -25,15 +25,33 @@ func (c *Call) NewWait(kept int) *Wait {
 	return &Wait{Client: c.Client, Cmd: c.Cmd, Proto: c.Client.Proto, Kept: kept}
 }
 
-// RoomToWait reports whether all clients together may keep so many bytes more. A command that waits
-// for an event that may never come, and keeps memory meanwhile, asks before.
-func (c *Call) RoomToWait(kept int) bool { return c.Server.Host.RoomToKeep(int64(kept + waitCost)) }
+// Reserve puts what the wait keeps, its Args included, on the account of all clients, and reports whether
+// maxmemory-clients leaves room for it. A command that waits for an event that may never come, and keeps
+// memory meanwhile, asks before it does. Release takes it back where the command does not park after all.
+func (p *Wait) Reserve() bool {
+	cost := int64(p.cost())
+	if !p.Client.Server.Host.Keep(cost) {
+		return false
+	}
+	p.reserved = cost
+	return true
+}
+
+// Release takes back what [Wait.Reserve] has put on the account, if it has.
+func (p *Wait) Release() {
+	p.Client.Server.Host.Keep(-p.reserved)
+	p.reserved = 0
+}
+
+// cost is how many bytes the wait keeps in all.
+func (p *Wait) cost() int { return p.Kept + waitCost + ArgsCost(p.Args) }
 
 // Park makes the running command wait. The handler must return soon, without
 // having written anything.
 func (c *Call) Park(p *Wait) {
-	p.Kept += waitCost + ArgsCost(p.Args)
+	p.Kept = p.cost()
 	c.Server.Host.Park(p)
+	p.Release() // the client has it on its account now
 	if p.OnTimeout != nil && c.Server.Draining.Load() {
 		p.Interrupt(false) // Drain may have looked before this wait began
 	}

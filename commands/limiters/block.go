@@ -104,7 +104,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 		}
 		w.ask.Key = w.ask.Clauses[0].Key // under which it is counted
 	}
-	room := c.RoomToWait(kept + command.ArgsCost(w.parked.Args))
+	room := w.parked.Reserve()
 	if c.Server.Options.Remote != nil {
 		if !room {
 			c.Fail(resp.ErrOOM) // nothing is decided here that could be answered
@@ -121,6 +121,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 	defer func() {
 		if !waits {
 			w.dequeue(st)
+			w.parked.Release()
 		}
 	}()
 	var now decide.Ask

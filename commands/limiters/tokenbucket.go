@@ -62,15 +62,15 @@ type reservation struct {
 // serveOut keeps the caller of a granted reservation waiting.
 func serveOut(c *command.Call, a *decide.Ask) {
 	kept := a.Bytes()
-	if !c.RoomToWait(kept + 2*len(a.Key)) { // it is answered as if it had been made to stop waiting
-		giveBack(c.Store, a)
-		noteDecided(c, a, &limit.Decision{Refused: 1, RetryAfter: limit.NoRetry})
-		(&reservation{ask: *a}).answer(c.Store, c.W, 1)
-		return
-	}
 	r := &reservation{parked: c.NewWait(kept), ask: *a}
 	r.ask.Own(make([]byte, 0, kept))
 	r.parked.Args, r.ask.WithDetails = waitingArgs(c, r.ask.Key), a.WithDetails && c.Cmd.Keys.Policy
+	if !r.parked.Reserve() { // it is answered as if it had been made to stop waiting
+		giveBack(c.Store, a)
+		noteDecided(c, a, &limit.Decision{Refused: 1, RetryAfter: limit.NoRetry})
+		r.answer(c.Store, c.W, 1)
+		return
+	}
 	r.stop = c.Store.AfterFunc(a.Decision.RetryAfter, func() { r.parked.Work(r.serve) })
 	r.parked.OnTimeout = r.giveUp
 	r.parked.Cancel = func() {
