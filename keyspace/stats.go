@@ -20,6 +20,8 @@ type DatabaseStats struct {
 // after another, so that under load they belong to slightly different instants.
 type Stats struct {
 	Databases []DatabaseStats
+	// System is the number of keys that the server keeps for itself, see [System].
+	System int
 	// Kinds is the number of keys of each kind, indexed by it.
 	Kinds [entry.Kinds]int
 	// Expired is how many keys were found past their expiry since the start.
@@ -59,6 +61,9 @@ func (ks *Keyspace) stats(lock, unlock func(*shard)) Stats {
 		s := &ks.shards[i]
 		lock(s)
 		st.Expired += s.expired
+		if t := s.dbs[System].t; t != nil {
+			st.System += t.Len()
+		}
 		for db := range means {
 			if d := &s.dbs[db]; d.t != nil && d.t.Len() > 0 {
 				st.Databases[db].Keys += d.t.Len()

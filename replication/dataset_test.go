@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/replication"
 )
@@ -62,6 +64,23 @@ func TestOtherDataSetIsRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPoliciesAloneAreKept: a replica that has policies and no key refuses an emptied primary, too.
+func TestPoliciesAloneAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a, b := w.start("a:1", 0), w.start("b:2", 0)
+		require.True(t, a.client().do(func(v *keyspace.Handle) {
+			_, err := v.SetString(keyspace.System, []byte("policy"), []byte("1"), keyspace.SetOptions{Expiry: entry.NoExpiry})
+			require.NoError(t, err)
+		}))
+		b.follow(a)
+		awaitEqual(t, a, b)
+		w.start("a:1", 0)
+		w.cut(a.address)
+		b.refused(1)
+	})
 }
 
 // TestPromotedReplicaStillRefuses: Sentinel orders a replica that was promoted by hand to follow

@@ -137,6 +137,37 @@ func TestFailoverEnds(t *testing.T) {
 			leads(t, a, b)
 		})
 	})
+	t.Run("the target loses its link while it is awaited", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w, a, b := start(t)
+			release := w.hold(b.address)
+			require.True(t, a.client().put("not there yet", "v"))
+			require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2"}))
+			w.cut(b.address)
+			release()
+			b.awaitPrimary()
+			a.awaitUp()
+			require.True(t, b.client().put("of b", "v"))
+			awaitEqual(t, b, a)
+		})
+	})
+	t.Run("a replica that needs everything comes while the target is awaited", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w, a, b := start(t)
+			release := w.hold(b.address)
+			require.True(t, a.client().put("not there yet", "v"))
+			require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2"}))
+			c := w.start("c:3", 0)
+			c.follow(a)
+			time.Sleep(2 * time.Second)
+			require.Zero(t, c.keeper.suspended.Load(), "a full sync would not end")
+			require.Equal(t, "waiting-for-sync", a.info()["master_failover_state"])
+			release()
+			b.awaitPrimary()
+			a.awaitUp()
+			awaitEqual(t, b, c)
+		})
+	})
 	t.Run("abort under way", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, a, b := start(t)

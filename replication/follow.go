@@ -384,9 +384,11 @@ func (f *follower) keepsFrom(known bool) bool {
 	return f.o.Settings().RefuseOther && f.from == f.address && !known && f.whole.Load() && f.keys() > 0
 }
 
-// keys is how many keys there are.
-func (f *follower) keys() (n int) {
-	for _, db := range f.o.Keyspace.Stats().Databases {
+// keys is how many keys there are, those of policies included: without them RL.USE limits nothing.
+func (f *follower) keys() int {
+	st := f.o.Keyspace.Stats()
+	n := st.System
+	for _, db := range st.Databases {
 		n += db.Keys
 	}
 	return n

@@ -175,6 +175,9 @@ func (s *Source) answer(c standby.SyncCall) (reply []byte, r *sender) {
 		return []byte("-ERR This connection is that of a replica already\r\n"), nil
 	}
 	from, goesOn := s.resumes(c)
+	if !goesOn && c.ReplID != "?" {
+		s.refused.Add(1)
+	}
 	if !goesOn {
 		from = s.frames.begin
 	}
@@ -234,10 +237,15 @@ func (s *Source) resumes(c standby.SyncCall) (from uint64, ok bool) {
 		from = uint64(c.Offset - 1)
 		ok = from >= s.backlog.First() && from <= s.backlog.End()
 	}
-	if !ok {
-		s.refused.Add(1)
-	}
 	return from, ok
+}
+
+// Resumes reports whether the answer to a PSYNC would be a partial resynchronization.
+func (s *Source) Resumes(c standby.SyncCall) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.resumes(c)
+	return ok
 }
 
 // drop closes the connections of all replicas. mu must be held.

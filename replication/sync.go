@@ -49,6 +49,9 @@ func (n *Node) syncRefused(c *standby.SyncCall) resp.Error {
 		return errSyncMaster
 	case c.Failover && c.ReplID != n.o.Source.History().ID && !n.hasAllOf(c):
 		return errSyncReplID
+	case n.handover.state == handoverWaiting && n.o.Source.Resumes(*c):
+		// The target may have lost its link, and would be waited for in vain without another one. The
+		// stream stands still, so that a full sync would not end.
 	case n.handover.state != handoverNone:
 		return errSyncFailover
 	case c.Failover && (n.order != orderNone || !n.f.whole.Load()):

@@ -88,7 +88,7 @@ func (s *Sim) converge(when string) bool {
 func (s *Sim) operate(all []map[string]string, primary int) {
 	s.events.add("an operator looks: %s", brief(all))
 	for i, is := range all {
-		// A replica that loses its link is refused while a primary waits for it, and without TIMEOUT
+		// A replica that needs everything is refused while a primary waits for it, and without TIMEOUT
 		// it waits for ever, as in Redis.
 		if is["master_failover_state"] == "waiting-for-sync" {
 			s.events.add("FAILOVER ABORT says %q", s.do(s.nodes[i], "FAILOVER", "ABORT"))
