@@ -113,7 +113,10 @@ func (r *replicator) PauseWrites() { r.s.engine.PauseHandover() }
 func (r *replicator) Resume() { r.s.engine.EndHandover() }
 
 // Unblock ends the waits that only a primary may end.
-func (r *replicator) Unblock() { r.s.engine.UnblockAll() }
+func (r *replicator) Unblock() {
+	r.s.engine.UnblockAll()
+	r.forgo()
+}
 
 // SetPrimary has CONFIG GET and CONFIG REWRITE say whom this server follows.
 func (r *replicator) SetPrimary(host, port string) { r.s.config.SetPrimary(host, port) }

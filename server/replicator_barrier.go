@@ -12,11 +12,23 @@ func (r *replicator) await(position uint64, p transport.Peer) transport.Outcome 
 	if n == 0 {
 		return transport.Kept
 	}
+	if position != 0 && position <= r.forgone.Load() {
+		return transport.Lost
+	}
 	_, is := r.node.Await(n, position, p)
 	if is == transport.Pending && position <= r.overdue.Load() {
 		return transport.Lost
 	}
 	return is
+}
+
+// forgo ends the waits for replicas of a primary that is one no longer: what it has told nobody may be
+// gone when it follows another. If it leads again, its replicas acknowledge what it has then.
+func (r *replicator) forgo() {
+	if l, err := r.s.persistence.Log(); err == nil {
+		r.forgone.Store(l.Position())
+		r.source.WakeWaiting()
+	}
 }
 
 // putInForce takes over what the configuration says by now. Those who wait ask again.

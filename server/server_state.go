@@ -270,6 +270,8 @@ type replicator struct {
 	// overdue is the position of the log that was reached repl-ack-timeout ago. Nobody waits
 	// longer for replicas to acknowledge what is before it.
 	overdue atomic.Uint64
+	// forgone is the position of the log at which this server last ceased to be a primary.
+	forgone atomic.Uint64
 	reached []reachedAt // of the goroutine of watch
 }
 

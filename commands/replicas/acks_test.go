@@ -79,3 +79,27 @@ func TestMinReplicasMaxLagIsExact(t *testing.T) {
 		require.Equal(t, ":3\r\n", c.Do("INCR", "n"))
 	})
 }
+
+// TestRepliesOfAFormerPrimaryAreNotHeld: a reply that waits for a replica when its server becomes one
+// itself is an error, whatever the server leads again and its replicas acknowledge later.
+func TestRepliesOfAFormerPrimaryAreNotHeld(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		a := w.Start("--repl-ack-replies", "1", "--repl-ack-timeout", "60000")
+		b := w.Start("--repl-ack-replies", "1", "--repl-ack-timeout", "60000")
+		b.Follow(a)
+		c := a.Dial()
+		require.Equal(t, ":1\r\n", c.Do("INCR", "n"))
+		w.Net.Hold(a.Host, b.Host)
+		waiting := a.Dial()
+		waiting.Command("INCR", "n")
+		w.Settle()
+		require.Equal(t, inproc.OK, b.Dial().Do("REPLICAOF", "NO", "ONE"))
+		w.Net.Release(a.Host, b.Host)
+		a.Follow(b)
+		require.Equal(t, "$1\r\n1\r\n", c.Do("GET", "n"), "the second is gone")
+		require.Equal(t, inproc.OK, c.Do("REPLICAOF", "NO", "ONE"))
+		b.Follow(a)
+		require.Equal(t, ":2\r\n", c.Do("INCR", "n"))
+		require.Contains(t, waiting.Reply(), "-NOREPLICAS")
+	})
+}
