@@ -9,6 +9,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -77,6 +78,21 @@ func (w *wait) look(st env.Store) decide.Ask {
 	return a
 }
 
+// lookBehind is look for a call that is not the first that waits. A member that holds a place needs no
+// room, so it waits for nobody: its lease is refreshed, and it passes.
+func (w *wait) lookBehind(st env.Store) (now decide.Ask, passes bool) {
+	now = w.look(st)
+	if w.ask.Family != decide.Lease || now.Err != nil || now.Decision.Refused != 0 {
+		return now, false
+	}
+	renewal := w.own()
+	renewal.Lease.Op, renewal.Lease.Block = concurrency.Renew, false
+	if st.Decide(&renewal); renewal.Err != nil || renewal.Decision.Refused != 0 {
+		return now, false
+	}
+	return w.look(st), true
+}
+
 // saysBlock reports whether BLOCK is among the words of a call.
 func saysBlock(args [][]byte) bool {
 	for _, word := range args[1:] {
@@ -125,12 +141,13 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 		}
 	}()
 	var now decide.Ask
+	passes := first
 	if first {
 		now = w.try(st)
 	} else {
-		now = w.look(st)
+		now, passes = w.lookBehind(st)
 	}
-	if first && now.Decision.Refused == 0 || hopeless(&now) {
+	if passes && now.Decision.Refused == 0 || hopeless(&now) {
 		c.Conclude(&now, answerWaited)
 		return
 	}
@@ -355,10 +372,14 @@ func (w *wait) decideElsewhere(st env.Store) (now decide.Ask, over bool) {
 			w.end(st)
 		}
 	}()
-	first := w.first(st)
+	first, passes := w.first(st), false
 	if !first || !w.fresh { // a refusal may charge: the others only look
-		now = w.look(st)
-		if !hopeless(&now) && (!first || now.Decision.Refused != 0) {
+		if first {
+			now = w.look(st)
+		} else {
+			now, passes = w.lookBehind(st)
+		}
+		if !passes && !hopeless(&now) && (!first || now.Decision.Refused != 0) {
 			goesOn = true
 			w.lookAgain(st, first, &now)
 			return now, false
@@ -409,8 +430,8 @@ func (w *wait) giveUp(st env.Store, out *resp.Writer) {
 		out.Error(w.refusal)
 		return
 	}
-	now := w.look(st)
-	if now.Decision.Refused == 0 {
+	now, passes := w.lookBehind(st)
+	if !passes && now.Decision.Refused == 0 {
 		now.Decision.Refused = 1 // there may be room this very moment, but none was taken
 	}
 	w.decided(&now)

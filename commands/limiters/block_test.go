@@ -386,3 +386,23 @@ func TestNoRoomForAnotherWait(t *testing.T) {
 		require.Equal(t, "1", c.Info("blocked_clients"))
 	})
 }
+
+// TestHolderWaitsForNobody: a member that holds a place refreshes its lease at once, although others
+// wait for a place before it. So does one that has got it elsewhere while it waited.
+func TestHolderWaitsForNobody(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		c := f.Dial()
+		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), c.Do("CC.ACQUIRE", "c", "1", "60", "a"))
+		waiter := w.Queue(f, 1, "CC.ACQUIRE c 1 60 b BLOCK 20\r\n")[0]
+		w.Advance(5 * time.Second)
+		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), c.Do("CC.ACQUIRE", "c", "1", "60", "a", "BLOCK", "1"))
+		late := w.Queue(f, 1, "CC.ACQUIRE c 2 60 d BLOCK 2\r\n")[0] // behind b, though there is room for it
+		require.Equal(t, inproc.Five(0, 2, 0, -1, 60), c.Do("CC.ACQUIRE", "c", "2", "60", "d"))
+		w.Advance(2 * time.Second)
+		late.Expect(inproc.Five(0, 2, 0, -1, 60))
+		waiter.Silent()
+		w.Advance(13 * time.Second)
+		waiter.Expect(inproc.Five(1, 1, 0, 47, 47))
+	})
+}
