@@ -97,4 +97,6 @@ func (p Plan) refuses() bool { return !p.Kept && p.Acks == p.Replicas && p.Repli
 
 // looks reports whether a call that is denied has to be told the state that the calls before it
 // have left: it waits for nothing, so after a death or a promotion it may have seen what is lost.
-func (p Plan) looks() bool { return !p.Deaths && !p.Sentinel }
+func (p Plan) looks() bool {
+	return !p.Sentinel && (p.Focus == Handovers || !p.Deaths && p.Replicas == 0)
+}
