@@ -42,24 +42,35 @@ const maxFiles = 4
 func maxBackground() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // takeTurn waits for the memory of the reply to p, which size says, and for one of slots.
-// size may be nil, and the result is then: the reply is short for sure.
-func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st env.Store) int) *budget.Grant {
+// size may be nil, and the result is then: the reply is short for sure. It is not ok, and nothing is
+// taken, if p has been refused before its turn came.
+func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st env.Store) int) (memory *budget.Grant, ok bool) {
+	take := func() bool {
+		select {
+		case slots <- struct{}{}:
+			return true
+		case <-p.Unbegun:
+			return false
+		}
+	}
 	n := 0
 	if size != nil {
 		e.WithStore(p.Client.ID, func(st env.Store) { n = size(st) })
 	}
 	if n == 0 {
-		slots <- struct{}{}
-		return nil
+		return nil, take()
 	}
-	memory := &budget.Grant{All: &e.Large}
+	memory = &budget.Grant{All: &e.Large}
 	if n > command.InlineReply {
 		memory = e.Large.Ask(int64(min(n, command.MaxReply)))
 	}
 	for {
-		slots <- struct{}{}
+		if !take() {
+			memory.End()
+			return nil, false
+		}
 		if p.Gone.Load() || !memory.Over() {
-			return memory
+			return memory, true
 		}
 		<-slots
 		memory.End()

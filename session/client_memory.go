@@ -48,7 +48,10 @@ func (s *Session) refuseOverfull() (n int) {
 // runsItsInput reports whether most of what is kept for the client is a command that is about
 // to be run, or runs at this moment: then that memory is on its way.
 func (s *Session) runsItsInput(held *command.ClientMemory) bool {
-	return s.partial.Load() == 0 && s.wait.Load() == nil && held.Output == 0 && 2*held.Input >= held.Sum()
+	if p := s.wait.Load(); p != nil {
+		return p.Begun() && held.Output == 0 && 2*held.Queued >= held.Sum()
+	}
+	return s.partial.Load() == 0 && held.Output == 0 && 2*held.Input >= held.Sum()
 }
 
 // refuseInput has an unfinished command refused that is most of what is kept for the
@@ -61,6 +64,13 @@ func (s *Session) refuseInput(held *command.ClientMemory) bool {
 	s.overfull.Store(true)
 	s.Peer.Wake()
 	return true
+}
+
+// refuseWaiting has a command refused that waits for its turn in the background and is most of what is
+// kept for the client, and reports whether there is one.
+func (s *Session) refuseWaiting(held *command.ClientMemory) bool {
+	p := s.wait.Load()
+	return p != nil && held.Output == 0 && 2*held.Queued >= held.Sum() && p.Refuse(resp.ErrOOM)
 }
 
 // LargestBuffers is the most input and output that one client keeps at the moment, in bytes.
@@ -82,11 +92,11 @@ func (e *Engine) ClientMemory() int64 {
 
 // EvictClients takes memory from clients until what is kept for the others is within
 // maxmemory-clients: from those first for whom most is kept, and never from those that
-// asked to be spared (CLIENT NO-EVICT). A client that is sending a long command is
-// refused that, with the error of full memory; any other is closed. all is what is kept
-// for all of them together, which is less than the sum where several wait for the same
-// message, and more where somebody has left whose memory is still being freed: nobody
-// else is closed for that. The server calls it several times a second.
+// asked to be spared (CLIENT NO-EVICT). A client that is sending a long command, or whose long
+// command waits for its turn, is refused that, with the error of full memory; any other is closed.
+// all is what is kept for all of them together, which is less than the sum where several wait for
+// the same message, and more where somebody has left whose memory is still being freed: nobody else
+// is closed for that. The server calls it several times a second.
 func (e *Engine) EvictClients(all int64) {
 	bound := e.Limits().ClientMemory
 	if bound <= 0 || all <= bound {
@@ -121,7 +131,7 @@ func (e *Engine) EvictClients(all int64) {
 		h := &holders[i]
 		freed += h.held
 		switch {
-		case h.refuseInput(&h.ClientMemory):
+		case h.refuseInput(&h.ClientMemory), h.refuseWaiting(&h.ClientMemory):
 			refused++
 			continue
 		case h.runsItsInput(&h.ClientMemory):

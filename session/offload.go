@@ -9,7 +9,7 @@ import (
 // Offload implements [command.Host].
 func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st env.Store, w *resp.Writer)) {
 	p := c.NewWait(0)
-	p.Args = command.CloneArgs(c.Args)
+	p.Args, p.Unbegun = command.CloneArgs(c.Args), make(chan struct{})
 	p.NoEffect = c.Cmd.Flags&command.FlagWrite == 0
 	primary := c.Client.Marks&command.MarkPrimary != 0
 	changes := waitsForPause(c, c.Cmd, c.Args)
@@ -24,7 +24,10 @@ func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st
 	c.Park(p)
 	var begin func()
 	begin = func() {
-		memory := e.takeTurn(e.slowSlots, p, size)
+		memory, ok := e.takeTurn(e.slowSlots, p, size)
+		if !ok {
+			return
+		}
 		defer e.endTurn(e.slowSlots, memory)
 		p.Do(func(st env.Store) {
 			if changes && e.AfterPause(p.OrDrop(func() { e.Spawn(begin) })) {
@@ -68,6 +71,9 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	size := func(st env.Store) int { return replySize(&in.Client, st, cmd, args) }
 	transaction := e.Transfer(&s.Client, &in.Client)
 	p := c.NewWait(command.ArgsCost(args) + transaction)
+	if transaction == 0 { // EXEC has a transaction to end
+		p.Unbegun = make(chan struct{})
+	}
 	slots := e.slotsOf(cmd)
 	p.Resume = func(w *resp.Writer) {
 		s.merge(in)
@@ -76,7 +82,11 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	c.Park(p)
 	var begin func()
 	begin = func() {
-		memory := e.takeTurn(slots, p, size)
+		memory, ok := e.takeTurn(slots, p, size)
+		if !ok {
+			resp.Recycle(args)
+			return
+		}
 		defer e.endTurn(slots, memory)
 		e.withWorker(s.ID, func(l *Worker) {
 			if changes && e.AfterPause(p.OrDrop(func() { e.Spawn(begin) })) {
@@ -113,8 +123,11 @@ func (e *Engine) slotsOf(cmd *command.Command) chan struct{} {
 	return e.slots
 }
 
-// runInBackground runs do as the session in, and answers p.
+// runInBackground runs do as the session in, and answers p, unless p has been refused meanwhile.
 func (l *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
+	if !p.Claim() {
+		return
+	}
 	l.w = resp.Writer{Proto: in.Proto, Ledger: l.Server.Options.Ledger, OnError: l.OnError}
 	l.ctx = command.Call{Worker: &l.Worker, Client: &in.Client, W: &l.w}
 	if l.Journal != nil {
@@ -135,7 +148,7 @@ func (l *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
 		reply := l.w.Take()
 		l.ctx.Client, l.ctx.Args = nil, nil
 		p.NoEffect = l.Journal != nil && l.Journal.TakePosition() == 0
-		p.Finish(func(w *resp.Writer) { w.Reply(reply) })
+		p.Answer(func(w *resp.Writer) { w.Reply(reply) })
 	}()
 	do()
 }

@@ -45,16 +45,16 @@ const SliceWords = 1 << 10
 // at once. do and done run on the goroutine that feeds the session; done may be nil.
 func (c *Call) InSlices(words [][]byte, do func(c *Call, word []byte), done func(c *Call)) {
 	if len(words) <= SliceWords || c.Client.Exclusive || c.Client.Background {
-		for _, word := range words {
-			do(c, word)
-		}
-		if done != nil {
-			done(c)
-		}
+		c.allAtOnce(words, do, done)
+		return
+	}
+	p := c.NewWait(ArgsCost(words))
+	if !p.Reserve() { // there is no memory to keep them: others wait
+		c.allAtOnce(words, do, done)
 		return
 	}
 	words = CloneArgs(words)
-	c.parkInSlices(ArgsCost(words), func(c *Call) (more bool) {
+	p.Slice = func(c *Call) (more bool) {
 		n := min(len(words), SliceWords)
 		for _, word := range words[:n] {
 			do(c, word)
@@ -66,7 +66,18 @@ func (c *Call) InSlices(words [][]byte, do func(c *Call, word []byte), done func
 			done(c)
 		}
 		return false
-	})
+	}
+	c.Park(p)
+}
+
+// allAtOnce is InSlices without others in between.
+func (c *Call) allAtOnce(words [][]byte, do func(c *Call, word []byte), done func(c *Call)) {
+	for _, word := range words {
+		do(c, word)
+	}
+	if done != nil {
+		done(c)
+	}
 }
 
 // GoesOn is inSlices for what is not in the words of the command: slice does a part of it
@@ -75,16 +86,10 @@ func (c *Call) InSlices(words [][]byte, do func(c *Call, word []byte), done func
 func (c *Call) GoesOn(slice func(c *Call) (more bool)) {
 	for slice(c) {
 		if !c.Client.Exclusive && !c.Client.Background {
-			c.parkInSlices(0, slice)
+			p := c.NewWait(0)
+			p.Slice = slice
+			c.Park(p)
 			return
 		}
 	}
-}
-
-// parkInSlices parks the session of a command, which keeps so many bytes, until slice
-// reports that there is no more.
-func (c *Call) parkInSlices(kept int, slice func(c *Call) (more bool)) {
-	p := c.NewWait(kept)
-	p.Slice = slice
-	c.Park(p)
 }

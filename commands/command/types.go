@@ -299,6 +299,9 @@ type Wait struct {
 	// Args are the words of the command as far as they say what its user has to be allowed;
 	// nil for a command that is not asked about again.
 	Args [][]byte
+	// Unbegun is closed by [Wait.Refuse]; nil for a command that does not wait for its turn in the
+	// background, or has too much to undo.
+	Unbegun chan struct{}
 	// Slice does a part of a command that goes on in slices, and reports whether there is
 	// more to do; nil for all others. It waits for nothing: its session is fed again as soon
 	// as others have had their turn.

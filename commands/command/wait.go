@@ -90,6 +90,19 @@ func (p *Wait) Forget() {
 	}
 }
 
+// Refuse answers a command that still waits for its turn in the background with err, and reports whether
+// it did. The memory of its words is on its way then.
+func (p *Wait) Refuse(err resp.Error) bool {
+	if p.Unbegun == nil || !p.Finish(func(w *resp.Writer) { w.Error(err) }) {
+		return false
+	}
+	close(p.Unbegun)
+	return true
+}
+
+// Begun reports whether a command that ends by itself has begun: its memory is on its way, too.
+func (p *Wait) Begun() bool { return p.OnTimeout == nil && (p.Slice != nil || p.State.Load() != WaitPending) }
+
 // Finish answers the command unless somebody else has, and reports whether it did.
 func (p *Wait) Finish(fill func(w *resp.Writer)) bool {
 	if !p.Claim() {

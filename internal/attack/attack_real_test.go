@@ -24,7 +24,7 @@ func TestAttacksKeepWithinTheBound(t *testing.T) {
 	}
 	attacks, err := attack.Named("large-lrange", "unread-lrange", "large-mget", "large-exec",
 		"large-gets-900k", "large-gets-100k", "long-multi", "long-mset", "log-flood", "script-memory", "large-set",
-		"large-script", "overwritten-while-read", "mix", "many-lrange", "many-smembers", "many-hgetall")
+		"large-script", "overwritten-while-read", "mix", "every-command", "many-lrange", "many-smembers", "many-hgetall")
 	require.NoError(t, err)
 	program := filepath.Join(t.TempDir(), "cellserver")
 	said, err := exec.Command("go", "build", "-o", program, "../../cmd/cellserver").CombinedOutput()

@@ -7,7 +7,7 @@ import (
 
 // All returns every attack, in the order of the tables.
 func All() []Attack {
-	return slices.Concat(largeReplies(), manyReplies(), gets(), overwrites(), scripts(), long(), writes(), logs(), mixes())
+	return slices.Concat(largeReplies(), manyReplies(), gets(), overwrites(), scripts(), long(), writes(), logs(), mixes(), everyCommand())
 }
 
 // Named returns the attacks with the names; none means all of them.

@@ -1,0 +1,262 @@
+package attack
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/cellserver/cellserver/commands"
+	"github.com/cellserver/cellserver/commands/syntax"
+)
+
+// everyCommand are attacks by all commands there are.
+func everyCommand() []Attack {
+	return []Attack{{
+		Name: "every-command",
+		About: "500 clients call all commands with arguments as many and as long as they may be, " +
+			"and one call of ten is not read",
+		CellOnly:  true,
+		maxMemory: [2]int{64, 256},
+		fill: func(ctx context.Context, s *scene) error {
+			return s.prepare(ctx, func(c *client) error {
+				_, err := c.must(append([]string{"RL.POLICY", "SET", "api", "LIMITS"}, clauses()...)...)
+				return err
+			})
+		},
+		run: callEvery,
+	}}
+}
+
+// leftOut are the commands that would end the attack and not the server: those that change what the
+// server or the connection is, or give memory back that others have filled.
+var leftOut = []string{
+	"shutdown", "debug", "replicaof", "slaveof", "failover", "psync", "sync", "replconf", "monitor", "quit", "reset",
+	"hello", "auth", "select", "save", "bgsave", "bgrewriteaof", "flushall", "flushdb", "script|flush", "function|flush",
+	"script|debug", "client|kill", "client|pause", "client|reply", "client|unblock", "client|tracking", "config|set",
+	"config|rewrite", "config|reload", "config|resetstat", "acl|load", "acl|save", "multi", "exec", "discard", "watch",
+	"rl.block", "rl.policy|del", "rl.policy|reload", "rl.policy|apply",
+}
+
+// unanswered are the commands whose reply is not one reply for one command.
+var unanswered = []string{"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe"}
+
+// mayBeCut reports whether the connection may be closed during a call although its client reads: what
+// waits for others keeps memory meanwhile, and the clients that keep the most are closed.
+func (d *described) mayBeCut() bool {
+	return slices.ContainsFunc(d.args, func(a syntax.Argument) bool { return a.Name == "timeout" })
+}
+
+// described is a command with the arguments that its line of syntax names.
+type described struct {
+	words []string // its name, and that of a subcommand
+	group string
+	args  []syntax.Argument
+}
+
+// describe returns all commands but those that are left out, and containers without a meaning of their own.
+func describe() (all []described) {
+	containers := map[string]bool{}
+	table := commands.NewTable().All()
+	for _, c := range table {
+		if name, _, is := strings.Cut(c.Name, "|"); is {
+			containers[name] = true
+		}
+	}
+	for _, c := range table {
+		if !containers[c.Name] && !slices.Contains(leftOut, c.Name) {
+			all = append(all, described{strings.Split(c.Name, "|"), c.Group, syntax.Parse(c.Syntax)})
+		}
+	}
+	return all
+}
+
+// commandSize is about how long the longest commands are. They are far below proto-max-bulk-len and
+// client-query-buffer-limit, so that the server has no reason to cut the connection.
+const commandSize = 1 << 20
+
+// shape is how the room of a command is used: by times repetitions of arguments of length bytes.
+type shape struct{ times, length int }
+
+// call is a call with all arguments filled in. All optional ones are there, so that some calls contradict themselves and
+// are refused for it: half of them leave some out.
+func (d *described) call(r *rand.Rand, client int) []string {
+	shapes := []shape{{1, commandSize}, {16, commandSize / 16}, {1000, commandSize / 1000}, {20_000, 40}}
+	w := writer{r: r, shape: shapes[r.IntN(len(shapes))], group: d.group, client: client, all: r.IntN(2) == 0}
+	words := slices.Clone(d.words)
+	return append(words, w.sequence(d.args)...)
+}
+
+// writer writes the arguments of one call.
+type writer struct {
+	r      *rand.Rand
+	shape  shape
+	group  string
+	client int
+	all    bool // optional arguments are all written
+}
+
+// sequence writes arguments that follow each other.
+func (w *writer) sequence(args []syntax.Argument) (words []string) {
+	counted := -1 // where numkeys is
+	for _, a := range args {
+		if a.Optional && !w.all && w.r.IntN(2) == 0 {
+			continue
+		}
+		begin := len(words)
+		times := 1
+		if a.Multiple {
+			times = w.times(a)
+		}
+		for range times {
+			words = append(words, w.one(a)...)
+		}
+		switch {
+		case a.Name == "numkeys":
+			counted = begin
+		case counted >= 0 && a.Kind == "key":
+			words[counted] = strconv.Itoa(len(words) - begin)
+			counted = -1
+		}
+	}
+	if counted >= 0 {
+		words[counted] = "0"
+	}
+	return words
+}
+
+// times is how often an argument is repeated. Keys are as long as they may be.
+func (w *writer) times(a syntax.Argument) int {
+	switch {
+	case a.Name == "clause":
+		return 1
+	case a.Kind == "key":
+		return min(w.shape.times, commandSize/longestKey)
+	}
+	return w.shape.times
+}
+
+// one writes an argument once.
+func (w *writer) one(a syntax.Argument) (words []string) {
+	if a.Token != "" {
+		words = append(words, a.Token)
+	}
+	switch a.Kind {
+	case "pure-token":
+		return words
+	case "oneof":
+		if len(a.Sub) > 0 {
+			return append(words, w.one(a.Sub[w.r.IntN(len(a.Sub))])...)
+		}
+		return words
+	case "block":
+		return append(words, w.sequence(a.Sub)...)
+	case "key":
+		return append(words, w.key())
+	}
+	if a.Name == "clause" {
+		return append(words, clauses()...)
+	}
+	return append(words, w.value(a))
+}
+
+// longestKey is the most bytes that a key of a limiter may have, less what a policy puts before it.
+const longestKey = 16_000
+
+// key is one of a few keys for commands of a group, so that most of them meet a value of their kind.
+func (w *writer) key() string {
+	name := w.group + strconv.Itoa(w.r.IntN(8)) + ":" + strconv.Itoa(w.client%4)
+	return name + strings.Repeat("k", longestKey-len(name))
+}
+
+// values are those of arguments that are no text, by their name.
+var values = map[string]string{
+	"numkeys": "0", "cursor": "0", "index": "0", "start": "0", "stop": "-1", "end": "-1", "offset": "0", "min": "-inf",
+	"max": "+inf", "score": "1.5", "increment": "1", "decrement": "1", "timeout": "0.05", "numreplicas": "0",
+	"seconds": "1000", "milliseconds": "1000000", "unix-time": "0", "unix-time-seconds": "4102444800",
+	"unix-time-milliseconds": "4102444800000", "quantity": "1", "limit": "1000000", "capacity": "1000000",
+	"window": "86400", "period": "86400", "lease": "86400", "count": "10000", "max_burst": "1000000", "slots": "60",
+	"duration": "60", "factor": "2", "tokens": "1", "mode": "FIXED", "policy": "api", "quantities": "1", "samples": "0",
+	"bits": "4096", "group": "api", "protover": "3", "type": "string", "client-id": "1", "sha1": strings.Repeat("0", 40),
+}
+
+// value writes an argument that is neither a key nor a word.
+func (w *writer) value(a syntax.Argument) string {
+	if known, is := values[a.Name]; is {
+		return known
+	}
+	switch a.Name {
+	case "script", "function":
+		return "return #ARGV --" + strings.Repeat("x", w.shape.length)
+	case "destination", "source":
+		return w.key()
+	}
+	if a.Kind == "integer" {
+		return strconv.Itoa(1 + w.r.IntN(1000))
+	}
+	return large(1+w.r.IntN(w.shape.length), w.r.IntN(26))
+}
+
+// clauses are the limits of a policy, as many as it may have.
+func clauses() (words []string) {
+	for i := range 16 {
+		words = append(words, "SW", strconv.Itoa(1_000_000+i), "86400")
+	}
+	return words
+}
+
+// callEvery has all clients call all commands in an order of their own, until the time is over.
+func callEvery(ctx context.Context, s *scene) error {
+	all := describe()
+	var mu sync.Mutex
+	served := map[string]bool{}
+	steady, cancel := context.WithTimeout(ctx, 5*s.span())
+	defer cancel()
+	s.crowd(ctx, s.pick(60, 500), func(ctx context.Context, i int, first *client) {
+		r := s.random(i)
+		c := first
+		defer func() { c.close() }()
+		for {
+			for _, at := range r.Perm(len(all)) {
+				if steady.Err() != nil {
+					return
+				}
+				words := all[at].call(r, i)
+				if r.IntN(10) == 0 || slices.Contains(unanswered, all[at].words[0]) {
+					_ = unread(appendCommand(nil, words...))(ctx, s, c, r) // the connection is of no more use
+					c.close()
+					next, err := dial(ctx, s.server.address)
+					if err != nil {
+						s.judge(ctx, nil, err)
+						return
+					}
+					c = next
+					continue
+				}
+				reply, err := c.do(words...)
+				if err == nil || !all[at].mayBeCut() {
+					s.judge(ctx, &reply, err)
+				}
+				if err != nil {
+					return
+				}
+				s.count(&reply)
+				if !reply.refused() {
+					mu.Lock()
+					served[strings.Join(all[at].words, " ")] = true
+					mu.Unlock()
+				}
+			}
+		}
+	})
+	var never []string
+	for _, d := range all {
+		if name := strings.Join(d.words, " "); !served[name] && !slices.Contains(unanswered, name) {
+			never = append(never, name)
+		}
+	}
+	s.note("%d of %d commands were served; not %s", len(served), len(all), strings.Join(never, ", "))
+	return nil
+}
