@@ -101,7 +101,9 @@ func (p *Wait) Refuse(err resp.Error) bool {
 }
 
 // Begun reports whether a command that ends by itself has begun: its memory is on its way, too.
-func (p *Wait) Begun() bool { return p.OnTimeout == nil && (p.Slice != nil || p.State.Load() != WaitPending) }
+func (p *Wait) Begun() bool {
+	return p.OnTimeout == nil && (p.Slice != nil || p.State.Load() != WaitPending)
+}
 
 // Finish answers the command unless somebody else has, and reports whether it did.
 func (p *Wait) Finish(fill func(w *resp.Writer)) bool {

@@ -9,7 +9,8 @@ import (
 // topTable finds the keys that occur most often, in bounded memory: every key of a
 // database has one slot by its hash, a hit adds to the slot, and a hit of another key
 // takes one away until the slot is free for it. A frequent key thus keeps its slot
-// against any number of rare ones (the majority vote of Boyer and Moore, per slot), and
+// against any number of rare ones (the majority vote of Boyer and Moore, per slot). A key whose slot is
+// taken when it first comes gets the neighbour of that if it is free, so that a few keys are all counted, and
 // its count is never above the truth.
 type topTable struct {
 	slots  []topSlot
@@ -58,7 +59,7 @@ func (t *topTable) locate(keys []notedKey) {
 	for i := range keys {
 		k := &keys[i]
 		k.hash = topHash(k.db, k.key)
-		t.seen += t.slots[k.hash%topSlots].count
+		t.seen += t.slots[k.hash%topSlots].count // its neighbour comes with it, mostly
 	}
 }
 
@@ -75,6 +76,11 @@ func (t *topTable) add(k *notedKey, now limit.Instant, is *detail) {
 	}
 	at := k.hash % topSlots
 	s := &t.slots[at]
+	if s.count > 0 && s.hash != k.hash {
+		if beside := &t.slots[at^1]; beside.count == 0 || beside.hash == k.hash {
+			at, s = at^1, beside
+		}
+	}
 	switch {
 	case s.hash == k.hash && s.count > 0:
 		s.count += k.weight
