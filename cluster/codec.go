@@ -7,6 +7,7 @@ import (
 
 	store "github.com/cellserver/cellserver/cluster/engine"
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
@@ -85,7 +86,7 @@ func decode(raw []byte) (v value, err error) {
 	return v, nil
 }
 
-// checkEntry reports whether e is the state of a limiter.
+// checkEntry reports whether e is the state of a limiter. Of plain strings that are the numbers of INCREX.
 func checkEntry(e *entry.Entry) error {
 	k := e.Kind
 	switch {
@@ -93,6 +94,8 @@ func checkEntry(e *entry.Entry) error {
 		return nil
 	case k == entry.Cell:
 		return gcra.Check(e.Value)
+	case k == entry.String:
+		return counter.Check(e.Value)
 	case k.IsWindow():
 		return slidingwindow.Check(k.WindowMode(), e.Value)
 	case k.IsBucket():

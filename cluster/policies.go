@@ -64,10 +64,10 @@ func (p *policies) answer(a *decide.Ask, why reason) {
 }
 
 // forAsk is the policy for an ask: the strictest of its keys'. What is about a key and no
-// limiter cannot be guessed.
+// limiter cannot be guessed, and neither can the number of a counter.
 func (p *policies) forAsk(a *decide.Ask) string {
 	switch a.Family {
-	case decide.Admin:
+	case decide.Admin, decide.Counter:
 		return Closed
 	case decide.Several:
 		all := Opened

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -31,6 +32,8 @@ const (
 	Several
 	// Admin is a command about a key, or about all keys, that is no limiter.
 	Admin
+	// Counter is INCREX.
+	Counter
 )
 
 // Ask is what one command wants decided, and the answer. It refers to the words of the
@@ -60,6 +63,7 @@ type Ask struct {
 	Lease    concurrency.Call
 	Clauses  []Clause
 	Admin    AdminCall
+	Counter  counter.Call
 	// Partial has Several grant the same number of units to every clause: as many of its
 	// units, of which each clause asks for the same number, as the clause can grant that has
 	// the least. A lease passes or does not. If no unit can be granted all are refused. A
@@ -72,6 +76,7 @@ type Ask struct {
 	// Details are the clauses' own answers; the asker makes room for them.
 	Details []limit.Decision
 	Result  AdminResult
+	Counted counter.Result // of Counter, in place of Decision
 }
 
 // Clause is one limit of an RL.MULTI: a key and exactly one of the four calls.
@@ -289,6 +294,7 @@ func (a *Ask) Apart() {
 // Forget drops all bytes that the ask refers to, for one that is kept for the next command.
 func (a *Ask) Forget() {
 	a.Key, a.Lease.Member, a.Clauses, a.Details, a.Next = nil, nil, nil, nil, nil
+	a.Counter.Float, a.Counted.Texts = nil, nil
 }
 
 // own copies the call of a clause.

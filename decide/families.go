@@ -2,6 +2,7 @@ package decide
 
 import (
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
@@ -109,5 +110,27 @@ func (p *Plan) decideLease(d *limit.Decision, e *entry.Entry, now limit.Instant,
 	*d = l.Decision
 	// Even an acquired lease may be one that now ends earlier than it did.
 	p.end(e, Action(l.Action), entry.OfLease(l.Mode), l.Expiry, true)
+	return nil
+}
+
+// decideCounter adds to the number in a plain string. A cell is the number that its TAT reads as.
+func (p *Plan) decideCounter(r *counter.Result, e *entry.Entry, now limit.Instant, c *counter.Call) error {
+	p.Action, p.by = Keep, Counter
+	value := e.Value
+	switch e.Kind {
+	case entry.None, entry.String:
+	case entry.Cell:
+		var decimal [counter.MaxInteger]byte
+		value = gcra.AppendDecimal(decimal[:0], entry.CellTAT(e))
+	default:
+		return limit.ErrWrongType
+	}
+	n := &p.count
+	if err := counter.Decide(value, e.Kind != entry.None, e.Expiry, now, c, n); err != nil {
+		return err
+	}
+	*r = n.Result
+	p.Action, p.Kind, p.Expiry = Action(n.Action), entry.String, n.Expiry
+	p.Frees = p.Action != Keep && e.Kind == entry.Cell
 	return nil
 }

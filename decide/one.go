@@ -27,6 +27,8 @@ func (p *Plan) One(e *entry.Entry, now limit.Instant, a *Ask) error {
 	case Cancel:
 		p.cancelBucket(&a.Decision, e, now, &a.Bucket)
 		return nil
+	case Counter:
+		return p.decideCounter(&a.Counted, e, now, &a.Counter)
 	case Admin:
 		return p.administer(e, now, &a.Admin, &a.Result)
 	}

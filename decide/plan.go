@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
@@ -45,6 +46,7 @@ type Plan struct {
 	window slidingwindow.Plan
 	bucket tokenbucket.Plan
 	lease  concurrency.Plan
+	count  counter.Plan
 }
 
 // Apply returns the bytes to store where Action is Store. value is what was decided on, nil
@@ -62,6 +64,8 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 		return p.bucket.Apply(value, dst)
 	case Lease:
 		return p.lease.Apply(value, dst)
+	case Counter:
+		return p.count.Append(dst[:0])
 	}
 	if p.Kind == entry.Cell {
 		return entry.AppendCell(dst[:0], p.tat, p.Expiry)

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"strconv"
 
+	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace/dense"
 	"github.com/cellserver/cellserver/keyspace/entry"
@@ -178,44 +179,12 @@ func storedInt(e *entry.Entry) (int64, error) {
 	case entry.Cell:
 		return int64(entry.CellTAT(e)), nil
 	case entry.String:
-		if n, ok := canonicalInt(e.Value); ok {
+		if n, ok := counter.ParseInt(e.Value); ok {
 			return n, nil
 		}
 		return 0, limit.ErrNotInteger
 	}
 	return 0, limit.ErrWrongType
-}
-
-func canonicalInt(b []byte) (n int64, ok bool) {
-	if len(b) == 0 || len(b) > entry.MaxNumber {
-		return 0, false
-	}
-	digits := b
-	if b[0] == '-' {
-		digits = b[1:]
-	}
-	if len(digits) == 0 || digits[0] == '0' && len(b) > 1 {
-		return 0, false
-	}
-	if len(digits) > 18 { // may not fit
-		for _, c := range digits {
-			if c-'0' > 9 {
-				return 0, false
-			}
-		}
-		n, err := strconv.ParseInt(string(b), 10, 64)
-		return n, err == nil
-	}
-	for _, c := range digits {
-		if c -= '0'; c > 9 {
-			return 0, false
-		}
-		n = n*10 + int64(c)
-	}
-	if len(digits) < len(b) {
-		n = -n
-	}
-	return n, true
 }
 
 // ExtendString puts more behind the string that key holds and returns how long it is

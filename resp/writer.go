@@ -203,6 +203,17 @@ func (w *Writer) Double(f float64) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
+// LongDouble is Double for a number in decimal that is more exact than a float64.
+func (w *Writer) LongDouble(text string) {
+	if !w.resp3() {
+		w.shortString(text)
+		return
+	}
+	w.Buf = append(w.Buf, ',')
+	w.Buf = append(w.Buf, text...)
+	w.Buf = append(w.Buf, '\r', '\n')
+}
+
 // Raw appends bytes that are already encoded.
 func (w *Writer) Raw(b []byte) { w.Buf = append(w.Buf, b...) }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
@@ -128,7 +129,7 @@ func (c *copying) write(ks *keyspace.Keyspace, s *stateStore) error {
 		var step []moving
 		cursor = v.ScanEntries(c.db, cursor, copyStep, func(key []byte, e entry.Entry) {
 			e.Value = slices.Clone(e.Value)
-			if why := c.unwanted(key, e.Kind); why != "" {
+			if why := c.unwanted(key, &e); why != "" {
 				c.pass(why)
 				return
 			}
@@ -152,11 +153,15 @@ type moving struct {
 	why   string // it was passed over
 }
 
-// unwanted says why a key is passed over, whatever the other side has.
-func (c *copying) unwanted(key []byte, k entry.Kind) string {
+// unwanted says why a key is passed over, whatever the other side has. A plain string that is a
+// number may be a counter of INCREX.
+func (c *copying) unwanted(key []byte, e *entry.Entry) string {
+	k := e.Kind
 	switch {
 	case !parse.Glob([]byte(c.match), key):
 		return "not of the pattern"
+	case k == entry.String && counter.Check(e.Value) == nil:
+		return ""
 	case k != entry.Cell && !k.IsWindow() && !k.IsBucket() && !k.IsLease():
 		return "not the state of a limiter: " + k.Type()
 	}
@@ -221,7 +226,7 @@ func (c *copying) read(ks *keyspace.Keyspace, s *stateStore) error {
 			m := moving{key: f.Key, entry: state.Entry, done: true}
 			if err != nil {
 				m.why = "not the state of a limiter"
-			} else if m.why = c.unwanted(f.Key, state.Entry.Kind); m.why == "" {
+			} else if m.why = c.unwanted(f.Key, &state.Entry); m.why == "" {
 				m.why = c.kept(v, &m, state.Stamp)
 			}
 			if m.why == "" && !c.dryRun {
@@ -296,6 +301,8 @@ func family(k entry.Kind) string {
 	switch {
 	case k == entry.Cell:
 		return "CL.THROTTLE"
+	case k == entry.String:
+		return "numbers (INCREX)"
 	case k.IsWindow():
 		return "SW.ALLOW " + k.Encoding()
 	case k.IsBucket():

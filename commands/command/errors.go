@@ -4,9 +4,10 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/longdouble"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -22,9 +23,9 @@ const ErrNoSum resp.Error = "ERR increment would produce NaN or Infinity"
 // FloatError is the reply to an error of a sum of floats.
 func FloatError(err error) resp.Error {
 	switch {
-	case errors.Is(err, parse.ErrNotFloat):
+	case errors.Is(err, longdouble.ErrNotFloat):
 		return resp.ErrNotFloat
-	case errors.Is(err, parse.ErrNotFinite):
+	case errors.Is(err, longdouble.ErrNotFinite):
 		return ErrNoSum
 	}
 	return StoreError(err)
@@ -89,7 +90,7 @@ func upper(s string) string {
 	return string(b)
 }
 
-// ErrPatternTooLong refuses a pattern of more than [parse.MaxPattern] bytes.
+// ErrPatternTooLong refuses a pattern of more than parse.MaxPattern bytes.
 const ErrPatternTooLong resp.Error = "ERR pattern is too long, at most 1024 bytes"
 
 // ErrReplyTooLong refuses a reply of more than [MaxReply] bytes.
@@ -140,6 +141,10 @@ var storeErrors = []struct {
 	{limit.ErrTooManyMembers, resp.ErrTooManyLeases},
 	{limit.ErrTooLarge, resp.ErrStateTooLarge},
 	{decide.ErrCrossSlot, resp.ErrCrossSlot},
+	{longdouble.ErrNotFloat, resp.ErrNotFloat},
+	{counter.ErrAppliedOverflow, resp.ErrAppliedOverflow},
+	{counter.ErrAppliedInfinite, resp.ErrAppliedInfinite},
+	{counter.ErrInfinite, resp.ErrInfinite},
 }
 
 // ErrValuesTooLong refuses values that are too long together for a script.

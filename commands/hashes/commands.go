@@ -10,6 +10,7 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/longdouble"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -315,7 +316,7 @@ func hincrby(c *command.Call) {
 }
 
 func hincrbyfloat(c *command.Call) {
-	by, ok := parse.LongDouble(c.Args[3])
+	by, ok := longdouble.Parse(c.Args[3])
 	switch {
 	case !ok:
 		c.Fail(resp.ErrNotFloat)
@@ -330,15 +331,15 @@ func hincrbyfloat(c *command.Call) {
 		if !exists {
 			was = []byte("0")
 		}
-		if text, err = parse.AddFloats(was, c.Args[3]); err == nil {
+		if text, err = longdouble.AddTexts(was, c.Args[3]); err == nil {
 			_, err = h.Set(c.Args[2], text)
 		}
 		return err
 	})
 	switch {
-	case errors.Is(err, parse.ErrNotFloat):
+	case errors.Is(err, longdouble.ErrNotFloat):
 		c.Fail(errHashNotFloat)
-	case errors.Is(err, parse.ErrNotFinite):
+	case errors.Is(err, longdouble.ErrNotFinite):
 		c.Fail(command.ErrNoSum)
 	case err != nil:
 		c.Fail(elements.ElementsError(c, err))

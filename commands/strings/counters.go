@@ -6,6 +6,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/longdouble"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -24,6 +25,7 @@ func counterCommands() []*command.Command {
 		entry("decrby", 3, "key decrement", "Subtracts from the number at a key.", sum, decrby),
 		entry("incrbyfloat", 3, "key increment", "Adds a floating-point number to the number at a key.",
 			"the number that the key holds now, as a string", incrbyfloat),
+		increxCommand(),
 	}
 }
 
@@ -61,7 +63,7 @@ func incrbyfloat(c *command.Call) {
 			old = zeroText
 		}
 		var err error
-		text, err = parse.AddFloats(old, c.Args[2])
+		text, err = longdouble.AddTexts(old, c.Args[2])
 		return text, expiry, err
 	})
 	if err != nil {

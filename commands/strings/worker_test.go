@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
@@ -24,4 +25,16 @@ func TestWorkersKeepNoLongValues(t *testing.T) {
 	}
 	require.Less(t, inproc.HeapBytes(), before+workers*size/4)
 	require.Equal(t, inproc.Pong, all[0].Do("PING"))
+}
+
+// TestIncrexAllocatesNothing: a call in whole numbers, applied or declined, costs the collector nothing.
+func TestIncrexAllocatesNothing(t *testing.T) {
+	if effort.RaceDetector {
+		t.Skip("the race detector has pools lose some of what they are given")
+	}
+	b := inproc.OpenTimed(t)
+	calls := inproc.Encode(nil, "INCREX", "applied", "UBOUND", "1000000000", "EX", "60", "ENX")
+	calls = inproc.Encode(calls, "INCREX", "declined", "BYINT", "5", "UBOUND", "3", "PX", "1000")
+	b.Packet(calls)
+	require.Zero(t, testing.AllocsPerRun(1000, func() { b.Packet(calls) }))
 }

@@ -10,7 +10,6 @@ const (
 
 // larger has the packages beyond a bound that are right as they are, and the reason for each.
 var larger = map[string]string{
-	"keyspace":    "what happens under the locks of shards is one concern; what needs no lock is in the packages below it",
 	"replication": "a node is primary and replica in turn: both sides share history, offsets and chunks",
 	"server":      "assembly knows every part, and dividing it would only hide which",
 }

@@ -24,7 +24,7 @@ type layer struct {
 	why string
 }
 
-var families = []string{"limit", "gcra", "slidingwindow", "tokenbucket", "concurrency"}
+var families = []string{"limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter"}
 
 // groups are the packages that have commands in them, one concern each. None of them
 // knows another, nor who feeds it: so each can be read, tested and left out by itself.
@@ -67,7 +67,7 @@ var groupParts = []string{
 
 // groupLayer is the layer of every group that has no line of its own in layers.
 var groupLayer = layer{
-	imports: slices.Concat(groupParts, []string{"decide", "collection", "policy", "resp", "shared"}, families),
+	imports: slices.Concat(groupParts, []string{"decide", "collection", "longdouble", "policy", "resp", "shared"}, families),
 	why:     "a group of commands imports what a command is and what groups share; what it needs of clients is in commands/command, and of the store in commands/env",
 }
 
@@ -82,6 +82,8 @@ var layers = map[string]layer{
 	"slidingwindow": {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"tokenbucket":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"concurrency":   {imports: []string{"limit"}, pure: true, why: pureWhy},
+	"counter":       {imports: []string{"limit", "longdouble"}, pure: true, why: pureWhy},
+	"longdouble":    {pure: true, why: "a number is read and written in the same way whoever adds to it"},
 	"yield":         {why: "whoever works for long lets others run in between: it knows none of them"},
 	"shared":        {why: "what a reply and the store have in common is bytes and a count; it knows neither"},
 	"collection":    {imports: []string{"shared"}, pure: true, why: "a collection is a value: who may change it when, and where that is kept, is the store's business"},
@@ -223,7 +225,7 @@ var layers = map[string]layer{
 		why:     "what has been set is data that a goroutine changes and all read: who sets it, where it is kept and what a command does with it is above",
 	},
 	"commands/command": {
-		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "decide", "commands/acl", "commands/env", "commands/parse", "commands/standby", "commands/stats", "commands/syntax", "commands/budget", "policy"},
+		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "commands/acl", "commands/env", "commands/parse", "commands/standby", "commands/stats", "commands/syntax", "commands/budget", "policy"},
 		why:     "what a command is and may touch: it knows no command, no session and no store",
 	},
 	"commands/env": {

@@ -1,4 +1,4 @@
-package parse
+package longdouble
 
 import (
 	"bytes"
@@ -7,30 +7,27 @@ import (
 	"math/big"
 )
 
-// Redis adds numbers with a fraction in C's long double, which on x86 has a mantissa
-// of 64 bits and exponents to 2^16384, and writes them with "%.17Lf" less trailing
-// zeros. A *big.Float of 64 bits is the same number and rounds in the same way.
 const (
-	longMantissa = 64
-	// longMaxExponent is the largest, in the sense of big.Float.MantExp.
-	longMaxExponent = 16384
-	// longMaxText is the longest number that Redis reads.
-	longMaxText = 5 * 1024
+	mantissaBits = 64
+	// maxExponent is the largest, in the sense of big.Float.MantExp.
+	maxExponent = 16384
+	// maxText is the longest number that Redis reads, and a byte.
+	maxText = 5 * 1024
 )
 
-// LongDouble reads what Redis' string2ld does: what strtold does without spaces
+// Parse reads what Redis' string2ld does: what strtold does without spaces
 // in front, but nothing that is NaN or out of range.
-func LongDouble(b []byte) (x *big.Float, ok bool) {
-	if len(b) == 0 || len(b) >= longMaxText {
+func Parse(b []byte) (x *big.Float, ok bool) {
+	if len(b) == 0 || len(b) >= maxText {
 		return nil, false
 	}
 	neg := b[0] == '-'
 	if neg || b[0] == '+' {
 		b = b[1:]
 	}
-	x = newLongDouble()
+	x = newNumber()
 	switch {
-	case IsWord(b, "INF"), IsWord(b, "INFINITY"):
+	case bytes.EqualFold(b, []byte("inf")), bytes.EqualFold(b, []byte("infinity")):
 		x.SetInf(neg)
 		return x, true
 	case len(b) > 2 && b[0] == '0' && b[1]|0x20 == 'x':
@@ -47,7 +44,7 @@ func LongDouble(b []byte) (x *big.Float, ok bool) {
 	return x, true
 }
 
-func newLongDouble() *big.Float { return new(big.Float).SetPrec(longMantissa) }
+func newNumber() *big.Float { return new(big.Float).SetPrec(mantissaBits) }
 
 // scanNumber reads digits with at most one point among them and an exponent: of ten
 // behind an e, or of two behind a p for hexadecimal ones.
@@ -115,7 +112,7 @@ func scanExponent(b []byte) (n int64, ok bool) {
 // scale makes x the number mantissa × 10^exponent, or 2^exponent in base 16, rounded
 // once. It reports false for what is out of range.
 func scale(x *big.Float, mantissa *big.Int, base int, exponent int64) bool {
-	const beyond = 4 * longMaxText // no mantissa makes good for such an exponent
+	const beyond = 4 * maxText // no mantissa makes good for such an exponent
 	switch {
 	case mantissa.Sign() == 0:
 		return true
@@ -132,29 +129,39 @@ func scale(x *big.Float, mantissa *big.Int, base int, exponent int64) bool {
 	default:
 		x.Quo(exactly(mantissa), exactly(powerOfTen(-exponent)))
 	}
-	return x.MantExp(nil) <= longMaxExponent && x.Cmp(longNothing) > 0
+	return x.MantExp(nil) <= maxExponent && x.Cmp(nothing) > 0
 }
 
-// longNothing is what strtold rounds to 0, as everything below, and says that it did:
+// nothing is what strtold rounds to 0, as everything below, and says that it did:
 // half of the smallest number.
-var longNothing = new(big.Float).SetMantExp(big.NewFloat(1), -16446)
+var nothing = new(big.Float).SetMantExp(big.NewFloat(1), -16446)
 
 func powerOfTen(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }
 
 // exactly is n in as many bits as it takes.
 func exactly(n *big.Int) *big.Float { return new(big.Float).SetInt(n) }
 
-// addLongDoubles adds; ok is false if the sum is no finite number.
-func addLongDoubles(x, y *big.Float) (sum *big.Float, ok bool) {
+// Max returns the largest number, LDBL_MAX of x86.
+func Max() *big.Float {
+	most := new(big.Int).Lsh(big.NewInt(1), mantissaBits)
+	x := newNumber().SetInt(most.Sub(most, big.NewInt(1)))
+	return x.SetMantExp(x, maxExponent-mantissaBits)
+}
+
+// Neg returns -x.
+func Neg(x *big.Float) *big.Float { return newNumber().Neg(x) }
+
+// Add adds; ok is false if x, y or the sum is no finite number.
+func Add(x, y *big.Float) (sum *big.Float, ok bool) {
 	if x.IsInf() || y.IsInf() {
 		return nil, false
 	}
-	sum = newLongDouble().Add(x, y)
-	return sum, sum.MantExp(nil) <= longMaxExponent
+	sum = newNumber().Add(x, y)
+	return sum, sum.MantExp(nil) <= maxExponent
 }
 
-// appendLongDouble spells x with up to 17 digits behind the point.
-func appendLongDouble(dst []byte, x *big.Float) []byte {
+// Append appends x, which is finite, in decimal with up to 17 digits behind the point.
+func Append(dst []byte, x *big.Float) []byte {
 	from := len(dst)
 	dst = x.Append(dst, 'f', 17)
 	dst = bytes.TrimRight(dst, "0") // there is a point
@@ -171,19 +178,19 @@ var (
 	ErrNotFinite = errors.New("sum is not finite")
 )
 
-// AddFloats adds two numbers in decimal as Redis does, in the 80-bit numbers of x86.
-func AddFloats(a, b []byte) (sum []byte, err error) {
-	x, ok := LongDouble(a)
+// AddTexts adds two numbers in decimal as Redis does, in the 80-bit numbers of x86.
+func AddTexts(a, b []byte) (sum []byte, err error) {
+	x, ok := Parse(a)
 	if !ok {
 		return nil, ErrNotFloat
 	}
-	y, ok := LongDouble(b)
+	y, ok := Parse(b)
 	if !ok {
 		return nil, ErrNotFloat
 	}
-	z, ok := addLongDoubles(x, y)
+	z, ok := Add(x, y)
 	if !ok {
 		return nil, ErrNotFinite
 	}
-	return appendLongDouble(nil, z), nil
+	return Append(nil, z), nil
 }

@@ -1,4 +1,4 @@
-package parse
+package longdouble
 
 import (
 	"math/big"
@@ -27,7 +27,7 @@ func TestLongDoubleSums(t *testing.T) {
 		{"18446744073709551616", "1", "18446744073709551616"}, // 65 bits do not fit
 		{".5", "5.", "5.5"},
 	} {
-		got, err := AddFloats([]byte(row[0]), []byte(row[1]))
+		got, err := AddTexts([]byte(row[0]), []byte(row[1]))
 		require.NoError(t, err, row)
 		require.Equal(t, row[2], string(got), row)
 	}
@@ -37,19 +37,19 @@ func TestLongDoublesThatAreNone(t *testing.T) {
 	for _, text := range []string{
 		"", "x", " 1", "1 ", "\x001", "1\x00", "+", "-", "--1", ".", "1..2", "..5", "1e", "1e+", "1e5.5", "e5", "0x", "0x1p", "0xg", "0x.p1",
 		"nan", "-nan", "nan(1)", "infi", "1_000", "0b1", "0o7", "1e5000", "-1e5000", "1e99999999999", "1e-4960", "1e-99999999999",
-		"0x1p16384", "0x1p-16446", "0x1p-99999999999", strings.Repeat("1", longMaxText),
+		"0x1p16384", "0x1p-16446", "0x1p-99999999999", strings.Repeat("1", maxText),
 	} {
-		_, ok := LongDouble([]byte(text))
+		_, ok := Parse([]byte(text))
 		require.False(t, ok, "%.40q", text)
 	}
 	for _, text := range []string{"inf", "-Infinity", "+INF"} {
-		x, ok := LongDouble([]byte(text))
+		x, ok := Parse([]byte(text))
 		require.True(t, ok)
 		require.True(t, x.IsInf())
-		_, err := AddFloats([]byte("1"), []byte(text))
+		_, err := AddTexts([]byte("1"), []byte(text))
 		require.ErrorIs(t, err, ErrNotFinite)
 	}
-	_, err := AddFloats([]byte("1e4932"), []byte("1e4932"))
+	_, err := AddTexts([]byte("1e4932"), []byte("1e4932"))
 	require.ErrorIs(t, err, ErrNotFinite)
 }
 
@@ -60,18 +60,18 @@ func FuzzLongDouble(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		x, ok := LongDouble(b)
+		x, ok := Parse(b)
 		if !ok || x.IsInf() {
 			return
 		}
-		require.LessOrEqual(t, x.MinPrec(), uint(longMantissa))
-		again, ok := LongDouble([]byte(x.Text('g', 30)))
+		require.LessOrEqual(t, x.MinPrec(), uint(mantissaBits))
+		again, ok := Parse([]byte(x.Text('g', 30)))
 		require.True(t, ok)
 		require.Zero(t, x.Cmp(again), "%q", b)
 		if exact, isDecimal := new(big.Rat).SetString(string(b)); isDecimal && len(b) < 30 {
-			nearest := new(big.Float).SetPrec(longMantissa).SetRat(exact)
+			nearest := new(big.Float).SetPrec(mantissaBits).SetRat(exact)
 			require.Zero(t, x.Cmp(nearest), "%q", b)
 		}
-		require.NotContains(t, string(appendLongDouble(nil, x)), "e")
+		require.NotContains(t, string(Append(nil, x)), "e")
 	})
 }
