@@ -95,7 +95,7 @@ func (o *opinion) judgeCommands(f *findings) {
 
 // judgeMissing says what is known of a command that the table lacks.
 func (o *opinion) judgeMissing(name, called string) {
-	why := "is an error here; it belongs to a module or to a version after 7.2"
+	why := "is an error here; it belongs to a module or to a later version"
 	if g, is := missing.Of(name); is {
 		why = fmt.Sprintf("is an error here. %s (%s): %s", g.What, g.Status, plain(g.Why))
 	}

@@ -23,9 +23,21 @@ that it has.
 | not here | commands | status | why |
 |---|---|---|---|
 `)
-	for _, g := range missing.FromRedis {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", g.What, listed(g.Commands), g.Status, g.Why)
+	groups := func(all []missing.Group) {
+		for _, g := range all {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", g.What, listed(g.Commands), g.Status, g.Why)
+		}
 	}
+	groups(missing.FromRedis)
+	b.WriteString(`
+These came later, up to Redis 8.8 and Valkey 9.2, and are not here either. INCREX, which came with both, is.
+Redis 8 also brings modules for JSON, search, time series and probabilistic structures; their commands are
+unknown here.
+
+| not here | commands | status | why |
+|---|---|---|---|
+`)
+	groups(missing.Newer)
 	b.WriteString("\nSome commands are known and do nothing:\n\n| reply | commands |\n|---|---|\n")
 	fmt.Fprintf(&b, "| always an error | %s |\n", listed(namesOf(t, (*command.Command).OnlyFails)))
 	fmt.Fprintf(&b, "| always empty | %s |\n", listed(namesOf(t, (*command.Command).AlwaysEmpty)))

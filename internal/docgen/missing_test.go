@@ -48,6 +48,26 @@ func faults(redis []string, here func(string) bool, groups []missing.Group) (lin
 	return lines
 }
 
+// newerNames are the commands that came after Redis 7.2.
+func newerNames(t *testing.T) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../compat_test/testdata/newer-commands.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		require.Regexp(t, `^(redis-(7\.4|8\.[02468]))?( ?valkey-(8\.[01]|9\.[012]))?$`, strings.Join(fields[1:], " "), fields[0])
+		names = append(names, fields[0])
+	}
+	require.Empty(t, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(redisNames(t), name) }))
+	return names
+}
+
+// TestEveryNewerCommandIsHereOrListedAsMissing compares with Redis 8.8 and Valkey 9.2.
+func TestEveryNewerCommandIsHereOrListedAsMissing(t *testing.T) {
+	require.Empty(t, faults(newerNames(t), inTable(), missing.Newer))
+	require.Contains(t, newerNames(t), "increx")
+}
+
 func inTable() func(string) bool {
 	here := map[string]bool{}
 	for _, c := range commands.NewTable().All() {
@@ -58,7 +78,7 @@ func inTable() func(string) bool {
 
 func TestEveryCommandOfRedisIsHereOrListedAsMissing(t *testing.T) {
 	require.Empty(t, faults(redisNames(t), inTable(), missing.FromRedis))
-	for _, g := range missing.FromRedis {
+	for _, g := range slices.Concat(missing.FromRedis, missing.Newer) {
 		require.NotEmpty(t, g.What)
 		require.NotEmpty(t, g.Commands, g.What)
 		require.NotEmpty(t, g.Why, g.What)
@@ -105,5 +125,5 @@ func TestMissingPageNamesEveryMissingCommand(t *testing.T) {
 		}
 	}
 	here := inTable()
-	require.ElementsMatch(t, slices.DeleteFunc(redisNames(t), here), read)
+	require.ElementsMatch(t, slices.DeleteFunc(slices.Concat(redisNames(t), newerNames(t)), here), read)
 }
