@@ -138,19 +138,14 @@ func (e *Engine) UnblockAll() {
 	}
 }
 
-// Drain answers every waiting command as if its time were over, so that a server
-// that stops leaves nobody without an answer. No command waits from then on.
+// Drain ends every wait, so that a server that stops leaves no client without an answer or the end of
+// its connection. No command waits from then on.
 func (e *Engine) Drain() {
 	e.Draining.Store(true)
 	e.dropPaused()
 	for _, s := range e.clients.list() {
-		p := s.wait.Load()
-		switch {
-		case p == nil || p.OnTimeout == nil:
-		case p.Retracts: // each asks a Remote once more
-			p.Interrupt(false)
-		case p.Claim():
-			p.End(false)
+		if p := s.wait.Load(); p != nil {
+			p.Stop()
 		}
 	}
 }

@@ -44,14 +44,15 @@ func PopManyNow(kind *Kind, front, back string) func(*command.Call) {
 }
 
 // PopOrWait takes from the first of keys that has something, or parks the session until
-// one has. In a transaction or script it replies null instead.
+// one has. In a transaction or script it replies null instead. Once the server stops it closes the
+// connection.
 func PopOrWait(c *command.Call, call Call, keys [][]byte, timeout []byte) {
 	d, err := parsePopTimeout(timeout)
 	if err != "" {
 		c.Fail(err)
 		return
 	}
-	waits := c.MayWait()
+	waits, stops := c.MayWait(), c.StopKeepsFromWaiting()
 	if c.ExceedsLoop(popWork(c, &call, keys)) && waits {
 		waitElsewhere(c, call, keys, d)
 		return
@@ -61,6 +62,8 @@ func PopOrWait(c *command.Call, call Call, keys [][]byte, timeout []byte) {
 		case popNow(c, &call, keys):
 		case waits:
 			awaitPop(c, call, keys, d)
+		case stops:
+			c.Client.Closing = true
 		case call.To != nil:
 			c.W.Null()
 		default:

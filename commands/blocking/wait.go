@@ -112,7 +112,7 @@ func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
 	}
 	w.parked.Args = own
 	w.parked.Cancel = w.leave
-	w.parked.OnTimeout = w.giveUp
+	w.parked.OnTimeout, w.parked.Unanswered = w.giveUp, true
 	w.all.note(1)
 	return w
 }

@@ -326,6 +326,9 @@ type Wait struct {
 	// OnTimeout writes the answer of a wait that is ended early (CLIENT UNBLOCK,
 	// shutdown). nil for a wait that cannot be, because it ends soon by itself.
 	OnTimeout func(st env.Store, w *resp.Writer)
+	// Unanswered says that a server that stops closes the connection in place of that answer: it
+	// would say that the time is over, or that nothing has come, and neither is so.
+	Unanswered bool
 }
 
 // Coroutine is how a group runs a call of which nobody knows how long it takes: on a

@@ -53,7 +53,7 @@ func (c *Call) Park(p *Wait) {
 	c.Server.Host.Park(p)
 	p.Release() // the client has it on its account now
 	if p.OnTimeout != nil && c.Server.Draining.Load() {
-		p.Interrupt(false) // Drain may have looked before this wait began
+		p.interrupt(p.atStop()) // Drain may have looked before this wait began
 	}
 }
 
@@ -142,6 +142,13 @@ func (p *Wait) Do(f func(st env.Store)) {
 // Interrupt ends a wait before its time, with the reply of a timeout or with an error. It
 // reports whether the command was waiting and can be ended so.
 func (p *Wait) Interrupt(withError bool) bool {
+	if withError {
+		return p.interrupt(endWithError)
+	}
+	return p.interrupt(endAsTimeout)
+}
+
+func (p *Wait) interrupt(how ending) bool {
 	if p.OnTimeout == nil {
 		return false
 	}
@@ -149,24 +156,40 @@ func (p *Wait) Interrupt(withError bool) bool {
 		if !p.Retracts {
 			return false
 		}
-		p.wanted.Store(wantedEnd(withError))
+		p.wanted.Store(int32(how))
 		if !p.Claim() {
 			return p.State.Load() == waitClaimed // who has claimed it may give it back
 		}
 	}
-	p.Client.Server.Host.Spawn(func() { p.End(withError) })
+	p.Client.Server.Host.Spawn(func() { p.end(how) })
 	return true
 }
 
-// How a wait that somebody has claimed was to be ended meanwhile.
+// Stop ends a wait because the server stops, unless it has been answered or cannot be ended. It is
+// done when Stop returns, unless the wait Retracts: that may ask a Remote once more.
+func (p *Wait) Stop() {
+	switch {
+	case p.OnTimeout == nil:
+	case p.Retracts:
+		p.interrupt(p.atStop())
+	case p.Claim():
+		p.end(p.atStop())
+	}
+}
+
+// ending is how a wait is ended before its time. As [Wait.wanted] 0 is none.
+type ending int32
+
 const (
-	endAsTimeout int32 = 1 + iota
+	endAsTimeout ending = 1 + iota
 	endWithError
+	endUnanswered
 )
 
-func wantedEnd(withError bool) int32 {
-	if withError {
-		return endWithError
+// atStop is how the wait ends if the server stops.
+func (p *Wait) atStop() ending {
+	if p.Unanswered {
+		return endUnanswered
 	}
 	return endAsTimeout
 }
@@ -175,22 +198,27 @@ func wantedEnd(withError bool) int32 {
 // meanwhile it ends now.
 func (p *Wait) Retract() {
 	p.State.Store(WaitPending)
-	switch how := p.wanted.Load(); {
+	switch how := ending(p.wanted.Load()); {
 	case how != 0:
-		p.Interrupt(how == endWithError)
+		p.interrupt(how)
 	case p.Client.Server.Draining.Load():
-		p.Interrupt(false)
+		p.interrupt(p.atStop())
 	}
 }
 
-// End answers a claimed command as if its time were over, or with an error.
-func (p *Wait) End(withError bool) {
+// end answers a claimed command as if its time were over or with an error, or closes its client.
+func (p *Wait) end(how ending) {
 	p.Do(func(st env.Store) {
 		p.Answer(func(w *resp.Writer) {
 			p.OnTimeout(st, w)
-			if withError {
+			switch how {
+			case endWithError:
 				w.Cut(0)
 				w.Error(whyUnblocked(p.Client.Server))
+			case endUnanswered:
+				w.Cut(0)
+				p.Broken = true
+			case endAsTimeout:
 			}
 		})
 	})
@@ -213,6 +241,12 @@ func whyUnblocked(s *Server) resp.Error {
 // transaction, not in the background, and not once the server stops.
 func (c *Call) MayWait() bool {
 	return !c.Client.Exclusive && !c.Client.Background && !c.Server.Draining.Load()
+}
+
+// StopKeepsFromWaiting reports whether MayWait is false for no other reason than that the server stops.
+// Commands whose wait is [Wait.Unanswered] close their client then, without an answer.
+func (c *Call) StopKeepsFromWaiting() bool {
+	return !c.Client.Exclusive && !c.Client.Background && c.Server.Draining.Load()
 }
 
 // OrDrop is for [Host.AfterPause]: begin, or close the client of a command that never will.

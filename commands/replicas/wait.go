@@ -42,11 +42,17 @@ func wait(c *command.Call) {
 	if p := c.Server.Options.Persistence; p != nil {
 		position = p.Position()
 	}
-	if acked := n.Acked(position); int64(acked) >= replicas || !c.MayWait() || !standby.Replicates(n) {
-		c.W.Int(int64(acked)) // a server that does not replicate would wait in vain
+	acked := n.Acked(position)
+	switch {
+	case int64(acked) >= replicas || !standby.Replicates(n): // it would wait in vain
+	case c.StopKeepsFromWaiting():
+		c.Client.Closing = true
+		return
+	case c.MayWait():
+		park(c, n, int(min(replicas, maxReplicas)), position, timeout)
 		return
 	}
-	park(c, n, int(min(replicas, maxReplicas)), position, timeout)
+	c.W.Int(int64(acked))
 }
 
 func waitTimeout(b []byte) (time.Duration, resp.Error) {
@@ -79,7 +85,7 @@ func park(c *command.Call, n standby.Node, replicas int, position uint64, timeou
 		Peer: c.Client.Peer, node: n, keeps: c.Server.Options.Persistence,
 		parked: c.NewWait(0), n: replicas, position: position,
 	}
-	w.parked.NoEffect = true
+	w.parked.NoEffect, w.parked.Unanswered = true, true
 	w.parked.OnTimeout = func(_ env.Store, reply *resp.Writer) { reply.Int(int64(n.Acked(position))) }
 	if timeout > 0 {
 		w.stop = c.Store.AfterFunc(timeout, func() { w.parked.Interrupt(false) })
