@@ -127,7 +127,7 @@ func (l *loader) directive(where, name string, values []string) {
 	case "include":
 		l.include(where, values)
 	case "user":
-		l.c.users = append(l.c.users, acl.Line{Where: where, Words: values})
+		l.c.users = append(l.c.users, acl.Line{Where: where, Words: values, Included: len(l.chain) > 1})
 	case "loadmodule":
 		l.fault(where, loadModule(values[0]))
 		l.c.modules = append(l.c.modules, values[0])

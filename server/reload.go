@@ -104,7 +104,44 @@ func (s *Server) userLines(has []acl.Line) []string {
 			return nil
 		}
 	}
-	return want
+	return besideIncluded(users, has, want)
+}
+
+// besideIncluded returns want without the lines that an included file has and the file itself does not
+// replace. A user of an included file that is not wanted any more gets a line that takes all from it:
+// it cannot be left out.
+func besideIncluded(users *acl.Users, has []acl.Line, want []string) (lines []string) {
+	var included []acl.Line
+	own := make(map[string]bool)
+	for _, l := range has {
+		if l.Included {
+			included = append(included, l)
+		} else {
+			own[l.Words[0]] = true
+		}
+	}
+	parsed, err := users.ParseLines(included)
+	if err != nil || len(included) == 0 {
+		return want
+	}
+	wanted := make(map[string]bool)
+	for _, line := range want {
+		name := acl.SplitWords(line)[1]
+		wanted[name] = true
+		if own[name] || !slices.Contains(parsed.List(), line) {
+			lines = append(lines, line)
+		}
+	}
+	for _, l := range included {
+		if name := l.Words[0]; !wanted[name] {
+			wanted[name] = true
+			lines = append(lines, "user "+name+" off resetpass resetkeys resetchannels -@all")
+		}
+	}
+	if lines == nil {
+		lines = []string{} // nil says that nothing is to be written
+	}
+	return lines
 }
 
 // openPolicies makes the registry of policies, and has it told of what is loaded and replicated.

@@ -175,6 +175,37 @@ func TestReloadTakesUserLines(t *testing.T) {
 	})
 }
 
+// TestRewriteOfIncludedUsers: what commands have made of users of an included file stands in the file
+// itself afterwards, so that the next start has it. Sentinel says CONFIG REWRITE at any time.
+func TestRewriteOfIncludedUsers(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		dir := t.TempDir()
+		included, path := filepath.Join(dir, "users.conf"), filepath.Join(dir, "main.conf")
+		const users = "user app on >p +ping\nuser same on nopass ~x:* +get\nuser gone on nopass +@all\n"
+		require.NoError(t, os.WriteFile(included, []byte(users), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte("include "+included+"\nuser own on\n"), 0o600))
+		first := w.Start(path)
+		c := first.Dial()
+		require.Equal(t, inproc.OK, c.Do("ACL", "SETUSER", "app", "+get", "~y"))
+		require.Equal(t, ":1\r\n", c.Do("ACL", "DELUSER", "gone"))
+		for range 2 { // the second finds what the first has written
+			require.Equal(t, inproc.OK, c.Do("CONFIG", "REWRITE"))
+		}
+		written, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Contains(t, string(written), "user app on ")
+		require.Contains(t, string(written), "user gone off ")
+		require.NotContains(t, string(written), "user same")
+		list := c.Do("ACL", "LIST")
+		require.NoError(t, first.Stop())
+
+		again := w.Start(path).Dial()
+		require.Contains(t, again.Do("ACL", "GETUSER", "gone"), "off")
+		require.Equal(t, ":1\r\n", again.Do("ACL", "DELUSER", "gone"))
+		require.Equal(t, list, again.Do("ACL", "LIST"))
+	})
+}
+
 // TestReloadWithoutAFile: options stay as they are, and other files are read again.
 func TestReloadWithoutAFile(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

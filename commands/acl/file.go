@@ -90,14 +90,23 @@ func (us *Users) ParseFile(path string, content []byte) (*Parsed, error) {
 type Line struct {
 	Where string   // the file and the line of it
 	Words []string // the name and the rules
+	// Included says that the file is one that another includes.
+	Included bool
 }
 
-// ParseLines reads the user lines of a configuration.
+// ParseLines reads the user lines of a configuration. A line that is not in an included file replaces
+// those of its user that are: CONFIG REWRITE has no other way to change them.
 func (us *Users) ParseLines(lines []Line) (*Parsed, error) {
 	var faults faults
-	defined := make([]definition, len(lines))
+	replaced := make(map[string]bool)
+	for _, l := range lines {
+		replaced[l.Words[0]] = replaced[l.Words[0]] || !l.Included
+	}
+	var defined []definition
 	for i, l := range lines {
-		defined[i] = definition{at: i, name: l.Words[0], words: l.Words[1:]}
+		if !l.Included || !replaced[l.Words[0]] {
+			defined = append(defined, definition{at: i, name: l.Words[0], words: l.Words[1:]})
+		}
 	}
 	parsed := us.parse(defined, func(d definition, err error) {
 		var rule *RuleError
