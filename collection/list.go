@@ -131,13 +131,14 @@ func (l *List) Range(from, to int) iter.Seq[[]byte] {
 	}
 }
 
-// Trim removes all values but those whose index is at least from and less than to.
+// Trim removes all values but those whose index is at least from and less than to. It changes a list
+// that is not empty even if that removes nothing: WATCH of Redis sees it so.
 func (l *List) Trim(from, to int) {
 	from, to = max(from, 0), min(to, l.Len())
 	if from >= to {
 		from, to = 0, 0
 	}
-	if to-from == l.Len() {
+	if l.Len() == 0 {
 		return
 	}
 	l.bound(l.start+int64(from), l.start+int64(to))
