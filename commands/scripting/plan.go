@@ -43,14 +43,15 @@ func (k *worker) flags(cmd *command.Command, args [][]byte) (f lua.Flags) {
 func bySHA(cmd *command.Command) bool { return strings.HasPrefix(cmd.Name, "evalsha") }
 
 // plan says what a queued call of a script may do. One that the server does not have yet may
-// take long, since it has to be compiled; of EVALSHA that is an error.
+// take long: EVAL has to compile it, and a SCRIPT LOAD before EVALSHA in the same transaction, or of
+// another client meanwhile, may bring one of which nothing is known.
 func plan(c *command.Call, cmd *command.Command, args [][]byte) command.Plan {
 	k := workerFor(c, cmd)
 	f := k.flags(cmd, args)
 	p := command.Plan{Writes: writes(cmd, f), AllowOOM: f.AllowOOM}
 	s := k.queued(cmd, args)
 	if s == nil {
-		p.Long = !bySHA(cmd)
+		p.Long = true
 		return p
 	}
 	p.Long, p.KeysOnly = !s.Bounded(len(args)-3), s.keysOnly
