@@ -86,7 +86,8 @@ func decode(raw []byte) (v value, err error) {
 	return v, nil
 }
 
-// checkEntry reports whether e is the state of a limiter. Of plain strings that are the numbers of INCREX.
+// checkEntry reports whether e is the state of a limiter. A plain string is one if it is a number, as
+// INCREX stores it.
 func checkEntry(e *entry.Entry) error {
 	k := e.Kind
 	switch {
