@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/cellserver/cellserver/commands/acl"
 )
@@ -46,10 +47,10 @@ type Config struct {
 
 // Logins counts and slows down attempts to log in. Any goroutine may call it.
 type Logins interface {
-	// Exceeded reports whether the address has failed so often that it has to wait.
-	Exceeded(address string) bool
-	// Failed notes a failed attempt of an address.
-	Failed(user, address string)
+	// Attempt says after how long an attempt of the address may be answered by whether the password
+	// is right, or that it is refused, since too many have failed. One that is not refused is told
+	// how it ended by a call of judged, unless it is given up.
+	Attempt(user, address string) (wait time.Duration, refused bool, judged func(u *acl.User, ok bool))
 }
 
 // Bounds of what a client of the port can take.

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/admin"
+	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/internal/simnet"
 )
 
@@ -253,8 +254,13 @@ func TestConnectionsThatAreServedKeepTheirPlace(t *testing.T) {
 // slowLogins is a guard that has seen too many attempts.
 type slowLogins struct{ failed chan string }
 
-func (slowLogins) Exceeded(string) bool          { return true }
-func (l slowLogins) Failed(user, address string) { l.failed <- user + " from " + address }
+func (l slowLogins) Attempt(user, address string) (time.Duration, bool, func(*acl.User, bool)) {
+	return time.Second, false, func(_ *acl.User, ok bool) {
+		if !ok {
+			l.failed <- user + " from " + address
+		}
+	}
+}
 
 // TestGuessingIsSlow: an address that has failed often waits for each answer, and few of its
 // attempts wait at once.

@@ -23,9 +23,6 @@ func WithUser(ctx context.Context, u *acl.User) context.Context {
 	return context.WithValue(ctx, userKey{}, u)
 }
 
-// loginPenalty is how long an attempt of an address that keeps failing waits.
-const loginPenalty = time.Second
-
 // login returns who asks, or answers that nobody known does. As over the Redis protocol, who
 // says nothing is the user default if that needs no password.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) (u *acl.User, ok bool) {
@@ -41,17 +38,17 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) (u *acl.User, ok 
 		name = acl.DefaultUser
 	}
 	from := address(r)
-	late := s.Logins != nil && s.Logins.Exceeded(from)
+	judged := func(*acl.User, bool) {}
+	if s.Logins != nil {
+		wait, refused := time.Duration(0), false
+		if wait, refused, judged = s.Logins.Attempt(name, from); refused || wait > 0 && !s.serveOut(r.Context(), wait) {
+			w.Header().Set("Retry-After", "1")
+			refuse(w, http.StatusTooManyRequests, "too many failed logins from this address")
+			return nil, false
+		}
+	}
 	u, ok = s.Users.Authenticate(name, []byte(password))
-	if !ok && s.Logins != nil {
-		s.Logins.Failed(name, from)
-	}
-	if late && !s.serveOut(r.Context()) {
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusTooManyRequests, "too many failed logins from this address")
-		return nil, false
-	}
-	if !ok {
+	if judged(u, ok); !ok {
 		askForLogin(w)
 		return nil, false
 	}
@@ -71,15 +68,15 @@ func (s *Server) near(w http.ResponseWriter, r *http.Request, u *acl.User) bool 
 	return false
 }
 
-// serveOut waits for the penalty, and reports whether there was room to wait.
-func (s *Server) serveOut(ctx context.Context) bool {
+// serveOut waits for so long, and reports whether there was room to wait.
+func (s *Server) serveOut(ctx context.Context, wait time.Duration) bool {
 	select {
 	case s.waiting <- struct{}{}:
 		defer func() { <-s.waiting }()
 	default:
 		return false
 	}
-	timer := time.NewTimer(loginPenalty)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -15,6 +15,7 @@ import (
 	"github.com/cellserver/cellserver/admin"
 	"github.com/cellserver/cellserver/admin/page"
 	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/metrics"
 )
 
@@ -159,16 +160,28 @@ func (s *Server) notReady() string {
 // adminLogins implements admin.Logins: attempts count as those over the Redis protocol do.
 type adminLogins struct{ s *Server }
 
-func (l adminLogins) Exceeded(address string) bool {
+// Attempt implements admin.Logins.
+func (l adminLogins) Attempt(user, address string) (wait time.Duration, refused bool, judged func(u *acl.User, ok bool)) {
 	e := l.s.engine
-	return e.Logins != nil && e.Logins.Exceeded(address, e.Options.Now())
+	var a command.Attempt
+	if e.Logins != nil {
+		if a = e.Logins.Attempt(address, e.Options.Now()); a.Refused {
+			l.note(user, address)
+		}
+	}
+	return a.Wait, a.Refused, func(u *acl.User, ok bool) {
+		if e.Logins != nil {
+			e.Logins.Judged(a, e.Options.Now(), ok, ok && !u.Rules().NoPass)
+		}
+		if !ok {
+			l.note(user, address)
+		}
+	}
 }
 
-func (l adminLogins) Failed(user, address string) {
+// note puts a failed attempt into ACL LOG.
+func (l adminLogins) note(user, address string) {
 	e := l.s.engine
-	if e.Logins != nil {
-		e.Logins.Failed(address, e.Options.Now())
-	}
 	e.Refusals.Add(acl.LogEntry{Reason: acl.DeniedAuth, Object: "HTTP", User: user, Client: "addr=" + address},
 		int64(e.Options.Civil())/int64(time.Millisecond))
 }

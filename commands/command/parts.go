@@ -5,6 +5,7 @@ package command
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cellserver/cellserver/limit"
 )
@@ -46,10 +47,26 @@ const (
 
 // Logins counts attempts to log in that fail, by address. Any goroutine may call it.
 type Logins interface {
-	// Exceeded reports whether an address has failed so often that it has to wait.
-	Exceeded(address string, now limit.Instant) bool
-	// Failed notes an attempt that has failed.
-	Failed(address string, now limit.Instant)
+	// Attempt says whether and when an attempt of an address may be answered by whether the
+	// password is right.
+	Attempt(address string, now limit.Instant) Attempt
+	// Judged notes how an attempt has ended that was not refused. byPassword is whether the user
+	// needs a password.
+	Judged(a Attempt, now limit.Instant, ok, byPassword bool)
+	// Dropped gives back what an attempt has reserved that is not answered.
+	Dropped(a Attempt, now limit.Instant)
+}
+
+// Attempt is an attempt to log in, as [Logins] lets it.
+type Attempt struct {
+	// Source is the address, or a network that counts as one.
+	Source string
+	// Wait is after how long the attempt may be answered, 0 for at once.
+	Wait time.Duration
+	// Refused says that there are too many before it: the password is not looked at.
+	Refused bool
+	// Together says that the attempt counts among those of all addresses, and not only of its own.
+	Together bool
 }
 
 // Killable is what runs within an exclusive command and can be ended between two steps.

@@ -2,6 +2,7 @@ package connection
 
 import (
 	"bytes"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -12,69 +13,150 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// authGuard slows down guessing: failed attempts of one address pass under our own
-// GCRA, ten at once and then one a second; what exceeds that is answered a second
-// later, without the store or any loop waiting for it.
+// authGuard slows down guessing with our own GCRA: failed attempts of one address pass ten at
+// once and then one a second, and those of all addresses together 100 at once and then ten a
+// second. An attempt beyond that takes the next free place in the line of its address, and is
+// answered when that comes, without the store or any loop waiting for it. So however many
+// connections guess, no more passwords are tried. With more than a few in line an attempt is
+// refused, and its password not looked at.
 type authGuard struct {
 	mu     sync.Mutex
-	tats   map[string]limit.Instant // guarded by mu: TAT by address
+	tats   map[string]limit.Instant // guarded by mu: TAT by source
+	all    limit.Instant            // guarded by mu: TAT of all sources together
+	known  map[string]limit.Instant // guarded by mu: until when a source counts as known
 	failed int64                    // guarded by mu
 	failing
 }
 
-// authPenalty is how long an attempt beyond the limit waits for its answer.
-const authPenalty = time.Second
+func newAuthGuard() *authGuard {
+	return &authGuard{tats: make(map[string]limit.Instant), known: make(map[string]limit.Instant)}
+}
 
-// maxAuthAddresses bounds the table of the guard.
-const maxAuthAddresses = 10000
+const (
+	// authPenalty is how long an attempt that is refused waits for its answer.
+	authPenalty = time.Second
+	// maxAuthWait is how long an attempt waits in line at most. It is less than auth-timeout is by
+	// default.
+	maxAuthWait = 5 * time.Second
+	// maxAuthAddresses bounds each table of the guard.
+	maxAuthAddresses = 10000
+	// knownFor is for how long a source that has logged in with a password is not kept waiting for
+	// failures of others.
+	knownFor = time.Hour
+)
 
-var authQuota = func() gcra.Quota {
-	q, err := gcra.NewQuota(9, 1, 1)
+var authQuota, authQuotaOfAll = quotaOf(10, 1), quotaOf(100, 10)
+
+// quotaOf is a quota of so many at once, and so many a second.
+func quotaOf(most, rate int64) gcra.Quota {
+	q, err := gcra.NewQuota(most-1, rate, 1)
 	if err != nil {
 		panic(err)
 	}
 	return q
-}()
-
-// Exceeded implements [command.Logins]. It reports whether the address has used up its failures.
-func (g *authGuard) Exceeded(addr string, now limit.Instant) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_, d, _ := gcra.Decide(g.tats[addr], now, &authQuota, 0)
-	return d.Remaining == 0
 }
 
-// Failed implements [command.Logins]. It charges a failed attempt to the address.
-func (g *authGuard) Failed(addr string, now limit.Instant) {
+// sourceOf is what counts as one address: of IPv6 a network of 64 bits, since a host has all of it.
+func sourceOf(addr string) string {
+	ip, err := netip.ParseAddr(addr)
+	if err != nil || !ip.Is6() || ip.Is4In6() {
+		return addr
+	}
+	net, _ := ip.WithZone("").Prefix(64)
+	return net.String()
+}
+
+// Attempt implements [command.Logins]. An attempt that has to wait is charged as if it failed.
+func (g *authGuard) Attempt(addr string, now limit.Instant) command.Attempt {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.failed++
-	if len(g.tats) >= maxAuthAddresses {
-		g.forget(now)
+	a := command.Attempt{Source: sourceOf(addr)}
+	a.Together = g.known[a.Source] <= now
+	if a.Wait = untilFree(g.tats[a.Source], now, &authQuota); a.Together {
+		a.Wait = max(a.Wait, untilFree(g.all, now, &authQuotaOfAll))
 	}
-	if next, _, write := gcra.Decide(g.tats[addr], now, &authQuota, 1); write {
-		g.tats[addr] = next
+	switch {
+	case a.Wait > maxAuthWait:
+		a.Refused = true
+		g.failed++
+	case a.Wait > 0:
+		g.charge(&a, now, 1)
+	}
+	return a
+}
+
+// untilFree is after how long one more failure is within q.
+func untilFree(tat, now limit.Instant, q *gcra.Quota) time.Duration {
+	if _, d, _ := gcra.Decide(tat, now, q, 1); !d.Allowed() {
+		return d.RetryAfter
+	}
+	return 0
+}
+
+// Judged implements [command.Logins].
+func (g *authGuard) Judged(a command.Attempt, now limit.Instant, ok, byPassword bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case !ok:
+		if g.failed++; a.Wait == 0 {
+			g.charge(&a, now, 1)
+		}
+		return
+	case a.Wait > 0:
+		g.charge(&a, now, -1)
+	}
+	if byPassword {
+		if len(g.known) >= maxAuthAddresses {
+			forget(g.known, now)
+		}
+		g.known[a.Source] = now.Add(knownFor)
 	}
 }
 
-// forget makes room: of a few addresses it drops those that are forgiven by now, or
-// the least indebted one if none is. Looking at all of them for every attempt would be
-// a way to keep the server busy.
-func (g *authGuard) forget(now limit.Instant) {
+// Dropped implements [command.Logins].
+func (g *authGuard) Dropped(a command.Attempt, now limit.Instant) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if a.Wait > 0 && !a.Refused {
+		g.charge(&a, now, -1)
+	}
+}
+
+// charge charges n failures to the source, even beyond its limit, or gives them back. g.mu is held.
+func (g *authGuard) charge(a *command.Attempt, now limit.Instant, n int64) {
+	if len(g.tats) >= maxAuthAddresses && g.tats[a.Source] == 0 {
+		forget(g.tats, now)
+	}
+	g.tats[a.Source] = charged(g.tats[a.Source], now, &authQuota, n)
+	if a.Together {
+		g.all = charged(g.all, now, &authQuotaOfAll, n)
+	}
+}
+
+// charged is the TAT after one failure more, or after one less if n is negative.
+func charged(tat, now limit.Instant, q *gcra.Quota, n int64) limit.Instant {
+	return max(tat, now).Add(time.Duration(n) * q.Interval())
+}
+
+// forget makes room in a table of instants by source: of a few it drops those that have passed by
+// now, or the earliest if none has. Looking at all of them for every attempt would be a way to keep
+// the server busy.
+func forget(table map[string]limit.Instant, now limit.Instant) {
 	const few = 64
 	looked, least, owner := 0, limit.MaxInstant, ""
-	for addr, tat := range g.tats {
+	for source, at := range table {
 		if looked++; looked > few {
 			break
 		}
-		if tat <= now {
-			delete(g.tats, addr)
-		} else if tat < least {
-			least, owner = tat, addr
+		if at <= now {
+			delete(table, source)
+		} else if at < least {
+			least, owner = at, source
 		}
 	}
-	if len(g.tats) >= maxAuthAddresses {
-		delete(g.tats, owner)
+	if len(table) >= maxAuthAddresses {
+		delete(table, owner)
 	}
 }
 
@@ -85,43 +167,64 @@ func (g *authGuard) failures() int64 {
 	return g.failed
 }
 
+// errTooManyLogins answers an attempt whose password was not looked at.
+const errTooManyLogins resp.Error = "ERR too many failed logins from your address, try again in some seconds"
+
 // tryLogin checks the credentials, makes the client one of that user if they are right, and
-// then runs done, or answers that they are wrong: at once, or, for an address that keeps
-// failing, after a second, with the session parked. They have to be right then, too.
+// then runs done, or answers that they are wrong: at once, or, if too many attempts have failed,
+// when its turn comes, with the session parked. They have to be right then, too.
 func tryLogin(c *command.Call, name string, password []byte, done func(w *resp.Writer)) {
 	g, s, now := command.ServerState[authGuard](c), c.Client, c.Store.Now()
-	addr := command.HostOf(s.Peer)
-	late, ok := g.Exceeded(addr, now), false
-	find := func() (*acl.User, bool) { return c.Server.Users.Authenticate(name, password) }
-	if late {
+	a := g.Attempt(command.HostOf(s.Peer), now)
+	if s.Exclusive && a.Wait > 0 { // a transaction cannot wait, so there it is no use trying
+		g.Dropped(a, now)
+		a.Refused = true
+	}
+	late, users := a.Wait > 0, c.Server.Users
+	var user *acl.User
+	find := func() (is *acl.User, ok bool) {
+		user, ok = users.Authenticate(name, password)
+		return user, ok
+	}
+	ok := false
+	switch {
+	case a.Refused:
+	case late:
 		_, ok = find()
-	} else {
+	default:
 		ok = s.LoginAs(find)
 	}
+	if !a.Refused {
+		g.Judged(a, now, ok, ok && !user.Rules().NoPass)
+	}
 	if !ok {
-		g.Failed(addr, now)
 		g.note(s.ID, name, now)
 		auditLogin(c, name)
 		c.Server.Host.NoteCommand(s, c.Cmd)
 		s.NoteRefusal(c.Store, acl.LogEntry{Reason: acl.DeniedAuth, Object: string(c.Args[0]), User: name})
 	}
 	finish := func(w *resp.Writer, ok bool) {
-		if ok {
+		switch {
+		case ok:
 			g.end(s.ID)
 			done(w)
-		} else {
+		case a.Refused && !s.Exclusive:
+			w.Error(errTooManyLogins)
+		default:
 			w.Error(resp.ErrWrongPass)
 		}
 	}
 	if !late || s.Exclusive {
-		finish(c.W, ok && !late) // a transaction cannot wait, so there it is no use trying
+		finish(c.W, ok)
 		return
 	}
-	p, users := c.NewWait(len(password)+len(name)), c.Server.Users
+	p, wait := c.NewWait(len(password)+len(name)), a.Wait
+	if a.Refused {
+		wait = authPenalty
+	}
 	password = bytes.Clone(password) // which lies in the input
-	find = func() (*acl.User, bool) { return users.Authenticate(name, password) }
 	p.Resume = func(w *resp.Writer) { finish(w, ok && s.LoginAs(find)) }
-	stop := c.Store.AfterFunc(authPenalty, func() { p.Finish(nil) })
+	stop := c.Store.AfterFunc(wait, func() { p.Finish(nil) })
 	p.Cancel = func() { stop() }
 	c.Park(p)
 }

@@ -4,6 +4,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,7 +50,7 @@ func TestAuthTexts(t *testing.T) {
 }
 
 // TestFailedAuthIsLimited: ten failures of an address pass at once, and one a second;
-// what comes beyond waits a second for its answer, while other clients go on.
+// what comes beyond waits for its turn, while other clients go on.
 func TestFailedAuthIsLimited(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed("--requirepass", "sesame")
@@ -78,9 +80,11 @@ func TestFailedAuthIsLimited(t *testing.T) {
 		require.Equal(t, 2, clock.Timers())
 		w.Advance(time.Millisecond)
 		late.Expect(wrongPass, noAuth)
+		require.Equal(t, 1, clock.Timers())
+		w.Advance(time.Second)
 		right.Expect("+OK\r\n", "+PONG\r\n")
 
-		// A second has forgiven one failure: that one is answered at once again.
+		// The right password was no failure: its second is another's, at once.
 		c := f.Dial()
 		require.Equal(t, wrongPass, c.Do("AUTH", "guess"))
 		c.Send("AUTH guess\r\n")
@@ -109,11 +113,44 @@ func TestPipelinedGuesses(t *testing.T) {
 		w.Settle()
 		require.Equal(t, 1, clock.Timers())
 		w.Advance(time.Second)
-		c.Expect(wrongPass, wrongPass) // a second has forgiven one, which the twelfth uses up
+		c.Expect(wrongPass)
 		w.Settle()
 		require.Equal(t, 1, clock.Timers())
+		w.Advance(2 * time.Second)
+		c.Expect(wrongPass, wrongPass)
 		w.Advance(time.Second)
-		c.Expect(wrongPass, "+OK\r\n", "+PONG\r\n")
+		c.Expect("+OK\r\n", "+PONG\r\n")
+	})
+}
+
+// TestManyConnectionsGuessNoFaster: with 300 connections of an address that guess all the time, ten
+// passwords are tried at once and one a second, and no more.
+func TestManyConnectionsGuessNoFaster(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start("--requirepass", "sesame", "--auth-timeout", "3600")
+		friend := f.Dial()
+		require.Equal(t, "+OK\r\n", friend.Do("AUTH", "sesame"))
+		const seconds = 20
+		var tried, refused atomic.Int64
+		var guessers sync.WaitGroup
+		began := time.Now()
+		for range 300 {
+			c := f.Dial()
+			guessers.Go(func() {
+				for time.Since(began) < seconds*time.Second {
+					if c.Do("AUTH", "guess") == wrongPass {
+						tried.Add(1)
+					} else {
+						refused.Add(1)
+					}
+				}
+			})
+		}
+		guessers.Wait()
+		require.InDelta(t, 10+seconds+5, tried.Load(), 3)
+		require.Greater(t, refused.Load(), int64(250*seconds))
+		require.Equal(t, "+PONG\r\n", friend.Do("PING"))
+		require.Contains(t, f.Dial().Do("AUTH", "sesame"), "+OK", "the line is empty")
 	})
 }
 

@@ -13,7 +13,7 @@ func Group() command.Group {
 		Commands: command.With(command.FlagLocal, slices.Concat(commands(), command.With(command.FlagFence, clientCommands()...))...),
 		Server: func(s *command.Server, _ command.Slot) (any, command.Hooks) {
 			s.ClientLine = func(cl *command.Client, now limit.Instant) []byte { return describe(s, nil, cl, now, request{}) }
-			g := &authGuard{tats: make(map[string]limit.Instant)}
+			g := newAuthGuard()
 			s.Logins = g
 			return g, command.Hooks{Closed: func(cl *command.Client) { g.end(cl.ID) }, Info: func(i *command.Info) { i.FailedLogins = g.failures() }}
 		},

@@ -132,6 +132,7 @@ func TestLoginsThatWaitAreCheckedWhenTheyEnd(t *testing.T) {
 		require.Equal(t, inproc.OK, admin.Do("ACL", "SETUSER", "app", "<p", ">q"))
 		w.Advance(time.Second)
 		c.Expect(wrongPass)
+		w.Advance(time.Second)
 		stays.Expect(wrongPass)
 		require.Equal(t, inproc.Bulk("default"), c.Do("ACL", "WHOAMI"))
 	})
