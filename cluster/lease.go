@@ -86,10 +86,10 @@ func leasable(a *decide.Ask) bool {
 		return a.Quota.Limit() > 0
 	case decide.Window:
 		c := &a.Window
-		return c.Charge == slidingwindow.Whole && !c.First && (c.Mode == slidingwindow.Counter || c.Mode == slidingwindow.Fixed)
+		return c.Limit > 0 && c.Charge == slidingwindow.Whole && !c.First && (c.Mode == slidingwindow.Counter || c.Mode == slidingwindow.Fixed)
 	case decide.Bucket:
 		c := &a.Bucket
-		return c.Charge == tokenbucket.Whole && c.Mode == tokenbucket.Greedy && c.Init == c.Capacity
+		return c.Capacity > 0 && c.Charge == tokenbucket.Whole && c.Mode == tokenbucket.Greedy && c.Init == c.Capacity
 	}
 	return false
 }

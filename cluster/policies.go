@@ -113,35 +113,62 @@ func (p *policies) counts() []PolicyCount {
 	return all
 }
 
-// admit answers as if the limiter had never been used, whatever it is asked for.
+// admit answers as if the limiter had never been used, whatever it is asked for. A limit that
+// admits nothing at any time is a ban, which stays.
 func admit(a *decide.Ask) {
 	a.Refused, a.Missing = false, 0
 	switch a.Family {
 	case decide.Cell:
 		admitCell(&a.Decision, a.Now, &a.Quota, a.Quantity)
 	case decide.Window:
-		a.Decision = unused(a.Window.Limit)
+		a.Decision = admission(a.Window.Limit, a.Window.Quantity)
 	case decide.Bucket:
-		a.Decision = unused(a.Bucket.Capacity)
+		a.Decision = admission(a.Bucket.Capacity, a.Bucket.Quantity)
 	case decide.Lease:
-		a.Decision = unused(a.Lease.Limit)
+		a.Decision = admissionOfLease(&a.Lease)
 	case decide.Several:
 		for i := range a.Clauses {
-			switch c := &a.Clauses[i]; {
-			case c.Quota != nil && c.Force:
-				a.Details[i] = unused(max(0, c.Quota.Limit()))
-			case c.Quota != nil:
-				admitCell(&a.Details[i], a.Now, c.Quota, c.Quantity)
-				a.Refused = a.Refused || a.Details[i].Refused > 0
-			case c.Window != nil:
-				a.Details[i] = unused(c.Window.Limit)
-			case c.Lease != nil:
-				a.Details[i] = unused(c.Lease.Limit)
-			default:
-				a.Details[i] = unused(c.Bucket.Capacity)
-			}
+			admitClause(&a.Details[i], a.Now, &a.Clauses[i])
+			a.Refused = a.Refused || a.Details[i].Refused > 0
+		}
+		if a.Refused {
+			a.Refuse()
 		}
 	}
+}
+
+func admitClause(d *limit.Decision, now limit.Instant, c *decide.Clause) {
+	switch {
+	case c.Quota != nil && c.Force && c.Quota.Limit() > 0:
+		*d = unused(c.Quota.Limit())
+	case c.Quota != nil:
+		admitCell(d, now, c.Quota, c.Quantity)
+	case c.Window != nil:
+		*d = admission(c.Window.Limit, c.Window.Quantity)
+	case c.Lease != nil && c.Lease.Peek: // it takes no place, so it refuses nothing
+		*d = unused(c.Lease.Limit)
+	case c.Lease != nil:
+		*d = admissionOfLease(c.Lease)
+	default:
+		*d = admission(c.Bucket.Capacity, c.Bucket.Quantity)
+	}
+}
+
+// admission is the answer of a limiter that admits the quantity, unless it may admit none.
+func admission(most, quantity int64) limit.Decision {
+	d := unused(most)
+	if most == 0 && quantity > 0 {
+		d.Refused = 1
+	}
+	return d
+}
+
+// admissionOfLease is the answer about a lease. A call that asks for none has no limit.
+func admissionOfLease(l *concurrency.Call) limit.Decision {
+	if l.Op != concurrency.Acquire {
+		return unused(l.Limit)
+	}
+	return admission(l.Limit, 1)
 }
 
 // unused is the answer of a limiter that admits and has all of its limit.

@@ -113,6 +113,31 @@ func TestPolicyOpenKeepsABan(t *testing.T) {
 	require.Positive(t, a.Details[0].Refused)
 }
 
+// TestPolicyOpenKeepsALimitOfZero: it denies whatever is asked for, and gives back what is.
+func TestPolicyOpenKeepsALimitOfZero(t *testing.T) {
+	p, _ := policiesOf(map[string]string{"": Opened})
+	w := slidingwindow.Call{Window: time.Minute, Quantity: 1, Mode: slidingwindow.Counter, Charge: slidingwindow.Force}
+	b := tokenbucket.Call{Count: 1, Period: time.Second, Interval: time.Second, Quantity: 1}
+	l := concurrency.Call{Member: []byte("m"), Lease: time.Minute}
+	denied := limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}
+	for name, a := range map[string]*decide.Ask{
+		"window":  {Family: decide.Window, Window: w},
+		"bucket":  {Family: decide.Bucket, Bucket: b},
+		"acquire": {Family: decide.Lease, Lease: l},
+	} {
+		p.answer(a, "timeout")
+		require.Equal(t, denied, a.Decision, name)
+	}
+	clauses := []decide.Clause{{Window: &w}, {Bucket: &b}, {Lease: &l}}
+	a := &decide.Ask{Family: decide.Several, Clauses: clauses, Details: make([]limit.Decision, 3)}
+	p.answer(a, "timeout")
+	require.True(t, a.Refused)
+	require.Equal(t, []limit.Decision{denied, denied, denied}, a.Details)
+	w.Quantity, b.Quantity, l.Peek = -1, -1, true
+	p.answer(a, "timeout")
+	require.False(t, a.Refused)
+}
+
 func TestPolicyLocalDecidesWithAShare(t *testing.T) {
 	p, local := policiesOf(map[string]string{"": Local})
 	for name, a := range asksOf(t, "key") {
@@ -178,6 +203,14 @@ func TestShareIsAtLeastOne(t *testing.T) {
 	w := slidingwindow.Call{Limit: 2}
 	shareWindow(&w, 5)
 	require.EqualValues(t, 1, w.Limit)
+	w.Limit = 0
+	shareWindow(&w, 5)
+	require.Zero(t, w.Limit, "0 denies everywhere")
+	none := tokenbucket.Call{Count: 2, Period: time.Second, Interval: time.Second / 2}
+	shareBucket(&none, 5)
+	require.Zero(t, none.Capacity)
+	require.NoError(t, none.Validate())
+	require.Zero(t, shareClauses([]decide.Clause{{Lease: &concurrency.Call{}}}, 5)[0].Lease.Limit)
 	b := tokenbucket.Call{Capacity: 2, Init: 1, Count: 2, Period: time.Second, Interval: time.Second / 2}
 	shareBucket(&b, 5)
 	require.Equal(t, tokenbucket.Call{Capacity: 1, Init: 0, Count: 1, Period: 2500 * time.Millisecond, Interval: 2500 * time.Millisecond}, b)

@@ -11,8 +11,9 @@ import (
 
 // The share of one of n servers in a limit and its rate. n is at least 1.
 
-// share divides what there is at once, of which everybody has at least one.
-func share(most, n int64) int64 { return max(1, most/n) }
+// share divides what there is at once, of which each server has at least one. A limit of 0, which
+// denies every call, stays.
+func share(most, n int64) int64 { return max(min(1, most), most/n) }
 
 func shareWindow(c *slidingwindow.Call, n int64) { c.Limit = share(c.Limit, n) }
 

@@ -41,7 +41,8 @@ type Call struct {
 	// Member is who holds the lease: any bytes, at most [MaxMemberSize]. They are
 	// not copied before Apply.
 	Member []byte
-	// Limit is the most members at once, at least 1. Acquire alone has one.
+	// Limit is the most members at once. 0 refuses everyone, also a member that holds a lease.
+	// Acquire alone has one.
 	Limit int64
 	// Lease is how long the lease lasts from now on, from 1 ns to [MaxLease].
 	// Release has none.
@@ -62,8 +63,8 @@ type Call struct {
 
 // The ways in which a call can be unsound.
 var (
-	// ErrRange: a limit or a lease that is not positive.
-	ErrRange = errors.New("limit and lease must be positive")
+	// ErrRange: a negative limit, or a lease that is not positive.
+	ErrRange = errors.New("limit or lease is out of range")
 	// ErrExclusive: options that contradict each other.
 	ErrExclusive = errors.New("options exclude each other")
 	// ErrMemberTooLong: a member above [MaxMemberSize].
@@ -81,7 +82,7 @@ func (c *Call) Validate() error {
 		c.Op != Acquire && (c.Peek || c.Block),
 		c.Peek && c.Block:
 		return ErrExclusive
-	case c.Op == Acquire && c.Limit < 1,
+	case c.Op == Acquire && c.Limit < 0,
 		c.Op != Release && c.Lease < 1:
 		return ErrRange
 	case c.Op != Release && c.Lease > MaxLease:

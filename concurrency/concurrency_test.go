@@ -2,6 +2,7 @@ package concurrency_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -227,7 +228,6 @@ func TestValidate(t *testing.T) {
 		{acquire(long, 1<<63-1, concurrency.MaxLease), nil},
 		{renew(long, concurrency.MaxLease), nil},
 		{release(long), nil},
-		{acquire("a", 0, 1), concurrency.ErrRange},
 		{acquire("a", -1, 1), concurrency.ErrRange},
 		{acquire("a", 1, 0), concurrency.ErrRange},
 		{acquire("a", 1, -1), concurrency.ErrRange},
@@ -261,4 +261,22 @@ func TestDescribe(t *testing.T) {
 		require.Equal(t, fmt.Sprintf("used=0 members=%d reset-ms=0 ", members), describe(&k, t0.Add(time.Hour)))
 		require.Empty(t, describe(&key{}, t0))
 	}
+}
+
+// TestLimitOfZero: it refuses everyone, also who holds a lease, which stays until it ends.
+func TestLimitOfZero(t *testing.T) {
+	var k key
+	never := limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}
+	require.Equal(t, never, k.call(t, t0, acquire("a", 0, time.Minute)))
+	require.Equal(t, concurrency.None, k.mode)
+	require.True(t, k.call(t, t0, acquire("a", 2, time.Minute)).Allowed())
+	value := slices.Clone(k.value)
+	never.ResetAfter = time.Minute
+	for _, member := range []string{"a", "b"} {
+		require.Equal(t, never, k.call(t, t0, acquire(member, 0, time.Hour)), member)
+		look := acquire(member, 0, time.Hour)
+		look.Peek = true
+		require.Equal(t, never, k.call(t, t0, look), member)
+	}
+	require.Equal(t, value, k.value)
 }

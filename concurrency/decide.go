@@ -6,7 +6,8 @@ import "github.com/cellserver/cellserver/limit"
 // key) and fills p. It reads value and never writes it. expiry is the key's own,
 // which may have been set to another instant than the last lease's expiry.
 //
-// Acquire is refused while as many members as its limit hold a lease and the
+// A limit of 0 refuses every Acquire for good, also that of a member that holds a lease, which
+// ends by itself. Else Acquire is refused while as many members as its limit hold a lease and the
 // member is not among them; it may be tried again when so many of those leases
 // have expired that there is room. An admitted Acquire and a successful Renew set
 // the lease to end c.Lease from now, even if that is earlier than before, and the
@@ -71,6 +72,9 @@ func (p *Plan) acquire(s set, h *holdings, c *Call) error {
 	d.Remaining = max(0, c.Limit-live)
 	d.ResetAfter = after(h.last, p.Now)
 	switch {
+	case c.Limit == 0:
+		d.Refused = 1
+		return nil
 	case !h.held && live >= c.Limit:
 		d.Refused = 1
 		d.RetryAfter = s.expiry(h.stored - int(c.Limit)).Sub(p.Now)

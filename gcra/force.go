@@ -9,13 +9,13 @@ import (
 // ForceInto charges quantity cells at now even if that is more than the limit, and writes the
 // answer to d: never refused, with the time until one cell may arrive in
 // [limit.Decision.RetryAfter] if more is used than the limit, else [limit.NoRetry]. A limit
-// that admits nothing has no such time. The caller does with next what it does with that of
+// of 0 or less denies, as it does in [DecideInto]. The caller does with next what it does with that of
 // [DecideInto], which also decides a quantity that is not positive.
 //
 // The error is [limit.ErrOverflow] if the new TAT would lie past the last instant. Then
 // nothing is to be written, and d means nothing.
 func ForceInto(d *limit.Decision, tat, now limit.Instant, q *Quota, quantity int64) (next limit.Instant, write bool, err error) {
-	if quantity <= 0 {
+	if quantity <= 0 || q.limit <= 0 {
 		next, write = DecideInto(d, tat, now, q, quantity)
 		return next, write, nil
 	}
@@ -28,7 +28,7 @@ func ForceInto(d *limit.Decision, tat, now limit.Instant, q *Quota, quantity int
 	if !q.denies {
 		d.Remaining = remaining(q.limit, used)
 	}
-	if used > q.limit && q.limit > 0 && !q.denies {
+	if used > q.limit && !q.denies {
 		d.RetryAfter = time.Duration(int64(after) - limit.SatMul(q.interval, q.limit-1))
 	}
 	return now + limit.Instant(after), true, nil

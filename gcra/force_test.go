@@ -52,15 +52,23 @@ func TestForce(t *testing.T) {
 }
 
 func TestForceOfLimitsThatAdmitNothing(t *testing.T) {
-	for _, q := range []*gcra.Quota{quotaOf(t, -1, 1, 1), quotaOf(t, -9, 1, 1), quotaOf(t, 5, -1, 1), quotaOf(t, math.MinInt64, 1, 1)} {
+	for _, q := range []*gcra.Quota{quotaOf(t, -1, 1, 1), quotaOf(t, -9, 1, 1), quotaOf(t, math.MinInt64, 1, 1)} {
 		var d limit.Decision
-		next, write, err := gcra.ForceInto(&d, 0, t0, q, 2)
+		next, write, err := gcra.ForceInto(&d, 7, t0, q, 2)
 		require.NoError(t, err)
-		require.True(t, write)
-		require.Equal(t, t0.Add(2*time.Second), next)
-		require.Equal(t, limit.Decision{Limit: q.Limit(), RetryAfter: limit.NoRetry, ResetAfter: 2 * time.Second}, d)
+		require.False(t, write)
+		require.EqualValues(t, 7, next)
+		require.Equal(t, limit.Decision{Refused: 1, Limit: q.Limit(), RetryAfter: limit.NoRetry}, d)
 		require.Zero(t, gcra.Free(0, t0, q))
 	}
+	q := quotaOf(t, 5, -1, 1) // of which nothing comes, but which may be exceeded
+	var d limit.Decision
+	next, write, err := gcra.ForceInto(&d, 0, t0, q, 2)
+	require.NoError(t, err)
+	require.True(t, write)
+	require.Equal(t, t0.Add(2*time.Second), next)
+	require.Equal(t, limit.Decision{Limit: 6, RetryAfter: limit.NoRetry, ResetAfter: 2 * time.Second}, d)
+	require.Zero(t, gcra.Free(0, t0, q))
 }
 
 func TestForceEndsWithTime(t *testing.T) {

@@ -18,7 +18,8 @@ const maxDebt = 1 << 62
 // Boost fills into with the clause, its numbers multiplied by a factor in thousandths, from
 // [MinFactor] to [MaxFactor]; [OneFactor] changes nothing. It allocates nothing.
 //
-// The limit or capacity and the count are multiplied, rounded down, and at least 1; INIT keeps
+// The limit or capacity and the count are multiplied, rounded down, and at least 1, but 0 stays
+// 0; INIT keeps
 // its part of the capacity. So the clause is the one with these numbers in its words. What
 // would not be valid is held at what is: a token takes at least 1 ns, a bucket at most 2^62 ns
 // to fill, and the limit of a LOG is at most sw-log-max-entries. A limit of CL.THROTTLE of 0
@@ -48,8 +49,11 @@ func (c *Clause) Boost(thousandths int64, into *clause.Room) {
 	}
 }
 
-// times returns n, which is positive, times the factor.
+// times returns n, which is not negative, times the factor: at least 1, unless n is 0.
 func times(n, thousandths int64) int64 {
+	if n == 0 {
+		return 0
+	}
 	return max(1, limit.MulDivFloor(n, thousandths, OneFactor))
 }
 
@@ -88,7 +92,9 @@ func (c *Clause) boostBucket(thousandths int64, b *tokenbucket.Call) {
 	b.Count = count
 	b.Interval = limit.Interval(c.period, unit(c.millis), count)
 	b.Capacity = min(times(c.Bucket.Capacity, thousandths), maxDebt/int64(b.Interval)-more)
-	b.Init = limit.MulDivFloor(c.Bucket.Init, b.Capacity, c.Bucket.Capacity)
+	if c.Bucket.Capacity > 0 {
+		b.Init = limit.MulDivFloor(c.Bucket.Init, b.Capacity, c.Bucket.Capacity)
+	}
 }
 
 // periodIn returns how many times d fits into the period, rounded up, and held at int64. d is

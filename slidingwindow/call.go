@@ -38,7 +38,7 @@ const (
 // Call is one call of SW.ALLOW: what the caller asks for, every time in
 // nanoseconds. It may be reused; [Call.Validate] says whether it is sound.
 type Call struct {
-	// Limit is the most units per window, at least 1.
+	// Limit is the most units per window. 0 refuses every call that asks for some.
 	Limit int64
 	// Window is the window's length, from 1 ns to [MaxWindow].
 	Window time.Duration
@@ -96,7 +96,7 @@ func (c *Call) Validate() error {
 		c.Penalize && forcing,
 		c.Block && (forcing || c.Penalize || c.Charge == Peek):
 		return ErrExclusive
-	case c.Limit < 1 || c.Window < 1,
+	case c.Limit < 0 || c.Window < 1,
 		c.Mode == Buckets && (c.Slots < MinSlots || c.Slots > MaxSlots):
 		return ErrRange
 	case c.Window > MaxWindow:

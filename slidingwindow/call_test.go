@@ -33,7 +33,7 @@ func TestValidate(t *testing.T) {
 		"blocking partial":        {func(c *slidingwindow.Call) { c.Block, c.Charge = true, slidingwindow.Partial }, slidingwindow.ErrExclusive},
 		"blocking force":          {func(c *slidingwindow.Call) { c.Block, c.Charge = true, slidingwindow.Force }, slidingwindow.ErrExclusive},
 		"blocking penalty":        {func(c *slidingwindow.Call) { c.Block, c.Penalize = true, true }, slidingwindow.ErrExclusive},
-		"no limit":                {func(c *slidingwindow.Call) { c.Limit = 0 }, slidingwindow.ErrRange},
+		"a limit of 0":            {func(c *slidingwindow.Call) { c.Limit = 0 }, nil},
 		"negative limit":          {func(c *slidingwindow.Call) { c.Limit = math.MinInt64 }, slidingwindow.ErrRange},
 		"no window":               {func(c *slidingwindow.Call) { c.Window = 0 }, slidingwindow.ErrRange},
 		"one slot":                {func(c *slidingwindow.Call) { c.Slots = 1 }, slidingwindow.ErrRange},

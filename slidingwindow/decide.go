@@ -12,6 +12,8 @@ import (
 // key) and fills p. It reads value and never writes it. The value's own expiry is
 // not looked at: an expired key is no key.
 //
+// A limit of 0 refuses every quantity above 0, however it is charged, and writes nothing.
+//
 // Where c's mode, window or phase is not that of the stored value, a call that
 // changes the state carries the estimate over to the new windows, as usage of
 // this instant, and every other call is answered from the stored windows with c's
@@ -114,14 +116,14 @@ func (p *Plan) decide(w window, now limit.Instant, c *Call) error {
 		return nil
 	}
 	granted := c.Quantity
-	if c.Charge != Force {
+	if c.Charge != Force || c.Limit == 0 {
 		granted = min(granted, p.free(c, used))
 		if granted < c.Quantity && c.Charge != Partial {
 			granted = 0
 		}
 	}
 	switch {
-	case granted == 0 && c.Penalize && c.Charge != Peek:
+	case granted == 0 && c.Penalize && c.Charge != Peek && c.Limit > 0:
 		return p.penalize(w, now, c, used)
 	case granted == 0 && c.Charge == Partial:
 		p.refuse(w, c, used, c.Quantity, 1)

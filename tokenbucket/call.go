@@ -32,7 +32,8 @@ type Call struct {
 	Mode   Mode
 	Charge Charge
 
-	// Capacity is the most that the bucket holds, at least 1.
+	// Capacity is the most that the bucket holds. 0 refuses every call that asks for some,
+	// whatever its mode.
 	Capacity int64
 	// Count tokens come per Period, both at least 1. Period is held at the end of
 	// int64; Interval mode needs it, the others use Interval.
@@ -80,7 +81,7 @@ func (c *Call) Validate() error {
 		return limit.ErrRateTooHigh
 	case exceeds(c.Interval, uint64(c.Capacity)):
 		return limit.ErrOverflow
-	case c.Mode == Debt && c.Quantity > 0 && exceeds(c.Interval, uint64(c.Capacity)+uint64(c.Quantity)):
+	case c.Mode == Debt && c.Quantity > 0 && c.Capacity > 0 && exceeds(c.Interval, uint64(c.Capacity)+uint64(c.Quantity)):
 		return limit.ErrOverflow
 	case c.Mode == Warmup && (c.Warmup > maxWarmup || float64(c.Interval)*c.Cold > float64(maxDebt)):
 		return limit.ErrOverflow

@@ -49,11 +49,17 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 // as is the expiry always: what is stored says all. It reads value and keeps no
 // reference to it.
 //
+// A capacity of 0 refuses every quantity above 0, however it is charged, and writes nothing.
+//
 // The error is [limit.ErrOverflow] if the call, or the conversion it asks for,
 // would make a debt of more than 2^62 ns or one that reaches past the last instant;
 // then nothing is to be written and p says so.
 func Decide(mode Mode, value []byte, _ limit.Instant, now limit.Instant, c *Call, p *Plan) error {
 	*p = Plan{}
+	if c.Capacity == 0 {
+		closed(mode, value, now, c, p)
+		return nil
+	}
 	var b bucket
 	if err := b.open(mode, value, now, c); err != nil {
 		return err
@@ -69,6 +75,36 @@ func Decide(mode Mode, value []byte, _ limit.Instant, now limit.Instant, c *Call
 		return b.force(p)
 	}
 	return b.acquire(p)
+}
+
+// closed decides a call with a capacity of 0, which has no bucket of its own: what is stored
+// stays in its mode and at its rate until it has run off, and a refund gives some of it back.
+func closed(mode Mode, value []byte, now limit.Instant, c *Call, p *Plan) {
+	b := bucket{now: now, call: c, exists: mode != None}
+	if b.exists {
+		b.is = decode(mode, value)
+		b.is.settle(now)
+		if c.Quantity < 0 && !c.looks() {
+			interval := b.is.interval
+			if mode == Warmup {
+				interval = c.Interval
+			}
+			b.is.give(now, limit.SatSub(0, c.Quantity), interval)
+			b.store(p, &b.is)
+		}
+		b.answer(p, &b.is)
+	}
+	p.Decision.Limit, p.Decision.Remaining, p.Decision.RetryAfter = 0, 0, limit.NoRetry
+	switch {
+	case c.Quantity > 0 && c.Charge == Partial:
+		p.Decision.Refused = c.Quantity
+	case c.Quantity > 0:
+		p.Decision.Refused = 1
+	case c.Quantity == 0 && b.exists:
+		if wait := b.is.wait(now, 0, 0); wait > 0 {
+			p.Decision.Refused, p.Decision.RetryAfter = 1, wait
+		}
+	}
 }
 
 // Cancel gives back what c took earlier, for a caller that stopped waiting for it,

@@ -39,7 +39,7 @@ func leaseLimit(r *callReader) (*Limit, error) {
 		}
 	}
 	call := concurrency.Call{Op: concurrency.Acquire, Member: []byte(member), Limit: most, Lease: units(lease, unit)}
-	if member == "" || call.Validate() != nil {
+	if member == "" || call.Limit < 1 || call.Validate() != nil {
 		return nil, errNotALimit
 	}
 	l.Name = fmt.Sprintf("leases, %d at once for %v", most, call.Lease)

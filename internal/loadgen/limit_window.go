@@ -29,7 +29,7 @@ func windowLimit(r *callReader) (*Limit, error) {
 	}
 	call.Window = units(window, unit)
 	call.LogMaxEntries = call.Limit // what the server's cap is, only the server knows
-	if call.Validate() != nil {
+	if call.Limit < 1 || call.Validate() != nil {
 		return nil, errNotALimit
 	}
 	l.Name = fmt.Sprintf("sliding window %s, %d per %v", windowMode(&call), call.Limit, call.Window)
