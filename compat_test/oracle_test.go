@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -161,12 +162,23 @@ func replay(sc scenario, proto int, stand standIn) (failed []string, err error) 
 	return failed, nil
 }
 
-// asRecorded takes from a syntax error the argument of cmd that it names: the
-// recordings have the bare text.
+// asRecorded takes from an error the argument of cmd that it names, and how the command or the
+// clause is written: the recordings have the bare text.
 func asRecorded(v script.Value, cmd []string) script.Value {
+	if v.Type != '-' {
+		return v
+	}
+	bare := resp.Bare(resp.Error(v.Text))
+	named := resp.IsArgument(resp.Error(v.Text))
+	if v.Text == string(resp.ErrRateAdvice) {
+		v.Text = string(bare)
+	}
 	for _, arg := range cmd {
-		if v.Type == '-' && v.Text == string(resp.SyntaxNear([]byte(arg))) {
+		switch quoted := strings.TrimPrefix(string(resp.SyntaxNear([]byte(arg))), string(resp.ErrSyntax)+" near "); {
+		case bare == resp.SyntaxNear([]byte(arg)):
 			v.Text = string(resp.ErrSyntax)
+		case named && strings.Contains(v.Text, " is "+quoted+", must be "):
+			v.Text = string(bare)
 		}
 	}
 	return v

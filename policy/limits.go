@@ -65,7 +65,8 @@ func unit(millis bool) time.Duration {
 
 // ParseLimits reads clauses in the words of RL.MULTI, such as TB 200 100 1 SW 100000 86400
 // FIXED. millis says that durations are in milliseconds. A clause must not have a quantity,
-// which is the caller's. An error names the clause ("ERR clause 2: ..."), and is empty if there
+// which is the caller's. Its duration may have a unit of its own, as in SW 100 1m; Text has it as a
+// number. A limit or capacity of 0 denies every call. An error names the clause ("ERR clause 2: ..."), and is empty if there
 // is none.
 func ParseLimits(words [][]byte, millis bool, o Bounds) (*Limits, resp.Error) {
 	n := clause.Count(words)
@@ -81,6 +82,10 @@ func ParseLimits(words [][]byte, millis bool, o Bounds) (*Limits, resp.Error) {
 	for i := range n {
 		var one [][]byte
 		one, words = clause.Next(words)
+		var err resp.Error
+		if one, err = clause.InUnit(one, unit(millis)); err != "" {
+			return nil, inClause(i, err)
+		}
 		if err := l.Clauses[i].parse(one, millis, o); err != "" {
 			return nil, inClause(i, err)
 		}
@@ -104,7 +109,7 @@ func inClause(i int, err resp.Error) resp.Error {
 func (c *Clause) parse(words [][]byte, millis bool, o Bounds) resp.Error {
 	var room clause.Room
 	_, err := room.Parse(words, nil, clause.Options{
-		Unit: unit(millis), LogMaxEntries: o.LogMaxEntries, MaxMembers: o.MaxMembers,
+		Unit: unit(millis), LogMaxEntries: o.LogMaxEntries, MaxMembers: o.MaxMembers, Policy: true,
 	})
 	switch {
 	case err != "":

@@ -51,17 +51,17 @@ func TestParseLimitsErrors(t *testing.T) {
 	for _, row := range []struct{ words, want string }{
 		{"", "ERR no clause: LIMITS is followed by clauses such as TB 200 100 1"},
 		{"200 TB 200 100 1", "ERR syntax error near '200'"},
-		{"TB 200 100", "ERR clause 1: syntax error near 'TB'"},
-		{"TB 200 100 1 TB 200 100 x", "ERR clause 2: value is not an integer or out of range"},
-		{"TB 200 100 1 SW 0 5", "ERR clause 2: value is out of range, must be positive"},
+		{"TB 200 100", "ERR clause 1: syntax error near 'TB'; usage: TB capacity count period [GREEDY | INTERVAL] [DEBT] [INIT tokens]"},
+		{"TB 200 100 1 TB 200 100 x", "ERR clause 2: value is not an integer or out of range: period is 'x', must be a duration such as 60, 60s, 1m, 12h or 1d, in whole seconds unless the policy has MS; usage: TB capacity count period [GREEDY | INTERVAL] [DEBT] [INIT tokens]"},
+		{"TB 200 100 1 CC -1 5", "ERR clause 2: value is out of range, must be positive: limit is '-1', must be at least 0; usage: CC limit lease"},
 		{"TB 200 100 1 5", "ERR clause 1: a clause of a policy has no quantity"},
 		{"TB 200 100 1 1 INIT 5", "ERR clause 1: a clause of a policy has no quantity"},
 		{"SW 5 5 0 LOG", "ERR clause 1: a clause of a policy has no quantity"},
 		{"CL 15 30 60 CL 15 30 60 1", "ERR clause 2: a clause of a policy has no quantity"},
 		{"CC 5 60 1", "ERR clause 1: syntax error near '1'"},
-		{"CC 5 0", "ERR clause 1: value is out of range, must be positive"},
+		{"CC 5 0", "ERR clause 1: value is out of range, must be positive: lease is '0', must be an integer of at least 1, in seconds, or with MS in milliseconds; usage: CC limit lease"},
 		{"SW 100 5 LOG SW 101 5 LOG", "ERR clause 2: limit exceeds sw-log-max-entries"},
-		{"TB 1 1000000001 1", "ERR clause 1: rate is too high, one token must take at least 1 ns"},
+		{"TB 1 1000000001 1", "ERR clause 1: rate is too high, one token must take at least 1 ns: count in larger units, such as KiB instead of bytes, or in a window (SW), which has no such bound"},
 		{strings.Repeat("CL 1 1 1 ", 17), "ERR too many clauses, at most 16"},
 	} {
 		l, err := policy.ParseLimits(words(row.words), false, bounds)

@@ -55,12 +55,14 @@ const (
 
 // The texts of the limiter commands.
 const (
-	ErrNumkeys       Error = "ERR numkeys should be greater than 0"
-	ErrNumkeysArgs   Error = "ERR Number of keys can't be greater than number of args"
-	ErrClauseCount   Error = "ERR number of clauses must match the number of keys"
-	ErrDuplicateKey  Error = "ERR duplicate key in 'rl.multi' command"
-	ErrLogTooLong    Error = "ERR limit exceeds sw-log-max-entries"
-	ErrRateTooHigh   Error = "ERR rate is too high, one token must take at least 1 ns"
+	ErrNumkeys      Error = "ERR numkeys should be greater than 0"
+	ErrNumkeysArgs  Error = "ERR Number of keys can't be greater than number of args"
+	ErrClauseCount  Error = "ERR number of clauses must match the number of keys"
+	ErrDuplicateKey Error = "ERR duplicate key in 'rl.multi' command"
+	ErrLogTooLong   Error = "ERR limit exceeds sw-log-max-entries"
+	ErrRateTooHigh  Error = "ERR rate is too high, one token must take at least 1 ns"
+	// ErrRateAdvice is what follows it.
+	ErrRateAdvice    Error = ErrRateTooHigh + ": count in larger units, such as KiB instead of bytes, or in a window (SW), which has no such bound"
 	ErrOverflow      Error = "ERR capacity, count and period would overflow"
 	ErrMemberTooLong Error = "ERR member is too long, at most 1024 bytes"
 	ErrTooManyLeases Error = "ERR number of members exceeds cc-max-members"

@@ -28,7 +28,7 @@ func TestPolicyCheck(t *testing.T) {
 	bad := written(t, "policies:\n  api: {limits: [TB 200 x 1]}\n  \"\\e\":\n    limit: []\n")
 	status, stdout, stderr = ran("policy", "check", bad)
 	require.Equal(t, 1, status)
-	require.Equal(t, bad+`:2: limit "TB 200 x 1": value is not an integer or out of range
+	require.Equal(t, bad+`:2: limit "TB 200 x 1": value is not an integer or out of range: count is 'x', must be an integer
 `+bad+`:3: limits is missing
 `+bad+`:3: the name of a policy has 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'
 `+bad+`:4: unknown field "limit": a policy has comment, ms, shadow, limits and overrides

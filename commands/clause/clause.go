@@ -1,6 +1,7 @@
 package clause
 
 import (
+	"strings"
 	"time"
 
 	"github.com/cellserver/cellserver/concurrency"
@@ -73,6 +74,32 @@ type Options struct {
 	Unit time.Duration
 	// LogMaxEntries and MaxMembers are sw-log-max-entries and cc-max-members.
 	LogMaxEntries, MaxMembers int64
+	// Policy says that the clause is one of a policy: its limit or capacity may be 0, which denies
+	// every call, and an error does not mention the quantity, which is the caller's.
+	Policy bool
+}
+
+// leastLimit is the least limit or capacity.
+func (o *Options) leastLimit() int64 {
+	if o.Policy {
+		return 0
+	}
+	return 1
+}
+
+// Usage says how clauses of a kind are written, in a policy or elsewhere.
+func Usage(k Kind, inPolicy bool) string {
+	if inPolicy {
+		return strings.Replace(usages[k], " [quantity]", "", 1)
+	}
+	return usages[k]
+}
+
+var usages = [...]string{
+	Cell:   "CL max_burst count period [quantity]",
+	Window: "SW limit window [quantity] [COUNTER | FIXED | LOG | BUCKETS slots [EVEN]] [ANCHOR FIRST | KEY | unix-time]",
+	Bucket: "TB capacity count period [quantity] [GREEDY | INTERVAL] [DEBT] [INIT tokens]",
+	Lease:  "CC limit lease",
 }
 
 // Room is where the calls of one clause are. It may be copied and used again. Only the call
@@ -129,8 +156,20 @@ func (r *Room) SetMember(member []byte) resp.Error {
 	return ""
 }
 
-// read reads a clause into r.
+// read reads a clause into r. An error about one of its words says how clauses of its kind are
+// written.
 func (r *Room) read(words [][]byte, o Options) resp.Error {
+	err := r.readKind(words, o)
+	switch {
+	case err == "" || r.Kind == None:
+		return err
+	case resp.IsArgument(err), err == resp.SyntaxNear(words[0]): // which is too short
+		return resp.WithUsage(err, Usage(r.Kind, o.Policy))
+	}
+	return err
+}
+
+func (r *Room) readKind(words [][]byte, o Options) resp.Error {
 	r.Kind, r.HasQuantity, r.KeyPhase = Word(words[0]), false, false
 	switch r.Kind {
 	case Cell:
@@ -138,16 +177,16 @@ func (r *Room) read(words [][]byte, o Options) resp.Error {
 		return ThrottleClause(words, o.Unit, &r.Quota, &r.Quantity)
 	case Window:
 		var a windowArgs
-		err := a.clause(words, o.Unit, o.LogMaxEntries, &r.Window)
+		err := a.clause(words, o, &r.Window)
 		r.HasQuantity, r.KeyPhase = a.quantified, a.anchor == anchorKey
 		return err
 	case Bucket:
 		var w bucketWords
-		err := w.readClause(words, o.Unit, &r.Bucket)
+		err := w.readClause(words, o, &r.Bucket)
 		r.HasQuantity = w.quantified
 		return err
 	case Lease:
-		return leaseClause(words, o.Unit, o.MaxMembers, &r.Lease)
+		return leaseClause(words, o, &r.Lease)
 	}
 	return resp.SyntaxNear(words[0])
 }

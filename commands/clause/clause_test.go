@@ -67,7 +67,7 @@ func TestRoom(t *testing.T) {
 	_, err := r.Parse(words("NO 1"), nil, o)
 	require.Equal(t, near("NO"), err)
 	got, err := r.Parse(words("SW 5 0"), nil, o)
-	require.Equal(t, resp.ErrNotPositive, err)
+	require.Equal(t, resp.ErrNotPositive, resp.Bare(err))
 	require.Zero(t, got)
 }
 

@@ -23,10 +23,10 @@ func LeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) resp.
 	}
 	c := concurrency.Call{Op: concurrency.Acquire, Member: args[3], MaxMembers: maxMembers}
 	var lease int64
-	if err := parse.Positive(args[1], &c.Limit); err != "" {
+	if err := parse.Positive(args[1], "limit", &c.Limit); err != "" {
 		return err
 	}
-	if err := parse.Positive(args[2], &lease); err != "" {
+	if err := parse.Time(args[2], "lease", &lease); err != "" {
 		return err
 	}
 	var timeout, excluded []byte
@@ -77,7 +77,7 @@ func LeaseRenew(args [][]byte, call *concurrency.Call) resp.Error {
 	}
 	c := concurrency.Call{Op: concurrency.Renew, Member: args[1]}
 	var lease int64
-	if err := parse.Positive(args[2], &lease); err != "" {
+	if err := parse.Time(args[2], "lease", &lease); err != "" {
 		return err
 	}
 	for _, word := range args[3:] {
@@ -95,8 +95,8 @@ func LeaseRenew(args [][]byte, call *concurrency.Call) resp.Error {
 //
 //	CC limit lease
 //
-// into call, which has no member yet. unit is that of the whole command, which MS decides.
-func leaseClause(args [][]byte, unit time.Duration, maxMembers int64, call *concurrency.Call) resp.Error {
+// into call, which has no member yet.
+func leaseClause(args [][]byte, o Options, call *concurrency.Call) resp.Error {
 	word, args := args[0], args[1:]
 	switch {
 	case len(args) < 2:
@@ -104,12 +104,12 @@ func leaseClause(args [][]byte, unit time.Duration, maxMembers int64, call *conc
 	case len(args) > 2:
 		return resp.SyntaxNear(args[2])
 	}
-	c := concurrency.Call{Op: concurrency.Acquire, MaxMembers: maxMembers, Millis: unit == time.Millisecond}
+	c := concurrency.Call{Op: concurrency.Acquire, MaxMembers: o.MaxMembers, Millis: o.Unit == time.Millisecond}
 	var lease int64
-	if err := parse.Positive(args[0], &c.Limit); err != "" {
+	if err := parse.AtLeast(args[0], "limit", o.leastLimit(), &c.Limit); err != "" {
 		return err
 	}
-	if err := parse.Positive(args[1], &lease); err != "" {
+	if err := parse.Time(args[1], "lease", &lease); err != "" {
 		return err
 	}
 	return buildLease(&c, lease, call)

@@ -59,7 +59,7 @@ func parseLeaseLine(words []string) (concurrency.Call, resp.Error) {
 	case "cc.renew":
 		err = LeaseRenew(args, &c)
 	}
-	return c, err
+	return c, resp.Bare(err)
 }
 
 func TestLeaseErrors(t *testing.T) {
@@ -114,7 +114,7 @@ func TestLeaseClause(t *testing.T) {
 			require.Nil(t, r.Lease.Member)
 			err = r.SetMember([]byte(member))
 		}
-		return r.Lease, err
+		return r.Lease, resp.Bare(err)
 	}
 	for _, unit := range []time.Duration{time.Second, time.Millisecond} {
 		for _, member := range []string{"m", "", "MS", "CC", long} {

@@ -2,6 +2,7 @@ package clause
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -51,7 +52,7 @@ func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) resp.E
 		return resp.WrongArity("sw.allow")
 	}
 	var a windowArgs
-	rest, err := a.numbers(args[1:])
+	rest, err := a.numbers(args[1:], 1)
 	if err != "" {
 		return err
 	}
@@ -73,13 +74,12 @@ func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) resp.E
 //
 //	SW limit window [quantity] [mode] [ANCHOR ..]
 //
-// into call, whose phase is that of no key if the anchor is the key. unit is that of the
-// whole command, which MS decides.
-func (a *windowArgs) clause(args [][]byte, unit time.Duration, logMax int64, call *slidingwindow.Call) resp.Error {
+// into call, whose phase is that of no key if the anchor is the key.
+func (a *windowArgs) clause(args [][]byte, o Options, call *slidingwindow.Call) resp.Error {
 	if len(args) < 3 {
 		return resp.SyntaxNear(args[0])
 	}
-	rest, err := a.numbers(args[1:])
+	rest, err := a.numbers(args[1:], o.leastLimit())
 	if err != "" {
 		return err
 	}
@@ -94,25 +94,24 @@ func (a *windowArgs) clause(args [][]byte, unit time.Duration, logMax int64, cal
 		}
 		a.judge(word)
 	}
-	a.call.Millis = unit == time.Millisecond
-	return a.build(nil, unit, logMax, call)
+	a.call.Millis = o.Unit == time.Millisecond
+	return a.build(nil, o.Unit, o.LogMaxEntries, call)
 }
 
-// numbers reads limit, window and, if it is a number, the quantity. It returns the
-// options that follow.
-func (a *windowArgs) numbers(args [][]byte) ([][]byte, resp.Error) {
-	if err := parse.Positive(args[0], &a.call.Limit); err != "" {
+// numbers reads a limit of at least least, the window and, if it is a number, the quantity. It
+// returns the options that follow.
+func (a *windowArgs) numbers(args [][]byte, least int64) ([][]byte, resp.Error) {
+	if err := parse.AtLeast(args[0], "limit", least, &a.call.Limit); err != "" {
 		return nil, err
 	}
-	if err := parse.Positive(args[1], &a.window); err != "" {
+	if err := parse.Time(args[1], "window", &a.window); err != "" {
 		return nil, err
 	}
 	a.call.Quantity = 1
 	args = args[2:]
 	if len(args) > 0 && parse.StartsNumber(args[0]) {
-		var ok bool
-		if a.call.Quantity, ok = parse.Int(args[0]); !ok {
-			return nil, resp.ErrNotInteger
+		if err := parse.Quantity(args[0], &a.call.Quantity); err != "" {
+			return nil, err
 		}
 		args, a.quantified = args[1:], true
 	}
@@ -192,7 +191,7 @@ func (a *windowArgs) anchoring(word, b []byte) resp.Error {
 	default:
 		at, ok := parse.Int(b)
 		if !ok {
-			return resp.ErrNotInteger
+			return resp.Argument(resp.ErrNotInteger, "ANCHOR", b, "FIRST, KEY or a unix time")
 		}
 		a.anchor, a.anchorAt = anchorTime, at
 	}
@@ -207,13 +206,15 @@ func (a *windowArgs) mode(word []byte, m slidingwindow.Mode) resp.Error {
 	return ""
 }
 
+var fromMinToMaxSlots = fmt.Sprintf("from %d to %d", slidingwindow.MinSlots, slidingwindow.MaxSlots)
+
 func (a *windowArgs) buckets(word, b []byte) resp.Error {
 	slots, ok := parse.Int(b)
 	switch {
 	case !ok:
-		return resp.ErrNotInteger
+		return resp.Argument(resp.ErrNotInteger, "BUCKETS", b, fromMinToMaxSlots)
 	case slots < slidingwindow.MinSlots || slots > slidingwindow.MaxSlots:
-		return resp.ErrNotPositive
+		return resp.Argument(resp.ErrNotPositive, "BUCKETS", b, fromMinToMaxSlots)
 	}
 	a.call.Slots = int(slots)
 	return a.mode(word, slidingwindow.Buckets)

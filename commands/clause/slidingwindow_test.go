@@ -116,7 +116,7 @@ func TestSlidingWindowErrors(t *testing.T) {
 		"k 100001 10":                        "",
 	} {
 		var c slidingwindow.Call
-		require.Equal(t, want, SlidingWindow(words(line), 100_000, &c), line)
+		require.Equal(t, want, resp.Bare(SlidingWindow(words(line), 100_000, &c)), line)
 		require.Equal(t, want != "", c == slidingwindow.Call{}, "a call that fails is left alone: %s", line)
 	}
 }
@@ -138,7 +138,7 @@ func TestSlidingWindowArgumentEdges(t *testing.T) {
 			for _, arg := range args {
 				b = append(b, []byte(arg))
 			}
-			err := SlidingWindow(b, 0, &c)
+			err := resp.Bare(SlidingWindow(b, 0, &c))
 			return c, err
 		}
 		positive := func(most int64, beyond resp.Error) resp.Error {
@@ -229,7 +229,7 @@ func TestWindowClause(t *testing.T) {
 		"5 2305843010":  resp.ErrOverflow,
 		"100001 10 LOG": resp.ErrLogTooLong,
 	} {
-		require.Equal(t, err, parse("SW "+clause, time.Second), clause)
+		require.Equal(t, err, resp.Bare(parse("SW "+clause, time.Second)), clause)
 	}
 }
 

@@ -51,24 +51,24 @@ func ThrottleClause(args [][]byte, unit time.Duration, quota *gcra.Quota, quanti
 	}
 	burst, ok := parse.Int(args[0])
 	if !ok {
-		return resp.ErrNotInteger
+		return resp.Argument(resp.ErrNotInteger, "max_burst", args[0], "an integer")
 	}
 	var count, period int64
-	if err := parse.Positive(args[1], &count); err != "" {
+	if err := parse.Positive(args[1], "count", &count); err != "" {
 		return err
 	}
-	if err := parse.Positive(args[2], &period); err != "" {
+	if err := parse.Time(args[2], "period", &period); err != "" {
 		return err
 	}
 	n := int64(1)
 	if len(args) > 3 {
-		if n, ok = parse.Int(args[3]); !ok {
-			return resp.ErrNotInteger
+		if err := parse.Quantity(args[3], &n); err != "" {
+			return err
 		}
 	}
 	q, err := gcra.NewQuotaPer(burst, count, period, unit)
 	if err != nil {
-		return resp.ErrRateTooHigh
+		return resp.ErrRateAdvice
 	}
 	*quota, *quantity = q, n
 	return ""

@@ -125,7 +125,7 @@ func TestThrottleClause(t *testing.T) {
 		"15 1000000001 1 x": resp.ErrNotInteger,
 	} {
 		var got throttleCall
-		require.Equal(t, want, ThrottleClause(words("CL "+line), time.Second, &got.quota, &got.quantity), line)
+		require.Equal(t, want, resp.Bare(ThrottleClause(words("CL "+line), time.Second, &got.quota, &got.quantity)), line)
 		require.Zero(t, got, line)
 	}
 	var c throttleCall

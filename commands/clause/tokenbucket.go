@@ -23,7 +23,7 @@ func Acquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 	if len(args) < 4 {
 		return resp.WrongArity("tb.acquire")
 	}
-	w := bucketWords{cold: defaultCold}
+	w := bucketWords{cold: defaultCold, least: 1}
 	if err := w.read(args[1:]); err != "" {
 		return err
 	}
@@ -38,9 +38,9 @@ func Acquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 }
 
 // readClause reads a clause with its word TB: three numbers, a quantity, GREEDY, INTERVAL,
-// DEBT and INIT. unit is that of the whole command.
-func (w *bucketWords) readClause(args [][]byte, unit time.Duration, call *tokenbucket.Call) resp.Error {
-	w.clause, w.cold = true, defaultCold
+// DEBT and INIT.
+func (w *bucketWords) readClause(args [][]byte, o Options, call *tokenbucket.Call) resp.Error {
+	w.clause, w.cold, w.least = true, defaultCold, o.leastLimit()
 	if len(args) < 4 {
 		return resp.SyntaxNear(args[0])
 	}
@@ -50,7 +50,7 @@ func (w *bucketWords) readClause(args [][]byte, unit time.Duration, call *tokenb
 	if word := w.inTheWay(); word != nil {
 		return resp.SyntaxNear(word)
 	}
-	return w.build(unit, call)
+	return w.build(o.Unit, call)
 }
 
 // bucketWord is an option of TB.ACQUIRE; a set of them has a bit for each.
@@ -100,6 +100,7 @@ var bucketOptions = []struct {
 // bucketWords is a TB.ACQUIRE before its unit is known.
 type bucketWords struct {
 	capacity, count, period, quantity int64
+	least                             int64 // of the capacity
 	has                               bucketWord
 	warmup, init, wait                int64
 	cold                              float64
@@ -112,18 +113,21 @@ type bucketWords struct {
 
 // read reads everything from the capacity on.
 func (w *bucketWords) read(args [][]byte) resp.Error {
-	for i, n := range [...]*int64{&w.capacity, &w.count, &w.period} {
-		if err := parse.Positive(args[i], n); err != "" {
-			return err
-		}
+	if err := parse.AtLeast(args[0], "capacity", w.least, &w.capacity); err != "" {
+		return err
+	}
+	if err := parse.Positive(args[1], "count", &w.count); err != "" {
+		return err
+	}
+	if err := parse.Time(args[2], "period", &w.period); err != "" {
+		return err
 	}
 	args, w.quantity = args[3:], 1
 	if len(args) > 0 && parse.StartsNumber(args[0]) {
-		n, ok := parse.Int(args[0])
-		if !ok {
-			return resp.ErrNotInteger
+		if err := parse.Quantity(args[0], &w.quantity); err != "" {
+			return err
 		}
-		args, w.quantity, w.quantified = args[1:], n, true
+		args, w.quantified = args[1:], true
 	}
 	for len(args) > 0 {
 		option := -1
@@ -177,7 +181,7 @@ func (w *bucketWords) inTheWay() []byte {
 func (w *bucketWords) value(word bucketWord, arg []byte) (err resp.Error) {
 	switch word {
 	case wordWarmup:
-		return parse.Positive(arg, &w.warmup)
+		return parse.Time(arg, "WARMUP", &w.warmup)
 	case wordCold:
 		w.cold, err = parseFactor(arg)
 		return err
@@ -187,10 +191,12 @@ func (w *bucketWords) value(word bucketWord, arg []byte) (err resp.Error) {
 	}
 	n, ok := parse.Int(arg)
 	switch {
+	case !ok && word == wordInit:
+		return resp.Argument(resp.ErrNotInteger, "INIT", arg, w.fromNoneToCapacity())
 	case !ok:
-		return resp.ErrNotInteger
+		return resp.Argument(resp.ErrNotInteger, "WAIT", arg, "an integer of at least 0")
 	case word == wordInit && (n < 0 || n > w.capacity):
-		return resp.ErrNotPositive
+		return resp.Argument(resp.ErrNotPositive, "INIT", arg, w.fromNoneToCapacity())
 	case word == wordWait && n < 0:
 		return resp.ErrTimeoutNegative
 	}
@@ -200,6 +206,10 @@ func (w *bucketWords) value(word bucketWord, arg []byte) (err resp.Error) {
 		w.wait = n
 	}
 	return ""
+}
+
+func (w *bucketWords) fromNoneToCapacity() string {
+	return "from 0 to the capacity, " + strconv.FormatInt(w.capacity, 10)
 }
 
 // contradicts reports whether the options exclude each other.
@@ -249,7 +259,7 @@ func (w *bucketWords) build(unit time.Duration, call *tokenbucket.Call) resp.Err
 	case err == nil:
 		return ""
 	case errors.Is(err, limit.ErrRateTooHigh):
-		return resp.ErrRateTooHigh
+		return resp.ErrRateAdvice
 	}
 	return resp.ErrOverflow
 }
@@ -290,20 +300,17 @@ func inUnit(n int64, unit time.Duration) time.Duration {
 func parseFactor(b []byte) (float64, resp.Error) {
 	whole, fraction, decimal := bytes.Cut(b, []byte{'.'})
 	n, ok := parse.Int(whole)
-	if !ok || decimal && len(fraction) == 0 {
-		return 0, resp.ErrNotInteger
-	}
+	valid := ok && (!decimal || len(fraction) > 0)
 	for _, c := range fraction {
-		if c < '0' || c > '9' {
-			return 0, resp.ErrNotInteger
-		}
-	}
-	if n < 1 {
-		return 0, resp.ErrNotPositive
+		valid = valid && '0' <= c && c <= '9'
 	}
 	f, err := strconv.ParseFloat(string(b), 64)
-	if err != nil {
-		return 0, resp.ErrNotInteger
+	const must = "a number of at least 1, such as 2.5"
+	switch {
+	case valid && n < 1:
+		return 0, resp.Argument(resp.ErrNotPositive, "COLD", b, must)
+	case !valid || err != nil:
+		return 0, resp.Argument(resp.ErrNotInteger, "COLD", b, must)
 	}
 	return f, ""
 }

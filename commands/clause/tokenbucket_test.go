@@ -156,7 +156,7 @@ func TestAcquireErrors(t *testing.T) {
 		"k 5 1 10 9223372036854775807 DEBT":           resp.ErrOverflow,
 	} {
 		var call tokenbucket.Call
-		require.Equal(t, want, Acquire(acquireArgs(text), &call), text)
+		require.Equal(t, want, resp.Bare(Acquire(acquireArgs(text), &call)), text)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestAcquireNumberEdges(t *testing.T) {
 	} {
 		for edge, n := range edges {
 			var call tokenbucket.Call
-			err := Acquire(acquireArgs(strings.Replace(place, "#", edge, 1)), &call)
+			err := resp.Bare(Acquire(acquireArgs(strings.Replace(place, "#", edge, 1)), &call))
 			if s.accepts(n) {
 				require.Contains(t, []resp.Error{"", resp.ErrOverflow}, err, "%s: %s", place, edge)
 			} else {
@@ -196,7 +196,7 @@ func TestAcquireNumberEdges(t *testing.T) {
 		}
 		for _, edge := range malformed {
 			var call tokenbucket.Call
-			err := Acquire(acquireArgs(strings.Replace(place, "#", edge, 1)), &call)
+			err := resp.Bare(Acquire(acquireArgs(strings.Replace(place, "#", edge, 1)), &call))
 			isOption := place == "k 1 1 1 #" && (edge == "_1" || edge == "~" || edge == "x")
 			if isOption {
 				require.Equal(t, near(string(acquireArgs(edge)[0])), err, "%s: %s", place, edge)
@@ -254,7 +254,7 @@ func TestBucketClause(t *testing.T) {
 		"5 1000001 1":           resp.ErrRateTooHigh,
 		"5000000000 1 86400000": resp.ErrOverflow,
 	} {
-		require.Equal(t, want, parse("TB "+text), text)
+		require.Equal(t, want, resp.Bare(parse("TB "+text)), text)
 	}
 	require.Equal(t, resp.Error(""), parse("TB 5 3 10 2 INTERVAL INIT 1"))
 	require.Equal(t, tokenbucket.Call{

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"strings"
+
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
 )
@@ -15,6 +17,21 @@ func (c *Call) Fail(e resp.Error) {
 		e = c.Refusal()
 	}
 	c.W.Error(e)
+}
+
+// WithUsage adds to an error about a value how the command is written. Another error, or none,
+// stays.
+func (c *Call) WithUsage(e resp.Error) resp.Error {
+	if e == "" || !resp.IsArgument(e) {
+		return e
+	}
+	return c.Usage(e)
+}
+
+// Usage adds to an error how the command is written.
+func (c *Call) Usage(e resp.Error) resp.Error {
+	name := strings.ToUpper(strings.ReplaceAll(c.Cmd.Name, "|", " "))
+	return resp.WithUsage(e, strings.TrimSpace(name+" "+c.Cmd.Syntax))
 }
 
 // Refusal says why c may not have effects: while the journal has no fault it is the

@@ -37,7 +37,7 @@ func askLease(c *command.Call) resp.Error {
 	a := c.NewAsk(decide.Lease, c.Args[1])
 	err := clause.LeaseAcquire(c.Args[1:], c.Server.Limits().MaxMembers, &a.Lease)
 	a.Millis = a.Lease.Millis
-	return err
+	return c.WithUsage(err)
 }
 
 // leaseAcquire is CC.ACQUIRE, which may wait.
@@ -72,7 +72,7 @@ func askRelease(c *command.Call) resp.Error {
 }
 
 func askRenew(c *command.Call) resp.Error {
-	return clause.LeaseRenew(c.Args[1:], &c.NewAsk(decide.Lease, c.Args[1]).Lease)
+	return c.WithUsage(clause.LeaseRenew(c.Args[1:], &c.NewAsk(decide.Lease, c.Args[1]).Lease))
 }
 
 // answerLease replies whether the member held a lease that could be changed.

@@ -127,9 +127,12 @@ func recordedIntegers(t *testing.T, v any) any {
 	return v
 }
 
-// matches reports whether got is one of the step's right replies. A syntax error was
-// recorded without the argument that it names.
+// matches reports whether got is one of the step's right replies. An error was recorded without
+// the argument that it names.
 func (s *recordedStep) matches(got any) bool {
+	if err, isError := got.(resp.Error); isError {
+		got = resp.Bare(err)
+	}
 	for _, arg := range s.args {
 		if got == any(resp.SyntaxNear(arg)) {
 			got = resp.ErrSyntax

@@ -117,7 +117,7 @@ func parseInfo(args [][]byte) (by any, err resp.Error) {
 		return nil, resp.SyntaxNear(word)
 	}
 	var most int64
-	if err = parse.Positive(args[1], &most); err != "" {
+	if err = parse.AtLeast(args[1], "limit", 0, &most); err != "" {
 		return nil, err
 	}
 	switch kind {

@@ -27,7 +27,7 @@ func askAllow(c *command.Call) resp.Error {
 	a := c.NewAsk(decide.Window, c.Args[1])
 	err := clause.SlidingWindow(c.Args[1:], c.Server.Limits().LogMaxEntries, &a.Window)
 	a.Millis = a.Window.Millis
-	return err
+	return c.WithUsage(err)
 }
 
 // allow is SW.ALLOW, which may wait.

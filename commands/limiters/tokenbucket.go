@@ -28,7 +28,7 @@ func askAcquire(c *command.Call) resp.Error {
 	if a.Bucket.Block && !c.MayWait() {
 		a.Bucket.MaxWait, a.Bucket.Block = 0, false // as WAIT 0
 	}
-	return err
+	return c.WithUsage(err)
 }
 
 // acquireWaits is Waits of TB.ACQUIRE.

@@ -103,7 +103,7 @@ func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 			err = parse.Once(word, &call.details)
 		case parse.IsWord(word, "COUNT") && len(rest) > 0:
 			if err = parse.Once(word, &count); err == "" {
-				err = parse.Positive(rest[0], &call.count)
+				err = parse.Positive(rest[0], "COUNT", &call.count)
 			}
 			rest = rest[1:]
 		case parse.IsWord(word, "DB") && len(rest) > 0:

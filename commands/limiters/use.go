@@ -23,7 +23,7 @@ func useCommands() []*command.Command {
 func use(c *command.Call) {
 	u := &command.Scratch[scratch](c).use
 	if err := u.parse(c.Args[1:]); err != "" {
-		c.Fail(err)
+		c.Fail(c.WithUsage(err))
 		return
 	}
 	if u.find(c); u.policy == nil {

@@ -57,9 +57,8 @@ func (u *useArgs) parse(args [][]byte) resp.Error {
 	}
 	u.options = true
 	if parse.StartsNumber(rest[0]) {
-		var ok bool
-		if u.quantity, ok = parse.Int(rest[0]); !ok {
-			return resp.ErrNotInteger
+		if err := parse.Quantity(rest[0], &u.quantity); err != "" {
+			return err
 		}
 		rest = rest[1:]
 	}
@@ -116,7 +115,7 @@ func (u *useArgs) parseWait(text []byte) (err resp.Error) {
 		most, ok := parse.Int(text)
 		switch {
 		case !ok:
-			return resp.ErrNotInteger
+			return resp.Argument(resp.ErrNotInteger, "WAIT", text, "an integer of at least 0")
 		case most < 0:
 			return resp.ErrTimeoutNegative
 		}

@@ -78,7 +78,7 @@ func TestParseUseRefuses(t *testing.T) {
 		"api acme BLOCK -1":                resp.ErrTimeoutNegative,
 	} {
 		var got useArgs
-		require.Equal(t, want, got.parse(useWords(line)), line)
+		require.Equal(t, want, resp.Bare(got.parse(useWords(line))), line)
 	}
 }
 

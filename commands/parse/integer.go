@@ -2,6 +2,7 @@ package parse
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/cellserver/cellserver/resp"
 )
@@ -126,14 +127,44 @@ func Once(word []byte, option *bool) resp.Error {
 	return ""
 }
 
-// Positive reads an integer of at least 1 into n.
-func Positive(b []byte, n *int64) resp.Error {
+// Positive reads an integer of at least 1, the argument of a name, into n.
+func Positive(b []byte, name string, n *int64) resp.Error {
+	return AtLeast(b, name, 1, n)
+}
+
+// AtLeast reads an integer of at least least, which is 0 or 1, into n.
+func AtLeast(b []byte, name string, least int64, n *int64) resp.Error {
 	v, ok := Int(b)
 	switch {
 	case !ok:
-		return resp.ErrNotInteger
+		return resp.Argument(resp.ErrNotInteger, name, b, "an integer")
+	case v < least:
+		return resp.Argument(resp.ErrNotPositive, name, b, "at least "+strconv.FormatInt(least, 10))
+	}
+	*n = v
+	return ""
+}
+
+// Time reads a duration as calls have it, an integer of at least 1 whose unit is that of the whole
+// call, the argument of a name, into n.
+func Time(b []byte, name string, n *int64) resp.Error {
+	const must = "an integer of at least 1, in seconds, or with MS in milliseconds"
+	v, ok := Int(b)
+	switch {
+	case !ok:
+		return resp.Argument(resp.ErrNotInteger, name, b, must)
 	case v < 1:
-		return resp.ErrNotPositive
+		return resp.Argument(resp.ErrNotPositive, name, b, must)
+	}
+	*n = v
+	return ""
+}
+
+// Quantity reads the quantity of a limiter command, which may be any integer.
+func Quantity(b []byte, n *int64) resp.Error {
+	v, ok := Int(b)
+	if !ok {
+		return resp.Argument(resp.ErrNotInteger, "quantity", b, "an integer")
 	}
 	*n = v
 	return ""

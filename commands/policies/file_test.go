@@ -61,7 +61,7 @@ func TestPolicyFileIsInForceWholeOrNotAtAll(t *testing.T) {
 		require.Equal(t, 2, fileChanges(c), "one for each policy")
 		before, history := c.Say("RL.POLICY DUMP"), c.Say("RL.CHANGES")
 
-		bad := strings.ReplaceAll(goodPolicies, "SW 77 3600", "SW 0 3600") + "  third:\n    limit: [TB 1 1 1]\n  'a:b':\n    limits: [TB 1 1 1, XX 1]\n"
+		bad := strings.ReplaceAll(goodPolicies, "SW 77 3600", "SW -1 3600") + "  third:\n    limit: [TB 1 1 1]\n  'a:b':\n    limits: [TB 1 1 1, XX 1]\n"
 		file.write(bad)
 		for _, reload := range []func() string{
 			func() string { return c.Say("RL.POLICY RELOAD") },

@@ -10,13 +10,13 @@ func Group() command.Group {
 	return command.Group{
 		Commands: []*command.Command{
 			policyContainer(), overrideContainer(),
-			urgent(entry("rl.boost", 6, change, "policy pattern factor EX seconds",
+			urgent(entry("rl.boost", 6, change, "policy pattern factor EX duration",
 				"Multiplies the limits of some keys for a time.", "OK", boost)),
 			urgent(entry("rl.unboost", 3, change, "policy pattern", "Ends a boost.", ifThere, end(boostKind))),
-			urgent(entry("rl.block", -3, change, "policy pattern [EX seconds] [REASON text]",
+			urgent(entry("rl.block", -3, change, "policy pattern [EX duration] [REASON text]",
 				"Denies all calls for some keys, for a time or for good.", "OK", block)),
 			urgent(entry("rl.unblock", 3, change, "policy pattern", "Ends a block.", ifThere, end(blockKind))),
-			urgent(entry("rl.exempt", -3, change, "policy pattern [EX seconds] [REASON text]",
+			urgent(entry("rl.exempt", -3, change, "policy pattern [EX duration] [REASON text]",
 				"Allows all calls for some keys, for a time or for good, and counts them.", "OK", exempt)),
 			urgent(entry("rl.unexempt", 3, change, "policy pattern", "Ends an exemption.", ifThere, end(exemptKind))),
 			sized(entry("rl.changes", -1, show, "[COUNT count] [POLICY name]", "Lists the latest changes of policies, the newest first.",
@@ -98,7 +98,7 @@ func overrideContainer() *command.Command {
 		Name: "rl.override", Arity: -2, Categories: command.CatPolicy, Group: "policy",
 		Summary: "A container for commands about overrides.", Since: "1.0.0",
 		Sub: []*command.Command{
-			sub("set", -6, change, "policy pattern [EX seconds] [COMMENT text] LIMITS clause [clause ...]",
+			sub("set", -6, change, "policy pattern [EX duration] [COMMENT text] LIMITS clause [clause ...]",
 				"Sets the limits of some keys of a policy.", "OK", setOverride),
 			sub("del", 4, change, "policy pattern", "Deletes an override.", ifThere, deleteOverride),
 			sized(sub("list", 3, show, "policy", "Lists the overrides of a policy.",

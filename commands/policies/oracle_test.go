@@ -11,6 +11,7 @@ import (
 
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
 )
 
 // override is limits of their own for a pattern, or a boost of it, until an instant.
@@ -131,6 +132,12 @@ func (o *oracle) set(name string, p *believed) {
 	p.limits = l
 }
 
+// bare takes from an error reply what it says of the argument and the usage, which differ: times of
+// policies have units, and clauses of policies no quantity.
+func bare(reply string) resp.Error {
+	return resp.Bare(resp.Error(strings.TrimSuffix(strings.TrimPrefix(reply, "-"), "\r\n")))
+}
+
 // accepted reports whether limits were set. They are refused if RL.MULTI refuses them.
 func (o *oracle) accepted(l *limits, reply string) bool {
 	if reply == ok {
@@ -147,7 +154,8 @@ func (o *oracle) accepted(l *limits, reply string) bool {
 	_, want, is := strings.Cut(reply, ": ")
 	require.True(o.t, is, "%q: %s", l.words(), reply)
 	if want != "a clause of a policy has no quantity\r\n" {
-		require.Equal(o.t, "-ERR "+want, o.base.do(words...))
+		refused := o.base.do(words...)
+		require.Equal(o.t, bare("-ERR "+want), bare(refused))
 	}
 	o.seen["refused limits"]++
 	return false

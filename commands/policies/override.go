@@ -16,7 +16,7 @@ import (
 func setOverride(c *command.Call) {
 	var w words
 	if err := w.parse(c.Args[4:], options{expires: true, text: "COMMENT", limits: true}); err != "" {
-		c.Fail(err)
+		c.Fail(c.Usage(err))
 		return
 	}
 	until, err := w.until(c)

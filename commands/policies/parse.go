@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
@@ -19,7 +20,7 @@ import (
 type words struct {
 	millis, shadow bool
 	text           []byte // of COMMENT or REASON, nil without
-	seconds        []byte // of EX, nil without
+	expiry         []byte // of EX, nil without
 	limits         [][]byte
 }
 
@@ -41,10 +42,14 @@ func (w *words) parse(args [][]byte, o options) resp.Error {
 			err = parse.Once(word, &w.shadow)
 		case o.text != "" && parse.IsWord(word, o.text) && len(rest) > 0 && w.text == nil:
 			w.text, rest = rest[0], rest[1:]
-		case o.expires && parse.IsWord(word, "EX") && len(rest) > 0 && w.seconds == nil:
-			w.seconds, rest = rest[0], rest[1:]
+		case o.expires && parse.IsWord(word, "EX") && len(rest) > 0 && w.expiry == nil:
+			w.expiry, rest = rest[0], rest[1:]
 		case o.limits && parse.IsWord(word, "LIMITS"):
 			w.limits, rest = rest, nil
+		case o.expires && w.expiry == nil && parse.StartsNumber(word):
+			err = resp.SyntaxNear(word) + ": a duration stands behind EX"
+		case o.limits && clause.Word(word) != clause.None:
+			err = resp.SyntaxNear(word) + ": clauses stand behind LIMITS"
 		default:
 			err = resp.SyntaxNear(word)
 		}
@@ -63,14 +68,17 @@ const errNoLimits resp.Error = "ERR LIMITS and its clauses are missing"
 
 // until returns when EX ends, or never without it.
 func (w *words) until(c *command.Call) (limit.Instant, resp.Error) {
-	if w.seconds == nil {
+	if w.expiry == nil {
 		return limit.MaxInstant, ""
 	}
-	n, ok := parse.Int(w.seconds)
-	if !ok {
-		return 0, resp.ErrNotInteger
+	n, ok := parse.Duration(w.expiry, time.Millisecond)
+	if seconds, plain := parse.Int(w.expiry); plain {
+		n, ok = limit.SatMul(seconds, 1000), true
 	}
-	at, ok := command.ExpiryInstant(c.Store, n, time.Second, false)
+	if !ok {
+		return 0, c.Usage(resp.Argument(resp.ErrNotInteger, "EX", w.expiry, "a duration such as 60, 60s, 1m, 12h or 1d"))
+	}
+	at, ok := command.ExpiryInstant(c.Store, n, time.Millisecond, false)
 	if !ok || n <= 0 {
 		return 0, resp.Error("ERR invalid expire time in '" + c.Cmd.Name + "' command")
 	}

@@ -16,7 +16,7 @@ import (
 func setPolicy(c *command.Call) {
 	var w words
 	if err := w.parse(c.Args[3:], options{millis: true, shadow: true, text: "COMMENT", limits: true}); err != "" {
-		c.Fail(err)
+		c.Fail(c.Usage(err))
 		return
 	}
 	limits, err := policy.ParseLimits(w.limits, w.millis, bounds(c))
@@ -40,7 +40,7 @@ func tryPolicy(c *command.Call) {
 	}
 	var w words
 	if err := w.parse(c.Args[3:], options{limits: true}); err != "" {
-		c.Fail(err)
+		c.Fail(c.Usage(err))
 		return
 	}
 	var counts *policy.Counts

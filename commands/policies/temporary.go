@@ -16,7 +16,7 @@ const (
 	exemptKind = policy.Exempt
 )
 
-// boost is RL.BOOST policy pattern factor EX seconds.
+// boost is RL.BOOST policy pattern factor EX duration.
 func boost(c *command.Call) {
 	factor, err := policy.ParseFactor(c.Args[3])
 	if err != nil {
@@ -26,7 +26,7 @@ func boost(c *command.Call) {
 	temporary(c, c.Args[4:], options{expires: true}, policy.Entry{Kind: boostKind, Factor: factor})
 }
 
-// block is RL.BLOCK policy pattern [EX seconds] [REASON text].
+// block is RL.BLOCK policy pattern [EX duration] [REASON text].
 func block(c *command.Call) {
 	if i := bytes.IndexByte(c.Args[2], '*'); i >= 0 && i < len(c.Args[2])-1 {
 		c.Fail(errStar)
@@ -35,7 +35,7 @@ func block(c *command.Call) {
 	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: blockKind})
 }
 
-// exempt is RL.EXEMPT policy pattern [EX seconds] [REASON text].
+// exempt is RL.EXEMPT policy pattern [EX duration] [REASON text].
 func exempt(c *command.Call) {
 	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: exemptKind})
 }
@@ -44,7 +44,7 @@ func exempt(c *command.Call) {
 func temporary(c *command.Call, args [][]byte, o options, e policy.Entry) {
 	var w words
 	if err := w.parse(args, o); err != "" {
-		c.Fail(err)
+		c.Fail(c.Usage(err))
 		return
 	}
 	until, err := w.until(c)

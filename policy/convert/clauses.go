@@ -14,11 +14,8 @@ import (
 const (
 	// unlimited is a limit that no caller reaches. It keeps a key for one second.
 	unlimited = "SW 4294967295 1 FIXED"
-	// denied is a bucket that starts empty and has a token once a year.
-	denied = "TB 1 1 31536000 INIT 0"
 
 	whyUnlimited = "a policy has a limit: this one is 4294967295 a second, which nobody reaches"
-	whyDenied    = "a limit has one unit at least: this one has its first after a year, and so long it keeps each key. RL.BLOCK denies without keys"
 )
 
 // bounds are the defaults of the server.
@@ -27,14 +24,12 @@ var bounds = policy.Bounds{}
 // clauseFault says what is wrong with a clause, "" if it is sound.
 func clauseFault(clause string) string {
 	_, err := policy.ParseLimits(bytes.Fields([]byte(clause)), false, bounds)
-	return strings.TrimPrefix(strings.TrimPrefix(string(err), "ERR "), "clause 1: ")
+	text, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(string(err), "ERR "), "clause 1: "), "; usage: ")
+	return text
 }
 
-// window is a window of so many seconds in which limit units are allowed.
+// window is a window of so many seconds in which limit units are allowed. A limit of 0 denies.
 func window(limit, seconds int64, anchor string) string {
-	if limit == 0 {
-		return denied
-	}
 	return fmt.Sprintf("SW %d %d FIXED%s", limit, seconds, anchor)
 }
 

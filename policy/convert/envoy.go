@@ -201,12 +201,9 @@ func (e *envoy) limits(d *descriptor, policy string) []string {
 	if len(l.replaces) > 0 {
 		e.replacing = append(e.replacing, replacing{d, policy})
 	}
-	switch {
-	case l.unlimited:
+	if l.unlimited {
 		e.note(d, "unlimited", "%s", whyUnlimited)
 		return []string{unlimited}
-	case l.requests == 0:
-		e.note(d, "requests_per_unit: 0", "%s", whyDenied)
 	}
 	return []string{window(l.requests, l.seconds, "")}
 }

@@ -69,13 +69,12 @@ func TestFromEnvoy(t *testing.T) {
 #   shop.yaml:23: other values of path: they are not limited there, and a policy has a limit: this one is 4294967295 a second, which nobody reaches
 #   shop.yaml:23: detailed_metric: it is not needed: each key is counted by itself, and RL.TOP shows it
 #   shop.yaml:27: quota_mode: each limit denies by itself. ratelimit denies only when all quotas are used up
-#   shop.yaml:28: requests_per_unit: 0: a limit has one unit at least: this one has its first after a year, and so long it keeps each key. RL.BLOCK denies without keys
 #   shop.yaml:33: value bot: it has a policy of its own, which the caller has to choose: the key begins with another value
 #   shop.yaml:33: replaces "gold limit": a caller that uses policy shop.region.user_bot leaves out the call of policy shop.plan
 #   shop.yaml:33: replaces none: no limit has this name
 policies:
   shop.nobody:
-    limits: [TB 1 1 31536000 INIT 0]
+    limits: [SW 0 1 FIXED]
   shop.path:
     limits: [SW 4294967295 1 FIXED]
     overrides:

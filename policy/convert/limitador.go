@@ -156,9 +156,6 @@ func (c *limitador) add(g *limitGroup, all *names) strict.Faults {
 			c.note(l, fmt.Sprintf("max_value: %d, seconds: %d", l.most, l.seconds), "it does not convert: %s", fault)
 			continue
 		}
-		if l.most == 0 {
-			c.note(l, "max_value: 0", "%s", whyDenied)
-		}
 		p.Limits = append(p.Limits, clause)
 		for _, text := range []string{l.name, l.id} {
 			if text != "" && !slices.Contains(comments, text) {

@@ -30,12 +30,11 @@ func TestFromLimitador(t *testing.T) {
 #   shop.yaml:9: namespace shop: Limitador charges nothing if one limit denies. Here a policy that allows has charged before the next one denies
 #   shop.yaml:9: conditions: the caller has to know whether they hold, and calls policy shop.plan.user.user.region if all do
 #   shop.yaml:25: limit: there is one like it with the same seconds, which is in force
-#   shop.yaml:31: max_value: 0: a limit has one unit at least: this one has its first after a year, and so long it keeps each key. RL.BLOCK denies without keys
 #   shop.yaml:32: "burst": the field is not known
-#   shop.yaml:32: max_value: 1, seconds: 0: it does not convert: value is out of range, must be positive
+#   shop.yaml:32: max_value: 1, seconds: 0: it does not convert: value is out of range, must be positive: window is '0', must be an integer of at least 1, in seconds, or with MS in milliseconds
 policies:
   other:
-    limits: [TB 1 1 31536000 INIT 0]
+    limits: [SW 0 5 FIXED ANCHOR FIRST]
   shop:
     comment: all of them
     limits: [SW 1000000 60 FIXED ANCHOR FIRST]

@@ -58,7 +58,11 @@ func (p *parser) clause(words [][]byte, millis bool) error {
 	l, err := policy.ParseLimits(words, millis, p.bounds)
 	switch {
 	case err != "":
-		return errors.New(strings.TrimPrefix(strings.TrimPrefix(string(err), "ERR "), "clause 1: "))
+		text := strings.TrimPrefix(strings.TrimPrefix(string(err), "ERR "), "clause 1: ")
+		if strings.Contains(text, ", must be ") { // which says enough: there may be a hundred faults
+			text, _, _ = strings.Cut(text, "; usage: ")
+		}
+		return errors.New(text)
 	case len(l.Clauses) > 1:
 		return fmt.Errorf("there are %d clauses: write each as a limit of its own", len(l.Clauses))
 	}

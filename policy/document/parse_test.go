@@ -110,7 +110,7 @@ p.yaml:6: shadow must be true or false, not the text "yes"
 p.yaml:7: ms must be true or false, not "1"
 p.yaml:8: comment must be text, not "17": write quotes around it
 p.yaml:9: "api" is there twice: its first is in line 4
-p.yaml:13: limit "TB 200 x 1": value is not an integer or out of range
+p.yaml:13: limit "TB 200 x 1": value is not an integer or out of range: count is 'x', must be an integer
 p.yaml:14: a limit must be text, not "5": write quotes around it
 p.yaml:15: a limit must be text, not a list
 p.yaml:16: limit "TB 1 1 1 SW 5 60": there are 2 clauses: write each as a limit of its own
