@@ -7,7 +7,7 @@ import (
 )
 
 func useCommands() []*command.Command {
-	return []*command.Command{explainCommand(), {
+	return []*command.Command{explainCommand(), resetCommand(), {
 		Name: "rl.use", Arity: -3,
 		Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast | command.FlagMovableKeys | command.FlagDecides,
 		Keys:  command.KeySpec{Policy: true}, Categories: command.CatRateLimit, Group: "ratelimit",

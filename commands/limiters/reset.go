@@ -1,0 +1,42 @@
+package limiters
+
+import (
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/policy"
+)
+
+func resetCommand() *command.Command {
+	return &command.Command{
+		Name: "rl.reset", Arity: 3, Flags: command.FlagWrite | command.FlagMovableKeys | command.FlagAudit,
+		Keys: command.KeySpec{Policy: true}, Categories: command.CatPolicy, Group: "policy",
+		Summary: "Forgets what a key has used of a policy, of all its clauses and those of its candidate.", Syntax: "policy key",
+		Since: "1.0.0", Complexity: "O(1)", Reply: "how many clauses had something in use", Run: reset,
+		Writes: func(*command.Call, *command.Command, [][]byte) bool { return true },
+	}
+}
+
+// reset is RL.RESET. What is set for the key, such as an override or a block, stays. It forgets as
+// many clauses as a policy may have: the limits may have had more when the key was last used, or
+// those of an override do.
+func reset(c *command.Call) {
+	u := &command.Scratch[scratch](c).use
+	if err := u.parse(c.Args[1:]); err != "" {
+		c.Fail(err)
+		return
+	}
+	if u.find(c); u.policy == nil {
+		c.Fail(command.NoPolicy(u.name))
+		return
+	}
+	n, db := int64(0), c.Client.Selected()
+	for _, candidate := range [...]bool{false, true} {
+		for i := range policy.MaxClauses {
+			state := policy.AppendStateKey(c.Text[:0], u.name, u.key, i+1, candidate)
+			c.KeepText(state)
+			if c.Store.Delete(db, state) {
+				n++
+			}
+		}
+	}
+	c.W.Int(n)
+}
