@@ -93,7 +93,11 @@ type size struct {
 	least, most int64
 }
 
-var errNoSize = errors.New("argument must be a memory value")
+// errNoSize is Redis' text, and errNoSizeUnit adds an example for a number with something behind it.
+var (
+	errNoSize     = errors.New("argument must be a memory value")
+	errNoSizeUnit = fmt.Errorf("%w such as 512mb: the units are b, k, kb, m, mb, g and gb", errNoSize)
+)
 
 var sizeUnits = []struct {
 	suffix string
@@ -117,7 +121,10 @@ func (k size) parse(v string) (string, error) {
 		}
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n < 0 {
+	switch {
+	case (err != nil || n < 0) && v != "" && '0' <= v[0] && v[0] <= '9':
+		return "", errNoSizeUnit
+	case err != nil || n < 0:
 		return "", errNoSize
 	}
 	if n > k.most/factor || n*factor < k.least {

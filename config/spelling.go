@@ -5,7 +5,7 @@ import "slices"
 // DidYouMean returns `, did you mean "x"?` with the existing name that is nearest to a
 // mistyped one, or "" if none is near.
 func DidYouMean(name string, known []string) string {
-	best, least := "", min(3, len(name)/3+1)
+	best, least := "", min(3, len(name)/4+1) // of a short name more would be most of it: foo is not top
 	for _, k := range known {
 		if d := editDistance(name, k, least); d < least || d == least && best == "" {
 			best, least = k, d

@@ -98,3 +98,9 @@ func (f osFile) Size() (int64, error) {
 
 // Sync implements [File].
 func (f osFile) Sync() error { return syncData(f.File) }
+
+// HasFiles reports whether dir has the manifest of a server's files.
+func HasFiles(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, manifestName))
+	return err == nil && info.Mode().IsRegular()
+}

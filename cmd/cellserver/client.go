@@ -29,6 +29,9 @@ const addressForms = "redis://[user:password@]host:port, rediss://... for TLS, o
 func clientOptions(address string) (*redis.Options, error) {
 	redis.SetLogger(quiet{})
 	if !strings.Contains(address, "://") {
+		if _, _, err := net.SplitHostPort(address); err == nil && !strings.Contains(address, "@") {
+			return nil, fmt.Errorf("an address has a scheme: write redis://%s, or rediss://%s for TLS", address, address)
+		}
 		return nil, errors.New("the first argument is not an address: write " + addressForms)
 	}
 	o, err := redis.ParseURL(address)

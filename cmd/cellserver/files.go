@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"path/filepath"
 
 	"github.com/cellserver/cellserver/persistence"
 )
@@ -17,8 +18,21 @@ func checkAOF(args []string, w io.Writer) error {
 	if len(dir) != 1 || len(options) > 0 && !fix {
 		return errors.New("usage: cellserver check-aof DIR [--fix]")
 	}
-	return persistence.Check(persistence.OS{}, dir[0], fix, w)
+	return persistence.Check(persistence.OS{}, filesIn(dir[0]), fix, w)
 }
+
+// filesIn returns where the files of a server are: in dir, which may be that of appenddirname, or of
+// the option dir, which has the other one.
+func filesIn(dir string) string {
+	below := filepath.Join(dir, defaultFilesDir)
+	if persistence.HasFiles(dir) || !persistence.HasFiles(below) {
+		return dir
+	}
+	return below
+}
+
+// defaultFilesDir is what appenddirname is by default.
+const defaultFilesDir = "appendonlydir"
 
 // dump writes what a directory holds as JSON, a line for each entry or effect.
 func dump(args []string, w io.Writer) error {
@@ -29,5 +43,5 @@ func dump(args []string, w io.Writer) error {
 	if len(dir) != 1 || len(options) > 0 {
 		return errors.New("usage: cellserver dump DIR")
 	}
-	return persistence.Dump(persistence.OS{}, dir[0], w)
+	return persistence.Dump(persistence.OS{}, filesIn(dir[0]), w)
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +18,12 @@ func TestToolsOnFiles(t *testing.T) {
 	}
 	for _, args := range [][]string{{}, {"--help"}, {"--fix"}, {dir, "--fox"}, {dir, dir}, {dir, "--fix", "--fix"}} {
 		require.ErrorContains(t, checkAOF(args, io.Discard), "usage: ")
+	}
+	for _, tool := range []func([]string, io.Writer) error{checkAOF, dump} { // that of the option dir, too
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, "appendonlydir"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "appendonlydir", "cellserver.manifest"), []byte("no manifest"), 0o600))
+		require.ErrorContains(t, tool([]string{dir}, io.Discard), filepath.Join("appendonlydir", "cellserver.manifest"))
+		require.NoError(t, os.RemoveAll(filepath.Join(dir, "appendonlydir")))
 	}
 	require.ErrorContains(t, dump([]string{dir}, io.Discard), "holds no cellserver.manifest")
 	for _, args := range [][]string{{}, {"--help"}, {dir, dir}} {
