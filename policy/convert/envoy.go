@@ -205,7 +205,16 @@ func (e *envoy) limits(d *descriptor, policy string) []string {
 		e.note(d, "unlimited", "%s", whyUnlimited)
 		return []string{unlimited}
 	}
+	if why := whyUnit[l.unit]; why != "" {
+		e.note(d, "unit: "+l.unit, "%s", why)
+	}
 	return []string{window(l.requests, l.seconds, "")}
+}
+
+// whyUnit says of units what they become.
+var whyUnit = map[string]string{
+	"month": "it is 30 days, as in ratelimit, and begins at multiples of that since 1970, not on the first day of a month",
+	"year":  "it is 365 days, as in ratelimit, and begins at multiples of that since 1970, not on the first of January",
 }
 
 // whyNot says of fields why they do not convert.

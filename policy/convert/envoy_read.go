@@ -4,7 +4,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/cellserver/cellserver/policy/document"
 	"github.com/cellserver/cellserver/policy/strict"
 )
 
@@ -27,6 +26,7 @@ type rateLimit struct {
 	line      int
 	requests  int64
 	seconds   int64
+	unit      string // in lower case
 	unlimited bool
 	name      string
 	replaces  []string
@@ -73,13 +73,62 @@ type envoyReader struct {
 	result  *Result
 }
 
-// read reads a file. It returns its faults.
+// maxRead is the largest file that is read. Its overrides may be set by RL.OVERRIDE SET, and need not
+// fit into a policy file.
+const maxRead = 16 << 20
+
+// read reads a file, or the files in a ConfigMap. It returns their faults.
 func (e *envoyReader) read(f File) strict.Faults {
-	root, r := strict.Read(f.Name, f.Text, document.MaxText)
+	root, r, second := strict.ReadLoosely(f.Name, f.Text, maxRead)
 	if faults := r.Faults(); faults != nil {
 		return faults
 	}
-	e.r, e.file = r, f.Name
+	if second > 0 {
+		e.result.note(f.Name, second, "a further document", "it is left out, as in ratelimit")
+	}
+	data, is := configMap(root)
+	if !is {
+		return e.config(f.Name, root, r)
+	}
+	var faults strict.Faults
+	for name, value := range data.Fields("data") {
+		text, ok := value.Inner(name.Text)
+		if !ok {
+			continue
+		}
+		inner, r, second := strict.ReadLoosely(f.Name, text, maxRead+value.Line())
+		if second > 0 {
+			e.result.note(f.Name, second, "a further document", "it is left out, as in ratelimit")
+		}
+		if bad := r.Faults(); bad != nil {
+			faults = append(faults, bad...)
+			continue
+		}
+		faults = append(faults, e.config(f.Name, inner, r)...)
+	}
+	return sorted(append(faults, r.Faults()...))
+}
+
+// configMap returns data of a ConfigMap of Kubernetes.
+func configMap(root strict.Value) (data strict.Value, is bool) {
+	if !root.IsMapping() {
+		return data, false
+	}
+	for key, value := range root.Fields("the text") {
+		switch key.Text {
+		case "kind":
+			kind, _ := value.Scalar("kind")
+			is = kind == "ConfigMap"
+		case "data":
+			data = value
+		}
+	}
+	return data, is && data.IsSet()
+}
+
+// config reads one configuration.
+func (e *envoyReader) config(file string, root strict.Value, r *strict.Reader) strict.Faults {
+	e.r, e.file = r, file
 	var name string
 	var list strict.Value
 	for key, value := range root.Fields("the text") {
@@ -183,7 +232,9 @@ func (e *envoyReader) limit(v strict.Value) *rateLimit {
 		case "unit":
 			unit, _ = value.Scalar("unit")
 		case "requests_per_unit":
-			l.requests, _ = value.Number(key.Text, 0, math.MaxUint32)
+			if !value.IsNull() { // nothing is 0
+				l.requests, _ = value.Number(key.Text, 0, math.MaxUint32)
+			}
 		case "unlimited":
 			l.unlimited = flag(value, key.Text)
 		case "name":
@@ -194,7 +245,7 @@ func (e *envoyReader) limit(v strict.Value) *rateLimit {
 			e.r.Fault(key.Line, "unknown field %s", strict.Clipped(key.Text))
 		}
 	}
-	l.seconds = units[strings.ToLower(unit)]
+	l.seconds, l.unit = units[strings.ToLower(unit)], strings.ToLower(unit)
 	switch {
 	case !v.IsMapping():
 	case l.unlimited && l.seconds != 0:

@@ -1,6 +1,7 @@
 package convert_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -65,7 +66,9 @@ func TestFromEnvoy(t *testing.T) {
 #   shop.yaml:6: unlimited: a policy has a limit: this one is 4294967295 a second, which nobody reaches
 #   shop.yaml:16: value beta: it has a policy of its own, which the caller has to choose: shadow is said of a whole policy
 #   shop.yaml:20: value *-trial: it has a policy of its own, which the caller has to choose: a pattern is an exact key, or a prefix that ends in *
+#   shop.yaml:21: unit: year: it is 365 days, as in ratelimit, and begins at multiples of that since 1970, not on the first of January
 #   shop.yaml:22: value gold-plus-*: it is in force here, since the longest pattern wins. ratelimit takes gold-*, which comes first
+#   shop.yaml:22: unit: month: it is 30 days, as in ratelimit, and begins at multiples of that since 1970, not on the first day of a month
 #   shop.yaml:23: other values of path: they are not limited there, and a policy has a limit: this one is 4294967295 a second, which nobody reaches
 #   shop.yaml:23: detailed_metric: it is not needed: each key is counted by itself, and RL.TOP shows it
 #   shop.yaml:27: quota_mode: each limit denies by itself. ratelimit denies only when all quotas are used up
@@ -149,6 +152,77 @@ descriptors:
     descriptors:
       - {key: user, rate_limit: {unit: second, requests_per_unit: 3}}
 `))
+}
+
+// TestEnvoyTakesWhatRatelimitTakes: a ConfigMap, anchors, aliases and merge keys, and the first of several
+// documents. Lines are those of the file.
+func TestEnvoyTakesWhatRatelimitTakes(t *testing.T) {
+	r, faults := convert.FromEnvoy([]convert.File{{Name: "map.yaml", Text: []byte(`apiVersion: v1
+kind: ConfigMap
+metadata: {name: ratelimit}
+data:
+  shop.yaml: |
+    domain: shop
+    descriptors:
+      - &base
+        key: plan
+        rate_limit: &limit {unit: minute, requests_per_unit: 5}
+      - {<<: *base, key: path}
+      - key: ip
+        rate_limit: {<<: [*limit, {unit: hour, name: x}], requests_per_unit: 9}
+      - {key: none, rate_limit: {unit: month, requests_per_unit: }}
+    ---
+    domain: other
+  api.yaml: "domain: api\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1}}]"
+---
+kind: Service
+`)}})
+	require.NoError(t, faults.Err())
+	limits := map[string]string{}
+	for _, p := range r.Document.Policies {
+		limits[p.Name] = strings.Join(p.Limits, ", ")
+	}
+	require.Equal(t, map[string]string{
+		"shop.plan": "SW 5 60 FIXED", "shop.path": "SW 5 60 FIXED", "shop.ip": "SW 9 60 FIXED", "shop.none": "SW 0 2592000 FIXED", "api.k": "SW 1 86400 FIXED",
+	}, limits)
+	var lines []string
+	for _, n := range r.Notes {
+		lines = append(lines, fmt.Sprintf("%d %s", n.Line, n.What))
+	}
+	require.Equal(t, []string{"14 unit: month", "15 a further document", "18 a further document"}, lines)
+
+	for text, want := range map[string]string{
+		"kind: ConfigMap\ndata:\n  a: |\n    domain: a\n    descriptors:\n      - {key: }\n  b: |\n    [": "m.yaml:6: a descriptor has no key\nm.yaml:8: the YAML is not valid",
+		"kind: ConfigMap\ndata: {a: 5}":                    "m.yaml:2: a must be text",
+		"domain: &a [*a]\ndescriptors: []":                 "more than 10000 values, or for themselves",
+		"domain: a\ndescriptors: [{<<: 5, key: k}]":        "m.yaml:2: a merge key (<<) needs mappings",
+		"domain: a\ndescriptors: [{key: &k !x k}]":         "a tag is not allowed",
+		"domain: a\ndescriptors: [{key: k}, {key: *none}]": "unknown anchor",
+	} {
+		_, faults := convert.FromEnvoy([]convert.File{{Name: "m.yaml", Text: []byte(text)}})
+		require.ErrorContains(t, faults.Err(), want, text)
+	}
+}
+
+// TestAliasesDoNotExplode: what a short text stands for is bounded.
+func TestAliasesDoNotExplode(t *testing.T) {
+	text := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := 1; i < 12; i++ {
+		text += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 9), i-1)
+	}
+	_, faults := convert.FromEnvoy([]convert.File{{Name: "e.yaml", Text: []byte(text)}})
+	require.ErrorContains(t, faults.Err(), "aliases stand for more than 10000 values")
+}
+
+// TestManyTenants: a file with a value for each of very many tenants says what to do.
+func TestManyTenants(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("domain: shop\ndescriptors:\n")
+	for i := range 20_000 {
+		fmt.Fprintf(&text, "  - {key: tenant, value: tenant-%05d, rate_limit: {unit: minute, requests_per_unit: %d}}\n", i, i)
+	}
+	_, faults := convert.FromEnvoy([]convert.File{{Name: "e.yaml", Text: []byte(text.String())}})
+	require.ErrorContains(t, faults.Err(), "set their limits with RL.OVERRIDE SET")
 }
 
 // TestEnvoyFilesAreMerged: several files with a domain, or more of them.

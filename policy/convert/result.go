@@ -125,7 +125,7 @@ func (r *Result) finish(faults strict.Faults) (*Result, strict.Faults) {
 		return cmp.Or(slices.Index(r.Files, a.File)-slices.Index(r.Files, b.File), a.Line-b.Line)
 	})
 	if n := len(r.Append(nil)); n > document.MaxText {
-		fault := strict.Fault{File: r.Files[0], Line: 1, Text: fmt.Sprintf("the policies have %d bytes, and %d are the most", n, document.MaxText)}
+		fault := strict.Fault{File: r.Files[0], Line: 1, Text: fmt.Sprintf("the policies have %d bytes, and a policy file has at most %d: leave out values of which there are many, such as tenants, and set their limits with RL.OVERRIDE SET, which the server keeps for up to 1,000,000 of them", n, document.MaxText)}
 		return nil, strict.Faults{fault}
 	}
 	return r, nil

@@ -4,7 +4,8 @@
 // [Read] parses a text into a [Value], and the methods of that type read mappings, lists and
 // scalars. They collect [Faults]. A text is one document in UTF-8. It has no anchors, no
 // aliases, no merge keys, no tags but !!binary, and no key twice. So a short text stays small
-// once it is read. The package knows no field of any format.
+// once it is read. [ReadLoosely] is for texts of other programs, which may have more. The package
+// knows no field of any format.
 package strict
 
 import (
@@ -26,34 +27,51 @@ const maxDepth = 100
 // Read parses a text of at most most bytes. name is that of its file. If there are faults
 // already, the value must not be used.
 func Read(name string, text []byte, most int) (Value, *Reader) {
+	root, r, second := read(name, text, most)
+	switch {
+	case second != nil && second.err != nil:
+		r.syntax(second.err)
+	case second != nil:
+		r.Fault(second.line, "a second document begins here, and one is all there may be")
+	}
+	if root.IsSet() {
+		r.check(root.node, 1)
+	}
+	return root, r
+}
+
+// following is what follows the first document.
+type following struct {
+	line int
+	err  error
+}
+
+// read parses the first document.
+func read(name string, text []byte, most int) (Value, *Reader, *following) {
 	r := &Reader{name: name}
 	if len(text) > most {
 		r.Fault(1, "the text is longer than %d bytes", most)
-		return Value{}, r
+		return Value{}, r, nil
 	}
 	if at := invalid(text); at >= 0 {
 		r.Fault(1+bytes.Count(text[:at], []byte("\n")), "the text is not UTF-8")
-		return Value{}, r
+		return Value{}, r, nil
 	}
 	decoder := yaml.NewDecoder(yielding{bytes.NewReader(text)})
 	var document, second yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF):
 		r.Fault(1, "the text is empty")
-		return Value{}, r
+		return Value{}, r, nil
 	case err != nil:
 		r.syntax(err)
-		return Value{}, r
+		return Value{}, r, nil
 	}
-	switch err := decoder.Decode(&second); {
-	case err == nil:
-		r.Fault(second.Line, "a second document begins here, and one is all there may be")
-	case !errors.Is(err, io.EOF):
-		r.syntax(err)
+	root := Value{node: document.Content[0], r: r}
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		return root, r, &following{line: second.Line, err: err}
 	}
-	root := document.Content[0]
-	r.check(root, 1)
-	return Value{node: root, r: r}, r
+	return root, r, nil
 }
 
 // yielding is a reader of a text that lets others run between its pieces: the library asks for some
@@ -84,14 +102,20 @@ var located = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 
 // syntax adds an error of the library. It names no line if that is the first.
 func (r *Reader) syntax(err error) {
-	line, text := 1, err.Error()
+	line, text := faultOf(err)
+	r.Fault(line, "the YAML is not valid: %s", text)
+}
+
+// faultOf returns the line of an error of the library, and what is wrong.
+func faultOf(err error) (line int, text string) {
+	line, text = 1, err.Error()
 	if m := located.FindStringSubmatch(text); m != nil {
 		text = m[2]
 		if n, err := strconv.Atoi(m[1]); err == nil {
 			line = n
 		}
 	}
-	r.Fault(line, "the YAML is not valid: %s", text)
+	return line, text
 }
 
 // check refuses what makes YAML mean more than what is written.
