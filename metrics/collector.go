@@ -3,10 +3,14 @@ package metrics
 import (
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/cellserver/cellserver/commands/figure"
 )
 
 // prefix begins the names of all metrics.
@@ -15,23 +19,43 @@ const prefix = "cellserver_"
 // other is the value of a label for all that have none of their own.
 const other = "other"
 
+// Bounds of the series of all metrics together.
+const (
+	// MaxSeries is how many series there are at most with the default of metrics-max-groups,
+	// whatever clients do.
+	MaxSeries = 500
+	// SharedSeries is how many values of bounded labels, such as commands, users and codes, have
+	// series of their own, taken together: the rest of MaxSeries. The first that are seen have one.
+	SharedSeries = 59
+)
+
 // collector implements prometheus.Collector.
 type collector struct {
-	figures func() Figures
-	table   []Metric
-	descs   []*prometheus.Desc
-	log     *slog.Logger
+	registry *figure.Registry
+	figures  []figure.Figure // of the registry, those with a name
+	descs    []*prometheus.Desc
+	log      *slog.Logger
 
 	mu     sync.Mutex
-	named  []map[string]bool // guarded by mu: by metric, the values of a bounded label
+	named  []map[string]bool // guarded by mu: by figure, the values of a bounded label
 	shared int               // guarded by mu: how many these are
 }
 
-func newCollector(figures func() Figures, log *slog.Logger) *collector {
-	c := &collector{figures: figures, table: Table(), log: log}
-	c.named = make([]map[string]bool, len(c.table))
-	for i, m := range c.table {
-		c.descs = append(c.descs, prometheus.NewDesc(prefix+m.Name, m.Help, m.Labels, nil))
+// Named are the figures of all that have a name.
+func Named(all []figure.Figure) (named []figure.Figure) {
+	for _, f := range all {
+		if f.Name != "" {
+			named = append(named, f)
+		}
+	}
+	return named
+}
+
+func newCollector(registry *figure.Registry, log *slog.Logger) *collector {
+	c := &collector{registry: registry, figures: Named(registry.All()), log: log}
+	c.named = make([]map[string]bool, len(c.figures))
+	for i, f := range c.figures {
+		c.descs = append(c.descs, prometheus.NewDesc(prefix+f.Name, f.Help, f.Labels, nil))
 		c.named[i] = make(map[string]bool)
 	}
 	return c
@@ -44,73 +68,77 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. One scrape at a time looks at the server.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
-	f := c.figures()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range c.table {
-		m := &c.table[i]
+	v := c.registry.View()
+	for i := range c.figures {
+		f := &c.figures[i]
 		send := func(made prometheus.Metric, err error) {
 			if err != nil { // a label that is not UTF-8 would be; it must not end the scrape
-				c.log.Error("a metric cannot be shown", "metric", m.Name)
+				c.log.Error("a metric cannot be shown", "metric", f.Name)
 				return
 			}
 			to <- made
 		}
+		emit := func(value float64, labels ...string) {
+			send(prometheus.NewConstMetric(c.descs[i], valueType(f.Kind), value, labels...))
+		}
 		switch {
-		case m.histogram != nil:
-			m.histogram(&f, func(b buckets, labels ...string) {
-				send(prometheus.NewConstHistogram(c.descs[i], uint64(b.count), b.sum, b.below, labels...))
+		case f.Spread != nil:
+			f.Spread(v, func(b figure.Buckets, labels ...string) {
+				send(prometheus.NewConstHistogram(c.descs[i], uint64(b.Count), b.Sum, b.Below, labels...))
 			})
-		case m.bound != nil:
-			for of, value := range c.bounded(i, &f) {
-				send(prometheus.NewConstMetric(c.descs[i], valueType(m.Kind), value, of))
-			}
+		case f.Bound > 0:
+			c.bounded(i, v, emit)
 		default:
-			m.values(&f, func(value float64, labels ...string) {
-				send(prometheus.NewConstMetric(c.descs[i], valueType(m.Kind), value, labels...))
-			})
+			f.Read(v, emit)
 		}
 	}
 }
 
-// bounded returns the values of a metric by its only label, those beyond its bound together.
-// Who has had a series keeps it.
-func (c *collector) bounded(i int, f *Figures) map[string]float64 {
-	m, named, sums := &c.table[i], c.named[i], make(map[string]float64)
-	m.values(f, func(value float64, labels ...string) {
-		of := safe(labels[0])
-		if !named[of] && of != other {
-			if len(named) >= m.bound.most || c.shared >= SharedSeries {
-				of = other
-			} else {
+// bounded emits a figure by the values of its labels, those of the first beyond its bound together.
+// What has had a series keeps it.
+func (c *collector) bounded(i int, v *figure.View, emit figure.Emit) {
+	f, named := &c.figures[i], c.named[i]
+	sums, order := make(map[string]float64), [][]string(nil)
+	f.Read(v, func(value float64, labels ...string) {
+		labels = slices.Clone(labels)
+		labels[0] = safe(labels[0])
+		if of := labels[0]; !named[of] && of != other {
+			switch full := !f.Own && c.shared >= SharedSeries; {
+			case full || len(named) >= f.Bound:
+				labels[0] = other
+			default:
 				named[of] = true
-				c.shared++
+				if !f.Own {
+					c.shared++
+				}
 			}
 		}
-		sums[of] += value
+		key := strings.Join(labels, "\x00")
+		if _, known := sums[key]; !known {
+			order = append(order, labels)
+		}
+		sums[key] += value
 	})
-	return sums
+	for _, labels := range order {
+		emit(sums[strings.Join(labels, "\x00")], labels...)
+	}
 }
 
-func valueType(k Kind) prometheus.ValueType {
-	if k == Counter {
+func valueType(k figure.Kind) prometheus.ValueType {
+	if k == figure.Counter {
 		return prometheus.CounterValue
 	}
 	return prometheus.GaugeValue
 }
 
-// Handler serves the metrics in the format of Prometheus. figures is called once for each
-// scrape, one at a time.
-func Handler(figures func() Figures, log *slog.Logger) http.Handler {
-	var one sync.Mutex
+// Handler serves the metrics in the format of Prometheus.
+func Handler(figures *figure.Registry, log *slog.Logger) http.Handler {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(newCollector(func() Figures {
-		one.Lock()
-		defer one.Unlock()
-		return figures()
-	}, log)) // a mistake in the table is found at the start
+	registry.MustRegister(newCollector(figures, log)) // a mistake in an entry is found at the start
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, ErrorHandling: promhttp.ContinueOnError})
 }
 

@@ -1,6 +1,5 @@
-// Package metrics shows how a server is to Prometheus. [Figures] are what the server knows at
-// the moment of a scrape. One table says of every metric its name, its help, its type and how
-// it is made of the figures: docs/metrics.md is made of that table, too. [Handler] serves it.
+// Package metrics shows the figures of a server to Prometheus: those of a [figure.Registry] that have a
+// name. [Handler] serves them.
 //
 // No key makes the metrics grow. Labels whose values come from outside are bounded: see
 // [MaxSeries].

@@ -7,59 +7,113 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/commands/figure"
 	"github.com/cellserver/cellserver/metrics"
+	"github.com/cellserver/cellserver/server"
 )
 
-// many returns n counts.
-func many(name string, n int) []metrics.Count {
-	all := make([]metrics.Count, n)
-	for i := range all {
-		all[i] = metrics.Count{Of: fmt.Sprintf("%s%d", name, i), Value: 1}
+// reader emits what a double of a figure is.
+type reader func(*figure.View, figure.Emit)
+
+// many emits n series: for each value of the first label, one with each of the others.
+func many(name string, n int, others ...string) reader {
+	return func(_ *figure.View, emit figure.Emit) {
+		for i := range n {
+			of := fmt.Sprintf("%s%d", name, i)
+			if len(others) == 0 {
+				emit(1, of)
+			}
+			for _, other := range others {
+				emit(1, of, other)
+			}
+		}
 	}
-	return all
 }
 
-// worst are the figures of a server whose clients make as many series as they can: with the
-// default options, on a machine with as many loops as there are by default.
-func worst() metrics.Figures {
-	f := metrics.Figures{
-		Version: "1", RedisVersion: "7", GoVersion: "go", Loops: make([]float64, 8),
-		Clients: many("state", 3), Memory: many("kind", 7), Keys: many("db", 16),
-		Connections: many("result", 2), ACLDenied: many("reason", 4), Net: many("direction", 2),
-		Commands: many("command", 400), Failures: many("CODE", 200), Users: append(many("user", 50), metrics.Count{Of: "other", Value: 1}),
+// names emits a series for each value of the first label.
+func names(values []string, others ...string) reader {
+	return func(_ *figure.View, emit figure.Emit) {
+		for _, of := range values {
+			emit(1, append([]string{of}, others...)...)
+		}
 	}
-	f.Policies, f.PolicyCalls = many("kind", 3), many("result", 8)
-	for i := range 6 {
-		f.Decisions = append(f.Decisions, metrics.Decisions{Command: fmt.Sprint("limiter", i), Allowed: 1})
+}
+
+// crowd says for each figure with labels how clients make as many series as they can: with the default
+// options, on a machine with as many loops as there are by default.
+func crowd() map[string]reader {
+	return map[string]reader{
+		"build_info":             func(_ *figure.View, emit figure.Emit) { emit(1, "1", "7", "go") },
+		"loop_busy_ratio":        many("loop", 8),
+		"clients":                many("state", 3),
+		"memory_bytes":           many("kind", 7),
+		"keys":                   many("db", 16),
+		"policies":               many("kind", 3),
+		"connections_total":      many("result", 2),
+		"acl_denied_total":       many("reason", 4),
+		"net_bytes_total":        many("direction", 2),
+		"commands_total":         many("command", 400),
+		"command_failures_total": many("CODE", 200),
+		"user_commands_total":    many("user", 51),
+		"decisions_total":        many("limiter", 6, "allowed", "denied", "error"),
+		"group_decisions_total":  many("group", 102, "allowed", "denied"),
+		"group_near_limit_total": many("group", 102),
+		"policy_calls_total":     many("result", 8),
 	}
-	g := stats.NewGroups(stats.GroupOptions{Delimiter: ":", Max: 100})
-	l := g.NewLane()
-	for i := range 200 {
-		l.Count(fmt.Appendf(nil, "group%d:", i), stats.Outcome{}, 100)
-		l.Count([]byte("none"), stats.Outcome{}, 1)
+}
+
+// registry has the figures of a server, with doubles that read them; given ones take the place of
+// those of crowd.
+func registry(t testing.TB, given map[string]reader) *figure.Registry {
+	t.Helper()
+	doubles := crowd()
+	for name, double := range given {
+		doubles[name] = double
 	}
-	l.Publish()
-	f.Groups = g.Snapshot()
-	var h stats.Histogram
-	h.Add(time.Millisecond, 3)
-	for i := range f.Durations {
-		f.Durations[i].Add(&h)
+	var all []figure.Figure
+	for _, f := range server.Figures() {
+		switch double := doubles[f.Name]; {
+		case f.Spread != nil:
+			classes, bounds := [][]string{{}}, 9
+			if len(f.Labels) > 0 {
+				classes, bounds = [][]string{{"fast"}, {"slow"}, {"script"}}, 10
+			}
+			f.Spread = func(_ *figure.View, emit func(figure.Buckets, ...string)) {
+				for _, labels := range classes {
+					b := figure.Buckets{Count: 3, Sum: 1, Below: map[float64]uint64{}}
+					for i := range bounds {
+						b.Below[float64(i)] = 1
+					}
+					emit(b, labels...)
+				}
+			}
+		case double != nil:
+			f.Read = double
+		case len(f.Labels) == 0:
+			f.Read = func(_ *figure.View, emit figure.Emit) { emit(1) }
+		default:
+			require.Empty(t, f.Name, "how many series a figure with labels has must be said in crowd")
+		}
+		all = append(all, f)
 	}
-	return f
+	return figure.New(all...)
+}
+
+// handler serves a registry of doubles.
+func handler(t testing.TB, given map[string]reader) http.Handler {
+	return metrics.Handler(registry(t, given), slog.New(slog.DiscardHandler))
 }
 
 // scrape returns what Prometheus gets.
-func scrape(t testing.TB, f func() metrics.Figures) string {
+func scrape(t testing.TB, h http.Handler) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	metrics.Handler(f, slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	require.Equal(t, 200, w.Code, w.Body.String())
 	return w.Body.String()
 }
@@ -76,49 +130,34 @@ func seriesIn(page string) (n int) {
 
 // TestSeriesAreBounded: in the worst case, and what has had a series keeps it.
 func TestSeriesAreBounded(t *testing.T) {
-	f := metrics.Figures{Commands: []metrics.Count{{Of: "late", Value: 1}}}
-	w := func() string {
-		return scrape(t, func() metrics.Figures { return f })
-	}
-	require.Less(t, seriesIn(w()), 40)
-	f = worst()
-	h := metrics.Handler(func() metrics.Figures { return f }, slog.New(slog.DiscardHandler))
-	read := func() string {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		return w.Body.String()
-	}
-	first := read()
+	backwards := false
+	h := handler(t, map[string]reader{"commands_total": func(_ *figure.View, emit figure.Emit) {
+		for i := range 400 {
+			if backwards {
+				i = 399 - i
+			}
+			emit(1, fmt.Sprintf("command%d", i))
+		}
+	}})
+	first := scrape(t, h)
 	require.LessOrEqual(t, seriesIn(first), metrics.MaxSeries)
 	require.Greater(t, seriesIn(first), metrics.MaxSeries-50, "the bound is no larger than it has to be")
 	require.Contains(t, first, `cellserver_commands_total{command="other"}`)
-	for i, j := 0, len(f.Commands)-1; i < j; i, j = i+1, j-1 {
-		f.Commands[i], f.Commands[j] = f.Commands[j], f.Commands[i]
-	}
-	require.Equal(t, first, read(), "no series comes or goes")
+	backwards = true
+	require.Equal(t, first, scrape(t, h), "no series comes or goes")
 }
 
 // TestOddNamesAreShown: names that are not UTF-8, or long, or have what the format quotes. One
 // such name must not cost the others their metrics.
 func TestOddNamesAreShown(t *testing.T) {
 	odd := []string{"\xff\xfe", `quo"te`, "line\nend", "back\\slash", strings.Repeat("long", 1000), "", "other", "größe", "\x00", "{}", "emoji🙂", "\u202eright to left"}
-	f := worst()
-	f.Users, f.Failures = nil, nil
-	g := stats.NewGroups(stats.GroupOptions{Delimiter: ":", Max: 100})
-	l := g.NewLane()
-	for _, name := range odd {
-		f.Users = append(f.Users, metrics.Count{Of: name, Value: 1})
-		f.Failures = append(f.Failures, metrics.Count{Of: name, Value: 1})
-		l.Count([]byte(name+":key"), stats.Outcome{}, 16)
-	}
-	l.Publish()
-	f.Groups, f.Commands = g.Snapshot(), nil
-	page := scrape(t, func() metrics.Figures { return f })
+	page := scrape(t, handler(t, map[string]reader{
+		"user_commands_total": names(odd), "command_failures_total": names(odd), "commands_total": names(nil),
+	}))
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(page))
 	require.NoError(t, err)
 	require.Len(t, families["cellserver_user_commands_total"].GetMetric(), len(odd))
-	require.Len(t, families["cellserver_group_near_limit_total"].GetMetric(), len(odd))
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			for _, label := range m.GetLabel() {
@@ -128,22 +167,22 @@ func TestOddNamesAreShown(t *testing.T) {
 	}
 }
 
-// TestEveryMetricIsInTheTableOnce, with a help that is a sentence.
-func TestEveryMetricIsInTheTableOnce(t *testing.T) {
+// TestEveryFigureIsThereOnce, with a help that is a sentence.
+func TestEveryFigureIsThereOnce(t *testing.T) {
 	seen := make(map[string]bool)
-	for _, m := range metrics.Table() {
-		require.False(t, seen[m.Name], m.Name)
-		seen[m.Name] = true
-		require.Regexp(t, `^[A-Z0-9].*\.$`, m.Help)
-		require.Equal(t, m.Kind == metrics.Counter, strings.HasSuffix(m.Name, "_total"), m.Name)
-		require.Contains(t, scrape(t, worst), "# TYPE cellserver_"+m.Name+" "+string(m.Kind)+"\n")
+	page := scrape(t, handler(t, nil))
+	for _, f := range metrics.Named(server.Figures()) {
+		require.False(t, seen[f.Name], f.Name)
+		seen[f.Name] = true
+		require.Regexp(t, `^[A-Z0-9].*\.$`, f.Help)
+		require.Equal(t, f.Kind == figure.Counter, strings.HasSuffix(f.Name, "_total"), f.Name)
+		require.Contains(t, page, "# TYPE cellserver_"+f.Name+" "+string(f.Kind)+"\n")
 	}
 }
 
 // BenchmarkScrape is one answer of /metrics with as many series as there can be.
 func BenchmarkScrape(b *testing.B) {
-	f := worst()
-	h := metrics.Handler(func() metrics.Figures { return f }, slog.New(slog.DiscardHandler))
+	h := handler(b, nil)
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -17,7 +17,7 @@ import (
 func TestPromtoolAcceptsTheMetrics(t *testing.T) {
 	promtool := programs.Find(t, "promtool")
 	check := exec.CommandContext(t.Context(), promtool, "check", "metrics")
-	check.Stdin = strings.NewReader(scrape(t, worst))
+	check.Stdin = strings.NewReader(scrape(t, handler(t, nil)))
 	var said bytes.Buffer
 	check.Stdout, check.Stderr = &said, &said
 	require.NoError(t, check.Run(), "%s", &said)

@@ -68,7 +68,7 @@ func (s *Server) adminConfig() admin.Config {
 		Logins:           adminLogins{s},
 		Healthy:          s.loopsAnswer,
 		Ready:            s.notReady,
-		Metrics:          metrics.Handler((&figures{s: s, allowed: make(map[int]float64)}).gather, s.log),
+		Metrics:          metrics.Handler(s.engine.Figures, s.log),
 		API:              s.reports.reporter.Handler(func(r *http.Request) *acl.User { return admin.User(r.Context()) }),
 		Page:             page.Handler(),
 		AnonymousMetrics: c.Yes("admin-anonymous-metrics"),

@@ -208,6 +208,7 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 		s.given.Env(&o)
 	}
 	s.engine = session.NewEngine(o, table)
+	s.addFigures()
 	s.replicator.begin()
 	s.reports = newReporting(s)
 	s.engine.Changed("start", "cellserver "+Version+" has started", "")

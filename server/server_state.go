@@ -54,6 +54,8 @@ type Server struct {
 	reloading   reloading
 	policies    policies
 	recent      recent
+	lastKeys    lastKeys
+	decided     decided
 	heap
 	stopping
 }

@@ -120,8 +120,10 @@ func (s *store) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 func (s *store) TypeName(db int, key []byte) string { return s.Kind(db, key).Type() }
 
 // Stats implements commands.Store.
-func (s *store) Stats() env.StoreStats {
-	st := s.Handle.Stats()
+func (s *store) Stats() env.StoreStats { return storeStats(s.Handle.Stats()) }
+
+// storeStats is what the keyspace says of itself, for commands and figures.
+func storeStats(st keyspace.Stats) env.StoreStats {
 	out := env.StoreStats{
 		Databases: make([]env.DatabaseStats, len(st.Databases)),
 		Memory:    memoryStats(st),

@@ -20,7 +20,7 @@ func (s *Server) storeInfo() []env.InfoField {
 		{Name: "store_fault", Value: info.Fault},
 	}
 	for _, f := range info.Figures {
-		fields = append(fields, env.InfoField{Name: "store_" + f.Name, Value: figure(f)})
+		fields = append(fields, env.InfoField{Name: "store_" + f.Name, Value: decimal(f)})
 	}
 	fields = append(fields, policyFields(info.Policy)...)
 	for i, n := range info.Nodes {
@@ -29,7 +29,7 @@ func (s *Server) storeInfo() []env.InfoField {
 	return fields
 }
 
-func figure(f cluster.Figure) string { return strconv.FormatFloat(f.Value, 'f', -1, 64) }
+func decimal(f cluster.Figure) string { return strconv.FormatFloat(f.Value, 'f', -1, 64) }
 
 // policyFields says for each policy how many calls it has answered, by reason.
 func policyFields(counts []cluster.PolicyCount) (fields []env.InfoField) {
@@ -52,7 +52,7 @@ func describeNode(n cluster.NodeInfo) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "addr=%s,version=%s,state=%s,reason=%s", n.Addr, n.Version, n.State, n.Reason)
 	for _, f := range n.Figures {
-		fmt.Fprintf(&b, ",%s=%s", f.Name, figure(f))
+		fmt.Fprintf(&b, ",%s=%s", f.Name, decimal(f))
 	}
 	return b.String()
 }

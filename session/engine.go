@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/commands/figure"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -31,6 +32,9 @@ func NewEngine(o env.Options, table *command.Table) *Engine {
 	}
 	e.clients.sessions, e.clients.byHost = make(map[int64]*Session), make(map[string]int)
 	e.exclusive.idle = sync.NewCond(&e.exclusive.mu)
+	e.Figures = figure.New(table.Figures()...)
+	figure.Provide(e.Figures, func(*figure.View) *command.Server { return &e.Server })
+	figure.Provide(e.Figures, func(*figure.View) command.Statistics { return e.Statistics() })
 	e.SetLimits(env.DefaultLimits())
 	e.Equip()
 	return e

@@ -3,14 +3,15 @@ package admin
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/commands/figure"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/commands/stats"
 )
@@ -59,10 +60,33 @@ type infoWriter struct {
 	p        env.Process
 	store    env.StoreStats
 	stats    command.Statistics
-	info     command.Info
 	moved    stats.Traffic
-	measures stats.Measures
+	measured stats.Measures
+	// values are the figures of the section that is being written, by field, and names their fields
+	// in the order of the registry. A field leaves them once it is written.
+	values map[string]int64
+	names  []string
 }
+
+// look reads the figures of a section.
+func (w *infoWriter) look(v *figure.View, section string) {
+	w.values, w.names = make(map[string]int64), w.names[:0]
+	v.Fields(section, func(name string, value int64) {
+		w.values[name], w.names = value, append(w.names, name)
+	})
+}
+
+// figures writes fields that Redis has, in its order; 0 for those of which there is no figure, such
+// as of a group that the server does not have.
+func (w *infoWriter) figures(names ...string) {
+	for _, name := range names {
+		w.int(name, w.values[name])
+		w.names = slices.DeleteFunc(w.names, func(n string) bool { return n == name })
+	}
+}
+
+// rest writes the figures of the section that have not been written.
+func (w *infoWriter) rest() { w.figures(slices.Clone(w.names)...) }
 
 func (w *infoWriter) str(name, value string) { fmt.Fprintf(w, "%s:%s\r\n", name, value) }
 func (w *infoWriter) int(name string, value int64) {
@@ -82,11 +106,12 @@ func (w *infoWriter) kept(field string) string {
 }
 
 func info(c *command.Call) {
-	w := &infoWriter{c: c, e: c.Server, p: c.Server.Process()}
-	w.stats, w.info = c.Server.Host.Statistics(), c.Server.Info()
-	w.store, w.moved = c.Store.Stats(), w.p.Network()
-	if p, known := w.p.(stats.Measured); known {
-		w.measures = p.Measures()
+	v := c.Server.Figures.View()
+	figure.Put(v, c.Store.Stats()) // which holds all keys, if the command does
+	w := &infoWriter{
+		c: c, e: c.Server, p: c.Server.Process(),
+		store: figure.Of[env.StoreStats](v), stats: figure.Of[command.Statistics](v), moved: figure.Of[stats.Traffic](v),
+		measured: figure.Of[stats.Measures](v),
 	}
 	for _, s := range infoSections() {
 		if !infoWants(c.Args[1:], s) || s.name == "Store" && c.Server.Options.RemoteInfo == nil {
@@ -97,7 +122,9 @@ func info(c *command.Call) {
 		}
 		from := w.Len()
 		fmt.Fprintf(w, "# %s\r\n", s.name)
+		w.look(v, s.name)
 		s.write(w)
+		w.rest()
 		w.WriteString(absent(s.name, w.String()[from:]))
 	}
 	c.W.Verbatim("txt", w.String())
@@ -140,46 +167,34 @@ func infoServer(w *infoWriter) {
 	w.str("config_file", w.p.ConfigFile())
 	w.str("server_name", "cellserver")
 	w.str("cellserver_version", w.p.Version())
-	w.int("clock_step_seconds", int64(w.p.ClockStep()/time.Second))
 }
 
 func infoClients(w *infoWriter) {
-	open, blocked := w.e.Host.CountClients()
-	w.int("connected_clients", open)
+	w.figures("connected_clients")
 	w.int("cluster_connections", 0)
 	w.int("maxclients", int64(w.e.Limits().MaxClients))
-	w.int("client_recent_max_input_buffer", w.moved.LargestInput)
-	w.int("client_recent_max_output_buffer", w.moved.LargestOutput)
-	w.int("blocked_clients", blocked)
-	w.int("tracking_clients", w.info.TrackingClients)
-	w.int("pubsub_clients", w.stats.Subscribers)
+	w.figures("client_recent_max_input_buffer", "client_recent_max_output_buffer", "blocked_clients", "tracking_clients", "pubsub_clients")
 }
 
 func infoMemory(w *infoWriter) {
-	rss, heap := w.p.Memory()
-	used := w.store.Memory
-	w.int("used_memory", used.Used(heap))
-	w.str("used_memory_human", human(used.Used(heap)))
-	w.int("used_memory_rss", rss)
-	w.str("used_memory_rss_human", human(rss))
-	w.int("used_memory_dataset", used.Dataset)
-	w.int("used_memory_startup", w.measures.StartMemory)
-	infoMemoryShares(w, used.Used(heap), used.Dataset, rss, heap)
-	scriptBytes := w.info.ScriptBytes
+	w.sized("used_memory")
+	w.sized("used_memory_rss")
+	w.figures("used_memory_dataset", "used_memory_startup")
+	infoMemoryShares(w)
+	scriptBytes := w.values["used_memory_scripts"]
 	w.int("used_memory_lua", scriptBytes)
 	w.str("used_memory_lua_human", human(scriptBytes))
 	w.int("used_memory_vm_eval", scriptBytes)
 	w.int("used_memory_vm_total", scriptBytes)
 	w.str("used_memory_vm_total_human", human(scriptBytes))
 	w.int("used_memory_scripts_eval", scriptBytes)
-	w.int("used_memory_scripts", scriptBytes)
-	w.str("used_memory_scripts_human", human(scriptBytes))
-	w.int("number_of_cached_scripts", w.info.Scripts)
+	w.sized("used_memory_scripts")
+	w.figures("number_of_cached_scripts")
 	w.int("number_of_functions", 0)
-	w.int("mem_clients_normal", w.moved.Pending+w.stats.ClientMemory)
+	w.figures("mem_clients_normal")
 	w.str("mem_aof_buffer", w.kept("aof_buffer_length"))
-	w.int("maxmemory", used.Max)
-	w.str("maxmemory_human", human(used.Max))
+	w.int("maxmemory", w.store.Memory.Max)
+	w.str("maxmemory_human", human(w.store.Memory.Max))
 	w.str("maxmemory_policy", "noeviction")
 	w.str("mem_allocator", "go")
 	w.int("active_defrag_running", 0)
@@ -187,8 +202,9 @@ func infoMemory(w *infoWriter) {
 
 // infoMemoryShares shows what the figures of memory are to each other. What the allocator has is
 // Go's heap.
-func infoMemoryShares(w *infoWriter, used, dataset, rss, heap int64) {
-	peak := memoryPeak(w.c, max(used, w.measures.PeakMemory))
+func infoMemoryShares(w *infoWriter) {
+	used, dataset, rss, heap := w.values["used_memory"], w.values["used_memory_dataset"], w.values["used_memory_rss"], w.values["allocator_allocated"]
+	peak := memoryPeak(w.c, max(used, w.measured.PeakMemory))
 	ratio := func(name string, of, by int64) { w.str(name, fmt.Sprintf("%.2f", float64(of)/float64(max(by, 1)))) }
 	percent := func(name string, of, by int64) {
 		w.str(name, fmt.Sprintf("%.2f%%", 100*float64(of)/float64(max(by, 1))))
@@ -198,7 +214,7 @@ func infoMemoryShares(w *infoWriter, used, dataset, rss, heap int64) {
 	percent("used_memory_peak_perc", used, peak)
 	w.int("used_memory_overhead", used-dataset)
 	percent("used_memory_dataset_perc", dataset, used)
-	w.int("allocator_allocated", heap)
+	w.figures("allocator_allocated")
 	w.int("allocator_active", heap)
 	w.int("allocator_resident", rss)
 	ratio("allocator_frag_ratio", heap, heap)
@@ -209,8 +225,13 @@ func infoMemoryShares(w *infoWriter, used, dataset, rss, heap int64) {
 	w.int("rss_overhead_bytes", 0)
 	ratio("mem_fragmentation_ratio", rss, used)
 	w.int("mem_fragmentation_bytes", rss-used)
-	w.int("total_system_memory", w.measures.SystemMemory)
-	w.str("total_system_memory_human", human(w.measures.SystemMemory))
+	w.sized("total_system_memory")
+}
+
+// sized writes a field in bytes, and in a form for people.
+func (w *infoWriter) sized(name string) {
+	w.figures(name)
+	w.str(name+"_human", human(w.values[name]))
 }
 
 // highest is what the group keeps for the server.
@@ -263,47 +284,18 @@ func infoPersistence(w *infoWriter) {
 }
 
 func infoStats(w *infoWriter) {
-	processed := int64(0)
-	for _, t := range w.stats.Commands {
-		processed += t.Calls
-	}
-	w.int("total_connections_received", w.stats.Received)
-	w.int("total_commands_processed", processed)
-	w.int("instantaneous_ops_per_sec", w.stats.PerSecond)
-	w.int("total_net_input_bytes", w.moved.In)
-	w.int("total_net_output_bytes", w.moved.Out)
+	w.figures("total_connections_received", "total_commands_processed", "instantaneous_ops_per_sec", "total_net_input_bytes",
+		"total_net_output_bytes")
 	w.str("instantaneous_input_kbps", fmt.Sprintf("%.2f", w.moved.InPerSecond/1024))
 	w.str("instantaneous_output_kbps", fmt.Sprintf("%.2f", w.moved.OutPerSecond/1024))
-	w.int("total_reads_processed", w.moved.Reads)
-	w.int("total_writes_processed", w.moved.Writes)
-	w.int("expire_cycle_cpu_milliseconds", w.measures.ExpireTime.Milliseconds())
-	w.int("rejected_connections", w.stats.Refused)
-	syncs := w.e.Node().Counts()
-	w.int("sync_full", syncs.SyncFull)
-	w.int("sync_partial_ok", syncs.SyncPartialOK)
-	w.int("sync_partial_err", syncs.SyncPartialErr)
-	w.int("total_net_repl_input_bytes", syncs.BytesIn)
-	w.int("total_net_repl_output_bytes", syncs.BytesOut)
-	w.int("expired_keys", w.store.Memory.Expired)
+	w.figures("total_reads_processed", "total_writes_processed", "expire_cycle_cpu_milliseconds", "rejected_connections", "sync_full",
+		"sync_partial_ok", "sync_partial_err", "total_net_repl_input_bytes", "total_net_repl_output_bytes", "expired_keys")
 	w.int("evicted_keys", 0)
-	w.int("keyspace_hits", w.stats.Hits)
-	w.int("keyspace_misses", w.stats.Misses)
-	w.int("pubsub_channels", w.info.Channels)
-	w.int("pubsub_patterns", w.info.Patterns)
-	w.int("pubsubshard_channels", w.info.ShardChannels)
-	w.int("tracking_total_keys", w.info.TrackingKeys)
-	w.int("tracking_total_items", w.info.TrackingItems)
-	w.int("tracking_total_prefixes", w.info.TrackingPrefixes)
-	w.int("evicted_clients", w.stats.Evicted)
-	w.int("evicted_scripts", w.info.EvictedScripts)
-	w.int("client_output_buffer_limit_disconnections", w.stats.SlowReaders)
+	w.figures("keyspace_hits", "keyspace_misses", "pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "tracking_total_keys",
+		"tracking_total_items", "tracking_total_prefixes", "evicted_clients", "evicted_scripts", "client_output_buffer_limit_disconnections")
 	w.int("latest_fork_usec", 0)
-	w.int("total_error_replies", w.stats.Errors.Total.Load())
-	w.int("acl_access_denied_auth", w.info.FailedLogins)
-	w.int("acl_access_denied_cmd", w.e.Refusals.Count(acl.DeniedCommand))
-	w.int("acl_access_denied_key", w.e.Refusals.Count(acl.DeniedKey))
-	w.int("acl_access_denied_channel", w.e.Refusals.Count(acl.DeniedChannel))
-	w.int("internal_errors", w.stats.Panics)
+	w.figures("total_error_replies", "acl_access_denied_auth", "acl_access_denied_cmd", "acl_access_denied_key",
+		"acl_access_denied_channel", "internal_errors")
 }
 
 // infoReplication is what the node says of itself.
@@ -391,12 +383,6 @@ func infoRatelimit(w *infoWriter) {
 		if limiter(cmd) {
 			fmt.Fprintf(w, "%s:allowed=%d,denied=%d,errors=%d\r\n", cmd.Name, t.Calls-t.Denied-t.Failed, t.Denied, t.Failed)
 		}
-	}
-	for _, n := range w.info.Policies {
-		w.int(n.Of, n.N)
-	}
-	for _, n := range w.info.PolicyCalls {
-		w.int("policy-calls-"+n.Of, n.N)
 	}
 }
 

@@ -243,13 +243,3 @@ func (s *Server) LimitsChanged() {
 		}
 	}
 }
-
-// Info is what groups know for INFO. Any goroutine may call it.
-func (s *Server) Info() (info Info) {
-	for _, h := range s.hooks.all {
-		if f := h.Info; f != nil {
-			f(&info)
-		}
-	}
-	return info
-}

@@ -1,6 +1,9 @@
 package command
 
-import "github.com/cellserver/cellserver/commands/stats"
+import (
+	"github.com/cellserver/cellserver/commands/figure"
+	"github.com/cellserver/cellserver/commands/stats"
+)
 
 // Statistics are the figures of the whole server that INFO shows.
 type Statistics struct {
@@ -39,19 +42,20 @@ type Description struct {
 	Memory                               int64 // what subscriptions take
 }
 
-// Info are the fields of INFO that groups know.
-type Info struct {
-	TrackingClients, TrackingKeys, TrackingItems, TrackingPrefixes int64
-	Channels, Patterns, ShardChannels                              int64
-	Scripts, ScriptBytes, EvictedScripts                           int64
-	FailedLogins                                                   int64
-	// Policies is how many policies there are, and of what belongs to them; PolicyCalls is what
-	// they have counted of their calls.
-	Policies, PolicyCalls []Counted
+// Counted reads a figure without labels from what the group that keeps a T keeps for the server. The
+// figure is absent if no group does.
+func Counted[T any](read func(state *T) int64) func(*figure.View, figure.Emit) {
+	return func(v *figure.View, emit figure.Emit) {
+		if state := Find[T](figure.Of[*Server](v)); state != nil {
+			emit(float64(read(state)))
+		}
+	}
 }
 
-// Counted is a number and what it is of.
-type Counted struct {
-	Of string
-	N  int64
+// Figures are those of the groups of the table.
+func (t *Table) Figures() (all []figure.Figure) {
+	for i := range t.groups {
+		all = append(all, t.groups[i].Figures...)
+	}
+	return all
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/commands/figure"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
@@ -233,7 +234,8 @@ type Server struct {
 	Users        *acl.Users
 	Refusals     acl.Log // ACL LOG
 	Changes      stats.Changes
-	Seen         Seen // nil without limiters
+	Figures      *figure.Registry // of the server and all its parts
+	Seen         Seen             // nil without limiters
 	// Logins slows down who guesses passwords; nil without commands that log in.
 	Logins Logins
 	// ClientLine is what CLIENT LIST says of a client; nil without that command.
@@ -368,6 +370,8 @@ type Group struct {
 	// at a time; nil if that is nothing. What the group keeps for the server is made
 	// before. Its commands find it by [Scratch].
 	Worker func(w *Worker, slot Slot) any
+	// Figures are what the group has counted; see [Counted].
+	Figures []figure.Figure
 }
 
 // Table finds commands by name. It never changes after it was made, but for the replies
@@ -559,8 +563,6 @@ type Hooks struct {
 	RulesChanged func(u *acl.User, before *acl.Rules)
 	// LimitsChanged tells of new limits. Any goroutine may call it.
 	LimitsChanged func()
-	// Info adds fields to INFO. Any goroutine may call it.
-	Info func(i *Info)
 }
 
 // hooks are those of all groups.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/figure"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -15,7 +16,10 @@ func Group() command.Group {
 			s.ClientLine = func(cl *command.Client, now limit.Instant) []byte { return describe(s, nil, cl, now, request{}) }
 			g := newAuthGuard()
 			s.Logins = g
-			return g, command.Hooks{Closed: func(cl *command.Client) { g.end(cl.ID) }, Info: func(i *command.Info) { i.FailedLogins = g.failures() }}
+			return g, command.Hooks{Closed: func(cl *command.Client) { g.end(cl.ID) }}
 		},
+		Figures: []figure.Figure{{
+			Name: "auth_failures_total", Kind: figure.Counter, Help: "Attempts to log in that failed.", Read: command.Counted((*authGuard).failures),
+		}},
 	}
 }

@@ -22,5 +22,6 @@ func Group() command.Group {
 		Worker: func(w *command.Worker, slot command.Slot) any {
 			return &scratch{counts: slot.OfServer(w.Server).(*stats.Groups).NewLane(), denials: stats.NewSampler()}
 		},
+		Figures: figures(),
 	}
 }

@@ -24,8 +24,9 @@ func Group() command.Group {
 		},
 		Server: func(s *command.Server, _ command.Slot) (any, command.Hooks) {
 			k := &keeper{server: s}
-			return k, command.Hooks{Decay: func(*command.Worker) { k.tidy() }, Info: k.info}
+			return k, command.Hooks{Decay: func(*command.Worker) { k.tidy() }}
 		},
+		Figures: figures(),
 	}
 }
 

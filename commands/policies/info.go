@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/commands/figure"
 	"github.com/cellserver/cellserver/commands/policystore"
 	"github.com/cellserver/cellserver/policy"
 )
@@ -31,38 +32,62 @@ func (k *keeper) tidy() {
 	})
 }
 
-// info tells what there is and what was counted, over all policies.
-func (k *keeper) info(i *command.Info) {
-	if k.server.Options.Policies == nil {
-		return
+// figures are what there is of policies, and what they have counted, over all of them.
+func figures() []figure.Figure {
+	return []figure.Figure{
+		{
+			Name: "policies", Kind: figure.Gauge, Labels: []string{"kind"}, Values: "`policies`, `overrides`, `temporary` for boosts, blocks and exemptions",
+			Help: "Limits that live in the server.", Info: figure.Prefixed("Ratelimit", ""),
+			Read: reading(func(t *policy.Table, emit figure.Emit) {
+				sizes := t.Sizes()
+				emit(float64(sizes.Policies), "policies")
+				emit(float64(sizes.Overrides), "overrides")
+				emit(float64(sizes.Others), "temporary")
+			}),
+		},
+		{
+			Name: "policy_calls_total", Kind: figure.Counter, Labels: []string{"result"},
+			Values: "`blocked`, `exempted`, `exempted-would-be-denied`, `shadow-would-be-denied`, and by policy and candidate `try-both-allow`, `try-only-old-allows`, `try-only-new-allows`, `try-neither-allows`",
+			Help:   "Calls of RL.USE that something else than the limits has decided, and those that a candidate has decided, too. RL.POLICY GET has them by policy.",
+			Info:   figure.Prefixed("Ratelimit", "policy-calls-"),
+			Read: reading(func(t *policy.Table, emit figure.Emit) {
+				var sum []int64
+				t.EachPolicy(func(p *policy.Policy) {
+					if sum == nil {
+						sum = make([]int64, len(counters))
+					}
+					for i := range counters {
+						sum[i] += counters[i].of(p.Counts).Load()
+					}
+				})
+				for i := range sum {
+					emit(float64(sum[i]), counters[i].name)
+				}
+			}),
+		},
 	}
-	t := k.server.Options.Policies.Table()
-	sizes := t.Sizes()
-	i.Policies = []command.Counted{
-		{Of: "policies", N: int64(sizes.Policies)}, {Of: "overrides", N: int64(sizes.Overrides)}, {Of: "temporary", N: int64(sizes.Others)},
-	}
-	t.EachPolicy(func(p *policy.Policy) {
-		all := counted(p.Counts)
-		if i.PolicyCalls == nil {
-			i.PolicyCalls = all
-			return
-		}
-		for n := range all {
-			i.PolicyCalls[n].N += all[n].N
-		}
-	})
 }
 
-// counted returns the counters of a policy.
-func counted(n *policy.Counts) []command.Counted {
-	return []command.Counted{
-		{Of: "blocked", N: n.Blocked.Load()},
-		{Of: "exempted", N: n.Exempted.Load()},
-		{Of: "exempted-would-be-denied", N: n.ExemptedDenied.Load()},
-		{Of: "shadow-would-be-denied", N: n.ShadowDenied.Load()},
-		{Of: "try-both-allow", N: n.TryBoth.Load()},
-		{Of: "try-only-old-allows", N: n.TryOnlyOld.Load()},
-		{Of: "try-only-new-allows", N: n.TryOnlyNew.Load()},
-		{Of: "try-neither-allows", N: n.TryNeither.Load()},
+// reading reads a figure from the policies in force; it is absent on a server without.
+func reading(read func(t *policy.Table, emit figure.Emit)) func(*figure.View, figure.Emit) {
+	return func(v *figure.View, emit figure.Emit) {
+		if s := figure.Of[*command.Server](v); s.Options.Policies != nil {
+			read(s.Options.Policies.Table(), emit)
+		}
 	}
+}
+
+// counters are what a policy counts of its calls, in the order in which they are shown.
+var counters = [...]struct {
+	name string
+	of   func(n *policy.Counts) *atomic.Int64
+}{
+	{"blocked", func(n *policy.Counts) *atomic.Int64 { return &n.Blocked }},
+	{"exempted", func(n *policy.Counts) *atomic.Int64 { return &n.Exempted }},
+	{"exempted-would-be-denied", func(n *policy.Counts) *atomic.Int64 { return &n.ExemptedDenied }},
+	{"shadow-would-be-denied", func(n *policy.Counts) *atomic.Int64 { return &n.ShadowDenied }},
+	{"try-both-allow", func(n *policy.Counts) *atomic.Int64 { return &n.TryBoth }},
+	{"try-only-old-allows", func(n *policy.Counts) *atomic.Int64 { return &n.TryOnlyOld }},
+	{"try-only-new-allows", func(n *policy.Counts) *atomic.Int64 { return &n.TryOnlyNew }},
+	{"try-neither-allows", func(n *policy.Counts) *atomic.Int64 { return &n.TryNeither }},
 }

@@ -175,10 +175,9 @@ func writeTemporary(w *resp.Writer, all []*policy.Entry, now limit.Instant) {
 
 // writeCounts writes what a policy has counted since the server was started.
 func writeCounts(w *resp.Writer, n *policy.Counts) {
-	all := counted(n)
-	w.Map(len(all))
-	for _, is := range all {
-		w.BulkString(is.Of)
-		w.Int(is.N)
+	w.Map(len(counters))
+	for _, is := range counters {
+		w.BulkString(is.name)
+		w.Int(is.of(n).Load())
 	}
 }

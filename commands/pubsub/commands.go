@@ -14,10 +14,11 @@ func Group() command.Group {
 			h := &hub{server: s, slot: slot}
 			return h, command.Hooks{
 				AfterCommand: h.publishHeld, Reset: h.reset, Closed: h.closed, Describe: h.describe,
-				Memory: h.memory.Load, Info: h.info, RulesChanged: h.rulesChanged,
+				Memory: h.memory.Load, RulesChanged: h.rulesChanged,
 			}
 		},
-		Worker: func(*command.Worker, command.Slot) any { return new(posting) },
+		Worker:  func(*command.Worker, command.Slot) any { return new(posting) },
+		Figures: figures(),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/figure"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -310,7 +311,10 @@ func (h *hub) describe(cl *command.Client, d *command.Description) {
 	}
 }
 
-// info adds what INFO says.
-func (h *hub) info(i *command.Info) {
-	i.Channels, i.Patterns, i.ShardChannels = int64(h.spaces[toChannel].len()), int64(h.spaces[toPattern].len()), int64(h.spaces[toShard].len())
+// figures are how many channels and patterns clients have subscribed to.
+func figures() []figure.Figure {
+	in := func(kind topicKind, field string) figure.Figure {
+		return figure.Shown("Stats", field, command.Counted(func(h *hub) int64 { return int64(h.spaces[kind].len()) }))
+	}
+	return []figure.Figure{in(toChannel, "pubsub_channels"), in(toPattern, "pubsub_patterns"), in(toShard, "pubsubshard_channels")}
 }

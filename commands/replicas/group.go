@@ -6,6 +6,7 @@ import "github.com/cellserver/cellserver/commands/command"
 func Group() command.Group {
 	return command.Group{
 		Commands: command.With(command.FlagLocal, append(orders(), handshake()...)...),
+		Figures:  figures(),
 	}
 }
 

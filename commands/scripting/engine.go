@@ -7,6 +7,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/budget"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/figure"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -20,10 +21,19 @@ type engine struct {
 	tidy    tidy
 }
 
-// info adds what INFO says.
-func (e *engine) info(i *command.Info) {
-	n, bytes := e.scripts.size()
-	i.Scripts, i.ScriptBytes, i.EvictedScripts = int64(n), bytes, e.scripts.evicted.Load()
+// figures are those of the scripts that are kept.
+func figures() []figure.Figure {
+	return []figure.Figure{
+		figure.Shown("Memory", "used_memory_scripts", command.Counted(func(e *engine) int64 {
+			_, bytes := e.scripts.size()
+			return bytes
+		})),
+		figure.Shown("Memory", "number_of_cached_scripts", command.Counted(func(e *engine) int64 {
+			n, _ := e.scripts.size()
+			return int64(n)
+		})),
+		figure.Shown("Stats", "evicted_scripts", command.Counted(func(e *engine) int64 { return e.scripts.evicted.Load() })),
+	}
 }
 
 // host is what a running script sees of the server: the worker it runs on.

@@ -12,14 +12,14 @@ func Group() command.Group {
 	return command.Group{
 		Commands: slices.Concat(commands(), functionCommands()),
 		Server: func(s *command.Server, _ command.Slot) (any, command.Hooks) {
-			e := newEngine(s)
-			return e, command.Hooks{Info: e.info}
+			return newEngine(s), command.Hooks{}
 		},
 		Worker: func(w *command.Worker, slot command.Slot) any {
 			k := &worker{engine: slot.OfServer(w.Server).(*engine)}
 			k.host.w.OnError, k.host.w.Most = w.OnError, command.MaxScriptReply
 			return k
 		},
+		Figures: figures(),
 	}
 }
 

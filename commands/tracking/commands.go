@@ -15,7 +15,7 @@ func Group() command.Group {
 				Run: v.run, Rejected: func(c *command.Call) { v.endCaching(c.Client, c.Cmd) }, Awaits: v.awaitsNews,
 				ReadsElsewhere: v.readsElsewhere, Proxied: v.proxied, Merged: v.merged,
 				Reset: v.reset, Closed: v.closed, Describe: v.describe, Memory: v.size,
-				LimitsChanged: v.leaveToShrink, Info: v.info,
+				LimitsChanged: v.leaveToShrink,
 			}
 		},
 		Worker: func(w *command.Worker, slot command.Slot) any {
@@ -24,6 +24,7 @@ func Group() command.Group {
 			w.Store.Observe(&t.observer)
 			return t
 		},
+		Figures: figures(),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/commands/figure"
 )
 
 // workerTracking is what the group keeps for a worker.
@@ -166,10 +167,14 @@ func (v *invalidator) describe(cl *command.Client, d *command.Description) {
 	}
 }
 
-// info adds what INFO says.
-func (v *invalidator) info(i *command.Info) {
-	i.TrackingClients = v.clients.Load()
-	i.TrackingKeys, i.TrackingItems, i.TrackingPrefixes = v.reads.keys.Load(), v.reads.items.Load(), v.prefixes.count.Load()
+// figures are those of clients that are told what they have to forget, and of what they have read.
+func figures() []figure.Figure {
+	return []figure.Figure{
+		figure.Shown("Clients", "tracking_clients", command.Counted(func(v *invalidator) int64 { return v.clients.Load() })),
+		figure.Shown("Stats", "tracking_total_keys", command.Counted(func(v *invalidator) int64 { return v.reads.keys.Load() })),
+		figure.Shown("Stats", "tracking_total_items", command.Counted(func(v *invalidator) int64 { return v.reads.items.Load() })),
+		figure.Shown("Stats", "tracking_total_prefixes", command.Counted(func(v *invalidator) int64 { return v.prefixes.count.Load() })),
+	}
 }
 
 // reading is the read that a worker runs.

@@ -58,6 +58,7 @@ var groupParts = []string{
 	"commands/command",
 	"commands/elements",
 	"commands/env",
+	"commands/figure",
 	"commands/parse",
 	"commands/policystore",
 	"commands/standby",
@@ -213,6 +214,9 @@ var layers = map[string]layer{
 		imports: []string{"resp", "transport"},
 		why:     "what commands ask of a node is types: who answers knows the commands as little as they know it",
 	},
+	"commands/figure": {
+		why: "a figure is read by the part that counts it: the registry knows neither these parts nor what shows them",
+	},
 	"commands/budget": {
 		why: "a bound on memory knows neither who asks for it nor for what",
 	},
@@ -225,7 +229,7 @@ var layers = map[string]layer{
 		why:     "what has been set is data that a goroutine changes and all read: who sets it, where it is kept and what a command does with it is above",
 	},
 	"commands/command": {
-		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "commands/acl", "commands/env", "commands/parse", "commands/standby", "commands/stats", "commands/syntax", "commands/budget", "policy"},
+		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "commands/acl", "commands/env", "commands/figure", "commands/parse", "commands/standby", "commands/stats", "commands/syntax", "commands/budget", "policy"},
 		why:     "what a command is and may touch: it knows no command, no session and no store",
 	},
 	"commands/env": {
@@ -265,7 +269,7 @@ var layers = map[string]layer{
 		why:     "commands is the list of what there is: it names the groups and knows nothing of what they do",
 	},
 	"session": {
-		imports: []string{"decide", "commands/acl", "commands/command", "commands/env", "commands/parse", "commands/stats", "commands/budget", "resp", "transport", "shared", "limit"},
+		imports: []string{"decide", "commands/acl", "commands/command", "commands/env", "commands/figure", "commands/parse", "commands/stats", "commands/budget", "resp", "transport", "shared", "limit"},
 		why:     "a session feeds what bytes come to whatever command they name: it knows what a command is, and no command",
 	},
 	"admin": {
@@ -274,8 +278,8 @@ var layers = map[string]layer{
 	},
 	"admin/page": {why: "the page is a file: it asks the API for what it shows"},
 	"metrics": {
-		imports: []string{"commands/stats"},
-		why:     "metrics are made of figures that others give them: they call nobody",
+		imports: []string{"commands/figure"},
+		why:     "metrics range over the registry of figures: they call nobody",
 	},
 	"report": {
 		imports: []string{"commands/acl", "commands/parse", "commands/stats", "limit"},
@@ -295,7 +299,7 @@ var layers = map[string]layer{
 		why:     "what an option may be is text; what it does belongs to who reads it, so config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/env", "commands/acl", "commands/standby", "replication", "keyspace/entry", "admin", "admin/page", "attach", "commands/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
+		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/figure", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/env", "commands/acl", "commands/standby", "replication", "keyspace/entry", "admin", "admin/page", "attach", "commands/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

@@ -1,10 +1,14 @@
 package docgen
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/cellserver/cellserver/commands/figure"
 	"github.com/cellserver/cellserver/metrics"
+	"github.com/cellserver/cellserver/server"
 )
 
 // metricsHead is what docs/metrics.md says before the table.
@@ -54,7 +58,12 @@ Commands that were never called have no series.
 func MetricsPage() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, metricsHead, metrics.MaxSeries, metrics.SharedSeries)
-	for _, m := range metrics.Table() {
+	all := metrics.Named(server.Figures())
+	order := []figure.Kind{figure.Gauge, figure.Counter, figure.Histogram}
+	slices.SortStableFunc(all, func(a, b figure.Figure) int {
+		return cmp.Compare(slices.Index(order, a.Kind), slices.Index(order, b.Kind))
+	})
+	for _, m := range all {
 		labels := ""
 		if len(m.Labels) > 0 {
 			labels = "`" + strings.Join(m.Labels, "`, `") + "`"

@@ -1,0 +1,112 @@
+package figure
+
+import (
+	"reflect"
+	"slices"
+)
+
+// Registry has the figures of a server, and the parts that they are read from. All of them are added
+// before it is read. Any goroutine may read it.
+type Registry struct {
+	figures []Figure
+	parts   map[reflect.Type]func(v *View) any
+}
+
+// New returns a registry of figures.
+func New(figures ...Figure) *Registry {
+	return &Registry{figures: figures, parts: make(map[reflect.Type]func(*View) any)}
+}
+
+// Add adds figures.
+func (r *Registry) Add(figures ...Figure) { r.figures = append(r.figures, figures...) }
+
+// All are the figures in the order in which they were added. The caller may not change them.
+func (r *Registry) All() []Figure { return r.figures }
+
+// View begins a look at the server.
+func (r *Registry) View() *View { return &View{registry: r, parts: make(map[reflect.Type]any)} }
+
+// Provide says what [Of] returns as a T. read is called at most once for each view.
+func Provide[T any](r *Registry, read func(v *View) T) {
+	r.parts[reflect.TypeFor[T]()] = func(v *View) any { return read(v) }
+}
+
+// View is one look at a server. What several figures are read from is read once. One goroutine uses
+// it.
+type View struct {
+	registry *Registry
+	parts    map[reflect.Type]any
+}
+
+// Put makes part what [Of] returns as a T in this view.
+func Put[T any](v *View, part T) { v.parts[reflect.TypeFor[T]()] = part }
+
+// Of returns the part of the server that is a T; the zero T if there is none.
+func Of[T any](v *View) (part T) {
+	t := reflect.TypeFor[T]()
+	if known, is := v.parts[t]; is {
+		part, _ = known.(T)
+		return part
+	}
+	if read := v.registry.parts[t]; read != nil {
+		part, _ = read(v).(T)
+		v.parts[t] = part
+	}
+	return part
+}
+
+// Sum adds up the numbers of a figure, for those values of its labels that match accepts. It is 0 for
+// a figure that does not exist or is absent.
+func (v *View) Sum(name string, match func(labels []string) bool) (sum float64) {
+	for i := range v.registry.figures {
+		f := &v.registry.figures[i]
+		if f.Name != name || f.Read == nil {
+			continue
+		}
+		f.Read(v, func(value float64, labels ...string) {
+			if match == nil || match(labels) {
+				sum += value
+			}
+		})
+	}
+	return sum
+}
+
+// Value is the number of a figure with these values of its labels; ok is false if there is none.
+func (v *View) Value(name string, labels ...string) (value float64, ok bool) {
+	sum := v.Sum(name, func(is []string) bool {
+		if slices.Equal(is, labels) {
+			ok = true
+			return true
+		}
+		return false
+	})
+	return sum, ok
+}
+
+// Field is the number of a figure without labels, by its field of INFO; 0 if there is none. Other
+// figures may read it.
+func (v *View) Field(section, name string) (value int64) {
+	for i := range v.registry.figures {
+		f := &v.registry.figures[i]
+		if len(f.Labels) == 0 && f.Info != nil && f.Info.Section == section && f.Info.Field(nil) == name {
+			f.Read(v, func(n float64, _ ...string) { value = int64(n) })
+		}
+	}
+	return value
+}
+
+// Fields calls f with the fields of a section of INFO.
+func (v *View) Fields(section string, f func(name string, value int64)) {
+	for i := range v.registry.figures {
+		is := &v.registry.figures[i]
+		if is.Info == nil || is.Info.Section != section {
+			continue
+		}
+		is.Read(v, func(value float64, labels ...string) {
+			if name := is.Info.Field(labels); name != "" {
+				f(name, int64(value))
+			}
+		})
+	}
+}

@@ -1,0 +1,64 @@
+package limiters
+
+import (
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/figure"
+	"github.com/cellserver/cellserver/commands/stats"
+)
+
+// figures are those of groups of keys.
+func figures() []figure.Figure {
+	return []figure.Figure{
+		{
+			Name: "group_decisions_total", Kind: figure.Counter, Labels: []string{"group", "result"},
+			Values: "group of keys (metrics-group-by), `(none)` for keys without the delimiter, `other` for all groups beyond metrics-max-groups; `allowed`, `denied`",
+			Help:   "Decisions by group of keys, each clause of RL.MULTI for itself. Long pipelines are sampled.",
+			Read: eachGroup(func(g *stats.GroupCount, emit figure.Emit) {
+				emit(float64(g.Calls-g.Denied), g.Label, "allowed")
+				emit(float64(g.Denied), g.Label, "denied")
+			}),
+		},
+		{
+			Name: "group_near_limit_total", Kind: figure.Counter, Labels: []string{"group"}, Values: "as above",
+			Help: "Allowed decisions that left little of the limit (metrics-near-limit), sampled likewise.",
+			Read: eachGroup(func(g *stats.GroupCount, emit figure.Emit) { emit(float64(g.Near), g.Label) }),
+		},
+		{
+			Name: "retry_after_seconds", Kind: figure.Histogram,
+			Help:   "How long denied callers were told to wait, sampled as the groups are. Calls that can never pass are not in it.",
+			Spread: spreadRetries,
+		},
+	}
+}
+
+// groupCounts is what one look at the server has found of groups.
+type groupCounts []stats.GroupCount
+
+// eachGroup reads a figure of each group.
+func eachGroup(read func(g *stats.GroupCount, emit figure.Emit)) func(*figure.View, figure.Emit) {
+	return func(v *figure.View, emit figure.Emit) {
+		all := figure.Of[groupCounts](v)
+		if groups := command.Find[stats.Groups](figure.Of[*command.Server](v)); all == nil && groups != nil {
+			all = groups.Snapshot()
+			figure.Put(v, all)
+		}
+		for i := range all {
+			read(&all[i], emit)
+		}
+	}
+}
+
+func spreadRetries(v *figure.View, emit func(figure.Buckets, ...string)) {
+	var retries stats.Retries
+	if groups := command.Find[stats.Groups](figure.Of[*command.Server](v)); groups != nil {
+		retries = groups.Retries()
+	}
+	b := figure.Buckets{Sum: retries.Sum, Below: make(map[float64]uint64)}
+	sum := uint64(0)
+	for i, bound := range stats.RetryBounds() {
+		sum += uint64(retries.Counts[i])
+		b.Below[bound] = sum
+	}
+	b.Count = float64(sum + uint64(retries.Counts[len(retries.Counts)-1]))
+	emit(b)
+}
