@@ -15,7 +15,7 @@ type scratch struct {
 	noted, called []notedKey
 	details       []detail // what calls that are noted were like
 	denials       stats.Sampler
-	callsDue      int64 // how many calls the next one stands for that is noted
+	calledOnce    bool // a call has been noted
 	// How many calls are left before the next that is noted, and the next whose details are.
 	untilCall, untilDetail int
 

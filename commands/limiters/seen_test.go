@@ -46,7 +46,7 @@ func TestTheMostDeniedKeySaysWhoCallsItAndHow(t *testing.T) {
 
 	called := s.Server().Engine().Seen.Called(now)
 	require.Len(t, called.Keys, 1)
-	require.InDelta(t, 48, called.Keys[0].PerSecond, 0, "every 16th call counts for 16")
+	require.Positive(t, called.Keys[0].PerSecond, "the first call of a worker is noted")
 }
 
 // TestWordsOfSeenCalls: of every family, bounded, without what names a caller.
@@ -91,7 +91,8 @@ func TestGroupsAreSeenOnce(t *testing.T) {
 	for range 160 {
 		do("TB.ACQUIRE login:a 5 1 60 1")
 	}
-	do("CL.THROTTLE plain 1 1 60")
+	do("CL.THROTTLE plain 0 1 60")
+	do("CL.THROTTLE plain 0 1 60")
 	groups := seen.TakeGroups()
 	require.Len(t, groups, 3)
 	require.Equal(t, stats.NoGroup, groups[0].Name)
@@ -100,7 +101,7 @@ func TestGroupsAreSeenOnce(t *testing.T) {
 	require.InDelta(t, 100, api.Denied.Estimate(), 25)
 	require.Len(t, api.Calls, 1)
 	require.Equal(t, "0 1 60", api.Calls[0].Args)
-	require.EqualValues(t, 320, api.Calls[0].Count)
+	require.InDelta(t, 320, api.Calls[0].Count, 300, "each 16th call at random counts for 16")
 	require.Equal(t, "login", login.Name)
 	require.EqualValues(t, 1, login.Denied.Estimate())
 	require.Empty(t, seen.TakeGroups())
@@ -137,4 +138,30 @@ func TestGroupsSayWhoLacksMemory(t *testing.T) {
 		}
 	}
 	require.True(t, found)
+}
+
+// TestNoPlaceInPipelinesIsPreferred: sixteen keys that are called in turn, in pipelines of sixteen, are
+// called as often as each other.
+func TestNoPlaceInPipelinesIsPreferred(t *testing.T) {
+	const rounds = 1600
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
+	require.NoError(t, err)
+	defer s.Close()
+	var pipeline []byte
+	for i := range 16 {
+		pipeline = inproc.Encode(pipeline, "CL.THROTTLE", fmt.Sprintf("key%d", i), "100000", "1", "1")
+	}
+	for range rounds {
+		_, err := s.Send(pipeline)
+		require.NoError(t, err)
+	}
+	// The count of each is off by 4*sqrt(1600), which is 160. Keys that share a place show less.
+	right := 0
+	for _, k := range s.Server().Engine().Seen.Called(s.Server().Clock.Now()).Keys {
+		require.Less(t, k.Count, int64(rounds+6*160), k.Key)
+		if k.Count > rounds-6*160 {
+			right++
+		}
+	}
+	require.GreaterOrEqual(t, right, 8)
 }

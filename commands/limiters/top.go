@@ -48,7 +48,7 @@ func topKeys(c *command.Call, table func(*scratch) *topTable, db, n int, shown f
 }
 
 const (
-	// callsSample is how many calls share one entry in the table of calls.
+	// callsSample is of how many calls one is in the table of calls, at random.
 	callsSample = 16
 	// detailSample is of how many calls of a long batch that are noted one is remembered with
 	// what it was like.
@@ -59,7 +59,7 @@ const (
 )
 
 // note remembers the key of a decision for RL.TOP until the batch ends: of some refusals and of
-// every callsSample-th call. The decision is counted in the group of the key.
+// about every callsSample-th call. The decision is counted in the group of the key.
 func note(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	s := command.Scratch[scratch](c)
 	if s.counts.Due() {
@@ -83,24 +83,20 @@ func (s *scratch) noteDenied(c *command.Call, a *decide.Ask, key []byte, d *limi
 	s.noted = append(s.noted, k)
 }
 
-// noteCalled notes a call that stands for callsSample. A long batch notes one: others that are
-// due add to what the next one stands for.
+// noteCalled notes a call that stands for callsSample, but for the first of a worker, which stands for
+// itself, so that there is something to see from the first call on.
 func (s *scratch) noteCalled(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
-	s.callsDue += callsSample
-	exact := s.counts.Exact()
-	if s.untilCall = callsSample - 1; !exact {
-		s.untilCall = int(s.denials.Random() % (2*callsSample - 1)) // so that no place in a pipeline is preferred
+	weight := int64(callsSample)
+	if !s.calledOnce {
+		s.calledOnce, weight = true, 1
 	}
-	if len(s.called) > 0 && !c.Volatile {
-		return
-	}
-	k := noted(c, a.DB, key, s.callsDue)
-	s.callsDue = 0
+	s.untilCall = s.denials.Skip(callsSample)
+	k := noted(c, a.DB, key, weight)
 	switch {
-	case exact:
-		k.is, k.like = s.detailed(c, a.Family, d), k.weight
+	case s.counts.Exact():
+		k.is, k.like = s.detailed(c, a.Family, d), weight
 	case s.detailDue():
-		k.is, k.like = s.detailed(c, a.Family, d), k.weight*detailSample
+		k.is, k.like = s.detailed(c, a.Family, d), weight*detailSample
 	}
 	s.called = append(s.called, k)
 	if len(s.called) >= maxNoted { // a script may call without end

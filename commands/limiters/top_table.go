@@ -9,9 +9,9 @@ import (
 // topTable finds the keys that occur most often, in bounded memory: every key of a
 // database has one slot by its hash, a hit adds to the slot, and a hit of another key
 // takes one away until the slot is free for it. A frequent key thus keeps its slot
-// against any number of rare ones (the majority vote of Boyer and Moore, per slot). A key whose slot is
-// taken when it first comes gets the neighbour of that if it is free, so that a few keys are all counted, and
-// its count is never above the truth.
+// against any number of rare ones (the majority vote of Boyer and Moore, per slot). A key
+// whose slot is taken when it first comes gets the neighbour of that if it is free, so that
+// a few keys are all counted. A count is never above what was noted.
 type topTable struct {
 	slots  []topSlot
 	more   []topDetail // of each slot

@@ -1,6 +1,9 @@
 package stats
 
-import "math/rand/v2"
+import (
+	"math"
+	"math/rand/v2"
+)
 
 const (
 	// exactCalls is how many calls of a batch are counted one by one. Of those beyond, one of
@@ -46,6 +49,14 @@ func (s *Sampler) Weight() int64 {
 	s.until = sampleCalls - s.place + next - 1
 	s.place = next
 	return sampleCalls
+}
+
+// Skip returns how many calls to pass over before the next that counts, if each call counts with a
+// probability of one in every, whatever became of the others. No order of calls, and no length of
+// pipelines, is then counted wrongly.
+func (s *Sampler) Skip(every int) int {
+	u := (float64(s.Random()) + 0.5) / (1 << 32) // never 0, and never 1
+	return int(math.Log(u) / math.Log1p(-1/float64(every)))
 }
 
 // Random returns the next of a sequence that repeats itself after 2^32 - 1 numbers.
