@@ -23,7 +23,7 @@ const other = "other"
 const (
 	// MaxSeries is how many series there are at most with the default of metrics-max-groups,
 	// whatever clients do.
-	MaxSeries = 500
+	MaxSeries = 640
 	// SharedSeries is how many values of bounded labels, such as commands, users and codes, have
 	// series of their own, taken together: the rest of MaxSeries. The first that are seen have one.
 	SharedSeries = 59

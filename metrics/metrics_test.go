@@ -51,7 +51,10 @@ func crowd() map[string]reader {
 		"build_info":             func(_ *figure.View, emit figure.Emit) { emit(1, "1", "7", "go") },
 		"loop_busy_ratio":        many("loop", 8),
 		"clients":                many("state", 3),
-		"memory_bytes":           many("kind", 7),
+		"memory_bytes":           many("kind", 8),
+		"replicas":               many("state", 3),
+		"store_nodes":            many("state", 2),
+		"store_unanswered_total": many("policy", 3),
 		"keys":                   many("db", 16),
 		"policies":               many("kind", 3),
 		"connections_total":      many("result", 2),
@@ -64,6 +67,7 @@ func crowd() map[string]reader {
 		"group_decisions_total":  many("group", 102, "allowed", "denied"),
 		"group_near_limit_total": many("group", 102),
 		"policy_calls_total":     many("result", 8),
+		"policy_decisions_total": many("policy", 200, "allowed", "denied"),
 	}
 }
 

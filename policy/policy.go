@@ -28,6 +28,9 @@ type Policy struct {
 
 // Counts are what has happened to the calls of one policy. Any goroutine may add to them.
 type Counts struct {
+	// Allowed and Denied count calls that charge something, by how they were answered, whatever has
+	// decided that.
+	Allowed, Denied atomic.Int64
 	// Exempted counts calls that an exemption allowed, ExemptedDenied those of them that the
 	// limits would have denied.
 	Exempted, ExemptedDenied atomic.Int64
@@ -38,6 +41,15 @@ type Counts struct {
 	// Of calls that were decided by a candidate, too: allowed by both, by the policy alone, by
 	// the candidate alone, and by neither.
 	TryBoth, TryOnlyOld, TryOnlyNew, TryNeither atomic.Int64
+}
+
+// Answered counts a call that was denied, or allowed.
+func (c *Counts) Answered(denied bool) {
+	if denied {
+		c.Denied.Add(1)
+	} else {
+		c.Allowed.Add(1)
+	}
 }
 
 // ResetTry begins to count anew what a candidate decides.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
 )
 
 // Identity is what a client calls itself and its library. It is replaced, never changed.
@@ -95,6 +96,8 @@ type madeOnce [2]struct {
 type Decided struct {
 	Key      []byte
 	Decision limit.Decision
+	// Policy counts the answer, nil for a call of no policy.
+	Policy *policy.Counts
 }
 
 // Plan is what a call may do that runs other commands.

@@ -12,6 +12,7 @@ import (
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
@@ -24,6 +25,7 @@ type wait struct {
 	refs    []env.KeyRef // the keys, as Lock takes them
 	tickets []any        // the places in their queues, all of which are taken under one lock
 	ask     decide.Ask   // owns its bytes, and is never decided itself
+	policy  *policy.Counts
 
 	refusal resp.Error // set by who has claimed the answer: it may not be waited for any more
 
@@ -109,7 +111,7 @@ func saysBlock(args [][]byte) bool {
 func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 	bytes := a.Bytes()
 	kept := bytes + waitingCost(a)
-	w := &wait{parked: c.NewWait(kept), ask: *a}
+	w := &wait{parked: c.NewWait(kept), ask: *a, policy: countedBy(c)}
 	w.ask.Own(make([]byte, 0, bytes))
 	w.parked.Args, w.ask.WithDetails = waitingArgs(c, w.ask.Key), a.WithDetails && c.Cmd.Keys.Policy
 	w.refs = []env.KeyRef{{DB: a.DB, Key: w.ask.Key}}
@@ -285,7 +287,7 @@ func (w *wait) attempt(st env.Store) {
 // decided notes how the wait has ended.
 func (w *wait) decided(now *decide.Ask) {
 	if now.Err == nil {
-		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision}
+		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision, Policy: w.policy}
 	}
 }
 
@@ -470,13 +472,14 @@ func noteDecided(c *command.Call, a *decide.Ask, d *limit.Decision) {
 	if d.Refused != 0 {
 		c.Denied++
 	}
+	if n := countedBy(c); n != nil {
+		n.Answered(d.Refused != 0)
+	}
 	if a.Family != decide.Several {
 		note(c, a, a.Key, d)
 		return
 	}
-	for i := range a.Details {
-		note(c, a, a.Clauses[i].Key, &a.Details[i])
-	}
+	noteClauses(c, a)
 }
 
 // answerFive replies the five integers.

@@ -12,7 +12,7 @@ func figures() []figure.Figure {
 		{
 			Name: "group_decisions_total", Kind: figure.Counter, Labels: []string{"group", "result"},
 			Values: "group of keys (metrics-group-by), `(none)` for keys without the delimiter, `other` for all groups beyond metrics-max-groups; `allowed`, `denied`",
-			Help:   "Decisions by group of keys, each clause of RL.MULTI for itself. Long pipelines are sampled.",
+			Help:   "Decisions by group of keys. A call of several clauses counts once in each group of its keys. Long pipelines are sampled.",
 			Read: eachGroup(func(g *stats.GroupCount, emit figure.Emit) {
 				emit(float64(g.Calls-g.Denied), g.Label, "allowed")
 				emit(float64(g.Denied), g.Label, "denied")

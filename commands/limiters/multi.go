@@ -38,9 +38,7 @@ func askMulti(c *command.Call) resp.Error {
 func answerMulti(c *command.Call, a *decide.Ask) {
 	d := a.Binding()
 	c.Denied += d.Refused
-	for i := range a.Details {
-		note(c, a, a.Clauses[i].Key, &a.Details[i])
-	}
+	noteClauses(c, a)
 	if !a.WithDetails {
 		writeDecision(c.W, &d, a.Millis)
 		return

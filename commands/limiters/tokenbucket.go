@@ -6,6 +6,7 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/tokenbucket"
 )
@@ -57,12 +58,13 @@ type reservation struct {
 	parked *command.Wait
 	ask    decide.Ask  // owns its bytes; its answer is the grant
 	stop   func() bool // the timer
+	policy *policy.Counts
 }
 
 // serveOut keeps the caller of a granted reservation waiting.
 func serveOut(c *command.Call, a *decide.Ask) {
 	kept := a.Bytes()
-	r := &reservation{parked: c.NewWait(kept), ask: *a}
+	r := &reservation{parked: c.NewWait(kept), ask: *a, policy: countedBy(c)}
 	r.ask.Own(make([]byte, 0, kept))
 	r.parked.Args, r.ask.WithDetails = waitingArgs(c, r.ask.Key), a.WithDetails && c.Cmd.Keys.Policy
 	if !r.parked.Reserve() { // it is answered as if it had been made to stop waiting
@@ -90,7 +92,7 @@ func (r *reservation) serve(st env.Store) {
 			w.Error(err)
 			return
 		}
-		r.parked.Decided = &command.Decided{Key: r.ask.Key, Decision: r.ask.Decision}
+		r.parked.Decided = &command.Decided{Key: r.ask.Key, Decision: r.ask.Decision, Policy: r.policy}
 		r.answer(st, w, 0)
 	})
 }
@@ -102,7 +104,7 @@ func (r *reservation) giveUp(st env.Store, w *resp.Writer) {
 		w.Error(err)
 		return
 	}
-	r.parked.Decided = &command.Decided{Key: r.ask.Key, Decision: limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}}
+	r.parked.Decided = &command.Decided{Key: r.ask.Key, Decision: limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}, Policy: r.policy}
 	r.answer(st, w, 1)
 }
 

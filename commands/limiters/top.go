@@ -65,6 +65,61 @@ func note(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	if s.counts.Due() {
 		s.counts.Add(key, outcome(d))
 	}
+	s.noteKey(c, a, key, d)
+}
+
+// noteClauses is note for a call of several clauses: each key is remembered, and the call counts once
+// in each group of its keys.
+func noteClauses(c *command.Call, a *decide.Ask) {
+	s := command.Scratch[scratch](c)
+	if s.counts.Due() {
+		s.countClauses(c, a, s.counts.Weight())
+	}
+	for i := range a.Details {
+		s.noteKey(c, a, a.Clauses[i].Key, &a.Details[i])
+	}
+}
+
+// countClauses counts a call that stands for so many in the groups of its keys. Those of a policy are
+// of one group.
+func (s *scratch) countClauses(c *command.Call, a *decide.Ask, calls int64) {
+	if c.Cmd.Keys.Policy {
+		s.counts.Count(a.Clauses[0].Key, outcome(worst(a, 0, nil)), calls)
+		return
+	}
+	groupBy := c.Server.Options.Groups.Delimiter
+	for i := range a.Details {
+		name, fixed := stats.GroupOf(a.Clauses[i].Key, groupBy)
+		same := func(j int) bool {
+			other, otherFixed := stats.GroupOf(a.Clauses[j].Key, groupBy)
+			return fixed == otherFixed && string(name) == string(other)
+		}
+		first := true
+		for j := 0; j < i && first; j++ {
+			first = !same(j)
+		}
+		if first {
+			s.counts.Count(a.Clauses[i].Key, outcome(worst(a, i, same)), calls)
+		}
+	}
+}
+
+// worst is what a group is told of a call: that a clause about its keys is refused, or else the one that
+// leaves least of its limit. It looks at clause i and at those behind it that are in the group; nil
+// stands for all.
+func worst(a *decide.Ask, i int, in func(j int) bool) *limit.Decision {
+	left := func(d *limit.Decision) float64 { return float64(d.Remaining) / float64(max(1, d.Limit)) }
+	d := &a.Details[i]
+	for j := i + 1; j < len(a.Details) && d.Refused == 0; j++ {
+		if o := &a.Details[j]; (o.Refused != 0 || left(o) < left(d)) && (in == nil || in(j)) {
+			d = o
+		}
+	}
+	return d
+}
+
+// noteKey is note without the group.
+func (s *scratch) noteKey(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	if d.Refused != 0 && s.denials.Due() {
 		s.noteDenied(c, a, key, d)
 	}
@@ -186,6 +241,9 @@ func topHooks(slot command.Slot) command.Hooks {
 			s := of(w)
 			s.counts.Count(d.Key, outcome(&d.Decision), 1)
 			s.counts.Publish()
+			if d.Policy != nil {
+				d.Policy.Answered(d.Decision.Refused != 0)
+			}
 			if d.Decision.Refused == 0 {
 				return
 			}

@@ -70,6 +70,7 @@ func useWaits(_ *command.Server, args [][]byte) bool { return saysBlock(args) }
 // answer replies to a, which has been decided, and then has the candidate decide the same call.
 func (u *useScratch) answer(c *command.Call, a *decide.Ask) {
 	if a.Family != decide.Several && !a.WithDetails && !u.lenient() && u.policy.Candidate == nil { // as most
+		u.answered(a.Decision.Refused != 0)
 		answerFive(c, a)
 		return
 	}
@@ -126,6 +127,7 @@ func (u *useScratch) replyBlocked(c *command.Call) {
 	a := c.NewAsk(decide.Several, nil)
 	a.Details, a.Millis, a.WithDetails = m.details, u.millis, u.withDetails
 	c.Denied++
+	u.answered(true)
 	note(c, a, u.stateKey(c, 0, false), &m.details[0])
 	writeUse(c.W, a, &m.details[0])
 }

@@ -74,6 +74,30 @@ func (u *useScratch) lenient() bool { return u.applied.Exempt != nil || u.policy
 // looks reports whether the call changes nothing.
 func (u *useScratch) looks() bool { return u.mode == usePeek || u.quantity == 0 }
 
+// counted returns what the answer is counted by; nil if the call charges nothing.
+func (u *useScratch) counted() *policy.Counts {
+	if u.looks() || u.quantity < 0 {
+		return nil
+	}
+	return u.policy.Counts
+}
+
+// answered counts the answer of the running call.
+func (u *useScratch) answered(denied bool) {
+	if n := u.counted(); n != nil {
+		n.Answered(denied)
+	}
+}
+
+// countedBy returns what the answer of the running command is counted by; nil for one that names no
+// policy, or charges nothing.
+func countedBy(c *command.Call) *policy.Counts {
+	if !c.Cmd.Keys.Policy {
+		return nil
+	}
+	return command.Scratch[scratch](c).use.counted()
+}
+
 // waits reports whether the caller waits if there is no room.
 func (u *useScratch) waits(c *command.Call) bool {
 	return u.mode == useBlock && u.quantity > 0 && !u.lenient() && c.MayWait()

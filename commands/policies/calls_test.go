@@ -408,3 +408,39 @@ func TestRandomWords(t *testing.T) {
 		require.Less(t, f.Now(), limit.MaxInstant)
 	})
 }
+
+// TestCallsOfAPolicyAreCounted as they are answered, each once, whatever has decided them and however
+// long they have waited. What charges nothing does not count.
+func TestCallsOfAPolicyAreCounted(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		c := w.Start().Dial()
+		c.Set("RL.POLICY SET api LIMITS TB 1 1 5 SW 1000 86400 FIXED")
+		c.Set("RL.POLICY SET one LIMITS TB 1 1 5")
+		counts := func(policy string, allowed, denied int) {
+			t.Helper()
+			require.Contains(t, c.Say("RL.POLICY GET "+policy), fmt.Sprintf("$7\r\nallowed\r\n:%d\r\n$6\r\ndenied\r\n:%d\r\n", allowed, denied))
+		}
+		for _, policy := range []string{"api", "one"} {
+			use := "RL.USE " + policy + " k"
+			counts(policy, 0, 0)
+			c.Say(use)
+			c.Say(use)
+			counts(policy, 1, 1)
+			c.Say(use + " PEEK")
+			c.Say(use + " 0")
+			counts(policy, 1, 1)
+			c.Say(use + " 1 BLOCK 60")
+			counts(policy, 2, 1)
+			c.Say(use + " 1 BLOCK 1")
+			counts(policy, 2, 2)
+			c.Set("RL.BLOCK " + policy + " k EX 60")
+			c.Say(use)
+			counts(policy, 2, 3)
+			c.Set("RL.EXEMPT " + policy + " k EX 60")
+			c.Say(use)
+			counts(policy, 3, 3)
+			c.Say(use + " -1")
+			counts(policy, 3, 3)
+		}
+	})
+}

@@ -32,6 +32,9 @@ func (k *keeper) tidy() {
 	})
 }
 
+// maxPolicies is how many policies have series of their own.
+const maxPolicies = 50
+
 // figures are what there is of policies, and what they have counted, over all of them.
 func figures() []figure.Figure {
 	return []figure.Figure{
@@ -43,6 +46,18 @@ func figures() []figure.Figure {
 				emit(float64(sizes.Policies), "policies")
 				emit(float64(sizes.Overrides), "overrides")
 				emit(float64(sizes.Others), "temporary")
+			}),
+		},
+		{
+			Name: "policy_decisions_total", Kind: figure.Counter, Labels: []string{"policy", "result"}, Bound: maxPolicies, Own: true,
+			Values: "name of a policy, `other` for those beyond 50; `allowed`, `denied`",
+			Help:   "Calls of RL.USE that charge something, by policy, whatever has decided them. A call counts once, however many clauses the policy has.",
+			Read: reading(func(t *policy.Table, emit figure.Emit) {
+				t.EachPolicy(func(p *policy.Policy) {
+					for i := range answers {
+						emit(float64(answers[i].of(p.Counts).Load()), p.Name, answers[i].name)
+					}
+				})
 			}),
 		},
 		{
@@ -77,11 +92,20 @@ func reading(read func(t *policy.Table, emit figure.Emit)) func(*figure.View, fi
 	}
 }
 
-// counters are what a policy counts of its calls, in the order in which they are shown.
-var counters = [...]struct {
+// counter is something that a policy counts.
+type counter struct {
 	name string
 	of   func(n *policy.Counts) *atomic.Int64
-}{
+}
+
+// answers are how calls are answered, in the order in which they are shown.
+var answers = [...]counter{
+	{"allowed", func(n *policy.Counts) *atomic.Int64 { return &n.Allowed }},
+	{"denied", func(n *policy.Counts) *atomic.Int64 { return &n.Denied }},
+}
+
+// counters are what else a policy counts of its calls, in the order in which they are shown.
+var counters = [...]counter{
 	{"blocked", func(n *policy.Counts) *atomic.Int64 { return &n.Blocked }},
 	{"exempted", func(n *policy.Counts) *atomic.Int64 { return &n.Exempted }},
 	{"exempted-would-be-denied", func(n *policy.Counts) *atomic.Int64 { return &n.ExemptedDenied }},

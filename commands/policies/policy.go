@@ -175,8 +175,8 @@ func writeTemporary(w *resp.Writer, all []*policy.Entry, now limit.Instant) {
 
 // writeCounts writes what a policy has counted since the server was started.
 func writeCounts(w *resp.Writer, n *policy.Counts) {
-	w.Map(len(counters))
-	for _, is := range counters {
+	w.Map(len(answers) + len(counters))
+	for _, is := range slices.Concat(answers[:], counters[:]) {
 		w.BulkString(is.name)
 		w.Int(is.of(n).Load())
 	}
