@@ -17,6 +17,7 @@ func storeOptions() []option {
 		{name: "store-prefix", def: "cs:", kind: storePrefix{}, doc: "What the keys in the store begin with. It has no braces, so that {tags} of keys choose their slot."},
 		{name: "store-timeout", def: "50", kind: integer{1, 60_000, "ms"}, doc: "Time in milliseconds within which the store answers, or fail-policy does."},
 		{name: "fail-policy", def: "closed", kind: failPolicies, doc: "What answers while the store does not: closed is an error -UNAVAILABLE, open admits, local decides here with the limit divided by store-servers. A prefix in front makes it that of the keys that begin so: the longest that fits counts."},
+		{name: "ready-without-store", def: "no", kind: boolean{}, mutable: true, doc: "Have /readyz answer 200 while the store does not answer, if fail-policy open or local answers all keys. Otherwise it is 503 then."},
 		{name: "store-servers", def: "1", kind: integer{1, 1 << 20, ""}, doc: "Number of servers that share the store, by which fail-policy local divides limits."},
 		{name: "hot-keys", def: "exact", kind: hotKeys, doc: "How a key with very many calls is decided: exact asks the store each time, lease takes a part of the limit in advance and decides calls in memory until that is spent. A prefix in front makes it that of the keys that begin so."},
 		{name: "hot-lease", def: "100", kind: integer{1, 10_000, "ms"}, doc: "Longest time in milliseconds for which a lease is taken. It is at most a quarter of what a limit tolerates."},

@@ -37,7 +37,7 @@ func TestScaleOutListsEveryOption(t *testing.T) {
 	defaults := map[string]string{}
 	for _, pair := range config.Default().Get(func(name string) bool {
 		return strings.HasPrefix(name, "store") || strings.HasPrefix(name, "hot-") ||
-			name == "fail-policy" || name == "denial-cache" || name == "multi-across-slots"
+			name == "fail-policy" || name == "ready-without-store" || name == "denial-cache" || name == "multi-across-slots"
 	}) {
 		defaults[pair[0]] = pair[1]
 	}

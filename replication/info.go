@@ -64,10 +64,23 @@ func (n *Node) Info() []standby.Field {
 	fields := append([]standby.Field{{Name: "role", Value: "slave"}}, n.replicaInfo(&st)...)
 	fields = append(fields, rest[1:]...) // without the role
 	lag := int64(-1)
-	if at := n.f.horizon.Load(); at != 0 {
-		lag = max(0, n.o.Clock.Now().Sub(limit.Instant(at)).Milliseconds())
+	if behind, known := n.Lag(); known {
+		lag = behind.Milliseconds()
 	}
 	return append(fields, number("cell_repl_lag_ms", lag), standby.Field{Name: "cell_repl_error", Value: st.fault})
+}
+
+// Lag is how far the state of this replica is behind its primary's; known is false on a primary, and
+// until the primary has said how late it is.
+func (n *Node) Lag() (behind time.Duration, known bool) {
+	n.mu.Lock()
+	replica := n.replica
+	n.mu.Unlock()
+	at := n.f.horizon.Load()
+	if !replica || at == 0 {
+		return 0, false
+	}
+	return max(0, n.o.Clock.Now().Sub(limit.Instant(at))), true
 }
 
 // primaryInfo is what both roles show: their history and their replicas.

@@ -27,7 +27,7 @@ func (r *Recorder) checks() []Check {
 	recent, over := r.recent(window)
 	long, _ := r.recent(longWindow)
 	answers, _, p99 := r.latency()
-	return []Check{
+	return append([]Check{
 		checkP99(answers, p99),
 		{
 			ID: CheckLoops, Name: "Event loops have room", Value: rounded(f.Loops), Limit: mostLoops, OK: f.Loops <= mostLoops,
@@ -46,7 +46,51 @@ func (r *Recorder) checks() []Check {
 			ID: CheckLogins, Name: "Few failed logins", Value: float64(long.logins), Limit: mostFailures, OK: long.logins <= mostFailures,
 			Text: thousands(long.logins) + " in 5 min", Bound: "≤ 10",
 		},
+	}, checksElsewhere(&f.Elsewhere)...)
+}
+
+// mostAckAge is how late a replica may be, which acknowledges once a second.
+const mostAckAge = 5 * time.Second
+
+// checksElsewhere are those of the other processes that a server needs.
+func checksElsewhere(e *Elsewhere) []Check {
+	role := Check{ID: CheckRole, Name: "Role is known", OK: !e.PrimaryRefused, Text: "primary", Bound: "primary or replica"}
+	switch {
+	case e.HasStore:
+		role.Text = "limits are in a store"
+	case e.PrimaryRefused:
+		role.Text, role.Bound = "replica that refuses its primary", "the same data set"
+	case e.Replica:
+		role.Text = "replica of " + Key(e.Primary).shown()
 	}
+	all := []Check{role}
+	if e.HasStore {
+		c := Check{ID: CheckStore, Name: "Store answers", OK: e.StoreFault == "", Text: "every node does", Bound: "every node"}
+		if !c.OK {
+			c.Value, c.Text = 1, e.StoreFault
+		}
+		all = append(all, c)
+	}
+	if e.Replica {
+		c := Check{ID: CheckLink, Name: "Primary answers", OK: e.LinkUp, Text: "link is up, " + lasting(e.Lag) + " behind", Bound: "link up"}
+		if !c.OK {
+			c.Value, c.Text = 1, "no link to "+Key(e.Primary).shown()
+		}
+		all = append(all, c)
+	}
+	if e.WantedReplicas > 0 {
+		all = append(all, Check{
+			ID: CheckReplicas, Name: "Enough replicas", Value: float64(max(0, e.WantedReplicas-e.GoodReplicas)), OK: e.GoodReplicas >= e.WantedReplicas,
+			Text: thousands(e.GoodReplicas) + " of " + thousands(e.WantedReplicas), Bound: "min-replicas-to-write",
+		})
+	}
+	if e.Replicas > 0 {
+		all = append(all, Check{
+			ID: CheckAcks, Name: "Replicas acknowledge", Value: e.AckAge.Seconds(), Limit: mostAckAge.Seconds(), OK: e.AckAge <= mostAckAge,
+			Text: "the latest " + lasting(e.AckAge) + " ago", Bound: "≤ 5 s",
+		})
+	}
+	return all
 }
 
 func checkP99(answers int64, p99 time.Duration) Check {
@@ -84,8 +128,6 @@ func checkState(f *Figures) Check {
 	switch {
 	case f.Fault != "":
 		c.OK, c.Text = false, "not kept: "+f.Fault
-	case f.PrimaryRefused:
-		c.OK, c.Text, c.Bound = false, "the primary has another data set and is refused", "the same data set"
 	case !f.Keeps:
 		c.Text, c.Bound = "no log is written", "appendonly no"
 	default:

@@ -11,7 +11,8 @@ import (
 // pure: the same facts have the same verdict.
 func Diagnose(f *Facts) Verdict {
 	for _, incident := range [...]func(*Facts) (Verdict, bool){
-		stateIsLost, memoryIsFull, scriptRuns, lockedOut, limitChanged, oneCaller, manyCallers, checkFails, nobodyCalls,
+		stateIsLost, primaryRefused, storeIsAway, memoryIsFull, scriptRuns, replicasLack, primaryIsAway, lockedOut, callsFail,
+		limitChanged, oneCaller, manyCallers, checkFails, nobodyCalls,
 	} {
 		if v, is := incident(f); is {
 			return v
@@ -57,6 +58,98 @@ func stateIsLost(f *Facts) (Verdict, bool) {
 		Text:  "Since " + f.clock(f.FaultSince) + " commands that change something are refused with -MISCONF: " + f.Fault + ".",
 	}, true
 }
+
+// brief is how long the other processes may be away before that is an incident: a link that is made
+// anew is none.
+const brief = 3 * time.Second
+
+// since is when a check began to fail, 0 unless it has failed for long enough.
+func (f *Facts) since(check string) int64 {
+	if at := f.Failing[check]; at != 0 && f.At-at >= brief.Milliseconds() {
+		return at
+	}
+	return 0
+}
+
+func primaryRefused(f *Facts) (Verdict, bool) {
+	since := f.Failing[CheckRole]
+	if !f.PrimaryRefused || since == 0 {
+		return Verdict{}, false
+	}
+	return Verdict{
+		Kind: Refused, Sick: true, Since: since, Title: "Sick: the primary has another data set and is refused.",
+		Text: "Since " + f.clock(since) + " this replica keeps its own keys and follows " + Key(f.Primary).shown() + " no more, which came back empty or is another server. " +
+			"REPLICAOF NO ONE makes this one the primary, and CONFIG SET repl-refuse-empty no gives its keys up.",
+	}, true
+}
+
+func storeIsAway(f *Facts) (Verdict, bool) {
+	since := f.since(CheckStore)
+	if !f.HasStore || since == 0 {
+		return Verdict{}, false
+	}
+	v := Verdict{
+		Kind: NoStore, Sick: true, Since: since, Title: "Sick: the store does not answer.",
+		Text: "Since " + f.clock(since) + " fail-policy answers calls in its place: " + f.StoreFault + ".",
+	}
+	if f.Now.ErrorRatio > 0 {
+		v.Text += " " + percent(f.Now.ErrorRatio) + " of the calls are answered with an error."
+	}
+	return v, true
+}
+
+func replicasLack(f *Facts) (Verdict, bool) {
+	since := f.since(CheckReplicas)
+	if since == 0 {
+		return Verdict{}, false
+	}
+	return Verdict{
+		Kind: Lacking, Sick: true, Since: since, Title: "Sick: too few replicas, so that changes are refused.",
+		Text: fmt.Sprintf("Since %s calls that change something are refused with -NOREPLICAS: %s of %s replicas have acknowledged something in time (min-replicas-to-write).",
+			f.clock(since), thousands(f.GoodReplicas), thousands(f.WantedReplicas)),
+	}, true
+}
+
+func primaryIsAway(f *Facts) (Verdict, bool) {
+	since := f.since(CheckLink)
+	if !f.Replica || since == 0 {
+		return Verdict{}, false
+	}
+	return Verdict{
+		Kind: NoPrimary, Sick: true, Since: since, Title: "Sick: this is a replica, and its primary does not answer.",
+		Text: "Since " + f.clock(since) + " it gets no changes from " + Key(f.Primary).shown() + ". Changes are refused here with -READONLY. " +
+			"If the primary is gone, REPLICAOF NO ONE makes this server the primary.",
+	}, true
+}
+
+// mostFail is the part of the calls of limiters that has to be answered with errors before that is an
+// incident, and aFewCalls how many calls a second there have to be.
+const (
+	mostFail  = 0.5
+	aFewCalls = 0.5
+)
+
+func callsFail(f *Facts) (Verdict, bool) {
+	least := mostFail
+	if f.Named.Kind == Errors {
+		least *= stays
+	}
+	if f.Now.ErrorRatio < least || f.Now.CallsS < aFewCalls {
+		return Verdict{}, false
+	}
+	v := Verdict{
+		Kind: Errors, Sick: true, Title: "Sick: calls of limiters are answered with errors.",
+		Text: percent(f.Now.ErrorRatio) + " of the calls are answered with an error",
+	}
+	if f.Code != "" {
+		v.Text += ", most with -" + Key(f.Code).shown()
+	}
+	v.Text += ". INFO errorstats counts them."
+	return v, true
+}
+
+// stays is by which part of a bound a figure has to fall below it before a verdict is withdrawn.
+const stays = 0.8
 
 func memoryIsFull(f *Facts) (Verdict, bool) {
 	if f.FullSince == 0 {
@@ -187,7 +280,11 @@ func oneCaller(f *Facts) (Verdict, bool) {
 	if rate == 0 {
 		rate = max(0, k.CallsS-k.DeniedS)
 	}
-	if k.Share < mostOfIt || k.DeniedS < atLeast || k.DeniedS+rate < farOver*rate || f.At-k.Since < lastsFor.Milliseconds() {
+	part := 1.0
+	if n := f.Named; n.Kind == OneCaller && n.Key != nil && *n.Key == k.Key {
+		part = stays
+	}
+	if k.Share < part*mostOfIt || k.DeniedS < part*atLeast || k.DeniedS+rate < part*farOver*rate || f.At-k.Since < lastsFor.Milliseconds() {
 		return Verdict{}, false
 	}
 	key, group := k.Key, k.Group
@@ -211,10 +308,22 @@ func oneCaller(f *Facts) (Verdict, bool) {
 	return v, true
 }
 
+// nearlyAll is the part of the calls that has to be denied while nothing is usual yet.
+const nearlyAll = 0.9
+
 // manyCallers is when much more is denied than people are used to, and nothing explains it.
 func manyCallers(f *Facts) (Verdict, bool) {
-	usual := f.Now.UsualRatio
-	if usual < 0 || f.Now.CallsS < 10 || f.Now.DeniedRatio < usual+manyMore || f.Now.DeniedRatio < 3*usual {
+	usual, part := f.Now.UsualRatio, 1.0
+	if f.Named.Kind == Denials {
+		part = stays
+	}
+	switch {
+	case usual < 0 && f.Now.DeniedRatio >= part*nearlyAll && f.Now.CallsS >= aFewCalls:
+		return Verdict{
+			Kind: Denials, Title: "The limiter works. Nearly every call is denied.",
+			Text: percent(f.Now.DeniedRatio) + " of the calls are denied. The server has not run for long enough to know what is usual.",
+		}, true
+	case usual < 0 || f.Now.CallsS < part*10 || f.Now.DeniedRatio < usual+part*manyMore || f.Now.DeniedRatio < part*3*usual:
 		return Verdict{}, false
 	}
 	v := Verdict{

@@ -67,6 +67,36 @@ func TestDiagnoseNamesEachIncident(t *testing.T) {
 			one(f)
 		}},
 
+		{"refused primary", report.Refused, "Sick: the primary has another data set and is refused.", func(f *report.Facts) {
+			f.Replica, f.PrimaryRefused, f.Primary = true, true, "10.0.0.1:6379"
+			f.Failing[report.CheckRole], f.Failing[report.CheckLink] = at, at-5e3
+		}},
+		{"store", report.NoStore, "Sick: the store does not answer.", func(f *report.Facts) {
+			f.HasStore, f.StoreFault, f.Now.ErrorRatio = true, "10.0.0.9:6379 is down: refused", 1
+			f.Failing[report.CheckStore] = at - 3e3
+		}},
+		{"store that is away for a moment", report.Healthy, "The limiter works.", func(f *report.Facts) {
+			f.HasStore, f.StoreFault = true, "10.0.0.9:6379 is down: refused"
+			f.Failing[report.CheckStore] = at - 2999
+		}},
+		{"too few replicas", report.Lacking, "Sick: too few replicas, so that changes are refused.", func(f *report.Facts) {
+			f.WantedReplicas, f.Now.ErrorRatio = 1, 1
+			f.Failing[report.CheckReplicas] = at - 3e3
+		}},
+		{"dead primary", report.NoPrimary, "Sick: this is a replica, and its primary does not answer.", func(f *report.Facts) {
+			f.Replica, f.Primary = true, "10.0.0.1:6379"
+			f.Failing[report.CheckLink] = at - 3e3
+		}},
+		{"a link that is made anew", report.Healthy, "The limiter works.", func(f *report.Facts) {
+			f.Replica, f.Failing[report.CheckLink] = true, at-1e3
+		}},
+		{"errors", report.Errors, "Sick: calls of limiters are answered with errors.", func(f *report.Facts) { f.Now.ErrorRatio, f.Code = 0.5, "OOM" }},
+		{"some errors", report.Healthy, "The limiter works.", func(f *report.Facts) { f.Now.ErrorRatio = 0.49 }},
+		{"fewer errors than before", report.Errors, "Sick: calls of limiters are answered with errors.", func(f *report.Facts) {
+			f.Now.ErrorRatio, f.Named.Kind = 0.4, report.Errors
+		}},
+		{"an error of nobody's calls", report.Healthy, "The limiter works.", func(f *report.Facts) { f.Now.ErrorRatio, f.Now.CallsS = 1, 0.4 }},
+
 		{"memory", report.Memory, "Sick: memory is full. New keys of calls are refused.", func(f *report.Facts) { f.FullSince, f.Lacking = at-1e3, "calls" }},
 		{"memory of nobody in particular", report.Memory, "Sick: memory is full.", func(f *report.Facts) { f.FullSince = at - 1e3 }},
 		{"memory is much but not full", report.Healthy, "The limiter works.", func(f *report.Facts) { f.Now.Memory = 1<<30 - 1 }},
@@ -110,6 +140,16 @@ func TestDiagnoseNamesEachIncident(t *testing.T) {
 
 		{"one caller", report.OneCaller, "The limiter works. One caller is over its limit.", one},
 		{"one caller slightly over", report.Healthy, "The limiter works.", func(f *report.Facts) { one(f); f.Keys[0].DeniedS = 6 }},
+		{"one caller who stays slightly below", report.OneCaller, "The limiter works. One caller is over its limit.", func(f *report.Facts) {
+			one(f)
+			f.Keys[0].Share = 0.5
+			f.Named = report.Verdict{Kind: report.OneCaller, Key: ptr("calls:1")}
+		}},
+		{"another caller slightly below", report.Healthy, "The limiter works.", func(f *report.Facts) {
+			one(f)
+			f.Keys[0].Share = 0.5
+			f.Named = report.Verdict{Kind: report.OneCaller, Key: ptr("calls:2")}
+		}},
 		{"one caller of many", report.Healthy, "The limiter works.", func(f *report.Facts) { one(f); f.Keys[0].Share = 0.5 }},
 		{"one caller for a moment", report.Healthy, "The limiter works.", func(f *report.Facts) { one(f); f.Keys[0].Since = at - 5e3 }},
 		{"one caller who calls rarely", report.Healthy, "The limiter works.", func(f *report.Facts) { one(f); f.Keys[0].DeniedS, f.Keys[0].Args = 1.9, "0 1 3600" }},
@@ -117,6 +157,11 @@ func TestDiagnoseNamesEachIncident(t *testing.T) {
 
 		{"many callers", report.Denials, "The limiter works. More is denied than usual, of many keys.", func(f *report.Facts) { f.Now.DeniedRatio = 0.4 }},
 		{"a few callers", report.Denials, "The limiter works. More is denied than usual.", func(f *report.Facts) { f.Now.DeniedRatio, f.Now.KeysDenied = 0.4, 1 }},
+		{"many callers, still", report.Denials, "The limiter works. More is denied than usual, of many keys.", func(f *report.Facts) {
+			f.Now.DeniedRatio, f.Named.Kind = 0.22, report.Denials
+		}},
+		{"nearly all in the first minute", report.Denials, "The limiter works. Nearly every call is denied.", func(f *report.Facts) { f.Now.DeniedRatio, f.Now.UsualRatio = 0.9, -1 }},
+		{"most in the first minute", report.Healthy, "The limiter works.", func(f *report.Facts) { f.Now.DeniedRatio, f.Now.UsualRatio = 0.89, -1 }},
 		{"somewhat more than usual", report.Healthy, "The limiter works.", func(f *report.Facts) { f.Now.DeniedRatio = 0.2 }},
 		{"as many as usual", report.Healthy, "The limiter works.", func(f *report.Facts) { f.Now.DeniedRatio, f.Now.UsualRatio = 0.6, 0.3 }},
 

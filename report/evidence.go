@@ -14,6 +14,13 @@ type Facts struct {
 	FullSince int64 // since when calls lack memory
 	Lacking   Key   // the group that does most
 
+	Elsewhere
+	Code string // the first word of most errors
+
+	// Named is the verdict of a moment ago. What it named has to become clearly better before it is
+	// not named any more, so that a verdict does not change with each sample.
+	Named Verdict
+
 	Script *RunningScript
 	Logins []FailedLogin
 

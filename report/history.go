@@ -17,7 +17,7 @@ func (r *Recorder) History(seconds int64, marks []Change) History {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := History{Step: size, Allowed: []int64{}, Denied: []int64{}, P50us: []float64{}, P99us: []float64{}, Marks: []Change{}}
+	h := History{Step: size, Allowed: []int64{}, Denied: []int64{}, Errors: []int64{}, P50us: []float64{}, P99us: []float64{}, Marks: []Change{}}
 	if r.last.At == 0 {
 		return h
 	}
@@ -32,7 +32,7 @@ func (r *Recorder) History(seconds int64, marks []Change) History {
 		if len(h.Allowed) == 0 {
 			h.From = r.last.Civil - r.last.Civil%1000 - (now-n*size)*1000
 		}
-		h.Allowed, h.Denied = append(h.Allowed, s.allowed), append(h.Denied, s.denied)
+		h.Allowed, h.Denied, h.Errors = append(h.Allowed, s.allowed), append(h.Denied, s.denied), append(h.Errors, s.failed)
 		h.P50us, h.P99us = append(h.P50us, float64(s.p50)), append(h.P99us, float64(s.p99))
 	}
 	for _, m := range marks {
@@ -45,8 +45,8 @@ func (r *Recorder) History(seconds int64, marks []Change) History {
 
 // sums is step for more than it has room for.
 type sums struct {
-	allowed, denied int64
-	p50, p99        float32
+	allowed, denied, failed int64
+	p50, p99                float32
 }
 
 // sum adds up the steps from a second on.
@@ -61,7 +61,7 @@ func (r *Recorder) sum(from, size int64) (s sums, any bool) {
 			continue
 		}
 		any = true
-		s.allowed, s.denied = s.allowed+int64(t.allowed), s.denied+int64(t.denied)
+		s.allowed, s.denied, s.failed = s.allowed+int64(t.allowed), s.denied+int64(t.denied), s.failed+int64(t.failed)
 		s.p50, s.p99 = max(s.p50, t.p50), max(s.p99, t.p99)
 	}
 	return s, any

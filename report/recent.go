@@ -25,8 +25,9 @@ func (r *Recorder) recent(seconds int64) (delta counted, over float64) {
 		oldest, _ = r.counters.get(from)
 	}
 	delta = counted{
-		calls: newest.calls - oldest.calls, denied: newest.denied - oldest.denied, errors: newest.errors - oldest.errors,
-		lost: newest.lost - oldest.lost, logins: newest.logins - oldest.logins, full: newest.full - oldest.full,
+		calls: newest.calls - oldest.calls, denied: newest.denied - oldest.denied, failed: newest.failed - oldest.failed,
+		errors: newest.errors - oldest.errors,
+		lost:   newest.lost - oldest.lost, logins: newest.logins - oldest.logins, full: newest.full - oldest.full,
 	}
 	for i := from; i < r.counters.next; i++ {
 		if c, ok := r.counters.get(i); ok {

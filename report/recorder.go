@@ -26,10 +26,10 @@ func (r *Recorder) Add(s Sample) {
 	if s.Resets != r.last.Resets {
 		r.beginAgain()
 	}
-	calls, denied := r.total.calls, r.total.denied
+	before := r.total
 	r.total.grow(&r.base, &s)
 	now := r.total
-	r.addStep(n, second(r.last.At), now.calls-calls, now.denied-denied, s.Answers)
+	r.addStep(n, second(r.last.At), ended{now.calls - before.calls, now.denied - before.denied, now.failed - before.failed}, s.Answers)
 	if s.Scripts != nil {
 		latest := *s.Scripts
 		latest.Sub(&r.scripts)
@@ -38,8 +38,19 @@ func (r *Recorder) Add(s Sample) {
 	}
 	*r.counters.at(n) = now
 	r.addGroups(n, &s)
+	r.noteCode(&s)
 	r.last = s
 	r.note(s.At)
+}
+
+// noteCode keeps the first word of most errors of the last second in which there were some.
+func (r *Recorder) noteCode(s *Sample) {
+	most := int64(0)
+	for code, n := range s.Codes {
+		if more := n - r.last.Codes[code]; more > most || more == most && more > 0 && code < r.code {
+			most, r.code = more, code
+		}
+	}
 }
 
 // beginAgain takes note that all counters were reset: what they had counted is added to what
@@ -56,14 +67,22 @@ func (r *Recorder) beginAgain() {
 // and one that waited may be taken back: a counter that is a little less than before stays.
 func (c *counted) grow(base *counted, s *Sample) {
 	c.is = true
-	c.calls, c.denied = max(c.calls, base.calls+s.Calls), max(c.denied, base.denied+s.Denied)
+	c.calls, c.denied, c.failed = max(c.calls, base.calls+s.Calls), max(c.denied, base.denied+s.Denied), max(c.failed, base.failed+s.Failed)
 	c.errors, c.lost = max(c.errors, base.errors+s.Errors), max(c.lost, base.lost+s.ClientsLost)
 	c.logins, c.full = max(c.logins, base.logins+s.FailedLogins), max(c.full, base.full+s.OutOfMemory)
 }
 
+// ended are calls of limiters, and how many of them were denied, or answered with an error.
+type ended struct{ calls, denied, failed int64 }
+
+// part is one of several parts.
+func (e ended) part(parts, part int64) ended {
+	return ended{share(e.calls, parts, part), share(e.denied, parts, part), share(e.failed, parts, part)}
+}
+
 // addStep adds what happened since the last sample, evenly over the seconds if a few were
 // missed.
-func (r *Recorder) addStep(n, last, calls, denied int64, answers *stats.Distribution) {
+func (r *Recorder) addStep(n, last int64, all ended, answers *stats.Distribution) {
 	var p50, p99 float32
 	if answers != nil {
 		latest := *answers
@@ -81,10 +100,11 @@ func (r *Recorder) addStep(n, last, calls, denied int64, answers *stats.Distribu
 	parts := n - from + 1
 	for i := from; i <= n; i++ {
 		part := i - from
-		c, d := share(calls, parts, part), share(denied, parts, part)
+		e := all.part(parts, part)
 		for _, to := range []*step{r.seconds.at(i), r.minutes.at(i / 60)} {
-			to.allowed += uint32(max(0, c-d))
-			to.denied += uint32(d)
+			to.allowed += uint32(max(0, e.calls-e.denied-e.failed))
+			to.denied += uint32(e.denied)
+			to.failed += uint32(e.failed)
 			to.p50, to.p99 = p50, max(to.p99, p99)
 		}
 	}

@@ -42,13 +42,14 @@ type Recorder struct {
 	faulty      limit.Instant            // since when the state is not kept
 	full        limit.Instant            // since when calls lack memory
 	lacking     string                   // the group that does most
+	code        string                   // the first word of most errors
 }
 
 // counted are counters at the end of a second, and how long the slowest script took in it.
 type counted struct {
-	is                                        bool // a sample came in the second
-	calls, denied, errors, lost, logins, full int64
-	script                                    float32 // microseconds
+	is                                                bool // a sample came in the second
+	calls, denied, failed, errors, lost, logins, full int64
+	script                                            float32 // microseconds
 }
 
 // group is what is remembered of a group of keys.

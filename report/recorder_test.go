@@ -76,6 +76,45 @@ func (d *day) second(all ...traffic) {
 	d.rec.Add(d.sample)
 }
 
+// TestErrorsAreCalls: a call that is answered with an error is drawn beside those that are decided, and
+// the error that most of them get is known.
+func TestErrorsAreCalls(t *testing.T) {
+	d := newDay(t)
+	for i := range int64(30) {
+		d.sample.Calls, d.sample.Failed = d.sample.Calls+7, d.sample.Failed+7
+		d.sample.Codes = map[string]int64{"ERR": i, "NOREPLICAS": 7 * i}
+		d.second(traffic{"api", 3, 1, "99 100 60"})
+	}
+	h := d.rep.History(10)
+	last := len(h.Errors) - 1
+	require.Len(t, h.Errors, len(h.Allowed))
+	require.Equal(t, []int64{2, 1, 7}, []int64{h.Allowed[last], h.Denied[last], h.Errors[last]})
+	o := d.rep.Overview(d.admin)
+	require.InDelta(t, 10, o.Now.CallsS, 0.01)
+	require.InDelta(t, 0.1, o.Now.DeniedRatio, 0.001)
+	require.InDelta(t, 0.7, o.Now.ErrorRatio, 0.001)
+	require.Equal(t, report.Errors, o.Verdict.Kind)
+	require.Contains(t, o.Verdict.Text, "70 % of the calls are answered with an error, most with -NOREPLICAS.")
+}
+
+// TestVerdictStays: under a constant load at its bound a verdict does not come and go with the samples.
+func TestVerdictStays(t *testing.T) {
+	d := newDay(t)
+	rng := rand.New(rand.NewPCG(1, 2))
+	flips, kind := 0, ""
+	for i := range 300 {
+		n := 40 + rng.Int64N(21) // half of the calls, about
+		d.sample.Calls, d.sample.Failed = d.sample.Calls+n, d.sample.Failed+n
+		d.second(traffic{"api", 100 - n, 0, "99 100 60"})
+		if v := d.rep.Overview(d.admin).Verdict; i > 10 && v.Kind != kind {
+			kind = v.Kind
+			flips++
+		}
+	}
+	require.Equal(t, report.Errors, kind)
+	require.LessOrEqual(t, flips, 2, "what it was at first, and what it became")
+}
+
 func TestHistoryIsWhatHappened(t *testing.T) {
 	d := newDay(t)
 	for i := range int64(7300) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/stats"
@@ -13,10 +14,12 @@ import (
 type Reporter struct {
 	rec *Recorder
 	src Source
+	// named is the verdict of the last look that found one.
+	named atomic.Pointer[Verdict]
 }
 
 // New returns a Reporter.
-func New(rec *Recorder, src Source) *Reporter { return &Reporter{rec, src} }
+func New(rec *Recorder, src Source) *Reporter { return &Reporter{rec: rec, src: src} }
 
 // keysAtMost is how many keys one report has.
 const keysAtMost = 1000
@@ -32,7 +35,12 @@ func readable(u *acl.User, key string) bool {
 // Overview is what u may see of the server.
 func (r *Reporter) Overview(u *acl.User) Overview {
 	f, at := r.facts(u)
+	if named := r.named.Load(); named != nil {
+		f.Named = *named
+	}
 	o := Overview{At: at, Server: r.src.Identity(), You: r.you(u), Verdict: Diagnose(&f), Checks: f.Checks, Now: f.Now}
+	named := o.Verdict
+	r.named.Store(&named)
 	if v := &o.Verdict; v.Key != nil && *v.Key == hidden {
 		v.Key, v.DB, v.Client = nil, 0, 0
 	}

@@ -2,8 +2,8 @@ package report
 
 // step is what happened in one step of a ring.
 type step struct {
-	allowed, denied uint32
-	p50, p99        float32 // microseconds
+	allowed, denied, failed uint32
+	p50, p99                float32 // microseconds
 }
 
 // ring keeps the newest steps, numbered by the time from the start in steps. A step that was

@@ -44,6 +44,11 @@ const (
 	Healthy   = "healthy"
 	Idle      = "idle"       // no limiter has been called for a minute
 	State     = "state"      // the state cannot be kept
+	Refused   = "refused"    // a replica keeps its keys, since its primary has another data set
+	NoStore   = "store"      // the store does not answer
+	Lacking   = "replicas"   // too few replicas: changes are refused
+	NoPrimary = "primary"    // a replica does not get the changes of its primary
+	Errors    = "errors"     // most calls of limiters are answered with an error
 	Memory    = "memory"     // memory is full
 	Script    = "script"     // a script keeps everybody waiting
 	LockedOut = "locked_out" // clients of a user cannot log in
@@ -85,6 +90,13 @@ const (
 	CheckClock   = "clock"
 	CheckScripts = "scripts"
 	CheckLogins  = "logins"
+	// CheckRole says whether the server is a primary. The others are there if they are about
+	// something: a store, a primary to follow, replicas.
+	CheckRole     = "role"
+	CheckStore    = "store"
+	CheckLink     = "link"
+	CheckReplicas = "replicas"
+	CheckAcks     = "acks"
 )
 
 // Check is one answer to "is the limiter sick?".
@@ -100,8 +112,9 @@ type Check struct {
 
 // Now is the last ten seconds.
 type Now struct {
-	CallsS      float64 `json:"calls_s"` // decisions of limiters a second
+	CallsS      float64 `json:"calls_s"` // of limiters a second, those answered with an error, too
 	DeniedRatio float64 `json:"denied_ratio"`
+	ErrorRatio  float64 `json:"error_ratio"` // of the calls: answered with an error
 	// UsualRatio is the DeniedRatio of most minutes of the last day, but for the newest: three
 	// quarters of the uptime, at most six hours. -1 in the first ten minutes.
 	UsualRatio float64 `json:"usual_ratio"`
@@ -123,6 +136,7 @@ type History struct {
 	From    int64     `json:"from"` // when the first step began
 	Allowed []int64   `json:"allowed"`
 	Denied  []int64   `json:"denied"` // in the step, not a second
+	Errors  []int64   `json:"errors"` // calls of limiters that were answered with an error, likewise
 	P50us   []float64 `json:"p50_us"`
 	P99us   []float64 `json:"p99_us"`
 	Marks   []Change  `json:"marks"` // those within

@@ -154,7 +154,7 @@ func (s *Server) notReady() string {
 	case s.replicator.refuses():
 		return "primary-refused"
 	}
-	return ""
+	return s.unserved()
 }
 
 // adminLogins implements admin.Logins: attempts count as those over the Redis protocol do.

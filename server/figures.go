@@ -41,12 +41,13 @@ func (s *Server) addFigures() {
 		}
 		return stats.Measures{}
 	})
+	s.provideElsewhere(r)
 	figure.Provide(r, func(*figure.View) env.StoreStats { return storeStats(s.lastKeys.look(s)) })
 }
 
 // serverFigures are those of no group of commands.
 func serverFigures() []figure.Figure {
-	return slices.Concat(ownFigures(), gauges(), memoryFigures(), counters(), infoFigures())
+	return slices.Concat(ownFigures(), gauges(), memoryFigures(), counters(), infoFigures(), storeFigures(), standbyFigures())
 }
 
 // ownFigures are those that no part below the assembly knows.

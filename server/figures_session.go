@@ -74,11 +74,11 @@ func memoryFigures() []figure.Figure {
 	return []figure.Figure{
 		{
 			Name: "memory_bytes", Kind: figure.Gauge, Labels: []string{"kind"},
-			Values: "`used` for all, `dataset` for keys, `clients`, `scripts`, `heap` of Go, `rss` as the system sees it, `max` (maxmemory, 0 without)",
+			Values: "`used` for all, `dataset` for keys, `clients`, `scripts`, `users` of ACL, `heap` of Go, `rss` as the system sees it, `max` (maxmemory, 0 without)",
 			Help:   "Memory by what it is for. The kinds overlap.",
 			Info: figure.Fields("Memory", map[string]string{
 				"used": "used_memory", "dataset": "used_memory_dataset", "rss": "used_memory_rss", "heap": "allocator_allocated",
-				"clients": "mem_clients_normal",
+				"clients": "mem_clients_normal", "users": "used_memory_users",
 			}),
 			Read: func(v *figure.View, emit figure.Emit) {
 				used, process := figure.Of[env.StoreStats](v).Memory, figure.Of[processMemory](v)
@@ -86,6 +86,7 @@ func memoryFigures() []figure.Figure {
 				emit(float64(used.Dataset), "dataset")
 				emit(float64(figure.Of[stats.Traffic](v).Pending+figure.Of[command.Statistics](v).ClientMemory), "clients")
 				emit(float64(v.Field("Memory", "used_memory_scripts")), "scripts")
+				emit(float64(engineOf(v).Users.Memory()), "users")
 				emit(float64(process.heap), "heap")
 				emit(float64(process.rss), "rss")
 				emit(float64(used.Max), "max")
@@ -156,7 +157,7 @@ func counters() []figure.Figure {
 		{
 			Name: "decisions_total", Kind: figure.Counter, Labels: []string{"command", "result"},
 			Values: "a limiter command that was called; `allowed`, `denied`, `error`",
-			Help:   "Calls of limiters by how they ended. RL.MULTI is one call.", Read: readDecisions,
+			Help:   "Calls of limiters by how they ended. RL.MULTI is one call, and one that is refused before it runs is an error.", Read: readDecisions,
 		},
 		{
 			Name: "user_commands_total", Kind: figure.Counter, Labels: []string{"user"},
@@ -197,12 +198,13 @@ func readDecisions(v *figure.View, emit figure.Emit) {
 			continue
 		}
 		allowed := figure.Of[*Server](v).decided.of(id, n)
-		if n.Calls == 0 {
+		failed := n.Failed + n.Rejected // before it ran, such as for want of replicas
+		if n.Calls+failed == 0 {
 			continue
 		}
 		emit(float64(allowed), cmd.Name, "allowed")
 		emit(float64(n.Denied), cmd.Name, "denied")
-		emit(float64(n.Failed), cmd.Name, "error")
+		emit(float64(failed), cmd.Name, "error")
 	}
 }
 

@@ -15,17 +15,15 @@ import (
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/report"
 	"github.com/cellserver/cellserver/session"
-	"github.com/cellserver/cellserver/transport"
 )
 
 func newReporting(s *Server) *reporting {
-	r := &reporting{s: s, ask: make(chan struct{}, 1)}
+	r := &reporting{s: s}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"
 	}
 	r.id = host
-	r.held.Store(&heldMemory{})
 	r.recorder = report.NewRecorder(s.engine.Options.Now(), func(kind, text, group string) {
 		s.engine.Changes.Add(stats.Change{At: s.engine.CivilMillis(), Kind: kind, Text: text, Group: group, By: "seen in calls"})
 	})
@@ -47,32 +45,9 @@ func (r *reporting) run(ctx context.Context) {
 	}
 }
 
-// watchMemory asks the store what it holds, whenever it is told to, until ctx ends.
-func (r *reporting) watchMemory(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.ask:
-		}
-		st := r.s.keyspace.Stats()
-		_, heap := r.s.engine.Process().Memory()
-		memory := memoryStats(st)
-		held := heldMemory{used: memory.Used(heap)}
-		for _, db := range st.Databases {
-			held.keys += int64(db.Keys)
-		}
-		r.held.Store(&held)
-	}
-}
-
 // sample takes one sample. The command is of one goroutine.
 func (r *reporting) sample() {
 	e := r.s.engine
-	select {
-	case r.ask <- struct{}{}:
-	default: // it is being asked
-	}
 	resets, resetting := e.Resets()
 	now := e.Options.Now()
 	s := report.Sample{At: now, Civil: e.CivilMillis(), Resets: resets, Figures: r.figures()}
@@ -80,18 +55,8 @@ func (r *reporting) sample() {
 	answers, slow, scripts := e.ClassDurations(stats.Fast), e.ClassDurations(stats.Slow), e.ClassDurations(stats.Script)
 	answers.Merge(&slow)
 	s.Answers, s.Scripts = &answers, &scripts
-	totals := e.Statistics()
-	for id, t := range totals.Commands {
-		if decides(e.Commands.Entries[id]) {
-			s.Calls, s.Denied = s.Calls+t.Calls-t.Failed, s.Denied+t.Denied
-		}
-	}
-	s.Errors, s.ClientsLost = totals.Errors.Total.Load(), totals.Refused+totals.Evicted+totals.SlowReaders
-	totals.Errors.Each(func(word string, n int64) {
-		if word == "OOM" {
-			s.OutOfMemory = n
-		}
-	})
+	s.Take(e.Figures.View())
+	r.used.Store(s.Memory)
 	if e.Seen != nil {
 		s.Seen = e.Seen.TakeGroups()
 		for _, g := range e.Seen.Groups() {
@@ -119,28 +84,10 @@ func (r *reporting) warnOfScript(script *report.RunningScript) {
 	r.busy = busy
 }
 
-// decides reports whether a command asks a limiter.
-func decides(cmd *command.Command) bool {
-	switch cmd.Name {
-	case "cl.throttle", "rl.throttle", "sw.allow", "tb.acquire", "cc.acquire", "rl.multi", "ratelimit":
-		return true
-	}
-	return false
-}
-
-// figures are what checks look at.
+// figures are what checks look at beside numbers.
 func (r *reporting) figures() report.Figures {
-	e, held := r.s.engine, r.held.Load()
-	f := report.Figures{
-		FailedLogins: e.Refusals.Count(acl.DeniedAuth), Memory: held.used, Keys: held.keys, MaxMemory: r.s.maxMemory.Load(),
-		ClockStep: e.Process().ClockStep(),
-	}
-	f.Clients, _ = e.CountClients()
-	if looped, ok := r.s.transport.(transport.Looped); ok {
-		for _, busy := range looped.Busy() {
-			f.Loops = max(f.Loops, busy)
-		}
-	}
+	e := r.s.engine
+	f := report.Figures{FailedLogins: e.Refusals.Count(acl.DeniedAuth)}
 	if p := e.Options.Persistence; p != nil {
 		f.Fault = p.Fault()
 		if log := r.s.persistence.fileLog(); log != nil {
@@ -151,7 +98,13 @@ func (r *reporting) figures() report.Figures {
 		f.Script = &report.RunningScript{SHA: running.Script, Client: running.Client.ID, Name: report.Key(running.Client.Name()), Running: running.For, Busy: running.Busy}
 	}
 	f.Logins = r.failedLogins()
-	f.PrimaryRefused = r.s.replicator.refuses()
+	if r.s.store != nil {
+		f.StoreFault = (&storeState{r.s.store.Info()}).reason()
+	} else if r.s.replicator != nil {
+		if role := r.s.replicator.node.Role(); role.Replica {
+			f.Primary = net.JoinHostPort(role.Host, strconv.Itoa(role.Port))
+		}
+	}
 	return f
 }
 

@@ -338,7 +338,6 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	})
 	background.Go(func() { s.reports.run(housekeeping) })
-	background.Go(func() { s.reports.watchMemory(housekeeping) })
 	s.listening.begin(func(l *listener) { background.Go(func() { s.serve(l, fail) }) })
 	s.serveAdmin(background.Go, fail)
 	var err error
@@ -456,7 +455,7 @@ func (s *Server) beat(period time.Duration) {
 	if now.Pending+now.Unread > 0 {
 		input, output = s.engine.LargestBuffers()
 	}
-	s.recent.tick(now, input, output, s.reports.held.Load().used, period)
+	s.recent.tick(now, input, output, s.reports.used.Load(), period)
 }
 
 // Engine is the command layer, for tests and for generators of documentation.

@@ -119,16 +119,10 @@ type reporting struct {
 	recorder *report.Recorder
 	reporter *report.Reporter
 	id       string
-	// held is what keys take. To ask for it waits for a script that holds all keys, so a
-	// goroutine of its own does.
-	held    atomic.Pointer[heldMemory]
-	ask     chan struct{}
-	clients clientKinds // of the sampling goroutine
-	busy    bool        // of the sampling goroutine: whether warnOfScript has warned
+	used     atomic.Int64 // bytes of memory in use, at the last sample
+	clients  clientKinds  // of the sampling goroutine
+	busy     bool         // of the sampling goroutine: whether warnOfScript has warned
 }
-
-// heldMemory is what the store said last.
-type heldMemory struct{ used, keys int64 }
 
 // logging is the log of a server.
 type logging struct {

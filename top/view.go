@@ -75,6 +75,9 @@ func (l *layout) head(s *Snapshot) []string {
 	if n.UsualRatio >= 0 {
 		denied += " (usually " + percent(n.UsualRatio) + ")"
 	}
+	if n.ErrorRatio > 0 {
+		denied += ", " + percent(n.ErrorRatio) + " errors"
+	}
 	memory := mebibytes(n.Memory)
 	if n.MaxMemory > 0 {
 		memory += " of " + mebibytes(n.MaxMemory)

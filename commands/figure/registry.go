@@ -58,18 +58,27 @@ func Of[T any](v *View) (part T) {
 // Sum adds up the numbers of a figure, for those values of its labels that match accepts. It is 0 for
 // a figure that does not exist or is absent.
 func (v *View) Sum(name string, match func(labels []string) bool) (sum float64) {
-	for i := range v.registry.figures {
-		f := &v.registry.figures[i]
-		if f.Name != name || f.Read == nil {
-			continue
+	v.Each(name, func(value float64, labels ...string) {
+		if match == nil || match(labels) {
+			sum += value
 		}
-		f.Read(v, func(value float64, labels ...string) {
-			if match == nil || match(labels) {
-				sum += value
-			}
-		})
-	}
+	})
 	return sum
+}
+
+// Each reads the numbers of a figure.
+func (v *View) Each(name string, emit Emit) {
+	for i := range v.registry.figures {
+		if f := &v.registry.figures[i]; f.Name == name && f.Read != nil {
+			f.Read(v, emit)
+		}
+	}
+}
+
+// Most is the largest number of a figure, at least 0.
+func (v *View) Most(name string) (most float64) {
+	v.Each(name, func(value float64, _ ...string) { most = max(most, value) })
+	return most
 }
 
 // Value is the number of a figure with these values of its labels; ok is false if there is none.

@@ -66,6 +66,7 @@ func TestEmptiedPrimaryWithAKeyIsRefused(t *testing.T) {
 		require.Equal(t, 503, status)
 		require.Equal(t, "primary-refused\n", body)
 		require.Contains(t, replica.Dial().Do("RL.REPORT", "OVERVIEW"), "the primary has another data set and is refused")
+		require.Equal(t, "1", replica.Series()["cellserver_primary_refused"])
 
 		replica.Promote()
 		require.Equal(t, set, replica.Replication()["cell_data_set"])

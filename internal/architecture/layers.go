@@ -282,7 +282,7 @@ var layers = map[string]layer{
 		why:     "metrics range over the registry of figures: they call nobody",
 	},
 	"report": {
-		imports: []string{"commands/acl", "commands/parse", "commands/stats", "limit"},
+		imports: []string{"commands/acl", "commands/figure", "commands/parse", "commands/stats", "limit"},
 		why:     "a report is made of figures that others give it: it knows no session, no store and no port",
 	},
 	"top": {

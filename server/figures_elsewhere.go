@@ -1,0 +1,215 @@
+package server
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/figure"
+	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/replication"
+)
+
+// storeState is what one look at the server says of its store; nil without one.
+type storeState struct{ cluster.Info }
+
+// up reports whether the store answers: it is known which nodes there are, and none is left alone.
+func (i *storeState) up() bool { return i.reason() == "" }
+
+// reason is why the store does not answer, "" if it does.
+func (i *storeState) reason() string {
+	if i.Fault != "" {
+		return i.Fault
+	}
+	for _, n := range i.Nodes {
+		if n.State == "down" {
+			return n.Addr + " is down: " + n.Reason
+		}
+	}
+	return ""
+}
+
+// away reports whether no node of the store answers.
+func (i *storeState) away() bool {
+	up := func(n cluster.NodeInfo) bool { return n.State == "up" }
+	return i.Fault != "" || len(i.Nodes) > 0 && !slices.ContainsFunc(i.Nodes, up)
+}
+
+// nodeState is what one look at the server says of the node that replicates.
+type nodeState struct {
+	standby.Role
+	replicas     []replication.ReplicaInfo
+	good, wanted int
+	refuses      bool
+	lag          time.Duration
+	lagKnown     bool
+}
+
+// linkUp reports whether a replica has the stream of its primary.
+func (n *nodeState) linkUp() bool { return n.State == "connected" }
+
+// replicationState is that of now; that of a primary without replicas where nothing is replicated.
+func (s *Server) replicationState() nodeState {
+	r := s.replicator
+	if r == nil {
+		return nodeState{}
+	}
+	settings := r.settings()
+	n := nodeState{Role: r.node.Role(), replicas: r.source.Replicas(), refuses: r.node.Refuses(), good: r.source.Good(settings.MinReplicasMaxLag)}
+	n.lag, n.lagKnown = r.node.Lag()
+	if settings.NeedsReplicas() && !n.Replica {
+		n.wanted = settings.MinReplicas
+	}
+	return n
+}
+
+// provideElsewhere says what figures of the store and of replication are read from.
+func (s *Server) provideElsewhere(r *figure.Registry) {
+	figure.Provide(r, func(*figure.View) *storeState {
+		if s.store == nil {
+			return nil
+		}
+		return &storeState{s.store.Info()}
+	})
+	figure.Provide(r, func(*figure.View) nodeState { return s.replicationState() })
+}
+
+// storeFigures are those of the store; a server without one has none of them.
+func storeFigures() []figure.Figure {
+	of := func(read func(i *storeState, emit figure.Emit)) func(*figure.View, figure.Emit) {
+		return func(v *figure.View, emit figure.Emit) {
+			if i := figure.Of[*storeState](v); i != nil {
+				read(i, emit)
+			}
+		}
+	}
+	return []figure.Figure{
+		{
+			Name: "store_up", Kind: figure.Gauge,
+			Help: "1 while every node of the store answers, 0 while one does not or it is not known which there are. Absent without the option store.",
+			Read: of(func(i *storeState, emit figure.Emit) { emit(figure.Bit(i.up())) }),
+		},
+		{
+			Name: "store_nodes", Kind: figure.Gauge, Labels: []string{"state"}, Values: "`up`, `down` while only probes are sent", Help: "Masters of the store.",
+			Read: of(func(i *storeState, emit figure.Emit) {
+				count := map[string]int{"up": 0, "down": 0}
+				for _, n := range i.Nodes {
+					count[n.State]++
+				}
+				emit(float64(count["up"]), "up")
+				emit(float64(count["down"]), "down")
+			}),
+		},
+		{
+			Name: "store_unanswered_total", Kind: figure.Counter, Labels: []string{"policy"}, Values: "`closed`, `open`, `local`",
+			Help: "Calls that fail-policy has answered, since the store did not.",
+			Read: of(func(i *storeState, emit figure.Emit) {
+				for _, policy := range config.FailPolicyNames() {
+					sum := int64(0)
+					for _, n := range i.Policy {
+						if n.Policy == policy {
+							sum += n.N
+						}
+					}
+					emit(float64(sum), policy)
+				}
+			}),
+		},
+	}
+}
+
+// standbyFigures are those of replication.
+func standbyFigures() []figure.Figure {
+	of := func(read func(n *nodeState, emit figure.Emit)) func(*figure.View, figure.Emit) {
+		return func(v *figure.View, emit figure.Emit) {
+			n := figure.Of[nodeState](v)
+			read(&n, emit)
+		}
+	}
+	number := func(read func(n *nodeState) float64) func(*figure.View, figure.Emit) {
+		return of(func(n *nodeState, emit figure.Emit) { emit(read(n)) })
+	}
+	return []figure.Figure{
+		{
+			Name: "replica", Kind: figure.Gauge, Help: "1 on a replica, 0 on a primary.",
+			Read: number(func(n *nodeState) float64 { return figure.Bit(n.Replica) }),
+		},
+		{
+			Name: "primary_link_up", Kind: figure.Gauge, Help: "1 while a replica gets the changes of its primary, 0 while it does not. Absent on a primary.",
+			Read: of(func(n *nodeState, emit figure.Emit) {
+				if n.Replica {
+					emit(figure.Bit(n.linkUp()))
+				}
+			}),
+		},
+		{
+			Name: "primary_refused", Kind: figure.Gauge, Help: "1 on a replica that keeps its keys since its primary has another data set.",
+			Read: number(func(n *nodeState) float64 { return figure.Bit(n.refuses) }),
+		},
+		{
+			Name: "replication_lag_seconds", Kind: figure.Gauge, Help: "How far a replica is behind its primary. Absent on a primary, and until that is known.",
+			Read: of(func(n *nodeState, emit figure.Emit) {
+				if n.lagKnown {
+					emit(n.lag.Seconds())
+				}
+			}),
+		},
+		{
+			Name: "replicas", Kind: figure.Gauge, Labels: []string{"state"},
+			Values: "`connected`; `good` for min-replicas-to-write; `wanted`, which is min-replicas-to-write of a primary",
+			Help:   "Replicas of this server. While fewer are good than wanted it refuses changes with -NOREPLICAS.",
+			Read: of(func(n *nodeState, emit figure.Emit) {
+				emit(float64(len(n.replicas)), "connected")
+				emit(float64(n.good), "good")
+				emit(float64(n.wanted), "wanted")
+			}),
+		},
+		{
+			Name: "replica_ack_age_seconds", Kind: figure.Gauge,
+			Help: "How long ago the replica that is latest has acknowledged something, 0 without replicas. They do so each second.",
+			Read: number(func(n *nodeState) float64 { return n.ackAge().Seconds() }),
+		},
+	}
+}
+
+// ackAge is how long ago the latest of the replicas that have a whole state has acknowledged something.
+func (n *nodeState) ackAge() (age time.Duration) {
+	for _, r := range n.replicas {
+		if r.Online {
+			age = max(age, r.Heard)
+		}
+	}
+	return age
+}
+
+// unserved says why calls of limiters cannot be served, in one word; "" if they can.
+func (s *Server) unserved() string {
+	switch halts, node := s.engine.Halts.Load(), s.engine.Options.Node; {
+	case halts&command.HaltNoReplicas != 0 && (node == nil || !node.EnoughReplicas()):
+		return "no-replicas"
+	case halts&command.HaltMasterDown != 0:
+		return "no-primary"
+	case s.store == nil:
+		return ""
+	}
+	if i := (storeState{s.store.Info()}); !i.away() || s.config.Yes("ready-without-store") && !s.failsClosed() {
+		return ""
+	}
+	return "no-store"
+}
+
+// failsClosed reports whether fail-policy answers some keys with an error.
+func (s *Server) failsClosed() bool {
+	policies := s.config.FailPolicies()
+	if policies[""] == "" { // closed is the default
+		return true
+	}
+	for _, policy := range policies {
+		if policy == "closed" {
+			return true
+		}
+	}
+	return false
+}
