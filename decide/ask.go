@@ -54,6 +54,10 @@ type Ask struct {
 	Err      error
 	Now      limit.Instant
 	Decision limit.Decision
+	// Foreign is which clause, from 1, has found the usage of another limit under its key: of
+	// windows, a mode or a rate other than its own, which it may have carried over. 0 is none. An
+	// ask that is no Several has one clause.
+	Foreign int
 
 	// What is asked, by Family.
 	Quota    gcra.Quota

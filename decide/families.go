@@ -14,7 +14,7 @@ import (
 // fills the plan. With an error nothing is to be done, and d means nothing.
 
 func (p *Plan) decideCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
-	p.Action, p.by = Keep, Cell
+	p.Action, p.by, p.Foreign = Keep, Cell, false
 	tat, err := entry.StoredTAT(e)
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (p *Plan) decideCell(d *limit.Decision, e *entry.Entry, now limit.Instant, 
 
 // forceCell charges a cell even beyond its limit.
 func (p *Plan) forceCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
-	p.Action, p.by = Keep, Cell
+	p.Action, p.by, p.Foreign = Keep, Cell, false
 	tat, err := entry.StoredTAT(e)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (p *Plan) forceCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q
 
 // shareCell takes as much of a positive quantity as there is. Refused is how much that is not.
 func (p *Plan) shareCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
-	p.Action, p.by = Keep, Cell
+	p.Action, p.by, p.Foreign = Keep, Cell, false
 	tat, err := entry.StoredTAT(e)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (p *Plan) decideWindow(d *limit.Decision, e *entry.Entry, now limit.Instant
 	if err := slidingwindow.Decide(e.Kind.WindowMode(), e.Value, e.Expiry, now, c, w); err != nil {
 		return err
 	}
-	*d = w.Decision
+	*d, p.Foreign = w.Decision, w.Foreign
 	p.end(e, Action(w.Action), entry.OfWindow(w.Mode), w.Expiry, c.Quantity < 0)
 	return nil
 }
@@ -81,7 +81,7 @@ func (p *Plan) decideBucket(d *limit.Decision, e *entry.Entry, now limit.Instant
 	if err := tokenbucket.Decide(e.Kind.BucketMode(), e.Value, e.Expiry, now, c, b); err != nil {
 		return err
 	}
-	*d = b.Decision
+	*d, p.Foreign = b.Decision, b.Foreign
 	p.end(e, Action(b.Action), entry.OfBucket(b.Mode), b.Expiry, false)
 	return nil
 }
@@ -99,7 +99,7 @@ func (p *Plan) cancelBucket(d *limit.Decision, e *entry.Entry, now limit.Instant
 }
 
 func (p *Plan) decideLease(d *limit.Decision, e *entry.Entry, now limit.Instant, c *concurrency.Call) error {
-	p.Action, p.by = Keep, Lease
+	p.Action, p.by, p.Foreign = Keep, Lease, false
 	if e.Kind != entry.None && !e.Kind.IsLease() {
 		return limit.ErrWrongType
 	}

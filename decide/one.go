@@ -14,14 +14,22 @@ import (
 // fail as well. [Several] asks about many entries: see [Rounds]. So do the operations
 // of Admin from Scan on, which whoever has all keys carries out.
 func (p *Plan) One(e *entry.Entry, now limit.Instant, a *Ask) error {
-	a.Now = now
+	a.Now, a.Foreign = now, 0
 	switch a.Family {
 	case Cell:
 		return p.decideCell(&a.Decision, e, now, &a.Quota, a.Quantity)
 	case Window:
-		return p.decideWindow(&a.Decision, e, now, &a.Window)
+		err := p.decideWindow(&a.Decision, e, now, &a.Window)
+		if p.Foreign && err == nil && !windowLooks(&a.Window) {
+			a.Foreign = 1
+		}
+		return err
 	case Bucket:
-		return p.decideBucket(&a.Decision, e, now, &a.Bucket)
+		err := p.decideBucket(&a.Decision, e, now, &a.Bucket)
+		if p.Foreign && err == nil && !bucketLooks(&a.Bucket) {
+			a.Foreign = 1
+		}
+		return err
 	case Lease:
 		return p.decideLease(&a.Decision, e, now, &a.Lease)
 	case Cancel:

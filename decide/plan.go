@@ -40,6 +40,8 @@ type Plan struct {
 	Expiry limit.Instant
 	// Frees says that those who wait for room under the key should look again.
 	Frees bool
+	// Foreign says that the key had the usage of another limit: see [Ask.Foreign].
+	Foreign bool
 
 	by     Family        // whose plan it is
 	tat    limit.Instant // of a cell that is stored

@@ -57,7 +57,7 @@ func (s *Rounds) Start(a *Ask, now limit.Instant) {
 			s.as, s.least = sharing, s.asked
 		}
 	}
-	a.Now, a.Refused, a.Missing = now, false, 0
+	a.Now, a.Refused, a.Missing, a.Foreign = now, false, 0, 0
 }
 
 // Round reports whether each clause is to be judged, for the first time or once more. There
@@ -96,6 +96,9 @@ func (s *Rounds) Judge(i int, e *entry.Entry) bool {
 		return true
 	}
 	s.Changes = s.Changes || s.Action != Keep
+	if s.Foreign && s.as != peeking && c.takes() {
+		s.ask.Foreign = i + 1
+	}
 	switch {
 	case s.as != sharing:
 		s.ask.Refused = s.ask.Refused || !d.Allowed()

@@ -46,6 +46,12 @@ func Decide(mode Mode, value []byte, _, now limit.Instant, c *Call, p *Plan) err
 // open returns what is stored as it stands at now, or an unused limiter of c's
 // kind where nothing is, and nil for an unknown mode.
 func (p *Plan) open(mode Mode, value []byte, now limit.Instant, c *Call) window {
+	w := p.stored(mode, value, now, c)
+	p.Foreign = p.replace && mode != None && (c.Mode != Fixed || mode != Fixed || c.otherWindows(p.fixed.start, p.fixed.window))
+	return w
+}
+
+func (p *Plan) stored(mode Mode, value []byte, now limit.Instant, c *Call) window {
 	p.replace = true
 	switch mode {
 	case None:

@@ -29,6 +29,8 @@ type Plan struct {
 	// Expiry is the instant at which the limiter is unused again.
 	Mode   Mode
 	Expiry limit.Instant
+	// Foreign says that the key has the usage of another limit: of other windows than the call's.
+	Foreign bool
 
 	// found says that there was a key, replace that the state to store is a new
 	// one: there was none, or it was of other windows than the call's.

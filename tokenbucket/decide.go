@@ -27,6 +27,8 @@ type Plan struct {
 	// one: the instant from which on the key is as if it did not exist.
 	Mode   Mode
 	Expiry limit.Instant
+	// Foreign says that the key has the usage of another limit: of another mode or rate.
+	Foreign bool
 
 	next state
 }
@@ -64,6 +66,7 @@ func Decide(mode Mode, value []byte, _ limit.Instant, now limit.Instant, c *Call
 	if err := b.open(mode, value, now, c); err != nil {
 		return err
 	}
+	p.Foreign = b.exists && (b.foreign || mode != Warmup && b.was.interval != b.is.interval)
 	switch {
 	case c.Quantity == 0:
 		b.status(p)

@@ -20,14 +20,14 @@ func (c *Call) NewAsk(f decide.Family, key []byte) *decide.Ask {
 		return c.collected(f, key)
 	}
 	a := &c.ask
-	a.DB, a.Key, a.Family, a.Err = c.Client.Selected(), key, f, nil
+	a.DB, a.Key, a.Family, a.Err, a.Foreign = c.Client.Selected(), key, f, nil, 0
 	return a
 }
 
 // collected is NewAsk of a command that is decided elsewhere.
 func (c *Call) collected(f decide.Family, key []byte) *decide.Ask {
 	a := c.Collector.NewAsk()
-	a.DB, a.Key, a.Family = c.Client.Selected(), key, f
+	a.DB, a.Key, a.Family, a.Foreign = c.Client.Selected(), key, f, 0
 	return a
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/commands/stats"
 )
 
-// figures are those of groups of keys.
+// figures are those of groups of keys, and of keys that two limits share.
 func figures() []figure.Figure {
 	return []figure.Figure{
 		{
@@ -22,6 +22,11 @@ func figures() []figure.Figure {
 			Name: "group_near_limit_total", Kind: figure.Counter, Labels: []string{"group"}, Values: "as above",
 			Help: "Allowed decisions that left little of the limit (metrics-near-limit), sampled likewise.",
 			Read: eachGroup(func(g *stats.GroupCount, emit figure.Emit) { emit(float64(g.Near), g.Label) }),
+		},
+		{
+			Name: "two_limits_calls_total", Kind: figure.Counter, Info: figure.Field("Ratelimit", "two-limits-calls"),
+			Help: "Calls of limiters that found the usage of another limit under their key: a changed limit, or two limits that share a key, which RL.TOP CALLS WITHDETAILS shows.",
+			Read: figure.One(func(v *figure.View) int64 { return figure.Of[*command.Server](v).Seen.(watch).mixed.calls.Load() }),
 		},
 		{
 			Name: "retry_after_seconds", Kind: figure.Histogram,

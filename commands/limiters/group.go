@@ -13,14 +13,17 @@ func Group() command.Group {
 		Commands: slices.Concat(throttleCommands(), slidingWindowCommands(), tokenBucketCommands(), concurrencyCommands(),
 			multiCommands(), useCommands(), ratelimitCommands()),
 		Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
-			s.Seen = watch{s, slot}
+			m := new(mixed)
+			s.Seen = watch{s, slot, m}
 			groups := stats.NewGroups(s.Options.Groups)
 			hooks := topHooks(slot)
 			hooks.LimitsChanged = func() { groups.SetNear(s.Limits().NearLimit) }
 			return groups, hooks
 		},
 		Worker: func(w *command.Worker, slot command.Slot) any {
-			return &scratch{counts: slot.OfServer(w.Server).(*stats.Groups).NewLane(), denials: stats.NewSampler()}
+			return &scratch{
+				counts: slot.OfServer(w.Server).(*stats.Groups).NewLane(), mixed: w.Server.Seen.(watch).mixed, denials: stats.NewSampler(),
+			}
 		},
 		Figures: figures(),
 	}

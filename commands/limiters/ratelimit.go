@@ -5,6 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
@@ -28,7 +29,7 @@ func ratelimitCommands() []*command.Command {
 			Name: "rl.top", Arity: -1, Flags: command.FlagAdmin | command.FlagLocal | command.FlagFence, Categories: command.CatRateLimit, Group: "ratelimit",
 			Summary: "Shows the keys that are denied or called most at present.", Syntax: "[DENIED | CALLS] [COUNT count] [DB index] [WITHDETAILS]",
 			Since: "1.0.0", Complexity: "O(1)", Run: rlTop,
-			Reply: "a map of keys and estimated counts, the largest first; with WITHDETAILS an array of maps: db, key, count, per-second, share",
+			Reply: "a map of keys and estimated counts, the largest first; with WITHDETAILS an array of maps: db, key, count, per-second, share, two-limits",
 		},
 	}
 }
@@ -59,8 +60,10 @@ func rlInfo(c *command.Call) {
 		c.W.Null()
 		return
 	}
-	c.W.Map(n)
+	two := hasTwoLimits(c, c.Client.Selected(), c.Args[1])
+	c.W.Map(n + two)
 	c.W.Raw(fields.Buf)
+	writeTwoLimits(c, two)
 }
 
 // askInfo is Parse of RL.INFO.
@@ -79,7 +82,8 @@ func answerInfo(c *command.Call, a *decide.Ask) {
 		c.W.Null()
 		return
 	}
-	c.W.Map(len(a.Result.Fields))
+	two := hasTwoLimits(c, a.DB, a.Key)
+	c.W.Map(len(a.Result.Fields) + two)
 	for _, f := range a.Result.Fields {
 		c.W.BulkString(f.Name)
 		if f.IsText {
@@ -87,6 +91,19 @@ func answerInfo(c *command.Call, a *decide.Ask) {
 		} else {
 			c.W.Int(f.Number)
 		}
+	}
+	writeTwoLimits(c, two)
+}
+
+// hasTwoLimits returns 1 if two limits share the key, else 0: how many fields that takes.
+func hasTwoLimits(c *command.Call, db int, key []byte) int {
+	return int(elements.OneIf(command.Scratch[scratch](c).mixed.has(db, string(key), c.Store.Now())))
+}
+
+func writeTwoLimits(c *command.Call, two int) {
+	if two > 0 {
+		c.W.BulkString("two-limits")
+		c.W.Int(1)
 	}
 }
 

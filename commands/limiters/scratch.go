@@ -11,6 +11,7 @@ type scratch struct {
 	multi  multiArgs
 	use    useScratch
 	counts *stats.GroupLane
+	mixed  *mixed // that of the server
 	// What RL.TOP shows of this batch.
 	noted, called []notedKey
 	details       []detail // what calls that are noted were like

@@ -11,8 +11,9 @@ import (
 
 // watch implements [command.Seen].
 type watch struct {
-	s    *command.Server
-	slot command.Slot
+	s     *command.Server
+	slot  command.Slot
+	mixed *mixed
 }
 
 // TakeGroups implements [command.Seen].

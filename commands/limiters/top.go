@@ -62,6 +62,9 @@ const (
 // about every callsSample-th call. The decision is counted in the group of the key.
 func note(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	s := command.Scratch[scratch](c)
+	if a.Foreign != 0 {
+		s.noteMixed(c, a, key)
+	}
 	if s.counts.Due() {
 		s.counts.Add(key, outcome(d))
 	}
@@ -265,6 +268,7 @@ func topHooks(slot command.Slot) command.Hooks {
 			s.denied.reset()
 			s.calls.reset()
 			s.counts.Reset()
+			s.mixed.reset()
 		},
 	}
 }

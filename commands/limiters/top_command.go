@@ -6,6 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -43,7 +44,7 @@ func rlTop(c *command.Call) {
 	}
 	top := topKeys(c, table, db, int(min(call.count, topMost)), readable(c))
 	if call.details {
-		writeTopDetails(c.W, top)
+		writeTopDetails(c, top)
 		return
 	}
 	c.W.Map(len(top))
@@ -67,10 +68,11 @@ func readable(c *command.Call) func(key string) bool {
 func (s *scratch) deniedKeys() *topTable { return &s.denied }
 func (s *scratch) calledKeys() *topTable { return &s.calls }
 
-func writeTopDetails(w *resp.Writer, top []topEntry) {
+func writeTopDetails(c *command.Call, top []topEntry) {
+	w, m, now := c.W, command.Scratch[scratch](c).mixed, c.Store.Now()
 	w.Array(len(top))
 	for _, k := range top {
-		w.Map(5)
+		w.Map(6)
 		w.BulkString("db")
 		w.Int(int64(k.db))
 		w.BulkString("key")
@@ -81,6 +83,8 @@ func writeTopDetails(w *resp.Writer, top []topEntry) {
 		w.Double(roundTo(k.perSecond, 100))
 		w.BulkString("share")
 		w.Double(roundTo(k.share, 10_000))
+		w.BulkString("two-limits")
+		w.Int(elements.OneIf(m.has(k.db, k.key, now)))
 	}
 }
 
