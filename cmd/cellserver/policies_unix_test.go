@@ -93,7 +93,7 @@ func TestPolicyFileOfTheProgram(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "policies.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
-	const bad = "policies:\n  api:\n    limits: [SW 0 60]\n    nonsense: 1\n  b:\n    limits: []\n"
+	const bad = "policies:\n  api:\n    limits: [SW -1 60]\n    nonsense: 1\n  b:\n    limits: []\n"
 	write(bad)
 	program := exec.Command(os.Args[0], "--port", "0", "--unixsocket", filepath.Join(dir, "none"), "--dir", dir, "--policy-file", file)
 	program.Env = append(os.Environ(), asServer+"=1")

@@ -62,9 +62,6 @@ const (
 // about every callsSample-th call. The decision is counted in the group of the key.
 func note(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	s := command.Scratch[scratch](c)
-	if a.Foreign != 0 {
-		s.noteMixed(c, a, key)
-	}
 	if s.counts.Due() {
 		s.counts.Add(key, outcome(d))
 	}
@@ -123,6 +120,9 @@ func worst(a *decide.Ask, i int, in func(j int) bool) *limit.Decision {
 
 // noteKey is note without the group.
 func (s *scratch) noteKey(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
+	if a.Foreign != 0 {
+		s.noteMixed(c, a, key)
+	}
 	if d.Refused != 0 && s.denials.Due() {
 		s.noteDenied(c, a, key, d)
 	}
