@@ -41,7 +41,7 @@ const outside = `[...document.querySelectorAll('.card *')].filter(e => !e.closes
   .map(e => e.tagName + '.' + e.className + ' ' + e.textContent.slice(0, 80))`
 
 // ready says that the page has drawn what it was answered.
-const ready = `document.querySelectorAll('#list li').length === 9 && document.querySelector('#changes li') !== null | document.querySelector('#changes .empty') !== null && document.querySelector('#decisions svg') !== null`
+const ready = `document.querySelectorAll('#list li').length >= 9 && document.querySelector('#changes li') !== null | document.querySelector('#changes .empty') !== null && document.querySelector('#decisions svg') !== null`
 
 // TestEveryStateCanBeReadInEverySize: on a wide screen, a dark one and a telephone nothing is
 // faint or wider than the screen, nothing goes wrong, and no other host is asked.
