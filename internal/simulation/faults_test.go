@@ -395,8 +395,14 @@ func (s *Sim) revive(i int, options ...string) {
 		d := s.some(20*time.Second) - 10*time.Second
 		s.events.add("the clock of node %d jumps by %v", i, d)
 		s.nodes[i].Skew(d)
+		s.back[i] = s.back[i] || d < 0
 		s.mu.Lock()
 		s.ahead += max(d, -d)
+		s.mu.Unlock()
+	}
+	if s.back[i] { // it continues from an instant behind all effects, of which it knows the second
+		s.mu.Lock()
+		s.ahead += time.Second
 		s.mu.Unlock()
 	}
 	s.nodes[i].Restart(options...)

@@ -34,6 +34,7 @@ type Sim struct {
 	rng   *rand.Rand
 	nodes []*inproc.Node
 	dead  map[int]bool
+	back  map[int]bool // whose wall clock has once jumped back
 	// primary is the node that clients take for the primary.
 	primary atomic.Int32
 	events  events
@@ -55,7 +56,7 @@ type Sim struct {
 func Run(t *testing.T, seed uint64) (r Report) {
 	t.Helper()
 	plan := Draw(seed)
-	s := &Sim{plan: plan, rng: rand.New(rand.NewPCG(seed, 2)), dead: map[int]bool{}, rates: newRates()}
+	s := &Sim{plan: plan, rng: rand.New(rand.NewPCG(seed, 2)), dead: map[int]bool{}, back: map[int]bool{}, rates: newRates()}
 	defer func() {
 		r.Plan, r.Broken, r.Why, r.Events = plan, s.broken, s.why, s.events.String()
 		r.Calls, r.Faults, r.Excused, r.Checked = s.calls.Load(), s.faults, s.excused, s.checks
