@@ -263,7 +263,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestLimitOfZero: it refuses everyone, also who holds a lease, which stays until it ends.
+// TestLimitOfZero: it refuses every call, also of a member that holds a lease, which stays until it ends.
 func TestLimitOfZero(t *testing.T) {
 	var k key
 	never := limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}

@@ -22,8 +22,8 @@ func (r *replicator) await(position uint64, p transport.Peer) transport.Outcome 
 	return is
 }
 
-// forgo ends the waits for replicas of a primary that is one no longer: what it has told nobody may be
-// gone when it follows another. If it leads again, its replicas acknowledge what it has then.
+// forgo ends the waits for replicas of a primary that is one no longer: changes that were not answered
+// yet may be gone when it follows another. If it leads again, its replicas acknowledge what it has then.
 func (r *replicator) forgo() {
 	if l, err := r.s.persistence.Log(); err == nil {
 		r.forgone.Store(l.Position())

@@ -95,8 +95,8 @@ func (e *Engine) ClientMemory() int64 {
 // asked to be spared (CLIENT NO-EVICT). A client that is sending a long command, or whose long
 // command waits for its turn, is refused that, with the error of full memory; any other is closed.
 // all is what is kept for all of them together, which is less than the sum where several wait for
-// the same message, and more where somebody has left whose memory is still being freed: nobody else
-// is closed for that. The server calls it several times a second.
+// the same message, and more where the memory of a client that has left is still being freed: no
+// other client is closed for that. The server calls it several times a second.
 func (e *Engine) EvictClients(all int64) {
 	bound := e.Limits().ClientMemory
 	if bound <= 0 || all <= bound {

@@ -72,7 +72,7 @@ func TestGuardOfAllAddresses(t *testing.T) {
 	require.LessOrEqual(t, len(g.tats), maxAuthAddresses)
 }
 
-// TestGuardTakesANetworkForAnAddress: who has an address of IPv6 mostly has 2^64 of them.
+// TestGuardTakesANetworkForAnAddress: a host with an address of IPv6 mostly has 2^64 of them.
 func TestGuardTakesANetworkForAnAddress(t *testing.T) {
 	for addr, want := range map[string]string{
 		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "2001:db8:1:2::": "2001:db8:1:2::/64", "::1": "::/64",

@@ -81,10 +81,13 @@ func (w *wait) look(st env.Store) decide.Ask {
 }
 
 // lookBehind is look for a call that is not the first that waits. A member that holds a place needs no
-// room, so it waits for nobody: its lease is refreshed, and it passes.
+// room: its lease is refreshed, and the call passes. A server that may change nothing at present, such as
+// one that has just become a replica, refreshes none.
 func (w *wait) lookBehind(st env.Store) (now decide.Ask, passes bool) {
 	now = w.look(st)
-	if w.ask.Family != decide.Lease || now.Err != nil || now.Decision.Refused != 0 {
+	server := w.parked.Client.Server
+	mayChange := server.Halts.Load()&command.HaltPaused == 0 && w.parked.Halted() == ""
+	if w.ask.Family != decide.Lease || !mayChange || now.Err != nil || now.Decision.Refused != 0 {
 		return now, false
 	}
 	renewal := w.own()

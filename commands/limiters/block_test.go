@@ -387,6 +387,23 @@ func TestNoRoomForAnotherWait(t *testing.T) {
 	})
 }
 
+// TestHolderIsNotRefreshedByAReplica: a wait that ends because the server becomes a replica changes
+// nothing, although its member has got a place elsewhere while it waited.
+func TestHolderIsNotRefreshedByAReplica(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		f := w.Start()
+		c := f.Dial()
+		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), c.Do("CC.ACQUIRE", "c", "1", "60", "a"))
+		w.Queue(f, 1, "CC.ACQUIRE c 1 60 b BLOCK 0\r\n")
+		late := w.Queue(f, 1, "CC.ACQUIRE c 2 60 d BLOCK 0\r\n")[0]
+		require.Equal(t, inproc.Five(0, 2, 0, -1, 60), c.Do("CC.ACQUIRE", "c", "2", "60", "d"))
+		w.Advance(5 * time.Second)
+		require.Equal(t, inproc.OK, c.Do("REPLICAOF", "127.0.0.99", "6379"))
+		require.Contains(t, late.Reply(), "-UNBLOCKED")
+		require.Equal(t, ":55000\r\n", c.Do("PTTL", "c"))
+	})
+}
+
 // TestHolderWaitsForNobody: a member that holds a place refreshes its lease at once, although others
 // wait for a place before it. So does one that has got it elsewhere while it waited.
 func TestHolderWaitsForNobody(t *testing.T) {
