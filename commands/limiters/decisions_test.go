@@ -2,6 +2,7 @@ package limiters_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -116,4 +117,32 @@ func TestWaitsAreCountedAsTheyEnd(t *testing.T) {
 		c.Send("INFO ratelimit\r\n")
 		require.Contains(t, c.Reply(), "sw.allow:allowed=2,denied=1,errors=0")
 	})
+}
+
+// TestLongCallsAreCountedByGroup: a call of more clauses than a policy has is counted as a short one is,
+// once in each group of its keys, by the clause that leaves least.
+func TestLongCallsAreCountedByGroup(t *testing.T) {
+	for _, clauses := range []int{4, 40} {
+		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+			s := w.Start()
+			c := s.Dial()
+			for _, group := range []string{"x", "y"} {
+				for range 16 { // the 16th is counted by name
+					c.Do("CL.THROTTLE", group+":warm", "1000", "1", "60")
+				}
+			}
+			words := []string{"RL.MULTI", strconv.Itoa(clauses)}
+			for i := range clauses {
+				words = append(words, fmt.Sprintf("%s:%d", []string{"x", "y"}[i%2], i))
+			}
+			for i := range clauses {
+				words = append(words, "SW", []string{"1000", "1"}[(i+1)/clauses], "86400", "FIXED")
+			}
+			for range 3 {
+				require.NotContains(t, c.Do(words...), "ERR")
+			}
+			require.Equal(t, stats.GroupCount{Calls: 4}, groupCounts(s)["x"], "%d clauses", clauses)
+			require.Equal(t, stats.GroupCount{Calls: 4, Denied: 2, Near: 1}, groupCounts(s)["y"], "%d clauses", clauses)
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
 )
 
 // topEntry is a line of RL.TOP.
@@ -88,6 +89,10 @@ func (s *scratch) countClauses(c *command.Call, a *decide.Ask, calls int64) {
 		return
 	}
 	groupBy := c.Server.Options.Groups.Delimiter
+	if len(a.Details) > policy.MaxClauses {
+		s.countManyClauses(a, groupBy, calls)
+		return
+	}
 	for i := range a.Details {
 		name, fixed := stats.GroupOf(a.Clauses[i].Key, groupBy)
 		same := func(j int) bool {
@@ -104,14 +109,38 @@ func (s *scratch) countClauses(c *command.Call, a *decide.Ask, calls int64) {
 	}
 }
 
+// countManyClauses is countClauses for a call of many clauses, which is worth a map: to compare each
+// clause with all others would take seconds with the most that a call may have.
+func (s *scratch) countManyClauses(a *decide.Ask, groupBy string, calls int64) {
+	type group struct {
+		name, fixed string
+	}
+	tells := make(map[group]int) // the clause of each
+	for i := range a.Details {
+		name, fixed := stats.GroupOf(a.Clauses[i].Key, groupBy)
+		is := group{string(name), fixed}
+		if at, known := tells[is]; !known || worse(&a.Details[i], &a.Details[at]) {
+			tells[is] = i
+		}
+	}
+	for _, i := range tells {
+		s.counts.Count(a.Clauses[i].Key, outcome(&a.Details[i]), calls)
+	}
+}
+
+// worse reports whether a group is told of o and not of d.
+func worse(o, d *limit.Decision) bool {
+	left := func(d *limit.Decision) float64 { return float64(d.Remaining) / float64(max(1, d.Limit)) }
+	return d.Refused == 0 && (o.Refused != 0 || left(o) < left(d))
+}
+
 // worst is what a group is told of a call: that a clause about its keys is refused, or else the one that
 // leaves least of its limit. It looks at clause i and at those behind it that are in the group; nil
 // stands for all.
 func worst(a *decide.Ask, i int, in func(j int) bool) *limit.Decision {
-	left := func(d *limit.Decision) float64 { return float64(d.Remaining) / float64(max(1, d.Limit)) }
 	d := &a.Details[i]
 	for j := i + 1; j < len(a.Details) && d.Refused == 0; j++ {
-		if o := &a.Details[j]; (o.Refused != 0 || left(o) < left(d)) && (in == nil || in(j)) {
+		if o := &a.Details[j]; worse(o, d) && (in == nil || in(j)) {
 			d = o
 		}
 	}
