@@ -124,6 +124,7 @@ func (f *follower) begin(a answer, address string) error {
 	}
 	if a.id != f.o.Source.History().ID {
 		f.o.Source.Promote(a.id)
+		f.o.Clock.Unlearn()
 	}
 	if a.dataSet != "" {
 		f.takeDataSet(a.dataSet)

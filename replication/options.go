@@ -94,6 +94,8 @@ type Clock interface {
 	Set(at limit.Instant)
 	// Follow says that the primary's clock showed at when it sent what has just arrived.
 	Follow(at limit.Instant)
+	// Unlearn says that what Follow is told from now on comes from another primary's clock.
+	Unlearn()
 	// Lead lets the clock go on by its own.
 	Lead()
 }

@@ -43,3 +43,28 @@ func TestFailoverEndsWhenItsTargetDies(t *testing.T) {
 	require.Positive(t, follows)
 	t.Logf("it led %d times and followed %d times", leads, follows)
 }
+
+// TestNextPrimaryIsNotAheadOfTheLast: the clock of a replica goes by that of its present primary, and
+// not by that of the one before, whose way to the present one was long.
+func TestNextPrimaryIsNotAheadOfTheLast(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		first, second, third := w.Start(), w.Start(), w.Start()
+		w.Net.Delay(first.Host, second.Host, func() time.Duration { return 200 * time.Millisecond })
+		second.Follow(first)
+		third.Follow(first)
+		w.Advance(3 * time.Second)
+		first.HandOver(second)
+		third.Follow(second)
+		w.Advance(3 * time.Second)
+
+		one := []string{"CL.THROTTLE", "k", "0", "1", "1"}
+		admitted := time.Now()
+		require.Equal(t, ":0", second.Dial().Do(one...)[4:6])
+		second.HandOver(third)
+		c := third.Dial()
+		for time.Since(admitted) < 950*time.Millisecond {
+			require.Equal(t, ":1", c.Do(one...)[4:6], "after %v of a second", time.Since(admitted))
+			w.Advance(10 * time.Millisecond)
+		}
+	})
+}

@@ -46,6 +46,17 @@ func (c *System) Follow(at limit.Instant) {
 	c.moveTo(c.primary.add(int64(at)-mono, mono))
 }
 
+// Unlearn forgets what Follow has found of a primary when another takes its place. The clock of the
+// new one may be behind, and for up to 20 seconds this one would be ahead of it by the difference: if
+// this server led then, callers would be granted that time twice. Until the next frame the clock goes
+// on as it is.
+func (c *System) Unlearn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sampleBoot()
+	c.primary.forget(c.src.mono())
+}
+
 // moveTo changes the offset. Civil time is the node's own, so it moves the other way, unless
 // it is by so little that instants are to read as they do on the primary.
 func (c *System) moveTo(offset int64) {
@@ -63,7 +74,9 @@ func (c *System) moveTo(offset int64) {
 	}
 }
 
-// Lead ends Follow: the clock goes on from the present instant by its own.
+// Lead ends Follow: the clock goes on from the present instant by its own. That may be ahead of the
+// primary's by what was still to be taken back: by as long as a message took if this server led
+// itself a moment ago. To stand still until then could take as long as the process was stopped.
 func (c *System) Lead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
