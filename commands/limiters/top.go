@@ -59,6 +59,9 @@ const (
 	maxNoted = 256
 )
 
+// callsRate is callsSample as a probability.
+var callsRate = stats.OneIn(callsSample)
+
 // note remembers the key of a decision for RL.TOP until the batch ends: of some refusals and of
 // about every callsSample-th call. The decision is counted in the group of the key.
 func note(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
@@ -177,7 +180,7 @@ func (s *scratch) noteCalled(c *command.Call, a *decide.Ask, key []byte, d *limi
 	if !s.calledOnce {
 		s.calledOnce, weight = true, 1
 	}
-	s.untilCall = s.denials.Skip(callsSample)
+	s.untilCall = s.denials.Skip(callsRate)
 	k := noted(c, a.DB, key, weight)
 	switch {
 	case s.counts.Exact():

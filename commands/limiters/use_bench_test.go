@@ -99,6 +99,8 @@ func TestUseAllocatesNothing(t *testing.T) {
 // keys, and take turns as in BenchmarkUsers: the fastest turn of each is reported.
 func BenchmarkUse(b *testing.B) {
 	const depth, turn = 32, 25
+	// Buckets are in use when they are called again, however long that takes.
+	const capacity, count, period = "1000000", "1", "60"
 	kinds := []struct {
 		name    string
 		packets [][]byte
@@ -112,7 +114,7 @@ func BenchmarkUse(b *testing.B) {
 				n := p*depth + j
 				name, key := fmt.Sprintf("policy%02d", n%100), fmt.Sprintf("user:%012d", n)
 				if i == 0 {
-					packet.Write(inproc.Encode(nil, "TB.ACQUIRE", name+":"+key, "200", "100", "1"))
+					packet.Write(inproc.Encode(nil, "TB.ACQUIRE", name+":"+key, capacity, count, period))
 				} else {
 					packet.Write(inproc.Encode(nil, "RL.USE", name, key))
 				}
@@ -121,7 +123,7 @@ func BenchmarkUse(b *testing.B) {
 		}
 	}
 	s := inproc.OpenTimed(b)
-	apply(b, s, manyPolicies(100, 10_000, 1000, "TB 200 100 1"))
+	apply(b, s, manyPolicies(100, 10_000, 1000, "TB "+capacity+" "+count+" "+period))
 	for n := 0; b.Loop(); n++ {
 		for i := range kinds {
 			k := &kinds[i]

@@ -135,29 +135,38 @@ func Positive(b []byte, name string, n *int64) resp.Error {
 // AtLeast reads an integer of at least least, which is 0 or 1, into n.
 func AtLeast(b []byte, name string, least int64, n *int64) resp.Error {
 	v, ok := Int(b)
-	switch {
-	case !ok:
-		return resp.Argument(resp.ErrNotInteger, name, b, "an integer")
-	case v < least:
-		return resp.Argument(resp.ErrNotPositive, name, b, "at least "+strconv.FormatInt(least, 10))
+	if !ok || v < least {
+		return notAtLeast(b, name, least, ok)
 	}
 	*n = v
 	return ""
 }
 
+// notAtLeast is the error of AtLeast, apart so that calls without one need no room for it.
+func notAtLeast(b []byte, name string, least int64, isInt bool) resp.Error {
+	if !isInt {
+		return resp.Argument(resp.ErrNotInteger, name, b, "an integer")
+	}
+	return resp.Argument(resp.ErrNotPositive, name, b, "at least "+strconv.FormatInt(least, 10))
+}
+
 // Time reads a duration as calls have it, an integer of at least 1 whose unit is that of the whole
 // call, the argument of a name, into n.
 func Time(b []byte, name string, n *int64) resp.Error {
-	const must = "an integer of at least 1, in seconds, or with MS in milliseconds"
 	v, ok := Int(b)
-	switch {
-	case !ok:
-		return resp.Argument(resp.ErrNotInteger, name, b, must)
-	case v < 1:
-		return resp.Argument(resp.ErrNotPositive, name, b, must)
+	if !ok || v < 1 {
+		return noTime(b, name, ok)
 	}
 	*n = v
 	return ""
+}
+
+func noTime(b []byte, name string, isInt bool) resp.Error {
+	is := resp.ErrNotPositive
+	if !isInt {
+		is = resp.ErrNotInteger
+	}
+	return resp.Argument(is, name, b, "an integer of at least 1, in seconds, or with MS in milliseconds")
 }
 
 // Quantity reads the quantity of a limiter command, which may be any integer.

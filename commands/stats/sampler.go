@@ -51,12 +51,18 @@ func (s *Sampler) Weight() int64 {
 	return sampleCalls
 }
 
-// Skip returns how many calls to pass over before the next that counts, if each call counts with a
-// probability of one in every, whatever became of the others. No order of calls, and no length of
-// pipelines, is then counted wrongly.
-func (s *Sampler) Skip(every int) int {
+// Chance is the probability of one call in so many, as Skip needs it.
+type Chance float64
+
+// OneIn returns the chance of one call in n, which is above 1.
+func OneIn(n int) Chance { return Chance(1 / math.Log1p(-1/float64(n))) }
+
+// Skip returns how many calls to pass over before the next that counts, if each call counts with the
+// probability of, whatever became of the others. No order of calls, and no length of pipelines, is
+// then counted wrongly. The number is geometrically distributed, by inversion.
+func (s *Sampler) Skip(of Chance) int {
 	u := (float64(s.Random()) + 0.5) / (1 << 32) // never 0, and never 1
-	return int(math.Log(u) / math.Log1p(-1/float64(every)))
+	return int(math.Log(u) * float64(of))
 }
 
 // Random returns the next of a sequence that repeats itself after 2^32 - 1 numbers.

@@ -12,10 +12,11 @@ import (
 // TestSkipPrefersNoPlace: each call counts with the same probability, in whatever rhythm calls come.
 func TestSkipPrefersNoPlace(t *testing.T) {
 	const every, calls = 16, 1 << 20
+	rate := stats.OneIn(every)
 	for _, rhythm := range []int{2, 5, 16, 32} {
 		s := stats.NewSampler()
 		places := make([]float64, rhythm)
-		for at := s.Skip(every); at < calls; at += s.Skip(every) + 1 {
+		for at := s.Skip(rate); at < calls; at += s.Skip(rate) + 1 {
 			places[at%rhythm]++
 		}
 		want := float64(calls) / every / float64(rhythm)
@@ -24,5 +25,5 @@ func TestSkipPrefersNoPlace(t *testing.T) {
 		}
 	}
 	s := stats.NewSampler()
-	require.Zero(t, testing.AllocsPerRun(100, func() { s.Skip(every) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { s.Skip(rate) }))
 }
