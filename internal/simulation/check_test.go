@@ -10,8 +10,10 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/policy"
 )
 
 // role is INFO replication of a node; nil if it does not answer.
@@ -159,7 +161,7 @@ func differ(a, b map[string]entry.Entry, beyond limit.Instant) string {
 		for key, x := range side.one {
 			y, ok := side.two[key]
 			switch {
-			case x.Expiry <= beyond:
+			case ends(key, x) <= beyond:
 			case !ok:
 				return fmt.Sprintf("%s lacks %s: %v", side.name, key, x)
 			case x.Expiry != y.Expiry || x.Kind != y.Kind || !bytes.Equal(x.Value, y.Value):
@@ -168,6 +170,20 @@ func differ(a, b map[string]entry.Entry, beyond limit.Instant) string {
 		}
 	}
 	return ""
+}
+
+// ends is when what a key holds is over. A record of a policy that ends does not expire: its primary
+// removes it some time later, and may lose that at a power failure.
+func ends(key string, e entry.Entry) limit.Instant {
+	record, ok := strings.CutPrefix(key, strconv.Itoa(keyspace.System)+"/")
+	if !ok {
+		return e.Expiry
+	}
+	is, err := policy.DecodeEntry([]byte(record), e.Value, policy.Bounds{})
+	if err != nil {
+		return e.Expiry
+	}
+	return min(e.Expiry, is.Until)
 }
 
 // glance compares nodes at the same offset, while nothing moves. A primary may have decided what

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
 )
 
 var (
@@ -58,4 +61,16 @@ func TestSeeds(t *testing.T) {
 	}
 	t.Logf("%d seeds from %d in %v: %.2f virtual hours, %d calls, %d faults, %d of them excused, %d checks",
 		played, *from, time.Since(began).Truncate(time.Second), virtual.Hours(), calls, faults, excused, checked)
+}
+
+// TestOverridesEnd: what is compared knows when a record is void.
+func TestOverridesEnd(t *testing.T) {
+	key := "16/override/use/o4"
+	record := entry.Entry{
+		Kind: entry.String, Expiry: limit.MaxInstant,
+		Value: []byte(`{"limits":["SW 120 31536000 FIXED"],"until":1700000050600556841,"since":1700000009600556841}`),
+	}
+	one := map[string]entry.Entry{key: record}
+	require.Empty(t, differ(one, nil, 1700000050600556841))
+	require.NotEmpty(t, differ(one, nil, 1700000050600556840))
 }
