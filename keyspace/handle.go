@@ -37,7 +37,8 @@ type Keyspace struct {
 	sweepMu sync.Mutex
 	sweeper sweeper // guarded by sweepMu
 
-	applier applier // see ApplyRecord
+	applier   applier         // see ApplyRecord
+	watermark world.Watermark // see Watermark
 }
 
 // Handle is the keyspace as one goroutine sees it: the instant of its batch, the

@@ -27,6 +27,10 @@ func (ks *Keyspace) SuspendExpiry(hold bool) { ks.expiry.Store(hold) }
 // expired all the same. A replica removes only what its primary can prolong no more.
 func (ks *Keyspace) SweepTo(at limit.Instant) { ks.removable.Store(int64(at)) }
 
+// Watermark returns an instant that no record is earlier than which the journal has yet to be given: a
+// batch reads the clock once it has entered, and leaves when that has its records.
+func (ks *Keyspace) Watermark() limit.Instant { return ks.watermark.Advance(&ks.world, ks.clock.Now) }
+
 // Sweep looks at up to budget entries, where the last Sweep stopped, and removes
 // those that have expired. It takes a slice of each shard in turn and never holds
 // one for long: draining one shard after another would starve the commands that

@@ -109,7 +109,9 @@ func (in *increment) note(payload []byte) string {
 		}
 		in.origin = o
 	default:
-		return fmt.Sprintf("a record of type %d is not known to this program", payload[0])
+		if recordType(payload[0]) < typeOptional {
+			return fmt.Sprintf("a record of type %d is not known to this program", payload[0])
+		}
 	}
 	return ""
 }

@@ -3,6 +3,16 @@ package persistence
 // Tick does what the log does every second.
 func (l *Log) Tick() { l.tick() }
 
+// Note appends a record of any type and writes it.
+func (l *Log) Note(kind byte, body []byte) error {
+	return l.noteNow(func() {
+		before := len(l.buf)
+		buf, at := l.seg.framer.begin(l.buf, recordType(kind))
+		l.buf = l.seg.framer.end(append(buf, body...), at)
+		l.pos += uint64(len(l.buf) - before)
+	})
+}
+
 // ParseManifest checks a manifest.
 func ParseManifest(file string, content []byte) error {
 	_, err := parseManifest(file, content)

@@ -123,6 +123,9 @@ type LogOptions struct {
 	// Clock is asked about once a second, while there is something to record, for
 	// what a restart goes on from, and by NoteClock. It must be quick.
 	Clock func() clock.Record
+	// Watermark returns an instant that nothing which is yet to be appended is earlier than, or 0,
+	// for NoteClock to tell replicas; nil tells them nothing. It must be quick.
+	Watermark func() limit.Instant
 	// OnFault is called, in a goroutine that must not be held up, when the log
 	// begins to refuse.
 	OnFault func(error)

@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -306,9 +307,29 @@ func (l *Log) noteClock(clock clock.Record) {
 	s.clock, s.horizon = l.pos, clock.Derived.Add(clockReach)
 }
 
-// NoteClock records and writes the clock now, behind everything that was appended before. The
-// error is that of [Log.Fault].
-func (l *Log) NoteClock() error { return l.noteNow(func() { l.noteClock(l.o.Clock()) }) }
+// NoteClock records and writes the clock now, behind everything that was appended before, and the
+// watermark. The error is that of [Log.Fault].
+func (l *Log) NoteClock() error {
+	return l.noteNow(func() {
+		l.noteClock(l.o.Clock())
+		l.noteWatermark()
+	})
+}
+
+// noteWatermark appends a watermark, if one is known. mu must be held.
+func (l *Log) noteWatermark() {
+	if l.o.Watermark == nil {
+		return
+	}
+	at := l.o.Watermark()
+	if at <= 0 {
+		return
+	}
+	before := len(l.buf)
+	buf, start := l.seg.framer.begin(l.buf, typeWatermark)
+	l.buf = l.seg.framer.end(binary.LittleEndian.AppendUint64(buf, uint64(at)), start)
+	l.pos += uint64(len(l.buf) - before)
+}
 
 // NoteOrigin records and writes that the state, with everything that was appended before, is
 // that of o. It counts until effects are appended. The error is that of [Log.Fault], or says

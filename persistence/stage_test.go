@@ -58,7 +58,7 @@ func open(t testing.TB, fsys *faultfs.FS, clock *clocktest.Clock, p persistence.
 	if err = s.dir.Load(s.ks, &persistence.Progress{}); err != nil {
 		return nil, err
 	}
-	if s.log, err = s.dir.Start(persistence.LogOptions{Policy: p, Tick: time.Hour}); err != nil {
+	if s.log, err = s.dir.Start(persistence.LogOptions{Policy: p, Tick: time.Hour, Watermark: s.ks.Watermark}); err != nil {
 		return nil, err
 	}
 	s.ks.SetJournal(s.log)

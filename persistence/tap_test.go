@@ -133,7 +133,7 @@ func TestTapGetsTheBytesOfTheFiles(t *testing.T) {
 	for _, f := range all {
 		seen[f.Type]++
 	}
-	require.Len(t, seen, 4)
+	require.Len(t, seen, 5)
 	require.Equal(t, 2, seen[persistence.FrameEnd])
 	require.Equal(t, s.state(), stateAfter(t, s, all))
 }
@@ -238,8 +238,8 @@ func TestTapIsToldOfAGap(t *testing.T) {
 	}
 }
 
-// TestNoteClockAppendsTheTimeBehindRecords gives the last frame of the bytes the time at
-// which it was appended.
+// TestNoteClockAppendsTheTimeBehindRecords gives the last frames of the bytes the time at which they
+// were appended, and the watermark, which is the same when no batch runs.
 func TestNoteClockAppendsTheTimeBehindRecords(t *testing.T) {
 	s := mustOpen(t, faultfs.New(), persistence.SyncNo)
 	var got tape
@@ -250,12 +250,16 @@ func TestNoteClockAppendsTheTimeBehindRecords(t *testing.T) {
 		require.NoError(t, s.log.NoteClock())
 		require.Greater(t, s.log.Written(), pos)
 		all := frames(t, got.bytes)
-		last := all[len(all)-1]
+		last, mark := all[len(all)-2], all[len(all)-1]
 		require.Equal(t, persistence.FrameClock, last.Type)
 		c, err := persistence.ParseClock(last.Body)
 		require.NoError(t, err)
 		require.Equal(t, s.clock.Now(), c.Derived)
-		require.Equal(t, "record", string(all[len(all)-2].Body))
+		require.Equal(t, persistence.FrameWatermark, mark.Type)
+		at, err := persistence.ParseWatermark(mark.Body)
+		require.NoError(t, err)
+		require.Equal(t, s.clock.Now(), at)
+		require.Equal(t, "record", string(all[len(all)-3].Body))
 	}
 	require.Less(t, s.log.Synced(), s.log.Written())
 	require.NoError(t, s.log.Sync())

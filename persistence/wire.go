@@ -8,6 +8,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/effect"
 	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
 )
 
 // The types of records that a [Tap] passes on.
@@ -16,6 +17,8 @@ const (
 	FrameClock   = byte(typeClock)
 	FrameDurable = byte(typeDurable)
 	FrameEnd     = byte(typeEnd)
+	// FrameWatermark has an instant that no effect behind it is earlier than.
+	FrameWatermark = byte(typeWatermark)
 )
 
 // Frame is a record as it is sent to a replica.
@@ -56,6 +59,14 @@ func ParseClock(body []byte) (clock.Record, error) {
 		return clock.Record{}, fmt.Errorf("a clock record of %d bytes, which cannot be", len(body))
 	}
 	return parseClock(body), nil
+}
+
+// ParseWatermark returns the instant in the body of a frame of type [FrameWatermark].
+func ParseWatermark(body []byte) (limit.Instant, error) {
+	if len(body) != 8 {
+		return 0, fmt.Errorf("a watermark of %d bytes, which cannot be", len(body))
+	}
+	return limit.Instant(binary.LittleEndian.Uint64(body)), nil
 }
 
 // Blocks makes blocks of entries for a replica. They are what a snapshot has as payloads of

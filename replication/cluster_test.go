@@ -132,7 +132,7 @@ func (k *keeper) Log() (replication.Log, error) {
 	k.p.ks.Alone(func() {
 		if k.log == nil {
 			k.log = persistence.NewVolatile(persistence.LogOptions{
-				Stopwatch: stopwatch, Clock: k.p.clock.Record, Log: slog.New(slog.DiscardHandler),
+				Stopwatch: stopwatch, Clock: k.p.clock.Record, Watermark: k.p.ks.Watermark, Log: slog.New(slog.DiscardHandler),
 			})
 			k.p.ks.SetJournal(k.log)
 			k.noted.Log = k.log

@@ -18,9 +18,10 @@ const longAgo = limit.Instant(1)
 // farAhead is an instant that no clock gets to.
 const farAhead = limit.MaxInstant / 2
 
-// KeepExpired is for how long a replica keeps what has expired by a clock record of its primary. An
-// effect behind that record may be of an earlier instant, at which the key lived: that of the
-// batch, transaction or script that it belongs to, which began before and has just ended. What
+// KeepExpired is for how long a replica keeps what has expired by a clock record of its primary, as
+// long as it knows no watermark: the primary is of an older version, or the link or this server has
+// just begun. An effect behind that record may be of an earlier instant, at which the key lived: that
+// of the batch, transaction or script that it belongs to, which began before and has just ended. What
 // it does to the key may be a patch, for which the key has to be there.
 const KeepExpired = 10 * time.Second
 
@@ -45,6 +46,8 @@ type follower struct {
 	// resumes says that the state is that of the files, and the clock one that went on without
 	// the primary's: it is set by the first clock frame.
 	resumes bool
+	// watermarks says that the link has told one: see [persistence.FrameWatermark].
+	watermarks bool
 	// received says that the state came from a primary, or is that of the files of a server that
 	// started as a replica. Otherwise the node has led with it.
 	received bool
@@ -137,6 +140,7 @@ func (f *follower) begin(a answer, address string) error {
 // drop forgets what has come of a frame or a full sync when a link has ended.
 func (f *follower) drop() {
 	f.streaming.Store(false)
+	f.watermarks = false
 	f.reached.Store(0)
 	f.pending, f.sync = nil, nil
 }
@@ -225,6 +229,8 @@ func (f *follower) frame(fr persistence.Frame) error {
 		return f.effects(fr.Body)
 	case fr.Type == persistence.FrameClock:
 		return f.clock(fr.Body)
+	case fr.Type == persistence.FrameWatermark:
+		return f.watermark(fr.Body)
 	case fr.Type == persistence.FrameDurable, fr.Type == persistence.FrameEnd, fr.Type >= 128:
 		return nil // about the files of the primary, or for versions that know it
 	}
@@ -269,8 +275,27 @@ func (f *follower) clock(body []byte) error {
 		f.o.Keyspace.Alone(func() { f.setClock(r.Derived) })
 	}
 	f.o.Clock.Follow(r.Derived)
-	f.o.Keyspace.SweepTo(r.Derived.Add(-KeepExpired))
+	if !f.watermarks {
+		f.o.Keyspace.SweepTo(r.Derived.Add(-KeepExpired))
+	}
 	f.horizon.Store(int64(r.Derived))
+	return nil
+}
+
+// watermark has what has expired by then removed: no effect to come is of an earlier instant, at
+// which a key lived.
+func (f *follower) watermark(body []byte) error {
+	at, err := persistence.ParseWatermark(body)
+	if err != nil {
+		return fmt.Errorf("the stream of the primary has %w", err)
+	}
+	if at < longAgo || at > farAhead {
+		return errors.New("the watermark of the primary is no instant")
+	}
+	if f.sync == nil {
+		f.watermarks = true
+		f.o.Keyspace.SweepTo(at)
+	}
 	return nil
 }
 

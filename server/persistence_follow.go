@@ -17,7 +17,7 @@ func (m *persistenceManager) Log() (replication.Log, error) {
 		return l, nil
 	}
 	l := persistence.NewVolatile(persistence.LogOptions{
-		Stopwatch: m.s.stopwatch, Clock: m.record, OnFault: func(error) {}, Log: m.s.log,
+		Stopwatch: m.s.stopwatch, Clock: m.record, Watermark: m.s.keyspace.Watermark, OnFault: func(error) {}, Log: m.s.log,
 	})
 	m.s.keyspace.Alone(func() {
 		m.volatile.Store(true)

@@ -126,7 +126,7 @@ func (m *persistenceManager) startLog() error {
 		return err
 	}
 	log, err := m.dir.Start(persistence.LogOptions{
-		Policy: policy, OnFault: m.faulted,
+		Policy: policy, OnFault: m.faulted, Watermark: m.s.keyspace.Watermark,
 		Wrote:  func(took time.Duration) { m.s.noteEvent(stats.WriteEvent, took) },
 		Synced: func(took time.Duration) { m.s.noteEvent(stats.SyncEvent, took) },
 	})

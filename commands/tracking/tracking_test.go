@@ -286,3 +286,19 @@ func TestNothingOfTrackingIsKept(t *testing.T) {
 		require.Equal(t, "+PONG\r\n", a.Do("PING"))
 	})
 }
+
+// TestReplicaTellsOfEndedKeys as soon as its primary can prolong them no more: caches beside a replica
+// are right within a second, and DBSIZE counts no key that has ended.
+func TestReplicaTellsOfEndedKeys(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		primary, replica := w.Start(), w.Start()
+		replica.Follow(primary)
+		require.Equal(t, inproc.OK, primary.Dial().Do("SET", "k", "v", "PX", "500"))
+		primary.Agree(replica)
+		c := tracker(t, replica)
+		require.Equal(t, inproc.Bulk("v"), c.Do("GET", "k"))
+		w.Advance(time.Second)
+		require.Equal(t, ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n", c.Reply())
+		require.Equal(t, ":0\r\n", replica.Dial().Do("DBSIZE"))
+	})
+}

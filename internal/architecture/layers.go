@@ -110,7 +110,8 @@ var layers = map[string]layer{
 		why:     "what is written down of changes needs no store: files are read and checked without one",
 	},
 	"keyspace/world": {
-		why: "whoever is kept out is a station: the gate knows no store",
+		imports: []string{"limit"},
+		why:     "the world lock is a plain lock, and the watermark an instant: neither knows the store",
 	},
 	"persistence": {
 		imports: append([]string{"keyspace", "collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/effect"}, families...),

@@ -40,9 +40,17 @@ const (
 // Member is where somebody, a handle of the store, says whether it is inside. It fills a cache line, since
 // its owner writes it twice per batch.
 type Member struct {
-	busy atomic.Bool
-	_    [60]byte
+	// turns counts how often it has entered and left: it is odd while it is inside. Only its owner
+	// writes it.
+	turns atomic.Uint32
+	_     [60]byte
 }
+
+// inside reports whether a batch runs at st.
+func (st *Member) inside() bool { return st.turns.Load()%2 == 1 }
+
+// pass enters or leaves.
+func (st *Member) pass() { st.turns.Store(st.turns.Load() + 1) }
 
 // Add makes Close wait for those inside at st.
 func (g *Lock) Add(st *Member) {
@@ -63,19 +71,19 @@ func (g *Lock) Remove(st *Member) {
 // Enter says at st that a batch begins. It returns false, and nothing is begun, when the
 // world is stopped.
 //
-// It and Close are each other's mirror: one writes busy and then reads closed,
-// the other writes closed and then reads busy, so that at least one of them sees
+// It and Close are each other's mirror: one writes turns and then reads closed,
+// the other writes closed and then reads turns, so that at least one of them sees
 // the other.
 func (g *Lock) Enter(st *Member) bool {
 	for {
-		st.busy.Store(true)
+		st.pass()
 		if !g.closed.Load() {
 			if g.admits.Load() > 0 {
 				g.admits.Add(-1)
 			}
 			return true
 		}
-		st.busy.Store(false)
+		st.pass()
 		if !g.startsSoon() {
 			return false
 		}
@@ -97,7 +105,7 @@ func (g *Lock) startsSoon() bool {
 }
 
 // Leave says that the batch has ended.
-func (st *Member) Leave() { st.busy.Store(false) }
+func (st *Member) Leave() { st.pass() }
 
 // Stop stops the world for everybody but own, which may be nil, and returns once all
 // others have left. If somebody else has closed it, or has waited for it and not been in
@@ -115,7 +123,7 @@ func (g *Lock) Stop(own *Member) bool {
 		if st == own {
 			continue
 		}
-		for n := 0; st.busy.Load(); n++ {
+		for n := 0; st.inside(); n++ {
 			if n >= spins {
 				runtime.Gosched()
 			}

@@ -1,0 +1,71 @@
+package keyspace_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// TestWatermarkWaitsForBatches: it is not beyond the instant of any batch that runs, and goes on once
+// these have left, whatever began since.
+func TestWatermarkWaitsForBatches(t *testing.T) {
+	ks, v, c := open(t, keyspace.Options{})
+	w := ks.NewHandle()
+	defer w.Close()
+	require.Equal(t, t0, ks.Watermark(), "nothing runs")
+	c.Advance(time.Second)
+	require.True(t, v.Enter())
+	began := v.Refresh()
+	c.Advance(time.Second)
+	for range 3 {
+		require.LessOrEqual(t, ks.Watermark(), began)
+	}
+	require.True(t, w.Enter()) // another begins before the first ends
+	later := w.Refresh()
+	v.Leave()
+	c.Advance(time.Second)
+	require.Equal(t, later, ks.Watermark(), "when the first ran")
+	require.True(t, v.Enter())
+	v.Leave()
+	require.LessOrEqual(t, ks.Watermark(), later)
+	w.Leave()
+	ks.Watermark()
+	require.Equal(t, c.Now(), ks.Watermark())
+}
+
+// TestWatermarkBesideBatches: what batches record is never earlier than a watermark that was known
+// before they recorded it.
+func TestWatermarkBesideBatches(t *testing.T) {
+	ks := keyspace.New(keyspace.Options{Clock: clock.NewSystem(clock.Options{})})
+	defer ks.Close()
+	stop := make(chan struct{})
+	marks := make(chan limit.Instant)
+	go func() {
+		defer close(marks)
+		for {
+			select {
+			case <-stop:
+				return
+			case marks <- ks.Watermark():
+			}
+		}
+	}()
+	v := ks.NewHandle()
+	defer v.Close()
+	for range 20_000 {
+		mark := <-marks
+		require.True(t, v.Enter())
+		at := v.Refresh()
+		inside := <-marks
+		require.LessOrEqual(t, mark, at)
+		require.LessOrEqual(t, inside, at)
+		require.LessOrEqual(t, <-marks, at)
+		v.Leave()
+	}
+	close(stop)
+}
