@@ -54,8 +54,9 @@ func (s *Sim) isWhole() bool {
 	return true
 }
 
-// converge waits until the cluster is whole and all have the same. Without Sentinel an operator
-// helps once: after a handover whose target has gone, or a promotion whose orders were lost.
+// converge waits until the cluster is whole and all have the same. An operator helps once: without
+// Sentinel after a handover whose target has gone, or a promotion whose orders were lost, and with it
+// after a primary has come back empty before Sentinel looked.
 func (s *Sim) converge(when string) bool {
 	s.w.Settle()
 	for tries := range 240 {
@@ -75,7 +76,8 @@ func (s *Sim) converge(when string) bool {
 			s.w.Advance(1200 * time.Millisecond) // logs that are synced each second are
 			return true
 		}
-		if tries == 80 && !s.plan.Sentinel {
+		// Sentinel does nothing about a primary that answers, if empty, and that its replicas refuse.
+		if tries == 80 && (!s.plan.Sentinel || s.refuses(all)) {
 			s.operate(all, primary)
 		}
 		s.w.Advance(250 * time.Millisecond)
