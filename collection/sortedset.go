@@ -1,5 +1,93 @@
 package collection
 
+import (
+	"github.com/tidwall/btree"
+)
+
+// SortedSet maps members, any bytes, to scores, and keeps them in the order of score,
+// then member by bytes. The rank of an element is its place in that order from 0. A
+// score may be infinite but not NaN, which callers have to refuse; 0 and -0 are equal
+// in order, and each is returned as it was set.
+//
+// In a large set a lookup by member is one in a map, one by rank takes O(log n), and
+// one of a rank by score or member O(log² n): the tree counts, but finds by position
+// only.
+//
+// Arguments are copied. They must not be slices that the same set has returned. What
+// it returns is valid until its next change, or as long as the set is pinned.
+type SortedSet struct {
+	// Max is the most elements it may have; 0 is no limit.
+	Max int
+
+	flatForm flat
+	count    int
+
+	// A large one is a tree of the elements in order and a map of the scores; both are
+	// nil while it is flat. bytes is how large its elements would be in the flat form.
+	tree   *btree.BTreeG[ranked]
+	scores map[string]float64
+	bytes  int
+	cost   int64
+	longs
+
+	delta []byte
+}
+
+// ranked is an element of a large sorted set.
+type ranked struct {
+	score  float64
+	member string
+}
+
+// rankedCost is about the memory of an element beside its member: 24 bytes in the
+// tree, 24 in the map, and the room that both keep free.
+const rankedCost = 48 + 40
+
+func rankedLess(a, b ranked) bool {
+	if a.score != b.score {
+		return a.score < b.score
+	}
+	return a.member < b.member
+}
+
+// Len returns the number of elements.
+func (s *SortedSet) Len() int { return s.count }
+
+// Flat returns the bytes of a small set; see [Hash.Flat].
+func (s *SortedSet) Flat() (flat []byte, ok bool) {
+	switch {
+	case s.tree != nil:
+		return nil, false
+	case s.count == 0:
+		return nil, true
+	}
+	return s.flatForm.b, true
+}
+
+// Cost returns roughly the bytes of memory that a large set takes; 0 while it is
+// flat.
+func (s *SortedSet) Cost() int64 { return s.cost }
+
+// Delta returns the effects of all changes; see [Hash.Delta].
+func (s *SortedSet) Delta() []byte { return s.delta }
+
+// ResetDelta forgets the delta.
+func (s *SortedSet) ResetDelta() { s.delta = resetDelta(s.delta) }
+
+// Drop says that the sorted set is not in the store any more.
+func (s *SortedSet) Drop() {
+	if s.long == 0 || s.tree == nil {
+		return
+	}
+	for member := range s.scores {
+		s.gone(bytesOf(member))
+	}
+	s.long = 0
+}
+
+// Copied is [List.Copied].
+func (s *SortedSet) Copied() int { return s.copied(s.bytes) }
+
 // Load makes s what flat says; see [Hash.Load].
 func (s *SortedSet) Load(flat []byte) { s.load(flat) }
 
