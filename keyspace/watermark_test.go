@@ -38,6 +38,25 @@ func TestWatermarkWaitsForBatches(t *testing.T) {
 	require.Equal(t, c.Now(), ks.Watermark())
 }
 
+// TestWatermarkWaitsForAStoppedWorld: a script that takes long leaves its event loop, and goes on at the
+// instant at which it began.
+func TestWatermarkWaitsForAStoppedWorld(t *testing.T) {
+	ks, v, c := open(t, keyspace.Options{})
+	require.True(t, v.Enter())
+	began := v.Refresh()
+	c.Advance(time.Second)
+	require.LessOrEqual(t, ks.Watermark(), began, "it runs")
+	require.True(t, v.StopWorld())
+	v.Leave()
+	for range 3 {
+		c.Advance(time.Second)
+		require.LessOrEqual(t, ks.Watermark(), began, "it runs elsewhere")
+	}
+	ks.World().Start()
+	ks.Watermark()
+	require.Equal(t, c.Now(), ks.Watermark())
+}
+
 // TestWatermarkBesideBatches: what batches record is never earlier than a watermark that was known
 // before they recorded it.
 func TestWatermarkBesideBatches(t *testing.T) {

@@ -27,17 +27,25 @@ type turn struct {
 // those that run, or the present one. It is 0 until one is known, and gets no further than a call found:
 // after a long batch, such as a script, two calls are needed to go on. It waits for nothing.
 //
-// Once all batches have left that were inside at an instant, those to come are later.
+// Once all batches have left that were inside at an instant, those to come are later. A batch that has
+// stopped the world may leave and go on in another goroutine until it starts the world: so nothing is
+// concluded while that is stopped, which is looked at behind the members.
 func (w *Watermark) Advance(g *Lock, now func() limit.Instant) limit.Instant {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running = slices.DeleteFunc(w.running, func(t turn) bool { return t.member.turns.Load() != t.turns })
-	if len(w.running) == 0 {
-		w.known = max(w.known, w.next)
-		w.next = now() // before anything is looked at
-		if w.running = g.inside(w.running); len(w.running) == 0 {
-			w.known = w.next
-		}
+	if len(w.running) > 0 || g.closed.Load() {
+		return w.known
+	}
+	w.known = max(w.known, w.next)
+	next := now() // before anything is looked at
+	running := g.inside(w.running)
+	if g.closed.Load() {
+		w.running = running[:0]
+		return w.known
+	}
+	if w.next, w.running = next, running; len(running) == 0 {
+		w.known = next
 	}
 	return w.known
 }
