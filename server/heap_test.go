@@ -38,9 +38,9 @@ func TestHeapBoundFollowsMaxmemory(t *testing.T) {
 		cl := s.Dial()
 		const mib = 1 << 20
 		require.Equal(t, inproc.OK, cl.Do("CONFIG", "SET", "maxmemory", "100mb"))
-		require.EqualValues(t, 146_800_640, last(), "ten elevenths of 110 + 64 - 20 MiB")
+		require.EqualValues(t, 138_412_032, last(), "six sevenths of 110 + 64 - 20 MiB")
 		require.Equal(t, inproc.OK, cl.Do("CONFIG", "SET", "maxmemory", "200mb"))
-		const large = 251_658_240 // ten elevenths of 220 + 64 - 20 MiB
+		const large = 237_277_770 // six sevenths of 220 + 64 - 20 MiB
 		require.EqualValues(t, large, last())
 		for i := range 100_000 {
 			cl.Command("CL.THROTTLE", fmt.Sprintf("key:%030d", i), "15", "1", "3600")
@@ -54,11 +54,11 @@ func TestHeapBoundFollowsMaxmemory(t *testing.T) {
 		if outside > 0 { // where tables lie in Go's heap there is nothing to take off
 			require.Greater(t, outside, int64(4*mib))
 			w.Advance(time.Second)
-			require.LessOrEqual(t, last(), large-outside/11*10+mib, "the growth of the tables is taken off")
+			require.LessOrEqual(t, last(), large-outside/7*6+mib, "the growth of the tables is taken off")
 		}
 		require.Equal(t, inproc.OK, cl.Do("CONFIG", "SET", "maxmemory", "4gb"))
-		require.LessOrEqual(t, last(), int64(4506+64-20-32+1)*mib-outside)
-		require.Greater(t, last(), int64(4506+64-20-32-2)*mib-outside)
+		require.LessOrEqual(t, last(), int64(4506+64-20-48+1)*mib-outside)
+		require.Greater(t, last(), int64(4506+64-20-48-2)*mib-outside)
 		require.Equal(t, inproc.OK, cl.Do("CONFIG", "SET", "maxmemory", "1mb"))
 		require.GreaterOrEqual(t, last(), int64(32*mib), "whatever the bound, Go can work")
 		require.Equal(t, inproc.OK, cl.Do("CONFIG", "SET", "maxmemory", "0"))

@@ -49,6 +49,7 @@ func (s *Session) resume(p *command.Wait, l *Worker) bool {
 	if p.State.Load() != command.WaitAnswered {
 		return false
 	}
+	defer s.noteKept() // what the wait kept is no reason any more to close the client
 	if p.RunAgain {
 		s.wait.Store(nil)
 		return true

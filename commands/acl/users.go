@@ -3,6 +3,7 @@ package acl
 import (
 	"crypto/sha256"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -91,12 +92,20 @@ func (us *Users) Names() []string {
 
 // List returns all users as lines of a file, in order of their names.
 func (us *Users) List() []string {
+	_, lines := us.Lines()
+	return slices.Collect(lines)
+}
+
+// Lines returns how many users there are, and what List returns, one by one.
+func (us *Users) Lines() (n int, lines iter.Seq[string]) {
 	all := us.all()
-	lines := make([]string, len(all))
-	for i, u := range all {
-		lines[i] = "user " + u.Name + " " + u.Rules().Text()
+	return len(all), func(yield func(string) bool) {
+		for _, u := range all {
+			if !yield("user " + u.Name + " " + u.Rules().Text()) {
+				return
+			}
+		}
 	}
-	return lines
 }
 
 // Set is ACL SETUSER: it changes a user, or makes a new one, by all rules or by none. before

@@ -69,8 +69,8 @@ type Command struct {
 	Waits func(s *Server, args [][]byte) bool
 	// Urgent says that a call which runs in the background waits for no other but urgent ones.
 	Urgent bool
-	// ReplySize is about how many bytes the reply of a call copies, for commands that run
-	// others; nil for all others.
+	// ReplySize is about how many bytes the reply of a call copies that runs in the background, for
+	// commands whose keys do not say it; nil for all others.
 	ReplySize func(cl *Client, st env.Store, cmd *Command, args [][]byte) int
 
 	Disclosure

@@ -3,9 +3,12 @@ package users
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"iter"
+	"slices"
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/resp"
@@ -39,7 +42,7 @@ func container() *command.Command {
 			sub("log", -2, admin, "[count | RESET]", "Lists the newest calls and logins that were refused.", "an array of maps, or OK", aclLog),
 			sub("save", 2, admin|command.FlagFence|command.FlagNoMulti, "", "Writes the ACL file.", "OK", save),
 			sub("setuser", -3, admin|command.FlagFence|command.FlagAudit, "username [rule [rule ...]]", "Creates a user, or changes its rules.", "OK", setuser),
-			sub("users", 2, admin|command.FlagFence, "", "Lists the users.", "an array of names", func(c *command.Call) { writeWords(c.W, c.Server.Users.Names()) }),
+			sub("users", 2, admin|command.FlagFence, "", "Lists the users.", "an array of names", names),
 			sub("whoami", 2, 0, "", "Returns the user of the connection.", "a name", func(c *command.Call) { c.W.BulkString(c.Client.UserName()) }),
 		},
 	}
@@ -48,12 +51,18 @@ func container() *command.Command {
 		case "acl|load", "acl|save": // they may wait for the disk
 			c.WordWork, c.Files = command.MaxLoopWork, true
 		case "acl|list", "acl|users": // there may be many users
-			c.WordWork = command.MaxLoopWork
+			c.WordWork, c.ReplySize = command.MaxLoopWork, sizeOfAll
 		case "acl|setuser":
 			c.WordWork = ruleWork
 		}
 	}
 	return all
+}
+
+// sizeOfAll is ReplySize of commands that show all users: about how long that is at most. The text of
+// a password has twice as many bytes as what is kept of it.
+func sizeOfAll(cl *command.Client, _ env.Store, _ *command.Command, _ [][]byte) int {
+	return int(2 * cl.Server.Users.Memory())
 }
 
 // ruleWork is about what the rule of a category takes.
@@ -91,7 +100,37 @@ func cat(c *command.Call) {
 	writeWords(c.W, names)
 }
 
-func list(c *command.Call) { writeWords(c.W, c.Server.Users.List()) }
+// list is ACL LIST.
+func list(c *command.Call) {
+	n, lines := c.Server.Users.Lines()
+	writeAll(c, n, lines)
+}
+
+// names is ACL USERS.
+func names(c *command.Call) {
+	all := c.Server.Users.Names()
+	writeAll(c, len(all), slices.Values(all))
+}
+
+const errTooManyUsers resp.Error = "ERR the reply is too long, use ACL GETUSER for one user"
+
+// writeAll writes a line for each of n users. All of them may take megabytes, so what is finished is
+// counted as a part of a long reply.
+func writeAll(c *command.Call, n int, lines iter.Seq[string]) {
+	mark := len(c.W.Buf)
+	c.W.Array(n)
+	for line := range lines {
+		c.W.BulkString(line)
+		if c.W.Size(mark) > command.MaxReply {
+			c.W.Cut(mark)
+			c.Fail(errTooManyUsers)
+			return
+		}
+		if c.W.Pieces != nil {
+			c.W.Spill(mark)
+		}
+	}
+}
 
 // defaultBits is how long a password is that ACL GENPASS makes, and maxBits the most.
 const defaultBits, maxBits = 256, 4096
