@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,8 +24,12 @@ func audited(cmd *Command) func(*Call) {
 		}
 		if c.Failed {
 			attrs = append(attrs, slog.Bool("refused", true))
-		} else if kind != "" {
-			c.Server.Changed(kind, changeText(c), c.Client.By())
+		} else if kind != "" && (c.Client.ID == 0 || !cmd.ByCallers) {
+			is := stats.Change{At: c.Server.CivilMillis(), Kind: kind, Text: changeText(c), By: c.Client.By()}
+			if at := cmd.Pattern; at > 0 {
+				is.Key, is.Words = string(c.Args[at-1])+":"+string(c.Args[at]), changeWords(c.Args[at:])
+			}
+			c.Server.Changes.Add(is)
 		}
 		c.Server.Log.LogAttrs(context.Background(), slog.LevelInfo, message, attrs...) //nolint:sloglint // one of the table, so that each is a kind
 	}
@@ -66,10 +71,11 @@ func (s *Client) By() string {
 // users and policies, the time of a pause and the database.
 func changeText(c *Call) string {
 	text := strings.ToUpper(strings.ReplaceAll(c.Cmd.Name, "|", " "))
+	if at := c.Cmd.Pattern; at > 0 {
+		text += " " + string(Echo(c.Args[at-1], MaxEcho))
+	}
 	switch c.Cmd.Name {
-	case "rl.boost", "rl.unboost", "rl.block", "rl.unblock", "rl.exempt", "rl.unexempt":
-		text += " " + string(Echo(c.Args[1], MaxEcho))
-	case "acl|setuser", "client|pause", "rl.policy|set", "rl.policy|del", "rl.policy|try", "rl.override|set", "rl.override|del":
+	case "acl|setuser", "client|pause", "rl.policy|set", "rl.policy|del", "rl.policy|try":
 		text += " " + string(Echo(c.Args[2], MaxEcho))
 	case "acl|deluser":
 		for _, name := range c.Args[2:min(len(c.Args), 6)] {
@@ -82,4 +88,26 @@ func changeText(c *Call) string {
 		}
 	}
 	return text
+}
+
+// maxChangeWord is how much of a word the list of changes has, in bytes.
+const maxChangeWord = 64
+
+// changeWords are the words of a change, each as it is if that can be read, and otherwise in quotes.
+func changeWords(words [][]byte) string {
+	var b strings.Builder
+	for i, word := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		text := string(word)
+		if len(text) > maxChangeWord {
+			text = strings.ToValidUTF8(text[:maxChangeWord], "") + "…"
+		}
+		if quoted := strconv.Quote(text); text == "" || strings.Contains(text, " ") || quoted != `"`+text+`"` {
+			text = quoted
+		}
+		b.WriteString(text)
+	}
+	return b.String()
 }

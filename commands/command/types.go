@@ -94,6 +94,11 @@ type Disclosure struct {
 	// AuditAttrs is what a line of the log says of a call beside who has made it; nil says
 	// nothing. For commands with FlagAudit.
 	AuditAttrs func(c *Call) []slog.Attr
+	// Pattern is which argument of a change is a key of the policy before it, or a pattern of such; 0 if
+	// none is. The list of changes has what is behind it, too, such as for how long and why.
+	Pattern int
+	// ByCallers says that callers do it all day, so that it is a change only if the admin port runs it.
+	ByCallers bool
 	// Secrets are the words that others may not see; nil if there are none.
 	Secrets stats.Secrets
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cellserver/cellserver/commands/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/limit"
@@ -75,7 +76,7 @@ func (e *explanation) decide(c *command.Call, limits *policy.Limits, candidate b
 func (e *explanation) write(c *command.Call) {
 	w, tries := c.W, e.hasCandidate()
 	name, entry := e.entry()
-	fields := 10
+	fields := 11
 	if tries {
 		fields++
 	}
@@ -89,6 +90,11 @@ func (e *explanation) write(c *command.Call) {
 	writePattern(w, entry)
 	w.BulkString("ttl")
 	w.Int(entry.TTL(e.now))
+	comment := ""
+	if entry != nil {
+		comment = entry.Comment
+	}
+	text(w, "comment", comment)
 	w.BulkString("boost")
 	if e.applied.Boost == nil {
 		w.Null()
@@ -186,8 +192,9 @@ func (e *explanation) writeClauses(c *command.Call, candidate bool) {
 	w.Array(len(e.details))
 	for i := range e.details {
 		d := &e.details[i]
-		w.Map(7)
+		w.Map(8)
 		text(w, "clause", e.limits.Text[i])
+		text(w, "with-unit", clause.WithUnit(e.limits.Text[i], e.limits.Millis))
 		w.BulkString("key")
 		w.Bulk(e.stateKey(c, i, candidate))
 		number := func(name string, n int64) {

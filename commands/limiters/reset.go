@@ -11,7 +11,8 @@ func resetCommand() *command.Command {
 		Keys: command.KeySpec{Policy: true}, Categories: command.CatPolicy, Group: "policy",
 		Summary: "Forgets what a key has used of a policy, of all its clauses and those of its candidate.", Syntax: "policy key",
 		Since: "1.0.0", Complexity: "O(1)", Reply: "how many clauses had something in use", Run: reset,
-		Writes: func(*command.Call, *command.Command, [][]byte) bool { return true },
+		Writes:     func(*command.Call, *command.Command, [][]byte) bool { return true },
+		Disclosure: command.Disclosure{Pattern: 2, ByCallers: true},
 	}
 }
 

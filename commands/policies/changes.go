@@ -13,7 +13,7 @@ const defaultChanges = 10
 
 // changes is RL.CHANGES.
 func changes(c *command.Call) {
-	n, name, err := parseChanges(c.Args[1:])
+	which, err := parseChanges(c.Args[1:])
 	if err != "" {
 		c.Fail(err)
 		return
@@ -23,7 +23,7 @@ func changes(c *command.Call) {
 		return
 	}
 	outside(c, func() {
-		latest, mark := c.Server.Options.Policies.Latest(n, name), len(c.W.Buf)
+		latest, mark := c.Server.Options.Policies.Latest(which), len(c.W.Buf)
 		c.W.Array(len(latest))
 		for is := range latest.All() {
 			writeChange(c.W, &is)
@@ -43,34 +43,36 @@ const errTooManyChanges resp.Error = "ERR the reply is too long, use a smaller C
 
 // changesSize is about how long what RL.CHANGES replies is at most.
 func changesSize(cl *command.Client, _ env.Store, _ *command.Command, args [][]byte) int {
-	n, _, err := parseChanges(args[1:])
+	which, err := parseChanges(args[1:])
 	if r := cl.Server.Options.Policies; err == "" && r != nil {
-		return int(min(int64(n)*registry.MaxChange, r.Bytes()))
+		return int(min(int64(which.Count)*registry.MaxChange, r.Bytes()))
 	}
 	return 0
 }
 
-func parseChanges(args [][]byte) (n int, name string, err resp.Error) {
-	n = defaultChanges
+func parseChanges(args [][]byte) (which registry.Which, err resp.Error) {
+	which.Count = defaultChanges
 	for len(args) > 0 {
 		switch {
 		case len(args) > 1 && parse.IsWord(args[0], "COUNT"):
 			count, ok := parse.Int(args[1])
 			switch {
 			case !ok:
-				return 0, "", resp.ErrNotInteger
+				return which, resp.ErrNotInteger
 			case count < 1:
-				return 0, "", resp.ErrNotPositive
+				return which, resp.ErrNotPositive
 			}
-			n = int(min(count, registry.MaxChanges))
+			which.Count = int(min(count, registry.MaxChanges))
 		case len(args) > 1 && parse.IsWord(args[0], "POLICY"):
-			name = string(args[1])
+			which.Policy = string(args[1])
+		case len(args) > 1 && parse.IsWord(args[0], "PATTERN"):
+			which.Pattern = string(args[1])
 		default:
-			return 0, "", resp.SyntaxNear(args[0])
+			return which, resp.SyntaxNear(args[0])
 		}
 		args = args[2:]
 	}
-	return n, name, ""
+	return which, ""
 }
 
 func writeChange(w *resp.Writer, c *registry.Change) {

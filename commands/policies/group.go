@@ -10,16 +10,16 @@ func Group() command.Group {
 	return command.Group{
 		Commands: []*command.Command{
 			policyContainer(), overrideContainer(),
-			urgent(entry("rl.boost", 6, change, "policy pattern factor EX duration",
-				"Multiplies the limits of some keys for a time.", "OK", boost)),
-			urgent(entry("rl.unboost", 3, change, "policy pattern", "Ends a boost.", ifThere, end(boostKind))),
-			urgent(entry("rl.block", -3, change, "policy pattern [EX duration] [REASON text]",
-				"Denies all calls for some keys, for a time or for good.", "OK", block)),
-			urgent(entry("rl.unblock", 3, change, "policy pattern", "Ends a block.", ifThere, end(blockKind))),
-			urgent(entry("rl.exempt", -3, change, "policy pattern [EX duration] [REASON text]",
-				"Allows all calls for some keys, for a time or for good, and counts them.", "OK", exempt)),
-			urgent(entry("rl.unexempt", 3, change, "policy pattern", "Ends an exemption.", ifThere, end(exemptKind))),
-			sized(entry("rl.changes", -1, show, "[COUNT count] [POLICY name]", "Lists the latest changes of policies, the newest first.",
+			urgent(about(2, entry("rl.boost", 6, change, "policy pattern factor EX duration",
+				"Multiplies the limits of some keys for a time.", "OK", boost))),
+			urgent(about(2, entry("rl.unboost", 3, change, "policy pattern", "Ends a boost.", ifThere, end(boostKind)))),
+			urgent(about(2, entry("rl.block", -3, change, "policy pattern [EX duration] [REASON text]",
+				"Denies all calls for some keys, for a time or for good.", "OK", block))),
+			urgent(about(2, entry("rl.unblock", 3, change, "policy pattern", "Ends a block.", ifThere, end(blockKind)))),
+			urgent(about(2, entry("rl.exempt", -3, change, "policy pattern [EX duration] [REASON text]",
+				"Allows all calls for some keys, for a time or for good, and counts them.", "OK", exempt))),
+			urgent(about(2, entry("rl.unexempt", 3, change, "policy pattern", "Ends an exemption.", ifThere, end(exemptKind)))),
+			sized(entry("rl.changes", -1, show, "[COUNT count] [POLICY name] [PATTERN pattern]", "Lists the latest changes of policies, the newest first.",
 				"an array of maps: id, time, user, address, command, policy, pattern, before, after", changes), changesSize),
 		},
 		Server: func(s *command.Server, _ command.Slot) (any, command.Hooks) {
@@ -56,6 +56,12 @@ func entry(name string, arity int, f command.Flag, syntax, summary, reply string
 // urgent is for a command that incidents need: it waits for no long one.
 func urgent(c *command.Command) *command.Command {
 	c.Urgent = true
+	return c
+}
+
+// about is for a command about the keys of the pattern that is its argument of that number.
+func about(pattern int, c *command.Command) *command.Command {
+	c.Pattern = pattern
 	return c
 }
 
@@ -99,9 +105,9 @@ func overrideContainer() *command.Command {
 		Name: "rl.override", Arity: -2, Categories: command.CatPolicy, Group: "policy",
 		Summary: "A container for commands about overrides.", Since: "1.0.0",
 		Sub: []*command.Command{
-			sub("set", -6, change, "policy pattern [EX duration] [COMMENT text] LIMITS clause [clause ...]",
-				"Sets the limits of some keys of a policy.", "OK", setOverride),
-			sub("del", 4, change, "policy pattern", "Deletes an override.", ifThere, deleteOverride),
+			about(3, sub("set", -6, change, "policy pattern [EX duration] [COMMENT text] LIMITS clause [clause ...]",
+				"Sets the limits of some keys of a policy.", "OK", setOverride)),
+			about(3, sub("del", 4, change, "policy pattern", "Deletes an override.", ifThere, deleteOverride)),
 			sized(sub("list", 3, show, "policy", "Lists the overrides of a policy.",
 				"an array of maps: pattern, limits, ms, comment, ttl, file", listOverrides), listSize),
 		},

@@ -8,12 +8,15 @@ import (
 // Change is something that somebody has done to the server and that may explain what it
 // does from then on: a setting, a user, a deletion of everything.
 type Change struct {
-	ID    int64  // from 1, in the order of the changes
-	At    int64  // civil time in Unix milliseconds
-	Kind  string // one word: config, acl, flush, script, ...
-	Text  string // what has changed, without secrets
-	Group string // of keys, that it is about; "" for none
-	By    string // user and address, or the signal or file that it came from
+	ID   int64  // from 1, in the order of the changes
+	At   int64  // civil time in Unix milliseconds
+	Kind string // one word: config, acl, flush, script, ...
+	Text string // what has changed, without secrets and keys
+	// Key is a key that it is about, or a pattern of keys, and Words what was said of it; "" for none.
+	// A user who may not read the key is told neither.
+	Key, Words string
+	Group      string // of keys, that it is about; "" for none
+	By         string // user and address, or the signal or file that it came from
 }
 
 const (
@@ -31,7 +34,7 @@ type Changes struct {
 
 // Add notes a change, whose ID is given here.
 func (cs *Changes) Add(c Change) {
-	c.Text = c.Text[:min(len(c.Text), maxChangeText)]
+	c.Text, c.Words = c.Text[:min(len(c.Text), maxChangeText)], c.Words[:min(len(c.Words), maxChangeText)]
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.last++
@@ -71,7 +74,7 @@ func KindOfChange(name string) string {
 		return "script"
 	case "bgrewriteaof":
 		return "rewrite"
-	case "rl.boost", "rl.unboost", "rl.block", "rl.unblock", "rl.exempt", "rl.unexempt":
+	case "rl.boost", "rl.unboost", "rl.block", "rl.unblock", "rl.exempt", "rl.unexempt", "rl.reset":
 		return "policy"
 	}
 	if strings.HasPrefix(name, "rl.policy|") || strings.HasPrefix(name, "rl.override|") {

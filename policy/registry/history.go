@@ -112,15 +112,20 @@ func (l Latest) All() iter.Seq[Change] {
 	}
 }
 
-// newest returns up to n changes, the newest first: those of a policy, or of all if that is "". A
-// record that cannot be read is left out.
-func (h *history) newest(n int, policy string) (newest Latest) {
-	for id := h.next - 1; id > 0 && id >= h.next-MaxChanges && len(newest) < n; id-- {
+// newest returns the changes that are wanted, the newest first. A record that cannot be read is left
+// out. Records in which the wanted words are nowhere are not decoded.
+func (h *history) newest(which *Which) (newest Latest) {
+	name, pattern := []byte(which.Policy), []byte(nil)
+	if utf8.ValidString(which.Pattern) {
+		pattern, _ = json.Marshal(which.Pattern) // a text always can be
+		pattern = bytes.Trim(pattern, `"`)       // without a quote of its own at the end, which is found, too
+	}
+	for id := h.next - 1; id > 0 && id >= h.next-MaxChanges && len(newest) < which.Count; id-- {
 		value, there := h.changes[id]
-		if !there {
+		if !there || !bytes.Contains(value, name) || !bytes.Contains(value, pattern) {
 			continue
 		}
-		if c, err := decodeChange(id, value); err == nil && (policy == "" || c.Policy == policy) {
+		if c, err := decodeChange(id, value); err == nil && which.has(&c) {
 			newest = append(newest, storedChange{id, value})
 		}
 	}

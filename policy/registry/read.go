@@ -44,19 +44,31 @@ func (r *Registry) forget(st Store, ended []*policy.Entry) {
 	}
 }
 
-// Changes returns up to n changes, the newest first: those of a policy, or of all if that is "".
-func (r *Registry) Changes(n int, policy string) []Change {
+// Which says which changes are wanted.
+type Which struct {
+	Count int // at most
+	// Policy and Pattern are what they are about; "" stands for any.
+	Policy, Pattern string
+}
+
+// has reports whether a change is one of those.
+func (w *Which) has(c *Change) bool {
+	return (w.Policy == "" || c.Policy == w.Policy) && (w.Pattern == "" || c.Pattern == w.Pattern)
+}
+
+// Changes returns the changes that are wanted, the newest first.
+func (r *Registry) Changes(which Which) []Change {
 	var all []Change
-	for is := range r.Latest(n, policy).All() {
+	for is := range r.Latest(which).All() {
 		all = append(all, is)
 	}
 	return all
 }
 
 // Latest is Changes for a caller that wants one after the other.
-func (r *Registry) Latest(n int, policy string) Latest {
+func (r *Registry) Latest(which Which) Latest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drain()
-	return r.history.newest(n, policy)
+	return r.history.newest(&which)
 }

@@ -135,14 +135,14 @@ func TestWhatIsSetIsThereAfterARestart(t *testing.T) {
 
 	again := m.reload(t)
 	require.Equal(t, entriesOf(r), entriesOf(again))
-	require.Equal(t, r.Changes(100, ""), again.Changes(100, ""))
+	require.Equal(t, r.Changes(registry.Which{Count: 100}), again.Changes(registry.Which{Count: 100}))
 	require.Positive(t, r.Bytes())
 }
 
 func TestNothingHappensIfTheStoreFails(t *testing.T) {
 	r, m := registry.New(registry.Options{}), newMemory()
 	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 200 100 1"), mainOf(t, "other", "TB 2 1 1")))
-	before, history := entriesOf(r), r.Changes(10, "")
+	before, history := entriesOf(r), r.Changes(registry.Which{Count: 10})
 	m.fails = limit.ErrFull
 	err := r.Update(m, registry.Author{}, func(b *policy.Builder, _ limit.Instant) ([]registry.Edit, error) {
 		return []registry.Edit{
@@ -155,7 +155,7 @@ func TestNothingHappensIfTheStoreFails(t *testing.T) {
 	m.fails = nil
 	require.NoError(t, set(t, r, m)) // nothing, which publishes what there is
 	require.Equal(t, before, entriesOf(r))
-	require.Equal(t, history, r.Changes(10, ""))
+	require.Equal(t, history, r.Changes(registry.Which{Count: 10}))
 
 	// Likewise if one of the entries is unsound, and the one before it was set.
 	require.ErrorIs(t, set(t, r, m, mainOf(t, "new", "TB 1 1 1"), mainOf(t, "a:b", "TB 1 1 1")), policy.ErrName)
@@ -229,12 +229,12 @@ func TestRecordsOfAPrimary(t *testing.T) {
 		}
 	}
 	require.Equal(t, entriesOf(primary), entriesOf(replica))
-	require.Equal(t, primary.Changes(2000, ""), replica.Changes(2000, ""))
+	require.Equal(t, primary.Changes(registry.Which{Count: 2000}), replica.Changes(registry.Which{Count: 2000}))
 	tell("main/p7", "", entry.None)
 	require.Nil(t, replica.Table().Policy([]byte("p7")))
 	replica.Tell(nil, entry.Entry{}) // it copies everything anew
 	require.Empty(t, entriesOf(replica))
-	require.Empty(t, replica.Changes(10, ""))
+	require.Empty(t, replica.Changes(registry.Which{Count: 10}))
 }
 
 func TestRecordThatIsNoneIsAFault(t *testing.T) {
@@ -267,7 +267,7 @@ func TestChangesSayWhoAndWhat(t *testing.T) {
 	require.NoError(t, set(t, r, m, &policy.Entry{
 		Kind: policy.Boost, Policy: "api", Pattern: "acme", Factor: 1500, Until: m.now.Add(time.Minute),
 	}))
-	all := r.Changes(10, "api")
+	all := r.Changes(registry.Which{Count: 10, Policy: "api"})
 	require.Equal(t, []registry.Change{
 		{
 			ID: 3, At: 4*3600_000 + 1000, User: "ann", Address: "10.0.0.1:5", What: "TEST", Policy: "api", Pattern: "acme",
@@ -275,20 +275,23 @@ func TestChangesSayWhoAndWhat(t *testing.T) {
 		},
 		{ID: 1, At: 4 * 3600_000, User: "ann", Address: "10.0.0.1:5", What: "TEST", Policy: "api", After: "MAIN LIMITS TB 1 1 1"},
 	}, all)
-	require.Len(t, r.Changes(10, ""), 3)
-	require.Len(t, r.Changes(1, ""), 1)
+	require.Len(t, r.Changes(registry.Which{Count: 10}), 3)
+	require.Equal(t, all[:1], r.Changes(registry.Which{Count: 10, Policy: "api", Pattern: "acme"}))
+	require.Empty(t, r.Changes(registry.Which{Count: 10, Policy: "b", Pattern: "acme"}))
+	require.Len(t, r.Changes(registry.Which{Count: 1}), 1)
 
 	for _, pattern := range []string{"\xff\x00*", "\ufffd", `"\`, "<&>"} {
 		require.NoError(t, set(t, r, m, &policy.Entry{Kind: policy.Block, Policy: "api", Pattern: pattern, Until: m.now.Add(time.Minute)}))
-		require.Equal(t, pattern, r.Changes(1, "")[0].Pattern)
-		require.Equal(t, pattern, m.reload(t).Changes(1, "")[0].Pattern)
+		require.Equal(t, pattern, r.Changes(registry.Which{Count: 1})[0].Pattern)
+		require.Len(t, r.Changes(registry.Which{Count: 9, Pattern: pattern}), 1)
+		require.Equal(t, pattern, m.reload(t).Changes(registry.Which{Count: 1})[0].Pattern)
 	}
 	for i := range registry.MaxChanges {
 		require.NoError(t, set(t, r, m, mainOf(t, "api", fmt.Sprintf("TB %d 1 1", i+1))))
 	}
-	require.Len(t, r.Changes(2*registry.MaxChanges, ""), registry.MaxChanges)
+	require.Len(t, r.Changes(registry.Which{Count: 2 * registry.MaxChanges}), registry.MaxChanges)
 	require.Len(t, m.records, registry.MaxChanges+len(m.entries()))
-	require.Equal(t, r.Changes(registry.MaxChanges, ""), m.reload(t).Changes(registry.MaxChanges, ""))
+	require.Equal(t, r.Changes(registry.Which{Count: registry.MaxChanges}), m.reload(t).Changes(registry.Which{Count: registry.MaxChanges}))
 }
 
 func TestTextsOfChangesAreBounded(t *testing.T) {
@@ -300,10 +303,10 @@ func TestTextsOfChangesAreBounded(t *testing.T) {
 		})
 	}
 	require.NoError(t, set(t, r, m, all...))
-	change := r.Changes(1, "")[0]
+	change := r.Changes(registry.Which{Count: 1})[0]
 	require.Less(t, len(change.After), 4200)
 	require.Empty(t, change.Pattern)
-	require.Equal(t, r.Changes(1, ""), m.reload(t).Changes(1, ""))
+	require.Equal(t, r.Changes(registry.Which{Count: 1}), m.reload(t).Changes(registry.Which{Count: 1}))
 }
 
 // parse reads a document that is right.
@@ -366,7 +369,7 @@ func TestDocuments(t *testing.T) {
 	n, err = r.Apply(m, by, d, policy.Bounds{})
 	require.NoError(t, err)
 	require.Zero(t, n, "it is so already")
-	require.Len(t, r.Changes(10, ""), 2, "one for each policy")
+	require.Len(t, r.Changes(registry.Which{Count: 10}), 2, "one for each policy")
 
 	n, err = r.Apply(m, by, parse(t, "policies:\n  b:\n    limits: [SW 5 1]\n"), policy.Bounds{})
 	require.NoError(t, err)
@@ -394,7 +397,7 @@ func TestDocumentThatReplacesAllPolicies(t *testing.T) {
 		require.Len(t, entriesOf(r), document.MaxPolicies)
 		require.True(t, maps.Equal(entriesOf(r), m.entries()))
 		require.Len(t, m.records, document.MaxPolicies+registry.MaxChanges)
-		require.Equal(t, prefix+"9999", r.Changes(1, "")[0].Policy)
+		require.Equal(t, prefix+"9999", r.Changes(registry.Which{Count: 1})[0].Policy)
 	}
 	more := full("d")
 	more.Policies = append(more.Policies, document.Policy{Name: "more", Limits: []string{"TB 1 1 1"}})

@@ -86,7 +86,7 @@ func TestUrgentChangesDoNotWait(t *testing.T) {
 			require.Equal(t, c.plans, plans)
 			require.Len(t, entriesOf(r), 1+50+b.n)
 			require.Equal(t, entriesOf(r), m.entries())
-			changes := r.Changes(100, "")
+			changes := r.Changes(registry.Which{Count: 100})
 			require.Equal(t, "APPLY", changes[len(changes)-2-c.first].What)
 		})
 	}
