@@ -191,6 +191,10 @@ attack: build ## Attack the server and redis-server at full size (ARGS='--only m
 page-day: ## Watch the page for five minutes of healthy, uneven traffic (needs a browser)
 	cd compat_test/page && CELL_DAY=5m $(GO) test -count=1 -v -timeout 10m -run TestHealthyUnevenDay .
 
+.PHONY: picture
+picture: ## Make the picture of docs/page.md from a server that runs (needs a browser; six minutes)
+	cd compat_test/page && CELL_PICTURE=4m $(GO) test -count=1 -v -timeout 20m -run 'TestPicture$$' .
+
 .PHONY: chaos
 chaos: ## Harm real stores at full size: lost replies, resharding, killed masters (about an hour)
 	cd compat_test/chaos && CHAOS_FULL=1 $(GO) test -count=1 -v -timeout 120m ./...

@@ -9,7 +9,10 @@ import (
 
 // Offered are the commands that reports offer as actions.
 func Offered() []string {
-	return []string{"rl.info", "del", "client|kill", "acl|setuser", "acl|log", "script|kill", "info", "bgrewriteaof"}
+	return []string{
+		"rl.info", "del", "client|kill", "acl|setuser", "acl|log", "script|kill", "info", "bgrewriteaof", "rl.explain", "rl.reset", "rl.block", "rl.unblock",
+		"rl.boost", "rl.unboost", "rl.exempt", "rl.unexempt", "rl.override|set", "rl.override|del",
+	}
 }
 
 // action makes one of the words of a command, the first of which are its name. Who is offered it
@@ -50,11 +53,14 @@ func shellWord(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
-// actionsOnKey are what may be done about a key.
-func actionsOnKey(k *KeyState) []Action {
-	look := action("look", "Look", false, "RL.INFO", string(k.Key))
-	reset := action("del", "Reset once", false, "DEL", string(k.Key))
-	all := []Action{look, reset}
+// actionsOnKey are what may be done about a key, with the words of its clause for RL.INFO.
+func actionsOnKey(k *KeyState, clause []string) []Action {
+	all := []Action{action("look", "Look", false, append([]string{"RL.INFO", string(k.Key)}, clause...)...)}
+	if k.Policy != nil {
+		all = append(all, actionsOnPolicy(k.Policy)...)
+	} else {
+		all = append(all, action("del", "Reset once", false, "DEL", string(k.Key)))
+	}
 	for i, c := range k.Clients {
 		if i == 3 {
 			break

@@ -39,13 +39,13 @@ func (r *Reporter) value(u *acl.User, from string, q Query) (any, error) {
 	case "overview":
 		return r.Overview(u), nil
 	case "history":
-		return r.History(q.Span), nil
+		return r.History(u, q.Span), nil
 	case "keys":
 		return r.Keys(u, q.ByCalls, q.N, q.Group), nil
 	case "groups":
 		return r.Groups(), nil
 	case "changes":
-		return r.Changes(q.Since), nil
+		return r.Changes(u, q.Since), nil
 	case "key":
 		return r.Key(u, from, q.DB, q.Key)
 	case "clients":
@@ -71,7 +71,15 @@ func (r *Reporter) Key(u *acl.User, from string, db int, key string) (KeyState, 
 		line := r.keyLine(k, denied[name], called[name], 0, string(s.Group))
 		s.Command, s.Args, s.Limit, s.DeniedS, s.CallsS, s.RetryMs, s.Clients, s.Since = line.Command, line.Args, line.Limit, line.DeniedS, line.CallsS, line.RetryMs, line.Clients, line.Since
 	}
-	info, err := r.run(u, from, db, append([]string{"RL.INFO", key}, askedWith(s.Command, string(s.Args))...)...)
+	var err error
+	if s.Policy, err = r.policy(u, from, db, key); err != nil {
+		return s, err
+	}
+	clause := askedWith(s.Command, string(s.Args))
+	if s.Policy != nil {
+		clause = s.Policy.clauseOf(s.Key)
+	}
+	info, err := r.run(u, from, db, append([]string{"RL.INFO", key}, clause...)...)
 	if err != nil {
 		return s, err
 	}
@@ -85,7 +93,8 @@ func (r *Reporter) Key(u *acl.User, from string, db int, key string) (KeyState, 
 			s.TTLms = n
 		}
 	}
-	s.Actions = r.offered(u, db, actionsOnKey(&s))
+	s.Client = r.client(u, db)
+	s.Actions = r.offered(u, db, actionsOnKey(&s, clause))
 	return s, nil
 }
 

@@ -38,6 +38,10 @@ func (s *source) Called() stats.SeenKeys { return s.keys }
 func (s *source) GroupOf(key string) string {
 	return stats.GroupName([]byte(key), ":")
 }
+func (s *source) Policy(key string) (name, of string, is bool) {
+	name, of, is = strings.Cut(key, ":")
+	return name, of, is && name == "policy"
+}
 func (s *source) Changes(since int64) []stats.Change { return s.changes.Since(since) }
 func (s *source) Caller(id int64) (report.Caller, bool) {
 	return report.Caller{ID: id, User: "app", Name: "orders"}, id < 100

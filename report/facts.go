@@ -50,6 +50,13 @@ func (r *Recorder) now() Now {
 	return n
 }
 
+// latest is the time of day of the newest sample, in Unix milliseconds.
+func (r *Recorder) latest() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last.Civil
+}
+
 // Civil is the time of day of an instant, in Unix milliseconds.
 func (r *Recorder) Civil(at limit.Instant) int64 {
 	r.mu.Lock()

@@ -72,7 +72,7 @@ func FuzzHistory(f *testing.F) {
 			d.sample.Groups = []report.GroupSample{{Name: strings.Repeat("g", int(b[1]%3)), Calls: d.sample.Calls, Denied: d.sample.Denied}}
 			d.rec.Add(d.sample)
 		}
-		h := d.rep.History(span)
+		h := d.rep.History(nil, span)
 		require.Len(t, h.Denied, len(h.Allowed))
 		require.Len(t, h.P50us, len(h.Allowed))
 		require.Len(t, h.P99us, len(h.Allowed))

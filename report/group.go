@@ -185,7 +185,7 @@ func (r *Recorder) describe(g *group, top func(group string) float64) Group {
 	calls, denied, near := g.rates()
 	d := Group{
 		Group: Key(g.name), CallsS: calls, KeysDenied: g.keysDenied(second(r.last.At)), Spark: r.spark(g),
-		Limit: g.limits.text, Args: Key(g.limits.args),
+		Limit: g.limits.text, Args: Key(g.limits.args), Rest: g.name == stats.NoGroup || g.name == stats.OtherGroups,
 	}
 	if calls > 0 {
 		d.DeniedRatio, d.NearRatio = denied/calls, near/calls

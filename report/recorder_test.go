@@ -85,7 +85,7 @@ func TestErrorsAreCalls(t *testing.T) {
 		d.sample.Codes = map[string]int64{"ERR": i, "NOREPLICAS": 7 * i}
 		d.second(traffic{"api", 3, 1, "99 100 60"})
 	}
-	h := d.rep.History(10)
+	h := d.rep.History(nil, 10)
 	last := len(h.Errors) - 1
 	require.Len(t, h.Errors, len(h.Allowed))
 	require.Equal(t, []int64{2, 1, 7}, []int64{h.Allowed[last], h.Denied[last], h.Errors[last]})
@@ -121,7 +121,7 @@ func TestHistoryIsWhatHappened(t *testing.T) {
 		d.second(traffic{"api", 100 + i%10, i % 10, "99 100 60"})
 	}
 	for span, steps := range map[int64]int{60: 61, 300: 301, 3600: 361, 7200: 121, 24 * 3600: 61} {
-		h := d.rep.History(span)
+		h := d.rep.History(nil, span)
 		require.InDelta(t, steps, len(h.Allowed), 2, "span %d", span)
 		require.Len(t, h.Denied, len(h.Allowed))
 		require.Len(t, h.P99us, len(h.Allowed))
@@ -143,11 +143,11 @@ func TestHistoryTakesMissedSecondsAndResets(t *testing.T) {
 	d.second(traffic{"api", 100, 0, "99 100 60"})
 	d.now = d.now.Add(4 * time.Second)
 	d.second(traffic{"api", 500, 50, "99 100 60"})
-	h := d.rep.History(10)
+	h := d.rep.History(nil, 10)
 	require.Equal(t, []int64{90, 90, 90, 90, 90}, h.Allowed[len(h.Allowed)-5:])
 	d.sample.Calls, d.sample.Denied, d.sample.Groups, d.sample.Resets = 0, 0, nil, 1
 	d.second(traffic{"api", 7, 0, "99 100 60"})
-	h = d.rep.History(10)
+	h = d.rep.History(nil, 10)
 	require.EqualValues(t, 7, h.Allowed[len(h.Allowed)-1])
 }
 
@@ -216,7 +216,7 @@ func TestResetsOfCountersHideNothing(t *testing.T) {
 	add(30, 0, 40) // and more
 	add(29, 0, 40) // one was taken back
 	add(31, 0, 40)
-	h := d.rep.History(10)
+	h := d.rep.History(nil, 10)
 	require.Equal(t, []int64{0, 5, 5, 9, 30, 0, 1}, h.Allowed[len(h.Allowed)-7:])
 	require.Equal(t, []int64{0, 5, 5, 9, 0, 0, 0}, h.Denied[len(h.Denied)-7:])
 	o := d.rep.Overview(d.admin)

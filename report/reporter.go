@@ -79,7 +79,7 @@ func (r *Reporter) facts(u *acl.User) (f Facts, at int64) {
 	}
 	f = r.rec.facts(func(g string) float64 { return top[g] })
 	f.Keys = keys[:min(len(keys), 10)]
-	f.Changes = r.Changes(0)
+	f.Changes = r.Changes(u, 0)
 	return f, f.At
 }
 
@@ -168,8 +168,8 @@ func (r *Reporter) callers(ids []int64) []Caller {
 }
 
 // History is what happened; see [Recorder.History].
-func (r *Reporter) History(seconds int64) History {
-	return r.rec.History(seconds, r.rec.Changes(r.src.Changes(0)))
+func (r *Reporter) History(u *acl.User, seconds int64) History {
+	return r.rec.History(seconds, r.Changes(u, 0))
 }
 
 // Groups are the groups of keys, those with most calls first.
@@ -188,11 +188,19 @@ func (r *Reporter) Groups() []Group {
 	})
 }
 
-// Changes are those behind an ID, the newest first.
-func (r *Reporter) Changes(since int64) []Change { return r.rec.Changes(r.src.Changes(since)) }
+// Changes are those behind an ID, the newest first. The keys that u may not read are left out of them.
+func (r *Reporter) Changes(u *acl.User, since int64) []Change {
+	all := r.src.Changes(since)
+	for i := range all {
+		if c := &all[i]; c.Key != "" && readable(u, c.Key) {
+			c.Text += " " + c.Words
+		}
+	}
+	return r.rec.Changes(all)
+}
 
-// offered leaves out the actions that a user may not take.
-func (r *Reporter) offered(u *acl.User, db int, all []Action) []Action {
+// client is redis-cli with the options by which u reaches a database.
+func (r *Reporter) client(u *acl.User, db int) string {
 	client := r.src.Identity().Client
 	if u != nil && u.Name != acl.DefaultUser && !u.Rules().NoPass {
 		client = strings.TrimSuffix(client, " --askpass") + " --user " + shellWord(u.Name) + " --askpass"
@@ -200,7 +208,12 @@ func (r *Reporter) offered(u *acl.User, db int, all []Action) []Action {
 	if db != 0 {
 		client += " -n " + strconv.Itoa(db)
 	}
-	may := []Action{}
+	return client
+}
+
+// offered leaves out the actions that a user may not take.
+func (r *Reporter) offered(u *acl.User, db int, all []Action) []Action {
+	client, may := r.client(u, db), []Action{}
 	for _, a := range all {
 		a.Line = client + " " + a.Line
 		if u != nil && (r.src.May(u, commandName(a.Args, 1)) || r.src.May(u, commandName(a.Args, 2))) {

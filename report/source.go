@@ -18,6 +18,9 @@ type Source interface {
 	Called() stats.SeenKeys
 	// GroupOf is the name of the group of a key.
 	GroupOf(key string) string
+	// Policy returns which policy key has the state of, and the key that RL.USE is called with; false if
+	// it has not that of one.
+	Policy(key string) (name, of string, is bool)
 	// Changes returns those behind an ID, the oldest first.
 	Changes(since int64) []stats.Change
 	// Caller is a client that is connected. Clients are some of them, and SlowLog the newest

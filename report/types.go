@@ -181,6 +181,8 @@ type Group struct {
 	NearRatio  float64   `json:"near_ratio"`  // of the calls: allowed with less than a fifth left
 	Limit      string    `json:"limit"`       // of most of its calls, in words
 	Args       Key       `json:"args"`        // of most of its calls
+	// Rest says that these are the calls of keys without a group, or beyond [Server.MaxGroups].
+	Rest bool `json:"rest,omitempty"`
 }
 
 // Change is something that may explain what is seen.
@@ -230,16 +232,34 @@ type KeyState struct {
 	Clients []Caller       `json:"clients"`
 	Since   int64          `json:"since"`
 	Actions []Action       `json:"actions"`
+	// Policy is what applies to the key, if it has the state of a policy; nil if not.
+	Policy *PolicyState `json:"policy,omitempty"`
+	Client string       `json:"client"` // with which the lines of actions begin: redis-cli and its options
 }
 
 // Action is something that may be done, for the commands that the user may run.
 type Action struct {
-	ID   string `json:"id"`   // look, del, kill, off, scriptkill, block
+	ID   string `json:"id"`   // look, del, kill, off, scriptkill, block and others
 	Name string `json:"name"` // "Reset once"
 	Args []Key  `json:"args"` // for POST /api/v1/run
 	Line string `json:"line"` // the same for a shell: redis-cli DEL 'api:acme'
 	// Danger says that clients notice it.
 	Danger bool `json:"danger"`
+	// Inputs are asked for: Args and Line have their values behind the first Fixed words. A caller with
+	// other values replaces all of these.
+	Fixed  int     `json:"fixed,omitempty"`
+	Inputs []Input `json:"inputs,omitempty"`
+}
+
+// Input is a word of an action that is asked for.
+type Input struct {
+	Before  string `json:"before,omitempty"` // the word before it: EX, REASON
+	Name    string `json:"name"`
+	Value   string `json:"value"`             // that is offered
+	Several bool   `json:"several,omitempty"` // the value is several words
+	// Empty says what it means to give none, and to leave Before out: "for good". It is empty if
+	// something has to be given.
+	Empty string `json:"empty,omitempty"`
 }
 
 // ClientLine is a client that is connected.

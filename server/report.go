@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/report"
 	"github.com/cellserver/cellserver/session"
 )
@@ -168,6 +170,17 @@ func (r *reporting) Called() stats.SeenKeys {
 // GroupOf implements report.Source.
 func (r *reporting) GroupOf(key string) string {
 	return stats.GroupName([]byte(key), r.s.engine.Options.Groups.Delimiter)
+}
+
+// Policy implements report.Source.
+func (r *reporting) Policy(key string) (name, of string, is bool) {
+	policies := r.s.engine.Options.Policies
+	if policies == nil || !strings.Contains(key, ":") {
+		return "", "", false
+	}
+	at, rest := policy.ParseStateKey([]byte(key))
+	at = bytes.TrimSuffix(at, []byte("#try"))
+	return string(at), string(rest), policies.Table().Policy(at) != nil
 }
 
 // Changes implements report.Source.

@@ -219,7 +219,7 @@ func oneCaller() *invented {
 			{Group: "export", CallsS: 1100, DeniedRatio: 0.009, Spark: spark(0, 0, 0.009), KeysDenied: 12, TopShare: 0.74, NearRatio: 0.11},
 			{Group: "sms", CallsS: 700, DeniedRatio: 0.006, Spark: spark(0, 0, 0.006), KeysDenied: 29, TopShare: 0.41, NearRatio: 0.03},
 			{Group: "webhook", CallsS: 500, DeniedRatio: 0.0001, Spark: spark(0, 0, 0.0001), KeysDenied: 2, TopShare: 0.5},
-			{Group: "other", CallsS: 100, Spark: spark(0, 0, 0)},
+			{Group: "other", CallsS: 100, Spark: spark(0, 0, 0), Rest: true},
 		},
 		changes: changes,
 		state: report.KeyState{
@@ -262,6 +262,32 @@ func idle() *invented {
 	v.history = waves(40.0/60, 0, flat(0), flat(0))
 	v.keys, v.groups = []report.DeniedKey{}, []report.Group{}
 	v.changes = []report.Change{{ID: 1, At: ago(40.0 / 60), Mark: "A", Kind: "start", Text: "cellserver 0.9.0 started", By: "automatic"}}
+	return v
+}
+
+// blocked is a key of a policy with everything that may apply to one.
+func blocked() *invented {
+	v := oneCaller()
+	pattern, boosted := report.Key("acme*"), report.Key("*")
+	end := time.Now().Add(50 * time.Minute).UnixMilli()
+	ask := func(id, name string, words []report.Key, inputs ...report.Input) report.Action {
+		return report.Action{ID: id, Name: name, Danger: true, Args: words, Line: "redis-cli -p 6379 ...", Fixed: len(words), Inputs: inputs}
+	}
+	hour, reason := report.Input{Before: "EX", Name: "for", Value: "1h", Empty: "for good"}, report.Input{Before: "REASON", Name: "reason", Empty: "no reason"}
+	v.state.Command, v.state.Args, v.state.Limit, v.state.Client = "rl.use", "api", "policy api", "redis-cli -p 6379"
+	v.state.Policy = &report.PolicyState{
+		Policy: "api", Key: "acme-prod", Applies: "block", Comment: "retries without a pause, ticket 4712", Answer: []int64{1, 400, 0, 3000, 3000},
+		Setting: report.Setting{Pattern: &pattern, Until: end, By: "oncall, from 10.2.0.9:41000", At: ago(10)}, Shadow: true,
+		Boost: &report.Setting{Pattern: &boosted, Until: end + 864e5, By: "oncall, from 10.2.0.9:41002", At: ago(30)}, Factor: "2",
+		Clauses: []report.Clause{{Clause: "TB 200 100 1s", Key: "api:acme-prod", Limited: true, Limit: 400, Used: 400, RetryMs: 10, ResetMs: 2000}, {Clause: "SW 1000000 86400s FIXED", Key: "api:acme-prod#2", Limit: 2_000_000, Used: 1_213_000, RetryMs: -1, ResetMs: 40_000_000}},
+		Try:     []report.Clause{{Clause: "TB 100 50 1s", Key: "api#try:acme-prod", Limited: true, Limit: 200, Used: 200, RetryMs: -1}},
+	}
+	v.state.Actions = []report.Action{
+		action("look", "Look", false, "redis-cli -p 6379 RL.INFO api:acme-prod TB 400", "RL.INFO", "api:acme-prod", "TB", "400"),
+		action("reset", "Reset all clauses", true, "redis-cli -p 6379 RL.RESET api acme-prod", "RL.RESET", "api", "acme-prod"),
+		ask("exempt", "Exempt", []report.Key{"RL.EXEMPT", "api", "acme-prod"}, hour, reason),
+		ask("override", "Override", []report.Key{"RL.OVERRIDE", "SET", "api", "acme-prod"}, hour, report.Input{Before: "LIMITS", Name: "limits", Several: true}),
+	}
 	return v
 }
 

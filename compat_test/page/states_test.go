@@ -13,6 +13,7 @@ import (
 var states = map[string]func() *invented{
 	"one-caller": oneCaller, "healthy": healthy, "idle": idle, "limit": limitChanged, "many-denied": manyDenied,
 	"memory": memoryFull, "script": scriptRuns, "locked-out": lockedOut, "hostile": hostile,
+	"blocked": blocked,
 }
 
 // faint lists texts whose contrast with what is behind them is below 4.5, as WCAG 2.2 computes
