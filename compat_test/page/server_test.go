@@ -39,25 +39,43 @@ var binary = sync.OnceValues(func() (string, error) {
 type running struct {
 	t          testing.TB
 	port, page string
+	sockets    []*activation.Socket
+	process    *exec.Cmd // nil for a server in this process
 }
 
 // start runs the program with those options until the test ends.
 func start(t testing.TB, options ...string) *running {
 	t.Helper()
-	path, err := binary()
-	require.NoError(t, err)
 	port, admin := activation.Open(t, "port"), activation.Open(t, "admin-port")
-	r := &running{t: t, port: port.Port(), page: "http://" + admin.Addr}
-	p := exec.Command(path, append([]string{"--admin-port", admin.Port(), "--admin-actions", "yes", "--dir", t.TempDir()}, options...)...)
-	activation.Give(p, port, admin)
-	p.Stderr = t.Output()
-	require.NoError(t, p.Start())
-	t.Cleanup(func() {
-		_ = p.Process.Kill() // it may be busy for ever
-		_ = p.Wait()
-	})
-	r.awaitPage()
+	r := &running{t: t, port: port.Port(), page: "http://" + admin.Addr, sockets: []*activation.Socket{port, admin}}
+	r.begin(options...)
+	t.Cleanup(r.kill)
 	return r
+}
+
+// begin starts the program on the sockets, without a file of an earlier one.
+func (r *running) begin(options ...string) {
+	r.t.Helper()
+	path, err := binary()
+	require.NoError(r.t, err)
+	r.process = exec.Command(path, append([]string{"--admin-port", r.sockets[1].Port(), "--admin-actions", "yes", "--dir", r.t.TempDir()}, options...)...)
+	activation.Give(r.process, r.sockets...)
+	r.process.Stderr = r.t.Output()
+	require.NoError(r.t, r.process.Start())
+	r.awaitPage()
+}
+
+// kill ends the program at once. It may be busy for ever, or gone.
+func (r *running) kill() {
+	_ = r.process.Process.Kill()
+	_ = r.process.Wait()
+}
+
+// follow makes r a replica of another server, and waits until the page says that it gets the changes.
+func (r *running) follow(primary *running, b *tab) {
+	r.t.Helper()
+	r.must("REPLICAOF", "127.0.0.1", primary.port)
+	b.until(`[...document.querySelectorAll('#list li')].some(e => e.textContent.includes('link is up'))`)
 }
 
 // listen opens a port of loopback.
