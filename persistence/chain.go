@@ -109,7 +109,7 @@ func (in *increment) note(payload []byte) string {
 		}
 		in.origin = o
 	default:
-		if recordType(payload[0]) < typeOptional {
+		if payload[0] < LeastPassedOver {
 			return fmt.Sprintf("a record of type %d is not known to this program", payload[0])
 		}
 	}

@@ -34,8 +34,6 @@ const (
 	typeOrigin recordType = 128
 	// typeWatermark is an instant that no effect behind the record is earlier than, for replicas.
 	typeWatermark recordType = 129
-	// typeOptional is the first type that a program may pass over if it does not know it.
-	typeOptional recordType = 128
 )
 
 // durableMarker begins the body of durable-offset and end records. With it one can be found

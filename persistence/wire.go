@@ -21,6 +21,10 @@ const (
 	FrameWatermark = byte(typeWatermark)
 )
 
+// LeastPassedOver is the least type of records that a build passes over if it does not know the
+// type, in files and in the stream: such records bear no state. It refuses the other types.
+const LeastPassedOver = 128
+
 // Frame is a record as it is sent to a replica.
 type Frame struct {
 	Type byte

@@ -231,7 +231,7 @@ func (f *follower) frame(fr persistence.Frame) error {
 		return f.clock(fr.Body)
 	case fr.Type == persistence.FrameWatermark:
 		return f.watermark(fr.Body)
-	case fr.Type == persistence.FrameDurable, fr.Type == persistence.FrameEnd, fr.Type >= 128:
+	case fr.Type == persistence.FrameDurable, fr.Type == persistence.FrameEnd, fr.Type >= persistence.LeastPassedOver:
 		return nil // about the files of the primary, or for versions that know it
 	}
 	return fmt.Errorf("the stream of the primary has a frame of type %d, which this version does not know", fr.Type)

@@ -374,6 +374,13 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
+// warnOfHistory logs that changes of policies were loaded that this build cannot read.
+func (s *Server) warnOfHistory() {
+	if n, why := s.policies.registry.Unreadable(); n > 0 {
+		s.log.Warn("changes of policies that this version cannot read are left out of RL.CHANGES", "changes", n, "error", why)
+	}
+}
+
 // load loads what there is to be loaded, while clients are told to wait.
 func (s *Server) load() error {
 	if !s.persistence.isLoaded() {
@@ -388,6 +395,7 @@ func (s *Server) load() error {
 		if err := s.policies.registry.Fault(); err != nil {
 			return err
 		}
+		s.warnOfHistory()
 		s.settlePoliciesUnless(command.HaltReadOnly) // which the first call finds in force
 		s.engine.SetLoading(false)
 		if s.policies.file.Due() { // it was read again meanwhile

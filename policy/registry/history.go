@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"strconv"
 	"unicode/utf8"
 )
@@ -74,18 +75,17 @@ func (h *history) drop(id int64) {
 
 var errChange = errors.New("a change of policies that is none")
 
-// load takes the record of a change, or that it is gone.
-func (h *history) load(is record) error {
+// load takes the record of a change, or that it is gone. A key that is none of a change is passed
+// over: what only tells of the past never keeps a server from starting.
+func (h *history) load(is record) {
 	id, err := strconv.ParseInt(string(is.key[len(changePrefix):]), 10, 64)
 	switch {
 	case err != nil || id < 1 || !bytes.Equal(changeKey(id), is.key):
-		return fmt.Errorf("%w: key %q", errChange, is.key)
 	case is.gone || len(is.value) == 0:
 		h.drop(id)
 	case id > h.next-1-MaxChanges: // the order of a snapshot is no order
 		h.add(id, is.value)
 	}
-	return nil
 }
 
 // Latest is changes, the newest first, as their records have them: the text of 10,000 changes is long.
@@ -132,14 +132,17 @@ func (h *history) newest(which *Which) (newest Latest) {
 	return newest
 }
 
-// check returns an error for a change that cannot be read.
-func (h *history) check() error {
+// unreadable returns how many changes cannot be read, and why the oldest of these cannot.
+func (h *history) unreadable() (n int, why error) {
+	oldest := int64(math.MaxInt64)
 	for id, value := range h.changes {
 		if _, err := decodeChange(id, value); err != nil {
-			return fmt.Errorf("record %q of policies: %w", changeKey(id), err)
+			if n++; id < oldest {
+				oldest, why = id, fmt.Errorf("record %q: %w", changeKey(id), err)
+			}
 		}
 	}
-	return nil
+	return n, why
 }
 
 // changeRecord is a change as its record has it.
@@ -159,11 +162,11 @@ func (c *Change) value() []byte {
 	return value
 }
 
-// decodeChange returns the change of a record.
+// decodeChange returns the change of a record. Fields that this build does not know are passed over,
+// and stay in the record: a later build has added them.
 func decodeChange(id int64, value []byte) (Change, error) {
 	var is changeRecord
 	d := json.NewDecoder(bytes.NewReader(value))
-	d.DisallowUnknownFields()
 	if err := d.Decode(&is); err != nil {
 		return Change{}, fmt.Errorf("%w: %w", errChange, err)
 	}

@@ -80,7 +80,8 @@ func (r *Registry) load(is record) error {
 		if !is.gone && len(is.value) == 0 {
 			r.told.addVoid(is.key)
 		}
-		return r.history.load(is)
+		r.history.load(is)
+		return nil
 	}
 	kind, name, pattern, err := policy.ParseKey(is.key)
 	switch {

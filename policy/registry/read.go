@@ -2,14 +2,22 @@ package registry
 
 import "github.com/cellserver/cellserver/policy"
 
-// Fault returns what was wrong with the first record that could not be read; nil if all could.
-// Changes are looked at here and not when they are told, since most are replaced before.
+// Fault returns what was wrong with the first record of an entry that could not be read; nil if all
+// could.
 func (r *Registry) Fault() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drain()
-	r.fails(r.history.check())
 	return r.fault
+}
+
+// Unreadable returns how many of the kept changes cannot be read, and why one of them cannot. They
+// are left out of [Registry.Changes], and keep their records. It decodes all changes.
+func (r *Registry) Unreadable() (n int, why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.drain()
+	return r.history.unreadable()
 }
 
 // Tidy drops the entries that have ended by now, and their records. It does nothing while somebody

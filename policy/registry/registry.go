@@ -40,7 +40,7 @@ const (
 
 // Options are what a [Registry] is made of.
 type Options struct {
-	// Failed is told, once, of a record that cannot be read; nil tells nobody.
+	// Failed is told, once, of the record of an entry that cannot be read; nil tells nobody.
 	Failed func(err error)
 }
 
@@ -61,7 +61,7 @@ type Registry struct {
 	patient bool            // guarded by mu: the change that is under way gives way
 	builder *policy.Builder // guarded by mu
 	history history         // guarded by mu
-	fault   error           // guarded by mu: the first record that could not be read
+	fault   error           // guarded by mu: of the first record of an entry that could not be read
 
 	told told
 }

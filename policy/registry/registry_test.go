@@ -243,19 +243,50 @@ func TestRecordThatIsNoneIsAFault(t *testing.T) {
 		{"main/api", `{"limits":["TB 1 1 x"]}`},
 		{"odd/api", `{"limits":["TB 1 1 1"]}`},
 		{"", ""},
-		{"change/1", "{}"},
-		{"change/", "{}"},
-		{"change/-0000000000000000001", "{}"},
-		{"change/00000000000000000000", "{}"},
-		{"change/00000000000000000001", "{"},
-		{"change/00000000000000000001", "{}{}"},
-		{"change/00000000000000000001", `{"at":1,"other":2}`},
+		{"main/api", `{"limits":["TB 1 1 1"],"other":1,"since":1}`},
 	} {
 		var failed error
 		r := registry.New(registry.Options{Failed: func(err error) { failed = err }})
 		r.Tell([]byte(c[0]), entry.Entry{Kind: entry.String, Value: []byte(c[1])})
 		require.Error(t, r.Fault(), "%q", c)
 		require.Equal(t, failed, r.Fault())
+	}
+}
+
+// TestHistoryIsNoFault: a change only tells of the past, so one that this build cannot read is left
+// out, and a field that it does not know is passed over.
+func TestHistoryIsNoFault(t *testing.T) {
+	const first, second = "change/00000000000000000001", "change/00000000000000000002"
+	for _, c := range []struct {
+		key, value string
+		read       int // changes that are shown
+		unreadable int // changes that are kept and not shown
+	}{
+		{key: "change/1", value: "{}"},
+		{key: "change/", value: "{}"},
+		{key: "change/-0000000000000000001", value: "{}"},
+		{key: "change/00000000000000000000", value: "{}"},
+		{key: first, value: "{", unreadable: 1},
+		{key: first, value: "{}{}", unreadable: 1},
+		{key: first, value: `{"at":"noon"}`, unreadable: 1},
+		{key: first, value: `{"at":1,"user":"ann","ticket":{"id":[1,2]}}`, read: 1},
+	} {
+		r, m := registry.New(registry.Options{Failed: func(err error) { t.Error(err) }}), newMemory()
+		m.records[c.key] = c.value
+		r.Tell([]byte(c.key), entry.Entry{Kind: entry.String, Value: []byte(c.value)})
+		require.NoError(t, r.Fault(), "%q", c)
+		n, why := r.Unreadable()
+		require.Equal(t, c.unreadable, n, "%q", c)
+		if n > 0 {
+			require.ErrorContains(t, why, `record "`+first+`"`)
+		}
+		require.Len(t, r.Changes(10, ""), c.read, "%q", c)
+		require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 1 1 1")))
+		require.Len(t, r.Changes(10, ""), c.read+1, "%q", c)
+		require.Equal(t, c.value, m.records[c.key], "it stays as it was written")
+		if strings.Contains(c.key, first) {
+			require.Contains(t, m.records, second)
+		}
 	}
 }
 
