@@ -26,7 +26,7 @@ func replicationOptions() []option {
 		{name: "min-replicas-max-lag", alias: "min-slaves-max-lag", def: "10", kind: integer{0, 1<<31 - 1, "s"}, mutable: true, doc: "Time since it was heard from for which a replica counts for min-replicas-to-write. 0 counts none, and needs none."},
 		{name: "repl-ack-replies", def: "0", kind: integer{0, 1000, ""}, mutable: true, doc: "Hold the reply to a write until so many replicas have it. Then a failover loses no decision that was answered. 0 holds none."},
 		{name: "repl-ack-timeout", def: "1000", kind: integer{1, 1<<31 - 1, "ms"}, mutable: true, doc: "Time in milliseconds after which such a reply becomes -NOREPLICAS. The decision stands."},
-		{name: "repl-refuse-empty", def: "yes", kind: boolean{}, mutable: true, doc: "Let a replica with keys or policies refuse a primary that has another data set, as one does that has come back without its files."},
+		{name: "repl-refuse-empty", def: "yes", kind: boolean{}, mutable: true, doc: "Let a replica with keys or policies refuse a primary that has another data set, as one does that has come back without its files. A server that was restored from a backup refuses all others, too."},
 	}
 }
 

@@ -126,6 +126,33 @@ func TestHighAvailabilityUsersHaveTheRightsTheyNeed(t *testing.T) {
 	}
 }
 
+// TestRestoreBesideSentinel does what the page on backups says, after Sentinel has promoted the replica
+// of the server that is restored. Nothing is undone before, and then the restored state is everywhere.
+func TestRestoreBesideSentinel(t *testing.T) {
+	m := newMachines(t)
+	m.configure("", "")
+	m.setUp()
+	require.NoError(t, m.client("1").Incr(t.Context(), "n").Err())
+	m.types(`cp -r "$ROOT/1/appendonlydir" "$ROOT/backup"`)
+	require.NoError(t, m.client("1").Incr(t.Context(), "n").Err())
+	m.awaits("redis-cli -h 10.0.0.2 -a secret GET n", "2")
+	m.kill("1", "limits")
+	m.awaits("redis-cli -h 10.0.0.3 -p 26379 INFO sentinel", "address=10.0.0.2:6379")
+	m.types(`mv "$ROOT/1/appendonlydir" "$ROOT/old"; cellserver restore "$ROOT/backup" "$ROOT/1/appendonlydir"`)
+	m.startAll(regexp.MustCompile(`(?m)^cellserver .*0\.1$`).FindString(pageBlocks(t, availabilityPage, "sh", 3)[0]))
+	m.awaits("redis-cli -h 10.0.0.1 -a secret INFO replication", "than the backup that this server was restored from")
+	m.awaits("redis-cli -h 10.0.0.1 -a secret GET n", "1")
+	m.awaits("redis-cli -h 10.0.0.2 -a secret GET n", "2")
+
+	m.types(pageBlocks(t, "operations/backup.md", "sh", 3)[2])
+	m.awaits("redis-cli -h 10.0.0.2 -a secret INFO replication", "master_link_status:up")
+	m.awaits("redis-cli -h 10.0.0.2 -a secret GET n", "1")
+	m.awaits("redis-cli -h 10.0.0.3 -p 26379 INFO sentinel", "status=ok,address=10.0.0.1:6379,slaves=1,sentinels=3")
+	n, err := m.client("1").Incr(t.Context(), "n").Result()
+	require.NoError(t, err)
+	require.Equal(t, int64(2), n)
+}
+
 // TestUpgradeWithAReplicaLosesNothing does what the page says, while a limit is in use.
 func TestUpgradeWithAReplicaLosesNothing(t *testing.T) {
 	m := newMachines(t)

@@ -15,18 +15,25 @@ func NewID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// DataSet is the data set that the manifest names, or empty if it names none, as those of older
-// versions do.
-func (d *Dir) DataSet() string {
+// DataSet says whose state a server has.
+type DataSet struct {
+	ID string // see [NewID]; empty if it is unknown, as in files of older versions
+	// Restored says that [Restore] has begun this data set from a backup, in the files of this server.
+	// It is given up for another only on the word of an operator.
+	Restored bool
+}
+
+// DataSet is the data set that the manifest names.
+func (d *Dir) DataSet() DataSet {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.manifest.dataSet
 }
 
 // dataSet is the data set that memory has.
-func (d *Dir) dataSet() string {
+func (d *Dir) dataSet() DataSet {
 	if d.o.DataSet == nil {
-		return ""
+		return DataSet{}
 	}
 	return d.o.DataSet()
 }

@@ -29,9 +29,9 @@ type Options struct {
 	Clock func() clock.Record
 	// Stopwatch is a monotonic reading; it only measures.
 	Stopwatch func() time.Duration
-	// DataSet is the id of the data set that memory has, empty if it is unknown. It is asked when
-	// a manifest is written, and must be quick.
-	DataSet func() string
+	// DataSet is the data set that memory has. It is asked when a manifest is written, and must be
+	// quick.
+	DataSet func() DataSet
 	Log     *slog.Logger
 }
 

@@ -31,7 +31,7 @@ type part struct {
 type manifest struct {
 	base       *part
 	increments []part
-	dataSet    string // whose state the files have, or empty: see [NewID]
+	dataSet    DataSet // whose state the files have
 	// nextSeq is above all sequence numbers that were ever used.
 	nextSeq uint64
 }
@@ -50,6 +50,8 @@ func (m *manifest) parts() []part {
 //	file base.3.snap seq 3 type b id 00f1e2d3c4b5a697 dataset 5f1c...
 //	file incr.4.log seq 4 type i id 8899aabbccddeeff dataset 5f1c...
 //	checksum 1a2b3c4d
+//
+// After a restore, "restored yes" stands behind the data set.
 func (m *manifest) encode() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "version %d\n", formatVersion)
@@ -59,8 +61,11 @@ func (m *manifest) encode() []byte {
 			kind = "b"
 		}
 		fmt.Fprintf(&b, "file %s seq %d type %s id %016x", p.name, p.seq, kind, p.id)
-		if m.dataSet != "" { // versions that do not know the key pass over it
-			fmt.Fprintf(&b, " dataset %s", m.dataSet)
+		if m.dataSet.ID != "" { // versions that do not know the keys pass over them
+			fmt.Fprintf(&b, " dataset %s", m.dataSet.ID)
+			if m.dataSet.Restored {
+				b.WriteString(" restored " + restoredYes)
+			}
 		}
 		b.WriteByte('\n')
 	}
@@ -173,14 +178,17 @@ func (m *manifest) addLine(line string) error {
 	default:
 		return fmt.Errorf("%q is not a type", values["type"])
 	}
-	if set, ok := values["dataset"]; ok {
-		if !IsHistory(set) || m.dataSet != "" && m.dataSet != set {
-			return fmt.Errorf("%q is not the id of the data set", set)
+	if id, ok := values["dataset"]; ok {
+		if !IsHistory(id) || m.dataSet.ID != "" && m.dataSet.ID != id {
+			return fmt.Errorf("%q is not the id of the data set", id)
 		}
-		m.dataSet = set
+		m.dataSet = DataSet{ID: id, Restored: values["restored"] == restoredYes}
 	}
 	return m.add(p)
 }
+
+// restoredYes is the value of the key "restored", which is there only with this value.
+const restoredYes = "yes"
 
 func (m *manifest) add(p part) error {
 	for _, q := range m.parts() {

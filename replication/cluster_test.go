@@ -113,6 +113,7 @@ type keeper struct {
 	origin             *persistence.Origin // that its files had at the start, or nil
 	noted              noted
 	dataSet            atomic.Pointer[string]
+	restored           atomic.Bool
 }
 
 // noted is a log that keeps the origin that a node leaves.
@@ -143,7 +144,12 @@ func (k *keeper) Log() (replication.Log, error) {
 
 func (k *keeper) DataSet() string { return *k.dataSet.Load() }
 
-func (k *keeper) SetDataSet(id string) { k.dataSet.Store(&id) }
+func (k *keeper) Restored() bool { return k.restored.Load() }
+
+func (k *keeper) SetDataSet(id string) {
+	k.dataSet.Store(&id)
+	k.restored.Store(false)
+}
 
 func (k *keeper) Suspend() { k.suspended.Add(1) }
 

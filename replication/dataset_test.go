@@ -66,6 +66,61 @@ func TestOtherDataSetIsRefused(t *testing.T) {
 	}
 }
 
+// TestRestoredDataSetIsKept: a replica that was promoted does not undo a restore of the old primary by
+// itself. If the restored server is promoted, the other one follows it and takes over its data set.
+func TestRestoredDataSetIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a, b := w.start("a:1", 0), w.start("b:2", 0)
+		require.True(t, a.client().put("k", "1"))
+		b.follow(a)
+		awaitEqual(t, a, b)
+		set := a.info()["cell_data_set"]
+		b.node.Lead()
+		b.awaitPrimary()
+		require.True(t, b.client().put("k2", "1"))
+
+		restored := w.start("a:1", 0)
+		restored.keeper.restored.Store(true)
+		require.True(t, restored.client().put("old", "1"))
+		own := restored.info()["cell_data_set"]
+		restored.node.Follow("b", "2")
+		eventually(t, "refused", func() bool {
+			return strings.Contains(restored.info()["cell_repl_error"], "than the backup that this server was restored from")
+		})
+		require.True(t, restored.node.Refuses())
+		require.Equal(t, "100", restored.info()["slave_priority"], "Sentinel may promote it")
+		require.Contains(t, restored.state(), "0/old")
+		require.Equal(t, []string{own, set}, []string{restored.info()["cell_data_set"], b.info()["cell_data_set"]})
+
+		restored.node.Lead()
+		restored.awaitPrimary()
+		b.follow(restored)
+		awaitEqual(t, restored, b)
+		require.Equal(t, own, b.info()["cell_data_set"])
+		require.Len(t, b.state(), 1)
+	})
+}
+
+// TestRestoredServerGivesUp its data set where the operator says so, and is one like others then.
+func TestRestoredServerGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWeb(t)
+		a, b := w.start("a:1", 0), w.start("b:2", 0)
+		require.True(t, a.client().put("k", "1"))
+		require.True(t, b.client().put("old", "1"))
+		b.keeper.restored.Store(true)
+		b.node.Follow("a", "1")
+		eventually(t, "refused", b.node.Refuses)
+		s := *b.set.Load()
+		s.RefuseOther = false
+		b.set.Store(&s)
+		awaitEqual(t, a, b)
+		require.False(t, b.keeper.Restored())
+		require.Len(t, b.state(), 1)
+	})
+}
+
 // TestPoliciesAloneAreKept: a replica that has policies and no key refuses an emptied primary, too.
 func TestPoliciesAloneAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

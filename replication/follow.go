@@ -88,12 +88,15 @@ type incomingSync struct {
 // errOtherDataSet is why a replica keeps its state: see Settings.RefuseOther.
 var errOtherDataSet = errors.New("the primary has another data set, as after a start without its files: this replica keeps its keys and does not follow, until CONFIG SET repl-refuse-empty no")
 
-// errEmptyPrimary is why it does where one of the data sets is unknown.
+// errRestored is why a server does that was restored from a backup.
+var errRestored = errors.New("the primary has another data set than the backup that this server was restored from: this server keeps it and does not follow, until it is promoted, or CONFIG SET repl-refuse-empty no")
+
+// errEmptyPrimary is why a replica does where one of the data sets is unknown.
 var errEmptyPrimary = errors.New("the primary has come back without a key and with a new history: it is not followed (repl-refuse-empty)")
 
 // refusesState reports whether a link has ended since the replica refused the state of its primary.
 func refusesState(why error) bool {
-	return errors.Is(why, errOtherDataSet) || errors.Is(why, errEmptyPrimary)
+	return errors.Is(why, errOtherDataSet) || errors.Is(why, errRestored) || errors.Is(why, errEmptyPrimary)
 }
 
 // errFullSyncBegins is why replicas lose their connection.
@@ -117,6 +120,9 @@ func (f *follower) begin(a answer, address string) error {
 	if a.full {
 		if f.refusesOther(a.dataSet) {
 			f.refused = a.dataSet
+			if f.o.Keeper.Restored() {
+				return errRestored
+			}
 			return errOtherDataSet
 		}
 		f.sync = &incomingSync{id: a.id, dataSet: a.dataSet, offset: a.offset}
@@ -377,10 +383,14 @@ func (f *follower) end(c Chunk) error {
 // refusesOther reports whether the state of that data set must not replace the present one. A
 // node that has led takes over another, as a Redis does after REPLICAOF: so a primary that came
 // back empty follows the replica that was promoted in its place. But it does not take over what
-// it refused as a replica, which Sentinel may order after a promotion by hand.
+// it refused as a replica, which Sentinel may order after a promotion by hand. Nor does it give up
+// the data set of a backup: Sentinel has promoted a replica with the state from before the restore.
 func (f *follower) refusesOther(theirs string) bool {
 	ours := f.o.Keeper.DataSet()
-	if theirs == "" || ours == "" || theirs == ours || !f.received && theirs != f.refused {
+	if theirs == "" || ours == "" || theirs == ours {
+		return false
+	}
+	if !f.received && theirs != f.refused && !f.o.Keeper.Restored() {
 		return false
 	}
 	return f.o.Settings().RefuseOther && f.whole.Load() && f.keys() > 0
@@ -389,7 +399,7 @@ func (f *follower) refusesOther(theirs string) bool {
 // takeDataSet takes over the id that the primary has said.
 func (f *follower) takeDataSet(id string) {
 	f.refused = ""
-	if id != f.o.Keeper.DataSet() {
+	if id != f.o.Keeper.DataSet() || f.o.Keeper.Restored() {
 		f.o.Keeper.SetDataSet(id)
 	}
 }

@@ -130,6 +130,9 @@ type Keeper interface {
 	// DataSet is the id of the data set that the keyspace has, or empty while it is unknown, as in
 	// files of older versions. Neither it nor SetDataSet blocks.
 	DataSet() string
+	// Restored reports whether an operator has restored that data set from a backup in this server's
+	// files. It does not block either, and is false after SetDataSet.
+	Restored() bool
 	// SetDataSet says that it is of another, or that its id is known now.
 	SetDataSet(id string)
 	// Suspend says that a full sync begins. Files keep the state of before, and no snapshot

@@ -40,6 +40,9 @@ func (m *persistenceManager) Origin() *persistence.Origin {
 // server is to be one. Then no key is lost that the primary can still prolong.
 func (m *persistenceManager) findOrigin() (*persistence.Origin, error) {
 	o := m.dir.Origin()
+	if m.dir.DataSet().Restored {
+		return nil, nil // what followed the origin is not what the operator wants back
+	}
 	if o == nil || m.s.config.Replication().Host == "" || !m.s.config.Yes("appendonly") {
 		return nil, nil
 	}
@@ -52,29 +55,38 @@ func (m *persistenceManager) findOrigin() (*persistence.Origin, error) {
 }
 
 // DataSet implements replication.Keeper.
-func (m *persistenceManager) DataSet() string {
-	if id := m.dataSet.id.Load(); id != nil {
-		return *id
+func (m *persistenceManager) DataSet() string { return m.hasDataSet().ID }
+
+// Restored implements replication.Keeper.
+func (m *persistenceManager) Restored() bool { return m.hasDataSet().Restored }
+
+// hasDataSet is the data set that memory has.
+func (m *persistenceManager) hasDataSet() persistence.DataSet {
+	if has := m.dataSet.has.Load(); has != nil {
+		return *has
 	}
-	return ""
+	return persistence.DataSet{}
 }
 
 // SetDataSet implements replication.Keeper. The manifest names the data set soon after.
 func (m *persistenceManager) SetDataSet(id string) {
-	m.dataSet.id.Store(&id)
+	m.dataSet.has.Store(&persistence.DataSet{ID: id})
 	m.dataSet.changed.Store(true)
 }
 
 // findDataSet takes over the data set of the files. A server that starts with nothing begins one.
 func (m *persistenceManager) findDataSet() {
-	id := ""
+	var has persistence.DataSet
 	if m.dir != nil {
-		id = m.dir.DataSet()
+		has = m.dir.DataSet()
 	}
-	if id == "" && (m.dir == nil || m.dir.Empty()) {
-		id = persistence.NewID()
+	if has.ID == "" && (m.dir == nil || m.dir.Empty()) {
+		has.ID = persistence.NewID()
 	}
-	m.dataSet.id.Store(&id)
+	if has.Restored {
+		m.s.log.Info("this server was restored from a backup: it takes over no other data set by itself", "data_set", has.ID)
+	}
+	m.dataSet.has.Store(&has)
 }
 
 // keepDataSet has the manifest name the data set if another has come by replication. It does

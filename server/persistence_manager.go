@@ -27,7 +27,7 @@ func (m *persistenceManager) take() (err error) {
 		return fmt.Errorf("the directory of persistence: %w", err)
 	}
 	m.dir, err = persistence.Take(persistence.Options{
-		FS: m.fs, Path: path, Clock: m.record, Stopwatch: m.s.stopwatch, DataSet: m.DataSet, Log: m.s.log,
+		FS: m.fs, Path: path, Clock: m.record, Stopwatch: m.s.stopwatch, DataSet: m.hasDataSet, Log: m.s.log,
 	})
 	return err
 }

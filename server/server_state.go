@@ -208,10 +208,10 @@ type persistenceManager struct {
 	dataSet dataSet
 }
 
-// dataSet is the id of the data set that memory has.
+// dataSet is the data set that memory has.
 type dataSet struct {
-	id      atomic.Pointer[string] // nil until it is loaded
-	changed atomic.Bool            // the manifest may name another
+	has     atomic.Pointer[persistence.DataSet] // nil until it is loaded
+	changed atomic.Bool                         // the manifest may name another
 }
 
 // snapshots is what INFO says of those that the server has written.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,7 +27,28 @@ func TestToolsOnFiles(t *testing.T) {
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, "appendonlydir")))
 	}
 	require.ErrorContains(t, dump([]string{dir}, io.Discard), "holds no cellserver.manifest")
+	require.ErrorContains(t, restore([]string{dir, dir + "2"}, io.Discard), "the backup: "+dir+" holds no cellserver.manifest")
+	for _, args := range [][]string{{}, {dir}, {dir, dir, dir}} {
+		require.ErrorContains(t, restore(args, io.Discard), "usage: ")
+	}
 	for _, args := range [][]string{{}, {"--help"}, {dir, dir}} {
 		require.ErrorContains(t, dump(args, io.Discard), "usage: ")
 	}
+}
+
+// TestRestoreOfRecordedFiles: the backup may be named by its directory or by the option dir's, and what
+// to do next is said.
+func TestRestoreOfRecordedFiles(t *testing.T) {
+	backup := t.TempDir()
+	recorded := filepath.Join("..", "..", "compat_test", "testdata", "files", "2026-11-26-192925e9")
+	require.NoError(t, os.CopyFS(filepath.Join(backup, "appendonlydir"), os.DirFS(recorded)))
+	to := filepath.Join(t.TempDir(), "appendonlydir")
+	var out strings.Builder
+	require.NoError(t, restore([]string{backup, to}, &out))
+	require.Contains(t, out.String(), "the log is whole")
+	require.Contains(t, out.String(), to+": restored.")
+	require.Contains(t, out.String(), "SENTINEL FAILOVER")
+	out.Reset()
+	require.NoError(t, checkAOF([]string{to}, &out))
+	require.ErrorContains(t, restore([]string{backup, to}, io.Discard), "move the files of the server to another directory first")
 }

@@ -3,6 +3,7 @@
 // Usage: cellserver [file.conf] [--name value ...]
 //
 //	cellserver check-aof DIR [--fix]
+//	cellserver restore BACKUP DIR
 //	cellserver check-config FILE [--name value ...]
 //	cellserver dump DIR
 //	cellserver import redis://host:port DIR [--match pattern] [--db n] [--dry-run]

@@ -40,6 +40,12 @@ var manual = map[string]string{
 Checks the files of a stopped server. DIR is dir/appenddirname.
   --fix   cut the incomplete end that a crash leaves
 `,
+	"restore": `usage: cellserver restore BACKUP DIR
+
+Makes the files of a stopped server, DIR, of a backup, which stays as it is. DIR is
+dir/appenddirname, and may not exist yet. Its state is a data set of its own: replicas with newer
+state do not follow it, and it follows none of them, until you say which state is to stay.
+`,
 	"check-config": checkConfigUsage + `
 
 Says whether a server would start with a configuration, and ends with status 0 if so. It tells

@@ -14,6 +14,7 @@ import (
 var tools = map[string]func(args []string, w io.Writer) error{
 	"check-aof":    checkAOF,
 	"check-config": checkConfig,
+	"restore":      restore,
 	"dump":         dump,
 	"import":       importKeys,
 	"export":       exportKeys,
@@ -37,6 +38,7 @@ Commands (cellserver help NAME explains a command, an option, or a command of cl
   cellserver export ADDRESS DIR      Copies the keys back.
   cellserver copy DIR ADDRESS        Copies the states of all limiters into a store (see --store). Also back.
   cellserver check-aof DIR [--fix]   Checks the files. --fix cuts an incomplete end.
+  cellserver restore BACKUP DIR      Makes the files of a stopped server of a backup, beside its replicas.
   cellserver check-config FILE       Says whether a server would start with a configuration.
   cellserver policy WORD FILE        Checks a file of policies, compares it with a server, or makes it of others.
   cellserver dump DIR                Prints the files as JSON, one line for each entry or effect.

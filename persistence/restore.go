@@ -1,0 +1,96 @@
+package persistence
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+)
+
+// Restore makes the files of a stopped server, in the directory to, of a backup: the files of a server
+// in the directory from. They have the same state as the backup, whose end may be torn, but begin a
+// [DataSet] of their own that is marked as restored. The directory to may exist and must hold no state.
+// It writes what it has found of the backup to w. After an error to holds no manifest, so no server starts with a part.
+func Restore(fsys FS, from, to string, w io.Writer) error {
+	if filepath.Clean(from) == filepath.Clean(to) {
+		return fmt.Errorf("%s is the backup itself", to)
+	}
+	if err := Check(fsys, from, false, w); err != nil && !errors.Is(err, ErrTorn) {
+		return fmt.Errorf("the backup: %w", err)
+	}
+	backup, unlock, err := claim(fsys, from)
+	if err != nil {
+		return fmt.Errorf("the backup: %w", err)
+	}
+	defer unlock()
+	d, err := Take(Options{FS: fsys, Path: to})
+	if err != nil {
+		return err
+	}
+	defer d.lock.Close()
+	names, err := fsys.List(to)
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", to, err)
+	}
+	for _, name := range names {
+		if isOurs(name) || name == manifestName {
+			return fmt.Errorf("%s holds %s: move the files of the server to another directory first", to, name)
+		}
+	}
+	return d.takeFrom(from, backup)
+}
+
+// takeFrom copies the files that a manifest of another directory lists, and then writes one for them.
+func (d *Dir) takeFrom(from string, backup *manifest) (err error) {
+	var made []string
+	defer func() {
+		var unsure *unsureError
+		if err != nil && !errors.As(err, &unsure) {
+			for _, path := range made {
+				_ = d.o.FS.Remove(path) // no manifest lists it, and a server says so
+			}
+		}
+	}()
+	for _, p := range backup.parts() {
+		path := d.path(p.name)
+		made = append(made, path)
+		if err := copyFile(d.o.FS, filepath.Join(from, p.name), path); err != nil {
+			return err
+		}
+	}
+	if err := d.o.FS.SyncDir(d.o.Path); err != nil {
+		return fmt.Errorf("syncing %s: %w", d.o.Path, err)
+	}
+	m := *backup
+	m.dataSet = DataSet{ID: NewID(), Restored: true}
+	made = append(made, d.path(manifestName+tmpSuffix))
+	return writeManifest(d.o.FS, d.o.Path, &m)
+}
+
+// copyFile makes a durable copy of a file. Its name is not durable yet.
+func copyFile(fsys FS, from, to string) error {
+	in, err := fsys.Open(from)
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", from, err)
+	}
+	defer in.Close()
+	size, err := in.Size()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", from, err)
+	}
+	out, err := fsys.Create(to)
+	if err != nil {
+		return fmt.Errorf("creating %s: %w", to, err)
+	}
+	n, err := io.Copy(out, io.NewSectionReader(in, 0, size))
+	if err == nil && n < size {
+		err = fmt.Errorf("%s has only %d of %d bytes", from, n, size)
+	}
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("copying to %s: %w", to, err)
+	}
+	return nil
+}
