@@ -35,5 +35,9 @@ func (s *Store) Info() Info {
 	return infoOf(&s.count, s.opened.engine.Info(), s.opened.policies.counts())
 }
 
+// SetFailPolicies has other policies answer where the engine does not: see [Options.FailPolicies].
+// The words must be those of this package. Any goroutine may call it, while the engine is away, too.
+func (s *Store) SetFailPolicies(byPrefix map[string]string) { s.opened.policies.set(byPrefix) }
+
 // Close ends the store. What was asked before is answered.
 func (s *Store) Close() { s.opened.engine.Close() }

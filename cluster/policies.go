@@ -17,7 +17,7 @@ import (
 // policies are what an operator wants to be answered where the engine does not, by the
 // prefix of the key.
 type policies struct {
-	rules rules
+	rules atomic.Pointer[rules] // never nil
 	now   func() limit.Instant
 	// local decides in a keyspace of this server's own, with an n-th of the limits.
 	local func(*decide.Ask)
@@ -36,14 +36,19 @@ type tally struct {
 }
 
 func newPolicies(o *Options, now func() limit.Instant, outages func(key []byte) int64) *policies {
-	return &policies{
-		rules: newRules(o.FailPolicies, Closed),
-		now:   now, local: o.Local, n: int64(o.Servers), outages: outages,
-	}
+	p := &policies{now: now, local: o.Local, n: int64(o.Servers), outages: outages}
+	p.set(o.FailPolicies)
+	return p
+}
+
+// set has other policies answer from now on. Any goroutine may call it.
+func (p *policies) set(byPrefix map[string]string) {
+	all := newRules(byPrefix, Closed)
+	p.rules.Store(&all)
 }
 
 // of is the policy for a key.
-func (p *policies) of(key []byte) string { return p.rules.of(key) }
+func (p *policies) of(key []byte) string { return p.rules.Load().of(key) }
 
 // closed implements policy.
 func (p *policies) closed(key []byte) bool { return p.of(key) == Closed }

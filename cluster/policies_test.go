@@ -254,3 +254,25 @@ func TestOptionsAreChecked(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// TestPoliciesChange while the engine is away: the next ask is answered by the new ones.
+func TestPoliciesChange(t *testing.T) {
+	p, local := policiesOf(map[string]string{"": Closed})
+	ask := func() *decide.Ask {
+		a := asksOf(t, "k")["cell"]
+		p.answer(a, late)
+		return a
+	}
+	require.Error(t, ask().Err)
+	p.set(map[string]string{"": Opened})
+	a := ask()
+	require.NoError(t, a.Err)
+	require.Zero(t, a.Decision.Refused)
+	require.False(t, p.closed([]byte("k")))
+	p.set(map[string]string{"": Local, "other": Closed})
+	require.NoError(t, ask().Err)
+	require.Len(t, *local, 1)
+	require.True(t, p.closed([]byte("other")))
+	p.set(nil)
+	require.Error(t, ask().Err, "closed is the default")
+}

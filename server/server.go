@@ -278,6 +278,9 @@ func (s *Server) putInForce() {
 	s.boundHeap()
 	s.transport.SetLimits(s.transportLimits())
 	s.persistence.putInForce()
+	if s.store != nil {
+		s.store.SetFailPolicies(s.config.FailPolicies())
+	}
 	s.replicator.putInForce()
 	s.level.Set(logLevels[s.config.Value("loglevel")])
 }

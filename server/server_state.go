@@ -100,6 +100,8 @@ type listener struct {
 type RemoteStore interface {
 	env.Remote
 	Info() cluster.Info
+	// SetFailPolicies puts the option fail-policy in force, by prefix.
+	SetFailPolicies(byPrefix map[string]string)
 	// Close answers what is under way, and ends all that the store has started.
 	Close()
 }

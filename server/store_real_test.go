@@ -59,6 +59,8 @@ func TestServerStartsWhileTheStoreIsAway(t *testing.T) {
 		require.Equal(t, "unknown", c.Info("store_kind"))
 		require.Contains(t, c.Info("store_policy_open"), "calls=1,")
 		require.Contains(t, c.Info("store_policy_local"), "calls=10,")
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "fail-policy", "open"))
+		require.Equal(t, inproc.Five(0, 10, 10, -1, 0), c.Do("CL.THROTTLE", "k", "9", "10", "60"), "in force during the outage")
 		inproc.Await(t, "a line of the log", func() bool { return strings.Contains(f.Log.String(), "level=WARN") })
 		require.NotContains(t, f.Log.String(), "canary")
 	})

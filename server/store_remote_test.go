@@ -68,6 +68,12 @@ func (e *elsewhere) Now() limit.Instant { return e.clock.Now() }
 
 func (e *elsewhere) Info() cluster.Info { return cluster.Info{} }
 
+func (e *elsewhere) SetFailPolicies(byPrefix map[string]string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.options.FailPolicies = byPrefix
+}
+
 func (e *elsewhere) Close() {
 	e.under.Wait()
 	e.mu.Lock()
@@ -104,6 +110,24 @@ func TestServersWithOneStoreShareLimits(t *testing.T) {
 		require.Equal(t, "-ERR 'set' is not served with --store; ask the store itself\r\n", one.Do("SET", "k", "v"))
 		require.Equal(t, "-ERR DB index is out of range\r\n", one.Do("SELECT", "1"))
 		require.Equal(t, "+OK\r\n", one.Do("SELECT", "0"))
+	})
+}
+
+// TestFailPolicyIsChanged while the server runs, for all keys and for some, or not at all.
+func TestFailPolicyIsChanged(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		e := newElsewhere(t)
+		c := startOver(w, e, "--fail-policy", "closed", "api:", "open").Dial()
+		inForce := func() map[string]string {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return e.options.FailPolicies
+		}
+		require.Equal(t, map[string]string{"": "closed", "api:": "open"}, inForce())
+		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "fail-policy", "local login: closed"))
+		require.Equal(t, map[string]string{"": "local", "login:": "closed"}, inForce())
+		require.Contains(t, c.Do("CONFIG", "SET", "fail-policy", "half"), "argument")
+		require.Equal(t, map[string]string{"": "local", "login:": "closed"}, inForce())
 	})
 }
 

@@ -59,6 +59,9 @@ func New(ks *keyspace.Keyspace, seed uint64) *Double {
 	return d
 }
 
+// SetFailPolicies implements [server.RemoteStore]. A double always answers, so no policy does.
+func (d *Double) SetFailPolicies(map[string]string) {}
+
 // Close waits for what is being decided and drops the rest.
 func (d *Double) Close() {
 	d.mu.Lock()
