@@ -1,7 +1,6 @@
 package attach
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -141,10 +140,10 @@ func (t *translator) mark(names []name, start, end int64) {
 	}
 }
 
-// run has the Runner execute a command on t.names. If it cannot, the keys are read instead.
+// run has the Runner execute a command on t.names. If it cannot, the keys are read instead, so that
+// nothing is passed over.
 func (t *translator) run(args [][]byte, start, end int64) error {
 	if err := t.hand(t.db, args); err != nil {
-		t.failed(args[0])
 		t.mark(t.names, start, end)
 	}
 	if t.tx != nil {
@@ -162,10 +161,6 @@ func (t *translator) hand(db int, args [][]byte) error {
 		t.tx.queued = true
 	}
 	return t.runner.Run(db, args)
-}
-
-func (t *translator) failed(command []byte) {
-	t.skipped.Add("failed: "+string(bytes.ToLower(command[:min(len(command), longestName)])), 1)
 }
 
 // flush applies FLUSHDB and FLUSHALL. A value that was read ahead of it goes, too, so all
@@ -215,7 +210,6 @@ func (t *translator) commit(end int64) error {
 			if len(tx.flushed) > 0 {
 				return fmt.Errorf("%w: %w", ErrResync, err)
 			}
-			t.failed(exec)
 			t.keyTable.touch(tx.ran, tx.start, end, false)
 		}
 	}
