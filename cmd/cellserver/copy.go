@@ -99,6 +99,9 @@ func copyStates(args []string, w io.Writer) error {
 		_, err = dir.Rewrite(ks)
 	}
 	c.conclude(err)
+	if c.toStore {
+		c.leave(ks)
+	}
 	if dir != nil {
 		err = errors.Join(err, dir.Close())
 	}
@@ -330,5 +333,18 @@ func (c *copying) conclude(err error) {
 	slices.Sort(names)
 	for _, name := range names {
 		fmt.Fprintf(c.w, "%d of %s\n", c.kinds[name], name)
+	}
+}
+
+// leave says what of the directory is not carried, beside the keys that were skipped.
+func (c *copying) leave(ks *keyspace.Keyspace) {
+	all := ks.Stats()
+	for db, stats := range all.Databases {
+		if db != c.db && stats.Keys > 0 {
+			fmt.Fprintf(c.w, "not copied: %d keys of database %d (--db %d)\n", stats.Keys, db, db)
+		}
+	}
+	if all.System > 0 {
+		fmt.Fprintf(c.w, "not copied: the policies of the server and the history of their changes, %d records: a server with --store has none\n", all.System)
 	}
 }

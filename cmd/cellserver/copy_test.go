@@ -1,0 +1,33 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/internal/clocktest"
+	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/limit"
+)
+
+// TestCopySaysWhatItLeaves: what it never looks at would be missed by nobody otherwise.
+func TestCopySaysWhatItLeaves(t *testing.T) {
+	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(limit.Instant(1))})
+	defer ks.Close()
+	leaves := func(db int) string {
+		var out strings.Builder
+		c := &copying{migration: migration{w: &out, db: db}}
+		c.leave(ks)
+		return out.String()
+	}
+	require.Empty(t, leaves(0))
+	for _, db := range []int{0, 3, 3, keyspace.System} {
+		key := []byte{byte('a' + ks.Stats().Databases[3].Keys)}
+		require.NoError(t, ks.Restore(db, key, entry.Entry{Kind: entry.String, Expiry: entry.NoExpiry, Value: []byte("1")}))
+	}
+	const policies = "not copied: the policies of the server and the history of their changes, 1 records: a server with --store has none\n"
+	require.Equal(t, "not copied: 2 keys of database 3 (--db 3)\n"+policies, leaves(0))
+	require.Equal(t, "not copied: 1 keys of database 0 (--db 0)\n"+policies, leaves(3))
+}
