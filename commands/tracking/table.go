@@ -8,15 +8,16 @@ import (
 )
 
 // readTable is the invalidation table: for each key that tracking clients have read
-// since it last changed, who they are. All databases share it, as in Redis. It is
-// divided over locks of its own, each held for one key at a time.
+// since it last changed, the ids of these clients. All databases share it, as in Redis. It is
+// divided over locks of its own, each held for one key at a time. It has no pointer for each key,
+// so that the collector of garbage has little to look at, however full it is.
 type readTable struct {
 	stripes [tableStripes]tableStripe
-	seed    maphash.Seed
+	hash    func(key []byte) uint64
 	alive   func(id int64) bool
 
 	keys, items, memory atomic.Int64
-	// removed counts what was taken out. Who has registered and finds it unchanged
+	// removed counts what was taken out. A client that has registered and finds it unchanged
 	// behind the read is still registered.
 	removed atomic.Uint64
 	victim  atomic.Uint32 // where the next eviction begins
@@ -27,71 +28,41 @@ const tableStripes = 64
 
 // tableStripe is the part of the table under one lock.
 type tableStripe struct {
-	mu   sync.Mutex
-	keys map[string]*readers // guarded by mu
-	list []*readers          // guarded by mu: the same, to draw one from
+	mu      sync.Mutex
+	records records // guarded by mu
 	// items is how many readers these have, and cost what they take. Guarded by mu.
 	items, cost int64
-	_           [8]byte
 }
 
-// readers is who has read one key. Clients are known by their ids, so that the table
-// keeps none of them alive.
-type readers struct {
-	key     string
-	at      int // in the list of its stripe
-	first   int64
-	few     []int64
-	many    map[int64]struct{} // in the place of few, if there are
-	purgeAt int
-	cost    int64
-	read    uint64 // by which the latest of them was registered
+// purgeFrom is the least number of readers of a key at which those that are gone are looked for.
+const purgeFrom = 64
+
+func (t *readTable) init(alive func(id int64) bool) {
+	seed := maphash.MakeSeed()
+	t.hash, t.alive = func(key []byte) uint64 { return maphash.Bytes(seed, key) }, alive
 }
 
-const (
-	fewReaders = 16
-	// readersCost and readerCost are about what an entry, beside its key, and a client in
-	// it take.
-	readersCost = 192
-	readerCost  = 32
-)
-
-func (t *readTable) init(alive func(id int64) bool) { t.seed, t.alive = maphash.MakeSeed(), alive }
-
-func (t *readTable) stripe(key []byte) *tableStripe {
-	return &t.stripes[maphash.Bytes(t.seed, key)%tableStripes]
-}
+func (t *readTable) stripe(hash uint64) *tableStripe { return &t.stripes[hash%tableStripes] }
 
 // add registers a client for key, by the read of that number, and reports whether it was
 // not.
 func (t *readTable) add(key []byte, id int64, read uint64) (fresh bool) {
-	s := t.stripe(key)
+	hash := t.hash(key)
+	s := t.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.keys[string(key)]
-	if r == nil {
-		r = &readers{key: string(key), at: len(s.list), first: id, purgeAt: 4 * fewReaders, cost: int64(readersCost + len(key)), read: read}
-		if s.keys == nil {
-			s.keys = make(map[string]*readers)
-		}
-		s.keys[r.key] = r
-		s.list = append(s.list, r)
+	at, is := s.records.find(hash, key)
+	if !is {
+		cost := s.records.add(hash, key, id, read)
 		t.keys.Add(1)
-		t.grow(s, 1, r.cost)
+		t.grow(s, 1, cost)
 		return true
 	}
-	if !r.add(id) {
-		return false
+	fresh, items, cost := s.records.join(at, id, read, t.alive)
+	if fresh {
+		t.grow(s, items, cost)
 	}
-	r.read = read
-	grown := 1
-	if r.len() >= r.purgeAt {
-		grown -= r.purge(t.alive)
-		r.purgeAt = max(2*r.len(), 4*fewReaders)
-	}
-	t.grow(s, int64(grown), int64(grown)*readerCost)
-	r.cost += int64(grown) * readerCost
-	return true
+	return fresh
 }
 
 // grow counts readers, and what they take, in s, which is locked.
@@ -104,14 +75,14 @@ func (t *readTable) grow(s *tableStripe, items, cost int64) {
 
 // take removes an entry and returns it; nil if there is none.
 func (t *readTable) take(key []byte) *readers {
-	s := t.stripe(key)
+	hash := t.hash(key)
+	s := t.stripe(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.keys[string(key)]
-	if r != nil {
-		t.remove(s, r)
+	if at, is := s.records.find(hash, key); is {
+		return t.remove(s, at)
 	}
-	return r
+	return nil
 }
 
 // beyond reports whether there are more keys than most, of which 0 is no bound.
@@ -133,31 +104,24 @@ func (t *readTable) drawFrom(s *tableStripe, spare uint64) *readers {
 	const tries = 4
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for range min(tries, len(s.list)) {
-		if r := s.list[rand.IntN(len(s.list))]; spare == 0 || r.read != spare {
-			t.remove(s, r)
-			return r
+	for range min(tries, s.records.n) {
+		at := s.records.nth(rand.IntN(s.records.n))
+		if spare == 0 || s.records.at(at).read() != spare {
+			return t.remove(s, at)
 		}
 	}
 	return nil
 }
 
-// remove takes r out of s, which is locked. Its memory counts until it is forgotten.
-func (t *readTable) remove(s *tableStripe, r *readers) {
-	delete(s.keys, r.key)
-	last := len(s.list) - 1
-	s.list[r.at] = s.list[last]
-	s.list[r.at].at = r.at
-	s.list[last] = nil
-	s.list = s.list[:last]
-	if last == 0 { // a map never shrinks
-		s.keys, s.list = nil, nil
-	}
+// remove takes an entry out of s, which is locked. Its memory counts until it is forgotten.
+func (t *readTable) remove(s *tableStripe, at place) *readers {
+	r := s.records.take(at)
 	s.items -= int64(r.len())
 	s.cost -= r.cost
 	t.removed.Add(1)
 	t.keys.Add(-1)
 	t.items.Add(-int64(r.len()))
+	return r
 }
 
 // forget counts the memory of what take or draw has returned as free.
@@ -168,120 +132,37 @@ func (t *readTable) clear() {
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		s.mu.Lock()
-		t.keys.Add(-int64(len(s.list)))
+		t.keys.Add(-int64(s.records.n))
 		t.grow(s, -s.items, -s.cost)
-		s.keys, s.list = nil, nil
+		s.records = records{}
 		s.mu.Unlock()
 	}
 	t.removed.Add(1)
 }
 
-// sweep takes out those for whom keep does not say so, and the keys that nobody else has
-// read.
+// sweep takes out the clients for which keep is false, and the keys that only they have read.
 func (t *readTable) sweep(keep func(id int64) bool) {
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		s.mu.Lock()
-		for at := len(s.list) - 1; at >= 0; at-- { // remove puts one from behind in its place
-			r := s.list[at]
-			gone := int64(r.purge(keep))
-			r.cost -= gone * readerCost
-			t.grow(s, -gone, -gone*readerCost)
-			if r.len() == 0 {
-				t.remove(s, r)
-				t.forget(r)
+		s.records.backward(func(at place) {
+			gone, saved, empty := s.records.purge(at, keep)
+			t.grow(s, -gone, -saved)
+			if empty {
+				t.forget(t.remove(s, at))
 			}
-		}
+		})
 		s.mu.Unlock()
 	}
 }
 
-// merge makes who else, which has been taken out, has read the same key readers of r.
+// merge adds the clients of other, which has been taken out, to r, which is of the same key.
 func (t *readTable) merge(r, other *readers) {
-	other.each(func(id int64) {
+	for _, id := range other.ids {
 		if r.add(id) {
-			r.cost += readerCost
-			t.memory.Add(readerCost)
+			r.cost += idSize
+			t.memory.Add(idSize)
 		}
-	})
+	}
 	t.forget(other)
-}
-
-// len is how many clients there are.
-func (r *readers) len() int {
-	n := len(r.few) + len(r.many)
-	if r.first != 0 {
-		n++
-	}
-	return n
-}
-
-// add adds a client and reports whether it was not there.
-func (r *readers) add(id int64) bool {
-	if r.first == id {
-		return false
-	}
-	if _, is := r.many[id]; is {
-		return false
-	}
-	for _, other := range r.few {
-		if other == id {
-			return false
-		}
-	}
-	switch {
-	case r.first == 0:
-		r.first = id
-	case r.many != nil:
-		r.many[id] = struct{}{}
-	case len(r.few) < fewReaders:
-		r.few = append(r.few, id)
-	default:
-		r.many = make(map[int64]struct{}, 2*fewReaders)
-		for _, other := range r.few {
-			r.many[other] = struct{}{}
-		}
-		r.many[id] = struct{}{}
-		r.few = nil
-	}
-	return true
-}
-
-// drop takes a client out.
-func (r *readers) drop(id int64) {
-	r.purge(func(other int64) bool { return other != id })
-}
-
-// purge keeps only those for whom keep says so, and returns how many went.
-func (r *readers) purge(keep func(id int64) bool) (gone int) {
-	before := r.len()
-	if r.first != 0 && !keep(r.first) {
-		r.first = 0
-	}
-	few := r.few[:0]
-	for _, id := range r.few {
-		if keep(id) {
-			few = append(few, id)
-		}
-	}
-	r.few = few
-	for id := range r.many {
-		if !keep(id) {
-			delete(r.many, id)
-		}
-	}
-	return before - r.len()
-}
-
-// each calls f for every client.
-func (r *readers) each(f func(id int64)) {
-	if r.first != 0 {
-		f(r.first)
-	}
-	for _, id := range r.few {
-		f(id)
-	}
-	for id := range r.many {
-		f(id)
-	}
 }

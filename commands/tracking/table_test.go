@@ -2,7 +2,9 @@ package tracking
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,30 +15,59 @@ import (
 )
 
 // TestReadTableAgreesWithAMapOfSets: whatever is added and taken, it knows which clients
-// read what, counts that, and counts no memory when it is empty.
+// read what, counts that, and counts no memory when it is empty; also if all keys have one of
+// three hashes.
 func TestReadTableAgreesWithAMapOfSets(t *testing.T) {
 	effort.Alone(t)
+	t.Run("hashes", func(t *testing.T) { agreesWithAMapOfSets(t, nil) })
+	t.Run("three hashes", func(t *testing.T) {
+		agreesWithAMapOfSets(t, func(key []byte) uint64 { return uint64(key[len(key)-1]) % 3 * tableStripes })
+	})
+}
+
+func agreesWithAMapOfSets(t *testing.T, hash func(key []byte) uint64) {
 	var table readTable
 	table.init(func(int64) bool { return true })
+	if hash != nil {
+		table.hash = hash
+	}
 	model := map[string]map[int64]bool{}
 	random := rand.New(rand.NewPCG(1, 2))
 	items := 0
-	for range 200_000 {
-		key := fmt.Sprint(random.IntN(40))
+	for step := range 200_000 {
+		key := strings.Repeat("k", random.IntN(2)*step%1100) + fmt.Sprint(random.IntN(40))
 		switch random.IntN(200) {
-		case 0:
+		case 1:
+			if random.IntN(10) > 0 {
+				continue
+			}
+			odd := random.Int64N(2)
+			table.sweep(func(id int64) bool { return id%2 == odd })
+			for key, ids := range model {
+				maps.DeleteFunc(ids, func(id int64, _ bool) bool { return id%2 != odd })
+				if len(ids) == 0 {
+					delete(model, key)
+				}
+			}
+			items = 0
+			for _, ids := range model {
+				items += len(ids)
+			}
+		case 0, 2, 3:
 			r := table.take([]byte(key))
 			require.Equal(t, model[key] == nil, r == nil)
 			if r == nil {
 				continue
 			}
-			r.each(func(id int64) { require.True(t, model[key][id]) })
+			for _, id := range r.ids {
+				require.True(t, model[key][id])
+			}
 			require.Equal(t, len(model[key]), r.len())
 			items -= r.len()
 			delete(model, key)
 			table.forget(r)
 		default:
-			id := 1 + random.Int64N(100)
+			id := 1 + random.Int64N(300)
 			require.Equal(t, !model[key][id], table.add([]byte(key), id, 1))
 			if model[key] == nil {
 				model[key] = map[int64]bool{}
@@ -57,6 +88,27 @@ func TestReadTableAgreesWithAMapOfSets(t *testing.T) {
 	table.add([]byte("k"), 1, 1)
 	table.clear()
 	require.Zero(t, table.memory.Load()+table.keys.Load()+table.items.Load())
+}
+
+// TestReadTableHasNoPointerForEachKey: an entry is no object of the heap, so that the collector
+// has nothing to look at for it. A read of a new key allocates nothing of its own.
+func TestReadTableHasNoPointerForEachKey(t *testing.T) {
+	if effort.RaceDetector {
+		t.Skip("the race detector allocates")
+	}
+	const keys = 100_000
+	before := liveObjects()
+	table := fullTable(keys)
+	require.Less(t, liveObjects()-before, keys/8)
+	require.EqualValues(t, keys, table.keys.Load())
+}
+
+// liveObjects counts the objects of the heap that are in use.
+func liveObjects() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapObjects)
 }
 
 // TestReadTableForgetsClientsThatAreGone: a key that never changes does not gather
@@ -185,7 +237,7 @@ func TestReadTableSweepLeavesWhoStays(t *testing.T) {
 		r := table.take([]byte(fmt.Sprint(i)))
 		require.Equal(t, i%40 < 2, r == nil)
 		if r != nil {
-			r.each(func(id int64) { require.EqualValues(t, 3, id) })
+			require.Equal(t, []int64{3}, r.ids)
 			table.forget(r)
 		}
 	}
@@ -212,11 +264,11 @@ func TestReadTableIsClearedWithoutAWalk(t *testing.T) {
 	for i := range table.stripes {
 		s := &table.stripes[i]
 		items, cost := 0, int64(0)
-		for at, r := range s.list {
-			items, cost = items+r.len(), cost+r.cost
-			s.list[at] = nil // a walk would not survive it
-		}
-		clear(s.keys)
+		s.records.backward(func(at place) {
+			r := s.records.at(at)
+			items, cost = items+r.clients(), cost+r.cost()
+		})
+		s.records.vectors, s.records.long = nil, nil // a walk would not survive it
 		require.EqualValues(t, items, s.items)
 		require.Equal(t, cost, s.cost)
 	}

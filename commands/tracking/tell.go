@@ -231,15 +231,15 @@ func (v *invalidator) awaitsNews(cl *command.Client) bool {
 // tellReaders tells those who had read a key that it has changed.
 func (v *invalidator) tellReaders(c change) {
 	n := notice{keys: []string{c.who.key}}
-	c.who.each(func(id int64) {
+	for _, id := range c.who.ids {
 		cl := v.server.Host.Client(id)
 		if cl == nil {
-			return
+			continue
 		}
 		if t := v.tracking(cl); t != nil && !t.broadcast && !(t.noLoop && id == c.writer) {
 			v.send(&n, cl, t)
 		}
-	})
+	}
 	v.finish(&n)
 	v.reads.forget(c.who)
 }

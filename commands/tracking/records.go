@@ -1,0 +1,319 @@
+package tracking
+
+import (
+	"encoding/binary"
+	"sort"
+)
+
+// records are the entries of a stripe of the table. Each is a run of bytes with a key and the ids
+// of its readers. Those of about one size lie side by side in pages, without a hole: the last one
+// moves to where one goes. So there are few pointers, and any of them can be drawn.
+type records struct {
+	n       int
+	vectors *[len(recordSizes)]vector // nil before the first
+	long    []record                  // those of more than maxRecord bytes
+	index   map[uint64]place          // by the hash of the key
+	// collided has the places of keys whose hash another key has in index. It is all but
+	// always empty.
+	collided map[string]place
+}
+
+// place is where a record is: the number of its vector, which is len(recordSizes) for long, and
+// its number there.
+type place struct{ vector, number uint32 }
+
+// recordSizes are the sizes of the records in vectors, in bytes.
+var recordSizes = [...]int{48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, maxRecord}
+
+const (
+	maxRecord = 1024
+	// pageRecords is how many records a page has: few enough for a stripe with few keys.
+	pageRecords = 32
+	// indexCost is about what a record takes in the index, and a page that is not full.
+	indexCost = 40
+)
+
+// vector has the records of one size.
+type vector struct {
+	n     int
+	pages [][]byte
+}
+
+func (v *vector) at(i uint32, size int) record {
+	return v.pages[i/pageRecords][int(i%pageRecords)*size:][:size:size]
+}
+
+// extend makes room for one more and returns its number.
+func (v *vector) extend(size int) uint32 {
+	if v.n == len(v.pages)*pageRecords {
+		v.pages = append(v.pages, make([]byte, pageRecords*size))
+	}
+	v.n++
+	return uint32(v.n - 1)
+}
+
+// cut takes the last one away. A page stays in reserve, so that a key that comes and goes makes none.
+func (v *vector) cut() {
+	v.n--
+	if v.n == 0 {
+		v.pages = nil
+	} else if last := len(v.pages) - 1; v.n <= (last-1)*pageRecords {
+		v.pages[last] = nil
+		v.pages = v.pages[:last]
+	}
+}
+
+// fit returns the number of the vector for records of so many bytes.
+func fit(size int) uint32 { return uint32(sort.SearchInts(recordSizes[:], size)) }
+
+// at returns the record in a place. It is valid until the next change.
+func (rs *records) at(p place) record {
+	if p.vector == uint32(len(recordSizes)) {
+		return rs.long[p.number]
+	}
+	return rs.vectors[p.vector].at(p.number, recordSizes[p.vector])
+}
+
+// nth returns the place of one of the n records.
+func (rs *records) nth(i int) place {
+	for v := range rs.vectors {
+		if i < rs.vectors[v].n {
+			return place{uint32(v), uint32(i)}
+		}
+		i -= rs.vectors[v].n
+	}
+	return place{uint32(len(recordSizes)), uint32(i)}
+}
+
+// backward calls f for every record, which may change or remove it: from the last to the first, so
+// that what moves has been looked at.
+func (rs *records) backward(f func(p place)) {
+	for number := len(rs.long) - 1; number >= 0; number-- {
+		f(place{uint32(len(recordSizes)), uint32(number)})
+	}
+	for v := len(recordSizes) - 1; v >= 0 && rs.vectors != nil; v-- {
+		for number := rs.vectors[v].n - 1; number >= 0; number-- {
+			f(place{uint32(v), uint32(number)})
+		}
+	}
+}
+
+// find returns the place of a key.
+func (rs *records) find(hash uint64, key []byte) (p place, is bool) {
+	if p, is = rs.index[hash]; is && string(rs.at(p).key()) == string(key) {
+		return p, true
+	}
+	p, is = rs.collided[string(key)]
+	return p, is
+}
+
+// add adds a record for a key that has none, with one reader, and returns what it takes.
+func (rs *records) add(hash uint64, key []byte, id int64, read uint64) (cost int64) {
+	if rs.vectors == nil {
+		rs.vectors, rs.index = new([len(recordSizes)]vector), make(map[uint64]place)
+	}
+	p, r := rs.extend(headerSize + len(key) + idSize)
+	r.begin(hash, key, read)
+	r.insert(0, id)
+	if _, is := rs.index[hash]; !is {
+		rs.index[hash] = p
+	} else {
+		if rs.collided == nil {
+			rs.collided = make(map[string]place)
+		}
+		rs.collided[string(key)] = p
+	}
+	rs.n++
+	return r.cost()
+}
+
+// join adds a reader to a record, unless it is there. From some on, those that are gone leave it
+// whenever there are twice as many. It returns how many more readers there are, and what they take.
+func (rs *records) join(p place, id int64, read uint64, alive func(id int64) bool) (fresh bool, items, cost int64) {
+	r := rs.at(p)
+	i, is := r.search(id)
+	if is {
+		return false, 0, 0
+	}
+	cost = -r.cost()
+	if r.size()+idSize > len(r) {
+		// Long ones grow by a quarter, so that many readers are not copied for each.
+		need := r.size() + idSize
+		if need > maxRecord {
+			need += need / 4
+		}
+		p = rs.move(p, need)
+		r = rs.at(p)
+	}
+	r.insert(i, id)
+	r.setRead(read)
+	items, cost = 1, cost+r.cost()
+	if r.clients() >= r.purgeAt() {
+		gone, saved, _ := rs.purge(p, alive)
+		items, cost = items-gone, cost-saved
+	}
+	return true, items, cost
+}
+
+// purge keeps only the readers of a record for which keep is true. It returns how many are gone,
+// what they took, and whether none is left. A record with readers may be elsewhere then.
+func (rs *records) purge(p place, keep func(id int64) bool) (gone, saved int64, empty bool) {
+	r := rs.at(p)
+	was, cost := r.clients(), r.cost()
+	r.purge(keep)
+	r.setPurgeAt(max(2*r.clients(), purgeFrom))
+	gone = int64(was - r.clients())
+	if empty = r.clients() == 0; !empty && gone > 0 && 2*r.size() < len(r) {
+		r = rs.at(rs.move(p, r.size()))
+	}
+	return gone, cost - r.cost(), empty
+}
+
+// take removes a record and returns its readers.
+func (rs *records) take(p place) *readers {
+	r := rs.at(p)
+	taken := &readers{key: string(r.key()), cost: r.cost(), read: r.read()}
+	taken.ids = taken.one[:0]
+	for i := range r.clients() {
+		taken.ids = append(taken.ids, r.id(i))
+	}
+	if hash := r.hash(); rs.indexed(hash, p) {
+		delete(rs.index, hash)
+	} else {
+		delete(rs.collided, taken.key)
+	}
+	rs.cut(p)
+	if rs.n--; rs.n == 0 {
+		*rs = records{} // a map never shrinks
+	}
+	return taken
+}
+
+// extend makes room for one more record of so many bytes.
+func (rs *records) extend(size int) (place, record) {
+	v := fit(size)
+	if int(v) == len(recordSizes) {
+		r := make(record, size)
+		rs.long = append(rs.long, r)
+		return place{v, uint32(len(rs.long) - 1)}, r
+	}
+	p := place{v, rs.vectors[v].extend(recordSizes[v])}
+	return p, rs.at(p)
+}
+
+// move gives a record room of so many bytes, and returns where it is then.
+func (rs *records) move(from place, size int) place {
+	to, r := rs.extend(size)
+	old := rs.at(from)
+	copy(r, old[:old.size()])
+	rs.point(r, from, to)
+	if rs.cut(from) == to { // it was the last, and has moved to where it was
+		return from
+	}
+	return to
+}
+
+// indexed reports whether the index has a hash for the record in a place.
+func (rs *records) indexed(hash uint64, p place) bool {
+	at, is := rs.index[hash]
+	return is && at == p
+}
+
+// point notes that a record is elsewhere.
+func (rs *records) point(r record, from, to place) {
+	if hash := r.hash(); rs.indexed(hash, from) {
+		rs.index[hash] = to
+	} else {
+		rs.collided[string(r.key())] = to
+	}
+}
+
+// cut removes the record in a place that nothing points to. The last of its size moves there: its
+// old place is returned.
+func (rs *records) cut(p place) (moved place) {
+	if int(p.vector) == len(recordSizes) {
+		last := place{p.vector, uint32(len(rs.long) - 1)}
+		if last != p {
+			rs.long[p.number] = rs.long[last.number]
+			rs.point(rs.long[p.number], last, p)
+		}
+		rs.long[last.number] = nil
+		rs.long = rs.long[:last.number]
+		return last
+	}
+	v := &rs.vectors[p.vector]
+	last := place{p.vector, uint32(v.n - 1)}
+	if last != p {
+		r := rs.at(p)
+		copy(r, rs.at(last))
+		rs.point(r, last, p)
+	}
+	v.cut()
+	return last
+}
+
+// record is a key and the ids of its readers, in ascending order:
+//
+//	hash 8 | read 8 | readers 4 | purge at 4 | length of the key 4 | key | ids of 8
+//
+// What is behind that is room for more.
+type record []byte
+
+const (
+	headerSize = 28
+	idSize     = 8
+)
+
+func (r record) begin(hash uint64, key []byte, read uint64) {
+	binary.LittleEndian.PutUint64(r, hash)
+	r.setRead(read)
+	r.setClients(0)
+	r.setPurgeAt(purgeFrom)
+	binary.LittleEndian.PutUint32(r[24:], uint32(len(key)))
+	copy(r[headerSize:], key)
+}
+
+func (r record) hash() uint64        { return binary.LittleEndian.Uint64(r) }
+func (r record) read() uint64        { return binary.LittleEndian.Uint64(r[8:]) }
+func (r record) setRead(read uint64) { binary.LittleEndian.PutUint64(r[8:], read) }
+func (r record) clients() int        { return int(binary.LittleEndian.Uint32(r[16:])) }
+func (r record) setClients(n int)    { binary.LittleEndian.PutUint32(r[16:], uint32(n)) }
+func (r record) purgeAt() int        { return int(binary.LittleEndian.Uint32(r[20:])) }
+func (r record) setPurgeAt(n int)    { binary.LittleEndian.PutUint32(r[20:], uint32(n)) }
+func (r record) keyEnd() int         { return headerSize + int(binary.LittleEndian.Uint32(r[24:])) }
+func (r record) key() []byte         { return r[headerSize:r.keyEnd()] }
+
+// size is how many bytes are used, and cost what all of them take.
+func (r record) size() int   { return r.keyEnd() + idSize*r.clients() }
+func (r record) cost() int64 { return int64(len(r)) + indexCost }
+
+func (r record) id(i int) int64 {
+	return int64(binary.LittleEndian.Uint64(r[r.keyEnd()+idSize*i:]))
+}
+
+// search returns where an id is, or has to be.
+func (r record) search(id int64) (at int, is bool) {
+	n := r.clients()
+	at = sort.Search(n, func(i int) bool { return r.id(i) >= id })
+	return at, at < n && r.id(at) == id
+}
+
+// insert puts an id in its place, for which there is room.
+func (r record) insert(at int, id int64) {
+	ids, size := r.keyEnd()+idSize*at, r.size()
+	copy(r[ids+idSize:], r[ids:size])
+	binary.LittleEndian.PutUint64(r[ids:], uint64(id))
+	r.setClients(r.clients() + 1)
+}
+
+// purge keeps only the ids for which keep is true.
+func (r record) purge(keep func(id int64) bool) {
+	kept := r.keyEnd()
+	for i := range r.clients() {
+		if id := r.id(i); keep(id) {
+			binary.LittleEndian.PutUint64(r[kept:], uint64(id))
+			kept += idSize
+		}
+	}
+	r.setClients((kept - r.keyEnd()) / idSize)
+}
