@@ -23,8 +23,8 @@ type Config struct {
 	Logins Logins
 
 	// Healthy and Ready return "", or in a few words why the server is not. nil is always "".
-	Healthy func(ctx context.Context) string
-	Ready   func() string
+	// The context ends when the answer is due.
+	Healthy, Ready func(ctx context.Context) string
 
 	// Metrics answers /metrics, API all below /api/v1/, and Page everything else. Those that
 	// are nil do not exist. The user who asks is in the context of the request: see [User].
@@ -40,7 +40,7 @@ type Config struct {
 	TLS *tls.Config
 	// Log receives what an operator should know; nil is nobody.
 	Log *slog.Logger
-	// MaxConnections is how many connections may be open at once; 0 is
+	// MaxConnections is how many connections may have requests at once, beside those of probes; 0 is
 	// [DefaultMaxConnections].
 	MaxConnections int
 }
@@ -55,9 +55,12 @@ type Logins interface {
 
 // Bounds of what a client of the port can take.
 const (
-	// DefaultMaxConnections is how many connections are open at once: a few dashboards and
-	// probes need a handful.
+	// DefaultMaxConnections is how many connections have requests at once: a few dashboards need a
+	// handful.
 	DefaultMaxConnections = 64
+	// ProbeConnections is how many more may be open, so that /healthz and /readyz are answered while
+	// the others are full of clients that do not read their answers.
+	ProbeConnections = 16
 	// MaxHeader is the longest header of a request, and MaxBody the longest body, in bytes.
 	MaxHeader = 16 << 10
 	MaxBody   = 64 << 10

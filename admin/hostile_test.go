@@ -225,7 +225,8 @@ func TestASlowHeaderIsCutOff(t *testing.T) {
 	})
 }
 
-// TestConnectionsThatAreServedKeepTheirPlace: only those that ask for nothing make room.
+// TestConnectionsThatAreServedKeepTheirPlace: only those that ask for nothing make room. A request
+// beyond the bound is refused.
 func TestConnectionsThatAreServedKeepTheirPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newConfig(t)
@@ -238,16 +239,43 @@ func TestConnectionsThatAreServedKeepTheirPlace(t *testing.T) {
 		p := serve(t, c)
 		first := p.raw("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
 		<-serving
-		for range 5 {
+		for range 50 {
 			require.Equal(t, 200, status(t, p.raw("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
 		}
 		second := p.raw("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
 		<-serving
-		_, err := p.raw("").Read(make([]byte, 1))
-		require.Error(t, err, "there is no room for a third")
+		third := p.raw("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+		require.Equal(t, 503, status(t, third))
+		_, err := third.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF, "it makes room for a probe")
 		close(end)
 		require.Equal(t, 200, status(t, first))
 		require.Equal(t, 200, status(t, second))
+	})
+}
+
+// TestClientsThatReadNothingKeepOutNoProbe: 200 of them have asked for more than they take, again and
+// again, and each probe is answered at once.
+func TestClientsThatReadNothingKeepOutNoProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newConfig(t)
+		long := bytes.Repeat([]byte("x"), 8<<20)
+		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(long) })
+		p := serve(t, c)
+		for range 5 {
+			for range 200 {
+				p.raw("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+			}
+			synctest.Wait()
+			began := time.Now()
+			for range 20 {
+				for _, path := range []string{"/healthz", "/readyz"} {
+					require.Equal(t, 200, status(t, p.raw("GET "+path+" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
+				}
+			}
+			require.Zero(t, time.Since(began))
+			time.Sleep(time.Second)
+		}
 	})
 }
 

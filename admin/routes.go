@@ -10,9 +10,10 @@ import (
 
 // routes puts the handlers together.
 func (s *Server) routes() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", s.healthz)
-	mux.HandleFunc("/readyz", s.readyz)
+	probes, mux := http.NewServeMux(), http.NewServeMux()
+	probes.HandleFunc("/healthz", s.healthz)
+	probes.HandleFunc("/readyz", s.readyz)
+	probes.Handle("/", s.bounded(mux))
 	if s.Metrics != nil {
 		metrics := s.Metrics
 		if !s.AnonymousMetrics {
@@ -29,11 +30,31 @@ func (s *Server) routes() http.Handler {
 	if s.Page != nil {
 		mux.Handle("/", s.needs("info", s.Page))
 	}
-	return s.guarded(mux)
+	return s.guarded(probes)
 }
 
-// healthTime is within which every event loop has to answer.
-const healthTime = 5 * time.Second
+// bounded serves as many requests at once as there are connections for those that are no probes. One
+// that is too many is refused, and its connection is closed: it has the place of a probe.
+func (s *Server) bounded(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case s.serving <- struct{}{}:
+			defer func() { <-s.serving }()
+			h.ServeHTTP(w, r)
+		default:
+			w.Header().Set("Connection", "close")
+			w.Header().Set("Retry-After", "1")
+			refuse(w, http.StatusServiceUnavailable, "too many requests at once")
+		}
+	})
+}
+
+// healthTime is within which every event loop has to answer for the server to be healthy, readyTime
+// for it to be ready: an orchestrator gives up a probe after a second if it is told nothing else.
+const (
+	healthTime = 5 * time.Second
+	readyTime  = time.Second
+)
 
 func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), healthTime)
@@ -45,10 +66,12 @@ func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
 	probe(w, why)
 }
 
-func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
+	defer cancel()
 	why := ""
 	if s.Ready != nil {
-		why = s.Ready()
+		why = s.Ready(ctx)
 	}
 	probe(w, why)
 }

@@ -29,7 +29,10 @@ func New(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{Config: c, conns: newConnections(c.MaxConnections), waiting: make(chan struct{}, maxWaiting), stopped: make(chan struct{})}
+	s := &Server{
+		Config: c, conns: newConnections(c.MaxConnections + ProbeConnections), serving: make(chan struct{}, c.MaxConnections),
+		waiting: make(chan struct{}, maxWaiting), stopped: make(chan struct{}),
+	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // one request at a time is easy to bound
 	s.http = http.Server{

@@ -10,6 +10,7 @@ type Server struct {
 	Config
 	http    http.Server
 	conns   *connections
+	serving chan struct{} // requests that are no probes
 	waiting chan struct{} // who waits because of failed logins
 	stopped chan struct{} // closed by Shutdown
 	stop    sync.Once

@@ -17,6 +17,7 @@ import (
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/metrics"
+	"github.com/cellserver/cellserver/session"
 )
 
 // openAdmin makes the admin port and opens its listeners, or uses the given ones.
@@ -142,8 +143,16 @@ func (s *Server) loopsAnswer(ctx context.Context) string {
 	return ""
 }
 
-// notReady says why the server should get no commands, "" if it should.
-func (s *Server) notReady() string {
+// heldTime is how long a script may hold everything before the server is not ready.
+const heldTime = time.Second
+
+// holdsLong reports whether what runs has held everything for so long, or others get -BUSY.
+func holdsLong(r session.Running) bool { return r.Busy || r.For >= heldTime }
+
+// notReady says why the server should get no commands, "" if it should. The loops have to answer before
+// ctx ends.
+func (s *Server) notReady(ctx context.Context) string {
+	running, holds := s.engine.Running()
 	switch {
 	case s.engine.Loading():
 		return "loading"
@@ -153,8 +162,16 @@ func (s *Server) notReady() string {
 		return "misconf"
 	case s.replicator.refuses():
 		return "primary-refused"
+	case holds && holdsLong(running):
+		return "busy"
 	}
-	return s.unserved()
+	if why := s.unserved(); why != "" {
+		return why
+	}
+	if s.loopsAnswer(ctx) != "" {
+		return "stalled"
+	}
+	return ""
 }
 
 // adminLogins implements admin.Logins: attempts count as those over the Redis protocol do.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"log/slog"
 	"time"
@@ -13,6 +14,15 @@ import (
 
 // Stats is what the transport counts.
 func (s *Server) Stats() transport.Stats { return s.transport.Stats() }
+
+// NotReady is what /readyz says if the transport is another. Only a server without sockets may be asked.
+func (s *Server) NotReady(ctx context.Context, over transport.Transport) string {
+	s.transport = over
+	return s.notReady(ctx)
+}
+
+// HoldsLong is whether what runs makes the server unready.
+var HoldsLong = holdsLong
 
 // ClientAuth is what the port with TLS asks clients for.
 func (s *Server) ClientAuth() tls.ClientAuthType { return s.tls.clients.Load().ClientAuth }

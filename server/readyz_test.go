@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"context"
+	"errors"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -13,6 +15,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/session"
+	"github.com/cellserver/cellserver/transport"
 )
 
 // TestReadyzSaysMisconfWhileChangesAreRefused, and the metrics say it, too.
@@ -94,4 +98,40 @@ func TestSyncAgeGrowsWhileAnFsyncHangs(t *testing.T) {
 		w.Advance(2 * time.Second)
 		require.Zero(t, age())
 	})
+}
+
+// TestReadyzSaysBusyWhileAScriptHoldsEverything, once it has for a second, or others get -BUSY.
+func TestReadyzSaysBusyWhileAScriptHoldsEverything(t *testing.T) {
+	s, get := inproc.StepAdmin(t, "--busy-reply-threshold", "500")
+	c, other := s.Dial(), s.Dial()
+	c.Command("EVAL", "while true do end", "0")
+	s.Clock.AwaitTimers(1)
+	s.Clock.Advance(time.Second)
+	status, body := get("/readyz")
+	require.Equal(t, 503, status)
+	require.Equal(t, "busy\n", body)
+	status, _ = get("/healthz")
+	require.Equal(t, 200, status, "a restart would not help")
+	require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
+	require.Contains(t, c.Reply(), "-ERR")
+	require.Equal(t, ":0\r\n", other.Do("EXISTS", "k"))
+	status, body = get("/readyz")
+	require.Equal(t, 200, status, body)
+
+	require.False(t, server.HoldsLong(session.Running{For: time.Second - 1}))
+	require.True(t, server.HoldsLong(session.Running{For: time.Second}), "others may get -BUSY later, or never")
+}
+
+// silentLoops is a transport whose event loops do not answer.
+type silentLoops struct{ transport.Transport }
+
+func (silentLoops) Answer(context.Context) error { return errors.New("an event loop does not answer") }
+
+// TestReadyzSaysStalledWhileALoopStandsStill.
+func TestReadyzSaysStalledWhileALoopStandsStill(t *testing.T) {
+	s, err := inproc.Feed(inproc.Epoch)
+	require.NoError(t, err)
+	defer s.Close()
+	require.Empty(t, s.Server().NotReady(t.Context(), nil))
+	require.Equal(t, "stalled", s.Server().NotReady(t.Context(), silentLoops{}))
 }
