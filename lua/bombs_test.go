@@ -162,3 +162,33 @@ func explode(t *testing.T, pool *lua.Pool, b bomb) (string, uint64) {
 	}
 	return string(w.Buf), after.HeapSys - before.HeapSys
 }
+
+// TestLongCallsOfLibrariesPauseInTheirMidst: a call of one function that takes long counts as so many
+// instructions while it runs. So the script is moved away from an event loop as one with a loop is, and
+// can be killed there.
+func TestLongCallsOfLibrariesPauseInTheirMidst(t *testing.T) {
+	pool := lua.NewPool(lua.DefaultLimits())
+	for _, source := range []string{
+		"return string.find(ARGV[1], '.-.-.-.-.-b')",
+		"return string.match(ARGV[1], '.-.-.-.-.-b')",
+		"return string.gsub(ARGV[1], '.-.-.-.-.-b', '')",
+		"return string.gsub(ARGV[1], '%f[b]', 'x')",
+		"for _ in string.gmatch(ARGV[1], '.-.-.-.-.-b') do end",
+		"return string.find(ARGV[1], 'b+c')",
+	} {
+		script, err := lua.Compile([]byte(source))
+		require.NoError(t, err)
+		r := pool.Get()
+		paused := 0
+		r.PauseAfter(20_000, func() {
+			paused++
+			r.Kill("killed in its midst")
+		})
+		var w resp.Writer
+		r.Execute(script, nil, [][]byte{[]byte(strings.Repeat("a", 100_000))}, &echo{}, &w)
+		require.Equal(t, 1, paused, source)
+		require.Contains(t, string(w.Buf), "killed in its midst", source)
+		require.Less(t, r.Spent(), 200_000, source)
+		pool.Put(r)
+	}
+}

@@ -11,15 +11,28 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// start readies a matcher that pays from the script's budget.
+// start readies a matcher that pays from the script's budget. A step counts as an instruction, also
+// while the match runs: one call of string.find may take a second, and others have to wait no longer
+// for it, and are told of it no later, than for a loop.
 func (r *Runtime) start(subject, source string) *pattern.Matcher {
-	return &pattern.Matcher{Subject: subject, Pattern: source, Steps: r.Guard.Patterns, Poll: r.Guard.Killed}
+	m := &pattern.Matcher{Subject: subject, Pattern: source, Steps: r.Guard.Patterns}
+	m.Poll = func() (end bool) {
+		r.charge(m)
+		return !r.Guard.MayGoOn()
+	}
+	return m
+}
+
+// charge counts the steps that m has taken since the last time.
+func (r *Runtime) charge(m *pattern.Matcher) {
+	r.Guard.Spend(int(r.Guard.Patterns - m.Steps))
+	r.Guard.Patterns = m.Steps
 }
 
 // try matches at one place. It raises what is wrong with the pattern.
 func (r *Runtime) try(l *glua.LState, m *pattern.Matcher, s, p int) int {
 	end, err := m.Match(s, p)
-	r.Guard.Patterns = m.Steps
+	r.charge(m)
 	if err != nil {
 		r.Guard.Stop(l)
 		if errors.Is(err, pattern.ErrBudget) {

@@ -72,7 +72,11 @@ func (r *Runtime) remove(l *glua.LState) int {
 func (r *Runtime) maxn(l *glua.LState) int {
 	t := r.Original(sandbox.CheckTable(l, 1))
 	highest := glua.LNumber(0)
+	seen := 0
 	t.ForEach(func(k, _ glua.LValue) {
+		if seen++; seen%64 == 0 {
+			r.Guard.Step(l, 64)
+		}
 		if n, ok := k.(glua.LNumber); ok && n > highest {
 			highest = n
 		}

@@ -149,6 +149,15 @@ func (g *Guard) PauseNow() {
 	}
 }
 
+// MayGoOn looks at the budget and the heap if that is due, and reports whether the script is to go on,
+// where nothing can be raised.
+func (g *Guard) MayGoOn() bool {
+	if g.left < 0 {
+		g.look()
+	}
+	return !g.killed.Load()
+}
+
 // Step counts n steps of a library function's loop as instructions, and raises
 // if the script is killed.
 func (g *Guard) Step(l *glua.LState, n int) {
