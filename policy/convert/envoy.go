@@ -3,6 +3,7 @@ package convert
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/document"
@@ -14,7 +15,14 @@ import (
 // pattern cannot say becomes a policy of its own, which the caller has to choose. Either the
 // result or the faults are nil.
 func FromEnvoy(files []File) (*Result, strict.Faults) {
-	e := envoy{result: &Result{From: "envoyproxy/ratelimit", Document: new(document.Document), advice: whichFirst}, named: map[string]string{}}
+	return withNames(func(n *names) (*Result, strict.Faults) { return fromEnvoy(files, n) })
+}
+
+func fromEnvoy(files []File, n *names) (*Result, strict.Faults) {
+	e := envoy{
+		result: &Result{From: "envoyproxy/ratelimit", Document: new(document.Document), advice: whichFirst},
+		names:  n, named: map[string]string{},
+	}
 	r := envoyReader{result: e.result}
 	var faults strict.Faults
 	for _, f := range files {
@@ -26,7 +34,7 @@ func FromEnvoy(files []File) (*Result, strict.Faults) {
 	}
 	for _, d := range r.domains {
 		e.domain = shown(d.name)
-		e.level([]string{allowed(d.name)}, nil, d.descriptors)
+		e.level([]string{allowed(d.name)}, strconv.Quote(d.name), nil, d.descriptors)
 	}
 	e.noteReplaced()
 	return e.result.finish(e.faults)
@@ -37,7 +45,7 @@ const whichFirst = "Of several conditions that hold, one with an exact value goe
 // envoy turns descriptors into policies.
 type envoy struct {
 	result *Result
-	names  names
+	names  *names
 	faults strict.Faults
 	domain string
 	// named are the policies of limits with a name, and replacing the descriptors whose
@@ -52,8 +60,8 @@ type replacing struct {
 }
 
 // level converts descriptors that stand beside each other. name is that of the policies so
-// far, and path leads there.
-func (e *envoy) level(name []string, path []step, list []*descriptor) {
+// far, raw is the same with all that a name must not have, and path leads there.
+func (e *envoy) level(name []string, raw string, path []step, list []*descriptor) {
 	var keys []string
 	groups := map[string][]*descriptor{}
 	for _, d := range list {
@@ -63,18 +71,18 @@ func (e *envoy) level(name []string, path []step, list []*descriptor) {
 		groups[d.key] = append(groups[d.key], d)
 	}
 	for _, key := range keys {
-		e.group(name, path, groups[key])
+		e.group(name, raw, path, groups[key])
 	}
 	for _, d := range list {
 		if len(d.children) > 0 {
 			below := append(slices.Clone(name), allowed(d.composite()))
-			e.level(below, append(slices.Clone(path), newStep(d, groups[d.key], nil)), d.children)
+			e.level(below, raw+d.raw(), append(slices.Clone(path), newStep(d, groups[d.key], nil)), d.children)
 		}
 	}
 }
 
 // group converts descriptors of one key that stand beside each other.
-func (e *envoy) group(name []string, path []step, list []*descriptor) {
+func (e *envoy) group(name []string, raw string, path []step, list []*descriptor) {
 	var base *descriptor // that of any value
 	var with []*descriptor
 	for _, d := range list {
@@ -106,14 +114,17 @@ func (e *envoy) group(name []string, path []step, list []*descriptor) {
 		}
 	}
 	if base != nil || slices.ContainsFunc(inside, func(d *descriptor) bool { return d.limit != nil }) {
-		e.shared(name, path, base, inside, apart, shadow)
+		e.shared(name, raw, path, base, inside, apart, shadow)
 	}
 	for _, d := range apart {
 		if d.limit != nil {
-			e.single(name, path, d, list)
+			e.single(name, raw, path, d, list)
 		}
 	}
 }
+
+// raw is the key and the value, which no other descriptor beside it has.
+func (d *descriptor) raw() string { return strconv.Quote(d.key) + strconv.Quote(d.value) }
 
 // apartness says why d cannot be an override in the policy of its group, "" if it can.
 func apartness(path []step, d *descriptor, shadow bool) string {
@@ -132,12 +143,12 @@ func apartness(path []step, d *descriptor, shadow bool) string {
 }
 
 // shared adds the policy of a group. apart are the descriptors that are not in it.
-func (e *envoy) shared(name []string, path []step, base *descriptor, inside, apart []*descriptor, shadow bool) {
+func (e *envoy) shared(name []string, raw string, path []step, base *descriptor, inside, apart []*descriptor, shadow bool) {
 	first := base
 	if base == nil {
 		first = inside[0]
 	}
-	p := document.Policy{Name: e.names.unique(append(slices.Clone(name), first.key)...), Shadow: shadow, Limits: []string{unlimited}, Line: first.line}
+	p := document.Policy{Name: e.names.unique(raw+strconv.Quote(first.key), append(slices.Clone(name), first.key)...), Shadow: shadow, Limits: []string{unlimited}, Line: first.line}
 	if base != nil {
 		p.Limits, p.Comment = e.limits(base, p.Name), remark(base.limit.name)
 	} else {
@@ -174,8 +185,8 @@ func (e *envoy) shared(name []string, path []step, base *descriptor, inside, apa
 }
 
 // single adds a policy for one descriptor of those beside each other.
-func (e *envoy) single(name []string, path []step, d *descriptor, beside []*descriptor) {
-	p := document.Policy{Name: e.names.unique(append(slices.Clone(name), allowed(d.composite()))...), Shadow: d.shadow, Line: d.line}
+func (e *envoy) single(name []string, raw string, path []step, d *descriptor, beside []*descriptor) {
+	p := document.Policy{Name: e.names.unique(raw+d.raw(), append(slices.Clone(name), allowed(d.composite()))...), Shadow: d.shadow, Line: d.line}
 	p.Limits, p.Comment = e.limits(d, p.Name), remark(d.limit.name)
 	e.call(path, newStep(d, beside, nil), p.Name)
 	e.add(p, d)

@@ -2,6 +2,7 @@ package convert_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -306,11 +307,46 @@ descriptors:
 		require.NoError(t, policy.CheckName([]byte(p.Name)))
 	}
 	require.Equal(t, []string{
-		"gr__e__.a_b", "gr__e__.a_b-2",
+		"gr__e__.a_b-d867daa7", "gr__e__.a_b-cd3d6125",
 		"gr__e__.longlonglonglonglonglonglonglonglonglonglonglon-baed330a", "gr__e__.longlonglonglonglonglonglonglonglonglonglonglon-b9ed3177",
 		"gr__e__.v_vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv-31ed0033",
 	}, names)
 	check(t, r)
+}
+
+// TestNamesDoNotDependOnTheOrder: of entries whose names clash each has its own, wherever it stands, so
+// that what the policies have counted stays theirs when a file is sorted.
+func TestNamesDoNotDependOnTheOrder(t *testing.T) {
+	named := func(from converter, head string, entries ...string) map[string]string {
+		r, faults := from([]convert.File{{Name: "e.yaml", Text: []byte(head + strings.Join(entries, ""))}})
+		require.NoError(t, faults.Err())
+		names := map[string]string{}
+		for _, p := range r.Document.Policies {
+			names[p.Limits[0]] = p.Name
+		}
+		require.Len(t, names, len(entries))
+		return names
+	}
+	for _, c := range []struct {
+		from    converter
+		head    string
+		entries []string
+	}{
+		{convert.FromEnvoy, "domain: d\ndescriptors:\n", []string{
+			"  - {key: a b, rate_limit: {unit: second, requests_per_unit: 1}}\n",
+			"  - {key: a:b, rate_limit: {unit: second, requests_per_unit: 2}}\n",
+			"  - {key: a_b, rate_limit: {unit: second, requests_per_unit: 3}}\n",
+		}},
+		{convert.FromLimitador, "", []string{
+			"- {namespace: n, max_value: 1, seconds: 60, conditions: [a == '1'], variables: [u]}\n",
+			"- {namespace: n, max_value: 2, seconds: 60, conditions: [a == '2'], variables: [u]}\n",
+			"- {namespace: n, max_value: 3, seconds: 60, conditions: [a == '3'], variables: [u]}\n",
+		}},
+	} {
+		want := named(c.from, c.head, c.entries...)
+		slices.Reverse(c.entries)
+		require.Equal(t, want, named(c.from, c.head, c.entries...))
+	}
 }
 
 type converter = func([]convert.File) (*convert.Result, strict.Faults)

@@ -17,6 +17,10 @@ import (
 // become its key. The caller has to know whether the conditions hold. Either the result or the
 // faults are nil.
 func FromLimitador(files []File) (*Result, strict.Faults) {
+	return withNames(func(n *names) (*Result, strict.Faults) { return fromLimitador(files, n) })
+}
+
+func fromLimitador(files []File, all *names) (*Result, strict.Faults) {
 	c := limitador{result: &Result{From: "Limitador", Document: new(document.Document)}, groups: map[string]*limitGroup{}, namespaces: map[string]int{}}
 	var faults strict.Faults
 	for _, f := range files {
@@ -26,9 +30,8 @@ func FromLimitador(files []File) (*Result, strict.Faults) {
 	if faults != nil {
 		return nil, faults
 	}
-	var all names
 	for _, g := range c.order {
-		faults = append(faults, c.add(g, &all)...)
+		faults = append(faults, c.add(g, all)...)
 	}
 	return c.result.finish(faults)
 }
@@ -180,7 +183,7 @@ func (c *limitador) add(g *limitGroup, all *names) strict.Faults {
 	if len(call.Key) == 0 {
 		call.Key = []string{"all"}
 	}
-	p.Name = all.unique(parts...)
+	p.Name = all.unique(fmt.Sprintf("%q %q %q", first.namespace, first.conditions, first.variables), parts...)
 	call.Policy = p.Name
 	if c.namespaces[first.namespace]++; c.namespaces[first.namespace] == 2 {
 		c.note(first, "namespace "+shown(first.namespace), "Limitador charges nothing if one limit denies. Here a policy that allows has charged before the next one denies")

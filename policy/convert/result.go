@@ -180,13 +180,36 @@ func remark(text string) string {
 // names makes the names of policies.
 type names struct {
 	used map[string]bool
+	// clashing are the names that several policies would have, as far as that is known before.
+	clashing map[string]bool
+	// clash are those of which it was found out.
+	clash map[string]bool
 }
 
-// unique makes a name of parts, with a number behind it if there is one like it.
-func (n *names) unique(parts ...string) string {
+// withNames converts, once more if names clash: each of these then has a checksum behind it. A number
+// behind the second would be another one's in a file whose entries stand in another order, and
+// so would be what the policies have counted.
+func withNames(convert func(n *names) (*Result, strict.Faults)) (*Result, strict.Faults) {
+	var first names
+	r, faults := convert(&first)
+	if len(first.clash) == 0 {
+		return r, faults
+	}
+	return convert(&names{clashing: first.clash})
+}
+
+// unique makes a name of parts. raw tells those apart whose parts look alike; a number behind the
+// name does where even that is the same.
+func (n *names) unique(raw string, parts ...string) string {
 	name := allowed(strings.Join(parts, "."))
+	if n.clashing[name] {
+		name = fmt.Sprintf("%.55s-%08x", name, checksum(raw))
+	}
 	if n.used == nil {
-		n.used = map[string]bool{}
+		n.used, n.clash = map[string]bool{}, map[string]bool{}
+	}
+	if n.used[name] {
+		n.clash[name] = true
 	}
 	for i, base := 2, name; n.used[name]; i++ {
 		name = fmt.Sprintf("%.58s-%d", base, i)
