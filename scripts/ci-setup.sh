@@ -11,6 +11,17 @@
 # Without CI=true a thing that cannot be had is one SKIP line, and the tests
 # that need it are skipped too; with CI=true it makes this script fail.
 set -uo pipefail
+case ${1-} in
+  '') ;;
+  -h | --help) # the comment above
+    sed -n '2,/^set /s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+  *)
+    printf 'ci-setup.sh takes no argument but --help: %s\n' "$1" >&2
+    exit 2
+    ;;
+esac
 cd "$(dirname "$0")/../compat_test/clients" || exit 1
 failed=0
 

@@ -23,8 +23,9 @@ public class ApiQuota {
         (List<Long>) jedis.sendCommand(ALLOW, "api:" + user, "" + LIMIT, "" + WINDOW);
     Map<String, String> headers = new LinkedHashMap<>();
     headers.put("RateLimit-Policy", "\"user\";q=" + reply.get(1) + ";w=" + WINDOW);
-    headers.put("RateLimit", "\"user\";r=" + reply.get(2) + ";t=" + reply.get(4));
-    if (reply.get(0) == 1) {
+    boolean limited = reply.get(0) == 1;
+    headers.put("RateLimit", "\"user\";r=" + reply.get(2) + ";t=" + reply.get(limited ? 3 : 4));
+    if (limited) {
       headers.put("Retry-After", "" + reply.get(3));
     }
     return headers;

@@ -42,13 +42,18 @@ public class SeveralLimits {
     return new Answer((List<Long>) reply.get(0), each);
   }
 
-  /** What to answer with: remaining and reset of one limit, side by side. */
+  /** Remaining and reset of one limit; of one in the way the time until a call may pass. */
+  static String header(String name, List<Long> reply) {
+    return "\"" + name + "\";r=" + reply.get(2) + ";t=" + reply.get(reply.get(0) == 1 ? 3 : 4);
+  }
+
+  /** What to answer with: remaining and reset of all limits, side by side. */
   static Map<String, String> headers(Answer answer) {
     Map<String, String> found = new LinkedHashMap<>();
     found.put(
         "RateLimit",
         answer.each.entrySet().stream()
-            .map(e -> "\"" + e.getKey() + "\";r=" + e.getValue().get(2) + ";t=" + e.getValue().get(4))
+            .map(e -> header(e.getKey(), e.getValue()))
             .collect(Collectors.joining(", ")));
     if (answer.limited()) {
       found.put("Retry-After", "" + answer.binding.get(3)); // the longest of those in the way

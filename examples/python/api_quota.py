@@ -17,7 +17,7 @@ def check(client, user):
     )
     headers = {
         "RateLimit-Policy": f'"user";q={limit};w={WINDOW}',
-        "RateLimit": f'"user";r={remaining};t={reset_after}',
+        "RateLimit": f'"user";r={remaining};t={retry_after if limited else reset_after}',
     }
     if limited:
         headers["Retry-After"] = str(retry_after)

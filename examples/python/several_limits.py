@@ -24,7 +24,8 @@ def charge(client, user, address):
 
 def headers(binding, each):
     """What to answer with: remaining and reset of one limit, side by side."""
-    found = {"RateLimit": ", ".join(f'"{name}";r={r[2]};t={r[4]}' for name, r in each.items())}
+    resets = {name: r[3] if r[0] else r[4] for name, r in each.items()}
+    found = {"RateLimit": ", ".join(f'"{name}";r={r[2]};t={resets[name]}' for name, r in each.items())}
     if binding[0]:
         found["Retry-After"] = str(binding[3])  # the longest of those in the way
     return found
