@@ -14,9 +14,9 @@ import (
 func storeOptions() []option {
 	return []option{
 		{name: "store", def: "", kind: storeURL{}, secret: true, show: MaskURL, doc: "Keep limits in the Valkey or Redis at this URL, and not in this server: valkey://user:password@host:port,host:port/ or redis://, and valkeys:// or rediss:// with TLS. See docs/scale-out.md. Empty keeps them here."},
-		{name: "store-prefix", def: "cs:", kind: storePrefix{}, doc: "What the keys in the store begin with. It has no braces, so that {tags} of keys choose their slot."},
+		{name: "store-prefix", def: "cs:", kind: storePrefix{}, doc: "Prefix of the keys in the store. It has no braces, so that {tags} of keys choose their slot."},
 		{name: "store-timeout", def: "50", kind: integer{1, 60_000, "ms"}, doc: "Time in milliseconds within which the store answers, or fail-policy does."},
-		{name: "fail-policy", def: "closed", kind: failPolicies, mutable: true, doc: "What answers while the store does not: closed is an error -UNAVAILABLE, open admits, local decides here with the limit divided by store-servers. A prefix in front makes it that of the keys that begin so: the longest that fits counts."},
+		{name: "fail-policy", def: "closed", kind: failPolicies, mutable: true, doc: "Who decides while the store is away: closed is an error -UNAVAILABLE, open admits, local decides here with the limit divided by store-servers. A prefix in front makes it that of the keys that begin so: the longest that fits counts."},
 		{name: "ready-without-store", def: "no", kind: boolean{}, mutable: true, doc: "Have /readyz answer 200 while the store does not answer, if fail-policy open or local answers all keys. Otherwise it is 503 then."},
 		{name: "store-servers", def: "1", kind: integer{1, 1 << 20, ""}, doc: "Number of servers that share the store, by which fail-policy local divides limits."},
 		{name: "hot-keys", def: "exact", kind: hotKeys, doc: "How a key with very many calls is decided: exact asks the store each time, lease takes a part of the limit in advance and decides calls in memory until that is spent. A prefix in front makes it that of the keys that begin so."},

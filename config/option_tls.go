@@ -16,7 +16,7 @@ func tlsOptions() []option {
 		{name: "tls-ca-cert-file", def: "", kind: text{}, mutable: true, doc: "Certificates of the authorities that sign those of clients, in PEM."},
 		{name: "tls-ca-cert-dir", def: "", kind: text{}, mutable: true, doc: "Directory of files like tls-ca-cert-file. The names do not matter."},
 		{name: "tls-auth-clients", def: "yes", kind: choice{"yes", "no", "optional"}, mutable: true, doc: "Whether clients have to show a certificate. With optional they need not, but one that is shown has to be valid."},
-		{name: "tls-auth-clients-user", def: "off", kind: choice{"off", "CN", "URI"}, mutable: true, doc: "What of a client's certificate names its user: the common name, or the first URI among its alternative names that is a user. The user has to exist and be on; otherwise the client authenticates as usual."},
+		{name: "tls-auth-clients-user", def: "off", kind: choice{"off", "CN", "URI"}, mutable: true, doc: "Which field of a client certificate is the user name: the common name, or the first URI among its alternative names that is a user. The user has to exist and be on; otherwise the client authenticates as usual."},
 		{name: "tls-protocols", def: "", kind: tlsProtocols{}, mutable: true, doc: "Versions of TLS, such as \"TLSv1.2 TLSv1.3\", which is what an empty value means. There are no older ones."},
 		{name: "tls-ciphers", def: "", kind: tlsCiphers{}, mutable: true, doc: "Cipher suites of TLS 1.2 as a list of OpenSSL. Empty means those with ECDHE and an AEAD cipher."},
 		{name: "tls-ciphersuites", def: "", kind: text{}, mutable: true, doc: "Cipher suites of TLS 1.3. They are fixed, so the value has no effect: AES-128-GCM, AES-256-GCM and ChaCha20-Poly1305."},

@@ -25,7 +25,7 @@ func options() []option {
 func networkOptions() []option {
 	return []option{
 		{name: "bind", def: "127.0.0.1 -::1", kind: words{}, doc: "Addresses to listen on. * is all of IPv4, and ::* all of IPv6. Empty listens on none. An address that begins with '-' may be missing on this machine."},
-		{name: "port", def: "6379", kind: integer{0, 65535, ""}, mutable: true, doc: "TCP port. 0 listens on no port. Who is connected stays so when it changes."},
+		{name: "port", def: "6379", kind: integer{0, 65535, ""}, mutable: true, doc: "TCP port. 0 listens on no port. Changing it keeps open connections."},
 		{name: "tcp-backlog", def: "511", kind: integer{1, 65535, ""}, doc: "Connections that the kernel holds until the server accepts them."},
 		{name: "transport", def: "auto", kind: choice{"auto", "epoll", "goroutine"}, doc: "How connections are served: by an event loop per core (Linux), or by a goroutine each."},
 		{name: "io-threads", def: "0", kind: integer{0, 128, ""}, doc: "Number of event loops. 0 means one per core, at most 8."},
@@ -82,7 +82,7 @@ func processOptions() []option {
 		{name: "logfile", def: "", kind: text{}, doc: "File to append logs to. Empty is the standard error."},
 		{name: "daemonize", def: "no", kind: boolean{}, doc: "Run in the background. The command returns when the server listens. Under systemd use supervised instead."},
 		{name: "pidfile", def: "", kind: text{}, doc: "File that contains the process id while the server runs."},
-		{name: "supervised", def: "no", kind: supervision{}, doc: "Whom to notify when the server is ready: systemd uses sd_notify (Type=notify); auto does so if systemd asks for it."},
+		{name: "supervised", def: "no", kind: supervision{}, doc: "Service manager to notify when the server is ready: systemd uses sd_notify (Type=notify); auto does so if systemd asks for it."},
 		{name: "shutdown-timeout", def: "10", kind: integer{1, 3600, "s"}, mutable: true, doc: "Time for clients to get their replies before the server stops."},
 	}
 }

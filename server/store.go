@@ -122,7 +122,7 @@ func (s *store) TypeName(db int, key []byte) string { return s.Kind(db, key).Typ
 // Stats implements commands.Store.
 func (s *store) Stats() env.StoreStats { return storeStats(s.Handle.Stats()) }
 
-// storeStats is what the keyspace says of itself, for commands and figures.
+// storeStats returns the keyspace statistics for commands and figures.
 func storeStats(st keyspace.Stats) env.StoreStats {
 	out := env.StoreStats{
 		Databases: make([]env.DatabaseStats, len(st.Databases)),

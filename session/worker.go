@@ -58,7 +58,7 @@ type worldState struct {
 	coroutineEffect bool // what ran on the coroutine had an effect
 }
 
-// coroutine is where a call runs that nobody knows the length of, with a worker of its own. A
+// A coroutine runs a call of unknown duration, with a worker of its own. A
 // loop that has such a call stops the world, switches to the coroutine, which costs no more
 // than a call does and wakes nobody, and is back when the call is over. If it takes long,
 // the loop is back before: then the coroutine, the worker and the stopped world go to a

@@ -111,7 +111,7 @@ func (l *loop) sweep() {
 		return
 	}
 	l.swept = now
-	// What the loop itself was late, nobody is to blame for who was not asked meanwhile.
+	// Don't charge clients for the loop's own delay.
 	elapsed = min(elapsed, 2*l.sweepEvery())
 	for i := len(l.watch) - 1; i >= 0; i-- {
 		if c := l.watch[i]; c.watch.linger > 0 {

@@ -1,8 +1,7 @@
 // Package yield lets others run in the middle of long work.
 //
-// Who has a processor keeps it for milliseconds: the runtime takes it away from a goroutine after
-// ten, and a Linux kernel from a thread after about three, whoever has been woken meanwhile. An
-// event loop whose clients wait for less than one cannot wait for that.
+// A goroutine keeps its P for up to 10 ms, and a thread its processor on Linux for about three, even if
+// another one is ready. The clients of an event loop wait for less than one, so it cannot wait for that.
 package yield
 
 import "runtime"

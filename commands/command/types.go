@@ -61,8 +61,8 @@ type Command struct {
 	Rejected func(c *Call, e resp.Error) resp.Error
 	// Plan says what a call may do, for commands that run others; nil for all others.
 	Plan func(c *Call, cmd *Command, args [][]byte) Plan
-	// Work is the work of a call beyond what its words tell, when it is one of a transaction
-	// in which so many words of commands of its group came before; nil if that is none.
+	// Work returns the extra cost of a queued call, given how many argument words its group has
+	// queued before it in the same transaction; nil if there is none.
 	Work func(c *Call, cmd *Command, args [][]byte, before int) int
 	// Waits reports whether a call waits for room if there is none. nil for commands that
 	// never do.
@@ -314,8 +314,8 @@ type Wait struct {
 	// as others have had their turn.
 	Slice func(c *Call) (more bool)
 
-	// Retracts says that who has claimed the answer may give the claim back, and wanted how
-	// the wait was to be ended meanwhile.
+	// Retracts: the goroutine that claimed the answer may release it. wanted says how the wait was
+	// to be ended meanwhile.
 	Retracts bool
 	wanted   atomic.Int32
 

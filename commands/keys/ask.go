@@ -44,15 +44,15 @@ func askAll(op decide.Op) func(c *command.Call) resp.Error {
 	}
 }
 
-// answerCount replies of how many asks is is true.
-func answerCount(c *command.Call, a *decide.Ask, is func(r *decide.AdminResult) bool) {
+// answerCount replies with the number of asks for which ok returns true.
+func answerCount(c *command.Call, a *decide.Ask, ok func(r *decide.AdminResult) bool) {
 	n := int64(0)
 	for ; a != nil; a = a.Next {
 		if a.Err != nil {
 			c.Fail(command.StoreError(a.Err))
 			return
 		}
-		if is(&a.Result) {
+		if ok(&a.Result) {
 			n++
 		}
 	}

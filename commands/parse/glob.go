@@ -58,8 +58,8 @@ func GlobWithin(pattern, s []byte, steps *int) bool {
 	return p == len(pattern)
 }
 
-// lastStar returns where the last star of pattern is, of which there is one at p, and
-// how many characters what is behind it stands for.
+// lastStar returns the index of the last '*' in pattern[p:] and the number of characters that
+// the rest of the pattern matches.
 func lastStar(pattern []byte, p int) (last, tail int) {
 	for p < len(pattern) {
 		if pattern[p] == '*' {

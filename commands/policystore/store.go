@@ -13,9 +13,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Store returns st, which its caller has entered, as the registry of policies uses it. It is for who
-// does not wait for changes of others: those who have entered the store keep all from stopping the
-// world.
+// Store returns st, which its caller has entered, as the registry of policies uses it. Use it only in
+// code that never waits for another change: a goroutine that has entered the store keeps all others
+// from stopping the world.
 func Store(st env.Store) registry.Store { return store{Store: st} }
 
 // Outside leaves st for as long as f runs, which may wait for changes of others, and gives f a store

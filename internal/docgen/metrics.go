@@ -23,22 +23,23 @@ const metricsHead = `# The admin port and its metrics
 | path | for whom | answer |
 |---|---|---|
 | ` + "`/healthz`" + ` | everybody | 200 if every event loop has answered within 5 seconds, else 503 and why not |
-| ` + "`/readyz`" + ` | everybody | 200, or 503 and a word: ` + "`loading`, `draining`, `misconf`, `primary-refused`, `no-replicas`, `no-primary`, `no-store`" + ` |
+| ` + "`/readyz`" + ` | everybody | 200, or 503 and a word: ` + "`loading`, `draining`, `misconf`, `primary-refused`, `no-replicas`, `no-primary`, `no-store`, `busy`, `stalled`" + ` |
 | ` + "`/metrics`" + ` | everybody; with ` + "`admin-anonymous-metrics no`" + ` users who may call INFO | the metrics below, for Prometheus |
 | ` + "`/` and `/api/v1/`" + ` | users who may call INFO | a page that says how the server is, and what it asks |
 | ` + "`/debug/pprof/`" + ` | with ` + "`admin-pprof yes`" + `, users who may call DEBUG | profiles of the process |
 
-A user is one of ACL, with HTTP Basic. Who gives no user is ` + "`default`" + `, if that needs no password; in
-protected mode only from the same machine. Failed logins count as those over the Redis protocol:
-an address that has failed ten times waits a second for each further answer.
+A user is one of ACL, with HTTP Basic. Requests without a user run as ` + "`default`" + `, if that needs no
+password; in protected mode only from the same machine. Failed logins count as those over the Redis
+protocol: an address that has failed ten times waits a second for each further answer.
 
 The port listens on this machine only (` + "`admin-bind`" + `). With other addresses the server does not
 start unless there is ` + "`admin-tls`" + ` or a user with a password. Requests have to name an address,
 localhost, the name of the machine or one of ` + "`admin-hosts`" + `: the name of a service in
 Kubernetes or of a container that Prometheus asks for belongs there. A POST needs a header that no
 foreign page can send, and answers forbid browsers to load anything from elsewhere. Headers are at
-most 16 KiB, bodies 64 KiB, and 64 connections are open at once; the one that has been idle for
-longest makes room for the next.
+most 16 KiB, bodies 64 KiB, and 80 connections are open at once; the one that has been idle for
+longest makes room for the next. 16 of them are left to probes: of other requests, 64 are served at
+once, and 503 is the answer to more.
 
 A group of keys is what stands before the first ` + "`:`" + ` of a key (` + "`metrics-group-by`" + `). The first
 ` + "`metrics-max-groups`" + ` groups that about 16 calls were about are counted by name, all others
