@@ -159,7 +159,9 @@ func (s *Client) SetProtocol(proto int) {
 // keep.
 func (s *Client) Reset(now limit.Instant) {
 	s.SetProtocol(2)
-	s.Reply = ReplyOn
+	if s.Reply != replySkip { // which silences the reply of RESET itself, and ends with it
+		s.Reply = ReplyOn
+	}
 	s.Database.Store(0)
 	s.SetName(nil)
 	switch users := s.Server.Users; {

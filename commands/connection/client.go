@@ -55,8 +55,8 @@ func clientGetName(c *command.Call) {
 }
 
 func clientSetName(c *command.Call) {
-	if !validName(c.Args[2]) {
-		c.Fail(errClientName)
+	if err := nameFault("Client names", c.Args[2]); err != "" {
+		c.Fail(err)
 		return
 	}
 	c.Client.SetName(c.Args[2])
@@ -75,8 +75,8 @@ func clientSetInfo(c *command.Call) {
 		c.Fail(resp.Error("ERR Unrecognized option '" + string(command.Echo(c.Args[2], command.MaxEcho)) + "'"))
 		return
 	}
-	if !validName(value) {
-		c.Fail(resp.Error("ERR " + string(c.Args[2]) + " cannot contain spaces, newlines or special characters."))
+	if err := nameFault(string(c.Args[2]), value); err != "" {
+		c.Fail(err)
 		return
 	}
 	*target = string(value)

@@ -1,6 +1,8 @@
 package connection
 
 import (
+	"fmt"
+
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/parse"
@@ -188,8 +190,8 @@ func parseHello(args [][]byte, h *helloCall) resp.Error {
 			h.user, h.password, h.login = string(args[i+1]), args[i+2], true
 			i += 2
 		case parse.IsWord(args[i], "SETNAME") && left >= 1:
-			if !validName(args[i+1]) {
-				return errClientName
+			if err := nameFault("Client names", args[i+1]); err != "" {
+				return err
 			}
 			h.name, h.setName = args[i+1], true
 			i++
@@ -229,21 +231,20 @@ func greet(s *command.Client, w *resp.Writer, h *helloCall) {
 	command.WriteModules(w)
 }
 
-const errClientName resp.Error = "ERR Client names cannot contain spaces, newlines or special characters."
-
 // maxName is the longest name of a client or its library. Redis has no bound here;
 // CLIENT LIST shows the names of everybody.
 const maxName = 1 << 10
 
-// validName reports whether a client may be called so: printable, no spaces.
-func validName(b []byte) bool {
-	if len(b) > maxName {
-		return false
+// nameFault says why a client or its library may not be called so, "" if it may: names are printable
+// and have no spaces.
+func nameFault(what string, name []byte) resp.Error {
+	if len(name) > maxName {
+		return resp.Error(fmt.Sprintf("ERR %s cannot be longer than %d characters: this one has %d", what, maxName, len(name)))
 	}
-	for _, c := range b {
+	for _, c := range name {
 		if c < '!' || c > '~' {
-			return false
+			return resp.Error("ERR " + what + " cannot contain spaces, newlines or special characters.")
 		}
 	}
-	return true
+	return ""
 }
