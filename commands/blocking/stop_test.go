@@ -56,3 +56,29 @@ func TestNoPopWaitsOnceTheServerStops(t *testing.T) {
 		require.NoError(t, s.Stop())
 	})
 }
+
+// TestElementIsNotGivenToAClientThatIsKilled: a transaction that pushes an element and kills the client
+// that waits for one leaves the element in the list.
+func TestElementIsNotGivenToAClientThatIsKilled(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		waiter, next, other := s.Dial(), s.Dial(), s.Dial()
+		id := waiter.ID()
+		waiter.Command("BLPOP", "k", "0")
+		w.Settle()
+		other.Send("MULTI\r\nRPUSH k v\r\nCLIENT KILL ID " + id + "\r\nEXEC\r\n")
+		other.Expect(inproc.OK, inproc.Queued, inproc.Queued, inproc.Array(":1\r\n", ":1\r\n"))
+		waiter.ExpectEnd()
+		require.Equal(t, inproc.Array(inproc.Bulk("v")), other.Do("LRANGE", "k", "0", "-1"))
+
+		waiter = s.Dial()
+		id = waiter.ID()
+		waiter.Command("BLPOP", "l", "0")
+		w.Settle()
+		next.Command("BLPOP", "l", "0")
+		w.Settle()
+		other.Send("MULTI\r\nRPUSH l v\r\nCLIENT KILL ID " + id + "\r\nEXEC\r\n")
+		other.Expect(inproc.OK, inproc.Queued, inproc.Queued, inproc.Array(":1\r\n", ":1\r\n"))
+		next.Expect(inproc.Array(inproc.Bulk("l"), inproc.Bulk("v")))
+	})
+}
