@@ -280,9 +280,9 @@ func TestHistoryIsNoFault(t *testing.T) {
 		if n > 0 {
 			require.ErrorContains(t, why, `record "`+first+`"`)
 		}
-		require.Len(t, r.Changes(10, ""), c.read, "%q", c)
+		require.Len(t, r.Changes(registry.Which{Count: 10}), c.read, "%q", c)
 		require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 1 1 1")))
-		require.Len(t, r.Changes(10, ""), c.read+1, "%q", c)
+		require.Len(t, r.Changes(registry.Which{Count: 10}), c.read+1, "%q", c)
 		require.Equal(t, c.value, m.records[c.key], "it stays as it was written")
 		if strings.Contains(c.key, first) {
 			require.Contains(t, m.records, second)
