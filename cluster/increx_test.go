@@ -37,19 +37,22 @@ func TestCountersAreShared(t *testing.T) {
 		}
 		require.Equal(t, want, a.Counted, i)
 	}
-	for op, look := range map[decide.Op]func(r *decide.AdminResult){
-		decide.Text: func(r *decide.AdminResult) { require.Equal(t, "3", r.Text) },
-		decide.Type: func(r *decide.AdminResult) { require.Equal(t, "string", r.Text) },
-		decide.Expiry: func(r *decide.AdminResult) {
+	for _, step := range []struct {
+		op   decide.Op
+		look func(r *decide.AdminResult)
+	}{
+		{decide.Text, func(r *decide.AdminResult) { require.Equal(t, "3", r.Text) }},
+		{decide.Type, func(r *decide.AdminResult) { require.Equal(t, "string", r.Text) }},
+		{decide.Expiry, func(r *decide.AdminResult) {
 			require.True(t, r.HasExpiry)
 			require.Less(t, r.Expiry.Sub(begin), time.Minute+time.Second)
-		},
-		decide.Persist: func(r *decide.AdminResult) { require.True(t, r.Done) },
+		}},
+		{decide.Persist, func(r *decide.AdminResult) { require.True(t, r.Done) }},
 	} {
-		a := admin("k", op)
+		a := admin("k", step.op)
 		two.call(t, a)
 		require.NoError(t, a.Err)
-		look(&a.Result)
+		step.look(&a.Result)
 	}
 	half, ok := longdouble.Parse([]byte("0.5"))
 	require.True(t, ok)
