@@ -38,6 +38,7 @@ func (s *source) Called() stats.SeenKeys { return s.keys }
 func (s *source) GroupOf(key string) string {
 	return stats.GroupName([]byte(key), ":")
 }
+
 func (s *source) Policy(key string) (name, of string, is bool) {
 	name, of, is = strings.Cut(key, ":")
 	return name, of, is && name == "policy"
