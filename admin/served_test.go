@@ -32,22 +32,22 @@ func TestMetricsAreServed(t *testing.T) {
 		require.Equal(t, "1", o.Series()[`cellserver_keys{db="0"}`])
 		got := o.Series()
 		for name, want := range map[string]string{
-			`cellserver_build_info{go_version="GO",redis_version="7.2.4",version="0.1.0"}`: "1",
-			`cellserver_clients{state="normal"}`:                                           "1",
-			`cellserver_commands_total{command="cl.throttle"}`:                             "24",
-			`cellserver_connections_total{result="accepted"}`:                              "1",
-			`cellserver_connections_total{result="refused"}`:                               "0",
-			`cellserver_decisions_total{command="cl.throttle",result="error"}`:             "1",
-			`cellserver_auth_failures_total`:                                               "1",
-			`cellserver_acl_denied_total{reason="command"}`:                                "1",
-			`cellserver_command_failures_total{code="WRONGPASS"}`:                          "1",
-			`cellserver_command_failures_total{code="NOPERM"}`:                             "1",
-			`cellserver_user_commands_total{user="default"}`:                               "26",
-			`cellserver_keys{db="0"}`:                                                      "1",
-			`cellserver_persistence_ok`:                                                    "1",
-			`cellserver_loading`:                                                           "0",
-			`cellserver_script_running_seconds`:                                            "0",
-			`cellserver_clock_step_seconds`:                                                "0",
+			`cellserver_build_info{go_version="GO",redis_version="7.2.4",revision="00000000",version="0.1.0"}`: "1",
+			`cellserver_clients{state="normal"}`:                               "1",
+			`cellserver_commands_total{command="cl.throttle"}`:                 "24",
+			`cellserver_connections_total{result="accepted"}`:                  "1",
+			`cellserver_connections_total{result="refused"}`:                   "0",
+			`cellserver_decisions_total{command="cl.throttle",result="error"}`: "1",
+			`cellserver_auth_failures_total`:                                   "1",
+			`cellserver_acl_denied_total{reason="command"}`:                    "1",
+			`cellserver_command_failures_total{code="WRONGPASS"}`:              "1",
+			`cellserver_command_failures_total{code="NOPERM"}`:                 "1",
+			`cellserver_user_commands_total{user="default"}`:                   "26",
+			`cellserver_keys{db="0"}`:                                          "1",
+			`cellserver_persistence_ok`:                                        "1",
+			`cellserver_loading`:                                               "0",
+			`cellserver_script_running_seconds`:                                "0",
+			`cellserver_clock_step_seconds`:                                    "0",
 		} {
 			if strings.Contains(name, `"GO"`) {
 				continue
@@ -64,6 +64,18 @@ func TestMetricsAreServed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 23, allowed+denied)
 		require.Positive(t, denied)
+	})
+}
+
+// TestCountersOfLimitersBeginAt0: a rate over them does not miss the first call.
+func TestCountersOfLimitersBeginAt0(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		got := w.StartAdmin().Series()
+		for _, name := range []string{"cl.throttle", "sw.allow", "tb.acquire", "cc.acquire", "rl.use", "rl.multi"} {
+			for _, result := range []string{"allowed", "denied", "error"} {
+				require.Equal(t, "0", got[`cellserver_decisions_total{command="`+name+`",result="`+result+`"}`], name)
+			}
+		}
 	})
 }
 

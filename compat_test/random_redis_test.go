@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,8 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 	"github.com/cellserver/cellserver/internal/script"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/lua/value"
+	"github.com/cellserver/cellserver/resp"
 )
 
 // twins are a Redis and a server of ours that are told the same.
@@ -59,7 +62,19 @@ func (w *twins) ask(t *testing.T, command ...string) (theirs, ours script.Value)
 	require.NoError(t, err, "%q", command)
 	ours, err = script.ReadValue(bufio.NewReader(bytes.NewReader(out)))
 	require.NoError(t, err, "%q", command)
-	return theirs, ours
+	return as72(theirs), as72(ours)
+}
+
+// as72 spells numbers of 17 digits, as Redis 7.0 answers doubles, with the fewest that read back, as Redis
+// 7.2 and we do.
+func as72(v script.Value) script.Value {
+	for i := range v.Elems {
+		v.Elems[i] = as72(v.Elems[i])
+	}
+	if f, err := strconv.ParseFloat(v.Text, 64); err == nil && string(value.AppendG(nil, f, 17)) == v.Text {
+		v.Text = string(resp.AppendDouble(nil, f))
+	}
+	return v
 }
 
 // makeHash makes key a hash, for commands to find a wrong type.

@@ -125,9 +125,22 @@ func TestRedisAnswersTheSame(t *testing.T) {
 				require.Equal(t, head+syntaxError, got[:min(len(got), len(head+syntaxError))], source)
 				return
 			}
+			if newer, is := as72[source]; is {
+				require.NotEqual(t, newer, reply, "it is as 7.0 answers, too")
+				reply = newer
+			}
 			require.Equal(t, reply, got, source)
 		})
 	}
+}
+
+// as72 has the replies to numbers that redis.call is given, as Redis 7.2 spells them: with the fewest digits
+// that read back. The recording is of 7.0, which has 17.
+var as72 = map[string]string{
+	"return redis.call('echo',1e17)":  "$18\r\n100000000000000000\r\n",
+	"return redis.call('echo',0.1)":   "$3\r\n0.1\r\n",
+	"return redis.call('echo',1e300)": "$6\r\n1e+300\r\n",
+	"return redis.call('echo',1/3)":   "$18\r\n0.3333333333333333\r\n",
 }
 
 const syntaxError = "-ERR Error compiling script (new function): user_script:"

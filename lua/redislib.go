@@ -3,7 +3,7 @@ package lua
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"strconv"
+	"math"
 	"strings"
 
 	glua "github.com/yuin/gopher-lua"
@@ -11,6 +11,7 @@ import (
 	"github.com/cellserver/cellserver/lua/compiler"
 	"github.com/cellserver/cellserver/lua/sandbox"
 	"github.com/cellserver/cellserver/lua/value"
+	"github.com/cellserver/cellserver/resp"
 )
 
 // commandSteps is how many instructions a command takes at least.
@@ -124,12 +125,12 @@ func (r *redisLibrary) commandArguments(l *glua.LState) ([][]byte, bool) {
 	return c.args, true
 }
 
-// appendArgument is "%.17g".
+// appendArgument spells a number as Redis 7.2 does for redis.call.
 func appendArgument(b []byte, f float64) []byte {
-	if i := int64(f); float64(i) == f && i != 0 && i > -1e17 && i < 1e17 {
-		return strconv.AppendInt(b, i, 10)
+	if math.IsNaN(f) {
+		return value.AppendG(b, f, 17) // which has a sign
 	}
-	return value.AppendG(b, f, 17)
+	return resp.AppendDouble(b, f)
 }
 
 // use is what a script does with the reply of a command.

@@ -48,7 +48,7 @@ func names(values []string, others ...string) reader {
 // options, on a machine with as many loops as there are by default.
 func crowd() map[string]reader {
 	return map[string]reader{
-		"build_info":             func(_ *figure.View, emit figure.Emit) { emit(1, "1", "7", "go") },
+		"build_info":             func(_ *figure.View, emit figure.Emit) { emit(1, "1", "00000000", "7", "go") },
 		"loop_busy_ratio":        many("loop", 8),
 		"clients":                many("state", 3),
 		"memory_bytes":           many("kind", 8),

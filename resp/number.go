@@ -31,8 +31,9 @@ func BulkSize(n int) int {
 	return kindAndLineEnds + DecimalSize(n) + n
 }
 
-// appendDouble spells f as Redis 7.2 does (d2string in its src/util.c).
-func appendDouble(dst []byte, f float64) []byte {
+// AppendDouble appends f as Redis 7.2 spells it (d2string in its src/util.c): with the fewest digits
+// that read back as f.
+func AppendDouble(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
 		return append(dst, "nan"...)

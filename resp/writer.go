@@ -193,7 +193,7 @@ func (w *Writer) Bool(b bool) {
 // "inf", "-inf" and "nan". On RESP2 it is a bulk string.
 func (w *Writer) Double(f float64) {
 	var scratch [maxDoubleText]byte
-	text := appendDouble(scratch[:0], f)
+	text := AppendDouble(scratch[:0], f)
 	if !w.resp3() {
 		w.Bulk(text)
 		return

@@ -54,9 +54,11 @@ func serverFigures() []figure.Figure {
 func ownFigures() []figure.Figure {
 	return []figure.Figure{
 		{
-			Name: "build_info", Kind: figure.Gauge, Labels: []string{"version", "redis_version", "go_version"},
-			Help: "Always 1. The labels say which version runs, and which Redis it answers as.",
-			Read: func(_ *figure.View, emit figure.Emit) { emit(1, Version, command.RedisVersion, runtime.Version()) },
+			Name: "build_info", Kind: figure.Gauge, Labels: []string{"version", "revision", "redis_version", "go_version"},
+			Help: "Always 1. The labels say which version runs, of which commit (zeros if the build does not say it), and which Redis it answers as.",
+			Read: func(_ *figure.View, emit figure.Emit) {
+				emit(1, Version, shortRevision(), command.RedisVersion, runtime.Version())
+			},
 		},
 		{
 			Name: "loop_busy_ratio", Kind: figure.Gauge, Labels: []string{"loop"}, Values: "number of the event loop",
@@ -94,8 +96,8 @@ type lastKeys struct {
 // keysWait is how long a look at the figures waits for the keyspace, which a script may keep locked.
 const keysWait = 200 * time.Millisecond
 
-// look returns what the keyspace says of itself. While a script keeps it locked that is what
-// it said before: the metrics are needed then more than ever.
+// look returns the keyspace statistics. While a script keeps the keyspace locked these are the last
+// ones: the metrics are needed then more than ever.
 func (l *lastKeys) look(s *Server) keyspace.Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -156,7 +156,7 @@ func counters() []figure.Figure {
 		},
 		{
 			Name: "decisions_total", Kind: figure.Counter, Labels: []string{"command", "result"},
-			Values: "a limiter command that was called; `allowed`, `denied`, `error`",
+			Values: "a limiter command; `allowed`, `denied`, `error`",
 			Help:   "Calls of limiters by how they ended. RL.MULTI is one call, and one that is refused before it runs is an error.", Read: readDecisions,
 		},
 		{
@@ -189,7 +189,8 @@ type decided struct {
 	allowed map[int]int64 // guarded by mu: by id of the command, at the last look
 }
 
-// readDecisions reads the calls of limiters.
+// readDecisions reads the calls of limiters. One that was not called yet has series, too: a rate over a
+// counter that begins at its first event misses that.
 func readDecisions(v *figure.View, emit figure.Emit) {
 	e := engineOf(v)
 	for id, n := range figure.Of[command.Statistics](v).Commands {
@@ -199,9 +200,6 @@ func readDecisions(v *figure.View, emit figure.Emit) {
 		}
 		allowed := figure.Of[*Server](v).decided.of(id, n)
 		failed := n.Failed + n.Rejected // before it ran, such as for want of replicas
-		if n.Calls+failed == 0 {
-			continue
-		}
 		emit(float64(allowed), cmd.Name, "allowed")
 		emit(float64(n.Denied), cmd.Name, "denied")
 		emit(float64(failed), cmd.Name, "error")

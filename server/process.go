@@ -28,7 +28,11 @@ func newProcess(s *Server) *process {
 	return &process{s: s, runID: hex.EncodeToString(id), executable: exe}
 }
 
-func (p *process) Version() string       { return Version }
+func (p *process) Version() string { return Version }
+func (p *process) Revision() (commit string, modified bool) {
+	_, modified = Revision()
+	return shortRevision(), modified
+}
 func (p *process) Uptime() time.Duration { return p.s.stopwatch() }
 func (p *process) RunID() string         { return p.runID }
 func (p *process) PID() int              { return os.Getpid() }

@@ -67,6 +67,6 @@ func writeHelp(w io.Writer) error {
 
 func writeVersion(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "cellserver %s (answers as Redis %s with redis-cell), %s %s/%s\n",
-		server.Version, command.RedisVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		server.VersionText(), command.RedisVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

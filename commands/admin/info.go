@@ -149,8 +149,13 @@ func infoWants(args [][]byte, s infoSection) bool {
 func infoServer(w *infoWriter) {
 	up := int64(w.p.Uptime() / time.Second)
 	w.str("redis_version", command.RedisVersion)
-	w.str("redis_git_sha1", "00000000")
-	w.int("redis_git_dirty", 0)
+	commit, modified := w.p.Revision()
+	dirty := int64(0)
+	if modified {
+		dirty = 1
+	}
+	w.str("redis_git_sha1", commit)
+	w.int("redis_git_dirty", dirty)
 	w.str("redis_mode", "standalone")
 	w.str("os", runtime.GOOS+" "+runtime.GOARCH)
 	w.int("arch_bits", 64)

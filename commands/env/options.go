@@ -117,6 +117,9 @@ type Process interface {
 	// Version is our own version, Started when the process began (civil, unix
 	// seconds), RunID 40 hexadecimal digits that change with every start.
 	Version() string
+	// Revision is eight digits of the commit that the program was compiled from, zeros if that is not
+	// known, and whether files differed from it.
+	Revision() (commit string, modified bool)
 	Uptime() time.Duration
 	RunID() string
 	PID() int
@@ -140,6 +143,9 @@ type NoProcess struct{}
 
 // Version implements Process.
 func (NoProcess) Version() string { return "dev" }
+
+// Revision implements Process.
+func (NoProcess) Revision() (commit string, modified bool) { return "00000000", false }
 
 // Uptime implements Process.
 func (NoProcess) Uptime() time.Duration { return 0 }

@@ -74,16 +74,3 @@ func zeroDigits(b []byte) bool {
 	}
 	return !bytes.ContainsAny(b, digits)
 }
-
-// AppendScore spells a score as Redis 7.0 does, C's "%.17g".
-func AppendScore(dst []byte, score float64) []byte {
-	switch {
-	case math.IsInf(score, 1):
-		return append(dst, "inf"...)
-	case math.IsInf(score, -1):
-		return append(dst, "-inf"...)
-	case score == math.Trunc(score) && math.Abs(score) < 1e15 && score != 0:
-		return strconv.AppendInt(dst, int64(score), 10)
-	}
-	return strconv.AppendFloat(dst, score, 'g', 17, 64)
-}

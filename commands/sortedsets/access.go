@@ -70,7 +70,7 @@ const errNaN resp.Error = "ERR resulting score is not a number (NaN)"
 var errNaNSum = errors.New("sum of opposite infinities")
 
 // writeScoreReply replies a score.
-func writeScoreReply(c *command.Call, score float64) { elements.WriteScore(c.W, score) }
+func writeScoreReply(c *command.Call, score float64) { c.W.Double(score) }
 
 // rangeBy is what a range is one of.
 type rangeBy uint8

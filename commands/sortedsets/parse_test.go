@@ -9,6 +9,7 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
 )
 
 func TestParseScore(t *testing.T) {
@@ -51,7 +52,7 @@ func FuzzParseSortedSet(f *testing.F) {
 			for i := 0; i < len(call.pairs); i += 2 {
 				score, ok := parse.Score(call.pairs[i])
 				require.True(t, ok)
-				again, ok := parse.Score(parse.AppendScore(nil, score))
+				again, ok := parse.Score(resp.AppendDouble(nil, score))
 				require.True(t, ok)
 				require.Equal(t, math.Float64bits(score), math.Float64bits(again))
 			}

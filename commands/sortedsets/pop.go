@@ -60,7 +60,7 @@ func takeScored(call *blocking.Call, z *collection.SortedSet, key []byte, w *res
 		w.Array(3)
 		w.Bulk(key)
 		w.Element(member)
-		elements.WriteScore(w, score)
+		w.Double(score)
 	} else {
 		w.Array(2)
 		w.Bulk(key)

@@ -268,7 +268,7 @@ func WriteElements(w *resp.Writer, z *collection.SortedSet, from, to int, r Rang
 		}
 		w.Element(member)
 		if r.Scores {
-			elements.WriteScore(w, score)
+			w.Double(score)
 		}
 		if !reply.More() {
 			w.Cut(reply.Mark)

@@ -5,14 +5,14 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/resp"
 )
 
 func elementsOfSortedSet(z *collection.SortedSet) elements.Elements {
 	return elements.Elements{N: z.Len(), Copied: z.Copied(), Values: true, Scores: true, Of: z, All: func(yield func(name, value []byte) bool) {
 		var scratch [32]byte
 		for m, score := range z.Range(0, z.Len()) {
-			if !yield(m, parse.AppendScore(scratch[:0], score)) {
+			if !yield(m, resp.AppendDouble(scratch[:0], score)) {
 				return
 			}
 		}
