@@ -105,7 +105,7 @@ func TestChurn(t *testing.T) {
 				lead := 0
 				others := func() []*member { return []*member{nodes[(lead+1)%3], nodes[(lead+2)%3]} }
 				arrange := func() {
-					nodes[lead].node.Lead()
+					nodes[lead].node.Lead(nil)
 					nodes[lead].awaitPrimary()
 					first, second := others()[0], others()[1]
 					first.follow(nodes[lead])
@@ -169,7 +169,7 @@ func TestAcknowledgedSurvives(t *testing.T) {
 				}
 			}
 			w.isolate(a.address, true)
-			b.node.Lead()
+			b.node.Lead(nil)
 			b.awaitPrimary()
 			value, _, err := b.ks.NewHandle().AppendString(nil, 0, []byte("n"))
 			require.NoError(t, err)

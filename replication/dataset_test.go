@@ -76,7 +76,7 @@ func TestRestoredDataSetIsKept(t *testing.T) {
 		b.follow(a)
 		awaitEqual(t, a, b)
 		set := a.info()["cell_data_set"]
-		b.node.Lead()
+		b.node.Lead(nil)
 		b.awaitPrimary()
 		require.True(t, b.client().put("k2", "1"))
 
@@ -93,7 +93,7 @@ func TestRestoredDataSetIsKept(t *testing.T) {
 		require.Contains(t, restored.state(), "0/old")
 		require.Equal(t, []string{own, set}, []string{restored.info()["cell_data_set"], b.info()["cell_data_set"]})
 
-		restored.node.Lead()
+		restored.node.Lead(nil)
 		restored.awaitPrimary()
 		b.follow(restored)
 		awaitEqual(t, restored, b)
@@ -153,14 +153,14 @@ func TestPromotedReplicaStillRefuses(t *testing.T) {
 		w.cut(a.address)
 		b.refused(1)
 
-		b.node.Lead()
+		b.node.Lead(nil)
 		b.awaitPrimary()
 		require.False(t, b.node.Refuses())
 		require.Equal(t, set, b.info()["cell_data_set"])
 		require.True(t, b.client().put("k2", "1"))
 		b.follow(again)
 		b.refused(2)
-		b.node.Lead()
+		b.node.Lead(nil)
 		b.awaitPrimary()
 		again.follow(b)
 		awaitEqual(t, b, again)
@@ -184,7 +184,7 @@ func TestSameDataSetIsTakenOver(t *testing.T) {
 
 		require.True(t, again.client().put("k", "2"))
 		awaitEqual(t, again, b)
-		b.node.Lead()
+		b.node.Lead(nil)
 		b.awaitPrimary()
 		require.True(t, again.client().put("lost", "1"))
 		again.follow(b)
@@ -243,7 +243,7 @@ func TestHalfAStateIsNoDataSet(t *testing.T) {
 		w.says("evil:1", "+FULLRESYNC "+someID+" 1000 "+someID+" cell1\r\n", (&speech{t: t, offset: begin}).block("half").out)
 		b.node.Follow("evil", "1")
 		eventually(t, "half a state", b.host.loading.Load)
-		b.node.Lead()
+		b.node.Lead(nil)
 		b.awaitPrimary()
 		require.NotContains(t, []string{set, someID}, b.keeper.DataSet())
 		require.True(t, persistence.IsHistory(b.keeper.DataSet()))

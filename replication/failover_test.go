@@ -189,7 +189,7 @@ func TestFailoverEnds(t *testing.T) {
 			w.refuse(b.address, true)
 			require.Empty(t, a.node.Failover(standby.FailoverCall{}))
 			a.awaitField("master_failover_state", "failover-in-progress")
-			a.node.Lead()
+			a.node.Lead(nil)
 			a.node.Follow("elsewhere", "1")
 			require.Equal(t, "failover-in-progress", a.info()["master_failover_state"])
 			w.refuse(b.address, false)
@@ -205,7 +205,7 @@ func TestFailoverEnds(t *testing.T) {
 			w.refuse(b.address, true)
 			require.Empty(t, a.node.Failover(standby.FailoverCall{}))
 			a.awaitField("master_failover_state", "failover-in-progress")
-			b.node.Lead()
+			b.node.Lead(nil)
 			b.awaitPrimary()
 			b.node.Follow("nowhere", "1") // with a history that the primary does not know
 			w.refuse(b.address, false)

@@ -58,7 +58,7 @@ func FuzzFollow(f *testing.F) {
 			b.node.Follow("evil", "1")
 			eventually(t, "the end", func() bool { return b.info()["cell_repl_error"] != "" })
 			require.Equal(t, b.node.IsWhole(), !b.host.loading.Load())
-			b.node.Lead()
+			b.node.Lead(nil)
 			b.awaitPrimary()
 			require.True(t, b.node.IsWhole())
 			require.False(t, b.host.loading.Load())

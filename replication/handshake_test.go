@@ -126,7 +126,7 @@ func TestHandshakeCommands(t *testing.T) {
 			for words := range told {
 				all = append(all, words)
 			}
-			b.node.Lead()
+			b.node.Lead(nil)
 			b.awaitPrimary()
 			return all
 		}

@@ -187,7 +187,7 @@ func TestHostilePrimary(t *testing.T) {
 
 				// The operator may go on without a primary, with a state that is whole or empty.
 				before := b.clock.Now()
-				b.node.Lead()
+				b.node.Lead(nil)
 				b.awaitPrimary()
 				require.False(t, b.host.loading.Load())
 				require.True(t, b.node.IsWhole())

@@ -35,6 +35,7 @@ type Node struct {
 	mu sync.Mutex // guards what follows
 	roleState
 	handover handover
+	leads    []func() // to call once the node leads, or has another order
 	confirm  confirm
 	late     []*latePump
 }
@@ -149,19 +150,41 @@ func (n *Node) Follow(host, port string) {
 }
 
 // Lead implements standby.Node. Commands that change something are refused until it is done.
-func (n *Node) Lead() {
+func (n *Node) Lead(done func()) {
+	if !n.orderLead(done) && done != nil {
+		done()
+	}
+}
+
+// orderLead reports whether there is something to do.
+func (n *Node) orderLead(done func()) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
 	case n.handover.state != handoverNone:
 		n.o.Log.Warn("the role is not changed during a failover")
-		return
+		return false
 	case !n.replica:
-		return
+		return false
 	}
 	n.order = orderLead
 	n.o.Host.SetPrimary("", "")
+	if done != nil {
+		n.leads = append(n.leads, done)
+	}
 	n.nudge()
+	return true
+}
+
+// endLeads tells those that wait for the last order to lead, which has been carried out or replaced.
+func (n *Node) endLeads() {
+	n.mu.Lock()
+	leads := n.leads
+	n.leads = nil
+	n.mu.Unlock()
+	for _, done := range leads {
+		done()
+	}
 }
 
 // nudge has Run look at what there is to do.

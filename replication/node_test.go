@@ -337,7 +337,7 @@ func TestClockOfAReplica(t *testing.T) {
 		}
 		before := b.clock.Now()
 		w.isolate(a.address, true)
-		b.node.Lead()
+		b.node.Lead(nil)
 		b.awaitPrimary()
 		require.GreaterOrEqual(t, b.clock.Now(), before)
 		require.Less(t, a.clock.Now().Sub(b.clock.Now()).Abs(), soon)

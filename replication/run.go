@@ -15,6 +15,7 @@ const (
 
 // Run does what the node was told to do until ctx ends. It returns nil.
 func (n *Node) Run(ctx context.Context) error {
+	defer n.endLeads()
 	defer n.noteOrigin()
 	defer n.endAdoption()
 	defer n.stopLinks()
@@ -61,6 +62,7 @@ func (n *Node) serve(ctx context.Context) {
 	n.mu.Unlock()
 	switch order {
 	case orderFollow:
+		n.endLeads()
 		n.stopLinks()
 		if err := n.demote(); err != nil {
 			n.postpone(err)
@@ -71,6 +73,7 @@ func (n *Node) serve(ctx context.Context) {
 	case orderLead:
 		n.stopLinks()
 		n.promote()
+		n.endLeads()
 	}
 }
 

@@ -71,7 +71,7 @@ func TestPromotionThatIsTakenBack(t *testing.T) {
 		eventually(t, "half a state", b.host.loading.Load)
 		follow := func() { b.node.Follow("nowhere", "1") }
 		k.alone.Store(&follow)
-		b.node.Lead()
+		b.node.Lead(nil)
 		eventually(t, "it is promoted, and follows again", func() bool {
 			return k.alone.Load() == nil && b.info()["cell_repl_error"] == "connecting to the primary: connection refused"
 		})

@@ -2,6 +2,7 @@ package replicas_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,5 +67,43 @@ func TestNextPrimaryIsNotAheadOfTheLast(t *testing.T) {
 			require.Equal(t, ":1", c.Do(one...)[4:6], "after %v of a second", time.Since(admitted))
 			w.Advance(10 * time.Millisecond)
 		}
+	})
+}
+
+// TestChangesAreAcceptedOnceNoOneIsAnswered: REPLICAOF NO ONE says OK when the server leads, so that a
+// program may write at once. In a transaction it does not wait.
+func TestChangesAreAcceptedOnceNoOneIsAnswered(t *testing.T) {
+	for range 20 {
+		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+			primary, replica := w.Start(), w.Start()
+			replica.Follow(primary)
+			c := replica.Dial()
+			c.Command("REPLICAOF", "NO", "ONE")
+			c.Command("INCR", "n")
+			require.Equal(t, inproc.OK, c.Reply())
+			require.Equal(t, ":1\r\n", c.Reply())
+			replica.Follow(primary)
+			for _, command := range []string{"MULTI", "REPLICAOF NO ONE", "EXEC"} {
+				c.Command(strings.Fields(command)...)
+			}
+			require.Equal(t, inproc.OK, c.Reply())
+			require.Equal(t, "+QUEUED\r\n", c.Reply())
+			require.Equal(t, "*1\r\n"+inproc.OK, c.Reply())
+		})
+	}
+}
+
+// TestNoOneIsAnsweredWhereNothingIsToBeDone: to a primary at once, and where another order comes.
+func TestNoOneIsAnsweredWhereNothingIsToBeDone(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		primary := w.Start()
+		c := primary.Dial()
+		require.Equal(t, inproc.OK, c.Do("REPLICAOF", "NO", "ONE"))
+		replica := w.Start()
+		replica.Follow(primary)
+		other := replica.Dial()
+		other.Command("REPLICAOF", "NO", "ONE")
+		require.Contains(t, replica.Dial().Do("REPLICAOF", primary.Host, strconv.Itoa(inproc.Port)), "+OK")
+		require.Equal(t, inproc.OK, other.Reply(), "another order ends the wait")
 	})
 }

@@ -25,8 +25,8 @@ const (
 // maxHost bounds the name of a host, as DNS does (RFC 1035).
 const maxHost = 255
 
-// follow is REPLICAOF and SLAVEOF. It only leaves the request with the node, so that it returns
-// at once, in EXEC too.
+// follow is REPLICAOF and SLAVEOF. It leaves the request with the node. NO ONE waits until that is done,
+// but not in EXEC.
 func follow(c *command.Call) {
 	n := c.Server.Node()
 	role := n.Role()
@@ -36,14 +36,37 @@ func follow(c *command.Call) {
 	case failingOver(n):
 		c.Fail(errFailingOver)
 	case isNoOne(c):
-		if role.Replica {
-			n.Lead()
-			c.Server.Changed("role", "REPLICAOF NO ONE", c.Client.By())
+		if !role.Replica {
+			c.OK()
+			return
 		}
-		c.OK()
+		c.Server.Changed("role", "REPLICAOF NO ONE", c.Client.By())
+		lead(c, n)
 	default:
 		followHost(c, n, &role)
 	}
+}
+
+// leadTimeout is for how long REPLICAOF NO ONE waits: a script that goes on keeps the node from leading.
+const leadTimeout = 5 * time.Second
+
+// lead makes the node a primary, and answers once it accepts changes, as a Redis does at once.
+func lead(c *command.Call, n standby.Node) {
+	if !c.MayWait() {
+		n.Lead(nil)
+		c.OK()
+		return
+	}
+	p := c.NewWait(0)
+	p.NoEffect = true
+	ok := func() { p.Finish(func(reply *resp.Writer) { reply.Status("OK") }) }
+	stop := c.Store.AfterFunc(leadTimeout, ok)
+	p.Cancel = func() { stop() }
+	c.Park(p)
+	n.Lead(func() {
+		stop()
+		ok()
+	})
 }
 
 // followHost is REPLICAOF host port.

@@ -28,7 +28,11 @@ func Replicates(n Node) bool {
 func (Alone) Follow(string, string) {}
 
 // Lead implements [Node]: it is one.
-func (Alone) Lead() {}
+func (Alone) Lead(done func()) {
+	if done != nil {
+		done()
+	}
+}
 
 // Sync implements [Node].
 func (Alone) Sync(SyncCall) ([]byte, transport.Pump, resp.Error) { return nil, nil, ErrAlone }

@@ -16,7 +16,7 @@ func TestAlone(t *testing.T) {
 	require.False(t, standby.Replicates(nil))
 
 	n.Follow("h", "1")
-	n.Lead()
+	n.Lead(nil)
 	n.Hear(1, standby.ReplicaSays{Ack: 1})
 	require.Equal(t, standby.Role{}, n.Role())
 

@@ -12,9 +12,10 @@ import (
 type Node interface {
 	// Follow makes the node a replica of the server at host and port, and Lead makes it a
 	// primary. Both return at once. Follow of the present primary and Lead of a primary
-	// change nothing.
+	// change nothing. Lead calls done once the node accepts changes, or will not for now;
+	// done may be nil, and must not block.
 	Follow(host, port string)
-	Lead()
+	Lead(done func())
 	// Sync begins to serve a replica (PSYNC). reply is the whole line with its CRLF. If err is
 	// not empty, that is the reply, and p is nil. Otherwise p is what the replica is sent
 	// behind the line, or nil if the line refuses it for now.

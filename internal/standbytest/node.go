@@ -113,10 +113,13 @@ func (n *Node) Follow(host, port string) {
 }
 
 // Lead implements [standby.Node].
-func (n *Node) Lead() {
+func (n *Node) Lead(done func()) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.role = standby.Role{}
+	n.mu.Unlock()
+	if done != nil {
+		done()
+	}
 }
 
 // Sync implements [standby.Node]: a replica that knows the history goes on where it was, any other
