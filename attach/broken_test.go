@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -96,6 +97,7 @@ func TestValueOfAnotherHistory(t *testing.T) {
 			go func() {
 				ended <- f.Follow(t.Context(), ours, bufio.NewReader(io.MultiReader(strings.NewReader(sent), ours)), reply)
 			}()
+			time.Sleep(attach.Period) // keys may have been looked for before there was one
 			synctest.Wait()
 			require.Equal(t, read, f.Figures().Read)
 			require.NoError(t, theirs.Close())
