@@ -41,6 +41,9 @@ type settings struct {
 	ttl, ping time.Duration
 }
 
+// A server whose clock cannot follow has no replication.
+var _ replication.Clock = (*clocktest.Clock)(nil)
+
 // options returns those of a source whose time is that of c.
 func options(c *clocktest.Clock, set *settings) replication.SourceOptions {
 	start := c.Now()

@@ -88,6 +88,9 @@ func (c *Clock) Follow(at limit.Instant) {
 // Lead does nothing: the clock stands still where it is.
 func (c *Clock) Lead() {}
 
+// Unlearn does nothing: the clock has learned nothing.
+func (c *Clock) Unlearn() {}
+
 // take removes the first timer that is due at i and moves the clock to it.
 func (c *Clock) take(i limit.Instant) *timer {
 	c.mu.Lock()
