@@ -26,7 +26,7 @@ func audited(cmd *Command) func(*Call) {
 			attrs = append(attrs, slog.Bool("refused", true))
 		} else if kind != "" && (c.Client.ID == 0 || !cmd.ByCallers) {
 			is := stats.Change{At: c.Server.CivilMillis(), Kind: kind, Text: changeText(c), By: c.Client.By()}
-			if at := cmd.Pattern; at > 0 {
+			if at := cmd.Pattern; at > 0 && len(c.Args[at]) <= maxChangeKey {
 				is.Key, is.Words = string(c.Args[at-1])+":"+string(c.Args[at]), changeWords(c.Args[at:])
 			}
 			c.Server.Changes.Add(is)
@@ -90,8 +90,14 @@ func changeText(c *Call) string {
 	return text
 }
 
-// maxChangeWord is how much of a word the list of changes has, in bytes.
-const maxChangeWord = 64
+// What the list of changes has of a call: maxChangeWord bytes of a word, and maxChangeWords words. It has
+// none of a call about a key of more than maxChangeKey bytes, as RL.RESET may be: all of the key would have
+// to be kept, to ask whether a user may read it.
+const (
+	maxChangeWord  = 64
+	maxChangeWords = 24
+	maxChangeKey   = 1 << 10
+)
 
 // changeWords are the words of a change, each as it is if that can be read, and otherwise in quotes.
 func changeWords(words [][]byte) string {
@@ -100,9 +106,13 @@ func changeWords(words [][]byte) string {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		text := string(word)
-		if len(text) > maxChangeWord {
-			text = strings.ToValidUTF8(text[:maxChangeWord], "") + "…"
+		if i == maxChangeWords {
+			b.WriteString("…")
+			break
+		}
+		text := string(word[:min(len(word), maxChangeWord)])
+		if len(word) > maxChangeWord {
+			text = strings.ToValidUTF8(text, "") + "…"
 		}
 		if quoted := strconv.Quote(text); text == "" || strings.Contains(text, " ") || quoted != `"`+text+`"` {
 			text = quoted

@@ -2,6 +2,7 @@ package policies_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,5 +30,24 @@ func TestLongListsOfChangesAreOnTheAccountOfLongReplies(t *testing.T) {
 		w.Settle()
 		require.Zero(t, s.Engine().LargeReplies())
 		require.Equal(t, 10, strings.Count(admin.Do("RL.CHANGES"), inproc.Bulk("before")))
+	})
+}
+
+// TestChangesOfLongWordsTakeLittle: of a call with long or many words the list of changes has their
+// beginning.
+func TestChangesOfLongWordsTakeLittle(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		c := s.Dial()
+		limits := slices.Repeat([]string{"SW", "1", "60"}, 16)
+		require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "1", "60"))
+		require.Equal(t, inproc.OK, c.Do("RL.BLOCK", "api", "one", "REASON", strings.Repeat("r", 500)))
+		require.Equal(t, inproc.OK, c.Do(append([]string{"RL.OVERRIDE", "SET", "api", "two", "LIMITS"}, limits...)...))
+		all := s.Engine().Changes.Since(1) // behind the start
+		require.Len(t, all, 3)
+		require.Equal(t, "api:one", all[1].Key)
+		require.Equal(t, "one REASON "+strings.Repeat("r", 64)+"…", all[1].Words)
+		require.Equal(t, 24, strings.Count(all[2].Words, " "))
+		require.True(t, strings.HasSuffix(all[2].Words, " …"))
 	})
 }

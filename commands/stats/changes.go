@@ -34,7 +34,7 @@ type Changes struct {
 
 // Add notes a change, whose ID is given here.
 func (cs *Changes) Add(c Change) {
-	c.Text, c.Words = c.Text[:min(len(c.Text), maxChangeText)], c.Words[:min(len(c.Words), maxChangeText)]
+	c.Text, c.Words = cut(c.Text), cut(c.Words)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.last++
@@ -44,6 +44,14 @@ func (cs *Changes) Add(c Change) {
 		return
 	}
 	cs.ring[(cs.last-1)%maxChanges] = c
+}
+
+// cut returns the beginning of a text, which keeps no memory of the rest.
+func cut(text string) string {
+	if len(text) <= maxChangeText {
+		return text
+	}
+	return strings.Clone(text[:maxChangeText])
 }
 
 // Since returns the changes behind the one of that ID that are still kept, the oldest first.
