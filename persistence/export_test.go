@@ -6,10 +6,7 @@ func (l *Log) Tick() { l.tick() }
 // Note appends a record of any type and writes it.
 func (l *Log) Note(kind byte, body []byte) error {
 	return l.noteNow(func() {
-		before := len(l.buf)
-		buf, at := l.seg.framer.begin(l.buf, recordType(kind))
-		l.buf = l.seg.framer.end(append(buf, body...), at)
-		l.pos += uint64(len(l.buf) - before)
+		l.record(recordType(kind), func(dst []byte) []byte { return append(dst, body...) })
 	})
 }
 

@@ -130,7 +130,7 @@ type LogOptions struct {
 	// begins to refuse.
 	OnFault func(error)
 	// Wrote and Synced are told how long each write and each fsync took, by the goroutine that
-	// waited for it; nil tells nobody.
+	// waited for it; nil is not called.
 	Wrote, Synced func(took time.Duration)
 	Log           *slog.Logger
 	// Tick is the interval of fsyncs and durable-offset records: a second.

@@ -299,12 +299,16 @@ func (l *Log) note() {
 
 // noteClock appends a clock record. mu must be held.
 func (l *Log) noteClock(clock clock.Record) {
-	s := l.seg
+	l.record(typeClock, func(dst []byte) []byte { return appendClock(dst, &clock) })
+	l.seg.clock, l.seg.horizon = l.pos, clock.Derived.Add(clockReach)
+}
+
+// record appends a record that is no effect; body appends what follows its type. mu must be held.
+func (l *Log) record(t recordType, body func(dst []byte) []byte) {
 	before := len(l.buf)
-	buf, at := s.framer.begin(l.buf, typeClock)
-	l.buf = s.framer.end(appendClock(buf, &clock), at)
+	buf, at := l.seg.framer.begin(l.buf, t)
+	l.buf = l.seg.framer.end(body(buf), at)
 	l.pos += uint64(len(l.buf) - before)
-	s.clock, s.horizon = l.pos, clock.Derived.Add(clockReach)
 }
 
 // NoteClock records and writes the clock now, behind everything that was appended before, and the
@@ -321,14 +325,9 @@ func (l *Log) noteWatermark() {
 	if l.o.Watermark == nil {
 		return
 	}
-	at := l.o.Watermark()
-	if at <= 0 {
-		return
+	if at := l.o.Watermark(); at > 0 {
+		l.record(typeWatermark, func(dst []byte) []byte { return binary.LittleEndian.AppendUint64(dst, uint64(at)) })
 	}
-	before := len(l.buf)
-	buf, start := l.seg.framer.begin(l.buf, typeWatermark)
-	l.buf = l.seg.framer.end(binary.LittleEndian.AppendUint64(buf, uint64(at)), start)
-	l.pos += uint64(len(l.buf) - before)
 }
 
 // NoteOrigin records and writes that the state, with everything that was appended before, is
@@ -339,10 +338,7 @@ func (l *Log) NoteOrigin(o *Origin) error {
 		return err
 	}
 	return l.noteNow(func() {
-		before := len(l.buf)
-		buf, at := l.seg.framer.begin(l.buf, typeOrigin)
-		l.buf = l.seg.framer.end(appendOrigin(buf, o), at)
-		l.pos += uint64(len(l.buf) - before)
+		l.record(typeOrigin, func(dst []byte) []byte { return appendOrigin(dst, o) })
 	})
 }
 

@@ -91,7 +91,8 @@ func (r *Reporter) policy(u *acl.User, from string, db int, key string) (*Policy
 	return p, nil
 }
 
-// whoSet adds who has set s, and when, if u may ask for that. kind is the first word of the change.
+// whoSet adds the user and address that set s, and the time, if u may ask for that. kind is the first word
+// of the change.
 func (r *Reporter) whoSet(u *acl.User, from string, p *PolicyState, s *Setting, kind string) {
 	reply, err := r.run(u, from, 0, "RL.CHANGES", "COUNT", strconv.Itoa(changesAsked), "POLICY", p.Policy, "PATTERN", string(*s.Pattern))
 	changes, is := reply.([]any)

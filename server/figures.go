@@ -57,7 +57,8 @@ func ownFigures() []figure.Figure {
 			Name: "build_info", Kind: figure.Gauge, Labels: []string{"version", "revision", "redis_version", "go_version"},
 			Help: "Always 1. The labels say which version runs, of which commit (zeros if the build does not say it), and which Redis it answers as.",
 			Read: func(_ *figure.View, emit figure.Emit) {
-				emit(1, Version, shortRevision(), command.RedisVersion, runtime.Version())
+				commit, _ := shortRevision()
+				emit(1, Version, commit, command.RedisVersion, runtime.Version())
 			},
 		},
 		{

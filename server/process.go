@@ -28,18 +28,15 @@ func newProcess(s *Server) *process {
 	return &process{s: s, runID: hex.EncodeToString(id), executable: exe}
 }
 
-func (p *process) Version() string { return Version }
-func (p *process) Revision() (commit string, modified bool) {
-	_, modified = Revision()
-	return shortRevision(), modified
-}
-func (p *process) Uptime() time.Duration { return p.s.stopwatch() }
-func (p *process) RunID() string         { return p.runID }
-func (p *process) PID() int              { return os.Getpid() }
-func (p *process) Transport() string     { return string(p.s.kind) }
-func (p *process) ConfigFile() string    { return p.s.config.File() }
-func (p *process) Executable() string    { return p.executable }
-func (p *process) TCPPort() int          { return p.s.tcpPort() }
+func (p *process) Version() string                          { return Version }
+func (p *process) Revision() (commit string, modified bool) { return shortRevision() }
+func (p *process) Uptime() time.Duration                    { return p.s.stopwatch() }
+func (p *process) RunID() string                            { return p.runID }
+func (p *process) PID() int                                 { return os.Getpid() }
+func (p *process) Transport() string                        { return string(p.s.kind) }
+func (p *process) ConfigFile() string                       { return p.s.config.File() }
+func (p *process) Executable() string                       { return p.executable }
+func (p *process) TCPPort() int                             { return p.s.tcpPort() }
 
 // Memory reads the Go heap from the runtime and the resident set from the system,
 // where that is known.

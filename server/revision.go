@@ -3,14 +3,15 @@ package server
 import (
 	"regexp"
 	"runtime/debug"
+	"sync"
 )
 
-// Revision returns the commit that this program was compiled from, and whether files differed from it.
-// It is "" where the build does not say it, such as in tests.
-func Revision() (commit string, modified bool) {
+// revision returns the commit that this program was compiled from, and whether files differed from it.
+// It is "" where the build does not say it, such as in tests. The build is read once.
+var revision = sync.OnceValues(func() (commit string, modified bool) {
 	build, _ := debug.ReadBuildInfo()
 	return revisionOf(build)
-}
+})
 
 // pseudoVersion is the version of a module between two tags, which ends in twelve digits of the commit.
 var pseudoVersion = regexp.MustCompile(`-(?:0\.)?[0-9]{14}-([0-9a-f]{12})(?:\+|$)`)
@@ -37,25 +38,24 @@ func revisionOf(build *debug.BuildInfo) (commit string, modified bool) {
 	return commit, modified
 }
 
-// shortRevision returns the first eight digits of the commit; eight zeros stand for one that is not known, as
-// in INFO of Redis.
-func shortRevision() string {
-	if commit, _ := Revision(); len(commit) >= shortCommit {
-		return commit[:shortCommit]
+// shortRevision returns the first eight digits of the commit, and whether files differed from it. Eight
+// zeros stand for a commit that is not known, as in INFO of Redis.
+func shortRevision() (commit string, modified bool) {
+	const digits = 8
+	if commit, modified = revision(); len(commit) < digits {
+		return "00000000", modified
 	}
-	return "00000000"
+	return commit[:digits], modified
 }
-
-const shortCommit = 8
 
 // VersionText is the version with the revision, if that is known, such as "0.1.0 (60cbce0b, modified)".
 func VersionText() string {
-	commit, modified := Revision()
-	switch {
-	case commit == "":
+	if commit, _ := revision(); commit == "" {
 		return Version
-	case modified:
-		return Version + " (" + commit[:min(len(commit), shortCommit)] + ", modified)"
 	}
-	return Version + " (" + commit[:min(len(commit), shortCommit)] + ")"
+	text, modified := shortRevision()
+	if modified {
+		text += ", modified"
+	}
+	return Version + " (" + text + ")"
 }

@@ -71,7 +71,7 @@ type exclusiveQueue struct {
 // pause is CLIENT PAUSE while it lasts. What it is for is in the halts that every
 // command looks at anyway, and whom it keeps waiting is in their sessions: a postponed
 // command is parked, with its bytes left where they are, and is run from its first byte
-// when the pause is over. Somebody who waits so costs no timer and no goroutine.
+// when the pause is over. A client that waits so costs no timer and no goroutine.
 //
 // Replies, errors and what is postponed are those of Redis 7.0: a command that is
 // malformed or not allowed is refused at once, CLIENT UNPAUSE is postponed by ALL as

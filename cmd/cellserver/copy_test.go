@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// TestCopySaysWhatItLeaves: what it never looks at would be missed by nobody otherwise.
+// TestCopySaysWhatItLeaves: what it never looks at is named.
 func TestCopySaysWhatItLeaves(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(limit.Instant(1))})
 	defer ks.Close()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/figure"
 	"github.com/cellserver/cellserver/commands/parse"
@@ -150,12 +151,8 @@ func infoServer(w *infoWriter) {
 	up := int64(w.p.Uptime() / time.Second)
 	w.str("redis_version", command.RedisVersion)
 	commit, modified := w.p.Revision()
-	dirty := int64(0)
-	if modified {
-		dirty = 1
-	}
 	w.str("redis_git_sha1", commit)
-	w.int("redis_git_dirty", dirty)
+	w.int("redis_git_dirty", elements.OneIf(modified))
 	w.str("redis_mode", "standalone")
 	w.str("os", runtime.GOOS+" "+runtime.GOARCH)
 	w.int("arch_bits", 64)

@@ -195,7 +195,7 @@ func (q *waiters) serve(c *command.Call) {
 func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) env.Served {
 	w := owner.(*popWait)
 	switch {
-	case w.parked.State.Load() != command.WaitPending, w.parked.Client.Killed.Load(): // its reply would reach nobody
+	case w.parked.State.Load() != command.WaitPending, w.parked.Client.Killed.Load(): // its reply would be lost
 		return env.ServedGone
 	case w.call.To != nil && !c.Store.IsLocked(w.call.To):
 		return env.ServedLater

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/policy/registry"
@@ -23,17 +24,15 @@ func changes(c *command.Call) {
 		return
 	}
 	outside(c, func() {
-		latest, mark := c.Server.Options.Policies.Latest(which), len(c.W.Buf)
+		latest := c.Server.Options.Policies.Latest(which)
+		reply := elements.WholeOf(c.W, len(latest))
 		c.W.Array(len(latest))
 		for is := range latest.All() {
 			writeChange(c.W, &is)
-			if c.W.Size(mark) > command.MaxReply {
-				c.W.Cut(mark)
+			if !reply.More() {
+				c.W.Cut(reply.Mark)
 				c.Fail(errTooManyChanges)
 				return
-			}
-			if c.W.Pieces != nil {
-				c.W.Spill(mark)
 			}
 		}
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/commands/stats"
@@ -117,17 +118,14 @@ const errTooManyUsers resp.Error = "ERR the reply is too long, use ACL GETUSER f
 // writeAll writes a line for each of n users. All of them may take megabytes, so what is finished is
 // counted as a part of a long reply.
 func writeAll(c *command.Call, n int, lines iter.Seq[string]) {
-	mark := len(c.W.Buf)
+	reply := elements.WholeOf(c.W, n)
 	c.W.Array(n)
 	for line := range lines {
 		c.W.BulkString(line)
-		if c.W.Size(mark) > command.MaxReply {
-			c.W.Cut(mark)
+		if !reply.More() {
+			c.W.Cut(reply.Mark)
 			c.Fail(errTooManyUsers)
 			return
-		}
-		if c.W.Pieces != nil {
-			c.W.Spill(mark)
 		}
 	}
 }

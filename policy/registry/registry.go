@@ -40,7 +40,7 @@ const (
 
 // Options are what a [Registry] is made of.
 type Options struct {
-	// Failed is told, once, of the record of an entry that cannot be read; nil tells nobody.
+	// Failed is told, once, of the record of an entry that cannot be read; nil is not called.
 	Failed func(err error)
 }
 
