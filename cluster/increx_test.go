@@ -35,6 +35,7 @@ func TestCountersAreShared(t *testing.T) {
 		if i < 3 {
 			want.Applied = 1
 		}
+		want.Denied = i >= 3
 		require.Equal(t, want, a.Counted, i)
 	}
 	for _, step := range []struct {
@@ -81,12 +82,12 @@ func TestADeclinedCounterWritesNothing(t *testing.T) {
 		a := count("k", 1, s.Now())
 		s.call(t, a)
 		require.NoError(t, a.Err)
-		require.Equal(t, counter.Result{Value: 1}, a.Counted)
+		require.Equal(t, counter.Result{Value: 1, Denied: true}, a.Counted)
 	}
 	require.Equal(t, written, c.ops.swaps)
 	window := count("none", 0, s.Now())
 	s.call(t, window)
-	require.Equal(t, counter.Result{}, window.Counted)
+	require.Equal(t, counter.Result{Denied: true}, window.Counted)
 	require.Nil(t, c.get([]byte("cs:none")))
 }
 

@@ -2,6 +2,7 @@ package counter
 
 import (
 	"errors"
+	"math"
 	"math/big"
 	"strconv"
 
@@ -58,7 +59,28 @@ type Result struct {
 	Value, Applied int64
 	// Texts has them, in this order, for a call with fractions; nil for others.
 	Texts *[2]string
+	// Denied says that nothing was added since the sum is out of bounds.
+	Denied bool
 }
+
+// Decision returns r, the answer to c, as that of a limiter of c.Upper. Fractions are cut off. It
+// knows no wait: the reply of INCREX has none.
+func (c *Call) Decision(r *Result) limit.Decision {
+	d := limit.Decision{Limit: c.Upper, Remaining: left(c.Upper, r.Value), RetryAfter: limit.NoRetry}
+	if r.Texts != nil {
+		number, _ := longdouble.Parse([]byte(r.Texts[0]))
+		value, _ := number.Int64()
+		d.Limit, _ = c.Float.Upper.Int64()
+		d.Remaining = left(d.Limit, value)
+	}
+	if r.Denied {
+		d.Refused = 1
+	}
+	return d
+}
+
+// left returns how far value is below upper, at least 0.
+func left(upper, value int64) int64 { return max(0, limit.SatAdd(upper, -max(value, -math.MaxInt64))) }
 
 // Plan is what was decided. It is scratch: [Decide] fills it.
 type Plan struct {
@@ -89,7 +111,7 @@ const MaxText = 4933 + 17 + 2
 // a key that never ends. exists is false without the key, or for one that has ended; value is not
 // looked at then.
 func Decide(value []byte, exists bool, expiry, now limit.Instant, c *Call, p *Plan) error {
-	p.Action, p.Texts = Keep, nil
+	p.Action, p.Result = Keep, Result{}
 	if !exists {
 		value, expiry = zero, limit.MaxInstant
 	}
@@ -129,10 +151,12 @@ func (p *Plan) addInt(value []byte, c *Call, declined bool) (passes bool, err er
 	}
 	p.Value, p.Applied = was, 0
 	sum := limit.SatAdd(was, c.By)
-	if fits := sum-was == c.By && (sum < was) == (c.By < 0); !fits || sum < c.Lower || sum > c.Upper {
+	fits := sum-was == c.By && (sum < was) == (c.By < 0) && sum >= c.Lower && sum <= c.Upper
+	if !fits {
 		declined = declined || !c.Saturate
 		sum = max(c.Lower, min(c.Upper, sum))
 	}
+	p.Denied = !fits && (declined || sum == was)
 	if declined {
 		return false, nil
 	}
@@ -160,10 +184,12 @@ func (p *Plan) addFloat(value []byte, c *Call, declined bool) (passes bool, err 
 	if !finite {
 		sum = new(big.Float).SetInf(f.By.Signbit())
 	}
-	if !finite || sum.Cmp(f.Lower) < 0 || sum.Cmp(f.Upper) > 0 {
+	fits := finite && sum.Cmp(f.Lower) >= 0 && sum.Cmp(f.Upper) <= 0
+	if !fits {
 		declined = declined || !c.Saturate
 		sum = nearest(sum, f)
 	}
+	p.Denied = !fits && (declined || sum.Cmp(was) == 0)
 	if declined {
 		return false, nil
 	}

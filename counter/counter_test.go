@@ -74,10 +74,11 @@ func TestWholeNumbersAgreeWithExactOnes(t *testing.T) {
 		err := counter.Decide(strconv.AppendInt(nil, was, 10), true, never, 0, &c, &p)
 		sum := new(big.Int).Add(big.NewInt(was), big.NewInt(c.By))
 		low, high := big.NewInt(c.Lower), big.NewInt(c.Upper)
-		if sum.Cmp(low) < 0 || sum.Cmp(high) > 0 {
+		fits := sum.Cmp(low) >= 0 && sum.Cmp(high) <= 0
+		if !fits {
 			if !c.Saturate {
 				require.NoError(t, err)
-				require.Equal(t, counter.Plan{Result: counter.Result{Value: was}, Expiry: p.Expiry}, p)
+				require.Equal(t, counter.Plan{Result: counter.Result{Value: was, Denied: true}, Expiry: p.Expiry}, p)
 				continue
 			}
 			if sum.Cmp(low) < 0 {
@@ -95,8 +96,43 @@ func TestWholeNumbersAgreeWithExactOnes(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, counter.Store, p.Action)
 		require.Equal(t, [2]int64{sum.Int64(), applied.Int64()}, [2]int64{p.Value, p.Applied}, "%d %+v", was, c)
+		require.Equal(t, !fits && p.Applied == 0, p.Denied)
 		require.Equal(t, sum.String(), string(p.Append(nil)))
 	}
+}
+
+// TestDecision: an answer as that of a limiter of the upper bound. What NX or XX declines is not denied.
+func TestDecision(t *testing.T) {
+	number := func(text string) *big.Float {
+		n, ok := longdouble.Parse([]byte(text))
+		require.True(t, ok)
+		return n
+	}
+	decide := func(value string, c counter.Call) limit.Decision {
+		var p counter.Plan
+		require.NoError(t, counter.Decide([]byte(value), true, never, 0, &c, &p))
+		return c.Decision(&p.Result)
+	}
+	of := func(refused, most, left int64) limit.Decision {
+		return limit.Decision{Refused: refused, Limit: most, Remaining: left, RetryAfter: limit.NoRetry}
+	}
+	ints := func(by, upper int64) counter.Call { return counter.Call{By: by, Lower: math.MinInt64, Upper: upper} }
+	floats := func(by, upper string) counter.Call {
+		return counter.Call{Float: &counter.Floats{By: number(by), Lower: longdouble.Neg(longdouble.Max()), Upper: number(upper)}}
+	}
+	require.Equal(t, of(0, 5, 1), decide("3", ints(1, 5)))
+	require.Equal(t, of(1, 5, 2), decide("3", ints(3, 5)))
+	require.Equal(t, of(1, 5, 0), decide("9", ints(0, 5)), "above a bound that was lowered")
+	require.Equal(t, of(0, 5, math.MaxInt64), decide("-9223372036854775807", ints(-1, 5)))
+	require.Equal(t, of(0, 5, 3), decide("1", floats("1.5", "5")))
+	require.Equal(t, of(1, 5, 1), decide("4", floats("1.5", "5")))
+	saturated := ints(3, 5)
+	saturated.Saturate = true
+	require.Equal(t, of(0, 5, 0), decide("3", saturated), "a part was added")
+	require.Equal(t, of(1, 5, 0), decide("5", saturated), "nothing was added")
+	absent := ints(1, 5)
+	absent.IfAbsent = true
+	require.Equal(t, of(0, 5, 2), decide("3", absent))
 }
 
 // TestWhatIsAppliedIsTheDifference: a sum that is rounded says by how much the number has changed.

@@ -157,7 +157,7 @@ func counters() []figure.Figure {
 		{
 			Name: "decisions_total", Kind: figure.Counter, Labels: []string{"command", "result"},
 			Values: "a limiter command; `allowed`, `denied`, `error`",
-			Help:   "Calls of limiters by how they ended. RL.MULTI is one call, and one that is refused before it runs is an error.", Read: readDecisions,
+			Help:   "Calls of limiters by how they ended. RL.MULTI is one call, and one that is refused before it runs is an error. Every INCREX is a call; denied is one that a bound lets add nothing.", Read: readDecisions,
 		},
 		{
 			Name: "user_commands_total", Kind: figure.Counter, Labels: []string{"user"},

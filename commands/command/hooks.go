@@ -2,6 +2,7 @@ package command
 
 import (
 	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 )
 
@@ -12,12 +13,13 @@ func (h *hooks) add(n Hooks) {
 	}
 	only(&h.intercept, n.Intercept)
 	only(&h.run, n.Run)
+	only(&h.limited, n.Limited)
 	only(&h.serve, n.Serve)
 	only(&h.unlocked, n.Unlocked)
 }
 
 // only sets a hook that one group may have: two are a mistake of ours, found at start-up.
-func only[F func(*Call) | func(*Call, bool) | func(*Call, int) bool](dst *F, f F) {
+func only[F func(*Call) | func(*Call, bool) | func(*Call, int) bool | func(*Call, *decide.Ask)](dst *F, f F) {
 	switch {
 	case f == nil:
 	case *dst != nil:
@@ -33,6 +35,16 @@ func (s *Server) BatchEnd(w *Worker) {
 		f(w)
 	}
 	w.ask.Forget()
+}
+
+// Limited counts the decision on a of a command that is in no group of limiters and limits callers.
+func (s *Server) Limited(c *Call, a *decide.Ask) {
+	if a.Decision.Refused != 0 {
+		c.Denied++
+	}
+	if f := s.hooks.limited; f != nil { // else there are no limiters
+		f(c, a)
+	}
 }
 
 // Decided tells the groups how a wait for room has ended.

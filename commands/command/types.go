@@ -511,6 +511,8 @@ type Host interface {
 type Hooks struct {
 	// BatchEnd is called behind a batch of commands, before its input goes.
 	BatchEnd func(w *Worker)
+	// Limited tells the decision on a of a command of another group. One group may have it.
+	Limited func(c *Call, a *decide.Ask)
 	// Decided tells how a command that waited for room has ended.
 	Decided func(w *Worker, db int, d *Decided, now limit.Instant)
 	// Decay is called once a minute, ResetStats by CONFIG RESETSTAT, for every worker; each
@@ -576,6 +578,7 @@ type hooks struct {
 	batchEnd  []func(w *Worker)
 	intercept func(c *Call, size int) bool
 	run       func(c *Call)
+	limited   func(c *Call, a *decide.Ask)
 	serve     func(c *Call)
 	unlocked  func(c *Call, abandoned bool)
 }

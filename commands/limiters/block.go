@@ -479,7 +479,7 @@ func noteDecided(c *command.Call, a *decide.Ask, d *limit.Decision) {
 		n.Answered(d.Refused != 0)
 	}
 	if a.Family != decide.Several {
-		note(c, a, a.Key, d)
+		command.Scratch[scratch](c).note(c, a, a.Key, d)
 		return
 	}
 	noteClauses(c, a)

@@ -64,8 +64,7 @@ var callsRate = stats.OneIn(callsSample)
 
 // note remembers the key of a decision for RL.TOP until the batch ends: of some refusals and of
 // about every callsSample-th call. The decision is counted in the group of the key.
-func note(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
-	s := command.Scratch[scratch](c)
+func (s *scratch) note(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	if s.counts.Due() {
 		s.counts.Add(key, outcome(d))
 	}
@@ -272,6 +271,7 @@ func topHooks(slot command.Slot) command.Hooks {
 			s.multi.trim()
 			s.use.trim(&s.multi.multiRoom)
 		},
+		Limited: func(c *command.Call, a *decide.Ask) { of(c.Worker).note(c, a, a.Key, &a.Decision) },
 		Decided: func(w *command.Worker, db int, d *command.Decided, now limit.Instant) {
 			s := of(w)
 			s.counts.Count(d.Key, outcome(&d.Decision), 1)
@@ -315,5 +315,5 @@ func decided(c *command.Call, a *decide.Ask) {
 	if a.Decision.Refused != 0 {
 		c.Denied++
 	}
-	note(c, a, a.Key, &a.Decision)
+	command.Scratch[scratch](c).note(c, a, a.Key, &a.Decision)
 }

@@ -26,6 +26,9 @@ func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
 	d.client, d.command, d.retry, d.length, d.limit = c.Client.ID, c.Cmd.Name, retry, 0, 0
 	from, limitWords := 2, 3
 	switch family {
+	case decide.Counter:
+		d.setBounds(c.Args)
+		return
 	case decide.Window:
 		limitWords = 2
 	case decide.Lease:
@@ -35,7 +38,7 @@ func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
 			from, limitWords = end, len(c.Args)
 		}
 	}
-	words, n, member := c.Args, 0, len(c.Args)
+	words, member := c.Args, len(c.Args)
 	switch family { // a member is as good as a key
 	case decide.Lease:
 		words = words[:min(len(words), from+limitWords)]
@@ -49,14 +52,34 @@ func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
 		if i == member || i == member+1 {
 			continue
 		}
-		if i > from && n < len(d.words) {
-			d.words[n] = ' '
-			n++
-		}
-		if n += copy(d.words[n:], words[i]); i < from+limitWords {
-			d.limit = uint8(n)
+		if d.add(words[i]); i < from+limitWords {
+			d.limit = d.length
 		}
 	}
+}
+
+// setBounds takes the words of an INCREX that say how much is allowed in which time. An instant is not
+// among them: it differs by call.
+func (d *detail) setBounds(words [][]byte) {
+	for i := 2; i+1 < len(words); i++ {
+		switch name := words[i]; {
+		case parse.IsWord(name, "LBOUND"), parse.IsWord(name, "UBOUND"), parse.IsWord(name, "EX"), parse.IsWord(name, "PX"):
+			i++
+			d.add(name)
+			d.add(words[i])
+		}
+	}
+	d.limit = d.length
+}
+
+// add appends a word, as far as there is room.
+func (d *detail) add(word []byte) {
+	n := int(d.length)
+	if n > 0 && n < len(d.words) {
+		d.words[n] = ' '
+		n++
+	}
+	n += copy(d.words[n:], word)
 	d.length = uint8(n)
 }
 

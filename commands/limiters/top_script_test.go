@@ -8,6 +8,23 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
+// TestTopKnowsCountersWithBounds: INCREX is a limiter, of whichever group of commands.
+func TestTopKnowsCountersWithBounds(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		c := s.Dial()
+		for range 2 {
+			c.Do("INCREX", "hits", "BYINT", "2", "UBOUND", "3", "EXAT", "9999999999", "ENX")
+		}
+		c.Do("INCREX", "part", "BYFLOAT", "1.5", "UBOUND", "1", "PX", "500", "SATURATE")
+		require.Equal(t, "*2\r\n$4\r\nhits\r\n:1\r\n", c.Do("RL.TOP"))
+		seen := s.Engine().Seen.Denied(s.Engine().Options.Now()).Keys
+		require.Len(t, seen, 1)
+		require.Equal(t, "UBOUND 3", seen[0].Args, "an instant and an amount differ by call")
+		require.Equal(t, len(seen[0].Args), seen[0].Limit)
+	})
+}
+
 // TestTopKeepsTheKeysOfScripts: a number that a script gives as a key is written where
 // its next call writes its own.
 func TestTopKeepsTheKeysOfScripts(t *testing.T) {

@@ -128,6 +128,6 @@ func (u *useScratch) replyBlocked(c *command.Call) {
 	a.Details, a.Millis, a.WithDetails = m.details, u.millis, u.withDetails
 	c.Denied++
 	u.answered(true)
-	note(c, a, u.stateKey(c, 0, false), &m.details[0])
+	command.Scratch[scratch](c).note(c, a, u.stateKey(c, 0, false), &m.details[0])
 	writeUse(c.W, a, &m.details[0])
 }

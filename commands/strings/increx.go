@@ -14,7 +14,7 @@ import (
 
 func increxCommand() *command.Command {
 	return &command.Command{
-		Name: "increx", Arity: -2, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
+		Name: "increx", Arity: -2, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast | command.FlagDecides, Keys: command.OneKey, Categories: command.CatString, Group: "string",
 		Summary: "Adds to the number at a key within bounds and sets its expiry.",
 		Syntax: "key [NX | XX] [BYINT increment | BYFLOAT increment] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE] " +
 			"[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX]",
@@ -164,6 +164,8 @@ func floatsOf(words *increxWords) (*counter.Floats, resp.Error) {
 
 // answerIncrex is Answer of INCREX.
 func answerIncrex(c *command.Call, a *decide.Ask) {
+	a.Decision = a.Counter.Decision(&a.Counted)
+	c.Server.Limited(c, a)
 	c.W.Array(2)
 	if a.Counted.Texts == nil {
 		c.W.Int(a.Counted.Value)
