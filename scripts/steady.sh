@@ -3,8 +3,8 @@
 # shared machines do: bash scripts/steady.sh TIMES COMMAND...
 #
 # BUSY processes (default 20) take the processors meanwhile. Every PERIOD seconds (default 15)
-# all processes of the command stop for HALT seconds (default 2). A test that fails then fails
-# by chance. The script prints what failed, and ends with the number of failed runs.
+# all processes of the command stop for HALT seconds (default 2), except those that a test has
+# stopped. A test that fails then fails by chance. The script prints what failed, and ends with the number of failed runs.
 set -uo pipefail
 # A result that go test remembers proves nothing.
 GOFLAGS="$(go env GOFLAGS) -count=1"
@@ -37,9 +37,10 @@ for round in $(seq "$times"); do
   run=$!
   (
     while sleep "${PERIOD:-15}"; do
-      pkill -STOP -s "$run"
+      mapfile -t running < <(ps -o pid=,stat= -s "$run" | awk '$2 !~ /^[TZ]/ { print $1 }')
+      kill -STOP "${running[@]}" 2>/dev/null
       sleep "${HALT:-2}"
-      pkill -CONT -s "$run"
+      kill -CONT "${running[@]}" 2>/dev/null
     done
   ) &
   stopper=$!

@@ -138,7 +138,7 @@ func runsOpenLoop(t *testing.T, d rig) {
 func catchesOverAdmission(t *testing.T, d rig) {
 	calls := 0
 	o := load(t, throttle)
-	o.Driver, o.Connections, o.Pipeline, o.Duration = d.driver, 4, 4, time.Second
+	o.Driver, o.Connections, o.Pipeline, o.Rate, o.Count = d.driver, 4, 4, 4000, 4000 // about a second
 	o.Keys.Count = 2
 	r, err := loadgen.Run(t.Context(), d.start(t, throttling(t, 10, &calls)), o)
 	require.NoError(t, err)
