@@ -56,10 +56,10 @@ type value struct {
 	entry entry.Entry
 }
 
-// decode takes raw apart; nil is no key. Bytes that no server has written, an empty string
-// among them, are [limit.ErrWrongType].
+// decode takes raw apart. No bytes are no key: a bounded read does not tell an empty string from none.
+// Bytes that no server has written are [limit.ErrWrongType].
 func decode(raw []byte) (v value, err error) {
-	if raw == nil {
+	if len(raw) == 0 {
 		return value{}, nil
 	}
 	if len(raw) < headerLen || raw[0] != format || raw[2] > mostOlder || raw[3] != 0 {

@@ -233,17 +233,28 @@ func TestForeignValuesStay(t *testing.T) {
 	require.Equal(t, "a string that somebody has stored", string(c.look([]byte("cs:k"))))
 }
 
-// TestAnEmptyStringStays: it is no key to GETRANGE, but somebody has stored it.
-func TestAnEmptyStringStays(t *testing.T) {
+// TestAnEmptyStringIsNoKey to any command, and what is stored takes its place: a bounded read does not
+// tell it from no key.
+func TestAnEmptyStringIsNoKey(t *testing.T) {
 	c := newCloud(1)
 	s := serve(c.join(network{}), bounds())
-	c.stored["cs:{x}k"] = kept{raw: []byte{}, until: time.Hour}
-	a, both := take(t, "{x}k", 5, 1), multi(t, 5, "{x}k", "{x}other")
-	s.call(t, a)
-	require.ErrorIs(t, a.Err, limit.ErrWrongType)
-	s.call(t, both)
-	require.ErrorIs(t, both.Err, limit.ErrWrongType)
-	require.Equal(t, []byte{}, c.look([]byte("cs:{x}k")))
+	for _, key := range []string{"cs:{x}k", "cs:{x}several", "cs:{x}looked"} {
+		c.stored[key] = kept{raw: []byte{}, until: time.Hour}
+	}
+	for _, call := range []decide.Op{decide.Exists, decide.Expiry, decide.Delete} {
+		a := admin("{x}looked", call)
+		s.call(t, a)
+		require.NoError(t, a.Err)
+		require.False(t, a.Result.Found)
+	}
+	look, one, several := take(t, "{x}looked", 5, 0), take(t, "{x}k", 5, 1), multi(t, 5, "{x}several", "{x}other")
+	for _, a := range []*decide.Ask{look, one, several} {
+		s.call(t, a)
+		require.NoError(t, a.Err)
+		require.True(t, a.Decision.Allowed())
+	}
+	require.NotEmpty(t, c.look([]byte("cs:{x}k")))
+	require.NotEmpty(t, c.look([]byte("cs:{x}several")))
 }
 
 // TestAValueHasABound: what would make it larger is refused, and all else goes on.

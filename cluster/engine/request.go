@@ -169,7 +169,7 @@ func (r *request) answer() bool {
 			get(nil, &Error{Reason: "WRONGTYPE", Text: "the value is longer than any state", NotDone: true})
 			return true
 		}
-		if len(raw) == 0 { // there is none, or the swap will find that it is empty
+		if len(raw) == 0 { // there is none, or it is an empty string, which counts as none
 			raw = nil
 		}
 		r.free()

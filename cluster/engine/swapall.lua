@@ -5,8 +5,7 @@ local there = {}
 for i, key in ipairs(KEYS) do
   local old, new = ARGV[3*i-2], ARGV[3*i-1]
   there[i] = redis.call('GETRANGE', key, 0, 11)
-  -- An empty string looks like no key, and is somebody else's.
-  if there[i] ~= old or old == '' and redis.call('GET', key) then same = false end
+  if there[i] ~= old then same = false end
   if there[i] ~= string.sub(new, 1, 12) then done = false end
   if new ~= '' then wrote = true end
 end
@@ -14,8 +13,7 @@ if not same then
   if done and wrote then return 1 end
   local values = {}
   for i, key in ipairs(KEYS) do
-    local value = redis.call('GET', key)
-    values[i] = value == '' and '?' or value or ''
+    values[i] = redis.call('GET', key) or ''
   end
   return values
 end
