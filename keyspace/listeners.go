@@ -167,9 +167,8 @@ type PopWaiter struct {
 
 // popPlace is where a waiter stands in the queue of a key.
 type popPlace struct {
-	name keyName
-	hash uint64
-	at   *list.Element
+	queue *popQueue
+	at    *list.Element
 }
 
 // popQueue holds those who wait for elements under one key, the first in front.
@@ -177,8 +176,12 @@ type popQueue struct {
 	name    keyName
 	hash    uint64
 	waiters list.List // of *PopWaiter
-	ready   bool      // is among those that the handle which holds the key has to serve
-	called  bool      // Ready was called and MarkReady, by which it is answered, was not
+	// kind is the base kind of what the key held after its last change. Any goroutine may read it.
+	kind atomic.Uint32
+	// lacking is the waiter that was not served since not all of what it needs was held.
+	lacking *PopWaiter
+	ready   bool // is among those that the handle which holds the key has to serve
+	called  bool // Ready was called and MarkReady, by which it is answered, was not
 }
 
 // wake calls the first waiter, if there is one.
@@ -193,6 +196,24 @@ func (q *popQueue) call(w *PopWaiter) {
 	if !q.called {
 		q.called = true
 		w.Ready(q.name.db, q.name.key)
+	}
+}
+
+// mostStrange is of how many keys a waiter is told that they hold what it cannot take.
+const mostStrange = 16
+
+// strange ranges over the keys of w that hold, or held until they ended, what it cannot take: they
+// are an error to it if it comes to them first. Of a key that is not locked that may change.
+func (w *PopWaiter) strange(yield func(q *popQueue) bool) {
+	n := 0
+	for i := range w.places {
+		q := w.places[i].queue
+		if k := entry.Kind(q.kind.Load()); k == entry.None || k == w.Kind {
+			continue
+		}
+		if n++; n > mostStrange || !yield(q) {
+			return
+		}
 	}
 }
 

@@ -300,15 +300,17 @@ func (s *shard) wakeHeads(db int) {
 // notifyPops notes that key has changed, for those who wait for elements under it.
 func (s *shard) notifyPops(db int, key []byte) {
 	q := s.pops[keyName{db, string(key)}]
+	if q == nil {
+		return
+	}
+	kind := base(s.get(db, q.hash, key).Kind)
+	q.kind.Store(uint32(kind))
 	switch {
-	case q == nil || q.ready:
+	case q.ready:
 	case s.server != nil && s.server.serving:
 		q.ready = true
 		s.server.ready = append(s.server.ready, q)
-	default:
-		// Somebody may change what is no use to anybody here without end.
-		if k := base(s.get(db, q.hash, key).Kind); k == entry.List || k == entry.SortedSet {
-			q.wake()
-		}
+	case kind == entry.List || kind == entry.SortedSet: // others are no use to any waiter
+		q.wake()
 	}
 }

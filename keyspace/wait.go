@@ -98,7 +98,7 @@ func (v *Handle) EnqueuePop(db int, keys [][]byte, w *PopWaiter) {
 			s.pops[q.name] = q
 		}
 		if last := q.waiters.Back(); last == nil || last.Value != w {
-			w.places = append(w.places, popPlace{q.name, h, q.waiters.PushBack(w)})
+			w.places = append(w.places, popPlace{q, q.waiters.PushBack(w)})
 		}
 		v.unlock(s)
 	}
@@ -108,12 +108,14 @@ func (v *Handle) EnqueuePop(db int, keys [][]byte, w *PopWaiter) {
 // one after another.
 func (v *Handle) DequeuePop(w *PopWaiter) {
 	for i := range w.places {
-		p := &w.places[i]
-		s := v.lock(p.hash)
-		q := s.pops[p.name]
-		q.waiters.Remove(p.at)
+		q := w.places[i].queue
+		s := v.lock(q.hash)
+		q.waiters.Remove(w.places[i].at)
+		if q.lacking == w {
+			q.lacking = nil
+		}
 		if q.waiters.Len() == 0 {
-			delete(s.pops, p.name)
+			delete(s.pops, q.name)
 			if len(s.pops) == 0 {
 				s.pops = nil
 			}
@@ -132,19 +134,30 @@ const (
 )
 
 // AppendMoves appends to refs the keys that elements may be moved to by those who wait
-// under keys of refs, and under these in turn, so that all can be held at once. The handle
-// must hold nothing.
+// under keys of refs, and under these in turn, so that all can be held at once, and their keys that
+// hold what they cannot take. The handle must hold nothing.
 func (v *Handle) AppendMoves(refs []Ref) []Ref {
 	named, most := len(refs), len(refs)+mostMoved
 	for i := 0; i < len(refs) && len(refs) < most; i++ {
 		h := v.ks.hash(refs[i].Key)
 		s := v.lock(h)
 		if q := s.pops[keyName{refs[i].DB, string(refs[i].Key)}]; q != nil {
+			need := func(w *PopWaiter) {
+				if w.Dest != nil && !names(refs[named:], refs[i].DB, w.Dest) {
+					refs = append(refs, Ref{refs[i].DB, w.Dest})
+				}
+				for strange := range w.strange {
+					if key := []byte(strange.name.key); !names(refs, refs[i].DB, key) {
+						refs = append(refs, Ref{refs[i].DB, key})
+					}
+				}
+			}
+			if q.lacking != nil {
+				need(q.lacking)
+			}
 			n := 0
 			for e := q.waiters.Front(); e != nil && n < mostMoves; e = e.Next() {
-				if to := e.Value.(*PopWaiter).Dest; to != nil && !names(refs[named:], refs[i].DB, to) {
-					refs = append(refs, Ref{refs[i].DB, to})
-				}
+				need(e.Value.(*PopWaiter))
 				n++
 			}
 		}
@@ -207,11 +220,22 @@ func (v *Handle) serveQueue(q *popQueue, f func(w *PopWaiter, db int, key []byte
 		case base(kind) != w.Kind:
 			continue
 		}
-		if f(w, q.name.db, key) == ServedLater {
+		if !v.holds(w) || f(w, q.name.db, key) == ServedLater {
+			q.lacking = w
 			q.call(w)
 			return
 		}
 	}
+}
+
+// holds reports whether the handle holds all keys of w that hold what it cannot take.
+func (v *Handle) holds(w *PopWaiter) bool {
+	for q := range w.strange {
+		if !v.holding || !v.held.has(int(q.hash>>v.ks.shift)) {
+			return false
+		}
+	}
+	return true
 }
 
 // PopWaiting is how many waiters there are under all keys, each as often as it has keys.

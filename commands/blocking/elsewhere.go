@@ -23,7 +23,7 @@ func waitElsewhere(c *command.Call, call Call, keys [][]byte, timeout time.Durat
 	w.all.serveKeys(refs, func(c *command.Call) {
 		w.join(c.Store)
 		if slices.ContainsFunc(w.keys, func(key []byte) bool { return c.Store.Exists(w.db, key) }) {
-			w.all.serveOne(c, w, w.db, nil)
+			w.all.serveOne(c, w, w.db)
 		}
 	})
 }

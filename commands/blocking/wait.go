@@ -187,12 +187,12 @@ func (w *popWait) leave() {
 
 // serve implements [command.Hooks].
 func (q *waiters) serve(c *command.Call) {
-	c.Store.Serve(func(owner any, db int, key []byte) env.Served { return q.serveOne(c, owner, db, key) })
+	c.Store.Serve(func(owner any, db int, _ []byte) env.Served { return q.serveOne(c, owner, db) })
 }
 
-// serveOne serves a waiter for whom there is something under fed; nil where that is its
-// first look at its keys, which may find one of another type.
-func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) env.Served {
+// serveOne serves a waiter for whom there is something under a key that is locked. As in Redis it looks
+// at its keys in their order: one of another type is an error if nothing before it has elements.
+func (q *waiters) serveOne(c *command.Call, owner any, db int) env.Served {
 	w := owner.(*popWait)
 	switch {
 	case w.parked.State.Load() != command.WaitPending, w.parked.Client.Killed.Load(): // its reply would be lost
@@ -220,13 +220,10 @@ func (q *waiters) serveOne(c *command.Call, owner any, db int, fed []byte) env.S
 		return env.ServedYes
 	}
 	for _, key := range w.keys {
-		if !c.Store.IsLocked(key) { // it has not changed, and so has nothing
+		if !c.Store.IsLocked(key) { // it has nothing: what has, or is of another type, is locked
 			continue
 		}
 		found, err := w.call.Kind.Take(&w.call, c.Store, db, key, &out)
-		if fed != nil && w.call.To == nil && errors.Is(err, limit.ErrWrongType) {
-			continue // to those who wait it is as if there was nothing
-		}
 		if err != nil {
 			out.Error(waiterError(c, err))
 		}

@@ -130,10 +130,10 @@ func TestEachElementIsPoppedOnce(t *testing.T) {
 	})
 }
 
-// TestPopWaiterIsServedByTheKeyThatFits: a waiter one of whose keys has come to hold something of
-// another type goes on waiting for the others, and gets what comes under them, whichever shards
-// the keys are in and whatever is held when that comes.
-func TestPopWaiterIsServedByTheKeyThatFits(t *testing.T) {
+// TestPopWaiterLooksAtItsKeysInOrder: a waiter one of whose keys has come to hold something of another
+// type goes on waiting. Once there is an element, that is an error if the key comes before it, and
+// nothing is taken, as in Redis 7.2; whichever shards the keys are in, and whatever is held then.
+func TestPopWaiterLooksAtItsKeysInOrder(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
 		admin, waiter := s.Dial(), s.Dial()
@@ -144,7 +144,10 @@ func TestPopWaiterIsServedByTheKeyThatFits(t *testing.T) {
 				"BLMPOP 0 2 " + a + " " + b + " LEFT":      "RPUSH " + b + " 1",
 				"BZPOPMIN " + a + " " + b + " 0":           "ZADD " + b + " 1 1",
 				"BZMPOP 0 2 " + a + " " + b + " MAX COUNT": "ZADD " + b + " 1 1",
+				"BLPOP " + b + " " + a + " 0":              "RPUSH " + b + " 1",
+				"BZMPOP 0 2 " + b + " " + a + " MIN COUNT": "ZADD " + b + " 1 1",
 			} {
+				first := strings.Index(call, a) < strings.Index(call, b)
 				if strings.HasSuffix(call, "COUNT") {
 					call += " 2"
 				}
@@ -163,9 +166,13 @@ func TestPopWaiterIsServedByTheKeyThatFits(t *testing.T) {
 							admin.Do(strings.Fields(feed)...)
 						}
 						got := waiter.Reply()
-						require.Contains(t, got, inproc.Bulk(b), "%s; %s; %s", call, others, feed)
-						require.Equal(t, ":0\r\n", admin.Do("EXISTS", b))
-						admin.Do("DEL", a)
+						if first {
+							require.Contains(t, got, "-WRONGTYPE", "%s; %s; %s", call, others, feed)
+						} else {
+							require.Contains(t, got, inproc.Bulk(b), "%s; %s; %s", call, others, feed)
+						}
+						require.Equal(t, fmt.Sprintf(":%d\r\n", map[bool]int{true: 1}[first]), admin.Do("EXISTS", b))
+						admin.Do("DEL", a, b)
 					}
 				}
 			}

@@ -10,6 +10,7 @@ const (
 
 // larger has the packages beyond a bound that are right as they are, and the reason for each.
 var larger = map[string]string{
+	"keyspace":    "shards, their locks, and what waits, watches and expires under them change together",
 	"persistence": "manifest, base and log are read, checked and recovered together: each says how far the others count",
 	"replication": "a node is primary and replica in turn: both sides share history, offsets and chunks",
 	"server":      "assembly knows every part, and dividing it would only hide which",
