@@ -15,13 +15,18 @@ type Described struct {
 	Default string
 	// Text says what the option does.
 	Text string
+	// Group is the subject that it is listed under.
+	Group string
 }
 
-// Describe returns all options of this server, in the order of the sample file.
+// Describe returns all options of this server, in the order of the sample file: those of a group are side
+// by side.
 func Describe() []Described {
 	var list []Described
-	for _, o := range options() {
-		list = append(list, Described{Name: o.name, Hint: o.kind.hint(), Default: o.def, Text: o.doc})
+	for _, g := range optionGroups() {
+		for _, o := range g.options {
+			list = append(list, Described{Name: o.name, Hint: o.kind.hint(), Default: o.def, Text: o.doc, Group: g.title})
+		}
 	}
 	return list
 }
@@ -43,21 +48,6 @@ func WriteSample(w io.Writer) error {
 			value = `""`
 		}
 		fmt.Fprintf(&b, "%s %s\n", o.name, value)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// WriteHelp writes what --help prints.
-func WriteHelp(w io.Writer) error {
-	var b strings.Builder
-	b.WriteString("Usage: cellserver [file.conf] [--name value ...] [-]\n       cellserver help | version | --sample-config\n\nYou can use a redis.conf unchanged; \"-\" reads one from standard input.\n\nOptions:\n")
-	for _, o := range options() {
-		fmt.Fprintf(&b, "  --%-28s %s", o.name+" <"+o.kind.hint()+">", o.doc)
-		if o.def != "" {
-			fmt.Fprintf(&b, " (%s)", o.def)
-		}
-		b.WriteByte('\n')
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

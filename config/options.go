@@ -1,24 +1,37 @@
 package config
 
-import "slices"
-
 // options lists every setting, in the order of the sample file. An option with the meaning
 // of one of Redis has its name.
 func options() []option {
-	return slices.Concat(
-		networkOptions(),
-		tlsOptions(),
-		userOptions(),
-		clientOptions(),
-		memoryOptions(),
-		persistenceOptions(),
-		replicationOptions(),
-		observeOptions(),
-		storeOptions(),
-		adminOptions(),
-		metricsOptions(),
-		processOptions(),
-	)
+	var all []option
+	for _, g := range optionGroups() {
+		all = append(all, g.options...)
+	}
+	return all
+}
+
+// optionGroup has options that are about one subject, as --help prints them.
+type optionGroup struct {
+	title   string
+	options []option
+}
+
+// optionGroups returns the options by group.
+func optionGroups() []optionGroup {
+	return []optionGroup{
+		{"Network", networkOptions()},
+		{"TLS", tlsOptions()},
+		{"Users and policies", userOptions()},
+		{"Clients", clientOptions()},
+		{"Memory", memoryOptions()},
+		{"Persistence", persistenceOptions()},
+		{"Replication", replicationOptions()},
+		{"Slow calls, latency, debugging", observeOptions()},
+		{"Limits in a store", storeOptions()},
+		{"Admin port", adminOptions()},
+		{"Metrics", metricsOptions()},
+		{"Process", processOptions()},
+	}
 }
 
 // networkOptions are where the server listens, and how connections are served.

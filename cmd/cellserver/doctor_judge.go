@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -113,7 +115,8 @@ func plain(text string) string {
 // shown writes the name of a command as people do.
 func shown(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "|", " ")) }
 
-// typesHere are kinds of value that are held here too, but that import does not copy.
+// typesHere are kinds of value that are held here too. A server that is attached to the old one takes
+// them over; import does not copy them.
 var typesHere = []string{"string", "hash", "list", "set", "zset"}
 
 // byDefault returns the values that options of this server have by default.
@@ -140,10 +143,17 @@ func (o *opinion) judgeKeys(f *findings) {
 		switch {
 		case f.info["cellserver"] != "":
 			o.moves = append(o.moves, share+"; they move with its directory")
+		case kind == limiterKind && f.attachable():
+			o.moves = append(o.moves, share+"; they move with their usage, by attaching or by cellserver import")
 		case kind == limiterKind:
 			o.moves = append(o.moves, share+"; cellserver import copies them with their usage")
 		case slices.Contains(typesHere, kind):
-			o.looks = append(o.looks, fmt.Sprintf("%s, at most %d %s; this type exists here too, but the keys are not copied and start empty", share, k.elements, map[bool]string{true: "bytes", false: "elements"}[kind == "string"]))
+			share = fmt.Sprintf("%s, at most %d %s", share, k.elements, map[bool]string{true: "bytes", false: "elements"}[kind == "string"])
+			if f.attachable() {
+				o.moves = append(o.moves, share+"; they move by attaching, and start empty otherwise")
+			} else {
+				o.looks = append(o.looks, share+"; this type exists here too, but no command copies the keys of a node of a cluster or of a Redis before 5")
+			}
 			if kind != "string" && k.elements > mostElements {
 				o.loses = append(o.loses, fmt.Sprintf("a %s of %d elements: --collection-max-elements %d allows this size", kind, k.elements, 2*k.elements))
 			}
@@ -198,10 +208,10 @@ func (o *opinion) judgeOptions(f *findings) (flags []string) {
 		o.moves = append(o.moves, fmt.Sprintf("%d options mean the same; %d have no effect here and are ignored", same, idle))
 	}
 	if f.config["requirepass"] != "" {
-		o.looks = append(o.looks, "it has a password: set requirepass to the same password")
+		o.looks = append(o.looks, "it has a password, PASSWORD below: give the new server the same")
 	}
 	if f.users > 1 {
-		o.loses = append(o.loses, fmt.Sprintf("%d users: only one exists here, default, with the password of requirepass", f.users))
+		o.looks = append(o.looks, fmt.Sprintf("%d users: write what ACL LIST there prints to a file, and name it with --aclfile", f.users))
 	}
 	if f.config["appendonly"] == "yes" || f.config["save"] != "" {
 		flags = append(flags, "--appendonly yes")
@@ -225,6 +235,47 @@ func (o *opinion) judgeRole(f *findings) {
 	}
 }
 
+// attachable reports whether a server here can be a replica of the one that was examined: see
+// docs/moving-in.md.
+func (f *findings) attachable() bool {
+	major, _, _ := strings.Cut(f.info["redis_version"], ".")
+	n, _ := strconv.Atoi(major)
+	return f.info["cellserver"] == "" && f.info["cluster_enabled"] != "1" && f.info["role"] != "slave" && n >= 5
+}
+
+// prescribeAttaching says how a server takes over all keys while callers go on.
+func (o *opinion) prescribeAttaching(f *findings, flags []string) {
+	host, port := "HOST", "PORT"
+	if u, err := url.Parse(strings.Trim(f.address, "'")); err == nil && u.Hostname() != "" {
+		host, port = u.Hostname(), cmp.Or(u.Port(), "6379")
+	}
+	start := append([]string{"cellserver --dir state --replicaof " + quoted(host) + " " + port}, flags...)
+	if f.config["requirepass"] != "" {
+		start = append(start, "--masterauth PASSWORD")
+	}
+	o.todo = append(o.todo,
+		"# docs/moving-in.md explains each step; NEW is the address of the new server, which the old one reaches",
+		strings.Join(start, " "),
+		"redis-cli -h NEW INFO replication  # until master_link_status:up; cell_attach_skipped names what does not move")
+	if f.config["requirepass"] != "" {
+		o.todo = append(o.todo, "redis-cli -u "+f.address+" CONFIG SET masterauth PASSWORD")
+	}
+	o.todo = append(o.todo, "redis-cli -u "+f.address+" FAILOVER TO NEW 6379 TIMEOUT 10000  # Redis 6.2 and later")
+	if f.kinds[limiterKind] != nil {
+		o.todo = append(o.todo, "# or stop the callers, and move the limiters alone",
+			"cellserver import "+f.address+" state/appendonlydir",
+			strings.Join(append([]string{"cellserver --dir state"}, flags...), " "))
+	}
+	o.prescribeFile(f)
+}
+
+// prescribeFile says that there is a configuration, which can be used.
+func (o *opinion) prescribeFile(f *findings) {
+	if file := f.info["config_file"]; file != "" {
+		o.todo = append(o.todo, "# or with its configuration, without the options that are refused above: cellserver "+file)
+	}
+}
+
 // prescribe says what to do.
 func (o *opinion) prescribe(f *findings, flags []string) {
 	if store := f.config["store"]; f.info["cellserver"] != "" && store != "" {
@@ -236,6 +287,13 @@ func (o *opinion) prescribe(f *findings, flags []string) {
 		if f.config["appendonly"] != "yes" {
 			o.todo = append(o.todo, "# before that, save its keys there", "redis-cli -u "+f.address+" SAVE")
 		}
+		return
+	}
+	if f.config["requirepass"] != "" {
+		flags = append(flags, "--requirepass PASSWORD")
+	}
+	if len(f.kinds) > 0 && f.attachable() {
+		o.prescribeAttaching(f, flags)
 		return
 	}
 	limiters := f.kinds[limiterKind] != nil
@@ -250,7 +308,5 @@ func (o *opinion) prescribe(f *findings, flags []string) {
 		flags = append([]string{"--dir state"}, flags...)
 	}
 	o.todo = append(o.todo, strings.Join(append([]string{"cellserver"}, flags...), " "))
-	if file := f.info["config_file"]; file != "" {
-		o.todo = append(o.todo, "# or with its configuration, without the options that are refused above: cellserver "+file)
-	}
+	o.prescribeFile(f)
 }

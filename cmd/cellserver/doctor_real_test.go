@@ -68,8 +68,8 @@ func TestDoctorSaysWhatMoves(t *testing.T) {
 	require.NoError(t, doctor([]string{address}, &out))
 	for _, want := range []string{
 		"323 keys in 1 databases, of which 323 were examined",
-		"300 of 323 keys: limiter of redis-cell; cellserver import copies them",
-		"20 of 323 keys: string, at most 1 bytes; this type exists here too, but the keys are not copied",
+		"300 of 323 keys: limiter of redis-cell; they move with their usage, by attaching or by cellserver import",
+		"20 of 323 keys: string, at most 1 bytes; they move by attaching",
 		"1 of 323 keys: hash, at most 1 elements",
 		"1 of 323 keys: stream; this type does not exist here",
 		"1 of 323 keys: HyperLogLog; this type does not exist here",
@@ -77,6 +77,8 @@ func TestDoctorSaysWhatMoves(t *testing.T) {
 		"option maxmemory-policy allkeys-lru: argument must be noeviction",
 		"cellserver import " + address + " state/appendonlydir",
 		"cellserver --dir state --maxmemory 52428800 --timeout 77 --appendonly yes",
+		"cellserver --dir state --replicaof HOST PORT --maxmemory 52428800",
+		"redis-cli -u " + address + " FAILOVER TO NEW 6379",
 	} {
 		require.Contains(t, out.String(), want)
 	}
@@ -170,7 +172,8 @@ func TestDoctorErrorsAreClear(t *testing.T) {
 	require.Contains(t, out.String(), "could not be read: MODULE LIST (NOPERM")
 	out.Reset()
 	require.NoError(t, doctor([]string{"redis://:canary1@" + host}, &out))
-	require.Contains(t, out.String(), "3 users: only one exists here, default")
-	require.Contains(t, out.String(), "it has a password: set requirepass")
+	require.Contains(t, out.String(), "3 users: write what ACL LIST there prints to a file")
+	require.Contains(t, out.String(), "it has a password, PASSWORD below")
+	require.Contains(t, out.String(), " --requirepass PASSWORD\n")
 	require.NotContains(t, out.String(), "canary")
 }

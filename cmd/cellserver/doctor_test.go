@@ -105,6 +105,38 @@ func TestDoctorKnowsWhereLimitsAre(t *testing.T) {
 	require.NotContains(t, out.String(), "copy its dir")
 }
 
+// TestDoctorPrescribesAttaching: whole lines, which name the old server and its password where they need it.
+func TestDoctorPrescribesAttaching(t *testing.T) {
+	f := &findings{
+		address: "redis://:PASSWORD@10.0.0.1:6380",
+		info:    map[string]string{"redis_version": "7.2.7"},
+		config:  map[string]string{"requirepass": "***", "appendonly": "yes"},
+		kinds:   map[string]*keysOfKind{"string": {keys: 1}},
+		users:   2,
+	}
+	told := func() string {
+		var out bytes.Buffer
+		require.NoError(t, writeFindings(&out, judge(f)))
+		return out.String()
+	}
+	for _, want := range []string{
+		"string, at most 0 bytes; they move by attaching",
+		"2 users: write what ACL LIST there prints to a file, and name it with --aclfile",
+		"\n  cellserver --dir state --replicaof 10.0.0.1 6380 --appendonly yes --requirepass PASSWORD --masterauth PASSWORD\n",
+		"\n  redis-cli -u redis://:PASSWORD@10.0.0.1:6380 CONFIG SET masterauth PASSWORD\n",
+		"\n  redis-cli -u redis://:PASSWORD@10.0.0.1:6380 FAILOVER TO NEW 6379 TIMEOUT 10000",
+	} {
+		require.Contains(t, told(), want)
+	}
+	require.NotContains(t, told(), "cellserver import", "there is no limiter")
+	for field, value := range map[string]string{"role": "slave", "cluster_enabled": "1", "redis_version": "4.0.9"} {
+		f.info = map[string]string{"redis_version": "7.2.7", field: value}
+		require.NotContains(t, told(), "--replicaof", field)
+		require.NotContains(t, told(), "attaching", field)
+		require.Contains(t, told(), "\n  cellserver --appendonly yes --requirepass PASSWORD\n", field)
+	}
+}
+
 // TestDoctorJudges: what no server of a test has.
 func TestDoctorJudges(t *testing.T) {
 	f := &findings{

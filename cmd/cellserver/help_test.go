@@ -6,9 +6,12 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/config"
 )
 
 // TestHelpExplainsEverything: each tool and each option, and what is mistyped is told
@@ -25,15 +28,15 @@ func TestHelpExplainsEverything(t *testing.T) {
 	}
 	require.Len(t, manual, len(tools))
 	for args, want := range map[[2]string]string{
-		{"help", ""}:                          "cellserver doctor ADDRESS",
+		{"help", ""}:                          "\n  doctor ADDRESS ",
 		{"help", "maxmemory"}:                 "--maxmemory <bytes>\n",
 		{"help", "--lua-time-limit"}:          "--busy-reply-threshold <milliseconds>\n",
 		{"help", "hash-max-listpack-entries"}: "means nothing here",
 		{"help", "include"}:                   "--include <path>\n",
 		{"help", "--loadmodule"}:              "--loadmodule <path>\n",
 		{"help", "rename-command"}:            "--rename-command <name> <new name>\n",
-		{"help", "help"}:                      "cellserver doctor ADDRESS",
-		{"help", "version"}:                   "cellserver doctor ADDRESS",
+		{"help", "help"}:                      "\n  doctor ADDRESS ",
+		{"help", "version"}:                   "\n  doctor ADDRESS ",
 		{"-h", "port"}:                        "--port <number>\n",
 		{"help", "cl.throttle"}:               "CL.THROTTLE key max_burst count period [quantity]\n",
 		{"help", "config"}:                    "\n\nCONFIG SET parameter value",
@@ -53,6 +56,21 @@ func TestHelpExplainsEverything(t *testing.T) {
 	require.Zero(t, run([]string{"help", "config", "get"}, nil, &out, &errs))
 	require.Contains(t, out.String(), "CONFIG GET ")
 	require.NotContains(t, out.String(), "CONFIG SET")
+}
+
+// TestHelpFitsATerminal: every tool and every option, in lines of 80 columns.
+func TestHelpFitsATerminal(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, help(nil, &out))
+	for name := range tools {
+		require.Regexp(t, `(?m)^  `+name+` `, out.String())
+	}
+	for _, o := range config.Describe() {
+		require.Contains(t, out.String(), "\n  --"+o.Name+" <")
+	}
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), helpWidth, line)
+	}
 }
 
 // TestMistypedNamesGetTheNearestName: commands, tools' options and the server's, with the

@@ -27,15 +27,6 @@ func TestFlagsThatPrintStartNoServer(t *testing.T) {
 	}
 }
 
-// TestHelpNamesTools: the help names the subcommands.
-func TestHelpNamesTools(t *testing.T) {
-	var out bytes.Buffer
-	require.NoError(t, writeHelp(&out))
-	for name := range tools {
-		require.Contains(t, out.String(), "\n  cellserver "+name+" ")
-	}
-}
-
 // TestEveryFaultIsReportedAndTheStatusIsOne starts the program with several faults. It
 // reports all of them in one message, and its status is 1.
 func TestEveryFaultIsReportedAndTheStatusIsOne(t *testing.T) {

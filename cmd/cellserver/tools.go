@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/config"
@@ -27,26 +29,37 @@ var tools = map[string]func(args []string, w io.Writer) error{
 	"policy":       policyTool,
 }
 
-// toolsHelp is what --help says of the subcommands.
-const toolsHelp = `
-Commands (cellserver help NAME explains a command, an option, or a command of clients):
-  cellserver help [NAME]             Prints this text, or explains NAME.
-  cellserver version                 Prints the version.
-  cellserver top [ADDRESS]           Shows in the terminal how a running server is. --once prints it.
-  cellserver doctor ADDRESS          Says what of a running Redis moves here, and how. It only reads.
-  cellserver import ADDRESS DIR      Copies the keys of redis-cell from a running Redis.
-  cellserver export ADDRESS DIR      Copies the keys back.
-  cellserver copy DIR ADDRESS        Copies the states of all limiters into a store (see --store). Also back.
-  cellserver check-aof DIR [--fix]   Checks the files. --fix cuts an incomplete end.
-  cellserver restore BACKUP DIR      Makes the files of a stopped server of a backup, beside its replicas.
-  cellserver check-config FILE       Says whether a server would start with a configuration.
-  cellserver policy WORD FILE        Checks a file of policies, compares it with a server, or makes it of others.
-  cellserver dump DIR                Prints the files as JSON, one line for each entry or effect.
-  cellserver ping [ADDRESS]          Says whether a server answers; its status is 0 if so.
-  cellserver completion SHELL        Prints a completion script for bash, zsh or fish.
-  cellserver man                     Prints the man page.
-ADDRESS is ` + addressForms + `.
-DIR contains the files of a stopped server: dir/appenddirname.
+// toolsHelp is what --help says before the options.
+const toolsHelp = `Usage: cellserver [file.conf] [--name value ...] [-]
+       cellserver COMMAND
+
+You can use a redis.conf unchanged; "-" reads one from standard input.
+
+Commands:
+  help [NAME]            Print this text, or explain a command, an option, or a
+                         command of clients.
+  version                Print the version.
+  top [ADDRESS]          Show in the terminal how a running server is. --once
+                         prints it.
+  ping [ADDRESS]         Say whether a server answers; the status is 0 if so.
+  doctor ADDRESS         Say what of a running Redis moves here, and how. It
+                         only reads.
+  import ADDRESS DIR     Copy the keys of redis-cell from a running Redis.
+  export ADDRESS DIR     Copy the keys back.
+  copy DIR ADDRESS       Copy the states of all limiters into a store (see
+                         --store). Also back.
+  policy WORD FILE       Check a file of policies, compare it with a server, or
+                         make it of those of others.
+  check-config FILE      Say whether a server would start with a configuration.
+  check-aof DIR [--fix]  Check the files. --fix cuts an incomplete end.
+  restore BACKUP DIR     Make the files of a stopped server of a backup, beside
+                         its replicas.
+  dump DIR               Print the files as JSON, one line for each entry or
+                         effect.
+  completion SHELL       Print a completion script for bash, zsh or fish.
+  man                    Print the man page.
+  --sample-config        Print a configuration with every option.
+
 `
 
 // answers are the flags that print something and do not start a server, beside help.
@@ -57,12 +70,48 @@ var answers = map[string]func(io.Writer) error{
 	"--sample-config": config.WriteSample,
 }
 
+// helpWidth is how many columns --help takes at most.
+const helpWidth = 80
+
+// writeHelp writes what --help prints.
 func writeHelp(w io.Writer) error {
-	if err := config.WriteHelp(w); err != nil {
-		return err
+	var b strings.Builder
+	b.WriteString(toolsHelp)
+	wrap(&b, "", "DIR contains the files of a stopped server: dir/appenddirname. ADDRESS is "+addressForms+".")
+	b.WriteString("\nOptions, --NAME VALUE here and NAME VALUE in a file, with their defaults:\n")
+	group := ""
+	for _, o := range config.Describe() {
+		if o.Group != group {
+			group = o.Group
+			fmt.Fprintf(&b, "\n%s\n", group)
+		}
+		head := "--" + o.Name + " <" + o.Hint + ">"
+		if o.Default != "" {
+			head += " (" + o.Default + ")"
+		}
+		wrap(&b, "  ", head)
+		wrap(&b, "      ", o.Text)
 	}
-	_, err := io.WriteString(w, toolsHelp)
+	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// wrap writes text in lines of at most helpWidth columns behind an indent. A longer word has a line of
+// its own.
+func wrap(b *strings.Builder, indent, text string) {
+	line := indent
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == indent:
+			line += word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= helpWidth:
+			line += " " + word
+		default:
+			b.WriteString(line + "\n")
+			line = indent + word
+		}
+	}
+	b.WriteString(line + "\n")
 }
 
 func writeVersion(w io.Writer) error {
