@@ -47,8 +47,17 @@ func TestProgramsSurviveAServerThatIsAway(t *testing.T) {
 				f := newFront(t)
 				p := startAway(t, file, f.addr)
 				require.Equal(t, "allowed", p.answer(t, "closed"))
+				require.Equal(t, "1", f.run.client(t, "").do(t, "exists", "EXISTS away:"+language), "the program uses another key")
 				f.exhaust(t, "away:"+language)
 				require.Equal(t, "refused", p.answer(t, "open"), "who fails open still does as the limiter says")
+				f.do(t, "CONFIG SET min-replicas-to-write 1")
+				p.decidesAlone(t, "an error that no limit is decided now")
+				f.do(t, "CONFIG SET min-replicas-to-write 0")
+				f.do(t, "DEL away:"+language)
+				f.do(t, "RPUSH away:"+language+" x")
+				require.Equal(t, "refused", p.answer(t, "open"), "an error that a key has caused")
+				f.do(t, "DEL away:"+language)
+				f.exhaust(t, "away:"+language)
 				f.hang()
 				p.decidesAlone(t, "hanging")
 				f.back(t)
@@ -194,10 +203,12 @@ func newFront(t *testing.T) *front {
 	return f
 }
 
+// do runs a command on the server.
+func (f *front) do(t *testing.T, words string) { f.run.client(t, "").do(t, words, words) }
+
 // exhaust uses up all of a program's limit.
 func (f *front) exhaust(t *testing.T, key string) {
 	t.Helper()
-	require.Equal(t, "1", f.run.client(t, "").do(t, key, "EXISTS "+key), "the program uses another key")
 	for {
 		reply := f.run.client(t, "").do(t, key, "CL.THROTTLE "+key+" 15 30 60")
 		if strings.HasPrefix(reply, "1 ") {

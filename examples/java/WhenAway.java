@@ -4,6 +4,7 @@ import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
+import java.util.regex.Pattern;
 import redis.clients.jedis.ConnectionPoolConfig;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
@@ -21,6 +22,10 @@ import redis.clients.jedis.exceptions.JedisException;
  */
 public class WhenAway {
   static final ProtocolCommand THROTTLE = () -> "CL.THROTTLE".getBytes(StandardCharsets.UTF_8);
+
+  // How errors begin which say that no limit is decided now.
+  static final Pattern AWAY =
+      Pattern.compile("(UNAVAILABLE|LOADING|BUSY|MISCONF|NOREPLICAS|READONLY|MASTERDOWN)\\b");
 
   record Decision(boolean allowed, boolean answered) {}
 
@@ -42,8 +47,11 @@ public class WhenAway {
     try {
       List<?> reply = (List<?>) jedis.sendCommand(THROTTLE, key, "15", "30", "60");
       return new Decision((Long) reply.get(0) == 0, true);
-    } catch (JedisDataException mistake) {
-      throw mistake; // the server has answered, with an error
+    } catch (JedisDataException error) {
+      if (AWAY.matcher(error.getMessage()).lookingAt()) {
+        return new Decision(failOpen, false);
+      }
+      return new Decision(false, true); // a client may have caused it by its key: log it
     } catch (JedisException away) {
       return new Decision(failOpen, false);
     }

@@ -21,13 +21,18 @@ function connect(url) {
   return redis;
 }
 
+// How errors begin which say that no limit is decided now.
+const AWAY = /^(UNAVAILABLE|LOADING|BUSY|MISCONF|NOREPLICAS|READONLY|MASTERDOWN)\b/;
+
 // Returns whether key may go ahead, and whether the limiter has said so.
 async function allowed(redis, key, failOpen) {
   try {
     const [limited] = await redis.call("CL.THROTTLE", key, 15, 30, 60);
     return { ok: limited === 0, answered: true };
   } catch (error) {
-    if (error instanceof ReplyError) throw error; // it has answered, with an error
+    if (error instanceof ReplyError && !AWAY.test(error.message)) {
+      return { ok: false, answered: true }; // a client may have caused it by its key: log it
+    }
     return { ok: failOpen, answered: false };
   }
 }

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import redis
 from redis.backoff import NoBackoff
+from redis.exceptions import MasterDownError, ReadOnlyError
 from redis.retry import Retry
 
 
@@ -25,12 +26,20 @@ def connect(host, port):
     )
 
 
+# How errors begin which say that no limit is decided now; LOADING is a ConnectionError.
+AWAY = ("UNAVAILABLE", "BUSY", "MISCONF", "NOREPLICAS")
+
+
 def allowed(client, key, fail_open):
     """Returns whether key may go ahead, and whether the limiter has said so."""
     try:
         reply = client.execute_command("CL.THROTTLE", key, 15, 30, 60)
-    except (redis.ConnectionError, redis.TimeoutError):
+    except (redis.ConnectionError, redis.TimeoutError, ReadOnlyError, MasterDownError):
         return fail_open, False
+    except redis.ResponseError as error:
+        if str(error).startswith(AWAY):
+            return fail_open, False
+        return False, True  # a client may have caused it by its key: log it
     return reply[0] == 0, True
 
 

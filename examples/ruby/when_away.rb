@@ -12,12 +12,19 @@ def connect(url)
   Redis.new(url: url, timeout: 0.05, reconnect_attempts: 0)
 end
 
+# How errors begin which say that no limit is decided now.
+AWAY = /\A(UNAVAILABLE|LOADING|BUSY|MISCONF|NOREPLICAS|READONLY|MASTERDOWN)\b/
+
 # Returns whether key may go ahead, and whether the limiter has said so.
 def allowed(redis, key, fail_open)
   limited, = redis.call("CL.THROTTLE", key, 15, 30, 60)
   [limited.zero?, true]
 rescue Redis::BaseConnectionError
   [fail_open, false]
+rescue Redis::CommandError => e
+  return [fail_open, false] if AWAY.match?(e.message)
+
+  [false, true] # a client may have caused it by its key: log it
 end
 
 redis = connect(ENV.fetch("REDIS_URL", "redis://127.0.0.1:6379"))

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -36,18 +37,28 @@ func connect(url string) (*redis.Client, error) {
 
 // allowed returns whether key may go ahead, and whether the limiter has said so. The
 // deadline is of all the call does: waiting for a connection, dialling, asking.
-func allowed(ctx context.Context, client *redis.Client, key string, failOpen bool) (ok, answered bool, err error) {
+func allowed(ctx context.Context, client *redis.Client, key string, failOpen bool) (ok, answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	reply, err := client.Do(ctx, "CL.THROTTLE", key, 15, 30, 60).Int64Slice()
 	var refused redis.Error
 	switch {
 	case err == nil:
-		return reply[0] == 0, true, nil
-	case errors.As(err, &refused):
-		return false, true, fmt.Errorf("asking the limiter: %w", err) // it has answered, with an error
+		return reply[0] == 0, true
+	case errors.As(err, &refused) && !away(refused):
+		return false, true // a client may have caused it by its key: log it
 	}
-	return failOpen, false, nil
+	return failOpen, false
+}
+
+// away reports whether an error says that no limit is decided now.
+func away(err redis.Error) bool {
+	code, _, _ := strings.Cut(err.Error(), " ")
+	switch code {
+	case "UNAVAILABLE", "LOADING", "BUSY", "MISCONF", "NOREPLICAS", "READONLY", "MASTERDOWN":
+		return true
+	}
+	return false
 }
 
 func main() {
@@ -58,10 +69,7 @@ func main() {
 	}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		began := time.Now()
-		ok, answered, err := allowed(context.Background(), client, "away:go", in.Text() == "open")
-		if err != nil {
-			log.Fatal(err)
-		}
+		ok, answered := allowed(context.Background(), client, "away:go", in.Text() == "open")
 		took := time.Since(began).Milliseconds()
 		fmt.Println(map[bool]string{true: "allowed", false: "refused"}[ok], map[bool]string{true: "answered", false: "away"}[answered], took)
 	}
