@@ -326,3 +326,22 @@ func TestPopsOfManyKeysThatEnd(t *testing.T) {
 		require.Equal(t, inproc.Bulk("v"), admin.Do("LPOP", "k1"), "nobody has taken it")
 	})
 }
+
+// TestMoveBehindManyOthers: a client that waits for an element of a list to move is served however many
+// wait for a sorted set under the same key before it.
+func TestMoveBehindManyOthers(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start()
+		admin := s.Dial()
+		for i := range 20 {
+			s.Dial().Send("BZPOPMIN k 0\r\n")
+			waiting(t, w, admin, i+1)
+		}
+		mover := s.Dial()
+		mover.Send("BLMOVE k to LEFT LEFT 0\r\n")
+		waiting(t, w, admin, 21)
+		admin.Do("RPUSH", "k", "x")
+		require.Equal(t, inproc.Bulk("x"), mover.Reply())
+		require.Equal(t, ":1\r\n", admin.Do("LLEN", "to"))
+	})
+}
