@@ -117,9 +117,6 @@ func (g *Guard) frame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n in
 		args = roomFor(left)
 	}
 	for {
-		if partial && len(args) == cap(args) {
-			args = scratch(args)
-		}
 		if bulk == 0 {
 			var k int
 			k, pos = shortArgs(in, args[len(args):min(cap(args), len(args)+left)], pos, lim)
@@ -128,6 +125,9 @@ func (g *Guard) frame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n in
 		}
 		if left == 0 {
 			break
+		}
+		if partial && len(args) == cap(args) {
+			args = scratch(args)
 		}
 		size := bulk - 1
 		if bulk == 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -243,4 +244,27 @@ func TestNextAllocatesNothing(t *testing.T) {
 			}), "byte by byte")
 		})
 	}
+}
+
+// TestUnfinishedFramesTakeNoRoomForArguments: the arguments of a frame of many that comes in pieces are
+// found again once it is whole. Until then they take the room that there is.
+func TestUnfinishedFramesTakeNoRoomForArguments(t *testing.T) {
+	const count, room = 20_000, 16
+	frame := resp.AppendCommand(nil, slices.Repeat([]string{"word"}, count)...)
+	lim := resp.DefaultLimits()
+	var g resp.Guard
+	args := make([][]byte, 0, room)
+	for end := 10_000; end < len(frame); end += 10_000 {
+		var n int
+		var err resp.Error
+		args, n, err = g.Next(frame[:end], args, &lim)
+		require.Empty(t, args)
+		require.Zero(t, n)
+		require.Empty(t, err)
+		require.Equal(t, room, cap(args), "after %d bytes", end)
+	}
+	args, n, err := g.Next(frame, args, &lim)
+	require.Empty(t, err)
+	require.Equal(t, len(frame), n)
+	require.Len(t, args, count)
 }

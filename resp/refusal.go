@@ -67,7 +67,7 @@ func (l *Limits) Check(args [][]byte) Error {
 	return ""
 }
 
-// OnTimeout refuses the command of which in is the beginning, because there is no memory for
+// GiveUp refuses the command of which in is the beginning, because there is no memory for
 // the rest of it. It returns how many bytes of in are done with, and whether that may be
 // done: nothing is where no command is unfinished, or it is one that Next would end the
 // connection for.
