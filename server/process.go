@@ -39,12 +39,12 @@ func (p *process) Executable() string                       { return p.executabl
 func (p *process) TCPPort() int                             { return p.s.tcpPort() }
 
 // Memory reads the Go heap from the runtime and the resident set from the system,
-// where that is known.
+// where that is known. Input that is kept outside of Go's heap counts as a part of it.
 func (p *process) Memory() (rss, heap int64) {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	if sample[0].Value.Kind() == metrics.KindUint64 {
-		heap = int64(sample[0].Value.Uint64())
+		heap = int64(sample[0].Value.Uint64()) + transport.MappedInput()
 	}
 	if rss = residentSet(); rss == 0 {
 		rss = heap

@@ -7,7 +7,8 @@ import (
 
 // Buffers of 1, 2, 4 KiB … 1 MiB are lent from pools; larger ones are made for the
 // occasion and left to the garbage collector, so that one huge command or reply
-// does not stay paid for.
+// does not stay paid for. Input beyond keptBuffer is outside of Go's heap where the
+// system can do that: see getInput.
 const (
 	minBuffer   = 1 << 10
 	maxBuffer   = 1 << 20
@@ -18,7 +19,12 @@ const (
 )
 
 // buffer is a box for a slice: putting a pointer into a pool allocates nothing.
-type buffer struct{ b []byte }
+type buffer struct {
+	b       []byte
+	mapped  bool // b is not in Go's heap: see getInput
+	used    int  // of a mapped buffer: up to where it has been written to since it was lent
+	touched int  // of a mapped buffer: up to where it has ever been written to
+}
 
 var bufferPools [bufferSizes]sync.Pool
 
@@ -42,8 +48,12 @@ func getBuffer(n int) *buffer {
 	return &buffer{b: make([]byte, minBuffer<<class)}
 }
 
-// putBuffer takes a buffer back. Its slice may have been replaced by a grown one.
+// putBuffer takes a buffer back. Its slice may have been replaced by a grown one, unless it is mapped.
 func putBuffer(x *buffer) {
+	if x.mapped {
+		longInputs.takeBack(x)
+		return
+	}
 	n := cap(x.b)
 	if n < minBuffer || n > maxBuffer {
 		return

@@ -113,3 +113,42 @@ func (l *Latecomer) End() {
 	l.from.release()
 	l.to.release()
 }
+
+// KeptInput is input that a transport keeps for a session.
+type KeptInput interface {
+	Room(limit, chunk int) []byte
+	Received(n int)
+	Consumed(n int)
+	Bytes() []byte
+	Size() int
+	Release()
+}
+
+// NewKeptInput returns what event loops and what goroutines keep input in.
+func NewKeptInput() map[string]KeptInput {
+	return map[string]KeptInput{"epoll": &keptByLoop{}, "goroutine": &keptByGoroutine{}}
+}
+
+type keptByLoop struct{ unread }
+
+func (k *keptByLoop) Room(limit, chunk int) []byte { return k.room(limit, chunk) }
+func (k *keptByLoop) Received(n int)               { k.w += n }
+func (k *keptByLoop) Consumed(n int)               { k.consumed(n) }
+func (k *keptByLoop) Bytes() []byte                { return k.bytes() }
+func (k *keptByLoop) Size() int                    { return int(k.size()) }
+func (k *keptByLoop) Release()                     { k.drop() }
+
+type keptByGoroutine struct{ input }
+
+func (k *keptByGoroutine) Room(limit, chunk int) []byte { return k.room(limit, chunk) }
+func (k *keptByGoroutine) Received(n int)               { k.added(n) }
+func (k *keptByGoroutine) Consumed(n int)               { k.consumed(n) }
+func (k *keptByGoroutine) Bytes() []byte                { return k.bytes() }
+func (k *keptByGoroutine) Release()                     { k.release() }
+
+func (k *keptByGoroutine) Size() int {
+	if k.lent == nil {
+		return 0
+	}
+	return k.lent.size(k.w)
+}

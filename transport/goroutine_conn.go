@@ -132,7 +132,7 @@ func (c *goConn) read(limit int) error {
 func (c *goConn) noteInput() {
 	size := tlsRoom(c.nc)
 	if c.in.large() {
-		size += int64(len(c.in.buf()))
+		size += int64(c.in.lent.size(c.in.w))
 	}
 	if size != c.lent.Load() {
 		c.lent.Store(size)

@@ -47,12 +47,14 @@ func (in *input) room(limit, chunk int) []byte {
 
 // grow moves the input to a buffer of at least n bytes.
 func (in *input) grow(n int) {
-	larger := getBuffer(n)
-	held := copy(larger.b, in.bytes())
-	if in.lent != nil {
-		putBuffer(in.lent)
+	held := in.len()
+	if in.lent == nil {
+		in.lent = getInput(n)
+		copy(in.lent.b, in.small[in.r:in.w])
+	} else {
+		in.lent = in.lent.lengthen(in.r, in.w, n)
 	}
-	in.lent, in.r, in.w = larger, 0, held
+	in.r, in.w = 0, held
 }
 
 // added notes that n bytes have been read into the room.

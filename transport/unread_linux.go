@@ -17,7 +17,7 @@ func (in *unread) size() int32 {
 	if in.lent == nil {
 		return 0
 	}
-	return int32(len(in.lent.b))
+	return int32(in.lent.size(in.w))
 }
 
 func (in *unread) bytes() []byte {
@@ -30,7 +30,7 @@ func (in *unread) bytes() []byte {
 // keep stores a copy of p, which is not empty, in place of what was there.
 func (in *unread) keep(p []byte) {
 	in.drop()
-	in.lent = getBuffer(len(p))
+	in.lent = getInput(len(p))
 	in.r, in.w = 0, copy(in.lent.b, p)
 }
 
@@ -53,18 +53,16 @@ func (in *unread) drop() {
 // must not have been reached yet.
 func (in *unread) room(limit, chunk int) []byte {
 	held := in.len()
-	if in.lent == nil || len(in.lent.b)-held < len(in.lent.b)/4 {
-		larger := getBuffer(max(2*held, 4*minBuffer))
-		in.w = copy(larger.b, in.bytes())
-		in.r = 0
-		if in.lent != nil {
-			putBuffer(in.lent)
-		}
-		in.lent = larger
-	} else if in.r > 0 {
-		in.w = copy(in.lent.b, in.bytes())
-		in.r = 0
+	switch {
+	case in.lent == nil:
+		in.lent = getInput(4 * minBuffer)
+	case len(in.lent.b)-held < len(in.lent.b)/4:
+		in.lent = in.lent.lengthen(in.r, in.w, max(2*held, 4*minBuffer))
+	case in.r > 0:
+		in.lent.size(in.w)
+		copy(in.lent.b, in.bytes())
 	}
+	in.r, in.w = 0, held
 	b := in.lent.b
 	return b[in.w:min(len(b), in.w+chunk, in.w+limit-held)]
 }

@@ -128,7 +128,7 @@ type Process interface {
 	ConfigFile() string
 	Executable() string
 	TCPPort() int
-	// Memory is the resident set and the Go heap in bytes.
+	// Memory is the resident set, and the Go heap with the input beside it, in bytes.
 	Memory() (rss, heap int64)
 	// CPU is the processor time used, in the system and as user.
 	CPU() (sys, user time.Duration)

@@ -1,0 +1,75 @@
+package transport_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+// TestKeptInputIsWhatArrived keeps pieces of any length and consumes some, 3,000 times. What is kept is
+// what arrived and has not been consumed. It takes memory for what has arrived only, outside of Go's heap
+// if it is long, and all of it is given back.
+func TestKeptInputIsWhatArrived(t *testing.T) {
+	const limit, chunk = 4 << 20, 64 << 10
+	for kind, kept := range transport.NewKeptInput() {
+		t.Run(kind, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 2))
+			before := transport.MappedInput()
+			var want []byte
+			most := int64(0)
+			for step := range 3_000 {
+				if len(want) < limit {
+					room := kept.Room(limit, chunk)
+					require.NotEmpty(t, room)
+					require.LessOrEqual(t, len(room), min(chunk, limit-len(want)))
+					piece := room[:1+r.IntN(len(room))]
+					for i := range piece {
+						piece[i] = byte(step + i)
+					}
+					want = append(want, piece...)
+					kept.Received(len(piece))
+				}
+				if r.IntN(40) == 0 || len(want) == limit {
+					n := len(want)
+					if r.IntN(2) == 0 {
+						n = r.IntN(len(want) + 1)
+					}
+					kept.Consumed(n)
+					want = want[n:]
+				}
+				most = max(most, transport.MappedInput()-before)
+				if len(want) != len(kept.Bytes()) || step%100 == 0 {
+					require.True(t, bytes.Equal(want, kept.Bytes()), "step %d", step)
+				}
+			}
+			require.Greater(t, most, int64(1<<20))
+			kept.Release()
+			for range 2 { // what has not been used since the call before
+				transport.TrimInput()
+			}
+			require.LessOrEqual(t, transport.MappedInput(), before)
+		})
+	}
+}
+
+// TestLongInputTakesWhatHasArrived: a buffer that is longer than what has arrived takes no memory for the
+// rest.
+func TestLongInputTakesWhatHasArrived(t *testing.T) {
+	for kind, kept := range transport.NewKeptInput() {
+		t.Run(kind, func(t *testing.T) {
+			for range 30 {
+				room := kept.Room(32<<20, 64<<10)
+				clear(room)
+				kept.Received(len(room))
+			}
+			held := len(kept.Bytes())
+			require.Greater(t, held, 1<<20)
+			require.Equal(t, held, kept.Size())
+			kept.Release()
+		})
+	}
+}
