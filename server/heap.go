@@ -60,7 +60,7 @@ func (s *Server) boundHeap() {
 	if s.limitHeap == nil {
 		return
 	}
-	bound := heapBound(s.maxMemory.Load(), s.keyspace.Outside())
+	bound := heapBound(s.maxMemory.Load(), s.keyspace.Outside()+s.longInput.most.Load())
 	s.heapMu.Lock()
 	defer s.heapMu.Unlock()
 	if last := s.heapBound; bound != last && (bound == math.MaxInt64 || last == math.MaxInt64 || max(bound-last, last-bound) >= heapStep) {

@@ -70,6 +70,8 @@ type Options struct {
 	// LimitHeap is [debug.SetMemoryLimit], if the process is the server's alone: it is
 	// called with what maxmemory leaves Go's heap, whenever that changes.
 	LimitHeap func(bytes int64) int64
+	// HeapSize is what LimitHeap bounds, in bytes; nil asks Go's runtime.
+	HeapSize func() int64
 	// FreeHeap is [debug.FreeOSMemory], on the same condition: it is called, beside
 	// everything else, when much of Go's heap is of no use any more.
 	FreeHeap func()
@@ -84,7 +86,7 @@ func New(c *config.Config, o Options) (*Server, error) {
 	}
 	s := &Server{
 		config: c, began: time.Now(), given: o,
-		heap:     heap{limitHeap: o.LimitHeap, freeHeap: o.FreeHeap, heapBound: math.MaxInt64},
+		heap:     heap{limitHeap: o.LimitHeap, heapSize: o.HeapSize, freeHeap: o.FreeHeap, heapBound: math.MaxInt64},
 		stopping: stopping{stop: make(chan struct{})},
 	}
 	if o.FS == nil {
@@ -439,10 +441,24 @@ func (s *Server) janitor(ctx context.Context) {
 	tick, look := time.NewTicker(period), time.NewTicker(watch)
 	defer tick.Stop()
 	defer look.Stop()
+	longInput, pause := s.engine.LongInput(), time.NewTimer(s.untilNextLook())
+	defer pause.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-longInput:
+			s.boundLongInput()
+			longInput = nil
+			pause.Reset(s.untilNextLook())
+		case <-pause.C:
+			if s.heapExceeds() {
+				s.boundLongInput()
+				pause.Reset(s.untilNextLook())
+			} else {
+				s.letLongInputGo()
+				longInput = s.engine.LongInput()
+			}
 		case <-look.C:
 			if s.engine.Limits().ClientMemory > 0 {
 				s.engine.EvictClients(s.clientMemory())
@@ -453,7 +469,9 @@ func (s *Server) janitor(ctx context.Context) {
 			s.beat(period)
 			s.keyspace.SetBeside(s.besideKeys())
 			s.boundHeap()
+			s.longInput.most.Store(0)
 			s.returnHeap()
+			transport.TrimInput()
 			s.bounds.tell(false)
 		}
 	}

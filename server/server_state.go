@@ -138,12 +138,20 @@ type logging struct {
 // heap is how a server bounds Go's heap, and when it gives memory back.
 type heap struct {
 	limitHeap func(int64) int64
+	heapSize  func() int64
 	freeHeap  func()
+	longInput longInput
 	freed     freedHeap
 	quiet     quietHeap
 	maxMemory atomic.Int64
 	heapMu    sync.Mutex
 	heapBound int64 // what limitHeap was told last; guarded by heapMu
+}
+
+// longInput is what is known of clients' long commands.
+type longInput struct {
+	held int          // looks, one after another, at which it was held; of the janitor
+	most atomic.Int64 // bytes of it outside of Go's heap, the most that a look has found in this second
 }
 
 // freedHeap follows what keys take of Go's heap: large collections and long values. The

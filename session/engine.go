@@ -21,10 +21,14 @@ import (
 // totals counts clients and what became of them since the start.
 type totals struct {
 	rate        stats.Rate
-	outbound    atomic.Int64  // bytes that wait in outboxes
-	slowReaders atomic.Int64  // clients that were cut off for what they left unread
-	kept        atomic.Int64  // bytes of transactions and watched keys
-	evicted     atomic.Int64  // clients that were closed by maxmemory-clients
+	outbound    atomic.Int64 // bytes that wait in outboxes
+	slowReaders atomic.Int64 // clients that were cut off for what they left unread
+	kept        atomic.Int64 // bytes of transactions and watched keys
+	evicted     atomic.Int64 // clients that were closed by maxmemory-clients
+	looks       atomic.Int64 // calls of EvictClients
+	taken       taken
+	longInput   chan struct{} // see [Engine.LongInput]
+	holding     atomic.Bool   // see [Engine.HoldLongInput]
 	sinceDecay  time.Duration // touched by Tick only
 	received    atomic.Int64  // connections since the start
 	refused     atomic.Int64
@@ -32,6 +36,12 @@ type totals struct {
 	callers     stats.Callers
 	panics      atomic.Int64
 	resets      atomic.Int64 // two for each: when it begins, and when it has ended
+}
+
+// taken is what has been taken from clients because of maxmemory-clients since the log last told it.
+type taken struct {
+	refused atomic.Int64 // commands
+	bytes   atomic.Int64 // of these, and of closed clients
 }
 
 // background is the goroutines in the background.
@@ -103,7 +113,7 @@ func NewEngine(o env.Options, table *command.Table) *Engine {
 	}
 	e.Large.Room = func() int64 { return e.LargeRoom() }
 	e.slots, e.fileSlots = make(chan struct{}, maxBackground()), make(chan struct{}, maxFiles)
-	e.urgent = make(chan struct{}, 1)
+	e.urgent, e.longInput = make(chan struct{}, 1), make(chan struct{}, 1)
 	if e.Log == nil {
 		e.Log = slog.New(slog.DiscardHandler)
 	}

@@ -58,7 +58,7 @@ func (s *Session) turn(l *Worker, in []byte) (transport.Next, int) {
 	switch {
 	case s.Closing:
 		return transport.Close, 0
-	case waits:
+	case waits, p == nil && s.holdsBack(len(in)):
 		return transport.Park, 0
 	}
 	if l.Busy = !l.Store.Enter(); l.Busy {
@@ -84,7 +84,11 @@ func (s *Session) turn(l *Worker, in []byte) (transport.Next, int) {
 	l.startWorld()
 	s.noteCommand(l.ctx.Cmd)
 	s.noteKept()
-	s.notePartial(int64(now), next == transport.Read && consumed < len(in), consumed > 0)
+	unfinished := next == transport.Read && consumed < len(in)
+	s.notePartial(int64(now), unfinished, consumed > 0)
+	if unfinished {
+		s.engine.noteLongInput(len(in) - consumed)
+	}
 	if s.pump != nil && next == transport.Read {
 		next = s.fillPump(l)
 	}

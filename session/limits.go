@@ -26,3 +26,10 @@ const turnEffects = 1 << 20
 // leastRefused is the smallest input whose command is refused: more than a client that
 // has yet to authenticate may send, or one that sends a line.
 const leastRefused = 64 << 10
+
+// mostLooks is how many looks of EvictClients, a tenth of a second apart, leave alone a client whose replies
+// take most, and mostLeaving how many times maxmemory-clients all clients may keep then.
+const (
+	mostLooks   = 5
+	mostLeaving = 2
+)

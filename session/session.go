@@ -30,7 +30,10 @@ type activity struct {
 	active   atomic.Int64 // instant of the last Feed that got bytes
 	partial  atomic.Int64 // instant the unfinished command began, 0 if none
 	lastCmd  atomic.Int32 // id of the last command, -1 before the first
-	overfull atomic.Bool  // its unfinished command is to be refused: see EvictClients
+	overfull atomic.Bool  // its unfinished command is to be refused: see refuseOverfull
+	lookedAt atomic.Int64 // the call of EvictClients that last found that its replies take most
+	leaving  atomic.Int64 // the first of those calls, one after another, that found it
+	heldBack atomic.Bool  // its input waits until there is memory: see HoldLongInput
 	queued   atomic.Int32 // one more than the commands that wait for EXEC, 0 outside of MULTI
 	kept     atomic.Int64 // bytes that these and the watched keys take
 }

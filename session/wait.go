@@ -144,6 +144,7 @@ func (e *Engine) UnblockAll() {
 func (e *Engine) Drain() {
 	e.Draining.Store(true)
 	e.dropPaused()
+	e.wakeHeldBack()
 	for _, s := range e.clients.list() {
 		if p := s.wait.Load(); p != nil {
 			p.Stop()

@@ -143,3 +143,29 @@ func TestClientThatTakesMostBySubscriptionsIsClosed(t *testing.T) {
 		require.Equal(t, int64(1), witness.InfoNumber("evicted_clients"))
 	})
 }
+
+// TestClientThatReadsIsNotClosed has four clients get replies that are together more than clients may
+// keep. None is closed within the first half second, in which a busy machine may be slow to take them, and
+// one that has taken nothing then is.
+func TestClientThatReadsIsNotClosed(t *testing.T) {
+	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
+		s := w.Start("--maxmemory-clients", "4mb", "--write-timeout", "3600")
+		witness := s.Dial()
+		value := strings.Repeat("x", 1_500_000)
+		var all []*inproc.Client
+		for range 4 {
+			c := s.Dial()
+			go c.Command("ECHO", value)
+			all = append(all, c)
+		}
+		w.Advance(400 * time.Millisecond)
+		require.Greater(t, witness.InfoNumber("mem_clients_normal"), int64(4<<20))
+		require.Zero(t, witness.InfoNumber("evicted_clients"))
+		require.Equal(t, inproc.Bulk(value), all[0].Reply())
+		w.Advance(time.Second)
+		require.Zero(t, witness.InfoNumber("evicted_clients"))
+		go all[0].Command("ECHO", value)
+		w.Advance(time.Second)
+		require.Equal(t, int64(1), witness.InfoNumber("evicted_clients"))
+	})
+}

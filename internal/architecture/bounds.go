@@ -14,6 +14,7 @@ var larger = map[string]string{
 	"persistence": "manifest, base and log are read, checked and recovered together: each says how far the others count",
 	"replication": "a node is primary and replica in turn: both sides share history, offsets and chunks",
 	"server":      "assembly knows every part, and dividing it would only hide which",
+	"session":     "feeding a session, its waits, and what it keeps end together: each asks how far the others are",
 	"transport":   "event loops and goroutines keep the same promises, with files for what only some systems have",
 }
 

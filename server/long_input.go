@@ -1,0 +1,81 @@
+package server
+
+import (
+	"math"
+	"runtime/metrics"
+	"time"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Clients send hundreds of megabytes a second. What that takes is outside of Go's heap (see transport), but
+// commands that long make as much garbage, and the collector may be slower. So the janitor looks at both
+// every longInputPause while parts of long commands arrive. It refuses commands, and while Go's heap exceeds
+// its bound it has long input wait for the collector: TCP then has the clients wait.
+const (
+	// longInputPause is between two looks, and longInputShare for each connection besides, so that looks at
+	// thousands take a small part of a processor. Clients send a few megabytes meanwhile.
+	longInputPause = 5 * time.Millisecond
+	longInputShare = 2 * time.Microsecond
+	// heapTolerance is by how many bytes Go's heap may exceed its bound before long input waits: its
+	// collections begin a little late.
+	heapTolerance = 4 << 20
+	// mostHolds is for how many looks in a row long input waits. Then all get a turn, even if the heap
+	// still exceeds its bound: scripts or replies may take it for long.
+	mostHolds = 20
+)
+
+// untilNextLook is how long the janitor waits between two looks.
+func (s *Server) untilNextLook() time.Duration {
+	return longInputPause + time.Duration(s.transport.Stats().Connections)*longInputShare
+}
+
+// boundLongInput has commands refused that are too much for maxmemory-clients, and long input wait while
+// there is too much garbage.
+func (s *Server) boundLongInput() {
+	s.longInput.most.Store(max(s.longInput.most.Load(), transport.MappedInput()))
+	s.engine.RefuseCommands(s.clientMemory())
+	s.keyspace.SetBeside(s.besideKeys())
+	if s.heapExceeds() && s.longInput.held < mostHolds {
+		s.longInput.held++
+		s.engine.HoldLongInput(true)
+	} else {
+		s.letLongInputGo()
+	}
+}
+
+// letLongInputGo ends the wait of long input.
+func (s *Server) letLongInputGo() {
+	s.longInput.held = 0
+	s.engine.HoldLongInput(false)
+}
+
+// heapExceeds reports whether Go's heap is larger than it may be.
+func (s *Server) heapExceeds() bool {
+	if s.limitHeap == nil {
+		return false
+	}
+	s.heapMu.Lock()
+	bound := s.heapBound
+	s.heapMu.Unlock()
+	return bound < math.MaxInt64-heapTolerance && s.sizeOfHeap() > bound+heapTolerance
+}
+
+// sizeOfHeap is what the bound of Go's heap counts: see [debug.SetMemoryLimit].
+func (s *Server) sizeOfHeap() int64 {
+	if s.heapSize != nil {
+		return s.heapSize()
+	}
+	const ofAll, ofReleased = 0, 1
+	sizes := []metrics.Sample{
+		ofAll:      {Name: "/memory/classes/total:bytes"},
+		ofReleased: {Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(sizes)
+	for _, m := range sizes {
+		if m.Value.Kind() != metrics.KindUint64 {
+			return 0 // this runtime does not say
+		}
+	}
+	return int64(sizes[ofAll].Value.Uint64() - sizes[ofReleased].Value.Uint64())
+}
