@@ -69,6 +69,8 @@ func TestKeyOfAPolicyIsExplained(t *testing.T) {
 		}, p.Clauses)
 		require.Equal(t, report.Key("TB 4 1 60s"), p.Try[0].Clause)
 		require.EqualValues(t, 97, s.Info["remaining"], "RL.INFO is asked with the clause")
+		actions := offered(&s)
+		delete(actions, "Cut client "+c.ID()) // RL.TOP has the caller if its sample, which is random, has the call
 		require.Equal(t, map[string]string{
 			"Look":              "RL.INFO 'api:acme#2' SW 100",
 			"Explain":           "RL.EXPLAIN api acme",
@@ -77,7 +79,7 @@ func TestKeyOfAPolicyIsExplained(t *testing.T) {
 			"Boost":             "RL.BOOST api acme 2 EX 1h",
 			"Exempt":            "RL.EXEMPT api acme EX 1h",
 			"Override":          "RL.OVERRIDE SET api acme EX 1h LIMITS TB 5 1 60s SW 100 86400s FIXED",
-		}, offered(&s))
+		}, actions)
 		for _, a := range s.Actions {
 			require.Equal(t, a.ID != "look" && a.ID != "explain", a.Danger, a.Name)
 		}
