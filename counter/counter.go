@@ -153,11 +153,10 @@ func (p *Plan) addInt(value []byte, c *Call, declined bool) (passes bool, err er
 	sum := limit.SatAdd(was, c.By)
 	fits := sum-was == c.By && (sum < was) == (c.By < 0) && sum >= c.Lower && sum <= c.Upper
 	if !fits {
-		declined = declined || !c.Saturate
 		sum = max(c.Lower, min(c.Upper, sum))
 	}
-	p.Denied = !fits && (declined || sum == was)
-	if declined {
+	p.Denied = !declined && !fits && (!c.Saturate || sum == was)
+	if declined || !fits && !c.Saturate {
 		return false, nil
 	}
 	applied := sum - was
@@ -186,11 +185,10 @@ func (p *Plan) addFloat(value []byte, c *Call, declined bool) (passes bool, err 
 	}
 	fits := finite && sum.Cmp(f.Lower) >= 0 && sum.Cmp(f.Upper) <= 0
 	if !fits {
-		declined = declined || !c.Saturate
 		sum = nearest(sum, f)
 	}
-	p.Denied = !fits && (declined || sum.Cmp(was) == 0)
-	if declined {
+	p.Denied = !declined && !fits && (!c.Saturate || sum.Cmp(was) == 0)
+	if declined || !fits && !c.Saturate {
 		return false, nil
 	}
 	applied, finite := longdouble.Add(sum, longdouble.Neg(was))

@@ -133,6 +133,8 @@ func TestDecision(t *testing.T) {
 	absent := ints(1, 5)
 	absent.IfAbsent = true
 	require.Equal(t, of(0, 5, 2), decide("3", absent))
+	absent.By = 3
+	require.Equal(t, of(0, 5, 2), decide("3", absent), "out of bounds besides")
 }
 
 // TestWhatIsAppliedIsTheDifference: a sum that is rounded says by how much the number has changed.
