@@ -74,7 +74,7 @@ func memoryFigures() []figure.Figure {
 	return []figure.Figure{
 		{
 			Name: "memory_bytes", Kind: figure.Gauge, Labels: []string{"kind"},
-			Values: "`used` for all, `dataset` for keys, `clients`, `scripts`, `users` of ACL, `heap` of Go, `rss` as the system sees it, `max` (maxmemory, 0 without)",
+			Values: "`used` for all, `dataset` for keys, `clients`, `scripts`, `users` of ACL, `heap` of Go with long input, which is beside it, `rss` as the system sees it, `max` (maxmemory, 0 without)",
 			Help:   "Memory by what it is for. The kinds overlap.",
 			Info: figure.Fields("Memory", map[string]string{
 				"used": "used_memory", "dataset": "used_memory_dataset", "rss": "used_memory_rss", "heap": "allocator_allocated",

@@ -30,7 +30,7 @@ const (
 )
 
 // heapBound returns how many bytes Go's runtime may take, given maxmemory and the memory of
-// tables outside its heap. Without maxmemory there is no bound.
+// tables and input outside its heap. Without maxmemory there is no bound.
 func heapBound(maxMemory, outside int64) int64 {
 	if maxMemory <= 0 {
 		return math.MaxInt64
@@ -55,12 +55,15 @@ func userBound(maxMemory int64) int64 {
 	return max(maxMemory/userShare, leastUsers)
 }
 
+// outsideHeap is what tables and long input take outside of Go's heap.
+func (s *Server) outsideHeap() int64 { return s.keyspace.Outside() + s.longInput.most.Load() }
+
 // boundHeap tells Go's runtime its bound if the bound has changed.
 func (s *Server) boundHeap() {
 	if s.limitHeap == nil {
 		return
 	}
-	bound := heapBound(s.maxMemory.Load(), s.keyspace.Outside()+s.longInput.most.Load())
+	bound := heapBound(s.maxMemory.Load(), s.outsideHeap())
 	s.heapMu.Lock()
 	defer s.heapMu.Unlock()
 	if last := s.heapBound; bound != last && (bound == math.MaxInt64 || last == math.MaxInt64 || max(bound-last, last-bound) >= heapStep) {
@@ -77,7 +80,7 @@ func (s *Server) scriptRoom() (bound, kept int64) {
 	if m <= 0 || s.freeHeap == nil {
 		return math.MaxInt64, kept
 	}
-	return heapBound(m, s.keyspace.Outside()) - scriptSpare, kept
+	return heapBound(m, s.outsideHeap()) - scriptSpare, kept
 }
 
 // leastFreed is how many bytes of Go's heap keys must have freed to justify a collection,

@@ -31,23 +31,20 @@ func (s *Server) untilNextLook() time.Duration {
 }
 
 // boundLongInput has commands refused that are too much for maxmemory-clients, and long input wait while
-// there is too much garbage.
-func (s *Server) boundLongInput() {
+// there is too much garbage. It reports whether there is, and another look is due.
+func (s *Server) boundLongInput() (again bool) {
 	s.longInput.most.Store(max(s.longInput.most.Load(), transport.MappedInput()))
 	s.engine.RefuseCommands(s.clientMemory())
 	s.keyspace.SetBeside(s.besideKeys())
-	if s.heapExceeds() && s.longInput.held < mostHolds {
+	again = s.heapExceeds()
+	hold := again && s.longInput.held < mostHolds
+	if hold {
 		s.longInput.held++
-		s.engine.HoldLongInput(true)
 	} else {
-		s.letLongInputGo()
+		s.longInput.held = 0
 	}
-}
-
-// letLongInputGo ends the wait of long input.
-func (s *Server) letLongInputGo() {
-	s.longInput.held = 0
-	s.engine.HoldLongInput(false)
+	s.engine.HoldLongInput(hold)
+	return again
 }
 
 // heapExceeds reports whether Go's heap is larger than it may be.

@@ -452,11 +452,9 @@ func (s *Server) janitor(ctx context.Context) {
 			longInput = nil
 			pause.Reset(s.untilNextLook())
 		case <-pause.C:
-			if s.heapExceeds() {
-				s.boundLongInput()
+			if s.boundLongInput() {
 				pause.Reset(s.untilNextLook())
 			} else {
-				s.letLongInputGo()
 				longInput = s.engine.LongInput()
 			}
 		case <-look.C:

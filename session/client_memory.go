@@ -147,7 +147,7 @@ func (s *Session) holdsBack(n int) bool {
 // the same message, and more where the memory of a client that has left is still being freed: no
 // other client is closed for that. The server calls it several times a second.
 func (e *Engine) EvictClients(all int64) {
-	closed := e.takeMemory(all, 1+e.looks.Add(1))
+	closed := e.takeMemory(all, 1+e.looks.Add(1)) // from 2 on: a session that no look has found has 0
 	refused, freed := e.taken.refused.Swap(0), e.taken.bytes.Swap(0)
 	if closed+refused > 0 {
 		e.Log.Warn("took memory from the clients that held the most, to stay within maxmemory-clients",

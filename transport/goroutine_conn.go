@@ -120,11 +120,11 @@ func (c *goConn) sleep() {
 func (c *goConn) read(limit int) error {
 	buf := c.in.room(limit, c.g.lim.Load().Chunk)
 	n, err := c.readInto(buf)
-	c.noteInput()
 	if n > 0 {
 		c.in.added(n)
 		c.moved.received(n)
 	}
+	c.noteInput()
 	return err
 }
 
@@ -205,11 +205,11 @@ func (c *goConn) glance() bool {
 	_ = c.nc.SetReadDeadline(now.Add(glanceTime)) // the read reports what is wrong
 	n, err := c.nc.Read(c.in.room(limit, c.g.lim.Load().Chunk))
 	_ = c.nc.SetReadDeadline(time.Time{}) // so does the next one
-	c.noteInput()
 	if n > 0 {
 		c.in.added(n)
 		c.moved.received(n)
 	}
+	c.noteInput()
 	if errors.Is(err, io.EOF) {
 		c.eof, err = true, nil
 	}

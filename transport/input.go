@@ -70,10 +70,10 @@ func (in *input) consumed(n int) {
 	if in.r < in.w {
 		return
 	}
-	in.r, in.w = 0, 0
 	if in.lent != nil && cap(in.lent.b) > keptBuffer {
 		in.release()
 	}
+	in.r, in.w = 0, 0
 }
 
 // shrink goes back to the small buffer if what is there fits.
@@ -82,14 +82,14 @@ func (in *input) shrink() {
 		return
 	}
 	held := copy(in.small[:], in.bytes())
-	putBuffer(in.lent)
+	in.lent.giveBack(in.w)
 	in.lent, in.r, in.w, in.filled = nil, 0, held, false
 }
 
 // release lets go of everything.
 func (in *input) release() {
 	if in.lent != nil {
-		putBuffer(in.lent)
+		in.lent.giveBack(in.w)
 	}
 	in.lent, in.r, in.w, in.filled = nil, 0, 0, false
 }

@@ -23,7 +23,7 @@ type mappedMemory struct {
 	mu     sync.Mutex
 	spares []*buffer // guarded by mu: the one used last is at the end
 	kept   int       // guarded by mu: bytes that these have touched
-	unused int       // guarded by mu: how many of them nobody has used since the last trim
+	unused int       // guarded by mu: how many of the first have been spare since the last trim
 }
 
 // MappedInput is how many bytes the input of all transports of the process takes outside of Go's heap.
@@ -53,7 +53,7 @@ func (x *buffer) lengthen(r, w, n int) *buffer {
 		r, w = 0, w-r
 	}
 	longer := getInput(n)
-	longer.size(copy(longer.b, x.b[r:w]))
+	copy(longer.b, x.b[r:w])
 	putBuffer(x)
 	return longer
 }
@@ -78,6 +78,12 @@ func (x *buffer) size(w int) int {
 		x.touched = x.used
 	}
 	return x.used
+}
+
+// giveBack is putBuffer for input that has been written up to w.
+func (x *buffer) giveBack(w int) {
+	x.size(w)
+	putBuffer(x)
 }
 
 // lend returns a mapped buffer of n bytes or more; nil if the system has none.

@@ -44,7 +44,7 @@ func (in *unread) consumed(n int) {
 
 func (in *unread) drop() {
 	if in.lent != nil {
-		putBuffer(in.lent)
+		in.lent.giveBack(in.w)
 		in.lent, in.r, in.w = nil, 0, 0
 	}
 }
