@@ -34,5 +34,5 @@ func goLibraries() []library {
 var goOmissions = []omission{
 	{"go-redis/redis_rate's own tests", "They always connect to port 6379. A program of ours runs the library instead."},
 	{"throttled's own tests", "They always connect to port 6379. A program of ours runs the library instead."},
-	{"envoyproxy/ratelimit as a service", "Not built: it needs an xDS and telemetry stack. A program sends the same commands with its client."},
+	{"envoyproxy/ratelimit as a service", "Not built by the tests, since it needs an xDS and telemetry stack: a program sends the same commands with its client. Run by hand at f2fb157, its own tests of the service with Redis pass, 8 tests with 25 parts, as on Redis."},
 }

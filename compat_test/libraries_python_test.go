@@ -47,4 +47,6 @@ func pythonLibrary(name, version string, checks int, what string, program ...str
 	}
 }
 
-var pythonOmissions []omission
+var pythonOmissions = []omission{
+	{"django-smart-ratelimit 4.12.1, own tests", "Not in its package, and most of them need no server. Run by hand at 0dc26c2: 1,774 pass and none fails, as on Redis 7; 229 skip themselves."},
+}
