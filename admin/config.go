@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 )
 
 // Config is what an admin port serves, and to whom.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/admin"
-	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/internal/simnet"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 )
 
 // userKey is the key of the user in the context of a request.

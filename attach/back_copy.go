@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/rdb"
 )

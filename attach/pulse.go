@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // Period is how often dirty keys are read.

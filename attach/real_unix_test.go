@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/inproc"
-	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // real is a whole server beside foreign ones, with what tests ask of its replication.

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/attach"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/rdb"
 )

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/keyspace/clock"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/rdb"
 )

@@ -7,8 +7,8 @@ import (
 
 	"github.com/cellserver/cellserver/cluster/clock"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/stretchr/testify/require"

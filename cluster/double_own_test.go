@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/stretchr/testify/require"
 )

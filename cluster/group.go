@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 

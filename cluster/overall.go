@@ -3,7 +3,7 @@ package cluster
 import (
 	store "github.com/cellserver/cellserver/cluster/engine"
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 )
 
 // lister knows which keys the engine has: see [store.Engine].

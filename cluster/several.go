@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 )
 
 // inOneSlot reports whether the keys of all items are in one slot.

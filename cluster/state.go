@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 

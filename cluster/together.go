@@ -2,7 +2,7 @@ package cluster
 
 import (
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 )
 
 // decideTogether decides all asks at one instant, one after another, and writes all that they

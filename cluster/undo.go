@@ -2,7 +2,7 @@ package cluster
 
 import (
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 )
 
 // undo gives back what asks have charged to which another answer was given, and lets others

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/syntax"
+	"github.com/cellserver/cellserver/syntax"
 )
 
 // spell writes arguments in a notation of its own, so that a whole tree fits a line:

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/optionfile"
 	"github.com/cellserver/cellserver/resp"
 )

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 

@@ -1,8 +1,8 @@
 package decide
 
 import (
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 

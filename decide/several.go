@@ -3,7 +3,7 @@ package decide
 import (
 	"slices"
 
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 

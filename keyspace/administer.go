@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 )
 
 // administer carries out what is no limiter, for whoever asks a keyspace as any other

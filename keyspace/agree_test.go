@@ -10,12 +10,12 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"

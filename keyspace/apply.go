@@ -2,8 +2,8 @@ package keyspace
 
 import (
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/effect"
-	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // apply stores what plan makes of the value at p.

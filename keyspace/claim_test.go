@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/effect"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/slidingwindow"

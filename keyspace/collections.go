@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/dense"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
 )
 

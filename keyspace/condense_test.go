@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // TestRewritingFewKeysIsRefusedNothing: a command that holds keys and changes them any number

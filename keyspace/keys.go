@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"github.com/cellserver/cellserver/decide"
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
 )

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/effect"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )

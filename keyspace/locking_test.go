@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 func refs(keys ...string) (r []keyspace.Ref) {

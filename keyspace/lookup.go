@@ -3,8 +3,8 @@ package keyspace
 import (
 	"unsafe"
 
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/dense"
-	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // Prefetch loads the memory that the keys of db lie in, so that what is done with

@@ -1,7 +1,7 @@
 package keyspace
 
 import (
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 )
 
 // Observe makes o the observer of what this handle changes, from StartObserving on.

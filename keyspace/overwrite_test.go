@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // overwrite does one thing that stores or removes a string or a collection of any

@@ -5,8 +5,8 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/effect"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/slidingwindow"
 )

@@ -3,7 +3,7 @@ package keyspace
 import (
 	"math/rand/v2"
 
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 )
 
 // shardCursor is where the index of the shard begins in a SCAN cursor, above the

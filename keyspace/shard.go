@@ -4,8 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/dense"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/limit"
 )

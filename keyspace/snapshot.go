@@ -1,7 +1,7 @@
 package keyspace
 
 import (
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/yield"
 )
 

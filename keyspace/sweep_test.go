@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 

@@ -1,6 +1,6 @@
 package keyspace
 
-import "github.com/cellserver/cellserver/keyspace/entry"
+import "github.com/cellserver/cellserver/entry"
 
 // System is the database of what the server keeps for itself, such as policies: behind those
 // of clients, however many of these there are. No client can select it, a flush leaves it, no

@@ -1,8 +1,8 @@
 package keyspace
 
 import (
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/dense"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
 )
 

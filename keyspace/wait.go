@@ -4,7 +4,7 @@ import (
 	"container/list"
 	"slices"
 
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 )
 
 // Enqueue puts w at the end of the queue for key and reports whether it is the

@@ -1,7 +1,7 @@
 package keyspace
 
 import (
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 )
 
 // Watch makes w watch key from now on.

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/cellserver/cellserver/commands/figure"
+	"github.com/cellserver/cellserver/figure"
 )
 
 // prefix begins the names of all metrics.

@@ -10,12 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/internal/clocktest"
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/persistence"
 )
 

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 )
 
 // elementsOf returns what a collection holds as JSON shows it: members and elements as

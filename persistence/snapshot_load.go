@@ -9,9 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/effect"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 

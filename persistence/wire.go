@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/keyspace/effect"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 

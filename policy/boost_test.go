@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"

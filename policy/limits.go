@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/resp"

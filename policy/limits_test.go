@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/slidingwindow"

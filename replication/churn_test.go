@@ -13,10 +13,10 @@ import (
 
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 

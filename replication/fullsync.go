@@ -3,8 +3,8 @@ package replication
 import (
 	"fmt"
 
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/persistence"
 )
 

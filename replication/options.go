@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/resp"

@@ -12,11 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/commands/acl"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/report"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // source is a server that has what it is told to have.

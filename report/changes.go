@@ -3,8 +3,8 @@ package report
 import (
 	"strings"
 
-	"github.com/cellserver/cellserver/commands/acl"
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Mark is the letter of the change of that number, from 1: A, B, ... Z, AA, AB, ...

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // sketchMinutes is how many minutes of denied keys are remembered.

@@ -3,8 +3,8 @@ package report
 import (
 	"sync"
 
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Sizes of the history.

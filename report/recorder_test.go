@@ -10,12 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/commands/acl"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/report"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // day feeds a recorder with seconds of traffic.

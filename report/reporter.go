@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/cellserver/cellserver/commands/acl"
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Reporter makes reports of what a [Recorder] remembers and a [Source] knows.

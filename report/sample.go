@@ -3,9 +3,9 @@ package report
 import (
 	"time"
 
-	"github.com/cellserver/cellserver/commands/figure"
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Sample is what the server has counted, once a second. Counters are those since the start.

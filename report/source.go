@@ -3,8 +3,8 @@ package report
 import (
 	"net/http"
 
-	"github.com/cellserver/cellserver/commands/acl"
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Source is what a [Reporter] asks of the server. Any goroutine may call it.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/admin"
 	"github.com/cellserver/cellserver/admin/page"
-	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/metrics"
 	"github.com/cellserver/cellserver/session"

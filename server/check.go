@@ -3,7 +3,7 @@ package server
 import (
 	"errors"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/policy/policyfile"
 )

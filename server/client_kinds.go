@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/session"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // clientKinds follows as what clients show themselves: a new version of a library explains much.

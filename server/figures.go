@@ -10,9 +10,9 @@ import (
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/figure"
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/figure"
 	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/config"
+	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/replication"
 )
 

@@ -5,12 +5,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/figure"
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/session"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Bounds of the values of labels that come from outside.

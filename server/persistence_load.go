@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // openPersistence takes the directory if it has state or will have some.

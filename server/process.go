@@ -7,7 +7,7 @@ import (
 	"runtime/metrics"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
 )
 

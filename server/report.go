@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/report"
 	"github.com/cellserver/cellserver/session"
+	"github.com/cellserver/cellserver/stats"
 )
 
 func newReporting(s *Server) *reporting {

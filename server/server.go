@@ -16,20 +16,20 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/admin"
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/standby"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/session"
+	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
 )
 

@@ -9,11 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/admin"
 	"github.com/cellserver/cellserver/cluster"
-	"github.com/cellserver/cellserver/commands/acl"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
@@ -24,6 +23,7 @@ import (
 	"github.com/cellserver/cellserver/replication"
 	"github.com/cellserver/cellserver/report"
 	"github.com/cellserver/cellserver/session"
+	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
 )
 

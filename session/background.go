@@ -3,7 +3,7 @@ package session
 import (
 	"runtime"
 
-	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/budget"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
 )

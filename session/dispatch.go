@@ -1,7 +1,7 @@
 package session
 
 import (
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"

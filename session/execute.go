@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"

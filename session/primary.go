@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"

@@ -1,8 +1,8 @@
 package session
 
 import (
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -69,7 +69,7 @@ func (l *Worker) refuseListener(c *command.Call) bool {
 // refuseBusy answers a command that may not run while a script keeps everybody
 // waiting.
 func refuseBusy(c *command.Call) bool {
-	if c.Cmd.Flags&command.FlagAllowBusy != 0 && (c.Cmd.Name != "shutdown" || len(c.Args) == 2 && parse.IsWord(c.Args[1], "NOSAVE")) {
+	if c.Cmd.Flags&command.FlagAllowBusy != 0 && (c.Cmd.Name != "shutdown" || len(c.Args) == 2 && arg.IsWord(c.Args[1], "NOSAVE")) {
 		return false
 	}
 	workerOf(c.Worker).reject(c, command.ErrBusy)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Statistics implements [command.Host].

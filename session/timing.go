@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // paceOf returns the pace of the next calls of a command, of which there has been none if it is

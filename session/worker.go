@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Worker is the scratch of one feeding goroutine: its handle of the store, its

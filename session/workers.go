@@ -3,8 +3,8 @@ package session
 import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
 )
 

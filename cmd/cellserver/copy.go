@@ -13,10 +13,10 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/cellserver/cellserver/cluster"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/counter"
+	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/keyspace"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 )
@@ -161,7 +161,7 @@ type moving struct {
 func (c *copying) unwanted(key []byte, e *entry.Entry) string {
 	k := e.Kind
 	switch {
-	case !parse.Glob([]byte(c.match), key):
+	case !glob.Match([]byte(c.match), key):
 		return "not of the pattern"
 	case k == entry.String && counter.Check(e.Value) == nil:
 		return ""

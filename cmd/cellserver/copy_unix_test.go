@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/cluster"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/storetest"
-	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // fillLimiters has a server hold states of every family, the rest of a limit of 5 among

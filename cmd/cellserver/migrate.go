@@ -15,11 +15,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
+	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
 )
@@ -345,7 +345,7 @@ func (m *migration) exportDatabase(ctx context.Context, c *redis.Client, ks *key
 		pipe := c.Pipeline()
 		cursor = v.ScanEntries(db, cursor, importStep, func(key []byte, e entry.Entry) {
 			m.seen++
-			if !parse.Glob([]byte(m.match), key) {
+			if !glob.Match([]byte(m.match), key) {
 				m.skipped["not of the pattern"]++
 				return
 			}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/glob"
 )
 
 // TestPolicyCheck: a good file, one with faults, and files that cannot be read.
@@ -247,7 +247,7 @@ func answerScan(w io.Writer, keys, args []string) {
 	}
 	var found []string
 	for _, k := range keys[max(0, at-1):end] {
-		if parse.Glob([]byte(args[3]), []byte(k)) {
+		if glob.Match([]byte(args[3]), []byte(k)) {
 			found = append(found, k)
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -145,11 +145,11 @@ func memoryStats(c *command.Call) {
 
 func memoryUsage(c *command.Call) {
 	for rest := c.Args[3:]; len(rest) > 0; rest = rest[2:] {
-		if len(rest) < 2 || !parse.IsWord(rest[0], "SAMPLES") {
+		if len(rest) < 2 || !arg.IsWord(rest[0], "SAMPLES") {
 			c.Fail(resp.ErrSyntax)
 			return
 		}
-		n, ok := parse.Int(rest[1])
+		n, ok := arg.Int(rest[1])
 		if !ok {
 			c.Fail(resp.ErrNotInteger)
 			return
@@ -181,13 +181,13 @@ func shutdown(c *command.Call) {
 	var save, noSave, abort bool
 	for _, a := range c.Args[1:] {
 		switch {
-		case parse.IsWord(a, "SAVE"):
+		case arg.IsWord(a, "SAVE"):
 			save = true
-		case parse.IsWord(a, "NOSAVE"):
+		case arg.IsWord(a, "NOSAVE"):
 			noSave = true
-		case parse.IsWord(a, "ABORT"):
+		case arg.IsWord(a, "ABORT"):
 			abort = true
-		case !parse.IsWord(a, "NOW") && !parse.IsWord(a, "FORCE"):
+		case !arg.IsWord(a, "NOW") && !arg.IsWord(a, "FORCE"):
 			c.Fail(resp.ErrSyntax)
 			return
 		}

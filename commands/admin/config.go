@@ -4,9 +4,9 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -40,7 +40,7 @@ func configGet(c *command.Call) {
 	patterns := make([][]byte, 0, len(c.Args)-2)
 	asked := make(map[string][]byte) // names as they were written, which Redis repeats
 	for _, p := range c.Args[2:] {
-		if len(p) > parse.MaxPattern {
+		if len(p) > glob.MaxPattern {
 			c.Fail(command.ErrPatternTooLong)
 			return
 		}
@@ -49,7 +49,7 @@ func configGet(c *command.Call) {
 	}
 	pairs := c.Server.Options.Settings.Get(func(name string) bool {
 		for _, p := range patterns {
-			if parse.Glob(p, []byte(name)) {
+			if glob.Match(p, []byte(name)) {
 				return true
 			}
 		}

@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/figure"
-	"github.com/cellserver/cellserver/commands/parse"
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/figure"
+	"github.com/cellserver/cellserver/stats"
 )
 
 func infoCommands() []*command.Command {
@@ -138,9 +138,9 @@ func infoWants(args [][]byte, s infoSection) bool {
 	name := strings.ToUpper(s.name)
 	for _, a := range args {
 		switch {
-		case parse.IsWord(a, "ALL"), parse.IsWord(a, "EVERYTHING"), parse.IsWord(a, name):
+		case arg.IsWord(a, "ALL"), arg.IsWord(a, "EVERYTHING"), arg.IsWord(a, name):
 			return true
-		case parse.IsWord(a, "DEFAULT") && !s.extra:
+		case arg.IsWord(a, "DEFAULT") && !s.extra:
 			return true
 		}
 	}

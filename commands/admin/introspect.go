@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -121,18 +122,18 @@ func commandList(c *command.Call) {
 	wanted := func(*command.Command) bool { return true }
 	switch {
 	case len(c.Args) == 2:
-	case len(c.Args) == 5 && parse.IsWord(c.Args[2], "FILTERBY"):
+	case len(c.Args) == 5 && arg.IsWord(c.Args[2], "FILTERBY"):
 		value := c.Args[4]
 		switch {
-		case parse.IsWord(c.Args[3], "MODULE"):
+		case arg.IsWord(c.Args[3], "MODULE"):
 			wanted = func(cmd *command.Command) bool {
 				return cmd.Flags&command.FlagModule != 0 && string(value) == "redis-cell"
 			}
-		case parse.IsWord(c.Args[3], "ACLCAT"):
+		case arg.IsWord(c.Args[3], "ACLCAT"):
 			name := strings.ToLower(string(value))
 			wanted = func(cmd *command.Command) bool { return slices.Contains(cmd.AllCategories().Names(), name) }
-		case parse.IsWord(c.Args[3], "PATTERN") && len(value) <= parse.MaxPattern:
-			wanted = func(cmd *command.Command) bool { return parse.Glob(bytes.ToLower(value), []byte(cmd.Name)) }
+		case arg.IsWord(c.Args[3], "PATTERN") && len(value) <= glob.MaxPattern:
+			wanted = func(cmd *command.Command) bool { return glob.Match(bytes.ToLower(value), []byte(cmd.Name)) }
 		default:
 			c.Fail(resp.ErrSyntax)
 			return

@@ -3,9 +3,9 @@ package admin
 import (
 	"strings"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -44,7 +44,7 @@ func reportRun(c *command.Call) {
 	for rest := c.Args[2:]; len(rest) > 0; rest = rest[2:] {
 		parameter := ""
 		for _, o := range reportOptions {
-			if o.report == name && parse.IsWord(rest[0], o.word) {
+			if o.report == name && arg.IsWord(rest[0], o.word) {
 				parameter = o.parameter
 			}
 		}

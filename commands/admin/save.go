@@ -1,9 +1,9 @@
 package admin
 
 import (
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -53,7 +53,7 @@ func save(c *command.Call) {
 }
 
 func bgsave(c *command.Call) {
-	if len(c.Args) > 2 || len(c.Args) == 2 && !parse.IsWord(c.Args[1], "SCHEDULE") {
+	if len(c.Args) > 2 || len(c.Args) == 2 && !arg.IsWord(c.Args[1], "SCHEDULE") {
 		c.Fail(resp.ErrSyntax)
 		return
 	}

@@ -1,10 +1,10 @@
 package blocking
 
 import (
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -86,7 +86,7 @@ const (
 
 // parseMpop reads `numkeys key [key ...] <front | back> [COUNT count]`.
 func parseMpop(args [][]byte, front, back string) (call Call, keys [][]byte, err resp.Error) {
-	n, ok := parse.Int(args[0])
+	n, ok := arg.Int(args[0])
 	if !ok || n < 1 {
 		return call, nil, errMpopKeys
 	}
@@ -94,14 +94,14 @@ func parseMpop(args [][]byte, front, back string) (call Call, keys [][]byte, err
 		return call, nil, resp.ErrSyntax
 	}
 	keys, args = args[1:1+n], args[1+n:]
-	call.Count, call.Front = 1, parse.IsWord(args[0], front)
-	if !call.Front && !parse.IsWord(args[0], back) {
+	call.Count, call.Front = 1, arg.IsWord(args[0], front)
+	if !call.Front && !arg.IsWord(args[0], back) {
 		return call, nil, resp.ErrSyntax
 	}
 	switch {
 	case len(args) == 1:
 		return call, keys, ""
-	case len(args) != 3 || !parse.IsWord(args[1], "COUNT"):
+	case len(args) != 3 || !arg.IsWord(args[1], "COUNT"):
 		return call, nil, mpopFault(args[1:])
 	}
 	count, fault := parseMpopCount(args[2])
@@ -111,7 +111,7 @@ func parseMpop(args [][]byte, front, back string) (call Call, keys [][]byte, err
 
 // mpopFault is what Redis says of options, which it reads one after another.
 func mpopFault(args [][]byte) resp.Error {
-	if len(args) > 2 && parse.IsWord(args[0], "COUNT") {
+	if len(args) > 2 && arg.IsWord(args[0], "COUNT") {
 		if _, err := parseMpopCount(args[1]); err != "" {
 			return err
 		}
@@ -120,7 +120,7 @@ func mpopFault(args [][]byte) resp.Error {
 }
 
 func parseMpopCount(b []byte) (int, resp.Error) {
-	n, ok := parse.Int(b)
+	n, ok := arg.Int(b)
 	if !ok || n < 1 {
 		return 0, errMpopCount
 	}

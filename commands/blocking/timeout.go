@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -16,7 +16,7 @@ const errTimeoutRange resp.Error = "ERR timeout is out of range"
 // milliseconds, so that 0, and a negative number that makes 0 of them, is no bound. What
 // int64 nanoseconds do not hold, 292 years, is none either.
 func parsePopTimeout(b []byte) (time.Duration, resp.Error) {
-	if d, err := parse.Timeout(b, time.Second); err == "" {
+	if d, err := arg.Timeout(b, time.Second); err == "" {
 		return d, ""
 	}
 	f, ok := parseSeconds(string(b))

@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -20,8 +20,8 @@ func ArgsCost(args [][]byte) (n int) {
 
 // OnOff reads ON or OFF, in any case.
 func OnOff(b []byte) (on, ok bool) {
-	on = parse.IsWord(b, "ON")
-	return on, on || parse.IsWord(b, "OFF")
+	on = arg.IsWord(b, "ON")
+	return on, on || arg.IsWord(b, "OFF")
 }
 
 // ExpiryInstant turns the number of an expiry command into an instant. Redis
@@ -45,7 +45,7 @@ func ExpiryInstant(st env.Store, n int64, unit time.Duration, absolute bool) (li
 
 // ParseNotNegative reads a count as Redis does where it must not be negative.
 func ParseNotNegative(b []byte) (int64, resp.Error) {
-	n, ok := parse.Int(b)
+	n, ok := arg.Int(b)
 	switch {
 	case !ok:
 		return 0, resp.ErrNotPositive

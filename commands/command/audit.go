@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // audited returns the handler of cmd, followed by a line of the log, and by a change if it is

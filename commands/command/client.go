@@ -3,7 +3,7 @@ package command
 import (
 	"net"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // AllCategories returns the categories of the command: its own and those that its

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/cellserver/cellserver/commands/syntax"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/syntax"
 )
 
 // WriteInfo writes what COMMAND says of all commands.

@@ -90,7 +90,7 @@ func upper(s string) string {
 	return string(b)
 }
 
-// ErrPatternTooLong refuses a pattern of more than parse.MaxPattern bytes.
+// ErrPatternTooLong refuses a pattern of more than glob.MaxPattern bytes.
 const ErrPatternTooLong resp.Error = "ERR pattern is too long, at most 1024 bytes"
 
 // ErrReplyTooLong refuses a reply of more than [MaxReply] bytes.

@@ -3,7 +3,7 @@ package command
 import (
 	"sync"
 
-	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/budget"
 	"github.com/cellserver/cellserver/resp"
 )
 

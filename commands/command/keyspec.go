@@ -1,8 +1,8 @@
 package command
 
 import (
-	"github.com/cellserver/cellserver/commands/acl"
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/policy"
 )
 
@@ -52,7 +52,7 @@ func (k *KeySpec) Range(args [][]byte) (first, end, step int) {
 		if k.Count >= len(args) {
 			return 0, 0, 1
 		}
-		n, ok := parse.Int(args[k.Count])
+		n, ok := arg.Int(args[k.Count])
 		if !ok || n < 1 || n > int64(len(args)-k.Count-1) {
 			return 0, 0, 1
 		}

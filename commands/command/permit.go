@@ -3,7 +3,7 @@ package command
 import (
 	"time"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"
 )

@@ -3,8 +3,8 @@ package command
 import (
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/commands/standby"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // What keeps commands from running, as a set: Server.Halts.

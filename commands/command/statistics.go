@@ -1,8 +1,8 @@
 package command
 
 import (
-	"github.com/cellserver/cellserver/commands/figure"
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/figure"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Statistics are the figures of the whole server that INFO shows.

@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/acl"
-	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/budget"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/figure"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
 )
 

@@ -3,9 +3,9 @@ package connection
 import (
 	"strconv"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -68,8 +68,8 @@ func clientSetInfo(c *command.Call) {
 	n := c.Client.Identity()
 	target := &n.LibName
 	switch {
-	case parse.IsWord(c.Args[2], "LIB-NAME"):
-	case parse.IsWord(c.Args[2], "LIB-VER"):
+	case arg.IsWord(c.Args[2], "LIB-NAME"):
+	case arg.IsWord(c.Args[2], "LIB-VER"):
 		target = &n.LibVer
 	default:
 		c.Fail(resp.Error("ERR Unrecognized option '" + string(command.Echo(c.Args[2], command.MaxEcho)) + "'"))
@@ -103,12 +103,12 @@ func clientNoEvict(c *command.Call) {
 // their own silence.
 func clientReply(c *command.Call) {
 	switch {
-	case parse.IsWord(c.Args[2], "ON"):
+	case arg.IsWord(c.Args[2], "ON"):
 		c.Client.Reply = command.ReplyOn
 		c.OK()
-	case parse.IsWord(c.Args[2], "OFF"):
+	case arg.IsWord(c.Args[2], "OFF"):
 		c.Client.Reply = command.ReplyOff
-	case parse.IsWord(c.Args[2], "SKIP"):
+	case arg.IsWord(c.Args[2], "SKIP"):
 		if c.Client.Reply != command.ReplyOff {
 			c.Client.Reply = command.ReplySkipNext
 		}
@@ -268,13 +268,13 @@ func clientUnblock(c *command.Call) {
 	}
 	withError := false
 	if len(c.Args) > 3 {
-		withError = parse.IsWord(c.Args[3], "ERROR")
-		if !withError && !parse.IsWord(c.Args[3], "TIMEOUT") {
+		withError = arg.IsWord(c.Args[3], "ERROR")
+		if !withError && !arg.IsWord(c.Args[3], "TIMEOUT") {
 			c.Fail("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 			return
 		}
 	}
-	id, ok := parse.Int(c.Args[2])
+	id, ok := arg.Int(c.Args[2])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return

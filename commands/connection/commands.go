@@ -3,11 +3,11 @@ package connection
 import (
 	"fmt"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/stats"
 )
 
 func commands() []*command.Command {
@@ -95,7 +95,7 @@ func reset(c *command.Call) {
 }
 
 func selectDB(c *command.Call) {
-	n, ok := parse.Int(c.Args[1])
+	n, ok := arg.Int(c.Args[1])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return
@@ -160,12 +160,12 @@ func hello(c *command.Call) {
 func helloSecrets(args [][]byte, hide func(i int)) {
 	for i := 2; i < len(args); i++ {
 		switch {
-		case parse.IsWord(args[i], "AUTH"):
+		case arg.IsWord(args[i], "AUTH"):
 			for at := i + 1; at <= min(i+2, len(args)-1); at++ {
 				hide(at)
 			}
 			i += 2
-		case parse.IsWord(args[i], "SETNAME"):
+		case arg.IsWord(args[i], "SETNAME"):
 			i++
 		}
 	}
@@ -175,7 +175,7 @@ func parseHello(args [][]byte, h *helloCall) resp.Error {
 	if len(args) == 0 {
 		return ""
 	}
-	proto, ok := parse.Int(args[0])
+	proto, ok := arg.Int(args[0])
 	if !ok {
 		return resp.ErrProtoNotInteger
 	}
@@ -186,10 +186,10 @@ func parseHello(args [][]byte, h *helloCall) resp.Error {
 	for i := 1; i < len(args); i++ {
 		left := len(args) - 1 - i
 		switch {
-		case parse.IsWord(args[i], "AUTH") && left >= 2:
+		case arg.IsWord(args[i], "AUTH") && left >= 2:
 			h.user, h.password, h.login = string(args[i+1]), args[i+2], true
 			i += 2
-		case parse.IsWord(args[i], "SETNAME") && left >= 1:
+		case arg.IsWord(args[i], "SETNAME") && left >= 1:
 			if err := nameFault("Client names", args[i+1]); err != "" {
 				return err
 			}

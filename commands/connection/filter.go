@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -29,7 +29,7 @@ var filterWords = []string{"ID", "TYPE", "ADDR", "LADDR", "USER", "SKIPME", "MAX
 // isFilterWord reports whether a word begins a part of a filter.
 func isFilterWord(word []byte) bool {
 	for _, known := range filterWords {
-		if parse.IsWord(word, known) {
+		if arg.IsWord(word, known) {
 			return true
 		}
 	}
@@ -46,7 +46,7 @@ func parseFilter(args [][]byte, users *acl.Users, list bool) (f filter, err resp
 			return f, resp.ErrSyntax
 		}
 		used := 2
-		if parse.IsWord(args[0], "ID") {
+		if arg.IsWord(args[0], "ID") {
 			used, err = f.parseIDs(args[1:], list)
 		} else {
 			err = f.parsePair(args[0], args[1], users)
@@ -66,7 +66,7 @@ func (f *filter) parseIDs(args [][]byte, list bool) (used int, err resp.Error) {
 		f.ids = make(map[int64]bool)
 	}
 	for used < len(args) && (used == 0 || list && !isFilterWord(args[used])) {
-		id, ok := parse.Int(args[used])
+		id, ok := arg.Int(args[used])
 		switch {
 		case list && !ok:
 			return 0, "ERR Invalid client ID"
@@ -82,18 +82,18 @@ func (f *filter) parseIDs(args [][]byte, list bool) (used int, err resp.Error) {
 // parsePair reads any other part.
 func (f *filter) parsePair(word, value []byte, users *acl.Users) (err resp.Error) {
 	switch {
-	case parse.IsWord(word, "TYPE"):
+	case arg.IsWord(word, "TYPE"):
 		f.typed, err = clientType(value)
-	case parse.IsWord(word, "ADDR"):
+	case arg.IsWord(word, "ADDR"):
 		f.addr = bytes.Clone(value)
-	case parse.IsWord(word, "LADDR"):
+	case arg.IsWord(word, "LADDR"):
 		f.laddr = bytes.Clone(value)
-	case parse.IsWord(word, "USER"):
+	case arg.IsWord(word, "USER"):
 		if f.user = users.Find(string(value)); f.user == nil {
 			err = resp.Error("ERR No such user '" + string(command.Echo(value, command.MaxEcho)) + "'")
 		}
-	case parse.IsWord(word, "MAXAGE"):
-		seconds, ok := parse.Int(value)
+	case arg.IsWord(word, "MAXAGE"):
+		seconds, ok := arg.Int(value)
 		switch {
 		case !ok:
 			err = "ERR maxage is not an integer or out of range"
@@ -101,8 +101,8 @@ func (f *filter) parsePair(word, value []byte, users *acl.Users) (err resp.Error
 			err = "ERR maxage should be greater than 0"
 		}
 		f.minAge = time.Duration(min(seconds, maxAge)) * time.Second
-	case parse.IsWord(word, "SKIPME") && (parse.IsWord(value, "YES") || parse.IsWord(value, "NO")):
-		f.skipMe = parse.IsWord(value, "YES")
+	case arg.IsWord(word, "SKIPME") && (arg.IsWord(value, "YES") || arg.IsWord(value, "NO")):
+		f.skipMe = arg.IsWord(value, "YES")
 	default:
 		err = resp.ErrSyntax
 	}
@@ -128,13 +128,13 @@ func (f *filter) matches(s *command.Client, self int64, now limit.Instant) bool 
 // subscribed to something are pubsub, and all others normal.
 func clientType(b []byte) (matches func(*command.Client) bool, err resp.Error) {
 	switch {
-	case parse.IsWord(b, "NORMAL"):
+	case arg.IsWord(b, "NORMAL"):
 		return func(s *command.Client) bool { return !s.Subscribed() && !s.Replica.Load() && !s.Primary }, ""
-	case parse.IsWord(b, "PUBSUB"):
+	case arg.IsWord(b, "PUBSUB"):
 		return func(s *command.Client) bool { return s.Subscribed() && !s.Replica.Load() }, ""
-	case parse.IsWord(b, "REPLICA"), parse.IsWord(b, "SLAVE"):
+	case arg.IsWord(b, "REPLICA"), arg.IsWord(b, "SLAVE"):
 		return func(s *command.Client) bool { return s.Replica.Load() }, ""
-	case parse.IsWord(b, "MASTER"), parse.IsWord(b, "PRIMARY"):
+	case arg.IsWord(b, "MASTER"), arg.IsWord(b, "PRIMARY"):
 		return func(s *command.Client) bool { return s.Primary }, ""
 	}
 	return nil, resp.Error("ERR Unknown client type '" + string(command.Echo(b, command.MaxEcho)) + "'")

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/figure"
+	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/limit"
 )
 

@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -21,9 +21,9 @@ func clientPause(c *command.Call) {
 		return
 	}
 	halt := command.HaltAll
-	if len(c.Args) == 4 && parse.IsWord(c.Args[3], "WRITE") {
+	if len(c.Args) == 4 && arg.IsWord(c.Args[3], "WRITE") {
 		halt = command.HaltChanges
-	} else if len(c.Args) == 4 && !parse.IsWord(c.Args[3], "ALL") {
+	} else if len(c.Args) == 4 && !arg.IsWord(c.Args[3], "ALL") {
 		c.Fail(errPauseMode)
 		return
 	}
@@ -43,7 +43,7 @@ func clientPause(c *command.Call) {
 
 // parsePause reads whole milliseconds, at most 292 years of them.
 func parsePause(b []byte) (time.Duration, resp.Error) {
-	n, ok := parse.Int(b)
+	n, ok := arg.Int(b)
 	switch {
 	case !ok:
 		return 0, errPauseInteger

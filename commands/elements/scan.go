@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -117,7 +118,7 @@ func scannedHead(w *resp.Writer, n int) {
 func (e *Elements) match(found *resp.Writer, pattern []byte) (n int, long bool) {
 	steps := maxScanSteps
 	for name, value := range e.All {
-		matches := pattern == nil || parse.GlobWithin(pattern, name, &steps)
+		matches := pattern == nil || glob.MatchWithin(pattern, name, &steps)
 		switch {
 		case steps <= 0:
 			return 0, true
@@ -179,7 +180,7 @@ func scanBeside(st env.Store, db int, key []byte, read readElements, pattern []b
 		return found, err
 	}
 	if pattern != nil {
-		all = slices.DeleteFunc(all, func(e element) bool { return !parse.Glob(pattern, e.name) })
+		all = slices.DeleteFunc(all, func(e element) bool { return !glob.Match(pattern, e.name) })
 	}
 	reply := WholeOf(w, len(all)*of.strings())
 	scannedHead(w, len(all)*of.strings())
@@ -200,16 +201,16 @@ func parseElementScan(args [][]byte) (pattern []byte, fault resp.Error) {
 		switch {
 		case len(args) == 1:
 			return nil, resp.ErrSyntax
-		case parse.IsWord(args[0], "COUNT"):
-			n, ok := parse.Int(args[1])
+		case arg.IsWord(args[0], "COUNT"):
+			n, ok := arg.Int(args[1])
 			switch {
 			case !ok:
 				return nil, resp.ErrNotInteger
 			case n < 1:
 				return nil, resp.ErrSyntax
 			}
-		case parse.IsWord(args[0], "MATCH"):
-			if len(args[1]) > parse.MaxPattern {
+		case arg.IsWord(args[0], "MATCH"):
+			if len(args[1]) > glob.MaxPattern {
 				return nil, command.ErrPatternTooLong
 			}
 			pattern = append([]byte{}, args[1]...)

@@ -3,8 +3,8 @@ package env
 import (
 	"time"
 
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Limits are the settings that sessions consult. They are replaced as a whole by

@@ -4,13 +4,13 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands/standby"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy/registry"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/shared"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Options are what an Engine needs of the world around it. All but

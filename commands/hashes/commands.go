@@ -4,11 +4,11 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/longdouble"
 	"github.com/cellserver/cellserver/resp"
@@ -284,7 +284,7 @@ const (
 )
 
 func hincrby(c *command.Call) {
-	by, ok := parse.Int(c.Args[3])
+	by, ok := arg.Int(c.Args[3])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return
@@ -293,7 +293,7 @@ func hincrby(c *command.Call) {
 	err := c.Store.WriteHash(c.Client.Selected(), c.Args[1], func(h *collection.Hash) error {
 		was, ok := int64(0), true
 		if text, exists := h.Get(c.Args[2]); exists {
-			was, ok = parse.Int(text)
+			was, ok = arg.Int(text)
 		}
 		if !ok {
 			return limit.ErrNotInteger

@@ -4,9 +4,9 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -150,7 +150,7 @@ func flushMode(args [][]byte) resp.Error {
 	switch {
 	case len(args) == 1:
 		return ""
-	case len(args) == 2 && (parse.IsWord(args[1], "ASYNC") || parse.IsWord(args[1], "SYNC")):
+	case len(args) == 2 && (arg.IsWord(args[1], "ASYNC") || arg.IsWord(args[1], "SYNC")):
 		return ""
 	}
 	return resp.ErrSyntax

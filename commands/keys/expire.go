@@ -3,8 +3,8 @@ package keys
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -69,7 +69,7 @@ func parseExpire(c *command.Call, unit time.Duration, absolute bool) (limit.Inst
 	if err != "" {
 		return 0, 0, err
 	}
-	n, ok := parse.Int(c.Args[2])
+	n, ok := arg.Int(c.Args[2])
 	if !ok {
 		return 0, 0, resp.ErrNotInteger
 	}
@@ -96,13 +96,13 @@ func parseExpireOptions(args [][]byte) (decide.ExpireCondition, resp.Error) {
 	var cond decide.ExpireCondition
 	for _, a := range args {
 		switch {
-		case parse.IsWord(a, "NX"):
+		case arg.IsWord(a, "NX"):
 			cond |= decide.ExpireIfNone
-		case parse.IsWord(a, "XX"):
+		case arg.IsWord(a, "XX"):
 			cond |= decide.ExpireIfAny
-		case parse.IsWord(a, "GT"):
+		case arg.IsWord(a, "GT"):
 			cond |= decide.ExpireIfLater
-		case parse.IsWord(a, "LT"):
+		case arg.IsWord(a, "LT"):
 			cond |= decide.ExpireIfEarlier
 		default:
 			return 0, resp.Error("ERR Unsupported option " + string(command.Echo(a, command.MaxEcho)))

@@ -5,11 +5,12 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/decide"
+	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -116,8 +117,8 @@ func parseScan(args [][]byte, call *scanCall) resp.Error {
 			return resp.ErrSyntax
 		}
 		switch {
-		case parse.IsWord(args[0], "COUNT"):
-			n, ok := parse.Int(args[1])
+		case arg.IsWord(args[0], "COUNT"):
+			n, ok := arg.Int(args[1])
 			if !ok {
 				return resp.ErrNotInteger
 			}
@@ -125,12 +126,12 @@ func parseScan(args [][]byte, call *scanCall) resp.Error {
 				return resp.ErrSyntax
 			}
 			call.count = int(min(n, scanMost))
-		case parse.IsWord(args[0], "MATCH"):
-			if len(args[1]) > parse.MaxPattern {
+		case arg.IsWord(args[0], "MATCH"):
+			if len(args[1]) > glob.MaxPattern {
 				return command.ErrPatternTooLong
 			}
 			call.pattern = bytes.Clone(args[1])
-		case parse.IsWord(args[0], "TYPE"):
+		case arg.IsWord(args[0], "TYPE"):
 			call.typ = string(bytes.ToLower(args[1]))
 		default:
 			return resp.ErrSyntax
@@ -141,7 +142,7 @@ func parseScan(args [][]byte, call *scanCall) resp.Error {
 
 // matches reports whether a key of that type is asked for.
 func (s *scanCall) matches(key []byte, typ string) bool {
-	return (s.typ == "" || s.typ == typ) && (s.pattern == nil || parse.Glob(s.pattern, key))
+	return (s.typ == "" || s.typ == typ) && (s.pattern == nil || glob.Match(s.pattern, key))
 }
 
 // scanStep replies one step of an iteration. It returns false, with nothing written,
@@ -220,7 +221,7 @@ func walk(st env.Store, db int, cursor uint64, count int, f func(key []byte, typ
 }
 
 func keysCommand(c *command.Call) {
-	if len(c.Args[1]) > parse.MaxPattern {
+	if len(c.Args[1]) > glob.MaxPattern {
 		c.Fail(command.ErrPatternTooLong)
 		return
 	}

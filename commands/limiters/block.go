@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
@@ -101,7 +101,7 @@ func (w *wait) lookBehind(st env.Store) (now decide.Ask, passes bool) {
 // saysBlock reports whether BLOCK is among the words of a call.
 func saysBlock(args [][]byte) bool {
 	for _, word := range args[1:] {
-		if parse.IsWord(word, "BLOCK") {
+		if arg.IsWord(word, "BLOCK") {
 			return true
 		}
 	}

@@ -10,12 +10,12 @@ import (
 
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/internal/remotedouble"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/server"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // groupCounts returns what the server has counted of the calls of each group.

@@ -2,8 +2,8 @@ package limiters
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/figure"
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/figure"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // figures are those of groups of keys, and of keys that two limits share.

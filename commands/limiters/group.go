@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Group returns the limiters: what this server is for.

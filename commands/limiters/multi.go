@@ -1,7 +1,7 @@
 package limiters
 
 import (
-	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/resp"

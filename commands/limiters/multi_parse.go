@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/clause"
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -44,7 +44,7 @@ const laneClauses = 64
 //
 // o has the bounds. Its unit is found here.
 func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
-	n, ok := parse.Int(args[0])
+	n, ok := arg.Int(args[0])
 	switch {
 	case !ok:
 		return resp.ErrNotInteger
@@ -105,7 +105,7 @@ func (m *multiArgs) lease() resp.Error {
 func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 	m.millis, m.peek, m.detail, m.member = false, false, false, nil
 	for i, word := range args {
-		if !parse.IsWord(word, "MEMBER") {
+		if !arg.IsWord(word, "MEMBER") {
 			continue
 		}
 		if i+1 == len(args) {
@@ -135,17 +135,17 @@ func (m *multiArgs) flag(word []byte) resp.Error {
 	if option == nil {
 		return resp.SyntaxNear(word)
 	}
-	return parse.Once(word, option)
+	return arg.Once(word, option)
 }
 
 // option is where a word is noted that is an option without a value, nil for others.
 func (m *multiArgs) option(word []byte) *bool {
 	switch {
-	case parse.IsWord(word, "MS"):
+	case arg.IsWord(word, "MS"):
 		return &m.millis
-	case parse.IsWord(word, "PEEK"):
+	case arg.IsWord(word, "PEEK"):
 		return &m.peek
-	case parse.IsWord(word, "WITHDETAILS"):
+	case arg.IsWord(word, "WITHDETAILS"):
 		return &m.detail
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"

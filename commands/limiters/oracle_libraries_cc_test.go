@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/limit"

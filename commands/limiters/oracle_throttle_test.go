@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/clause"
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
@@ -221,7 +221,7 @@ func (s cellStore) run(now limit.Instant, args [][]byte) any {
 		e.expires = false
 		return int64(1)
 	case "PEXPIRE":
-		ms, _ := parse.Int(args[1])
+		ms, _ := arg.Int(args[1])
 		e.expiry, e.expires = now+limit.Instant(ms*1e6), true
 		return int64(1)
 	}

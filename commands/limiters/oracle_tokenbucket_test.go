@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/clause"
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -195,7 +195,7 @@ func (s *bucketStore) multi(t *testing.T, step *recordedStep, args [][]byte) {
 	denied := five[0] != int64(0)
 	for i, words := range m.clauses {
 		key := string(m.keys[i])
-		if !parse.IsWord(words[0], "TB") {
+		if !arg.IsWord(words[0], "TB") {
 			if e := s.keys[key]; !m.peek && !denied && e == nil {
 				s.keys[key] = &bucketEntry{foreign: true}
 			}
@@ -236,16 +236,16 @@ type recordedMulti struct {
 }
 
 func cutMulti(args [][]byte) (m recordedMulti) {
-	n, _ := parse.Int(args[0])
+	n, _ := arg.Int(args[0])
 	m.keys, args, m.unit = args[1:n+1], args[n+1:], time.Second
 	for {
 		last := args[len(args)-1]
 		switch {
-		case parse.IsWord(last, "MS"):
+		case arg.IsWord(last, "MS"):
 			m.unit = time.Millisecond
-		case parse.IsWord(last, "PEEK"):
+		case arg.IsWord(last, "PEEK"):
 			m.peek = true
-		case parse.IsWord(last, "WITHDETAILS"):
+		case arg.IsWord(last, "WITHDETAILS"):
 			m.details = true
 		default:
 			m.cut(args)
@@ -256,11 +256,11 @@ func cutMulti(args [][]byte) (m recordedMulti) {
 }
 
 func (m *recordedMulti) cut(args [][]byte) {
-	for i, arg := range args {
-		if parse.IsWord(arg, "CL") || parse.IsWord(arg, "SW") || parse.IsWord(arg, "TB") {
+	for i, word := range args {
+		if arg.IsWord(word, "CL") || arg.IsWord(word, "SW") || arg.IsWord(word, "TB") {
 			m.clauses = append(m.clauses, args[i:i:i])
 		}
 		last := &m.clauses[len(m.clauses)-1]
-		*last = append(*last, arg)
+		*last = append(*last, word)
 	}
 }

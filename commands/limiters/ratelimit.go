@@ -3,10 +3,10 @@ package limiters
 import (
 	"time"
 
-	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/gcra"
@@ -134,7 +134,7 @@ func parseInfo(args [][]byte) (by any, err resp.Error) {
 		return nil, resp.SyntaxNear(word)
 	}
 	var most int64
-	if err = parse.AtLeast(args[1], "limit", 0, &most); err != "" {
+	if err = arg.AtLeast(args[1], "limit", 0, &most); err != "" {
 		return nil, err
 	}
 	switch kind {

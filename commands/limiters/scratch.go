@@ -3,7 +3,7 @@ package limiters
 import (
 	"sync"
 
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // scratch is the scratch of the limiters, and what RL.TOP shows.

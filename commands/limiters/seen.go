@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // watch implements [command.Seen].

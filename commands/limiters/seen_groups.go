@@ -1,7 +1,7 @@
 package limiters
 
 import (
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // seenGroups is what one worker has seen of groups of keys since somebody took it. Only calls

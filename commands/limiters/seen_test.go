@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // seenBy runs calls on a server of its own, as one client, one command a batch.

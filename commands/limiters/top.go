@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // topEntry is a line of RL.TOP.

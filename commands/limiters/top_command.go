@@ -4,10 +4,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -99,19 +99,19 @@ func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 	for len(args) > 0 {
 		word, rest := args[0], args[1:]
 		switch {
-		case parse.IsWord(word, "DENIED"):
-			err = parse.Once(word, &table)
-		case parse.IsWord(word, "CALLS"):
-			call.calls, err = true, parse.Once(word, &table)
-		case parse.IsWord(word, "WITHDETAILS"):
-			err = parse.Once(word, &call.details)
-		case parse.IsWord(word, "COUNT") && len(rest) > 0:
-			if err = parse.Once(word, &count); err == "" {
-				err = parse.Positive(rest[0], "COUNT", &call.count)
+		case arg.IsWord(word, "DENIED"):
+			err = arg.Once(word, &table)
+		case arg.IsWord(word, "CALLS"):
+			call.calls, err = true, arg.Once(word, &table)
+		case arg.IsWord(word, "WITHDETAILS"):
+			err = arg.Once(word, &call.details)
+		case arg.IsWord(word, "COUNT") && len(rest) > 0:
+			if err = arg.Once(word, &count); err == "" {
+				err = arg.Positive(rest[0], "COUNT", &call.count)
 			}
 			rest = rest[1:]
-		case parse.IsWord(word, "DB") && len(rest) > 0:
-			if err = parse.Once(word, &call.hasDB); err == "" {
+		case arg.IsWord(word, "DB") && len(rest) > 0:
+			if err = arg.Once(word, &call.hasDB); err == "" {
 				call.db, err = parseDatabase(rest[0], databases)
 			}
 			rest = rest[1:]
@@ -128,7 +128,7 @@ func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 
 // parseDatabase reads the index of a database.
 func parseDatabase(b []byte, databases int) (db int, err resp.Error) {
-	n, ok := parse.Int(b)
+	n, ok := arg.Int(b)
 	switch {
 	case !ok:
 		return 0, resp.ErrNotInteger

@@ -3,11 +3,11 @@ package limiters
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // detail is what a call was like. It has room for the words, so that to note one allocates
@@ -63,7 +63,7 @@ func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
 func (d *detail) setBounds(words [][]byte) {
 	for i := 2; i+1 < len(words); i++ {
 		switch name := words[i]; {
-		case parse.IsWord(name, "LBOUND"), parse.IsWord(name, "UBOUND"), parse.IsWord(name, "EX"), parse.IsWord(name, "PX"):
+		case arg.IsWord(name, "LBOUND"), arg.IsWord(name, "UBOUND"), arg.IsWord(name, "EX"), arg.IsWord(name, "PX"):
 			i++
 			d.add(name)
 			d.add(words[i])
@@ -86,7 +86,7 @@ func (d *detail) add(word []byte) {
 // memberAt is where the option MEMBER of an RL.MULTI is, or how many words there are.
 func memberAt(words [][]byte, from int) int {
 	for i := from; i < len(words); i++ {
-		if parse.IsWord(words[i], "MEMBER") {
+		if arg.IsWord(words[i], "MEMBER") {
 			return i
 		}
 	}

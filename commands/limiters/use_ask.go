@@ -3,7 +3,7 @@ package limiters
 import (
 	"errors"
 
-	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/decide"

@@ -3,7 +3,7 @@ package limiters
 import (
 	"time"
 
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -56,8 +56,8 @@ func (u *useArgs) parse(args [][]byte) resp.Error {
 		return ""
 	}
 	u.options = true
-	if parse.StartsNumber(rest[0]) {
-		if err := parse.Quantity(rest[0], &u.quantity); err != "" {
+	if arg.StartsNumber(rest[0]) {
+		if err := arg.Quantity(rest[0], &u.quantity); err != "" {
 			return err
 		}
 		rest = rest[1:]
@@ -68,22 +68,22 @@ func (u *useArgs) parse(args [][]byte) resp.Error {
 		rest = rest[1:]
 		err := resp.Error("")
 		switch {
-		case parse.IsWord(word, "PEEK"):
+		case arg.IsWord(word, "PEEK"):
 			err = u.is(word, usePeek)
-		case parse.IsWord(word, "PARTIAL"):
+		case arg.IsWord(word, "PARTIAL"):
 			err = u.is(word, usePartial)
-		case parse.IsWord(word, "FORCE"):
+		case arg.IsWord(word, "FORCE"):
 			err = u.is(word, useForce)
-		case parse.IsWord(word, "WAIT") && len(rest) > 0:
+		case arg.IsWord(word, "WAIT") && len(rest) > 0:
 			wait, rest, err = rest[0], rest[1:], u.is(word, useWait)
-		case parse.IsWord(word, "BLOCK") && len(rest) > 0:
+		case arg.IsWord(word, "BLOCK") && len(rest) > 0:
 			wait, rest, err = rest[0], rest[1:], u.is(word, useBlock)
-		case parse.IsWord(word, "MEMBER") && len(rest) > 0 && u.member == nil:
+		case arg.IsWord(word, "MEMBER") && len(rest) > 0 && u.member == nil:
 			u.member, rest = rest[0], rest[1:]
-		case parse.IsWord(word, "MS"):
-			err = parse.Once(word, &u.millis)
-		case parse.IsWord(word, "WITHDETAILS"):
-			err = parse.Once(word, &u.withDetails)
+		case arg.IsWord(word, "MS"):
+			err = arg.Once(word, &u.millis)
+		case arg.IsWord(word, "WITHDETAILS"):
+			err = arg.Once(word, &u.withDetails)
 		default:
 			err = resp.SyntaxNear(word)
 		}
@@ -110,9 +110,9 @@ func (u *useArgs) parseWait(text []byte) (err resp.Error) {
 	}
 	switch u.mode {
 	case useBlock:
-		u.wait, err = parse.Timeout(text, unit)
+		u.wait, err = arg.Timeout(text, unit)
 	case useWait:
-		most, ok := parse.Int(text)
+		most, ok := arg.Int(text)
 		switch {
 		case !ok:
 			return resp.Argument(resp.ErrNotInteger, "WAIT", text, "an integer of at least 0")

@@ -3,7 +3,7 @@ package limiters
 import (
 	"time"
 
-	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"

@@ -3,11 +3,11 @@ package lists
 import (
 	"math"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -134,7 +134,7 @@ func llen(c *command.Call) {
 // lindex looks for the key before it reads the index, as Redis does: without the key
 // any index will do.
 func lindex(c *command.Call) {
-	index, ok := parse.Int(c.Args[2])
+	index, ok := arg.Int(c.Args[2])
 	mark, some := len(c.W.Buf), false
 	found, err := c.Store.ReadList(c.Client.Selected(), c.Args[1], func(l *collection.List) {
 		var v []byte
@@ -165,9 +165,9 @@ func listIndex(index int64, length int) int {
 
 // parseSpan reads the two indexes of LRANGE and LTRIM.
 func parseSpan(c *command.Call) (from, to int64, ok bool) {
-	from, ok = parse.Int(c.Args[2])
+	from, ok = arg.Int(c.Args[2])
 	if ok {
-		to, ok = parse.Int(c.Args[3])
+		to, ok = arg.Int(c.Args[3])
 	}
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
@@ -236,7 +236,7 @@ var (
 )
 
 func lset(c *command.Call) {
-	index, ok := parse.Int(c.Args[2])
+	index, ok := arg.Int(c.Args[2])
 	err := c.Store.WriteList(c.Client.Selected(), c.Args[1], func(l *collection.List) error {
 		at := listIndex(index, l.Len())
 		switch {
@@ -255,7 +255,7 @@ func lset(c *command.Call) {
 }
 
 func lrem(c *command.Call) {
-	count, ok := parse.Int(c.Args[2])
+	count, ok := arg.Int(c.Args[2])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return

@@ -3,11 +3,11 @@ package lists
 import (
 	"bytes"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -27,7 +27,7 @@ type listMove struct{ fromFront, toFront bool }
 // parseMove reads the ends that LMOVE and BLMOVE name.
 func parseMove(args [][]byte) (m listMove, err resp.Error) {
 	for i, front := range []*bool{&m.fromFront, &m.toFront} {
-		if *front = parse.IsWord(args[3+i], "LEFT"); !*front && !parse.IsWord(args[3+i], "RIGHT") {
+		if *front = arg.IsWord(args[3+i], "LEFT"); !*front && !arg.IsWord(args[3+i], "RIGHT") {
 			return m, resp.ErrSyntax
 		}
 	}

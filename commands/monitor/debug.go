@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/stats"
 )
 
 func debugCommand() *command.Command {
@@ -40,7 +40,7 @@ func debug(c *command.Call) {
 	}
 	d, ok := sleepTime(c.Args)
 	switch {
-	case parse.IsWord(c.Args[1], "HELP") && len(c.Args) == 2:
+	case arg.IsWord(c.Args[1], "HELP") && len(c.Args) == 2:
 		lines := []string{"DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", "SLEEP seconds", "    Keeps all commands waiting. Decimals are allowed.", "HELP", "    Returns this text."}
 		c.W.Array(len(lines))
 		for _, l := range lines {
@@ -61,7 +61,7 @@ func debug(c *command.Call) {
 
 // sleepTime reads DEBUG SLEEP. Like strtod it takes what is no number for 0.
 func sleepTime(args [][]byte) (d time.Duration, ok bool) {
-	if len(args) != 3 || !parse.IsWord(args[1], "SLEEP") {
+	if len(args) != 3 || !arg.IsWord(args[1], "SLEEP") {
 		return 0, false
 	}
 	seconds, err := strconv.ParseFloat(string(args[2]), 64)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/stats"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // advice says for an event what may help.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/stats"
 )
 
 func latencyCommand() *command.Command {

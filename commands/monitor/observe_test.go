@@ -11,12 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/internal/faultfs"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/server"
 	"github.com/cellserver/cellserver/session"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // slowWords returns the arguments of all entries of SLOWLOG, the newest first.

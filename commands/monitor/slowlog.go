@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 )
 
 // calm are the flags of commands for operators.
@@ -39,7 +39,7 @@ func slowlogGet(c *command.Call) {
 	most := int64(slowlogCount)
 	if len(c.Args) == 3 {
 		var ok bool
-		if most, ok = parse.Int(c.Args[2]); !ok || most < -1 {
+		if most, ok = arg.Int(c.Args[2]); !ok || most < -1 {
 			c.Fail("ERR count should be greater than or equal to -1")
 			return
 		}

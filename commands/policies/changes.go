@@ -1,10 +1,10 @@
 package policies
 
 import (
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/policy/registry"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -53,8 +53,8 @@ func parseChanges(args [][]byte) (which registry.Which, err resp.Error) {
 	which.Count = defaultChanges
 	for len(args) > 0 {
 		switch {
-		case len(args) > 1 && parse.IsWord(args[0], "COUNT"):
-			count, ok := parse.Int(args[1])
+		case len(args) > 1 && arg.IsWord(args[0], "COUNT"):
+			count, ok := arg.Int(args[1])
 			switch {
 			case !ok:
 				return which, resp.ErrNotInteger
@@ -62,9 +62,9 @@ func parseChanges(args [][]byte) (which registry.Which, err resp.Error) {
 				return which, resp.ErrNotPositive
 			}
 			which.Count = int(min(count, registry.MaxChanges))
-		case len(args) > 1 && parse.IsWord(args[0], "POLICY"):
+		case len(args) > 1 && arg.IsWord(args[0], "POLICY"):
 			which.Policy = string(args[1])
-		case len(args) > 1 && parse.IsWord(args[0], "PATTERN"):
+		case len(args) > 1 && arg.IsWord(args[0], "PATTERN"):
 			which.Pattern = string(args[1])
 		default:
 			return which, resp.SyntaxNear(args[0])

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/document"
 	"github.com/cellserver/cellserver/policy/policyfile"
@@ -24,7 +24,7 @@ func dump(c *command.Call) {
 	}
 	var keep func(*policy.Entry) bool
 	switch {
-	case len(c.Args) > 3 || len(c.Args) == 3 && !parse.IsWord(c.Args[2], "FILE"):
+	case len(c.Args) > 3 || len(c.Args) == 3 && !arg.IsWord(c.Args[2], "FILE"):
 		c.Fail(resp.SyntaxNear(c.Args[len(c.Args)-1]))
 		return
 	case len(c.Args) == 3 && r.HasFile():

@@ -5,8 +5,8 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/figure"
 	"github.com/cellserver/cellserver/commands/policystore"
+	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/policy"
 )
 

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/clause"
+	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/clause"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/commands/policystore"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
@@ -36,17 +36,17 @@ func (w *words) parse(args [][]byte, o options) resp.Error {
 		word, rest := args[0], args[1:]
 		err := resp.Error("")
 		switch {
-		case o.millis && parse.IsWord(word, "MS"):
-			err = parse.Once(word, &w.millis)
-		case o.shadow && parse.IsWord(word, "SHADOW"):
-			err = parse.Once(word, &w.shadow)
-		case o.text != "" && parse.IsWord(word, o.text) && len(rest) > 0 && w.text == nil:
+		case o.millis && arg.IsWord(word, "MS"):
+			err = arg.Once(word, &w.millis)
+		case o.shadow && arg.IsWord(word, "SHADOW"):
+			err = arg.Once(word, &w.shadow)
+		case o.text != "" && arg.IsWord(word, o.text) && len(rest) > 0 && w.text == nil:
 			w.text, rest = rest[0], rest[1:]
-		case o.expires && parse.IsWord(word, "EX") && len(rest) > 0 && w.expiry == nil:
+		case o.expires && arg.IsWord(word, "EX") && len(rest) > 0 && w.expiry == nil:
 			w.expiry, rest = rest[0], rest[1:]
-		case o.limits && parse.IsWord(word, "LIMITS"):
+		case o.limits && arg.IsWord(word, "LIMITS"):
 			w.limits, rest = rest, nil
-		case o.expires && w.expiry == nil && parse.StartsNumber(word):
+		case o.expires && w.expiry == nil && arg.StartsNumber(word):
 			err = resp.SyntaxNear(word) + ": a duration stands behind EX"
 		case o.limits && clause.Word(word) != clause.None:
 			err = resp.SyntaxNear(word) + ": clauses stand behind LIMITS"
@@ -71,8 +71,8 @@ func (w *words) until(c *command.Call) (limit.Instant, resp.Error) {
 	if w.expiry == nil {
 		return limit.MaxInstant, ""
 	}
-	n, ok := parse.Duration(w.expiry, time.Millisecond)
-	if seconds, plain := parse.Int(w.expiry); plain {
+	n, ok := arg.Duration(w.expiry, time.Millisecond)
+	if seconds, plain := arg.Int(w.expiry); plain {
 		n, ok = limit.SatMul(seconds, 1000), true
 	}
 	if !ok {

@@ -3,9 +3,9 @@ package policies
 import (
 	"slices"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy"
 	"github.com/cellserver/cellserver/policy/registry"
@@ -34,7 +34,7 @@ func setPolicy(c *command.Call) {
 // tryPolicy is RL.POLICY TRY. Times of its clauses are in the unit of the policy. A new candidate
 // begins to count at 0.
 func tryPolicy(c *command.Call) {
-	if len(c.Args) == 4 && parse.IsWord(c.Args[3], "OFF") {
+	if len(c.Args) == 4 && arg.IsWord(c.Args[3], "OFF") {
 		stopTrying(c)
 		return
 	}

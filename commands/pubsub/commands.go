@@ -2,7 +2,7 @@ package pubsub
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -104,14 +104,14 @@ func maySubscribe(c *command.Call, kind topicKind) resp.Error {
 	cost, inner := 0, 0
 	for _, name := range c.Args[1:] {
 		switch {
-		case kind == toPattern && len(name) > parse.MaxPattern:
+		case kind == toPattern && len(name) > glob.MaxPattern:
 			return command.ErrPatternTooLong
 		case len(name) > maxChannel:
 			return errChannelTooLong
 		}
 		cost += command.SubscriptionCost(name)
 		if kind == toPattern {
-			inner += parse.InnerLength(name)
+			inner += glob.InnerLength(name)
 		}
 	}
 	h := hubOf(c)

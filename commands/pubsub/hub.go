@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/figure"
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/figure"
+	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -180,7 +180,7 @@ func (t *topic) count() int {
 // subscriptions is what one client has subscribed to.
 type subscriptions struct {
 	topics [topicKinds]map[string]*membership // used by the feeding goroutine only
-	inner  int                                // of the patterns, as parse.InnerLength
+	inner  int                                // of the patterns, as glob.InnerLength
 
 	// For others to read, too: how much they take, as command.SubscriptionCost, and how many
 	// there are.
@@ -216,7 +216,7 @@ func (h *hub) subscribe(cl *command.Client, kind topicKind, name []byte) {
 	subs.topics[kind][string(name)] = m
 	subs.cost.Add(int64(command.SubscriptionCost(name)))
 	if kind == toPattern {
-		subs.inner += parse.InnerLength(name)
+		subs.inner += glob.InnerLength(name)
 	}
 	subs.counts[kind].Add(1)
 	h.count(cl, 1)
@@ -243,7 +243,7 @@ func (h *hub) end(cl *command.Client, subs *subscriptions, m *membership) {
 	delete(subs.topics[kind], string(name))
 	subs.cost.Add(-int64(command.SubscriptionCost(name)))
 	if kind == toPattern {
-		subs.inner -= parse.InnerLength(name)
+		subs.inner -= glob.InnerLength(name)
 	}
 	subs.counts[kind].Add(-1)
 	h.count(cl, -1)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -40,7 +40,7 @@ func pubsubChannels(kind topicKind) func(*command.Call) {
 		case len(c.Args) > 3:
 			c.Fail(command.SubcommandSyntax(c))
 			return
-		case len(c.Args) == 3 && len(c.Args[2]) > parse.MaxPattern:
+		case len(c.Args) == 3 && len(c.Args[2]) > glob.MaxPattern:
 			c.Fail(command.ErrPatternTooLong)
 			return
 		case len(c.Args) == 3:
@@ -61,7 +61,7 @@ func (sp *space) write(w *resp.Writer, pattern []byte) {
 	var names [][]byte
 	size := 0
 	for _, t := range sp.list() {
-		if pattern != nil && !parse.Glob(pattern, t.name) || t.count() == 0 {
+		if pattern != nil && !glob.Match(pattern, t.name) || t.count() == 0 {
 			continue
 		}
 		names, size = append(names, t.name), size+len(t.name)+16

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/glob"
 )
 
 // TestPatternsHaveABudget: what a hostile pattern costs is bounded, and within the budget
@@ -16,13 +16,13 @@ func TestPatternsHaveABudget(t *testing.T) {
 	pattern := append(append([]byte("*"), bytes.Repeat([]byte("a"), 500)...), "b*a"...)
 	name := bytes.Repeat([]byte("a"), maxChannel)
 	steps := publishSteps
-	require.False(t, parse.GlobWithin(pattern, name, &steps))
+	require.False(t, glob.MatchWithin(pattern, name, &steps))
 	require.LessOrEqual(t, steps, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		p := []byte(rapid.StringMatching(`[ab*?\[\]^\\-]{0,12}`).Draw(t, "pattern"))
 		s := []byte(rapid.StringMatching(`[ab\]^-]{0,12}`).Draw(t, "name"))
-		steps := 64 + (parse.InnerLength(p)+4)*(len(s)+len(p)+1)
-		require.Equal(t, parse.Glob(p, s), parse.GlobWithin(p, s, &steps))
+		steps := 64 + (glob.InnerLength(p)+4)*(len(s)+len(p)+1)
+		require.Equal(t, glob.Match(p, s), glob.MatchWithin(p, s, &steps))
 		require.Positive(t, steps)
 	})
 }

@@ -3,7 +3,7 @@ package pubsub
 import (
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
+	"github.com/cellserver/cellserver/glob"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -50,7 +50,7 @@ func publish(kind topicKind) func(*command.Call) {
 		h, p := hubOf(c), command.Scratch[posting](c)
 		steps := publishSteps
 		if c.Client.Exclusive {
-			steps = parse.Unlimited
+			steps = glob.Unlimited
 		}
 		if !h.match(p, &m, &steps) || c.ExceedsLoop(p.receivers()*postWork) {
 			p.forget()
@@ -78,7 +78,7 @@ func (m *message) clone() message {
 func publishBeside(c *command.Call, m message) {
 	h := hubOf(c)
 	c.Offload(func(_ env.Store, w *resp.Writer) {
-		steps, p := parse.Unlimited, posting{}
+		steps, p := glob.Unlimited, posting{}
 		h.match(&p, &m, &steps)
 		w.Int(int64(h.post(&p, &m)))
 	})
@@ -109,7 +109,7 @@ func (p *posting) hold(m *message) (receivers int) {
 func (h *hub) publishHeld(w *command.Worker) {
 	p := h.slot.OfWorker(w).(*posting)
 	for i := range p.held {
-		steps := parse.Unlimited
+		steps := glob.Unlimited
 		h.match(p, &p.held[i], &steps)
 		h.post(p, &p.held[i])
 	}
@@ -127,7 +127,7 @@ func (h *hub) match(p *posting, m *message, steps *int) bool {
 		return true
 	}
 	for _, t := range h.spaces[toPattern].list() {
-		if parse.GlobWithin(t.name, m.channel, steps) {
+		if glob.MatchWithin(t.name, m.channel, steps) {
 			p.matched = append(p.matched, t)
 		}
 		if *steps <= 0 {

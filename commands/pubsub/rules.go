@@ -3,7 +3,7 @@ package pubsub
 import (
 	"slices"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands/command"
 )
 

@@ -2,8 +2,8 @@ package replicas
 
 import (
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/figure"
 	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/figure"
 )
 
 // figures are those of the node that replicates.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -89,7 +89,7 @@ func followHost(c *command.Call, n standby.Node, role *standby.Role) {
 		return
 	}
 	host := string(c.Args[1])
-	if role.Replica && parse.IsWord(c.Args[1], role.Host) && role.Port == at {
+	if role.Replica && arg.IsWord(c.Args[1], role.Host) && role.Port == at {
 		c.W.Status("OK Already connected to specified master")
 		return
 	}
@@ -112,7 +112,7 @@ func auditFollow(c *command.Call) []slog.Attr {
 
 // isNoOne reports whether the words are NO ONE.
 func isNoOne(c *command.Call) bool {
-	return parse.IsWord(c.Args[1], "NO") && parse.IsWord(c.Args[2], "ONE")
+	return arg.IsWord(c.Args[1], "NO") && arg.IsWord(c.Args[2], "ONE")
 }
 
 // isHost reports whether b may be a name or an address: it is dialled, shown in lines of INFO
@@ -131,7 +131,7 @@ func isHost(b []byte) bool {
 
 // port reads the port of a primary. Redis takes 0, too, to which nobody can connect.
 func port(b []byte) (int, resp.Error) {
-	n, ok := parse.Int(b)
+	n, ok := arg.Int(b)
 	if !ok || n < 0 || n > 65535 {
 		return 0, errPort
 	}
@@ -169,19 +169,19 @@ func failover(c *command.Call) {
 
 // parseFailover reads the words behind FAILOVER. ABORT stands alone.
 func parseFailover(words [][]byte) (call standby.FailoverCall, err resp.Error) {
-	if len(words) == 1 && parse.IsWord(words[0], "ABORT") {
+	if len(words) == 1 && arg.IsWord(words[0], "ABORT") {
 		return standby.FailoverCall{Abort: true}, ""
 	}
 	for len(words) > 0 {
 		used := 1
 		switch word := words[0]; {
-		case parse.IsWord(word, "TIMEOUT") && len(words) > 1 && call.Timeout == 0:
+		case arg.IsWord(word, "TIMEOUT") && len(words) > 1 && call.Timeout == 0:
 			used = 2
 			call.Timeout, err = failoverTimeout(words[1])
-		case parse.IsWord(word, "TO") && len(words) > 2 && call.Host == "":
+		case arg.IsWord(word, "TO") && len(words) > 2 && call.Host == "":
 			used = 3
 			call.Host, call.Port, err = failoverTarget(words[1], words[2])
-		case parse.IsWord(word, "FORCE") && !call.Force:
+		case arg.IsWord(word, "FORCE") && !call.Force:
 			call.Force = true
 		default:
 			err = resp.ErrSyntax
@@ -199,7 +199,7 @@ func parseFailover(words [][]byte) (call standby.FailoverCall, err resp.Error) {
 const maxTimeout = 100 * 366 * 24 * 3600 * 1000
 
 func failoverTimeout(b []byte) (time.Duration, resp.Error) {
-	switch n, ok := parse.Int(b); {
+	switch n, ok := arg.Int(b); {
 	case !ok:
 		return 0, resp.ErrNotInteger
 	case n <= 0:
@@ -210,7 +210,7 @@ func failoverTimeout(b []byte) (time.Duration, resp.Error) {
 }
 
 func failoverTarget(host, at []byte) (string, string, resp.Error) {
-	n, ok := parse.Int(at)
+	n, ok := arg.Int(at)
 	switch {
 	case !ok:
 		return "", "", resp.ErrNotInteger

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -37,7 +37,7 @@ func psync(c *command.Call) {
 	if c.Client.Marks&command.MarkReplica != 0 {
 		return
 	}
-	offset, ok := parse.Int(c.Args[2])
+	offset, ok := arg.Int(c.Args[2])
 	switch {
 	case len(c.W.Buf) > 0: // it would come in the middle of the stream
 		c.Fail(errPending)
@@ -52,7 +52,7 @@ func psync(c *command.Call) {
 	says := command.ClientState[said](c.Client, c.Cmd.Slot())
 	reply, pump, err := c.Server.Node().Sync(standby.SyncCall{
 		Client: c.Client.ID, Peer: c.Client.Peer, ReplID: string(c.Args[1]), Offset: offset,
-		Failover: len(c.Args) > 3 && parse.IsWord(c.Args[3], "FAILOVER"),
+		Failover: len(c.Args) > 3 && arg.IsWord(c.Args[3], "FAILOVER"),
 		Port:     says.port, IP: says.ip, Capa: says.capa, DataSet: says.dataSet, Addr: c.Client.Addr(), Version: says.version,
 	})
 	if err != "" {
@@ -97,18 +97,18 @@ func answerInside(c *command.Call) {
 func conf(c *command.Call, words [][]byte) (silent bool, err resp.Error) {
 	name, value := words[0], words[1]
 	switch {
-	case parse.IsWord(name, "ACK"):
+	case arg.IsWord(name, "ACK"):
 		hear(c, words)
 		return true, ""
-	case parse.IsWord(name, "FACK"), parse.IsWord(name, "GETACK"):
+	case arg.IsWord(name, "FACK"), arg.IsWord(name, "GETACK"):
 		return true, ""
-	case parse.IsWord(name, "LISTENING-PORT"):
-		n, ok := parse.Int(value)
+	case arg.IsWord(name, "LISTENING-PORT"):
+		n, ok := arg.Int(value)
 		if !ok || n < 0 || n > 65535 {
 			return false, resp.ErrNotInteger
 		}
 		saidBy(c).port = int(n)
-	case parse.IsWord(name, "IP-ADDRESS"):
+	case arg.IsWord(name, "IP-ADDRESS"):
 		switch {
 		case len(value) > maxHost:
 			return false, resp.Error("ERR REPLCONF ip-address provided by replica instance is too long: " + strconv.Itoa(len(value)) + " bytes")
@@ -116,12 +116,12 @@ func conf(c *command.Call, words [][]byte) (silent bool, err resp.Error) {
 			return false, errAddress
 		}
 		saidBy(c).ip = string(value)
-	case parse.IsWord(name, "CAPA"):
+	case arg.IsWord(name, "CAPA"):
 		saidBy(c).capa |= capa(value)
 		if id, is := dataSet(value); is {
 			saidBy(c).dataSet = id
 		}
-	case parse.IsWord(name, "VERSION"):
+	case arg.IsWord(name, "VERSION"):
 		if len(value) > maxVersion || !isHost(value) {
 			return false, errVersion
 		}
@@ -137,11 +137,11 @@ func saidBy(c *command.Call) *said { return command.ClientState[said](c.Client, 
 // capa returns what a word of REPLCONF capa says, nothing for one that is not known.
 func capa(word []byte) standby.Capa {
 	switch {
-	case parse.IsWord(word, "EOF"):
+	case arg.IsWord(word, "EOF"):
 		return standby.CapaEOF
-	case parse.IsWord(word, "PSYNC2"):
+	case arg.IsWord(word, "PSYNC2"):
 		return standby.CapaPSYNC2
-	case parse.IsWord(word, "CELL1"):
+	case arg.IsWord(word, "CELL1"):
 		return standby.CapaCell1
 	}
 	return 0
@@ -165,13 +165,13 @@ func dataSet(word []byte) (id string, is bool) {
 // hear takes ACK offset [FACK offset]. As in Redis it passes over what no replica says and what
 // is no offset.
 func hear(c *command.Call, words [][]byte) {
-	ack, ok := parse.Int(words[1])
+	ack, ok := arg.Int(words[1])
 	if c.Client.Marks&command.MarkReplica == 0 || !ok || ack < 0 {
 		return
 	}
 	says := standby.ReplicaSays{Ack: uint64(ack)}
-	if len(words) >= 4 && parse.IsWord(words[2], "FACK") {
-		if fack, ok := parse.Int(words[3]); ok && fack >= 0 {
+	if len(words) >= 4 && arg.IsWord(words[2], "FACK") {
+		if fack, ok := arg.Int(words[3]); ok && fack >= 0 {
 			says.Fack, says.HasFack = uint64(fack), true
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
@@ -28,7 +28,7 @@ func wait(c *command.Call) {
 		c.Fail(errWaitReplica)
 		return
 	}
-	replicas, ok := parse.Int(c.Args[1])
+	replicas, ok := arg.Int(c.Args[1])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return
@@ -56,7 +56,7 @@ func wait(c *command.Call) {
 }
 
 func waitTimeout(b []byte) (time.Duration, resp.Error) {
-	switch n, ok := parse.Int(b); {
+	switch n, ok := arg.Int(b); {
 	case !ok:
 		return 0, errWaitTimeout
 	case n < 0:

@@ -1,9 +1,9 @@
 package scripting
 
 import (
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -52,7 +52,7 @@ func countScriptKeys(args [][]byte) (int, resp.Error) {
 	if len(args) < 3 {
 		return 0, resp.ErrSyntax
 	}
-	n, ok := parse.Int(args[2])
+	n, ok := arg.Int(args[2])
 	switch {
 	case !ok:
 		return 0, resp.ErrNotInteger
@@ -237,7 +237,7 @@ func scriptExists(c *command.Call) {
 }
 
 func scriptFlush(c *command.Call) {
-	if len(c.Args) > 3 || len(c.Args) == 3 && !parse.IsWord(c.Args[2], "SYNC") && !parse.IsWord(c.Args[2], "ASYNC") {
+	if len(c.Args) > 3 || len(c.Args) == 3 && !arg.IsWord(c.Args[2], "SYNC") && !arg.IsWord(c.Args[2], "ASYNC") {
 		c.Fail(errFlushMode)
 		return
 	}

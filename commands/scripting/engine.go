@@ -5,9 +5,9 @@ import (
 	"encoding/hex"
 	"sync/atomic"
 
-	"github.com/cellserver/cellserver/commands/budget"
+	"github.com/cellserver/cellserver/budget"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/figure"
+	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/lua"
 	"github.com/cellserver/cellserver/resp"
 )

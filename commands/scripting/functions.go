@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"hash/crc64"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -63,9 +63,9 @@ func functionList(c *command.Call) {
 	named, withCode := false, false
 	for args := c.Args[2:]; len(args) > 0; args = args[1:] {
 		switch {
-		case !withCode && parse.IsWord(args[0], "WITHCODE"):
+		case !withCode && arg.IsWord(args[0], "WITHCODE"):
 			withCode = true
-		case !named && parse.IsWord(args[0], "LIBRARYNAME"):
+		case !named && arg.IsWord(args[0], "LIBRARYNAME"):
 			if len(args) == 1 {
 				c.Fail(errLibraryName)
 				return
@@ -83,7 +83,7 @@ func functionFlush(c *command.Call) {
 	switch {
 	case len(c.Args) > 3:
 		c.Fail(command.SubcommandSyntax(c))
-	case len(c.Args) == 3 && !parse.IsWord(c.Args[2], "SYNC") && !parse.IsWord(c.Args[2], "ASYNC"):
+	case len(c.Args) == 3 && !arg.IsWord(c.Args[2], "SYNC") && !arg.IsWord(c.Args[2], "ASYNC"):
 		c.Fail(errFunctionFlush)
 	default:
 		c.OK()
@@ -137,7 +137,7 @@ func functionRestore(c *command.Call) {
 	case len(c.Args) > 4:
 		c.Fail(command.SubcommandSyntax(c))
 		return
-	case len(c.Args) == 4 && !parse.IsWord(c.Args[3], "FLUSH") && !parse.IsWord(c.Args[3], "APPEND") && !parse.IsWord(c.Args[3], "REPLACE"):
+	case len(c.Args) == 4 && !arg.IsWord(c.Args[3], "FLUSH") && !arg.IsWord(c.Args[3], "APPEND") && !arg.IsWord(c.Args[3], "REPLACE"):
 		c.Fail(errRestorePolicy)
 		return
 	}

@@ -1,7 +1,7 @@
 package scripting
 
 import (
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands/command"
 )
 

@@ -5,11 +5,11 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -225,7 +225,7 @@ func srandmember(c *command.Call) {
 		return
 	case many:
 		var ok bool
-		if count, ok = parse.Int(c.Args[2]); !ok {
+		if count, ok = arg.Int(c.Args[2]); !ok {
 			c.Fail(resp.ErrNotInteger)
 			return
 		}

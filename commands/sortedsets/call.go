@@ -3,9 +3,9 @@ package sortedsets
 import (
 	"math"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -26,7 +26,7 @@ func zadd(c *command.Call) {
 }
 
 func zincrby(c *command.Call) {
-	if _, ok := parse.Score(c.Args[2]); !ok {
+	if _, ok := arg.Score(c.Args[2]); !ok {
 		c.Fail(resp.ErrNotFloat)
 		return
 	}
@@ -58,7 +58,7 @@ func (call *sortedCall) add(z *collection.SortedSet) error {
 		return err
 	}
 	for i := 0; i < len(call.zadd.pairs); i += 2 {
-		score, _ := parse.Score(call.zadd.pairs[i])
+		score, _ := arg.Score(call.zadd.pairs[i])
 		member := call.zadd.pairs[i+1]
 		old, known := z.Score(member)
 		if known && call.zadd.incr {

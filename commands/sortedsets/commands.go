@@ -3,10 +3,10 @@ package sortedsets
 import (
 	"iter"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -134,7 +134,7 @@ func zpop(c *command.Call, down bool) {
 	}
 	if len(c.Args) == 3 {
 		var ok bool
-		if count, ok = parse.Int(c.Args[2]); !ok || count < 0 {
+		if count, ok = arg.Int(c.Args[2]); !ok || count < 0 {
 			c.Fail("ERR value is out of range, must be positive")
 			return
 		}

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"math"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -29,10 +29,10 @@ func parseScoreBound(b []byte) (bound scoreBound, ok bool) {
 	if len(b) == 0 {
 		return bound, true
 	}
-	if bound.score, ok = parse.SmallInteger(b); ok {
+	if bound.score, ok = arg.SmallInteger(b); ok {
 		return bound, true
 	}
-	f, failed := parse.Double(bytes.TrimLeft(b, " \t\n\v\f\r"))
+	f, failed := arg.Double(bytes.TrimLeft(b, " \t\n\v\f\r"))
 	bound.score = f
 	return bound, !failed && !math.IsNaN(f)
 }
@@ -129,7 +129,7 @@ next:
 		return call, "ERR INCR option supports a single increment-element pair"
 	}
 	for i := 0; i < len(args); i += 2 {
-		if _, ok := parse.Score(args[i]); !ok {
+		if _, ok := arg.Score(args[i]); !ok {
 			return call, resp.ErrNotFloat
 		}
 	}

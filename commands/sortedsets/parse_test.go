@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -19,7 +19,7 @@ func TestParseScore(t *testing.T) {
 		"inf": math.Inf(1), "+Inf": math.Inf(1), "-INFINITY": math.Inf(-1), "0x10": 16, "-0X1.8p1": -3, "0x.8": 0.5,
 		"1e-320": 1e-320, "0e999999": 0, "0x0p-99999": 0, "1.7976931348623157e308": math.MaxFloat64,
 	} {
-		got, ok := parse.Score([]byte(text))
+		got, ok := arg.Score([]byte(text))
 		require.True(t, ok, text)
 		require.Equal(t, math.Float64bits(want), math.Float64bits(got), text)
 	}
@@ -27,7 +27,7 @@ func TestParseScore(t *testing.T) {
 		"", " 1", "1 ", "x", "nan", "-NaN", "nan(1)", "1_000", "0x", "0x1p", "1e", "1e+", ".", "--1", "1e400", "-1e400",
 		"1e-400", "0x1p-2000", "0x1p2000", "1\x00", "1.5.5", "0b1",
 	} {
-		_, ok := parse.Score([]byte(text))
+		_, ok := arg.Score([]byte(text))
 		require.False(t, ok, text)
 	}
 }
@@ -50,9 +50,9 @@ func FuzzParseSortedSet(f *testing.F) {
 		args := bytes.Split(line, []byte(" "))
 		if call, fault := parseZadd(args); fault == "" {
 			for i := 0; i < len(call.pairs); i += 2 {
-				score, ok := parse.Score(call.pairs[i])
+				score, ok := arg.Score(call.pairs[i])
 				require.True(t, ok)
-				again, ok := parse.Score(resp.AppendDouble(nil, score))
+				again, ok := arg.Score(resp.AppendDouble(nil, score))
 				require.True(t, ok)
 				require.Equal(t, math.Float64bits(score), math.Float64bits(again))
 			}

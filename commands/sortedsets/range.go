@@ -1,11 +1,11 @@
 package sortedsets
 
 import (
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -73,8 +73,8 @@ func (r *rangeCall) parse(ends, options [][]byte) resp.Error {
 			r.scores = true
 		case command.EqualFold(option, "limit") && len(options) > 2:
 			var offsetOK, countOK bool
-			r.offset, offsetOK = parse.Int(options[1])
-			r.count, countOK = parse.Int(options[2])
+			r.offset, offsetOK = arg.Int(options[1])
+			r.count, countOK = arg.Int(options[2])
 			if !offsetOK || !countOK {
 				return resp.ErrNotInteger
 			}
@@ -119,8 +119,8 @@ func (w *sortedWindow) parse(by rangeBy, first, last []byte) resp.Error {
 			return errNoLexBound
 		}
 	default:
-		w.start, ok = parse.Int(first)
-		w.stop, alsoOK = parse.Int(last)
+		w.start, ok = arg.Int(first)
+		w.stop, alsoOK = arg.Int(last)
 		if !ok || !alsoOK {
 			return resp.ErrNotInteger
 		}

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
@@ -89,8 +89,8 @@ func commands() []*command.Command {
 
 // useOfSet is how SET uses its key: it reads it if it returns the old value.
 func useOfSet(args [][]byte) command.KeyUse {
-	for _, arg := range args[min(3, len(args)):] {
-		if parse.IsWord(arg, "GET") {
+	for _, word := range args[min(3, len(args)):] {
+		if arg.IsWord(word, "GET") {
 			return command.UseRW | command.UseAccess | command.UseUpdate
 		}
 	}
@@ -248,8 +248,8 @@ func appendTo(c *command.Call) {
 }
 
 func getrange(c *command.Call) {
-	from, ok := parse.Int(c.Args[2])
-	to, alsoOK := parse.Int(c.Args[3])
+	from, ok := arg.Int(c.Args[2])
+	to, alsoOK := arg.Int(c.Args[3])
 	if !ok || !alsoOK {
 		c.Fail(resp.ErrNotInteger)
 		return
@@ -284,7 +284,7 @@ func span(length int, from, to int64) (start, end int) {
 }
 
 func setrange(c *command.Call) {
-	offset, ok := parse.Int(c.Args[2])
+	offset, ok := arg.Int(c.Args[2])
 	switch {
 	case !ok:
 		c.Fail(resp.ErrNotInteger)

@@ -3,8 +3,8 @@ package strings
 import (
 	"math"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/longdouble"
 	"github.com/cellserver/cellserver/resp"
@@ -34,7 +34,7 @@ func add(c *command.Call, by int64) {
 }
 
 func incrby(c *command.Call) {
-	by, ok := parse.Int(c.Args[2])
+	by, ok := arg.Int(c.Args[2])
 	if !ok {
 		c.Fail(resp.ErrNotInteger)
 		return
@@ -43,7 +43,7 @@ func incrby(c *command.Call) {
 }
 
 func decrby(c *command.Call) {
-	by, ok := parse.Int(c.Args[2])
+	by, ok := arg.Int(c.Args[2])
 	switch {
 	case !ok:
 		c.Fail(resp.ErrNotInteger)

@@ -4,8 +4,8 @@ import (
 	"math"
 	"math/big"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/counter"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/longdouble"
@@ -48,24 +48,24 @@ func parseIncrex(args [][]byte) (call increxWords, err resp.Error) {
 		}
 		known := false
 		switch a := args[i]; {
-		case parse.IsWord(a, "BYINT"):
+		case arg.IsWord(a, "BYINT"):
 			known = number(&call.by)
-		case parse.IsWord(a, "BYFLOAT"):
+		case arg.IsWord(a, "BYFLOAT"):
 			call.float = true
 			known = number(&call.by)
-		case parse.IsWord(a, "LBOUND"):
+		case arg.IsWord(a, "LBOUND"):
 			known = number(&call.lower)
-		case parse.IsWord(a, "UBOUND"):
+		case arg.IsWord(a, "UBOUND"):
 			known = number(&call.upper)
-		case parse.IsWord(a, "SATURATE"):
+		case arg.IsWord(a, "SATURATE"):
 			known = flag(&call.saturate)
-		case parse.IsWord(a, "NX"):
+		case arg.IsWord(a, "NX"):
 			known = flag(&call.nx) && !call.xx
-		case parse.IsWord(a, "XX"):
+		case arg.IsWord(a, "XX"):
 			known = flag(&call.xx) && !call.nx
-		case parse.IsWord(a, "ENX"):
+		case arg.IsWord(a, "ENX"):
 			known = flag(&call.enx) && !call.persist
-		case parse.IsWord(a, "PERSIST"):
+		case arg.IsWord(a, "PERSIST"):
 			known = flag(&call.persist) && !call.enx && call.expiry == nil
 		case call.expiry == nil && !call.persist && call.takeExpiry(args[i:]):
 			known = true
@@ -116,7 +116,7 @@ func intsOf(words *increxWords, call *counter.Call) resp.Error {
 			return true
 		}
 		var ok bool
-		*n, ok = parse.Int(text)
+		*n, ok = arg.Int(text)
 		return ok
 	}
 	switch {

@@ -3,8 +3,8 @@ package strings
 import (
 	"time"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -36,13 +36,13 @@ var expiryOptions = []struct {
 func parseSet(args [][]byte) (call setCall, err resp.Error) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
-		case parse.IsWord(a, "NX") && !call.xx:
+		case arg.IsWord(a, "NX") && !call.xx:
 			call.nx = true
-		case parse.IsWord(a, "XX") && !call.nx:
+		case arg.IsWord(a, "XX") && !call.nx:
 			call.xx = true
-		case parse.IsWord(a, "GET"):
+		case arg.IsWord(a, "GET"):
 			call.get = true
-		case parse.IsWord(a, "KEEPTTL") && call.expiry == nil:
+		case arg.IsWord(a, "KEEPTTL") && call.expiry == nil:
 			call.keepTTL = true
 		case !call.keepTTL && call.takeExpiry(args[i:]):
 			i++
@@ -57,7 +57,7 @@ func parseSet(args [][]byte) (call setCall, err resp.Error) {
 func parseGetex(args [][]byte) (call setCall, err resp.Error) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
-		case parse.IsWord(a, "PERSIST") && call.expiry == nil:
+		case arg.IsWord(a, "PERSIST") && call.expiry == nil:
 			call.persist = true
 		case !call.persist && call.takeExpiry(args[i:]):
 			i++
@@ -77,7 +77,7 @@ func (call *setCall) takeExpiry(args [][]byte) bool {
 	}
 	for i := range expiryOptions {
 		o := &expiryOptions[i]
-		if parse.IsWord(args[0], o.word) && (call.expiry == nil || call.word == o.word) {
+		if arg.IsWord(args[0], o.word) && (call.expiry == nil || call.word == o.word) {
 			call.expiry, call.unit, call.absolute, call.word = args[1], o.unit, o.absolute, o.word
 			return true
 		}
@@ -88,7 +88,7 @@ func (call *setCall) takeExpiry(args [][]byte) bool {
 // futureInstant turns the expiry that a command sets a string with into an instant:
 // a positive number, which may all the same lie in the past if it is absolute.
 func futureInstant(c *command.Call, text []byte, unit time.Duration, absolute bool) (limit.Instant, resp.Error) {
-	n, ok := parse.Int(text)
+	n, ok := arg.Int(text)
 	if !ok {
 		return 0, resp.ErrNotInteger
 	}

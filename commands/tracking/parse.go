@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -39,12 +39,12 @@ func parseTracking(args [][]byte, exists func(id int64) bool) (call trackingCall
 	for i := 1; i < len(args); i++ {
 		more := i+1 < len(args)
 		switch a := args[i]; {
-		case parse.IsWord(a, "REDIRECT") && more:
+		case arg.IsWord(a, "REDIRECT") && more:
 			i++
 			if call.redirect != 0 {
 				return call, errOneRedirect
 			}
-			id, ok := parse.Int(args[i])
+			id, ok := arg.Int(args[i])
 			if !ok {
 				return call, resp.ErrNotInteger
 			}
@@ -52,15 +52,15 @@ func parseTracking(args [][]byte, exists func(id int64) bool) (call trackingCall
 				return call, errNoRedirect
 			}
 			call.redirect = id
-		case parse.IsWord(a, "BCAST"):
+		case arg.IsWord(a, "BCAST"):
 			call.broadcast = true
-		case parse.IsWord(a, "OPTIN"):
+		case arg.IsWord(a, "OPTIN"):
 			call.optIn = true
-		case parse.IsWord(a, "OPTOUT"):
+		case arg.IsWord(a, "OPTOUT"):
 			call.optOut = true
-		case parse.IsWord(a, "NOLOOP"):
+		case arg.IsWord(a, "NOLOOP"):
 			call.noLoop = true
-		case parse.IsWord(a, "PREFIX") && more:
+		case arg.IsWord(a, "PREFIX") && more:
 			i++
 			call.prefixes = append(call.prefixes, string(args[i]))
 		default:
@@ -176,11 +176,11 @@ func overlapError(prefix, what, other string) resp.Error {
 // parseCaching checks the word of CLIENT CACHING for a client that tracks.
 func parseCaching(word []byte, t *tracking) resp.Error {
 	switch {
-	case parse.IsWord(word, "YES") && !t.optIn:
+	case arg.IsWord(word, "YES") && !t.optIn:
 		return errCachingYes
-	case parse.IsWord(word, "NO") && !t.optOut:
+	case arg.IsWord(word, "NO") && !t.optOut:
 		return errCachingNo
-	case !parse.IsWord(word, "YES") && !parse.IsWord(word, "NO"):
+	case !arg.IsWord(word, "YES") && !arg.IsWord(word, "NO"):
 		return resp.ErrSyntax
 	}
 	return ""

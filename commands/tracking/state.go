@@ -6,7 +6,7 @@ import (
 
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/figure"
+	"github.com/cellserver/cellserver/figure"
 )
 
 // workerTracking is what the group keeps for a worker.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/inproc"
-	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // invalidated is the push that a tracking client is sent for one key.

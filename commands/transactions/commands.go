@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"

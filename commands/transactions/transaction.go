@@ -3,9 +3,9 @@ package transactions
 import (
 	"sync"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
 )
 
 // transaction is what a session has queued since MULTI.
@@ -107,7 +107,7 @@ type queued struct {
 // selects returns the database behind a queued SELECT, where db is selected before it. A
 // SELECT that will fail changes nothing.
 func selects(e *command.Server, q *queued, db int) int {
-	n, ok := parse.Int(q.args[1])
+	n, ok := arg.Int(q.args[1])
 	if !ok || n < 0 || n >= int64(e.Limits().Databases) {
 		return db
 	}

@@ -6,13 +6,13 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/elements"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/parse"
-	"github.com/cellserver/cellserver/commands/stats"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/stats"
 )
 
 // Group returns ACL with its subcommands.
@@ -141,7 +141,7 @@ func genpass(c *command.Call) {
 	}
 	bits := int64(defaultBits)
 	if len(c.Args) == 3 {
-		n, ok := parse.Int(c.Args[2])
+		n, ok := arg.Int(c.Args[2])
 		if !ok {
 			c.Fail(resp.ErrNotInteger)
 			return

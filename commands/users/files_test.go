@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/server"

@@ -3,9 +3,9 @@ package users
 import (
 	"time"
 
-	"github.com/cellserver/cellserver/commands/acl"
+	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -56,13 +56,13 @@ func aclLog(c *command.Call) {
 	case len(c.Args) > 3:
 		c.Fail(command.SubcommandSyntax(c))
 		return
-	case len(c.Args) == 3 && parse.IsWord(c.Args[2], "RESET"):
+	case len(c.Args) == 3 && arg.IsWord(c.Args[2], "RESET"):
 		c.Server.Refusals.Reset()
 		c.OK()
 		return
 	case len(c.Args) == 3:
 		var ok bool
-		if n, ok = parse.Int(c.Args[2]); !ok {
+		if n, ok = arg.Int(c.Args[2]); !ok {
 			c.Fail(resp.ErrNotInteger)
 			return
 		}

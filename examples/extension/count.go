@@ -1,8 +1,8 @@
 package extension
 
 import (
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -38,7 +38,7 @@ func parseCount(args [][]byte) (increment int64, err resp.Error) {
 	case 1:
 		return 1, ""
 	case 2:
-		increment, ok := parse.Int(args[1])
+		increment, ok := arg.Int(args[1])
 		if !ok {
 			return 0, resp.ErrNotInteger
 		}

@@ -5,8 +5,8 @@ import (
 
 	"example.com/extension/backoff"
 
+	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/parse"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -46,8 +46,8 @@ const errWaits resp.Error = "ERR the waits must be whole seconds, the first at l
 
 // parseTry reads `first longest`, in seconds.
 func parseTry(args [][]byte) (call backoff.Call, err resp.Error) {
-	first, ok1 := parse.Int(args[0])
-	longest, ok2 := parse.Int(args[1])
+	first, ok1 := arg.Int(args[0])
+	longest, ok2 := arg.Int(args[1])
 	if !ok1 || !ok2 || first < 1 || longest < first {
 		return call, errWaits
 	}

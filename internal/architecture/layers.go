@@ -51,24 +51,20 @@ var groups = []string{
 // groupParts are the other packages below commands: what a command is, and what
 // groups share. They have no command in them.
 var groupParts = []string{
-	"commands/acl",
 	"commands/blocking",
-	"commands/budget",
-	"commands/clause",
 	"commands/command",
 	"commands/elements",
 	"commands/env",
-	"commands/figure",
-	"commands/parse",
 	"commands/policystore",
 	"commands/standby",
-	"commands/stats",
-	"commands/syntax",
 }
+
+// vocabulary are the packages that name what all commands speak of. They know no command.
+var vocabulary = []string{"acl", "arg", "budget", "clause", "figure", "glob", "stats", "syntax"}
 
 // groupLayer is the layer of every group that has no line of its own in layers.
 var groupLayer = layer{
-	imports: slices.Concat(groupParts, []string{"decide", "collection", "longdouble", "policy", "resp", "shared"}, families),
+	imports: slices.Concat(groupParts, vocabulary, []string{"decide", "collection", "longdouble", "policy", "resp", "shared"}, families),
 	why:     "a group of commands imports what a command is and what groups share; what it needs of clients is in commands/command, and of the store in commands/env",
 }
 
@@ -90,23 +86,23 @@ var layers = map[string]layer{
 	"collection":    {imports: []string{"shared"}, pure: true, why: "a collection is a value: who may change it when, and where that is kept, is the store's business"},
 
 	"keyspace": {
-		imports: append([]string{"decide", "collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/dense", "keyspace/object", "keyspace/effect", "keyspace/world", "yield"}, families...),
+		imports: append([]string{"decide", "collection", "shared", "keyspace/clock", "entry", "keyspace/dense", "keyspace/object", "keyspace/effect", "keyspace/world", "yield"}, families...),
 		why:     "the store calls the algorithms and knows nothing of disks, replies or commands: it declares Journal, and persistence implements it",
 	},
-	"keyspace/entry": {
+	"entry": {
 		imports: append([]string{"shared"}, families...),
 		why:     "what a key holds is the same to tables, records and files, so it knows none of them",
 	},
 	"keyspace/dense": {
-		imports: []string{"shared", "limit", "keyspace/entry"},
+		imports: []string{"shared", "limit", "entry"},
 		why:     "the table stores entries and knows neither locks nor time, nor who looks",
 	},
 	"keyspace/object": {
-		imports: []string{"collection", "shared", "keyspace/entry"},
+		imports: []string{"collection", "shared", "entry"},
 		why:     "what the store needs of a collection is the same for all kinds; it knows no key",
 	},
 	"keyspace/effect": {
-		imports: append([]string{"collection", "shared", "keyspace/entry", "keyspace/object"}, families...),
+		imports: append([]string{"collection", "shared", "entry", "keyspace/object"}, families...),
 		why:     "what is written down of changes needs no store: files are read and checked without one",
 	},
 	"keyspace/world": {
@@ -114,24 +110,24 @@ var layers = map[string]layer{
 		why:     "the world lock is a plain lock, and the watermark an instant: neither knows the store",
 	},
 	"persistence": {
-		imports: append([]string{"keyspace", "collection", "shared", "keyspace/clock", "keyspace/entry", "keyspace/effect"}, families...),
+		imports: append([]string{"keyspace", "collection", "shared", "keyspace/clock", "entry", "keyspace/effect"}, families...),
 		why:     "files know what is stored, not who asked for it; records refer to long values",
 	},
 	"rdb": {pure: true, why: "a format of others is bytes: what its keys mean here, and where they go, is decided by who reads or writes it"},
 	"attach": {
-		imports: []string{"rdb", "keyspace", "keyspace/clock", "keyspace/effect", "keyspace/entry", "persistence", "collection", "gcra", "limit", "transport"},
+		imports: []string{"rdb", "keyspace", "keyspace/clock", "keyspace/effect", "entry", "persistence", "collection", "gcra", "limit", "transport"},
 		why:     "whoever follows a Redis knows its formats and the store: which session runs its commands, and who opens connections, is told by a function",
 	},
 	"replication": {
-		imports: []string{"keyspace", "keyspace/clock", "keyspace/entry", "persistence", "limit", "transport", "commands/standby", "resp"},
+		imports: []string{"keyspace", "keyspace/clock", "entry", "persistence", "limit", "transport", "commands/standby", "resp"},
 		why:     "nodes exchange what the log has and what a snapshot has: replication knows no command, no session and no socket of a client",
 	},
 	"decide": {
-		imports: append([]string{"keyspace/entry"}, families...), pure: true,
+		imports: append([]string{"entry"}, families...), pure: true,
 		why: "to choose among the algorithms is as pure as they are: who keeps the entries calls it",
 	},
 	"cluster": {
-		imports: append([]string{"decide", "keyspace/entry", "cluster/engine", "cluster/clock"}, families...),
+		imports: append([]string{"decide", "entry", "cluster/engine", "cluster/clock"}, families...),
 		why:     "the cluster stands in for the local store, so it knows as little as the store does",
 	},
 	"cluster/engine": {
@@ -181,7 +177,7 @@ var layers = map[string]layer{
 		why:     "a text of policies is read and written the same for commands, files and programs, so it knows none of them",
 	},
 	"policy/registry": {
-		imports: []string{"keyspace/entry", "limit", "policy", "policy/document", "yield"},
+		imports: []string{"entry", "limit", "policy", "policy/document", "yield"},
 		why:     "the registry has records of policies written and reads them: by whom, and where they are, is told it",
 	},
 	"policy/policyfile": {
@@ -195,19 +191,20 @@ var layers = map[string]layer{
 
 	"resp":      {imports: []string{"shared"}, why: "resp is the protocol's edge; what a command means is above it"},
 	"transport": {imports: []string{"shared"}, why: "transport moves bytes; it knows neither RESP nor commands"},
-	"commands/parse": {
+	"arg": {
 		imports: []string{"resp"},
 		why:     "reading a word is the same for every command, so it knows none",
 	},
-	"commands/clause": {
-		imports: append([]string{"commands/parse", "decide", "resp"}, families...),
+	"glob": {why: "a pattern and a name are bytes"},
+	"clause": {
+		imports: append([]string{"arg", "decide", "resp"}, families...),
 		why:     "the words of a limit mean the same in every command, so whoever reads them knows no call",
 	},
-	"commands/acl": {
-		imports: []string{"commands/parse"},
+	"acl": {
+		imports: []string{"arg", "glob"},
 		why:     "what a user may do is rules about names and numbers: it knows no command and no client",
 	},
-	"commands/stats": {
+	"stats": {
 		imports: []string{"limit", "resp"},
 		why:     "counters are added to and read, they call nobody",
 	},
@@ -215,10 +212,10 @@ var layers = map[string]layer{
 		imports: []string{"resp", "transport"},
 		why:     "what commands ask of a node is types: who answers knows the commands as little as they know it",
 	},
-	"commands/figure": {
+	"figure": {
 		why: "a figure is read by the part that counts it: the registry knows neither these parts nor what shows them",
 	},
-	"commands/budget": {
+	"budget": {
 		why: "a bound on memory knows neither who asks for it nor for what",
 	},
 	"keyspace/clock": {
@@ -226,27 +223,27 @@ var layers = map[string]layer{
 		why:     "the clock knows nothing of what it is read for",
 	},
 	"policy": {
-		imports: append([]string{"commands/clause", "resp"}, families...),
+		imports: append([]string{"clause", "resp"}, families...),
 		why:     "what has been set is data that a goroutine changes and all read: who sets it, where it is kept and what a command does with it is above",
 	},
 	"commands/command": {
-		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "commands/acl", "commands/env", "commands/figure", "commands/parse", "commands/standby", "commands/stats", "commands/syntax", "commands/budget", "policy"},
+		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "acl", "commands/env", "figure", "arg", "commands/standby", "stats", "syntax", "budget", "policy"},
 		why:     "what a command is and may touch: it knows no command, no session and no store",
 	},
 	"commands/env": {
-		imports: []string{"commands/acl", "commands/standby", "commands/stats", "collection", "decide", "limit", "policy/registry", "resp", "shared", "transport"},
+		imports: []string{"acl", "commands/standby", "stats", "collection", "decide", "limit", "policy/registry", "resp", "shared", "transport"},
 		why:     "what commands need is declared here and implemented elsewhere: it knows no call, and nobody who implements it",
 	},
-	"commands/syntax": {
+	"syntax": {
 		imports: []string{"resp"},
 		why:     "a line that says which arguments there are is text: whose arguments they are is not known",
 	},
 	"commands/elements": {
-		imports: []string{"commands/command", "commands/env", "commands/parse", "collection", "resp", "shared", "limit"},
+		imports: []string{"commands/command", "commands/env", "arg", "glob", "collection", "resp", "shared", "limit"},
 		why:     "what collections share in their replies knows no command",
 	},
 	"commands/blocking": {
-		imports: []string{"commands/command", "commands/elements", "commands/env", "commands/parse", "limit", "resp"},
+		imports: []string{"commands/command", "commands/elements", "commands/env", "arg", "limit", "resp"},
 		why:     "who waits for elements waits in the same way whatever they are of: each kind says how it is taken from",
 	},
 	"commands/policystore": {
@@ -270,20 +267,20 @@ var layers = map[string]layer{
 		why:     "commands is the list of what there is: it names the groups and knows nothing of what they do",
 	},
 	"session": {
-		imports: []string{"decide", "commands/acl", "commands/command", "commands/env", "commands/figure", "commands/parse", "commands/stats", "commands/budget", "resp", "transport", "shared", "limit"},
+		imports: []string{"decide", "acl", "commands/command", "commands/env", "figure", "arg", "stats", "budget", "resp", "transport", "shared", "limit"},
 		why:     "a session feeds what bytes come to whatever command they name: it knows what a command is, and no command",
 	},
 	"admin": {
-		imports: []string{"commands/acl"},
+		imports: []string{"acl"},
 		why:     "who may reach the handlers of the admin port is decided here; what they answer is not known",
 	},
 	"admin/page": {why: "the page is a file: it asks the API for what it shows"},
 	"metrics": {
-		imports: []string{"commands/figure"},
+		imports: []string{"figure"},
 		why:     "metrics range over the registry of figures: they call nobody",
 	},
 	"report": {
-		imports: []string{"commands/acl", "commands/figure", "commands/parse", "commands/stats", "limit"},
+		imports: []string{"acl", "figure", "stats", "limit"},
 		why:     "a report is made of figures that others give it: it knows no session, no store and no port",
 	},
 	"top": {
@@ -296,11 +293,11 @@ var layers = map[string]layer{
 		why:     "certificates are files and names are text: who speaks TLS with them is nobody's business here",
 	},
 	"config": {
-		imports: []string{"policy", "cluster/engine", "commands", "commands/acl", "commands/env", "commands/stats", "optionfile", "resp", "tlsconfig", "transport"},
+		imports: []string{"policy", "cluster/engine", "commands", "acl", "commands/env", "stats", "optionfile", "resp", "tlsconfig", "transport"},
 		why:     "what an option may be is text; what it does belongs to who reads it, so config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "commands/figure", "commands/parse", "commands/stats", "keyspace/clock", "commands/command", "commands/env", "commands/acl", "commands/standby", "replication", "keyspace/entry", "admin", "admin/page", "attach", "commands/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
+		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "figure", "stats", "keyspace/clock", "commands/command", "commands/env", "acl", "commands/standby", "replication", "entry", "admin", "admin/page", "attach", "commands/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

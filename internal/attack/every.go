@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/cellserver/cellserver/commands"
-	"github.com/cellserver/cellserver/commands/syntax"
+	"github.com/cellserver/cellserver/syntax"
 )
 
 // everyCommand are attacks by all commands there are.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cellserver/cellserver/commands/figure"
+	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/metrics"
 	"github.com/cellserver/cellserver/server"
 )

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/internal/script"
-	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // PlayScripts plays the scripts in a directory, such as testdata/scripts of a group of commands.

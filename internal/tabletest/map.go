@@ -3,8 +3,8 @@
 package tabletest
 
 import (
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/dense"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/shared"
 )

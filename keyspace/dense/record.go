@@ -3,7 +3,7 @@ package dense
 import (
 	"encoding/binary"
 
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/limit"
 )
 

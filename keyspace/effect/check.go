@@ -3,8 +3,8 @@ package effect
 import (
 	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/concurrency"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
-	"github.com/cellserver/cellserver/keyspace/entry"
 	"github.com/cellserver/cellserver/keyspace/object"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/tokenbucket"

@@ -1,6 +1,6 @@
 package effect
 
-import "github.com/cellserver/cellserver/keyspace/entry"
+import "github.com/cellserver/cellserver/entry"
 
 // A script may change a key any number of times. What counts for whoever loads the log is
 // what the last of these changes left, so a record that has become long is condensed:

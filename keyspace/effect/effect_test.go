@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/collection"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace/effect"
-	"github.com/cellserver/cellserver/keyspace/entry"
 )
 
 // read returns the effects of a record.

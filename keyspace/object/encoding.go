@@ -2,7 +2,7 @@ package object
 
 import (
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 )
 
 // Up to how many elements, and of how many bytes each, Redis 7 keeps a collection in

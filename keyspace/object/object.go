@@ -2,7 +2,7 @@ package object
 
 import (
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/keyspace/entry"
+	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/shared"
 )
 

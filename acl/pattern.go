@@ -1,0 +1,64 @@
+package acl
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/cellserver/cellserver/glob"
+)
+
+// pattern is a glob of keys or channels. Most are a prefix with a star behind it, which is
+// compared without the matcher.
+type pattern struct {
+	text   string
+	fixed  []byte // of a prefix or an exact name: what is compared
+	kind   patternKind
+	access Access // of keys: what it allows
+}
+
+type patternKind uint8
+
+const (
+	globPattern patternKind = iota
+	prefixPattern
+	exactPattern
+)
+
+// compile makes a pattern of its text.
+func compile(text string, access Access) pattern {
+	p := pattern{text: text, access: access}
+	switch special := strings.IndexAny(text, `*?[\`); {
+	case special < 0:
+		p.kind, p.fixed = exactPattern, []byte(text)
+	case special == len(text)-1 && text[special] == '*':
+		p.kind, p.fixed = prefixPattern, []byte(text[:special])
+	default:
+		p.fixed = []byte(text)
+	}
+	return p
+}
+
+// matches reports whether the pattern fits the name of a key or channel.
+func (p *pattern) matches(name []byte) bool {
+	if p.kind == prefixPattern {
+		return bytes.HasPrefix(name, p.fixed)
+	}
+	switch p.kind {
+	case exactPattern:
+		return bytes.Equal(name, p.fixed)
+	default:
+		return glob.Match(p.fixed, name)
+	}
+}
+
+// keyText returns the pattern of keys as a rule.
+func (p *pattern) keyText() string {
+	switch p.access {
+	case Read:
+		return "%R~" + p.text
+	case Write:
+		return "%W~" + p.text
+	default:
+		return "~" + p.text
+	}
+}

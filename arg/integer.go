@@ -1,0 +1,180 @@
+package arg
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Int reads a decimal int64 as Redis' string2ll does: an optional minus, no
+// plus, no leading zeros, no spaces, no overflow.
+func Int(b []byte) (int64, bool) {
+	if len(b) == 0 || len(b) > 20 {
+		return 0, false
+	}
+	if len(b) == 1 && b[0] == '0' {
+		return 0, true
+	}
+	neg := b[0] == '-'
+	if neg {
+		b = b[1:]
+		if len(b) == 0 {
+			return 0, false
+		}
+	}
+	if b[0] < '1' || b[0] > '9' {
+		return 0, false
+	}
+	return digits(b, neg)
+}
+
+// CellInt reads an int64 as Rust's i64::from_str does, which is what
+// redis-cell uses: an optional sign of either kind and any number of leading
+// zeros.
+func CellInt(b []byte) (int64, bool) {
+	if len(b) == 0 {
+		return 0, false
+	}
+	neg := b[0] == '-'
+	if neg || b[0] == '+' {
+		b = b[1:]
+	}
+	if len(b) == 0 {
+		return 0, false
+	}
+	return digits(b, neg)
+}
+
+// Short reads up to four digits and nothing else, which is most of what there
+// is to read, where it is called. What it refuses may be a number all the same.
+func Short(b []byte) (n int64, ok bool) {
+	if len(b) == 0 || len(b) > 4 {
+		return 0, false
+	}
+	for _, c := range b {
+		d := c - '0'
+		if d > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(d)
+	}
+	return n, true
+}
+
+// digits reads decimal digits with a sign that is already known.
+func digits(b []byte, neg bool) (int64, bool) {
+	if len(b) < 19 { // cannot overflow
+		var n int64
+		for _, c := range b {
+			d := c - '0'
+			if d > 9 {
+				return 0, false
+			}
+			n = n*10 + int64(d)
+		}
+		if neg {
+			n = -n
+		}
+		return n, true
+	}
+	var u uint64
+	for _, c := range b {
+		d := uint64(c - '0')
+		if d > 9 || u > (math.MaxUint64-d)/10 {
+			return 0, false
+		}
+		u = u*10 + d
+	}
+	switch {
+	case neg && u <= 1<<63:
+		return -int64(u), true
+	case !neg && u <= math.MaxInt64:
+		return int64(u), true
+	}
+	return 0, false
+}
+
+// IsWord reports whether b is the upper-case ASCII word w, whatever b's case.
+func IsWord(b []byte, w string) bool {
+	if len(b) != len(w) {
+		return false
+	}
+	for i := range len(w) {
+		c := b[i]
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		if c != w[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// StartsNumber reports whether b begins like a number, which is how the optional
+// quantity of a limiter command is told from its option words.
+func StartsNumber(b []byte) bool {
+	return len(b) > 0 && (b[0]-'0' <= 9 || b[0] == '+' || b[0] == '-')
+}
+
+// Once sets the option of a word that must not be given twice.
+func Once(word []byte, option *bool) resp.Error {
+	if *option {
+		return resp.SyntaxNear(word)
+	}
+	*option = true
+	return ""
+}
+
+// Positive reads an integer of at least 1, the argument of a name, into n.
+func Positive(b []byte, name string, n *int64) resp.Error {
+	return AtLeast(b, name, 1, n)
+}
+
+// AtLeast reads an integer of at least least, which is 0 or 1, into n.
+func AtLeast(b []byte, name string, least int64, n *int64) resp.Error {
+	v, ok := Int(b)
+	if !ok || v < least {
+		return notAtLeast(b, name, least, ok)
+	}
+	*n = v
+	return ""
+}
+
+// notAtLeast is the error of AtLeast, apart so that calls without one need no room for it.
+func notAtLeast(b []byte, name string, least int64, isInt bool) resp.Error {
+	if !isInt {
+		return resp.Argument(resp.ErrNotInteger, name, b, "an integer")
+	}
+	return resp.Argument(resp.ErrNotPositive, name, b, "at least "+strconv.FormatInt(least, 10))
+}
+
+// Time reads a duration as calls have it, an integer of at least 1 whose unit is that of the whole
+// call, the argument of a name, into n.
+func Time(b []byte, name string, n *int64) resp.Error {
+	v, ok := Int(b)
+	if !ok || v < 1 {
+		return noTime(b, name, ok)
+	}
+	*n = v
+	return ""
+}
+
+func noTime(b []byte, name string, isInt bool) resp.Error {
+	is := resp.ErrNotPositive
+	if !isInt {
+		is = resp.ErrNotInteger
+	}
+	return resp.Argument(is, name, b, "an integer of at least 1, in seconds, or with MS in milliseconds")
+}
+
+// Quantity reads the quantity of a limiter command, which may be any integer.
+func Quantity(b []byte, n *int64) resp.Error {
+	v, ok := Int(b)
+	if !ok {
+		return resp.Argument(resp.ErrNotInteger, "quantity", b, "an integer")
+	}
+	*n = v
+	return ""
+}

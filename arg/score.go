@@ -1,0 +1,76 @@
+package arg
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+// Score reads a score as Redis does, which is with C's strtod: decimal or
+// hexadecimal, inf or infinity, but no NaN, nothing around it, and neither too large
+// for a double nor too small to be other than 0.
+func Score(b []byte) (score float64, ok bool) {
+	if n, ok := SmallInteger(b); ok {
+		return n, true
+	}
+	f, err := Double(b)
+	switch {
+	case err || math.IsNaN(f):
+		return 0, false
+	case math.IsInf(f, 0):
+		// An infinity that is spelled has no digit.
+		return f, !bytes.ContainsAny(b, "0123456789")
+	case f == 0:
+		return f, zeroDigits(b)
+	}
+	return f, true
+}
+
+// SmallInteger reads up to 15 digits, which most scores are, and a double has exactly.
+func SmallInteger(b []byte) (float64, bool) {
+	if len(b) == 0 || len(b) > 15 {
+		return 0, false
+	}
+	n := int64(0)
+	for _, c := range b {
+		d := c - '0'
+		if d > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(d)
+	}
+	return float64(n), true
+}
+
+// Double is strtod for all of b, with C's spelling of hexadecimal numbers.
+// What is too large is infinite.
+func Double(b []byte) (f float64, failed bool) {
+	if bytes.IndexByte(b, '_') >= 0 {
+		return 0, true // Go's own
+	}
+	text := b
+	if isHex(b) && !bytes.ContainsAny(b, "pP") {
+		text = append(append(make([]byte, 0, len(b)+2), b...), "p0"...) // Go wants an exponent
+	}
+	f, err := strconv.ParseFloat(string(text), 64)
+	return f, err != nil && !math.IsInf(f, 0)
+}
+
+func isHex(b []byte) bool {
+	if len(b) > 0 && (b[0] == '+' || b[0] == '-') {
+		b = b[1:]
+	}
+	return len(b) > 1 && b[0] == '0' && b[1]|0x20 == 'x'
+}
+
+// zeroDigits says whether the digits of a number before its exponent are all 0.
+func zeroDigits(b []byte) bool {
+	end, digits := "eE", "123456789"
+	if isHex(b) {
+		end, digits = "pP", "123456789abcdefABCDEF"
+	}
+	if i := bytes.IndexAny(b, end); i >= 0 {
+		b = b[:i]
+	}
+	return !bytes.ContainsAny(b, digits)
+}

@@ -1,0 +1,88 @@
+package arg
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/cellserver/cellserver/resp"
+)
+
+// Timeout reads the timeout of BLOCK, a decimal number of units, as Redis
+// reads that of BLPOP: 0 is no bound, and what is left of a nanosecond counts as
+// a whole one, so that a positive timeout never becomes 0. It is exact, since a
+// decision may hang on it; only a number with an exponent goes through a double.
+// What does not fit int64 nanoseconds is out of range. unit is a second or a
+// millisecond.
+func Timeout(b []byte, unit time.Duration) (time.Duration, resp.Error) {
+	if bytes.ContainsAny(b, "eE") {
+		return timeoutExponent(b, unit)
+	}
+	negative := len(b) > 0 && b[0] == '-'
+	if negative || len(b) > 0 && b[0] == '+' {
+		b = b[1:]
+	}
+	whole, fraction, _ := bytes.Cut(b, []byte("."))
+	if len(whole)+len(fraction) == 0 {
+		return 0, resp.ErrTimeoutNotFloat
+	}
+	ns, ok := timeoutDigits(whole, fraction, uint64(unit))
+	switch {
+	case !ok:
+		return 0, resp.ErrTimeoutNotFloat
+	case negative && ns > 0:
+		return 0, resp.ErrTimeoutNegative
+	}
+	return time.Duration(ns), ""
+}
+
+// timeoutDigits returns whole.fraction times unit, rounded up, unless it is above
+// int64 or not made of digits.
+func timeoutDigits(whole, fraction []byte, unit uint64) (uint64, bool) {
+	most := math.MaxInt64 / unit
+	var n uint64
+	for _, c := range whole {
+		d := uint64(c - '0')
+		if d > 9 || n > (most-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	n *= unit
+	for _, c := range fraction {
+		d := uint64(c - '0')
+		if d > 9 {
+			return 0, false
+		}
+		if unit >= 10 {
+			unit /= 10
+			n += d * unit
+		} else if d > 0 && unit == 1 {
+			n++
+			unit = 0 // rounded up once
+		}
+	}
+	return n, n <= math.MaxInt64
+}
+
+func timeoutExponent(b []byte, unit time.Duration) (time.Duration, resp.Error) {
+	for _, c := range b {
+		// Go would also read underscores and hexadecimal numbers.
+		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
+			return 0, resp.ErrTimeoutNotFloat
+		}
+	}
+	f, err := strconv.ParseFloat(string(b), 64)
+	if mantissa, _, _ := bytes.Cut(bytes.ToLower(b), []byte("e")); f == 0 && b[0] != '-' && bytes.ContainsAny(mantissa, "123456789") {
+		f = math.SmallestNonzeroFloat64 // of what a double takes for 0
+	}
+	switch ns := math.Ceil(f * float64(unit)); {
+	case err != nil || ns >= math.MaxInt64:
+		return 0, resp.ErrTimeoutNotFloat
+	case f < 0:
+		return 0, resp.ErrTimeoutNegative
+	default:
+		return time.Duration(ns), ""
+	}
+}

@@ -1,0 +1,62 @@
+package clause
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// InUnit returns the words of a clause of a policy with its duration as a number of unit: it may have
+// a unit of its own there.
+func InUnit(words [][]byte, unit time.Duration) ([][]byte, resp.Error) {
+	kind := Word(words[0])
+	at, name := durationOf(kind)
+	if at >= len(words) || len(words[at]) > 0 && isDigit(words[at][len(words[at])-1]) {
+		return words, "" // too few words, or a number: both are for the clause to judge
+	}
+	n, ok := arg.Duration(words[at], unit)
+	if !ok {
+		must := mustBeDuration
+		if unit == time.Second {
+			must += ", in whole seconds unless the policy has MS"
+		}
+		err := resp.Argument(resp.ErrNotInteger, name, words[at], must)
+		return nil, resp.WithUsage(err, Usage(kind, true))
+	}
+	words = slices.Clone(words)
+	words[at] = strconv.AppendInt(nil, n, 10)
+	return words, ""
+}
+
+// WithUnit returns the text of a clause of a policy, which has its duration as a number of seconds, or
+// of milliseconds with millis, with the unit behind that number: "TB 10 10 1s". InUnit reads it.
+func WithUnit(text string, millis bool) string {
+	words := strings.Split(text, " ")
+	if at, _ := durationOf(Word([]byte(words[0]))); at < len(words) {
+		unit := "s"
+		if millis {
+			unit = "ms"
+		}
+		words[at] += unit
+	}
+	return strings.Join(words, " ")
+}
+
+// durationOf returns which word of a clause of a kind is its duration, and how that is called.
+func durationOf(k Kind) (at int, name string) {
+	switch k {
+	case Window:
+		return 2, "window"
+	case Lease:
+		return 2, "lease"
+	}
+	return 3, "period"
+}
+
+const mustBeDuration = "a duration such as 60, 60s, 1m, 12h or 1d"
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

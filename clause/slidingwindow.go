@@ -1,0 +1,299 @@
+package clause
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/slidingwindow"
+)
+
+// windowArgs are the arguments of SW.ALLOW as they are written: times are numbers
+// still, because the MS that gives them their unit may stand anywhere behind.
+type windowArgs struct {
+	call   slidingwindow.Call
+	window int64
+	// quantified is true if there is a quantity.
+	quantified bool
+	anchor     windowAnchor
+	// anchorAt is the unix time of anchorTime.
+	anchorAt int64
+	// timeout is the text of BLOCK's timeout.
+	timeout []byte
+	// even is the word EVEN, which needs another one; excluded is the first word
+	// that one before it excludes.
+	even, excluded []byte
+}
+
+// windowAnchor is what the windows of a call are aligned to.
+type windowAnchor uint8
+
+const (
+	anchorEpoch windowAnchor = iota
+	anchorFirst
+	anchorKey
+	anchorTime
+)
+
+// SlidingWindow reads the arguments of
+//
+//	SW.ALLOW key limit window [quantity] [COUNTER | FIXED | LOG | BUCKETS m [EVEN]]
+//	  [ANCHOR FIRST | KEY | unix-time] [PENALIZE] [MS] [PEEK | PARTIAL | FORCE]
+//	  [BLOCK timeout]
+//
+// into call. logMax is sw-log-max-entries. The arguments are judged from left to
+// right; then what they exclude, then how long the window and the limit may be.
+func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) resp.Error {
+	if len(args) < 3 {
+		return resp.WrongArity("sw.allow")
+	}
+	var a windowArgs
+	rest, err := a.numbers(args[1:], 1)
+	if err != "" {
+		return err
+	}
+	for len(rest) > 0 {
+		word := rest[0]
+		if rest, err = a.option(rest); err != "" {
+			return err
+		}
+		a.judge(word)
+	}
+	unit := time.Second
+	if a.call.Millis {
+		unit = time.Millisecond
+	}
+	return a.build(args[0], unit, logMax, call)
+}
+
+// clause reads a clause with its word,
+//
+//	SW limit window [quantity] [mode] [ANCHOR ..]
+//
+// into call, whose phase is that of no key if the anchor is the key.
+func (a *windowArgs) clause(args [][]byte, o Options, call *slidingwindow.Call) resp.Error {
+	if len(args) < 3 {
+		return resp.SyntaxNear(args[0])
+	}
+	rest, err := a.numbers(args[1:], o.leastLimit())
+	if err != "" {
+		return err
+	}
+	for len(rest) > 0 {
+		var ok bool
+		word := rest[0]
+		if rest, ok, err = a.modeOption(rest); err != "" {
+			return err
+		}
+		if !ok {
+			return resp.SyntaxNear(word)
+		}
+		a.judge(word)
+	}
+	a.call.Millis = o.Unit == time.Millisecond
+	return a.build(nil, o.Unit, o.LogMaxEntries, call)
+}
+
+// numbers reads a limit of at least least, the window and, if it is a number, the quantity. It
+// returns the options that follow.
+func (a *windowArgs) numbers(args [][]byte, least int64) ([][]byte, resp.Error) {
+	if err := arg.AtLeast(args[0], "limit", least, &a.call.Limit); err != "" {
+		return nil, err
+	}
+	if err := arg.Time(args[1], "window", &a.window); err != "" {
+		return nil, err
+	}
+	a.call.Quantity = 1
+	args = args[2:]
+	if len(args) > 0 && arg.StartsNumber(args[0]) {
+		if err := arg.Quantity(args[0], &a.call.Quantity); err != "" {
+			return nil, err
+		}
+		args, a.quantified = args[1:], true
+	}
+	return args, ""
+}
+
+// option reads the first option of args, which must not be empty, and returns the
+// others.
+func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
+	rest, ok, err := a.modeOption(args)
+	if ok || err != "" {
+		return rest, err
+	}
+	word, rest := args[0], args[1:]
+	switch {
+	case arg.IsWord(word, "MS"):
+		return rest, arg.Once(word, &a.call.Millis)
+	case arg.IsWord(word, "PENALIZE"):
+		return rest, arg.Once(word, &a.call.Penalize)
+	case arg.IsWord(word, "PEEK"):
+		return rest, a.charge(word, slidingwindow.Peek)
+	case arg.IsWord(word, "PARTIAL"):
+		return rest, a.charge(word, slidingwindow.Partial)
+	case arg.IsWord(word, "FORCE"):
+		return rest, a.charge(word, slidingwindow.Force)
+	case arg.IsWord(word, "BLOCK") && len(rest) > 0:
+		a.timeout = rest[0]
+		return rest[1:], arg.Once(word, &a.call.Block)
+	}
+	return nil, resp.SyntaxNear(word)
+}
+
+// judge notes word if it is the first that those before it exclude.
+func (a *windowArgs) judge(word []byte) {
+	c := &a.call
+	forcing := c.Charge == slidingwindow.Partial || c.Charge == slidingwindow.Force
+	excluded := c.Penalize && forcing ||
+		c.Block && (forcing || c.Penalize || c.Charge == slidingwindow.Peek) ||
+		c.Even && c.Mode != slidingwindow.None && c.Mode != slidingwindow.Buckets ||
+		c.Mode == slidingwindow.Log && a.anchor != anchorEpoch
+	if excluded && a.excluded == nil {
+		a.excluded = word
+	}
+}
+
+// modeOption reads the first option of args if it is one that says which windows
+// there are, and reports whether it was.
+func (a *windowArgs) modeOption(args [][]byte) (rest [][]byte, ok bool, err resp.Error) {
+	word, rest := args[0], args[1:]
+	switch {
+	case arg.IsWord(word, "COUNTER"):
+		return rest, true, a.mode(word, slidingwindow.Counter)
+	case arg.IsWord(word, "FIXED"):
+		return rest, true, a.mode(word, slidingwindow.Fixed)
+	case arg.IsWord(word, "LOG"):
+		return rest, true, a.mode(word, slidingwindow.Log)
+	case arg.IsWord(word, "EVEN"):
+		a.even = word
+		return rest, true, arg.Once(word, &a.call.Even)
+	case arg.IsWord(word, "BUCKETS") && len(rest) > 0:
+		return rest[1:], true, a.buckets(word, rest[0])
+	case arg.IsWord(word, "ANCHOR") && len(rest) > 0:
+		return rest[1:], true, a.anchoring(word, rest[0])
+	}
+	return rest, false, ""
+}
+
+func (a *windowArgs) anchoring(word, b []byte) resp.Error {
+	if a.anchor != anchorEpoch {
+		return resp.SyntaxNear(word)
+	}
+	switch {
+	case arg.IsWord(b, "FIRST"):
+		a.anchor = anchorFirst
+	case arg.IsWord(b, "KEY"):
+		a.anchor = anchorKey
+	default:
+		at, ok := arg.Int(b)
+		if !ok {
+			return resp.Argument(resp.ErrNotInteger, "ANCHOR", b, "FIRST, KEY or a unix time")
+		}
+		a.anchor, a.anchorAt = anchorTime, at
+	}
+	return ""
+}
+
+func (a *windowArgs) mode(word []byte, m slidingwindow.Mode) resp.Error {
+	if a.call.Mode != slidingwindow.None {
+		return resp.SyntaxNear(word)
+	}
+	a.call.Mode = m
+	return ""
+}
+
+var fromMinToMaxSlots = fmt.Sprintf("from %d to %d", slidingwindow.MinSlots, slidingwindow.MaxSlots)
+
+func (a *windowArgs) buckets(word, b []byte) resp.Error {
+	slots, ok := arg.Int(b)
+	switch {
+	case !ok:
+		return resp.Argument(resp.ErrNotInteger, "BUCKETS", b, fromMinToMaxSlots)
+	case slots < slidingwindow.MinSlots || slots > slidingwindow.MaxSlots:
+		return resp.Argument(resp.ErrNotPositive, "BUCKETS", b, fromMinToMaxSlots)
+	}
+	a.call.Slots = int(slots)
+	return a.mode(word, slidingwindow.Buckets)
+}
+
+func (a *windowArgs) charge(word []byte, c slidingwindow.Charge) resp.Error {
+	if a.call.Charge != slidingwindow.Whole {
+		return resp.SyntaxNear(word)
+	}
+	a.call.Charge = c
+	return ""
+}
+
+// build turns the arguments into a sound call.
+func (a *windowArgs) build(key []byte, unit time.Duration, logMax int64, call *slidingwindow.Call) resp.Error {
+	c := &a.call
+	if c.Mode == slidingwindow.None {
+		c.Mode = slidingwindow.Counter
+	}
+	if c.Mode == slidingwindow.Log && a.anchor != anchorEpoch {
+		return resp.SyntaxNear(a.excluded)
+	}
+	c.LogMaxEntries = logMax
+	c.Window = time.Duration(limit.SatMul(a.window, int64(unit)))
+	if err := a.setPhase(key, unit); err != "" {
+		return err
+	}
+	if c.Block {
+		var err resp.Error
+		if c.Timeout, err = arg.Timeout(a.timeout, unit); err != "" {
+			return err
+		}
+	}
+	if err := c.Validate(); err != nil {
+		if errors.Is(err, slidingwindow.ErrExclusive) {
+			return resp.SyntaxNear(a.inTheWay())
+		}
+		return windowError(err)
+	}
+	*call = *c
+	return ""
+}
+
+// inTheWay is the word to take out of options that exclude each other: EVEN if there
+// is nothing but no BUCKETS beside it.
+func (a *windowArgs) inTheWay() []byte {
+	if a.excluded == nil {
+		return a.even
+	}
+	return a.excluded
+}
+
+func (a *windowArgs) setPhase(key []byte, unit time.Duration) resp.Error {
+	c := &a.call
+	switch a.anchor {
+	case anchorFirst:
+		c.First = true
+	case anchorKey:
+		c.Phase = slidingwindow.PhaseOf(slidingwindow.HashKey(key), c.Window)
+	case anchorTime:
+		if a.anchorAt > math.MaxInt64/int64(unit) || a.anchorAt < math.MinInt64/int64(unit) {
+			return resp.ErrNotInteger
+		}
+		c.Phase = slidingwindow.PhaseAt(limit.Instant(a.anchorAt*int64(unit)), c.Window)
+	}
+	return ""
+}
+
+// windowError returns the text for an error of package slidingwindow.
+func windowError(err error) resp.Error {
+	switch {
+	case errors.Is(err, slidingwindow.ErrRange):
+		return resp.ErrNotPositive
+	case errors.Is(err, slidingwindow.ErrLogTooLong):
+		return resp.ErrLogTooLong
+	case errors.Is(err, limit.ErrOverflow):
+		return resp.ErrOverflow
+	case errors.Is(err, limit.ErrWrongType):
+		return resp.ErrWrongType
+	}
+	return resp.ErrInternal
+}

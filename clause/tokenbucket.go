@@ -1,0 +1,316 @@
+package clause
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/tokenbucket"
+)
+
+// defaultCold is the cold factor of WARMUP without COLD, as in Guava.
+const defaultCold = 3
+
+// Acquire reads the arguments of TB.ACQUIRE, the key first, into call. What
+// does not depend on the stored bucket is refused here: a number that is none, in
+// the order of the arguments, then options that exclude each other, then what
+// cannot be calculated with.
+func Acquire(args [][]byte, call *tokenbucket.Call) resp.Error {
+	if len(args) < 4 {
+		return resp.WrongArity("tb.acquire")
+	}
+	w := bucketWords{cold: defaultCold, least: 1}
+	if err := w.read(args[1:]); err != "" {
+		return err
+	}
+	if word := w.inTheWay(); word != nil {
+		return resp.SyntaxNear(word)
+	}
+	unit := time.Second
+	if w.has&wordMillis != 0 {
+		unit = time.Millisecond
+	}
+	return w.build(unit, call)
+}
+
+// readClause reads a clause with its word TB: three numbers, a quantity, GREEDY, INTERVAL,
+// DEBT and INIT.
+func (w *bucketWords) readClause(args [][]byte, o Options, call *tokenbucket.Call) resp.Error {
+	w.clause, w.cold, w.least = true, defaultCold, o.leastLimit()
+	if len(args) < 4 {
+		return resp.SyntaxNear(args[0])
+	}
+	if err := w.read(args[1:]); err != "" {
+		return err
+	}
+	if word := w.inTheWay(); word != nil {
+		return resp.SyntaxNear(word)
+	}
+	return w.build(o.Unit, call)
+}
+
+// bucketWord is an option of TB.ACQUIRE; a set of them has a bit for each.
+type bucketWord uint16
+
+const (
+	wordGreedy bucketWord = 1 << iota
+	wordInterval
+	wordLeaky
+	wordWarmup
+	wordCold
+	wordInit
+	wordDebt
+	wordWait
+	wordBlock
+	wordMillis
+	wordPeek
+	wordPartial
+	wordForce
+
+	anyMode   = wordGreedy | wordInterval | wordLeaky | wordWarmup
+	anyWait   = wordWait | wordBlock
+	anyCharge = wordPeek | wordPartial | wordForce
+)
+
+// bucketOptions lists the words and whether a value follows.
+var bucketOptions = []struct {
+	text   string
+	word   bucketWord
+	valued bool
+}{
+	{"GREEDY", wordGreedy, false},
+	{"INTERVAL", wordInterval, false},
+	{"LEAKY", wordLeaky, false},
+	{"WARMUP", wordWarmup, true},
+	{"COLD", wordCold, true},
+	{"INIT", wordInit, true},
+	{"DEBT", wordDebt, false},
+	{"WAIT", wordWait, true},
+	{"BLOCK", wordBlock, true},
+	{"MS", wordMillis, false},
+	{"PEEK", wordPeek, false},
+	{"PARTIAL", wordPartial, false},
+	{"FORCE", wordForce, false},
+}
+
+// bucketWords is a TB.ACQUIRE before its unit is known.
+type bucketWords struct {
+	capacity, count, period, quantity int64
+	least                             int64 // of the capacity
+	has                               bucketWord
+	warmup, init, wait                int64
+	cold                              float64
+	block                             []byte // as it was given
+	clause                            bool   // where fewer words are known
+	quantified                        bool   // there is a quantity
+	coldWord                          []byte // COLD, which needs WARMUP
+	excluded                          []byte // the first word that must not be there
+}
+
+// read reads everything from the capacity on.
+func (w *bucketWords) read(args [][]byte) resp.Error {
+	if err := arg.AtLeast(args[0], "capacity", w.least, &w.capacity); err != "" {
+		return err
+	}
+	if err := arg.Positive(args[1], "count", &w.count); err != "" {
+		return err
+	}
+	if err := arg.Time(args[2], "period", &w.period); err != "" {
+		return err
+	}
+	args, w.quantity = args[3:], 1
+	if len(args) > 0 && arg.StartsNumber(args[0]) {
+		if err := arg.Quantity(args[0], &w.quantity); err != "" {
+			return err
+		}
+		args, w.quantified = args[1:], true
+	}
+	for len(args) > 0 {
+		option := -1
+		for i := range bucketOptions {
+			if arg.IsWord(args[0], bucketOptions[i].text) {
+				option = i
+			}
+		}
+		word := args[0]
+		if option < 0 || w.has&bucketOptions[option].word != 0 {
+			return resp.SyntaxNear(word)
+		}
+		w.note(word, bucketOptions[option].word)
+		args = args[1:]
+		if !bucketOptions[option].valued {
+			continue
+		}
+		if len(args) == 0 {
+			return resp.SyntaxNear(word)
+		}
+		if err := w.value(bucketOptions[option].word, args[0]); err != "" {
+			return err
+		}
+		args = args[1:]
+	}
+	return ""
+}
+
+// note adds a word, and remembers it if those before it exclude it.
+func (w *bucketWords) note(text []byte, word bucketWord) {
+	w.has |= word
+	if word == wordCold {
+		w.coldWord = text
+	}
+	alien := w.clause && word&(wordGreedy|wordInterval|wordDebt|wordInit) == 0
+	if w.excluded == nil && (alien || w.contradicts()) {
+		w.excluded = text
+	}
+}
+
+// inTheWay returns the word to take out, if options exclude each other or one needs
+// another.
+func (w *bucketWords) inTheWay() []byte {
+	if w.excluded == nil && w.has&(wordCold|wordWarmup) == wordCold {
+		return w.coldWord
+	}
+	return w.excluded
+}
+
+// value reads what follows a word.
+func (w *bucketWords) value(word bucketWord, text []byte) (err resp.Error) {
+	switch word {
+	case wordWarmup:
+		return arg.Time(text, "WARMUP", &w.warmup)
+	case wordCold:
+		w.cold, err = parseFactor(text)
+		return err
+	case wordBlock:
+		w.block = text
+		return ""
+	}
+	n, ok := arg.Int(text)
+	switch {
+	case !ok && word == wordInit:
+		return resp.Argument(resp.ErrNotInteger, "INIT", text, w.fromNoneToCapacity())
+	case !ok:
+		return resp.Argument(resp.ErrNotInteger, "WAIT", text, "an integer of at least 0")
+	case word == wordInit && (n < 0 || n > w.capacity):
+		return resp.Argument(resp.ErrNotPositive, "INIT", text, w.fromNoneToCapacity())
+	case word == wordWait && n < 0:
+		return resp.ErrTimeoutNegative
+	}
+	if word == wordInit {
+		w.init = n
+	} else {
+		w.wait = n
+	}
+	return ""
+}
+
+func (w *bucketWords) fromNoneToCapacity() string {
+	return "from 0 to the capacity, " + strconv.FormatInt(w.capacity, 10)
+}
+
+// contradicts reports whether the options exclude each other.
+func (w *bucketWords) contradicts() bool {
+	several := func(of bucketWord) bool { return w.has&of&(w.has&of-1) != 0 }
+	with := func(a, b bucketWord) bool { return w.has&a != 0 && w.has&b != 0 }
+	return several(anyMode) || several(anyWait) || several(anyCharge) ||
+		with(anyWait, wordPartial|wordForce) || with(wordBlock, wordPeek) ||
+		with(wordPartial, wordDebt|wordWarmup) ||
+		with(wordDebt, wordInterval|wordLeaky|wordWarmup) ||
+		with(wordInit, wordLeaky|wordWarmup)
+}
+
+// build fills call from the words, durations being in unit, and has it checked.
+func (w *bucketWords) build(unit time.Duration, call *tokenbucket.Call) resp.Error {
+	*call = tokenbucket.Call{
+		Mode:     w.mode(),
+		Charge:   w.charge(),
+		Capacity: w.capacity,
+		Count:    w.count,
+		Period:   inUnit(w.period, unit),
+		Interval: limit.Interval(w.period, unit, w.count),
+		Quantity: w.quantity,
+		Init:     w.capacity,
+		Waits:    w.has&anyWait != 0,
+		MaxWait:  inUnit(w.wait, unit),
+		Block:    w.has&wordBlock != 0,
+		Millis:   unit == time.Millisecond,
+	}
+	if w.has&wordInit != 0 {
+		call.Init = w.init
+	}
+	if call.Block {
+		timeout, err := arg.Timeout(w.block, unit)
+		if err != "" {
+			return err
+		}
+		call.MaxWait = timeout
+		if timeout == 0 {
+			call.MaxWait = tokenbucket.NoLimit
+		}
+	}
+	if call.Mode == tokenbucket.Warmup {
+		call.Warmup, call.Cold = inUnit(w.warmup, unit), w.cold
+	}
+	switch err := call.Validate(); {
+	case err == nil:
+		return ""
+	case errors.Is(err, limit.ErrRateTooHigh):
+		return resp.ErrRateAdvice
+	}
+	return resp.ErrOverflow
+}
+
+func (w *bucketWords) mode() tokenbucket.Mode {
+	switch {
+	case w.has&wordInterval != 0:
+		return tokenbucket.Interval
+	case w.has&wordLeaky != 0:
+		return tokenbucket.Leaky
+	case w.has&wordWarmup != 0:
+		return tokenbucket.Warmup
+	case w.has&wordDebt != 0:
+		return tokenbucket.Debt
+	}
+	return tokenbucket.Greedy
+}
+
+func (w *bucketWords) charge() tokenbucket.Charge {
+	switch {
+	case w.has&wordPeek != 0:
+		return tokenbucket.Peek
+	case w.has&wordPartial != 0:
+		return tokenbucket.Partial
+	case w.has&wordForce != 0:
+		return tokenbucket.Force
+	}
+	return tokenbucket.Whole
+}
+
+// inUnit returns n units of time, held at the end of int64 nanoseconds.
+func inUnit(n int64, unit time.Duration) time.Duration {
+	return time.Duration(limit.SatMul(n, int64(unit)))
+}
+
+// parseFactor reads the factor of COLD: an integer of at least 1, which may be
+// followed by a point and more digits.
+func parseFactor(b []byte) (float64, resp.Error) {
+	whole, fraction, decimal := bytes.Cut(b, []byte{'.'})
+	n, ok := arg.Int(whole)
+	valid := ok && (!decimal || len(fraction) > 0)
+	for _, c := range fraction {
+		valid = valid && '0' <= c && c <= '9'
+	}
+	f, err := strconv.ParseFloat(string(b), 64)
+	const must = "a number of at least 1, such as 2.5"
+	switch {
+	case valid && n < 1:
+		return 0, resp.Argument(resp.ErrNotPositive, "COLD", b, must)
+	case !valid || err != nil:
+		return 0, resp.Argument(resp.ErrNotInteger, "COLD", b, must)
+	}
+	return f, ""
+}
