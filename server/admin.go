@@ -20,6 +20,14 @@ import (
 	"github.com/cellserver/cellserver/session"
 )
 
+// adminPort is the port for operators; it has no listener without admin-port.
+type adminPort struct {
+	port      *admin.Server
+	listeners []net.Listener
+	// certificates returns the configuration of TLS; nil without certificates.
+	certificates func() *tls.Config
+}
+
 // openAdmin makes the admin port and opens its listeners, or uses the given ones.
 func (s *Server) openAdmin(given []net.Listener) error {
 	addresses := s.config.AdminAddresses()

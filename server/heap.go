@@ -3,7 +3,22 @@ package server
 import (
 	"math"
 	"runtime/metrics"
+	"sync"
+	"sync/atomic"
 )
+
+// heap is how a server bounds Go's heap, and when it gives memory back.
+type heap struct {
+	limitHeap func(int64) int64
+	heapSize  func() int64
+	freeHeap  func()
+	longInput longInput
+	freed     freedHeap
+	quiet     quietHeap
+	maxMemory atomic.Int64
+	heapMu    sync.Mutex
+	heapBound int64 // what limitHeap was told last; guarded by heapMu
+}
 
 // With a maxmemory of M the server may take eleven tenths of M, and 64 MiB for memory that
 // clients cannot make grow: the program, its threads and buffers, and garbage. The tables
@@ -90,6 +105,14 @@ const (
 	freedShare = 4
 )
 
+// freedHeap follows what keys take of Go's heap: large collections and long values. The
+// runtime collects when something is allocated, and what answers commands allocates
+// nothing: without a nudge the memory of a deleted collection would stay for minutes.
+type freedHeap struct {
+	mu   sync.Mutex
+	peak int64 // guarded by mu
+}
+
 // due reports whether enough has been freed since it last returned true.
 func (f *freedHeap) due(now int64) bool {
 	f.mu.Lock()
@@ -110,6 +133,15 @@ const (
 	quietLooks = 5
 	leastIdle  = 32 << 20
 )
+
+// quietHeap follows what lies idle in Go's heap while nothing is collected.
+type quietHeap struct {
+	mu     sync.Mutex
+	cycles uint64 // guarded by mu, as are the others
+	held   int64  // the most that keys and clients held since before the last cycle
+	last   int64  // what they held at the last look
+	quiet  int
+}
 
 // due reports whether this many idle bytes, after this many collections, have been idle for
 // long enough. Memory that keys and clients have freed since the last collection is idle

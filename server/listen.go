@@ -9,11 +9,22 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/transport"
 )
+
+// listener is one of them.
+type listener struct {
+	net.Listener
+	option string // that it is opened for
+	// late: it was opened while the server ran, which goes on without it.
+	late    bool
+	retired atomic.Bool
+}
 
 // listen opens the listeners of the configuration, or uses the given ones. For an option with
 // inherited sockets it opens none.
@@ -172,6 +183,14 @@ func (s *Server) listenUnix(path string) (l net.Listener, err error) {
 func isSocket(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode()&os.ModeSocket != 0
+}
+
+// listening is where the server listens.
+type listening struct {
+	mu    sync.Mutex        // guards what follows
+	open  []*listener       // those of port first, then tls-port, then unixsocket
+	serve func(l *listener) // nil before Run
+	ended bool
 }
 
 // all returns the listeners.

@@ -9,6 +9,15 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
+// logging is the log of a server.
+type logging struct {
+	log     *slog.Logger
+	bounds  *logBounds
+	logFile *os.File
+	level   slog.LevelVar
+	exposed bool // whether logExposure has warned
+}
+
 // logLevels are Redis' names of severities.
 var logLevels = map[string]slog.Level{
 	"debug":   slog.LevelDebug,

@@ -3,10 +3,17 @@ package server
 import (
 	"math"
 	"runtime/metrics"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/transport"
 )
+
+// longInput is what is known of clients' long commands.
+type longInput struct {
+	held int          // looks, one after another, at which it was held; of the janitor
+	most atomic.Int64 // bytes of it outside of Go's heap, the most that a look has found in this second
+}
 
 // Clients send hundreds of megabytes a second. What that takes is outside of Go's heap (see transport), but
 // commands that long make as much garbage, and the collector may be slower. So the janitor looks at both

@@ -3,10 +3,27 @@ package server
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/replication"
 )
+
+// keepsNone says what the files do not have.
+type keepsNone struct {
+	volatile  atomic.Bool // there is no file: log only passes on what happens to replicas
+	suspended atomic.Bool // a full sync is under way, whose state is not whole
+	making    sync.Mutex  // held by whoever makes that log
+}
+
+// fileLog returns the log on disk, nil without appendonly.
+func (m *persistenceManager) fileLog() *persistence.Log {
+	if m.volatile.Load() {
+		return nil
+	}
+	return m.log.Load()
+}
 
 // Log implements replication.Keeper. Without appendonly it makes a log that only passes on what
 // happens, and has the keyspace report changes to it.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/commands/env"
@@ -60,6 +61,13 @@ func (m *persistenceManager) Info() []env.InfoField {
 		field("aof_last_fsync_usec", st.LastSyncMicros),
 		field("aof_fsync_stalled_ms", st.StalledMillis),
 		field("aof_faults", st.Faults))
+}
+
+// snapshots is what INFO says of those that the server has written.
+type snapshots struct {
+	written atomic.Int64
+	began   atomic.Int64 // stopwatch reading at which the last one was begun
+	took    atomic.Int64 // nanoseconds that the last one took, even if it failed; 0 before the first
 }
 
 // seconds returns how long the last snapshot took, and for how long one is being written if one

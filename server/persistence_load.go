@@ -10,6 +10,14 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
+// loaded is what loading found, for INFO and for the node.
+type loaded struct {
+	keys, records, torn int64
+	took                time.Duration
+	// origin is what the files say of the primary that their state came from; nil if there is none.
+	origin *persistence.Origin
+}
+
 // openPersistence takes the directory if it has state or will have some.
 func (s *Server) openPersistence(fsys persistence.FS) error {
 	if fsys == nil {

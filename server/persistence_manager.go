@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/commands/env"
@@ -15,6 +17,49 @@ import (
 	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
 )
+
+// dataSet is the data set that memory has.
+type dataSet struct {
+	has     atomic.Pointer[persistence.DataSet] // nil until it is loaded
+	changed atomic.Bool                         // the manifest may name another
+}
+
+// persistenceManager runs persistence: it loads, journals, saves when it is time, and
+// recovers the log after a fault. It implements env.Persistence and, around the log,
+// keyspace.Journal. Without appendonly it only counts changes and saves.
+type persistenceManager struct {
+	s  *Server
+	fs persistence.FS
+	// start is the instant that the clock goes on from; 0 where nothing was loaded.
+	start limit.Instant
+	log   atomic.Pointer[persistence.Log] // nil without appendonly, and while loading
+
+	mu  sync.Mutex
+	dir *persistence.Dir // guarded by mu; nil until something is kept
+
+	keepsNone
+	changes   atomic.Int64 // records of effects since the start
+	writing   sync.Mutex   // held by whoever writes a snapshot
+	saving    atomic.Bool  // whether somebody does
+	heal      chan struct{}
+	work      sync.WaitGroup
+	closeOnce sync.Once
+
+	lastSave   atomic.Int64 // civil Unix seconds
+	savedAt    atomic.Int64 // stopwatch reading
+	savedTo    atomic.Int64 // changes that the last snapshot has
+	saveFailed atomic.Bool
+	failures   atomic.Int64 // automatic rewrites that failed in a row
+	retryAt    atomic.Int64 // stopwatch reading before which none is tried
+	snapshots  snapshots
+
+	progress persistence.Progress
+	began    atomic.Int64           // stopwatch reading at which loading began
+	loaded   atomic.Pointer[loaded] // nil until it is done
+	left     atomic.Bool            // the server stops before it is done
+
+	dataSet dataSet
+}
 
 func (m *persistenceManager) path() string {
 	return filepath.Join(m.s.config.Value("dir"), m.s.config.Value("appenddirname"))

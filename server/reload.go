@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/commands/command"
@@ -15,6 +16,18 @@ import (
 	"github.com/cellserver/cellserver/policy/policyfile"
 	"github.com/cellserver/cellserver/policy/registry"
 )
+
+// reloading is held while the configuration is read again.
+type reloading struct {
+	sync.Mutex
+	changed []*acl.User // whose clients are to be closed
+}
+
+// policies are the limits that live in the server. With the option store there are none.
+type policies struct {
+	registry *registry.Registry
+	file     *policyfile.File // nil without the option policy-file
+}
 
 // start has a part of the server begin with the configuration that there is, and take part in
 // every reload.

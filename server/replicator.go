@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
@@ -40,6 +41,23 @@ func (s *Server) openReplication(o *env.Options) {
 		Foreign: foreign, Serve: foreign.serve, Replica: settings().Host != "",
 	})
 	s.replicator, o.Node = r, nodeOf{r.node, foreign}
+}
+
+// replicator joins a node of package replication with the server: it is the [replication.Host],
+// and holds replies back until enough replicas have acknowledged their effects.
+type replicator struct {
+	s      *Server
+	source *replication.Source
+	node   *replication.Node
+
+	// replies is repl-ack-replies.
+	replies atomic.Int32
+	// overdue is the position of the log that was reached repl-ack-timeout ago. Nobody waits
+	// longer for replicas to acknowledge what is before it.
+	overdue atomic.Uint64
+	// forgone is the position of the log at which this server last ceased to be a primary.
+	forgone atomic.Uint64
+	reached []reachedAt // of the goroutine of watch
 }
 
 // begin follows the primary that the configuration names.

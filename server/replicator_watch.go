@@ -5,6 +5,12 @@ import (
 	"time"
 )
 
+// reachedAt says when the log had got to a position, by the stopwatch.
+type reachedAt struct {
+	position uint64
+	at       time.Duration
+}
+
 // watchEvery is how often the log's position is noted, and so by how much repl-ack-timeout may be
 // late.
 const watchEvery = 50 * time.Millisecond

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/acl"
@@ -31,6 +32,18 @@ func newReporting(s *Server) *reporting {
 	})
 	r.reporter = report.New(r.recorder, r)
 	return r
+}
+
+// reporting samples the server once a second and makes reports of that. It implements
+// [report.Source].
+type reporting struct {
+	s        *Server
+	recorder *report.Recorder
+	reporter *report.Reporter
+	id       string
+	used     atomic.Int64 // bytes of memory in use, at the last sample
+	clients  clientKinds  // of the sampling goroutine
+	busy     bool         // of the sampling goroutine: whether warnOfScript has warned
 }
 
 // run samples until ctx ends.

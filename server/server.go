@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/acl"
@@ -32,6 +33,9 @@ import (
 	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
 )
+
+// Version is this server's own version. Clients are told commands.RedisVersion.
+const Version = "0.1.0"
 
 // Options are what a caller may replace: tests do.
 type Options struct {
@@ -75,6 +79,43 @@ type Options struct {
 	// FreeHeap is [debug.FreeOSMemory], on the same condition: it is called, beside
 	// everything else, when much of Go's heap is of no use any more.
 	FreeHeap func()
+}
+
+// Server is one cellserver in this process.
+type Server struct {
+	config *config.Config
+	logging
+	pidFile     string // what New has written, "" for none
+	manager     serviceManager
+	given       Options // what the caller replaced
+	clock       clock.Clock
+	keyspace    *keyspace.Keyspace
+	store       RemoteStore // nil without the option store
+	engine      *session.Engine
+	transport   transport.Transport
+	kind        transport.Kind
+	listening   listening
+	admin       adminPort
+	tls         certificates
+	port        atomic.Int64
+	began       time.Time
+	persistence *persistenceManager
+	replicator  *replicator // nil where nothing is replicated
+	reports     *reporting
+	reloading   reloading
+	policies    policies
+	recent      recent
+	lastKeys    lastKeys
+	decided     decided
+	heap
+	stopping
+}
+
+// stopping is how a server is told to end.
+type stopping struct {
+	stopOnce sync.Once
+	stopMode atomic.Uint32 // an env.StopMode
+	stop     chan struct{}
 }
 
 // New assembles a server and opens its listeners; nothing is accepted before Run,
@@ -496,4 +537,14 @@ func (s *Server) Traffic() transport.Stats { return s.transport.Stats() }
 
 func (s *Server) clockStepped(step time.Duration) {
 	s.log.Warn("the wall clock was stepped; decisions continue with the server's own clock", "step", step.String())
+}
+
+// stopwatch is the time since New.
+func (s *Server) stopwatch() time.Duration { return time.Since(s.began) }
+
+// noteEvent keeps an event that took long enough for LATENCY. Any goroutine may call it.
+func (s *Server) noteEvent(e stats.Event, took time.Duration) {
+	if s.engine != nil && s.engine.Events.Watches(took) {
+		s.engine.Events.Note(e, took, s.engine.CivilMillis()/1000)
+	}
 }

@@ -47,6 +47,9 @@ func (s *Server) tellManager(news string) {
 	}
 }
 
+// serviceManager is the address of the service manager's socket, "" if none listens.
+type serviceManager string
+
 // send is sd_notify. An address that begins with '@' is an abstract one, which package
 // net understands.
 func (m serviceManager) send(news string) error {

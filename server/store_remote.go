@@ -13,6 +13,17 @@ import (
 	"github.com/cellserver/cellserver/remote"
 )
 
+// RemoteStore is what decides where there is the option store: a [cluster.Store], or a
+// double of a test.
+type RemoteStore interface {
+	env.Remote
+	Info() cluster.Info
+	// SetFailPolicies puts the option fail-policy in force, by prefix.
+	SetFailPolicies(byPrefix map[string]string)
+	// Close answers what is under way, and ends all that the store has started.
+	Close()
+}
+
 // openCluster opens the store that o names. It returns nil with an error: no *cluster.Store
 // that is nil must become a store that looks open.
 func openCluster(o cluster.Options) (RemoteStore, error) {

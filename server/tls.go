@@ -3,11 +3,18 @@ package server
 import (
 	"crypto/tls"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/tlsconfig"
 )
+
+// certificates are the configurations of TLS of new connections, nil where there is none.
+type certificates struct {
+	clients atomic.Pointer[tls.Config] // of tls-port
+	admin   atomic.Pointer[tls.Config] // of admin-port, which asks for no certificate
+}
 
 // startTLS puts certificates in force. CONFIG SET of any of its options and every reload
 // read them again.

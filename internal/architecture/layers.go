@@ -381,6 +381,6 @@ const measuringWhy = "what draws and counts for the load generator has no place 
 // code may read the wall clock: programs and tests, the edge where deadlines of
 // sockets are set, the clocks of the stores themselves, and the assembly, which hands a
 // stopwatch down.
-var clockFiles = []string{"cmd/", "compat_test/", "examples/", "internal/", "transport/", "keyspace/clock", "cluster/timing.go", "server/server.go", "server/server_state.go"}
+var clockFiles = []string{"cmd/", "compat_test/", "examples/", "internal/", "transport/", "keyspace/clock", "cluster/timing.go", "server/server.go"}
 
 const clockWhy = "the store owns the clock (docs/adr/0003): take an instant or a clock as a parameter"
