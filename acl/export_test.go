@@ -4,7 +4,7 @@ import "crypto/sha256"
 
 // Compared is with how many passwords a login of that name is compared.
 func (us *Users) Compared(name string, password []byte) (compared int) {
-	sum, r := sha256.Sum256(password), nobody
+	sum, r := sha256.Sum256(password), noRules
 	if u := us.Find(name); u != nil {
 		r = u.Rules()
 	}

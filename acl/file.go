@@ -47,7 +47,7 @@ type definition struct {
 }
 
 // ParseFile reads a file of users: a line `user name rule ...` each, empty lines and those
-// that begin with '#'. It returns all faults with their lines. Nobody is changed.
+// that begin with '#'. It returns all faults with their lines, and changes no user.
 func (us *Users) ParseFile(path string, content []byte) (*Parsed, error) {
 	if len(content) > MaxFile {
 		return nil, fmt.Errorf("%s: the file is longer than %d bytes", path, MaxFile)
@@ -143,7 +143,7 @@ func (us *Users) parse(defined []definition, fault func(d definition, err error)
 			parsed.rules[d.name] = rules
 			parsed.memory += rules.cost + 2*len(d.name)
 		} else {
-			parsed.rules[d.name] = nobody // whose name may not come again
+			parsed.rules[d.name] = noRules // the name may not occur again
 		}
 	}
 	return parsed
@@ -161,7 +161,7 @@ func (us *Users) Replace(parsed *Parsed) (changed []*User) {
 		parsed.rules[DefaultUser] = r
 		us.memory.Add(int64(r.cost))
 	}
-	// Nobody else changes byName, and to compare all rules takes long.
+	// Only the holder of change writes byName, and comparing all rules takes long.
 	for name, u := range us.byName {
 		if next := parsed.rules[name]; next == nil || !next.equal(u.Rules()) {
 			changed = append(changed, u)

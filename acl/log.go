@@ -45,8 +45,8 @@ const (
 	// logGroup is how soon an alike refusal has to follow to be shown as the same (Redis:
 	// ACL_LOG_GROUPING_MAX_TIME_DELTA).
 	logGroup = 60 * time.Second
-	// maxLogText is how much of an object or name is kept: whoever has yet to log in says
-	// what user it is.
+	// maxLogText bounds, in bytes, an object or name in the log: a client that has not logged in chooses
+	// the name.
 	maxLogText = 256
 	// maxLogLook is among how many of the newest an alike one is looked for.
 	maxLogLook = 10

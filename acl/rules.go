@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Apply returns rules changed by the words of ACL SETUSER, or the first error. Nothing is
-// changed then. allChannels is whether a user who is reset may use all channels.
+// Apply returns a copy of the rules with the words of ACL SETUSER applied, or the first error.
+// allChannels is whether the word reset lets the user use all channels.
 func (r *Rules) Apply(v Vocabulary, words []string, allChannels bool) (*Rules, error) {
 	next, faults := r.applyAll(v, words, allChannels)
 	if len(faults) > 0 {

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// User is somebody who may log in. All clients of the user share it, so that a change of its
-// rules is in force for all of them at once. Any goroutine may use it.
+// User is a user of the ACL. All clients that are logged in as the user share it, so a change of its rules
+// takes effect for all of them at once. Any goroutine may use it.
 type User struct {
 	Name  string
 	rules atomic.Pointer[Rules]
@@ -43,8 +43,8 @@ func (r *Rules) Allow(id int, key []byte, access Access) bool {
 	return (s.allCommands || s.commands.has(id)) && s.Key(key, access)
 }
 
-// Open reports whether somebody who has not said who it is may run commands with these rules, if
-// they are those of default.
+// Open reports whether a connection that has not logged in may run commands, if these are the rules of
+// the user default.
 func (r *Rules) Open() bool { return r.On && r.NoPass && r.mayRun() }
 
 // mayRun reports whether there is a command that the rules allow.
@@ -154,8 +154,8 @@ func (r *Rules) Text() string {
 	return strings.Join(parts, " ")
 }
 
-// leastCompared is with how many passwords one is compared at least, so that nobody can tell
-// by the time whether a user has any. Few have more.
+// leastCompared is the least number of passwords that a password is compared with, so that the time does
+// not reveal whether a user has any. Few users have more.
 const leastCompared = 8
 
 // accepts reports whether sum is the digest of a password of the user, and with how many it

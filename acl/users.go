@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// DefaultUser is the user of a connection that has not said who it is.
+// DefaultUser is the user of a connection that has not logged in.
 const DefaultUser = "default"
 
 // ErrUserName says that a name has what would end it in a file.
@@ -29,12 +29,11 @@ type Users struct {
 	memory atomic.Int64 // what the rules of all take; changed by the holder of change only
 	bound  atomic.Int64 // up to where Set may make memory grow
 
-	mu     sync.RWMutex     // never held for long, since those who log in wait for it
+	mu     sync.RWMutex     // never held for long, since logins wait for it
 	byName map[string]*User // guarded by mu, and changed by the holder of change only
 }
 
-// NewUsers returns the users of a new server: default, who may do everything without a
-// password.
+// NewUsers returns the users of a new server: default, with all permissions and no password.
 func NewUsers(v Vocabulary) *Users {
 	us := &Users{vocabulary: v, Default: &User{Name: DefaultUser}}
 	r := us.defaultRules()
@@ -45,7 +44,7 @@ func NewUsers(v Vocabulary) *Users {
 	return us
 }
 
-// defaultRules are those of default where nobody says anything else.
+// defaultRules returns the rules of default unless the configuration sets others.
 func (us *Users) defaultRules() *Rules {
 	r, err := newRules(us.vocabulary, true).Apply(us.vocabulary, []string{"on", "nopass", "+@all", "~*", "&*"}, true)
 	if err != nil {
@@ -152,14 +151,14 @@ func (us *Users) Set(name string, words []string) (u *User, before *Rules, err e
 // tooLong reports whether the text of the rules is longer than a user may have.
 func (r *Rules) tooLong() bool { return r.cost > MaxRules/2 && len(r.Text()) > MaxRules }
 
-// Check returns what Set would say of rules for a user who need not exist.
+// Check returns the error that Set would return for these rules. The user need not exist.
 func (us *Users) Check(words []string) error {
 	_, err := newRules(us.vocabulary, false).Apply(us.vocabulary, words, false)
 	return err
 }
 
-// Delete removes users, and returns those that there were. Nobody may log in as them any
-// more; the caller closes their clients. default stays.
+// Delete removes users, except default, and returns those that existed. No client can log in as them
+// any more; the caller closes their clients.
 func (us *Users) Delete(names []string) (gone []*User) {
 	us.change.Lock()
 	defer us.change.Unlock()
@@ -179,22 +178,22 @@ func (us *Users) Delete(names []string) (gone []*User) {
 	return gone
 }
 
-// end takes all rights from a user who is gone, for what still acts as it and is no connection
-// that could be closed.
+// end removes all permissions of a deleted user, for work that still runs as the user and has no
+// connection to close.
 func (us *Users) end(u *User) { u.rules.Store(newRules(us.vocabulary, false).seal()) }
 
-// Closings is how often clients of users had to be closed. Whoever makes a client that of a
-// user looks at it before and after: see [Users.Delete].
+// Closings returns how often clients of users had to be closed. Code that logs a client in reads it
+// before and after: see [Users.Delete].
 func (us *Users) Closings() int64 { return us.closings.Load() }
 
-// nobody is compared with when a name is not known, so that it takes as long.
-var nobody = new(Rules)
+// noRules stands in for the rules of an unknown user, so that a login takes the same time.
+var noRules = new(Rules)
 
 // Authenticate returns the user of that name if the password is right and it is on. A name
-// that is not known, a user who is off and a wrong password take the same work.
+// that is not known, a user that is off and a wrong password take the same work.
 func (us *Users) Authenticate(name string, password []byte) (u *User, ok bool) {
 	sum := sha256.Sum256(password)
-	r := nobody
+	r := noRules
 	if u = us.Find(name); u != nil {
 		r = u.Rules()
 	}
@@ -204,8 +203,8 @@ func (us *Users) Authenticate(name string, password []byte) (u *User, ok bool) {
 	return u, true
 }
 
-// ByName returns the user of that name if it is on: for those whom somebody else vouches
-// for, such as a certificate.
+// ByName returns the user of that name if it is on, without a password: a certificate, for example, has
+// authenticated the client.
 func (us *Users) ByName(name string) (u *User, ok bool) {
 	if u = us.Find(name); u == nil || !u.Rules().On {
 		return nil, false
@@ -213,14 +212,14 @@ func (us *Users) ByName(name string) (u *User, ok bool) {
 	return u, true
 }
 
-// NeedsLogin reports whether a connection has to say who it is before it may do anything.
+// NeedsLogin reports whether a connection has to log in before it may run commands.
 func (us *Users) NeedsLogin() bool {
 	r := us.Default.Rules()
 	return !r.NoPass || !r.On
 }
 
-// AnyUsable reports whether there is a user who can log in and run a command. byCertificate is
-// whether certificates log users in, so that they need no password.
+// AnyUsable reports whether any user can log in and run a command. byCertificate is whether certificates
+// log users in, so that they need no password.
 func (us *Users) AnyUsable(byCertificate bool) bool {
 	return slices.ContainsFunc(us.all(), func(u *User) bool {
 		r := u.Rules()
@@ -228,7 +227,7 @@ func (us *Users) AnyUsable(byCertificate bool) bool {
 	})
 }
 
-// withPassword returns the same rules for one who has that password only, or needs none.
+// withPassword returns the rules with that password only; an empty one means that none is needed.
 func (r *Rules) withPassword(password string) *Rules {
 	next := r.clone()
 	next.NoPass, next.passwords = password == "", nil
@@ -238,7 +237,7 @@ func (r *Rules) withPassword(password string) *Rules {
 	return next.seal()
 }
 
-// SetPassword is requirepass: default has that password only, or needs none.
+// SetPassword sets requirepass: the only password of default; with an empty one default needs none.
 func (us *Users) SetPassword(password string) {
 	us.change.Lock()
 	defer us.change.Unlock()

@@ -5,29 +5,29 @@ import (
 	"sync/atomic"
 )
 
-// Budget is the memory of replies that are copied and long: large collections and
-// many keys of short values, and what scripts return. Who makes one asks for its memory
-// first, and waits until there is room, in the order in which they came. Its pieces give
-// memory back as they are sent. Nobody is closed for what is counted here, but who takes
-// nothing of a reply while others wait has less time than write-timeout.
+// Budget bounds the memory of long replies that are copies: large collections, many keys of short
+// values, and the results of scripts. A command asks for the memory of its reply before it makes the
+// reply, and waits in order of arrival until there is room. Each piece returns its memory once it is
+// sent. No client is closed for memory that is counted here, but a client that reads nothing of its
+// reply while others wait has less time than write-timeout.
 type Budget struct {
-	// Room is how many bytes such replies may take together.
+	// Room returns the bytes that all such replies may take together.
 	Room func() int64
-	// Waiting is how many wait; it is for those who hold no lock.
+	// Waiting is the number of waiting commands. Reading it needs no lock.
 	Waiting atomic.Int32
 
 	mu    sync.Mutex // guards what follows
-	held  int64      // bytes of replies that have not left, and those that are asked for
-	queue []*request // those that wait, the first of them next
-	ended bool       // nobody waits any more
+	held  int64      // bytes of replies that are not sent, and bytes that are granted
+	queue []*request // the next to be granted first
+	ended bool       // every request is granted at once
 }
 
-// Grant is the memory of one of them. It implements [shared.Ledger] for its pieces:
-// what they take comes out of what was asked for, as long as that lasts. Count with a
-// positive number, and end, are for the one who makes the reply.
+// Grant is the memory of one reply. It implements [shared.Ledger] for the pieces of the reply: their
+// bytes come out of the granted ones while those last. Only the goroutine that makes the reply may call
+// Count with a positive number, or End.
 type Grant struct {
 	All  *Budget
-	left int64 // of what was asked for and has been granted
+	left int64 // granted bytes that no piece has taken
 }
 
 // request waits for memory.
@@ -36,114 +36,114 @@ type request struct {
 	granted chan struct{}
 }
 
-// Ask waits for size bytes. However many these are, they are granted where no others are
-// held. The caller has to end the result.
-func (l *Budget) Ask(size int64) *Grant {
-	l.mu.Lock()
-	if r := l.takeLocked(size); r != nil {
-		l.mu.Unlock()
+// Ask waits for size bytes. Any size is granted while no other bytes are held. The caller must call End
+// of the result.
+func (b *Budget) Ask(size int64) *Grant {
+	b.mu.Lock()
+	if r := b.takeLocked(size); r != nil {
+		b.mu.Unlock()
 		return r
 	}
 	a := &request{size: size, granted: make(chan struct{})}
-	l.queue = append(l.queue, a)
-	l.Waiting.Store(int32(len(l.queue)))
-	l.mu.Unlock()
+	b.queue = append(b.queue, a)
+	b.Waiting.Store(int32(len(b.queue)))
+	b.mu.Unlock()
 	<-a.granted
-	return &Grant{All: l, left: size}
+	return &Grant{All: b, left: size}
 }
 
-// Take is ask for those who cannot wait: nil is nothing.
-func (l *Budget) Take(size int64) *Grant {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.takeLocked(size)
+// Take is Ask without waiting. It returns nil if there is no room.
+func (b *Budget) Take(size int64) *Grant {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.takeLocked(size)
 }
 
-func (l *Budget) takeLocked(size int64) *Grant {
-	if !l.ended && (len(l.queue) > 0 || !l.fits(size)) {
+func (b *Budget) takeLocked(size int64) *Grant {
+	if !b.ended && (len(b.queue) > 0 || !b.fits(size)) {
 		return nil
 	}
-	l.held += size
-	return &Grant{All: l, left: size}
+	b.held += size
+	return &Grant{All: b, left: size}
 }
 
-// fits reports whether size more bytes may be held. mu is locked.
-func (l *Budget) fits(size int64) bool { return l.held == 0 || l.held+size <= l.Room() }
+// fits reports whether size more bytes may be held. The caller holds mu.
+func (b *Budget) fits(size int64) bool { return b.held == 0 || b.held+size <= b.Room() }
 
-// Count implements [shared.Ledger]: it adds to the bytes that are locked, and lets those go
-// on for whom there is room.
-func (l *Budget) Count(bytes int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held += bytes
+// Count implements [shared.Ledger]: it adds to the bytes that are held. If the number is negative, it
+// grants the requests that fit then.
+func (b *Budget) Count(bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held += bytes
 	if bytes < 0 {
-		l.grant()
+		b.grant()
 	}
 }
 
-// grant lets the first go on, while there is room or nobody is to wait. mu is locked.
-func (l *Budget) grant() {
+// grant grants requests from the first on while they fit, or all of them after End. The caller holds mu.
+func (b *Budget) grant() {
 	n := 0
-	for ; n < len(l.queue) && (l.ended || l.fits(l.queue[n].size)); n++ {
-		l.held += l.queue[n].size
-		close(l.queue[n].granted)
-		l.queue[n] = nil
+	for ; n < len(b.queue) && (b.ended || b.fits(b.queue[n].size)); n++ {
+		b.held += b.queue[n].size
+		close(b.queue[n].granted)
+		b.queue[n] = nil
 	}
 	if n > 0 {
-		l.queue = l.queue[n:]
-		l.Waiting.Store(int32(len(l.queue)))
+		b.queue = b.queue[n:]
+		b.Waiting.Store(int32(len(b.queue)))
 	}
 }
 
-// Size is how many bytes are held.
-func (l *Budget) Size() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.held
+// Size returns the bytes that are held.
+func (b *Budget) Size() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.held
 }
 
-// End lets everybody go on.
-func (l *Budget) End() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended = true
-	l.grant()
+// End grants all requests, those of the future too.
+func (b *Budget) End() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	b.grant()
 }
 
 // Count implements [shared.Ledger].
-func (r *Grant) Count(bytes int64) {
+func (g *Grant) Count(bytes int64) {
 	if bytes > 0 {
-		own := min(bytes, r.left)
-		r.left -= own
+		own := min(bytes, g.left)
+		g.left -= own
 		bytes -= own
 	}
 	if bytes != 0 {
-		r.All.Count(bytes)
+		g.All.Count(bytes)
 	}
 }
 
-// End gives back what was asked for and is not needed. r may be nil.
-func (r *Grant) End() {
-	if left := r.Unused(); left > 0 {
-		r.left = 0
-		r.All.Count(-left)
+// End returns the granted bytes that no piece has taken. g may be nil.
+func (g *Grant) End() {
+	if left := g.Unused(); left > 0 {
+		g.left = 0
+		g.All.Count(-left)
 	}
 }
 
-// Unused is what has been granted and not been counted. r may be nil.
-func (r *Grant) Unused() int64 {
-	if r == nil {
+// Unused returns the granted bytes that no piece has taken. g may be nil.
+func (g *Grant) Unused() int64 {
+	if g == nil {
 		return 0
 	}
-	return r.left
+	return g.left
 }
 
-// Over reports whether all others hold more than there is room for: somebody's reply has
-// become larger than it was thought to be.
-func (r *Grant) Over() bool {
-	l := r.All
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	others := l.held - r.left
-	return !l.ended && others > 0 && others > l.Room()
+// Over reports whether all other replies hold more than there is room for: one of them has become
+// larger than its command had asked for.
+func (g *Grant) Over() bool {
+	b := g.All
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	others := b.held - g.left
+	return !b.ended && others > 0 && others > b.Room()
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// administer does to e what c says.
+// administer decides the operation c on e.
 func (p *Plan) administer(e *entry.Entry, now limit.Instant, c *AdminCall, r *AdminResult) (err error) {
 	p.Action, p.by = Keep, Admin
 	*r = AdminResult{Found: e.Kind != entry.None}
@@ -38,10 +38,10 @@ func (p *Plan) administer(e *entry.Entry, now limit.Instant, c *AdminCall, r *Ad
 	return err
 }
 
-// Reschedule says what EXPIRE with an instant and a condition does to e, and for Store when
-// e is to expire then. An instant that has passed removes it. What a limiter has stored does
-// not change: it is forgotten earlier or kept longer, until the next call that consumes
-// something sets the expiry that follows from its state again.
+// Reschedule decides EXPIRE with an instant and a condition on e. For Store it also returns the new
+// expiry. An instant in the past removes the key. The state of a limiter stays as it is: it is forgotten
+// earlier or later, until the next call that consumes something sets the expiry that follows from the
+// state again.
 func Reschedule(e *entry.Entry, now, at limit.Instant, cond ExpireCondition) (limit.Instant, Action) {
 	at = min(at, entry.NoExpiry-1)
 	switch {
@@ -53,7 +53,7 @@ func Reschedule(e *entry.Entry, now, at limit.Instant, cond ExpireCondition) (li
 	return at, Store
 }
 
-// Forever says what PERSIST does to e, and for Store when e is to expire then: never.
+// Forever decides PERSIST on e. For Store it also returns the new expiry, which is never.
 func Forever(e *entry.Entry) (limit.Instant, Action) {
 	if e.Kind == entry.None || e.Expiry == entry.NoExpiry {
 		return 0, Keep
@@ -83,7 +83,7 @@ func (p *Plan) reschedule(e *entry.Entry, action Action, at limit.Instant) bool 
 	return action != Keep
 }
 
-// textOf is what GET replies for e.
+// textOf returns the reply of GET for e.
 func textOf(e *entry.Entry) (string, error) {
 	switch e.Kind {
 	case entry.None:
@@ -96,7 +96,7 @@ func textOf(e *entry.Entry) (string, error) {
 	return "", limit.ErrWrongType
 }
 
-// fieldsOf is what RL.INFO shows of e: see [Tell].
+// fieldsOf returns the fields that RL.INFO shows of e: see [Tell].
 func fieldsOf(e *entry.Entry, now limit.Instant, by any) (fields []Field, err error) {
 	if e.Kind == entry.None {
 		return nil, nil

@@ -31,7 +31,7 @@ func (a *Ask) Binding() limit.Decision {
 	return d
 }
 
-// Units is how many units a Several asks each clause for: 1 if none of them counts any.
+// Units returns the units that a Several asks each clause for: 1 if no clause counts units.
 func (a *Ask) Units() int64 {
 	for i := range a.Clauses {
 		if n := a.Clauses[i].units(); n != nil {
@@ -41,10 +41,10 @@ func (a *Ask) Units() int64 {
 	return 1
 }
 
-// Granted is how many units each clause of a Several was granted that was not refused.
+// Granted returns the units that each clause of a Several was granted, unless it was refused.
 func (a *Ask) Granted() int64 { return a.Units() - a.Missing }
 
-// Refuse has a Several be refused after all.
+// Refuse turns the answer of a Several into a refusal.
 func (a *Ask) Refuse() {
 	if a.Refused = true; a.Partial {
 		a.Missing = a.Units()

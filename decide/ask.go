@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Family says which field of an [Ask] has what is asked.
+// Family names the limiter of an [Ask], and so the field with its parameters.
 type Family uint8
 
 // The families.
@@ -36,19 +36,19 @@ const (
 	Counter
 )
 
-// Ask is what one command wants decided, and the answer. It refers to the words of the
-// command until [Ask.Own] copies them.
+// Ask is the question that one command puts to a limiter, and the answer. It refers to the arguments of
+// the command until [Ask.Own] copies them.
 type Ask struct {
 	DB     int
 	Key    []byte // unless Family is Several
 	Family Family
-	// Millis and WithDetails decide nothing: they say how it is answered, with times in
-	// milliseconds, and with those of each clause.
+	// Millis and WithDetails change only the reply: times in milliseconds, and the answer of each
+	// clause.
 	Millis, WithDetails bool
 
-	// The answer, as is what stands last. Nothing of it means anything but Err, if that is
-	// not nil. Refused reports whether one of the clauses was refused. Now is the instant at
-	// which it was decided.
+	// The answer; Details and Counted, at the end, belong to it. If Err is not nil, no other field of
+	// the answer is valid. Refused reports whether a clause was refused. Now is the instant of the
+	// decision.
 	Refused  bool
 	Missing  int64 // of a Partial: how many of the units asked for were not granted
 	Err      error
@@ -59,7 +59,7 @@ type Ask struct {
 	// ask that is no Several has one clause.
 	Foreign int
 
-	// What is asked, by Family.
+	// The parameters, by Family.
 	Quota    gcra.Quota
 	Quantity int64
 	Window   slidingwindow.Call
@@ -96,7 +96,7 @@ type Clause struct {
 	Peek bool
 }
 
-// Op says what an [AdminCall] does.
+// Op is the operation of an [AdminCall].
 type Op uint8
 
 // The operations. The last three are about all keys and have no Key.
@@ -114,7 +114,7 @@ const (
 	Flush       // FLUSHDB: the keys of this server's prefix only
 )
 
-// AdminCall is the parameters of a command that is no limiter.
+// AdminCall has the parameters of a command that is no limiter.
 type AdminCall struct {
 	Op        Op
 	At        limit.Instant
@@ -122,8 +122,7 @@ type AdminCall struct {
 	By        any // of Describe: see command.Keys
 	Cursor    uint64
 	Count     int
-	// Match and TypeName decide nothing: they say which of the keys that Scan has found
-	// are replied.
+	// Match and TypeName change only the reply of Scan: keys that do not match are left out.
 	Match    []byte
 	TypeName string
 }
@@ -169,17 +168,17 @@ type Named struct {
 	Type string
 }
 
-// Unavailable is the error of an ask that nobody could decide: the reason, for people.
+// Unavailable is the error of an ask that could not be decided. Its text gives the reason.
 type Unavailable string
 
 func (e Unavailable) Error() string { return string(e) }
 
-// ErrCrossSlot is the error of a [Several] whose keys no engine writes at once, where that is
-// not to be done in steps.
+// ErrCrossSlot is the error of a [Several] whose keys are in different slots of a cluster, where it may
+// not be decided in steps.
 var ErrCrossSlot = errors.New("the keys are in several slots")
 
-// OnlyLooks reports whether the ask, whatever the keys hold, changes nothing: it asks for
-// nothing, or only whether it would pass.
+// OnlyLooks reports whether the ask changes no key, whatever the keys hold: its quantity is 0, or it is
+// a peek.
 func (a *Ask) OnlyLooks() bool {
 	switch a.Family {
 	case Cell:
@@ -196,7 +195,7 @@ func (a *Ask) OnlyLooks() bool {
 	return false
 }
 
-// units is where a clause has its quantity, nil if it counts no units.
+// units returns a pointer to the quantity of a clause, nil if the clause counts no units.
 func (c *Clause) units() *int64 {
 	switch {
 	case c.Window != nil:
@@ -270,7 +269,7 @@ func (a *Ask) Own(buf []byte) []byte {
 	return buf
 }
 
-// Bytes is how many bytes [Ask.Own] copies at most.
+// Bytes returns the greatest number of bytes that [Ask.Own] copies.
 func (a *Ask) Bytes() int {
 	n := len(a.Key) + len(a.Lease.Member) + len(a.Admin.Match)
 	for i := range a.Clauses {
@@ -282,8 +281,8 @@ func (a *Ask) Bytes() int {
 	return n
 }
 
-// Apart gives the ask clauses and details of its own, so that it can be decided while others that
-// share its bytes are.
+// Apart gives the ask its own clauses and details, so that it can be decided at the same time as asks
+// that share its bytes.
 func (a *Ask) Apart() {
 	if a.Family != Several {
 		return
@@ -295,7 +294,7 @@ func (a *Ask) Apart() {
 	}
 }
 
-// Forget drops all bytes that the ask refers to, for one that is kept for the next command.
+// Forget drops all references to bytes, so that the ask can be reused for the next command.
 func (a *Ask) Forget() {
 	a.Key, a.Lease.Member, a.Clauses, a.Details, a.Next = nil, nil, nil, nil, nil
 	a.Counter.Float, a.Counted.Texts = nil, nil

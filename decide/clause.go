@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// manner is how clauses are decided.
+// manner is the way in which a clause is decided.
 type manner uint8
 
 const (
@@ -18,9 +18,9 @@ const (
 	peeking
 	// denied answers as peeking does and plans what a refusal stores.
 	denied
-	// sharing has each clause take what there is of its units.
+	// sharing grants each clause as many of its units as it has.
 	sharing
-	// granting has each take as many as that one can which has the least.
+	// granting grants every clause the number of units of the clause that has the least.
 	granting
 	// exhausted is denied where one unit would have been enough.
 	exhausted
@@ -71,7 +71,7 @@ func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant
 	return err
 }
 
-// leaveCell has a cell stay as it is, and d say so.
+// leaveCell plans no change of a cell and sets d accordingly.
 func (p *Plan) leaveCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota) {
 	p.Action = Keep
 	tat, _ := entry.StoredTAT(e) // it could be read just now
@@ -106,7 +106,7 @@ func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, 
 	return err
 }
 
-// share has a clause by itself take what there is, whatever the others have.
+// share grants a clause as many units as it has, whatever the others have.
 func (p *Plan) share(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause) (err error) {
 	switch {
 	case c.Window != nil:

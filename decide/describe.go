@@ -9,16 +9,15 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// describer is whom Tell tells the fields of a key.
+// describer receives the fields of a key from Tell.
 type describer func(field, text string, number int64, isText bool)
 
 func (f describer) text(field, t string) { f(field, t, 0, true) }
 
 func (f describer) number(field string, n int64) { f(field, "", n, false) }
 
-// Tell calls f with what RL.INFO shows of an entry at now, field by field, as a text or as
-// a number. When it expires and how much memory it takes is left to whoever keeps it, and
-// so is all but the type of a collection.
+// Tell calls f for each field that RL.INFO shows of an entry at now, a text or a number. The store adds
+// the expiry and the memory of the key, and everything but the type of a collection.
 //
 // Most limiters get their limits with every call and store none. by supplies what is
 // missing: it is nil, or a *[gcra.Quota], *[slidingwindow.Call], *[tokenbucket.Call] or

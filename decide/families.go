@@ -86,7 +86,7 @@ func (p *Plan) decideBucket(d *limit.Decision, e *entry.Entry, now limit.Instant
 	return nil
 }
 
-// cancelBucket gives back what c took. A key that is no bucket any more is left alone.
+// cancelBucket returns the units that c took. It leaves a key alone that is no longer a bucket.
 func (p *Plan) cancelBucket(d *limit.Decision, e *entry.Entry, now limit.Instant, c *tokenbucket.Call) {
 	p.Action, p.by = Keep, Bucket
 	if !e.Kind.IsBucket() {

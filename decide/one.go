@@ -5,14 +5,14 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// One decides a at now. e is what a.Key holds, of kind [entry.None] if there is no such key
-// or if it has expired at now. One reads e and never changes it, fills in the answer of a,
-// and says in p what is to be done to the key.
+// One decides a at now. e is the entry of a.Key, of kind [entry.None] if there is no such key or if it
+// has expired at now. One does not change e. It fills in the answer of a, and p with the change of the
+// key.
 //
-// The error is why nothing was decided, and then nothing is to be done: [limit.ErrWrongType],
-// [limit.ErrNotInteger] or that of a family. a.Err is left to the caller, whose store may
-// fail as well. [Several] asks about many entries: see [Rounds]. So do the operations
-// of Admin from Scan on, which whoever has all keys carries out.
+// On an error nothing was decided and the key stays as it is: [limit.ErrWrongType],
+// [limit.ErrNotInteger] or an error of the family. The caller sets a.Err, since its store may fail as
+// well. One does not accept asks about several entries: see [Rounds] for [Several]. The store itself
+// carries out the operations of Admin from Scan on.
 func (p *Plan) One(e *entry.Entry, now limit.Instant, a *Ask) error {
 	a.Now, a.Foreign = now, 0
 	switch a.Family {

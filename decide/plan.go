@@ -14,31 +14,31 @@ import (
 // errNotOne is the error of an ask that is not about one entry.
 var errNotOne = errors.New("decide: the ask is not about one entry")
 
-// Action is what a plan does to its key. The numbers are those of the families.
+// Action is the change of a key that a plan makes. The numbers are those of the families.
 type Action uint8
 
 // The actions.
 const (
 	// Keep changes nothing: neither value nor expiry.
 	Keep Action = iota
-	// Store makes Kind, Expiry and what Apply returns what the key holds.
+	// Store sets the key to Kind, Expiry and the bytes that Apply returns.
 	Store
-	// Remove makes the key go away.
+	// Remove deletes the key.
 	Remove
 )
 
-// Plan is what was decided about one entry and is to be done to its key. It is scratch of
-// one goroutine, for one ask after another: [Plan.One] fills it. The zero value is ready.
+// Plan is the change of one key that a decision calls for. One goroutine reuses it for one ask after
+// another: [Plan.One] fills it. The zero value is ready.
 //
-// Nothing has happened yet. Who has the entry may still drop the plan, or decide again on
-// another entry: a decision depends on nothing but the entry, the instant and the ask.
+// The caller makes the change. It may also drop the plan, or decide again on another entry: a decision
+// depends on the entry, the instant and the ask alone.
 type Plan struct {
 	Action Action
-	// Kind and Expiry belong to the entry that Store stores. Expiry is the instant from
-	// which on the key is as if it did not exist, or [entry.NoExpiry].
+	// Kind and Expiry are those of the entry to store. From the instant Expiry on the key does not
+	// exist; [entry.NoExpiry] is never.
 	Kind   entry.Kind
 	Expiry limit.Instant
-	// Frees says that those who wait for room under the key should look again.
+	// Frees reports whether callers that wait for room under the key should try again.
 	Frees bool
 	// Foreign says that the key had the usage of another limit: see [Ask.Foreign].
 	Foreign bool
@@ -51,13 +51,12 @@ type Plan struct {
 	count  counter.Plan
 }
 
-// Apply returns the bytes to store where Action is Store. value is what was decided on, nil
-// without an entry. Apply either changes value in place and returns it, or leaves it alone
-// and writes to the capacity of dst, or to new memory where that is too small. Whoever may
-// not change the value, since others read it or since the plan may be dropped, passes a
-// copy. dst must not overlap value.
+// Apply returns the bytes to store if Action is Store. value is the value that the decision was made on,
+// nil without an entry. Apply either changes value in place and returns it, or leaves it alone and writes
+// to the capacity of dst, or to new memory if that is too small. A caller that must not change the value,
+// because others read it or because it may drop the plan, passes a copy. dst must not overlap value.
 //
-// A plan of a lease refers to the member that its ask names, until [Plan.Forget].
+// The plan of a lease refers to the member that its ask names, until [Plan.Forget].
 func (p *Plan) Apply(value, dst []byte) []byte {
 	switch p.by {
 	case Window:
@@ -75,13 +74,13 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 	return value // only the expiry changes
 }
 
-// Cell returns the entry that Store stores where Kind is that of a cell; dst is as for Apply.
+// Cell returns the entry to store if Kind is that of a cell. dst is as for Apply.
 func (p *Plan) Cell(dst []byte) entry.Entry {
 	return entry.Entry{Kind: entry.Cell, Expiry: p.Expiry, Value: entry.AppendCell(dst, p.tat, p.Expiry)}
 }
 
-// AppendDelta appends to dst what Apply is about to change in a large value, for a record
-// that is smaller than the value. ok is false where the whole value is to be recorded.
+// AppendDelta appends to dst a record of the change that Apply is about to make to a large value. ok is
+// false if the log needs the whole value.
 func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
 	switch p.by {
 	case Window:
@@ -92,12 +91,12 @@ func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
 	return dst, false
 }
 
-// Forget drops what the plan refers to of its ask.
+// Forget drops all references to bytes of the ask.
 func (p *Plan) Forget() { p.lease.Member = nil }
 
-// end says what becomes of an entry e of a family other than cells. frees says that a
-// stored entry leaves more room than there was. That may be so as well if it is of another
-// kind, or ends earlier than e would have.
+// end sets Action for an entry e of a family other than cells. frees is whether the new state has more
+// room than the old one. An entry of another kind, or one that ends earlier than e, may have more room as
+// well.
 func (p *Plan) end(e *entry.Entry, action Action, k entry.Kind, expiry limit.Instant, frees bool) {
 	if p.Action = action; action != Store {
 		p.Frees = action == Remove
@@ -107,8 +106,8 @@ func (p *Plan) end(e *entry.Entry, action Action, k entry.Kind, expiry limit.Ins
 	p.Frees = frees || k != e.Kind || p.Expiry < e.Expiry
 }
 
-// endCell says what becomes of an entry that is to be a cell with the TAT next. Nobody
-// waits for room in a cell.
+// endCell sets Action for an entry that becomes a cell with the TAT next. No caller waits for room in a
+// cell.
 func (p *Plan) endCell(e *entry.Entry, now, next limit.Instant) {
 	switch {
 	case next > now:

@@ -7,9 +7,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Rounds decides the clauses of an RL.MULTI at one instant: all are charged or none. It is
-// scratch of one goroutine, for one ask after another, and does not know where the entries
-// are. Who has them shows each entry in each round:
+// Rounds decides the clauses of an RL.MULTI at one instant: all are charged or none. One goroutine reuses
+// it for one ask after another. The caller passes each entry in each round:
 //
 //	for s.Start(a, now); s.Round(); {
 //		for i := range a.Clauses { // in any order
@@ -20,17 +19,16 @@ import (
 //	}
 //	err := s.End()
 //
-// That fills in the answer. If there is no error and s.Changes, what is to be stored is
-// found by deciding each clause once more, [Rounds.Again], and then applied as the plan of
-// one ask is: Rounds is the [Plan] of the clause that was decided last. Plans are not kept,
-// for there may be thousands of clauses, and deciding takes less than remembering.
-// [Rounds.All] does the first half for entries that lie in memory.
+// That fills in the answer. If there is no error and s.Changes is true, the caller decides each clause
+// once more with [Rounds.Again] and applies the result as the plan of one ask: Rounds is the [Plan] of the
+// clause that was decided last. It keeps no other plans, because there may be thousands of clauses, and
+// deciding again is cheaper. [Rounds.All] decides the clauses for entries in memory.
 //
 // An [Ask.Partial] is judged in one round if all clauses grant all units, else once more:
 // with as many as all of them grant, or as refused.
 //
-// A refused call still stores what a refusal of a clause by itself stores: a changed rate
-// of a bucket, a key with INIT.
+// A refused call stores what the refusal of a single clause stores: a changed rate of a bucket, a key
+// with INIT.
 type Rounds struct {
 	Plan
 	// Changes reports whether a clause has something to store, or to remove.

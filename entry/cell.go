@@ -6,8 +6,8 @@ import (
 )
 
 // A key of kind Cell holds CL.THROTTLE's TAT. Its natural expiry is that TAT, so
-// as long as nobody has set another one the value is empty and the key takes no
-// byte beyond its expiry.
+// as long as the expiry is the natural one the value is empty and the key takes no byte beyond
+// its expiry.
 
 // CellTAT returns the TAT of an entry of kind Cell.
 func CellTAT(e *Entry) limit.Instant {

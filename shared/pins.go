@@ -2,16 +2,15 @@ package shared
 
 import "sync/atomic"
 
-// Pins counts those who need bytes as they are that are else changed in place. The zero
-// Pins counts nobody.
+// Pins counts the readers of bytes that would otherwise be changed in place. The zero value has none.
 type Pins struct{ n atomic.Int32 }
 
-// Pin counts somebody until unpin is called, once, on any goroutine. It is called while what
-// is pinned is locked.
+// Pin adds a reader until unpin is called, which any goroutine may do once. The caller holds the
+// lock of the bytes.
 func (p *Pins) Pin() (unpin func()) {
 	p.n.Add(1)
 	return func() { p.n.Add(-1) }
 }
 
-// Pinned reports whether there is somebody. While what is pinned is locked nobody can come.
+// Pinned reports whether there is a reader. No reader can be added while the bytes are locked.
 func (p *Pins) Pinned() bool { return p.n.Load() > 0 }

@@ -1,7 +1,7 @@
 // Package shared lets a reply refer to a long value in the store instead of copying it.
 //
 // A value of [Least] bytes or more is stored as a slice that [New] has made. Its bytes never
-// change while somebody else may refer to them. A reply takes a [Ref] while the value is
+// change while a reply may refer to them. A reply takes a [Ref] while the value is
 // locked, and releases it once it has been sent. The store may remove the value meanwhile
 // ([Drop]); a [Ledger] counts its memory until the last reference is released.
 //
@@ -20,10 +20,10 @@ import (
 // bytes of memory, begins to pay there.
 const Least = 16 << 10
 
-// Ledger is told of memory that is kept only because somebody refers to it. It may be
-// called from any goroutine.
+// Ledger counts the memory of values that have left the store and that replies still refer to. Any
+// goroutine may call it.
 type Ledger interface {
-	// Count adds to the bytes that are kept, or takes off if the number is negative.
+	// Count adds to the bytes that are kept, or subtracts from them if the number is negative.
 	Count(bytes int64)
 }
 
@@ -62,7 +62,7 @@ func NewString(v []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
-// Size is how much memory v takes, which New has made.
+// Size returns the memory of v in bytes. New must have made v.
 func Size(v []byte) int64 { return of(v).size }
 
 func headAt(p unsafe.Pointer) *head { return (*head)(p) }
@@ -72,12 +72,12 @@ func of(v []byte) *head {
 	return headAt(unsafe.Add(unsafe.Pointer(unsafe.SliceData(v)), -headSize))
 }
 
-// Busy reports whether somebody refers to v, which New has made. While v is locked
-// nobody can begin to.
+// Busy reports whether a reply refers to v, which New must have made. No reference can be added
+// while v is locked.
 func Busy(v []byte) bool { return of(v).state.Load()&^dropped != 0 }
 
-// Drop says that v, which New has made, is not in the store any more. While somebody
-// refers to it l counts its memory. l may be nil where nobody ever could.
+// Drop marks v, which New must have made, as removed from the store. l counts its memory until the last
+// reference is released. l may be nil if no reference was ever taken.
 func Drop(v []byte, l Ledger) {
 	h := of(v)
 	if h.state.Or(dropped)&^dropped != 0 && l != nil {
@@ -85,8 +85,8 @@ func Drop(v []byte, l Ledger) {
 	}
 }
 
-// Hold takes a reference to v, which New has made and which is locked. [Held] makes a
-// Ref of it.
+// Hold adds a reference to v, which New must have made. The caller holds the lock of v. [Held] makes
+// a Ref of it.
 func Hold(v []byte, l Ledger) {
 	h := of(v)
 	if h.state.Add(1) == dropped|1 && l != nil {
@@ -94,14 +94,13 @@ func Hold(v []byte, l Ledger) {
 	}
 }
 
-// Held returns the reference that Hold has taken. It sends all of v.
+// Held returns the reference that Hold has added. Its Bytes are all of v.
 func Held(v []byte, l Ledger) Ref { return Ref{Bytes: v, head: of(v), ledger: l} }
 
 // Ref is a piece of a reply that lies elsewhere: in a value of the store, or in memory
 // of its own. The zero Ref is empty.
 type Ref struct {
-	// At is where Bytes comes in the bytes of the reply that are not elsewhere: behind
-	// so many of them.
+	// At is the offset of Bytes in the rest of the reply: the number of bytes sent before it.
 	At    int
 	Bytes []byte
 
@@ -110,12 +109,11 @@ type Ref struct {
 	size   int64 // given back to ledger where there is no head
 }
 
-// Own returns a Ref to bytes that nobody else changes and that are kept for this reply
-// alone. l, if it is not nil, has counted size for them, which Release gives back.
+// Own returns a Ref to bytes that belong to this reply alone and never change. If l is not nil, it has
+// counted size for them, which Release subtracts.
 func Own(b []byte, l Ledger, size int64) Ref { return Ref{Bytes: b, ledger: l, size: size} }
 
-// Kept returns how many bytes of memory are kept for this reply alone and counted by
-// nobody else.
+// Kept returns the bytes of memory that belong to this reply alone and that no Ledger counts.
 func (r *Ref) Kept() int {
 	if r.head != nil || r.ledger != nil {
 		return RefSize
@@ -126,11 +124,10 @@ func (r *Ref) Kept() int {
 // Counted reports whether the bytes are kept for this reply alone, and counted.
 func (r Ref) Counted() bool { return r.head == nil && r.ledger != nil }
 
-// RefSize is what a Ref itself takes.
+// RefSize is the size of a Ref in bytes.
 const RefSize = int(unsafe.Sizeof(Ref{}))
 
-// Copied is how many bytes a reply takes for a value of n: those that it copies, or those
-// of its reference.
+// Copied returns the bytes that a value of n bytes adds to a reply: the copy, or the reference to it.
 func Copied(n int) int {
 	if n >= Least {
 		return RefSize
@@ -138,8 +135,7 @@ func Copied(n int) int {
 	return n
 }
 
-// Release gives the reference up; the bytes must not be used any more. A second call
-// does nothing.
+// Release drops the reference. The caller must not use the bytes afterwards. A second call does nothing.
 func (r *Ref) Release() {
 	h, l := r.head, r.ledger
 	r.Bytes, r.head, r.ledger = nil, nil, nil
@@ -153,8 +149,8 @@ func (r *Ref) Release() {
 	}
 }
 
-// Part takes one more reference, for b: a part of the Bytes of r, which was taken of a
-// value of the store. ok is false where it was not, and nothing is taken.
+// Part adds a reference for b, a part of the Bytes of r. ok is false, and no reference is added, if r
+// does not refer to a value of the store.
 func (r *Ref) Part(b []byte) (part Ref, ok bool) {
 	if r.head == nil {
 		return Ref{}, false

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// Change is something that somebody has done to the server and that may explain what it
-// does from then on: a setting, a user, a deletion of everything.
+// Change is an event that may explain what the server does from then on: a changed setting, a changed
+// user, a deletion of all keys.
 type Change struct {
 	ID   int64  // from 1, in the order of the changes
 	At   int64  // civil time in Unix milliseconds
 	Kind string // one word: config, acl, flush, script, ...
 	Text string // what has changed, without secrets and keys
 	// Key is a key that it is about, or a pattern of keys, and Words what was said of it; "" for none.
-	// A user who may not read the key is told neither.
+	// A user without permission to read the key sees neither.
 	Key, Words string
 	Group      string // of keys, that it is about; "" for none
 	By         string // user and address, or the signal or file that it came from

@@ -15,7 +15,7 @@ import (
 // [resp.Writer.OnError].
 type Errors struct {
 	Total atomic.Int64
-	mu    sync.Mutex // held by whoever adds a word
+	mu    sync.Mutex // held while a word is added
 	// words is replaced, never changed; nil without any.
 	words atomic.Pointer[map[string]*atomic.Int64]
 }

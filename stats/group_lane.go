@@ -78,7 +78,7 @@ func (l *GroupLane) group(key []byte, calls int64) int {
 	id, known := l.find(name, hash)
 	switch {
 	case known:
-	case len(l.names) >= l.all.most: // nobody else gets a count
+	case len(l.names) >= l.all.most: // no further group gets a count
 		return otherGroup
 	default:
 		if id = l.all.see(l, name, hash, calls); id == otherGroup {

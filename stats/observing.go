@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// Observing is what the server keeps about calls, and who may call DEBUG.
+// Observing has the options of what the server records about calls, and of which clients may call DEBUG.
 type Observing struct {
-	// SlowerThan is from which duration on a call enters SLOWLOG; none does if it is
-	// negative. SlowEntries is how many entries there may be.
+	// SlowerThan is the least duration of a call in SLOWLOG; a negative one records no call.
+	// SlowEntries is the greatest number of entries.
 	SlowerThan  time.Duration
 	SlowEntries int
-	// Latency is from which duration on LATENCY keeps an event; 0 keeps none.
+	// Latency is the least duration of an event in LATENCY; 0 records no event.
 	Latency time.Duration
-	// Histograms has durations counted by command, and Percentiles are those of them that
-	// INFO shows.
+	// Histograms is whether durations are counted by command. Percentiles are those that INFO shows.
 	Histograms  bool
 	Percentiles []float64
 	Debug       DebugCommand
 }
 
-// DebugCommand says who may call DEBUG.
+// DebugCommand is the clients that may call DEBUG.
 type DebugCommand uint8
 
-// Nobody, clients on this machine, or everybody.
+// No client, clients on this machine, or all clients.
 const (
 	DebugNobody DebugCommand = iota
 	DebugLocal
