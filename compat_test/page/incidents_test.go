@@ -92,15 +92,17 @@ func TestIncidentMemory(t *testing.T) {
 	r := start(t, "--maxmemory", "64mb", "--maxmemory-policy", "noeviction")
 	r.load("orders", callsEach("api", 200, 99, 100, 60))
 	b := watch(t, r)
-	since := time.Now()
 	made := 0
-	r.load("importer", func(int) (calls [][]any) {
+	imports := func(int) (calls [][]any) {
 		for range 20_000 {
 			calls = append(calls, []any{"CL.THROTTLE", fmt.Sprintf("import:%d", made%2_000_000), 99, 1, 86400})
 			made++
 		}
 		return calls
-	})
+	}
+	r.untilRefused("importer", imports) // a busy machine takes long to fill the memory
+	since := time.Now()
+	r.load("importer", imports)
 	incident{says: []string{"Sick: memory is full", "New keys of import are refused"}, sick: true}.expect(t, r, b, since)
 }
 

@@ -163,6 +163,22 @@ func (r *running) load(name string, next func(i int) [][]any) {
 	})
 }
 
+// untilRefused makes the calls of next until the server refuses one for want of memory, as fast as the
+// machine can.
+func (r *running) untilRefused(name string, next func(i int) [][]any) {
+	c := r.client(name)
+	for i := 0; ; i++ {
+		pipe := c.Pipeline()
+		for _, args := range next(i) {
+			pipe.Do(context.Background(), args...)
+		}
+		if _, err := pipe.Exec(context.Background()); err != nil {
+			require.ErrorContains(r.t, err, "OOM")
+			return
+		}
+	}
+}
+
 // fullDisk is a disk that is full once it is told so.
 type fullDisk struct {
 	persistence.OS
