@@ -115,7 +115,7 @@ func TestWhoeverAsksWithoutAWakerIsServed(t *testing.T) {
 		for s.log.Await(pos, ring) == persistence.Pending {
 			<-ring
 		}
-		require.Equal(t, pos, s.log.Synced())
+		require.GreaterOrEqual(t, s.log.Synced(), pos) // the log may add records of its own behind it
 	}
 	fsys.Inject(nil)
 	s.close()
