@@ -14,7 +14,7 @@ import (
 type keepsNone struct {
 	volatile  atomic.Bool // there is no file: log only passes on what happens to replicas
 	suspended atomic.Bool // a full sync is under way, whose state is not whole
-	making    sync.Mutex  // held by whoever makes that log
+	making    sync.Mutex  // held while that log is made
 }
 
 // fileLog returns the log on disk, nil without appendonly.

@@ -39,8 +39,8 @@ type persistenceManager struct {
 
 	keepsNone
 	changes   atomic.Int64 // records of effects since the start
-	writing   sync.Mutex   // held by whoever writes a snapshot
-	saving    atomic.Bool  // whether somebody does
+	writing   sync.Mutex   // held while a snapshot is written
+	saving    atomic.Bool  // whether a snapshot is being written
 	heal      chan struct{}
 	work      sync.WaitGroup
 	closeOnce sync.Once

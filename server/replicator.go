@@ -52,8 +52,8 @@ type replicator struct {
 
 	// replies is repl-ack-replies.
 	replies atomic.Int32
-	// overdue is the position of the log that was reached repl-ack-timeout ago. Nobody waits
-	// longer for replicas to acknowledge what is before it.
+	// overdue is the position of the log that was reached repl-ack-timeout ago. Replies no longer wait
+	// for replicas to acknowledge what is before it.
 	overdue atomic.Uint64
 	// forgone is the position of the log at which this server last ceased to be a primary.
 	forgone atomic.Uint64
