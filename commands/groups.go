@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/commands/monitor"
 	"github.com/cellserver/cellserver/commands/policies"
 	"github.com/cellserver/cellserver/commands/pubsub"
-	"github.com/cellserver/cellserver/commands/replicas"
+	"github.com/cellserver/cellserver/commands/replication"
 	"github.com/cellserver/cellserver/commands/scripting"
 	"github.com/cellserver/cellserver/commands/sets"
 	"github.com/cellserver/cellserver/commands/sortedsets"
@@ -39,7 +39,7 @@ func Groups() []command.Group {
 		connection.Group(),
 		users.Group(),
 		monitor.Group(),
-		replicas.Group(),
+		replication.Group(),
 		admin.Group(),
 	}
 }

@@ -84,9 +84,9 @@ func (l *ackTable) close(id int64) {
 	l.settle()
 }
 
-// hear takes what a replica acknowledges. Before it has applied a whole state that only shows
+// acknowledge takes what a replica acknowledges. Before it has applied a whole state that only shows
 // that it is there.
-func (l *ackTable) hear(id int64, acked uint64, now time.Duration) {
+func (l *ackTable) acknowledge(id int64, acked uint64, now time.Duration) {
 	l.mu.Lock()
 	if a := l.replicas[id]; a != nil && a.whole && acked >= a.from {
 		a.acked, a.heard = max(a.acked, acked), now

@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/replication"
+	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/transport"
 )
 
 // says is an acknowledgement.
-func says(ack uint64) standby.ReplicaSays { return standby.ReplicaSays{Ack: ack} }
+func says(ack uint64) protocol.Ack { return protocol.Ack{Applied: ack} }
 
 // online has n replicas with the ids from 1 on, which have acknowledged nothing, of a stream
 // of 1,000 bytes.
@@ -21,7 +21,7 @@ func online(t *testing.T, n int) (s *replication.Source, peers []*conn, advance 
 	s, clock := begun(t, defaults())
 	for i := range n {
 		peers = append(peers, &conn{})
-		_, pump := s.Sync(call(int64(i+1), peers[i]))
+		_, pump := s.PSync(call(int64(i+1), peers[i]))
 		drain(t, pump)
 	}
 	s.Write(frameOf(2, make([]byte, 991)...))
@@ -64,7 +64,7 @@ func TestAwait(t *testing.T) {
 		{hears{1, 1_000}, 3, 1_000, 3, false},
 		{hears{1, 1_000}, 4, 1_000, 3, true},
 	} {
-		s.Hear(step.id, says(step.ack))
+		s.Acknowledge(step.id, says(step.ack))
 		acked, pending := await(step.n, step.offset, &c[0])
 		require.Equal(t, step.acked, acked, "%+v", step)
 		require.Equal(t, step.pending, pending, "%+v", step)
@@ -81,17 +81,17 @@ func TestAwaitWakes(t *testing.T) {
 	s.Await(2, 800, far)
 	woken := func() []int64 { return []int64{one.wakes.Load(), two.wakes.Load(), far.wakes.Load()} }
 
-	s.Hear(1, says(499))
+	s.Acknowledge(1, says(499))
 	require.Equal(t, []int64{0, 0, 0}, woken())
-	s.Hear(1, says(1_000))
+	s.Acknowledge(1, says(1_000))
 	require.Equal(t, []int64{1, 0, 0}, woken())
-	s.Hear(2, says(500))
+	s.Acknowledge(2, says(500))
 	require.Equal(t, []int64{1, 1, 0}, woken())
-	s.Hear(2, says(700))
-	s.Hear(3, says(799))
+	s.Acknowledge(2, says(700))
+	s.Acknowledge(3, says(799))
 	require.Equal(t, []int64{1, 1, 0}, woken())
-	s.Hear(3, says(800))
-	s.Hear(2, says(900))
+	s.Acknowledge(3, says(800))
+	s.Acknowledge(2, says(900))
 	require.Equal(t, []int64{1, 1, 1}, woken())
 }
 
@@ -116,7 +116,7 @@ func TestAwaitModel(t *testing.T) {
 			} else {
 				id := int64(1 + r.IntN(4))
 				acks[id] = min(1000, max(acks[id], acks[id]+r.Uint64N(30)))
-				s.Hear(id, says(acks[id]))
+				s.Acknowledge(id, says(acks[id]))
 			}
 			for _, w := range all {
 				have := 0
@@ -150,14 +150,14 @@ func TestAwaitOfOthers(t *testing.T) {
 	require.Zero(t, clock.Timers())
 
 	s.Write(frameOf(2, make([]byte, 91)...))
-	_, pump := s.Sync(call(1, &conn{}))
+	_, pump := s.PSync(call(1, &conn{}))
 	s.Await(1, 10, p)
-	s.Hear(1, says(100))
+	s.Acknowledge(1, says(100))
 	require.Zero(t, s.Acked(10))
 	drain(t, pump)
 	require.Zero(t, s.Acked(10), "what it said before it was whole does not count")
 	require.EqualValues(t, 1, p.wakes.Load())
-	s.Hear(1, says(100))
+	s.Acknowledge(1, says(100))
 	require.EqualValues(t, 2, p.wakes.Load())
 	require.Equal(t, 1, s.Acked(10))
 	pump.Closed()
@@ -172,10 +172,10 @@ func TestAwaitOfOthers(t *testing.T) {
 func TestGood(t *testing.T) {
 	s, _, advance := online(t, 2)
 	require.Zero(t, s.Good(10*time.Second)) // they have said nothing
-	s.Hear(1, says(0))
+	s.Acknowledge(1, says(0))
 	require.Equal(t, 1, s.Good(10*time.Second))
 	advance(5 * time.Second)
-	s.Hear(2, says(0))
+	s.Acknowledge(2, says(0))
 	require.Equal(t, 2, s.Good(10*time.Second))
 	require.Equal(t, 1, s.Good(4*time.Second))
 	require.Equal(t, 2, s.Good(5*time.Second))
@@ -187,7 +187,7 @@ func TestGood(t *testing.T) {
 	// One that goes on where it was has everything up to there.
 	c := call(3, &conn{})
 	c.ReplID, c.Offset = id1, 801
-	_, pump := s.Sync(c)
+	_, pump := s.PSync(c)
 	require.NotNil(t, pump)
 	require.Equal(t, 2, s.Good(10*time.Second))
 	require.Equal(t, 1, s.Acked(800))
@@ -200,17 +200,17 @@ func TestGoodOnceTheFullSyncIsApplied(t *testing.T) {
 	s, clock := begun(t, defaults())
 	s.Retain(true)
 	s.Write(frameOf(2, make([]byte, 91)...)) // 100 bytes
-	_, pump := s.Sync(call(1, &conn{}))
-	s.Hear(1, says(0))
-	s.Hear(1, says(100))
+	_, pump := s.PSync(call(1, &conn{}))
+	s.Acknowledge(1, says(0))
+	s.Acknowledge(1, says(100))
 	drain(t, pump)
 	require.True(t, s.Replicas()[0].Online)
 	require.Zero(t, s.Good(10*time.Second))
-	s.Hear(1, says(0)) // it was on its way
+	s.Acknowledge(1, says(0)) // it was on its way
 	require.Zero(t, s.Good(10*time.Second))
 	require.Negative(t, s.Replicas()[0].Heard)
 	clock.Advance(time.Second)
-	s.Hear(1, says(100))
+	s.Acknowledge(1, says(100))
 	require.Equal(t, 1, s.Good(10*time.Second))
 	require.Zero(t, s.Replicas()[0].Heard)
 }
@@ -224,13 +224,13 @@ func TestReplicas(t *testing.T) {
 	info := replication.ReplicaInfo{ID: 1, IP: "10.0.0.1", Port: 6001, Online: true, Heard: -1}
 	require.Equal(t, []replication.ReplicaInfo{info}, s.Replicas())
 
-	s.Hear(1, standby.ReplicaSays{Ack: 1_000, Fack: 900, HasFack: true})
+	s.Acknowledge(1, protocol.Ack{Applied: 1_000, Synced: 900, HasSynced: true})
 	advance(time.Millisecond)
 	info.Acked, info.Heard = 1_000, time.Millisecond
 	require.Equal(t, []replication.ReplicaInfo{info}, s.Replicas())
 
-	s.Hear(1, standby.ReplicaSays{Ack: 1_050, Fack: 1_101, HasFack: true}) // beyond the stream
-	s.Hear(1, says(1_100))
+	s.Acknowledge(1, protocol.Ack{Applied: 1_050, Synced: 1_101, HasSynced: true}) // beyond the stream
+	s.Acknowledge(1, says(1_100))
 	info.Acked, info.Heard = 1_100, 0
 	require.Equal(t, []replication.ReplicaInfo{info}, s.Replicas())
 }

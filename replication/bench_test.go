@@ -60,7 +60,7 @@ func BenchmarkWrite(b *testing.B) {
 			if with.replica {
 				c := call(1, nil)
 				c.Peer = p
-				_, p.pump = s.Sync(c)
+				_, p.pump = s.PSync(c)
 				go p.run()
 				p.Wake()
 			}
@@ -109,7 +109,7 @@ func BenchmarkAwait(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s, closeAll := realTime()
 			defer closeAll()
-			_, pump := s.Sync(call(1, &conn{}))
+			_, pump := s.PSync(call(1, &conn{}))
 			for more := true; more; {
 				_, more, _ = pump.Fill(nil, transport.PumpMost)
 			}
@@ -128,7 +128,7 @@ func BenchmarkAwait(b *testing.B) {
 				s.Await(1, position, p)
 				if n++; n%100 == 0 {
 					acked += 100 * uint64(len(piece))
-					s.Hear(1, says(acked))
+					s.Acknowledge(1, says(acked))
 				}
 			}
 		})
@@ -139,7 +139,7 @@ func BenchmarkAwait(b *testing.B) {
 func BenchmarkFill(b *testing.B) {
 	s, closeAll := realTime()
 	defer closeAll()
-	_, pump := s.Sync(call(1, &conn{}))
+	_, pump := s.PSync(call(1, &conn{}))
 	piece := frameOf(1, make([]byte, 60_000)...)
 	var out []byte
 	b.SetBytes(int64(len(piece)))

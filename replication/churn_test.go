@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
 	"github.com/cellserver/cellserver/internal/asks"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
@@ -105,7 +105,7 @@ func TestChurn(t *testing.T) {
 				lead := 0
 				others := func() []*member { return []*member{nodes[(lead+1)%3], nodes[(lead+2)%3]} }
 				arrange := func() {
-					nodes[lead].node.Lead(nil)
+					nodes[lead].node.Promote(nil)
 					nodes[lead].awaitPrimary()
 					first, second := others()[0], others()[1]
 					first.follow(nodes[lead])
@@ -128,7 +128,7 @@ func TestChurn(t *testing.T) {
 						for _, p := range others() {
 							p.awaitUp()
 						}
-						if nodes[lead].node.Failover(standby.FailoverCall{Host: others()[0].address[:1], Port: strconv.Itoa(others()[0].port)}) == "" {
+						if nodes[lead].node.Failover(protocol.Failover{Host: others()[0].address[:1], Port: strconv.Itoa(others()[0].port)}) == "" {
 							others()[0].awaitPrimary()
 							nodes[lead].awaitField("master_failover_state", "no-failover")
 							lead = (lead + 1) % 3
@@ -169,7 +169,7 @@ func TestAcknowledgedSurvives(t *testing.T) {
 				}
 			}
 			w.isolate(a.address, true)
-			b.node.Lead(nil)
+			b.node.Promote(nil)
 			b.awaitPrimary()
 			value, _, err := b.ks.NewHandle().AppendString(nil, 0, []byte("n"))
 			require.NoError(t, err)

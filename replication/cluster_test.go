@@ -106,14 +106,14 @@ func (h *host) Unblock()     { h.unblocked.Add(1) }
 
 // keeper has a log without files, and counts.
 type keeper struct {
-	p                  *member
-	log                *persistence.Log
-	suspended, adopted atomic.Int64
-	adoptErr           atomic.Pointer[error]
-	origin             *persistence.Origin // that its files had at the start, or nil
-	noted              noted
-	dataSet            atomic.Pointer[string]
-	restored           atomic.Bool
+	p                    *member
+	log                  *persistence.Log
+	suspended, rewritten atomic.Int64
+	rewriteErr           atomic.Pointer[error]
+	origin               *persistence.Origin // that its files had at the start, or nil
+	noted                noted
+	dataSet              atomic.Pointer[string]
+	restored             atomic.Bool
 }
 
 // noted is a log that keeps the origin that a node leaves.
@@ -153,10 +153,10 @@ func (k *keeper) SetDataSet(id string) {
 
 func (k *keeper) Suspend() { k.suspended.Add(1) }
 
-func (k *keeper) Adopt() (finish func(context.Context) error) {
+func (k *keeper) Rewrite() (finish func(context.Context) error) {
 	return func(context.Context) error {
-		k.adopted.Add(1)
-		if err := k.adoptErr.Load(); err != nil {
+		k.rewritten.Add(1)
+		if err := k.rewriteErr.Load(); err != nil {
 			return *err
 		}
 		return nil
@@ -208,7 +208,7 @@ func (w *web) startWith(address string, ahead time.Duration, with func(o *replic
 		Log:   slog.New(slog.DiscardHandler),
 	})
 	o := replication.Options{
-		Keyspace: p.ks, Clock: p.clock, Keeper: p.keeper, Host: p.host, Source: p.source,
+		Keyspace: p.ks, Clock: p.clock, Files: p.keeper, Host: p.host, Source: p.source,
 		Dial:      func(_ context.Context, _, to string) (net.Conn, error) { return w.dial(address, to) },
 		Settings:  func() replication.Settings { return *p.set.Load() },
 		Stopwatch: stopwatch,
@@ -407,7 +407,7 @@ func (p *member) info() map[string]string {
 // follow makes p a replica of another.
 func (p *member) follow(to *member) {
 	host, port, _ := net.SplitHostPort(to.address)
-	p.node.Follow(host, port)
+	p.node.ReplicaOf(host, port)
 }
 
 // step is how often eventually looks. It has no divisor in common with the periods of nodes, which

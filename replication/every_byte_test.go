@@ -106,7 +106,7 @@ func TestFullSyncIsCutAtEachByte(t *testing.T) {
 				require.True(t, b.client().put("own", "x"))
 				if half {
 					w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", (&speech{t: t, offset: begin}).block("half").out)
-					b.node.Follow("evil", "1")
+					b.node.ReplicaOf("evil", "1")
 					eventually(t, "not whole", func() bool { return !b.node.IsWhole() && b.info()["cell_repl_error"] != "" })
 				}
 				e.next.Store(0)

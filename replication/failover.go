@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -16,7 +16,7 @@ const (
 	errFailoverRuns   resp.Error = "ERR FAILOVER already in progress."
 	errFailoverTarget resp.Error = "ERR FAILOVER target HOST and PORT is not a replica."
 	// This one is ours: a Redis cannot go on from our stream.
-	errFailoverGuest   resp.Error = "ERR FAILOVER target is a Redis or Valkey, which takes over by REPLICAOF NO ONE"
+	errFailoverRedis   resp.Error = "ERR FAILOVER target is a Redis or Valkey, which takes over by REPLICAOF NO ONE"
 	errFailoverOffline resp.Error = "ERR FAILOVER target replica is not online."
 )
 
@@ -69,9 +69,9 @@ func (h *handover) misses(why error, now time.Duration) {
 	}
 }
 
-// Failover implements standby.Node. From its return on, commands that change something are
+// Failover implements env.Node. From its return on, commands that change something are
 // postponed, until the handover has ended.
-func (n *Node) Failover(c standby.FailoverCall) resp.Error {
+func (n *Node) Failover(c protocol.Failover) resp.Error {
 	replicas := n.o.Source.Replicas()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -97,13 +97,13 @@ func (n *Node) Failover(c standby.FailoverCall) resp.Error {
 }
 
 // failoverRefused says why there can be no failover, in the order of Redis.
-func (n *Node) failoverRefused(c standby.FailoverCall, replicas []ReplicaInfo) resp.Error {
+func (n *Node) failoverRefused(c protocol.Failover, replicas []ReplicaInfo) resp.Error {
 	if n.handover.state != handoverNone {
 		return errFailoverRuns
 	}
-	able := 0 // a guest is told by name only that it cannot
+	able := 0 // a Redis cannot, which is an error only if FAILOVER names it
 	for _, r := range replicas {
-		if !r.Guest || c.Host != "" {
+		if !r.Redis || c.Host != "" {
 			able++
 		}
 	}
@@ -114,8 +114,8 @@ func (n *Node) failoverRefused(c standby.FailoverCall, replicas []ReplicaInfo) r
 	switch {
 	case !ok:
 		return errFailoverTarget
-	case r.Guest:
-		return errFailoverGuest
+	case r.Redis:
+		return errFailoverRedis
 	case !r.Online:
 		return errFailoverOffline
 	}
@@ -197,7 +197,7 @@ func (n *Node) target(h *handover) (place, bool) {
 	offset := n.o.Source.Offset()
 	for _, r := range n.o.Source.Replicas() {
 		at := placeOf(r)
-		if r.Online && !r.Guest && r.Acked == offset && (h.to == place{} || h.to == at) {
+		if r.Online && !r.Redis && r.Acked == offset && (h.to == place{} || h.to == at) {
 			return at, true
 		}
 	}
@@ -230,7 +230,7 @@ func (n *Node) abortHandover(why string) {
 	defer n.mu.Unlock()
 	if n.handover.state == handoverNone { // it has succeeded just before
 		if n.order == orderNone {
-			n.order = orderFollow
+			n.order = orderReplicaOf
 		}
 		n.nudge()
 		return

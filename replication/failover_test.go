@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/keyspace"
+	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/resp"
 )
 
@@ -24,16 +24,16 @@ func TestFailoverErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
-		fail := func(p *member, c standby.FailoverCall) resp.Error { return p.node.Failover(c) }
-		require.Equal(t, resp.Error("ERR No failover in progress."), fail(a, standby.FailoverCall{Abort: true}))
-		require.Equal(t, resp.Error("ERR FAILOVER requires connected replicas."), fail(a, standby.FailoverCall{}))
+		fail := func(p *member, c protocol.Failover) resp.Error { return p.node.Failover(c) }
+		require.Equal(t, resp.Error("ERR No failover in progress."), fail(a, protocol.Failover{Abort: true}))
+		require.Equal(t, resp.Error("ERR FAILOVER requires connected replicas."), fail(a, protocol.Failover{}))
 		b.follow(a)
 		b.awaitUp()
-		require.Equal(t, resp.Error("ERR FAILOVER is not valid when server is a replica."), fail(b, standby.FailoverCall{}))
+		require.Equal(t, resp.Error("ERR FAILOVER is not valid when server is a replica."), fail(b, protocol.Failover{}))
 		force := resp.Error("ERR FAILOVER with force option requires both a timeout and target HOST and IP.")
-		require.Equal(t, force, fail(a, standby.FailoverCall{Force: true, Timeout: 1}))
-		require.Equal(t, force, fail(a, standby.FailoverCall{Force: true, Host: "b", Port: "2"}))
-		require.Equal(t, resp.Error("ERR FAILOVER target HOST and PORT is not a replica."), fail(a, standby.FailoverCall{Host: "b", Port: "3"}))
+		require.Equal(t, force, fail(a, protocol.Failover{Force: true, Timeout: 1}))
+		require.Equal(t, force, fail(a, protocol.Failover{Force: true, Host: "b", Port: "2"}))
+		require.Equal(t, resp.Error("ERR FAILOVER target HOST and PORT is not a replica."), fail(a, protocol.Failover{Host: "b", Port: "3"}))
 		require.False(t, a.host.paused.Load())
 	})
 }
@@ -73,7 +73,7 @@ func TestFailoverLosesNothing(t *testing.T) {
 		for range 10 {
 			replica.awaitUp()
 			eventually(t, "accepted", func() bool {
-				return primary.node.Failover(standby.FailoverCall{}) == ""
+				return primary.node.Failover(protocol.Failover{}) == ""
 			})
 			primary.awaitUp()
 			replica.awaitPrimary()
@@ -117,7 +117,7 @@ func TestFailoverEnds(t *testing.T) {
 			w, a, b := start(t)
 			release := w.hold(b.address)
 			require.True(t, a.client().put("not there yet", "v"))
-			require.Empty(t, a.node.Failover(standby.FailoverCall{Timeout: 10 * time.Millisecond}))
+			require.Empty(t, a.node.Failover(protocol.Failover{Timeout: 10 * time.Millisecond}))
 			a.awaitField("master_failover_state", "no-failover")
 			release()
 			leads(t, a, b)
@@ -128,11 +128,11 @@ func TestFailoverEnds(t *testing.T) {
 			w, a, b := start(t)
 			release := w.hold(b.address)
 			require.True(t, a.client().put("not there yet", "v"))
-			require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2"}))
+			require.Empty(t, a.node.Failover(protocol.Failover{Host: "b", Port: "2"}))
 			require.Equal(t, "waiting-for-sync", a.info()["master_failover_state"])
 			require.True(t, a.host.paused.Load())
-			require.Equal(t, resp.Error("ERR FAILOVER already in progress."), a.node.Failover(standby.FailoverCall{}))
-			require.Empty(t, a.node.Failover(standby.FailoverCall{Abort: true}))
+			require.Equal(t, resp.Error("ERR FAILOVER already in progress."), a.node.Failover(protocol.Failover{}))
+			require.Empty(t, a.node.Failover(protocol.Failover{Abort: true}))
 			release()
 			leads(t, a, b)
 		})
@@ -142,7 +142,7 @@ func TestFailoverEnds(t *testing.T) {
 			w, a, b := start(t)
 			release := w.hold(b.address)
 			require.True(t, a.client().put("not there yet", "v"))
-			require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2"}))
+			require.Empty(t, a.node.Failover(protocol.Failover{Host: "b", Port: "2"}))
 			w.cut(b.address)
 			release()
 			b.awaitPrimary()
@@ -156,7 +156,7 @@ func TestFailoverEnds(t *testing.T) {
 			w, a, b := start(t)
 			release := w.hold(b.address)
 			require.True(t, a.client().put("not there yet", "v"))
-			require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2"}))
+			require.Empty(t, a.node.Failover(protocol.Failover{Host: "b", Port: "2"}))
 			c := w.start("c:3", 0)
 			c.follow(a)
 			time.Sleep(2 * time.Second)
@@ -172,12 +172,12 @@ func TestFailoverEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			w.refuse(b.address, true)
-			require.Empty(t, a.node.Failover(standby.FailoverCall{}))
+			require.Empty(t, a.node.Failover(protocol.Failover{}))
 			a.awaitField("master_failover_state", "failover-in-progress")
 			require.Equal(t, "slave", a.info()["role"])
 			require.True(t, a.host.readOnly.Load())
 			require.True(t, a.host.paused.Load())
-			require.Empty(t, a.node.Failover(standby.FailoverCall{Abort: true}))
+			require.Empty(t, a.node.Failover(protocol.Failover{Abort: true}))
 			a.awaitField("master_failover_state", "no-failover") // or b may take over before that
 			w.refuse(b.address, false)
 			leads(t, a, b)
@@ -187,10 +187,10 @@ func TestFailoverEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			w.refuse(b.address, true)
-			require.Empty(t, a.node.Failover(standby.FailoverCall{}))
+			require.Empty(t, a.node.Failover(protocol.Failover{}))
 			a.awaitField("master_failover_state", "failover-in-progress")
-			a.node.Lead(nil)
-			a.node.Follow("elsewhere", "1")
+			a.node.Promote(nil)
+			a.node.ReplicaOf("elsewhere", "1")
 			require.Equal(t, "failover-in-progress", a.info()["master_failover_state"])
 			w.refuse(b.address, false)
 			b.awaitPrimary()
@@ -203,11 +203,11 @@ func TestFailoverEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, a, b := start(t)
 			w.refuse(b.address, true)
-			require.Empty(t, a.node.Failover(standby.FailoverCall{}))
+			require.Empty(t, a.node.Failover(protocol.Failover{}))
 			a.awaitField("master_failover_state", "failover-in-progress")
-			b.node.Lead(nil)
+			b.node.Promote(nil)
 			b.awaitPrimary()
-			b.node.Follow("nowhere", "1") // with a history that the primary does not know
+			b.node.ReplicaOf("nowhere", "1") // with a history that the primary does not know
 			w.refuse(b.address, false)
 			a.awaitField("master_failover_state", "no-failover")
 			a.awaitPrimary()
@@ -223,7 +223,7 @@ func TestFailoverEnds(t *testing.T) {
 		w.mu.Unlock()
 		w.cut(b.address)
 		eventually(t, "b is back", func() bool {
-			return a.node.Failover(standby.FailoverCall{Host: "proxy", Port: "9"}) == ""
+			return a.node.Failover(protocol.Failover{Host: "proxy", Port: "9"}) == ""
 		})
 	}
 	t.Run("the target lets nobody in", func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestFailoverEnds(t *testing.T) {
 				w, a, b := start(t)
 				w.refuse(b.address, true)
 				began := stopwatch()
-				require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2", Timeout: timeout}))
+				require.Empty(t, a.node.Failover(protocol.Failover{Host: "b", Port: "2", Timeout: timeout}))
 				a.awaitField("master_failover_state", "failover-in-progress")
 				a.awaitField("master_failover_state", "no-failover")
 				require.InDelta(t, max(timeout, 5*time.Second).Seconds(), (stopwatch() - began).Seconds(), 0.2)
@@ -338,7 +338,7 @@ func TestFailoverEnds(t *testing.T) {
 			dies(t, w, a, b, func() bool { return stopwatch()-began > 6*time.Second })
 			time.Sleep(time.Minute)
 			require.Equal(t, "failover-in-progress", a.info()["master_failover_state"], "that is for an operator to decide")
-			require.Empty(t, a.node.Failover(standby.FailoverCall{Abort: true}))
+			require.Empty(t, a.node.Failover(protocol.Failover{Abort: true}))
 			leads(t, a, b)
 		})
 	})
@@ -347,7 +347,7 @@ func TestFailoverEnds(t *testing.T) {
 			w, a, b := start(t)
 			release := w.hold(b.address)
 			require.True(t, a.client().put("lost", "v"))
-			require.Empty(t, a.node.Failover(standby.FailoverCall{Host: "b", Port: "2", Force: true, Timeout: time.Millisecond}))
+			require.Empty(t, a.node.Failover(protocol.Failover{Host: "b", Port: "2", Force: true, Timeout: time.Millisecond}))
 			a.awaitField("master_failover_state", "failover-in-progress")
 			release()
 			b.awaitPrimary()
@@ -365,10 +365,10 @@ func TestTakingOverIsConfirmed(t *testing.T) {
 		then   func(b *member)
 		within time.Duration
 	}{
-		"acknowledged": {func(b *member) { b.node.Hear(99, standby.ReplicaSays{}) }, 0},
-		"another says": {func(b *member) { b.node.Hear(98, standby.ReplicaSays{}) }, 5 * time.Second},
+		"acknowledged": {func(b *member) { b.node.Acknowledge(99, protocol.Ack{}) }, 0},
+		"another says": {func(b *member) { b.node.Acknowledge(98, protocol.Ack{}) }, 5 * time.Second},
 		"nobody says":  {func(*member) {}, 5 * time.Second},
-		"it follows":   {func(b *member) { b.node.Follow("nowhere", "1") }, 0},
+		"it follows":   {func(b *member) { b.node.ReplicaOf("nowhere", "1") }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -377,9 +377,9 @@ func TestTakingOverIsConfirmed(t *testing.T) {
 				b.follow(a)
 				b.awaitUp()
 				began := stopwatch()
-				_, pump, err := b.node.Sync(standby.SyncCall{
+				_, pump, err := b.node.PSync(protocol.PSync{
 					Client: 99, Peer: &wire{news: make(chan struct{}, 1)}, Failover: true, ReplID: b.info()["master_replid"],
-					Offset: int64(b.source.Offset()) + 1, Capa: standby.CapaCell1,
+					Offset: int64(b.source.Offset()) + 1, Capa: protocol.CapaCell1,
 				})
 				require.Empty(t, err)
 				defer pump.Closed()
@@ -398,21 +398,21 @@ func TestSyncTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
-		refused := func(p *member, c standby.SyncCall) resp.Error {
-			c.Capa = standby.CapaCell1
-			_, pump, err := p.node.Sync(c)
+		refused := func(p *member, c protocol.PSync) resp.Error {
+			c.Capa = protocol.CapaCell1
+			_, pump, err := p.node.PSync(c)
 			require.Nil(t, pump)
 			return err
 		}
 		id := a.info()["master_replid"]
-		require.Equal(t, resp.Error("ERR PSYNC FAILOVER can't be sent to a master."), refused(a, standby.SyncCall{Failover: true, ReplID: id}))
-		b.node.Follow("nowhere", "1")
-		require.Equal(t, resp.Error("ERR PSYNC FAILOVER replid must match my replid."), refused(b, standby.SyncCall{Failover: true, ReplID: id}))
-		require.Equal(t, resp.Error("NOMASTERLINK Can't SYNC while not connected with my master"), refused(b, standby.SyncCall{ReplID: "?", Offset: -1}))
+		require.Equal(t, resp.Error("ERR PSYNC FAILOVER can't be sent to a master."), refused(a, protocol.PSync{Failover: true, ReplID: id}))
+		b.node.ReplicaOf("nowhere", "1")
+		require.Equal(t, resp.Error("ERR PSYNC FAILOVER replid must match my replid."), refused(b, protocol.PSync{Failover: true, ReplID: id}))
+		require.Equal(t, resp.Error("NOMASTERLINK Can't SYNC while not connected with my master"), refused(b, protocol.PSync{ReplID: "?", Offset: -1}))
 		b.follow(a)
 		b.awaitUp()
 		w.refuse(b.address, true)
-		require.Empty(t, a.node.Failover(standby.FailoverCall{}))
-		require.Equal(t, resp.Error("NOMASTERLINK Can't SYNC while failing over"), refused(a, standby.SyncCall{ReplID: "?", Offset: -1}))
+		require.Empty(t, a.node.Failover(protocol.Failover{}))
+		require.Equal(t, resp.Error("NOMASTERLINK Can't SYNC while failing over"), refused(a, protocol.PSync{ReplID: "?", Offset: -1}))
 	})
 }

@@ -67,7 +67,7 @@ type follower struct {
 	// reached is the offset behind the frame that is being applied, or less.
 	reached atomic.Uint64
 
-	adoption adoption
+	rewrite fileRewrite
 }
 
 // incomingSync is a full sync that is under way.
@@ -120,7 +120,7 @@ func (f *follower) begin(a answer, address string) error {
 	if a.full {
 		if f.refusesOther(a.dataSet) {
 			f.refused = a.dataSet
-			if f.o.Keeper.Restored() {
+			if f.o.Files.Restored() {
 				return errRestored
 			}
 			return errOtherDataSet
@@ -329,8 +329,8 @@ func (f *follower) clear(first bool, clock func() limit.Instant) {
 	f.related, f.resumes = false, false
 	f.o.Host.SetLoading(true)
 	f.o.Source.DropReplicas(errFullSyncBegins)
-	f.adoption.interrupt(errFullSyncBegins)
-	f.o.Keeper.Suspend()
+	f.rewrite.interrupt(errFullSyncBegins)
+	f.o.Files.Suspend()
 	f.o.Keyspace.Alone(func() {
 		if first {
 			f.left, f.leftSince = f.o.Clock.Now(), f.o.Stopwatch()
@@ -386,11 +386,11 @@ func (f *follower) end(c Chunk) error {
 // it refused as a replica, which Sentinel may order after a promotion by hand. Nor does it give up
 // the data set of a backup: Sentinel has promoted a replica with the state from before the restore.
 func (f *follower) refusesOther(theirs string) bool {
-	ours := f.o.Keeper.DataSet()
+	ours := f.o.Files.DataSet()
 	if theirs == "" || ours == "" || theirs == ours {
 		return false
 	}
-	if !f.received && theirs != f.refused && !f.o.Keeper.Restored() {
+	if !f.received && theirs != f.refused && !f.o.Files.Restored() {
 		return false
 	}
 	return f.o.Settings().RefuseOther && f.whole.Load() && f.keys() > 0
@@ -399,15 +399,15 @@ func (f *follower) refusesOther(theirs string) bool {
 // takeDataSet takes over the id that the primary has said.
 func (f *follower) takeDataSet(id string) {
 	f.refused = ""
-	if id != f.o.Keeper.DataSet() || f.o.Keeper.Restored() {
-		f.o.Keeper.SetDataSet(id)
+	if id != f.o.Files.DataSet() || f.o.Files.Restored() {
+		f.o.Files.SetDataSet(id)
 	}
 }
 
 // refusesEmpty reports whether a state without a key, which is what the primary has, must
 // not replace the present one. If both data sets are known, [follower.refusesOther] has decided.
 func (f *follower) refusesEmpty() bool {
-	if f.sync.dataSet != "" && f.o.Keeper.DataSet() != "" {
+	if f.sync.dataSet != "" && f.o.Files.DataSet() != "" {
 		return false
 	}
 	h := f.o.Source.History()
@@ -443,7 +443,7 @@ func (f *follower) complete() {
 	f.durable.forget()
 	f.whole.Store(true)
 	f.streaming.Store(true)
-	f.adoption.begin(f.o.Keeper, f.o.Log)
+	f.rewrite.begin(f.o.Files, f.o.Log)
 	f.o.Host.SetLoading(false)
 }
 

@@ -45,8 +45,8 @@ type greeting struct {
 // answer is what the primary said to PSYNC.
 type answer struct {
 	line string // without its end
-	// foreign says that the peer is a Redis or Valkey; then only line is set.
-	foreign bool
+	// redisPosition says that the peer is a Redis or Valkey; then only line is set.
+	redis bool
 	// full says that a full sync follows, which begins at offset of history id. Otherwise
 	// the stream goes on, in history id.
 	full   bool
@@ -155,7 +155,7 @@ func parseAnswer(line string) (answer, error) {
 		return a, &refusal{"PSYNC", line}
 	}
 	if words[len(words)-1] != ourCapa {
-		a.foreign = true
+		a.redis = true
 		return a, nil
 	}
 	words = words[1 : len(words)-1]

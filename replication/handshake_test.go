@@ -100,7 +100,7 @@ func TestHandshakeAnswers(t *testing.T) {
 				b := w.start("b:2", 0)
 				require.True(t, b.client().put("own", "x"))
 				w.answers("evil:1", row.lines...)
-				b.node.Follow("evil", "1")
+				b.node.ReplicaOf("evil", "1")
 				eventually(t, row.want, func() bool { return strings.Contains(b.info()["cell_repl_error"], row.want) })
 				require.Equal(t, "down", b.info()["master_link_status"])
 				require.Len(t, b.state(), 1)
@@ -122,11 +122,11 @@ func TestHandshakeCommands(t *testing.T) {
 		}
 		play := func(lines ...string) (all [][]string) {
 			told := w.answers("evil:1", lines...)
-			b.node.Follow("evil", "1")
+			b.node.ReplicaOf("evil", "1")
 			for words := range told {
 				all = append(all, words)
 			}
-			b.node.Lead(nil)
+			b.node.Promote(nil)
 			b.awaitPrimary()
 			return all
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/collection"
-	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/concurrency"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/gcra"
@@ -25,6 +24,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/persistence"
 	"github.com/cellserver/cellserver/replication"
+	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/slidingwindow"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -81,8 +81,8 @@ func (p *conn) LocalAddr() net.Addr         { return nil }
 func (p *conn) Held() (input, output int64) { return 0, 0 }
 
 // call is a PSYNC of a client that has nothing.
-func call(client int64, p *conn) standby.SyncCall {
-	return standby.SyncCall{Client: client, Peer: p, ReplID: "?", Offset: -1, Capa: standby.CapaCell1, IP: "10.0.0.1", Port: int(6000 + client)}
+func call(client int64, p *conn) protocol.PSync {
+	return protocol.PSync{Client: client, Peer: p, ReplID: "?", Offset: -1, Capa: protocol.CapaCell1, IP: "10.0.0.1", Port: int(6000 + client)}
 }
 
 // frameOf is a frame of some type, without a checksum.

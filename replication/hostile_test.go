@@ -178,7 +178,7 @@ func TestHostilePrimary(t *testing.T) {
 				s := &speech{t: t, offset: begin}
 				row.f(s)
 				w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", s.out)
-				b.node.Follow("evil", "1")
+				b.node.ReplicaOf("evil", "1")
 				eventually(t, row.want, func() bool { return strings.Contains(b.info()["cell_repl_error"], row.want) })
 				require.Equal(t, row.whole, b.node.IsWhole())
 				require.Equal(t, !row.whole, b.host.loading.Load())
@@ -187,7 +187,7 @@ func TestHostilePrimary(t *testing.T) {
 
 				// The operator may go on without a primary, with a state that is whole or empty.
 				before := b.clock.Now()
-				b.node.Lead(nil)
+				b.node.Promote(nil)
 				b.awaitPrimary()
 				require.False(t, b.host.loading.Load())
 				require.True(t, b.node.IsWhole())
@@ -231,7 +231,7 @@ func TestFriendlyPrimary(t *testing.T) {
 				s := &speech{t: t, offset: begin}
 				f(s)
 				w.says("kind:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", s.out)
-				b.node.Follow("kind", "1")
+				b.node.ReplicaOf("kind", "1")
 				eventually(t, "whole", func() bool { return b.info()["master_replid"] == someID && b.node.IsWhole() })
 				require.Contains(t, b.stateAt(limit.MinInstant), "0/k")
 				require.Len(t, b.stateAt(limit.MinInstant), 1)
@@ -275,7 +275,7 @@ func TestHostileStream(t *testing.T) {
 				s := &speech{t: t, offset: b.source.Offset()}
 				row.f(s)
 				w.says("evil:1", "+CONTINUE "+h.ID+" cell1\r\n", s.out)
-				b.node.Follow("evil", "1")
+				b.node.ReplicaOf("evil", "1")
 				eventually(t, row.want, func() bool { return strings.Contains(b.info()["cell_repl_error"], row.want) })
 				require.True(t, b.node.IsWhole())
 				require.False(t, b.host.loading.Load())
@@ -305,7 +305,7 @@ func TestForgedLengthTakesNoMemory(t *testing.T) {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
 				w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", s.out)
-				b.node.Follow("evil", "1")
+				b.node.ReplicaOf("evil", "1")
 				eventually(t, "the end", func() bool { return b.info()["cell_repl_error"] != "" })
 				runtime.ReadMemStats(&after)
 				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
@@ -323,7 +323,7 @@ func TestSyncThatBreaksIsDoneAgain(t *testing.T) {
 		require.True(t, a.client().put("k", "x"))
 		s := (&speech{t: t, offset: begin}).block("half")
 		w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", s.out)
-		b.node.Follow("evil", "1")
+		b.node.ReplicaOf("evil", "1")
 		eventually(t, "not whole", func() bool { return !b.node.IsWhole() && b.info()["cell_repl_error"] != "" })
 		b.follow(a)
 		awaitEqual(t, a, b)

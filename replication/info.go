@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/limit"
+	"github.com/cellserver/cellserver/replication/protocol"
 )
 
 // placeOf is where a replica listens: at what it has announced, or else at the address that
@@ -23,14 +23,14 @@ func placeOf(r ReplicaInfo) place {
 	return place{host, strconv.Itoa(r.Port)}
 }
 
-// Role implements standby.Node.
-func (n *Node) Role() standby.Role {
-	role := standby.Role{Offset: int64(n.o.Source.Offset())}
+// Role implements env.Node.
+func (n *Node) Role() protocol.Role {
+	role := protocol.Role{Offset: int64(n.o.Source.Offset())}
 	for _, r := range n.o.Source.Replicas() {
 		at := placeOf(r)
-		role.Replicas = append(role.Replicas, standby.ReplicaAt{Host: at.host, Port: at.port, Offset: int64(r.Acked)})
+		role.Replicas = append(role.Replicas, protocol.Replica{Host: at.host, Port: at.port, Offset: int64(r.Acked)})
 	}
-	id, offset, _ := n.foreign()
+	id, offset, _ := n.redisPosition()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if role.Replica = n.replica; n.replica {
@@ -46,9 +46,9 @@ func (n *Node) Role() standby.Role {
 	return role
 }
 
-// Info implements standby.Node. The fields of a replica that Redis has none for follow at
+// Info implements env.Node. The fields of a replica that Redis has none for follow at
 // the end.
-func (n *Node) Info() []standby.Field {
+func (n *Node) Info() []protocol.Field {
 	n.mu.Lock()
 	st, state := n.roleState, n.handover.state
 	n.mu.Unlock()
@@ -57,17 +57,17 @@ func (n *Node) Info() []standby.Field {
 		good := number("min_slaves_good_slaves", int64(n.o.Source.Good(s.MinReplicasMaxLag)))
 		rest = slices.Insert(rest, 2, good) // behind role and connected_slaves
 	}
-	rest = append(rest, standby.Field{Name: "cell_data_set", Value: n.o.Keeper.DataSet()})
+	rest = append(rest, protocol.Field{Name: "cell_data_set", Value: n.o.Files.DataSet()})
 	if !st.replica {
 		return rest
 	}
-	fields := append([]standby.Field{{Name: "role", Value: "slave"}}, n.replicaInfo(&st)...)
+	fields := append([]protocol.Field{{Name: "role", Value: "slave"}}, n.replicaInfo(&st)...)
 	fields = append(fields, rest[1:]...) // without the role
 	lag := int64(-1)
 	if behind, known := n.Lag(); known {
 		lag = behind.Milliseconds()
 	}
-	return append(fields, number("cell_repl_lag_ms", lag), standby.Field{Name: "cell_repl_error", Value: st.fault})
+	return append(fields, number("cell_repl_lag_ms", lag), protocol.Field{Name: "cell_repl_error", Value: st.fault})
 }
 
 // Lag is how far the state of this replica is behind its primary's; known is false on a primary, and
@@ -84,10 +84,10 @@ func (n *Node) Lag() (behind time.Duration, known bool) {
 }
 
 // primaryInfo is what both roles show: their history and their replicas.
-func (n *Node) primaryInfo(state handoverState) standby.PrimaryInfo {
+func (n *Node) primaryInfo(state handoverState) protocol.PrimaryInfo {
 	h := n.o.Source.History()
 	active, first, length := n.o.Source.BacklogState()
-	p := standby.PrimaryInfo{
+	p := protocol.PrimaryInfo{
 		ReplID: h.ID, ReplID2: h.ID2, Offset: int64(n.o.Source.Offset()), SecondOffset: h.Offset2,
 		FailoverState: state.String(), BacklogActive: active, BacklogSize: n.o.Settings().BacklogSize,
 		Backlog: int64(length),
@@ -100,7 +100,7 @@ func (n *Node) primaryInfo(state handoverState) standby.PrimaryInfo {
 		if r.Online {
 			state = "online"
 		}
-		p.Replicas = append(p.Replicas, standby.Field{
+		p.Replicas = append(p.Replicas, protocol.Field{
 			Name: "slave" + strconv.Itoa(i),
 			Value: fmt.Sprintf("ip=%s,port=%s,state=%s,offset=%d,lag=%d",
 				at.host, at.port, state, r.Acked, max(0, r.Heard)/time.Second),
@@ -110,7 +110,7 @@ func (n *Node) primaryInfo(state handoverState) standby.PrimaryInfo {
 }
 
 // replicaInfo is what a replica shows of its primary.
-func (n *Node) replicaInfo(st *roleState) []standby.Field {
+func (n *Node) replicaInfo(st *roleState) []protocol.Field {
 	s, now := n.o.Settings(), n.o.Stopwatch()
 	status, heard, offset, priority := "down", int64(-1), int64(n.o.Source.Offset()), int64(s.Priority)
 	if st.phase == phaseConnected {
@@ -122,11 +122,11 @@ func (n *Node) replicaInfo(st *roleState) []standby.Field {
 	if !n.IsWhole() {
 		priority = 0 // no sentinel may promote a part of a state
 	}
-	if id, at, _ := n.foreign(); id != "" {
+	if id, at, _ := n.redisPosition(); id != "" {
 		offset = at // of the stream of the Redis that is followed
 	}
 	syncing := st.phase == phaseSync
-	fields := []standby.Field{
+	fields := []protocol.Field{
 		{Name: "master_host", Value: st.primary.host},
 		{Name: "master_port", Value: st.primary.port},
 		{Name: "master_link_status", Value: status},
@@ -142,7 +142,7 @@ func (n *Node) replicaInfo(st *roleState) []standby.Field {
 		// How much is to come is not known, as with a diskless sync of Redis.
 		read := n.f.bytes.Load() - st.bytesBefore
 		fields = append(fields, number("master_sync_total_bytes", -1), number("master_sync_read_bytes", read),
-			number("master_sync_left_bytes", -1), standby.Field{Name: "master_sync_perc", Value: "-0.00"},
+			number("master_sync_left_bytes", -1), protocol.Field{Name: "master_sync_perc", Value: "-0.00"},
 			number("master_sync_last_io_seconds_ago", idle))
 	}
 	if status == "down" {
@@ -156,8 +156,8 @@ func (n *Node) replicaInfo(st *roleState) []standby.Field {
 		number("replica_announced", bit(s.Announced)))
 }
 
-func number(name string, n int64) standby.Field {
-	return standby.Field{Name: name, Value: strconv.FormatInt(n, 10)}
+func number(name string, n int64) protocol.Field {
+	return protocol.Field{Name: name, Value: strconv.FormatInt(n, 10)}
 }
 
 func bit(b bool) int64 {

@@ -3,14 +3,14 @@ package replication
 import (
 	"sync"
 
-	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
 
 // latePump is the pump of a replica whose PSYNC is not answered yet.
 type latePump struct {
-	call standby.SyncCall
+	call protocol.PSync
 
 	mu     sync.Mutex // guards what follows
 	reply  []byte     // what is left to be sent of the answer

@@ -169,9 +169,9 @@ func (l *link) receive(ctx context.Context, address string) error {
 	if err := l.to.answered(a, err); err != nil {
 		return err
 	}
-	if a.foreign {
+	if a.redis {
 		l.every = true // it has ways of its own
-		return l.o.Foreign.Follow(ctx, conn, r, a.line)
+		return l.o.Redis.Follow(ctx, conn, r, a.line)
 	}
 	ended := make(chan struct{})
 	var acker sync.WaitGroup

@@ -8,13 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/transport"
 )
 
 // Node is a server as a part of replication: a primary, or a replica that follows one. It
-// implements standby.Node. Requests to change the role are left for [Node.Run], which must
+// implements env.Node. Requests to change the role are left for [Node.Run], which must
 // be running. Its other methods may be called from any goroutine and do not block.
 type Node struct {
 	o    Options
@@ -34,10 +34,10 @@ type Node struct {
 
 	mu sync.Mutex // guards what follows
 	roleState
-	handover handover
-	leads    []func() // to call once the node leads, or has another order
-	confirm  confirm
-	late     []*latePump
+	handover   handover
+	promotions []func() // to call once the node leads, or has another order
+	confirm    confirm
+	late       []*latePump
 }
 
 // roleState is what a node was told to be and how far that is done.
@@ -65,8 +65,8 @@ type order uint8
 
 const (
 	orderNone order = iota
-	orderFollow
-	orderLead
+	orderReplicaOf
+	orderPromote
 )
 
 // The states of a link, as ROLE names them.
@@ -126,9 +126,9 @@ func New(o Options) *Node {
 // newHistory returns one that continues none.
 func newHistory() History { return History{ID: persistence.NewID(), Offset2: -1} }
 
-// Follow implements standby.Node. From its return on, commands that change something are
+// ReplicaOf implements env.Node. From its return on, commands that change something are
 // refused.
-func (n *Node) Follow(host, port string) {
+func (n *Node) ReplicaOf(host, port string) {
 	to := place{host, port}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -136,11 +136,11 @@ func (n *Node) Follow(host, port string) {
 	case n.handover.state != handoverNone:
 		n.o.Log.Warn("another primary is not followed during a failover", "primary", to.address())
 		return
-	case n.replica && n.primary == to && n.order != orderLead:
+	case n.replica && n.primary == to && n.order != orderPromote:
 		return
 	}
 	n.roleState = roleState{
-		replica: true, primary: to, order: orderFollow, phase: phaseConnect,
+		replica: true, primary: to, order: orderReplicaOf, phase: phaseConnect,
 		link: n.link, downSince: n.o.Stopwatch(), wasUp: n.wasUp,
 	}
 	n.o.Host.SetReadOnly(true)
@@ -149,15 +149,15 @@ func (n *Node) Follow(host, port string) {
 	n.nudge()
 }
 
-// Lead implements standby.Node. Commands that change something are refused until it is done.
-func (n *Node) Lead(done func()) {
-	if !n.orderLead(done) && done != nil {
+// Promote implements env.Node. Commands that change something are refused until it is done.
+func (n *Node) Promote(done func()) {
+	if !n.requestPromotion(done) && done != nil {
 		done()
 	}
 }
 
-// orderLead reports whether there is something to do.
-func (n *Node) orderLead(done func()) bool {
+// requestPromotion leaves the request with Run, and reports whether there is anything to do.
+func (n *Node) requestPromotion(done func()) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
@@ -167,20 +167,20 @@ func (n *Node) orderLead(done func()) bool {
 	case !n.replica:
 		return false
 	}
-	n.order = orderLead
+	n.order = orderPromote
 	n.o.Host.SetPrimary("", "")
 	if done != nil {
-		n.leads = append(n.leads, done)
+		n.promotions = append(n.promotions, done)
 	}
 	n.nudge()
 	return true
 }
 
-// endLeads tells those that wait for the last order to lead, which has been carried out or replaced.
-func (n *Node) endLeads() {
+// endPromotions tells those that wait for the last order to lead, which has been carried out or replaced.
+func (n *Node) endPromotions() {
 	n.mu.Lock()
-	leads := n.leads
-	n.leads = nil
+	leads := n.promotions
+	n.promotions = nil
 	n.mu.Unlock()
 	for _, done := range leads {
 		done()
@@ -195,9 +195,9 @@ func (n *Node) nudge() {
 	}
 }
 
-// Hear implements standby.Node.
-func (n *Node) Hear(id int64, r standby.ReplicaSays) {
-	n.o.Source.Hear(id, r)
+// Acknowledge implements env.Node.
+func (n *Node) Acknowledge(id int64, r protocol.Ack) {
+	n.o.Source.Acknowledge(id, r)
 	n.mu.Lock()
 	waits := n.handover.state == handoverWaiting
 	if id == n.confirm.client {
@@ -209,19 +209,19 @@ func (n *Node) Hear(id int64, r standby.ReplicaSays) {
 	}
 }
 
-// Await implements standby.Node. Position is one of the log.
+// Await implements env.Node. Position is one of the log.
 func (n *Node) Await(replicas int, position uint64, p transport.Peer) (int, transport.Outcome) {
 	return n.o.Source.Await(replicas, n.offset(position), p)
 }
 
-// Counts implements standby.Node.
-func (n *Node) Counts() standby.Counts {
+// Counts implements env.Node.
+func (n *Node) Counts() protocol.Counts {
 	c := n.o.Source.Counts()
 	c.BytesIn = n.f.bytes.Load()
 	return c
 }
 
-// Acked implements standby.Node.
+// Acked implements env.Node.
 func (n *Node) Acked(position uint64) int { return n.o.Source.Acked(n.offset(position)) }
 
 // offset is that of the stream which belongs to a position of the log. Position 0 stands for
@@ -253,17 +253,17 @@ func (n *Node) Reached() uint64 {
 // primary that does not know its own takes over that of its replica, or draws one: from then on
 // they know each other.
 func (n *Node) DataSet(claimed string) string {
-	id := n.o.Keeper.DataSet()
+	id := n.o.Files.DataSet()
 	if id == "" && claimed != "" && n.tap.Load() != nil {
 		if id = claimed; id == unknownDataSet {
 			id = persistence.NewID()
 		}
-		n.o.Keeper.SetDataSet(id)
+		n.o.Files.SetDataSet(id)
 	}
 	return id
 }
 
-// EnoughReplicas implements standby.Node.
+// EnoughReplicas implements env.Node.
 func (n *Node) EnoughReplicas() bool { return n.o.Source.Enough() }
 
 // PutInForce has the settings decide by now how many replicas a primary needs.
@@ -283,12 +283,12 @@ func (n *Node) Freed() {
 	n.nudge()
 }
 
-// foreign is up to where the state is that of a Redis, or "" if it is not.
-func (n *Node) foreign() (replid string, offset int64, settled bool) {
-	if n.o.Foreign == nil {
+// redisPosition is up to where the state is that of a Redis, or "" if it is not.
+func (n *Node) redisPosition() (replid string, offset int64, settled bool) {
+	if n.o.Redis == nil {
 		return "", 0, false
 	}
-	return n.o.Foreign.Current()
+	return n.o.Redis.Current()
 }
 
 // up says that the link is up. The caller holds mu.

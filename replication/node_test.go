@@ -15,22 +15,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/internal/simnet"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/replication"
+	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
 
-func names(fields []standby.Field) (all []string) {
+func names(fields []protocol.Field) (all []string) {
 	for _, f := range fields {
 		all = append(all, f.Name)
 	}
 	return all
 }
 
-var _ standby.Node = (*replication.Node)(nil)
+var _ env.Node = (*replication.Node)(nil)
 
 // history are the fields that both roles end with.
 var history = []string{
@@ -47,7 +48,7 @@ func TestInfo(t *testing.T) {
 		require.Equal(t, "master", a.info()["role"])
 		require.Equal(t, "0", a.info()["repl_backlog_active"])
 		require.Equal(t, "-1", a.info()["second_repl_offset"])
-		require.Equal(t, standby.Role{Offset: 0}, a.node.Role())
+		require.Equal(t, protocol.Role{Offset: 0}, a.node.Role())
 		id := a.info()["master_replid"]
 
 		require.True(t, a.client().put("k", "v"))
@@ -74,7 +75,7 @@ func TestInfo(t *testing.T) {
 		})
 		require.Equal(t, []string{"role", "connected_slaves", "slave0"}, names(a.node.Info())[:3])
 		role := b.node.Role()
-		require.Equal(t, standby.Role{Replica: true, Host: "a", Port: 1, State: "connected", Offset: role.Offset}, role)
+		require.Equal(t, protocol.Role{Replica: true, Host: "a", Port: 1, State: "connected", Offset: role.Offset}, role)
 		require.Positive(t, b.node.Counts().BytesIn)
 		require.Positive(t, a.node.Counts().BytesOut)
 
@@ -116,7 +117,7 @@ func TestInfoOfASync(t *testing.T) {
 			require.Equal(t, []string{"REPLCONF", "ACK", "0"}, words, "nothing is acknowledged before the end")
 			<-hold
 		})
-		b.node.Follow("slow", "1")
+		b.node.ReplicaOf("slow", "1")
 		b.awaitField("slave_priority", "0")
 		info := b.info()
 		for name, value := range map[string]string{
@@ -147,7 +148,7 @@ func TestSelf(t *testing.T) {
 		b := w.startWith(net.JoinHostPort(host, port), 0, func(o *replication.Options) {
 			o.Dial = func(ctx context.Context, _, to string) (net.Conn, error) { return network.Dial(ctx, host, to) }
 		})
-		b.node.Follow(host, port)
+		b.node.ReplicaOf(host, port)
 		b.awaitField("cell_repl_error", "the primary is this server itself")
 
 		s := *b.set.Load()
@@ -182,28 +183,28 @@ func (f *redis) Forget() { f.forgot.Store(true) }
 
 func (f *redis) Follow(ctx context.Context, _ net.Conn, r *bufio.Reader, reply string) error {
 	line, _ := r.ReadString('\n')
-	if err := f.node().ForeignBegins(); err != nil {
+	if err := f.node().RedisBegins(); err != nil {
 		return err
 	}
 	f.given <- reply + line + strconv.Itoa(f.state())
 	<-f.given
-	if err := f.node().ForeignWhole(); err != nil {
+	if err := f.node().RedisWhole(); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return errors.New("over")
 }
 
-// TestForeign has a connection to a Redis taken over, and the Redis hand over to us.
-func TestForeign(t *testing.T) {
+// TestRedis has a connection to a Redis taken over, and the Redis hand over to us.
+func TestRedis(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		var b *member
 		f := &redis{node: func() *replication.Node { return b.node }, given: make(chan string), current: someID}
 		f.state = func() int { return len(b.state()) }
 		b = w.startWith("b:2", 0, func(o *replication.Options) {
-			o.Foreign = f
-			o.Serve = func(c standby.SyncCall) ([]byte, transport.Pump, resp.Error) {
+			o.Redis = f
+			o.ServeRedis = func(c protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 				return []byte("+FULLRESYNC of " + c.ReplID + "\r\n"), nil, ""
 			}
 		})
@@ -224,7 +225,7 @@ func TestForeign(t *testing.T) {
 			}
 		})
 		before := b.clock.Now()
-		b.node.Follow("redis", "1")
+		b.node.ReplicaOf("redis", "1")
 		require.Equal(t, []string{"PSYNC", someID, "9"}, <-told)
 		require.Equal(t, "+FULLRESYNC "+someID+" 7$EOF\n0", <-f.given, "nothing is left of the state of before")
 		require.Equal(t, "0", b.info()["slave_priority"])
@@ -237,11 +238,11 @@ func TestForeign(t *testing.T) {
 		require.Less(t, b.clock.Now().Sub(before), soon)
 
 		news := &wire{news: make(chan struct{}, 1)}
-		call := standby.SyncCall{Peer: news, Failover: true, ReplID: someID, Offset: 8}
-		_, _, err := b.node.Sync(call)
+		call := protocol.PSync{Peer: news, Failover: true, ReplID: someID, Offset: 8}
+		_, _, err := b.node.PSync(call)
 		require.Equal(t, resp.Error("ERR PSYNC FAILOVER replid must match my replid."), err, "it lacks a byte")
 		call.Offset = 9
-		reply, pump, err := b.node.Sync(call)
+		reply, pump, err := b.node.PSync(call)
 		require.Empty(t, err)
 		require.Empty(t, reply)
 		<-news.news
@@ -337,7 +338,7 @@ func TestClockOfAReplica(t *testing.T) {
 		}
 		before := b.clock.Now()
 		w.isolate(a.address, true)
-		b.node.Lead(nil)
+		b.node.Promote(nil)
 		b.awaitPrimary()
 		require.GreaterOrEqual(t, b.clock.Now(), before)
 		require.Less(t, a.clock.Now().Sub(b.clock.Now()).Abs(), soon)
@@ -351,7 +352,7 @@ func TestFilesThatCannotAdopt(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		full := errors.New("the disk is full")
-		b.keeper.adoptErr.Store(&full)
+		b.keeper.rewriteErr.Store(&full)
 		require.True(t, a.client().put("k", "1"))
 		b.follow(a)
 		awaitEqual(t, a, b)
@@ -359,11 +360,11 @@ func TestFilesThatCannotAdopt(t *testing.T) {
 	})
 }
 
-func TestForeignReplicaIsRefused(t *testing.T) {
+func TestRedisReplicaIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a := w.start("a:1", 0)
-		_, pump, err := a.node.Sync(standby.SyncCall{ReplID: "?", Offset: -1})
+		_, pump, err := a.node.PSync(protocol.PSync{ReplID: "?", Offset: -1})
 		require.Nil(t, pump)
 		require.True(t, strings.HasPrefix(string(err), "ERR "))
 	})

@@ -7,21 +7,21 @@ import (
 	"net"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/entry"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/persistence"
+	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
 
 // Options are the parts of a [Node]. All fields must be set but Replica,
-// Foreign, Serve and After.
+// RedisFollower, Serve and After.
 type Options struct {
 	Keyspace Keyspace
 	Clock    Clock
-	Keeper   Keeper
+	Files    Files
 	Host     Host
 	// Replica says that the node starts as a replica, whose keys are those of a primary.
 	Replica bool
@@ -35,13 +35,13 @@ type Options struct {
 	Stopwatch func() time.Duration
 	// After is time.After, or a test's own.
 	After func(time.Duration) <-chan time.Time
-	// Foreign takes over connections to a Redis or Valkey. Nil means that the node can only
+	// RedisFollower takes over connections to a Redis or Valkey. Nil means that the node can only
 	// follow servers of its own kind.
-	Foreign Foreign
-	// Serve answers a PSYNC of a replica that is no server of this kind, in place of the
+	Redis RedisFollower
+	// ServeRedis answers a PSYNC of a replica that is no server of this kind, in place of the
 	// source. It is called when the stream runs, and must not block. Nil refuses them.
-	Serve func(c standby.SyncCall) (reply []byte, p transport.Pump, err resp.Error)
-	Log   *slog.Logger
+	ServeRedis func(c protocol.PSync) (reply []byte, p transport.Pump, err resp.Error)
+	Log        *slog.Logger
 }
 
 // Settings are options of the server, by their names in its configuration.
@@ -92,11 +92,11 @@ type Clock interface {
 	Now() limit.Instant
 	// Set moves the clock to an instant, also back. It is called while nobody reads it.
 	Set(at limit.Instant)
-	// Follow says that the primary's clock showed at when it sent what has just arrived.
+	// ReplicaOf says that the primary's clock showed at when it sent what has just arrived.
 	Follow(at limit.Instant)
 	// Unlearn says that what Follow is told from now on comes from another primary's clock.
 	Unlearn()
-	// Lead lets the clock go on by its own.
+	// Promote lets the clock go on by its own.
 	Lead()
 }
 
@@ -118,8 +118,8 @@ type Log interface {
 	Synced() uint64
 }
 
-// Keeper is who manages the files of a node.
-type Keeper interface {
+// Files manages the files of a node.
+type Files interface {
 	// Log is the log through which all effects go. It is made if there is none. It waits
 	// until nobody uses the keyspace, so a goroutine that does must not call it.
 	Log() (Log, error)
@@ -136,19 +136,19 @@ type Keeper interface {
 	// SetDataSet says that it is of another, or that its id is known now.
 	SetDataSet(id string)
 	// Suspend says that a full sync begins. Files keep the state of before, and no snapshot
-	// may begin. What Adopt began has ended then.
+	// may begin. What Rewrite began has ended when it returns.
 	Suspend()
-	// Adopt says that the state is whole and belongs into the files. From its return on the log
-	// accepts effects. Finish returns when the files have the state, with all effects since. If
-	// ctx ends before, they are left as they were: Suspend is next, or nothing.
-	Adopt() (finish func(ctx context.Context) error)
+	// Rewrite begins to write the state of a full synchronization, which is whole now, to the files.
+	// The log accepts effects when it returns. finish returns when the files have the state, with
+	// all effects since. If ctx ends before, the files keep their old state until Suspend is called.
+	Rewrite() (finish func(ctx context.Context) error)
 }
 
-// Foreign follows a Redis or Valkey for a node; its methods are those of attach.Follower.
-type Foreign interface {
-	// Follow follows over conn, whose answer to PSYNC is reply, until the connection or ctx
-	// ends. It calls [Node.ForeignBegins] before it stores a whole state, [Node.ForeignEmpty]
-	// before that if there is no key in it, and [Node.ForeignWhole] when it has come.
+// RedisFollower follows a Redis or Valkey for a node; its methods are those of redis.Follower.
+type RedisFollower interface {
+	// ReplicaOf follows over conn, whose answer to PSYNC is reply, until the connection or ctx
+	// ends. It calls [Node.RedisBegins] before it stores a whole state, [Node.RedisEmpty]
+	// before that if there is no key in it, and [Node.RedisWhole] when it has come.
 	Follow(ctx context.Context, conn net.Conn, in *bufio.Reader, reply string) error
 	// Current is the history that was copied, or "", and up to where. Settled says that all
 	// before is stored.

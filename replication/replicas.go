@@ -5,22 +5,22 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Hear takes what the replica with that client id has applied. What it cannot have been sent
+// Acknowledge takes what the replica with that client id has applied. What it cannot have been sent
 // is passed over.
-func (s *Source) Hear(id int64, r standby.ReplicaSays) {
-	g, end := s.guestOf(id)
+func (s *Source) Acknowledge(id int64, r protocol.Ack) {
+	g, end := s.encoderOf(id)
 	if g != nil {
-		s.hearGuest(id, g, r)
+		s.acknowledgeRedis(id, g, r)
 		return
 	}
-	if r.Ack > end || r.HasFack && r.Fack > end {
+	if r.Applied > end || r.HasSynced && r.Synced > end {
 		return
 	}
-	s.common.ackTable.hear(id, r.Ack, s.o.Stopwatch())
+	s.common.ackTable.acknowledge(id, r.Applied, s.o.Stopwatch())
 }
 
 // Await asks whether n replicas have applied everything before that offset of the stream, and
@@ -35,11 +35,11 @@ func (s *Source) Await(n int, offset uint64, p transport.Peer) (acked int, o tra
 	if s.common.ackTable.urgent.Load() {
 		s.common.waker.hurry()
 	}
-	if guests := s.guests.Load() > 0; guests || !s.ticking.Load() {
+	if redis := s.redisReplicas.Load() > 0; redis || !s.ticking.Load() {
 		s.mu.Lock()
 		s.arm()
-		if guests {
-			s.askGuests()
+		if redis {
+			s.askRedis()
 		}
 		s.mu.Unlock()
 	}
@@ -75,8 +75,8 @@ type ReplicaInfo struct {
 	Port int
 	// Online says that it was sent a whole state.
 	Online bool
-	// Guest says that it is no server of this kind: see [Source.Admit].
-	Guest bool
+	// Encoder says that it is no server of this kind: see [Source.ServeRedis].
+	Redis bool
 	// Acked is the offset up to which it has applied everything, as far as it has said so.
 	Acked uint64
 	// Heard is how long ago it has acknowledged something, or negative if it has not since it
@@ -94,7 +94,7 @@ func (s *Source) Replicas() []ReplicaInfo {
 		a := s.common.ackTable.of(id)
 		info := ReplicaInfo{
 			ID: id, Addr: r.call.Addr, IP: r.call.IP, Port: r.call.Port,
-			Online: r.online.Load(), Guest: r.guest != nil, Acked: a.acked, Heard: -1,
+			Online: r.online.Load(), Redis: r.encoder != nil, Acked: a.acked, Heard: -1,
 		}
 		if a.heard >= 0 {
 			info.Heard = max(0, now-a.heard)

@@ -15,7 +15,7 @@ import (
 // Its clock is ahead of others by that much.
 func (w *web) startAgain(was *member, ahead time.Duration) *member {
 	return w.startWith(was.address, ahead, func(o *replication.Options) {
-		k := o.Keeper.(*keeper)
+		k := o.Files.(*keeper)
 		k.origin = was.keeper.noted.origin
 		k.SetDataSet(was.keeper.DataSet())
 		require.NoError(w.t, was.ks.Snapshot(func(db int, key []byte, e entry.Entry) {
@@ -67,7 +67,7 @@ func TestRestartedReplicaIsPromoted(t *testing.T) {
 		b.follow(a)
 		c.follow(a)
 		awaitEqual(t, a, b, c)
-		a.node.Follow("nowhere", "1") // its stream ends
+		a.node.ReplicaOf("nowhere", "1") // its stream ends
 		eventually(t, "a is none any more", func() bool { return a.host.unblocked.Load() == 1 })
 		eventually(t, "equal offsets", func() bool {
 			return b.source.Offset() == a.source.Offset() && c.source.Offset() == a.source.Offset()
@@ -75,9 +75,9 @@ func TestRestartedReplicaIsPromoted(t *testing.T) {
 		w.isolate(a.address, true)
 		b.stop()
 		again := w.startAgain(b, 0)
-		again.node.Follow("a", "1")
+		again.node.ReplicaOf("a", "1")
 		again.awaitField("slave_repl_offset", b.info()["slave_repl_offset"])
-		again.node.Lead(nil)
+		again.node.Promote(nil)
 		again.awaitPrimary()
 		require.True(t, again.client().put("k", "2"))
 		c.follow(again)
@@ -99,7 +99,7 @@ func TestRestartedReplicaRefusesAnEmptyPrimary(t *testing.T) {
 		a.stop()
 		w.start("a:1", 0) // takes its place, without a key
 		again := w.startAgain(b, 0)
-		again.node.Follow("a", "1")
+		again.node.ReplicaOf("a", "1")
 		eventually(t, "refused", func() bool { return again.info()["cell_repl_error"] != "" })
 		require.Contains(t, again.info()["cell_repl_error"], "repl-refuse-empty")
 		require.Len(t, again.state(), 1)
@@ -115,10 +115,10 @@ func TestOriginIsLeftByReplicasOnly(t *testing.T) {
 		b.follow(a)
 		c.follow(a)
 		awaitEqual(t, a, b, c)
-		c.node.Lead(nil)
+		c.node.Promote(nil)
 		c.awaitPrimary()
 		w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", (&speech{t: t, offset: begin}).block("half").out)
-		b.node.Follow("evil", "1")
+		b.node.ReplicaOf("evil", "1")
 		eventually(t, "half a state", b.host.loading.Load)
 		for _, p := range []*member{a, b, c} {
 			p.stop()

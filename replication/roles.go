@@ -18,7 +18,7 @@ func (n *Node) needLog() error {
 	if n.log != nil {
 		return nil
 	}
-	log, err := n.o.Keeper.Log()
+	log, err := n.o.Files.Log()
 	if err != nil {
 		return fmt.Errorf("there is no log to replicate with: %w", err)
 	}
@@ -81,7 +81,7 @@ func (n *Node) demote() error {
 // the node was one.
 func (n *Node) resume() bool {
 	n.o.Keyspace.Alone(func() {}) // what may have begun before commands were refused has ended then
-	o := n.o.Keeper.Origin()
+	o := n.o.Files.Origin()
 	if o != nil {
 		n.o.Source.Begin(History{ID: o.History, Offset2: -1}, o.Offset)
 		n.f.related, n.f.received, n.f.from, n.f.resumes = true, true, o.Primary, true
@@ -117,7 +117,7 @@ func (n *Node) promote() {
 		n.o.Keyspace.Alone(func() { n.takeOver(whole) })
 		if !whole {
 			n.o.Log.Warn("the state of the primary had not come completely: this primary begins without a key")
-			n.f.adoption.begin(n.o.Keeper, n.o.Log)
+			n.f.rewrite.begin(n.o.Files, n.o.Log)
 		}
 		n.following = false
 	} else {
@@ -127,7 +127,7 @@ func (n *Node) promote() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.o.Host.SetLoading(false) // the state is a whole one, if an empty one
-	if n.order == orderFollow {
+	if n.order == orderReplicaOf {
 		return // somebody has changed their mind
 	}
 	n.roleState = roleState{}
@@ -153,8 +153,8 @@ func (n *Node) takeOver(whole bool) {
 	n.o.Clock.Lead()
 	n.o.Keyspace.SweepTo(limit.MaxInstant)
 	n.o.Source.Retain(false)
-	if n.o.Foreign != nil {
-		n.o.Foreign.Forget()
+	if n.o.Redis != nil {
+		n.o.Redis.Forget()
 	}
 	n.f.from, n.f.received = "", false
 	if n.tap.Load() == nil {
@@ -227,10 +227,10 @@ type linkReceiver struct {
 
 func (p *linkReceiver) greeting() greeting {
 	n, s := p.n, p.n.o.Settings()
-	g := greeting{user: s.User, password: s.Password, port: s.Port, ip: s.AnnounceIP, dataSet: n.o.Keeper.DataSet()}
+	g := greeting{user: s.User, password: s.Password, port: s.Port, ip: s.AnnounceIP, dataSet: n.o.Files.DataSet()}
 	if n.f.whole.Load() && n.f.related {
 		g.id, g.next = n.o.Source.History().ID, n.o.Source.Offset()+1
-	} else if id, offset, _ := n.foreign(); n.f.whole.Load() && id != "" {
+	} else if id, offset, _ := n.redisPosition(); n.f.whole.Load() && id != "" {
 		g.id, g.next = id, uint64(offset)+1
 	}
 	n.mu.Lock()
@@ -240,8 +240,8 @@ func (p *linkReceiver) greeting() greeting {
 	return g
 }
 
-// errForeign is why a Redis is not followed.
-var errForeign = errors.New("the primary is a Redis or Valkey, which this server cannot follow")
+// errRedis is why a Redis is not followed.
+var errRedis = errors.New("the primary is a Redis or Valkey, which this server cannot follow")
 
 func (p *linkReceiver) answered(a answer, err error) error {
 	n := p.n
@@ -249,12 +249,12 @@ func (p *linkReceiver) answered(a answer, err error) error {
 		return err
 	}
 	switch {
-	case a.foreign && n.o.Foreign == nil:
-		return errForeign
-	case a.foreign:
-		n.foreignAnswers(a.full, p.to.address())
+	case a.redis && n.o.Redis == nil:
+		return errRedis
+	case a.redis:
+		n.redisAnswers(a.full, p.to.address())
 	default:
-		n.endForeign()
+		n.endRedis()
 		if err := n.f.begin(a, p.to.address()); err != nil {
 			return err
 		}

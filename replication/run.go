@@ -15,9 +15,9 @@ const (
 
 // Run does what the node was told to do until ctx ends. It returns nil.
 func (n *Node) Run(ctx context.Context) error {
-	defer n.endLeads()
+	defer n.endPromotions()
 	defer n.noteOrigin()
-	defer n.endAdoption()
+	defer n.endRewrite()
 	defer n.stopLinks()
 	defer n.refuseLate()
 	tick := n.o.After(turnEvery)
@@ -39,19 +39,19 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 }
 
-// errStops is why files do not adopt the state of a primary, which will send it again.
+// errStops is why the state of a primary is not written to the files: the primary sends it again.
 var errStops = errors.New("the server stops")
 
-// endAdoption waits until the files have the state. A replica gives that up. A primary does not:
-// it has answered changes since.
-func (n *Node) endAdoption() {
+// endRewrite waits until the files have the state of the last full synchronization. A replica gives
+// that up. A primary does not, because it has acknowledged changes since.
+func (n *Node) endRewrite() {
 	n.mu.Lock()
-	replica := n.following && n.order != orderLead
+	replica := n.following && n.order != orderPromote
 	n.mu.Unlock()
 	if replica {
-		n.f.adoption.interrupt(errStops)
+		n.f.rewrite.interrupt(errStops)
 	}
-	n.f.adoption.done.Wait()
+	n.f.rewrite.done.Wait()
 }
 
 // serve carries out the last order.
@@ -61,8 +61,8 @@ func (n *Node) serve(ctx context.Context) {
 	n.order = orderNone
 	n.mu.Unlock()
 	switch order {
-	case orderFollow:
-		n.endLeads()
+	case orderReplicaOf:
+		n.endPromotions()
 		n.stopLinks()
 		if err := n.demote(); err != nil {
 			n.postpone(err)
@@ -70,10 +70,10 @@ func (n *Node) serve(ctx context.Context) {
 		}
 		n.o.Host.SetMasterDown(!n.o.Settings().ServeStale)
 		n.startLinks(ctx, to)
-	case orderLead:
+	case orderPromote:
 		n.stopLinks()
 		n.promote()
-		n.endLeads()
+		n.endPromotions()
 	}
 }
 
@@ -82,7 +82,7 @@ func (n *Node) postpone(why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.order == orderNone {
-		n.order = orderFollow
+		n.order = orderReplicaOf
 	}
 	n.refuses = false
 	if text := why.Error(); n.fault != text {

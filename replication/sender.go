@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/replication/protocol"
 )
 
 // errOvertaken ends a replica that is slower than the stream for longer than the backlog.
@@ -28,11 +28,11 @@ type common struct {
 type sender struct {
 	sleeper
 	common *common
-	call   standby.SyncCall
+	call   protocol.PSync
 
-	// guest makes what is sent instead, or is nil. It is set before the pump is used; others
+	// encoder makes what is sent instead, or is nil. It is set before the pump is used; others
 	// read it with the mutex of the source.
-	guest Guest
+	encoder Encoder
 
 	at   uint64    // the offset of the next byte to be sent
 	sync *fullSync // what is left of the full sync, or nil
@@ -41,7 +41,7 @@ type sender struct {
 	head    [ChunkHead]byte
 	scratch []byte // of chunks for which there was little room
 
-	position atomic.Uint64 // at, or up to where a guest has read the stream
+	position atomic.Uint64 // at, or up to where an encoder has read the stream
 	online   atomic.Bool   // the full sync was sent, or there was none
 	active   atomic.Int64  // when bytes were last sent, by the stopwatch
 	alive    atomic.Bool   // it is to be told that we are there
@@ -55,8 +55,8 @@ const leastRoom = 1 << 10
 // Fill implements transport.Pump.
 func (s *sender) Fill(out []byte, most int) (filled []byte, more bool, err error) {
 	from, bound := len(out), len(out)+most
-	if s.guest != nil {
-		out, more, err = s.fillGuest(out, most)
+	if s.encoder != nil {
+		out, more, err = s.fillRedis(out, most)
 	} else {
 		out, more, err = s.fill(out, bound)
 	}
@@ -67,13 +67,13 @@ func (s *sender) Fill(out []byte, most int) (filled []byte, more bool, err error
 	return out, more, err
 }
 
-// fillGuest is Fill of a guest.
-func (s *sender) fillGuest(out []byte, most int) (filled []byte, more bool, err error) {
+// fillRedis is Fill for a Redis.
+func (s *sender) fillRedis(out []byte, most int) (filled []byte, more bool, err error) {
 	if why := s.ended.Load(); why != nil {
 		return out, false, *why
 	}
-	out, more, err = s.guest.Fill(out, most)
-	if err == nil && s.guest.Online() && !s.online.Swap(true) {
+	out, more, err = s.encoder.Fill(out, most)
+	if err == nil && s.encoder.Online() && !s.online.Swap(true) {
 		s.common.ackTable.complete(s.call.Client, 0) // it hears nothing before
 	}
 	return out, more, err
@@ -221,8 +221,8 @@ func (s *sender) Closed() {
 		s.sync = nil
 	}
 	s.rest = [2][]byte{}
-	if s.guest != nil {
-		s.guest.Closed()
+	if s.encoder != nil {
+		s.encoder.Closed()
 	}
 	s.leave()
 }

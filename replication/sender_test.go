@@ -20,7 +20,7 @@ import (
 
 // join has a new follower join, and returns it with what fills its connection.
 func (p *primary) join(client int64) (*follower, transport.Pump) {
-	reply, pump := p.source.Sync(call(client, &conn{}))
+	reply, pump := p.source.PSync(call(client, &conn{}))
 	words := strings.Fields(string(reply))
 	require.Len(p.t, words, 4, "%q", reply)
 	require.Equal(p.t, []string{"+FULLRESYNC", id1, "cell1"}, []string{words[0], words[1], words[3]})
@@ -78,7 +78,7 @@ func TestFullSyncBesideOthers(t *testing.T) {
 	woken := &waking{c: make(chan struct{}, 1)}
 	c := call(1, nil)
 	c.Peer = woken
-	_, pump := p.source.Sync(c)
+	_, pump := p.source.PSync(c)
 	f := newFollower(t, p.clock, nil, p.source.Offset())
 	var others sync.WaitGroup
 	others.Go(func() {
@@ -93,7 +93,7 @@ func TestFullSyncBesideOthers(t *testing.T) {
 		b, more, err := fill(t, pump, transport.PumpMost)
 		require.NoError(t, err)
 		require.NoError(t, f.take(b))
-		p.source.Hear(1, says(f.applied))
+		p.source.Acknowledge(1, says(f.applied))
 		if more {
 			continue
 		}
@@ -161,7 +161,7 @@ func TestCutAtEveryByte(t *testing.T) {
 		require.NoError(t, f.take(wire[:cut]))
 		c := call(int64(cut+2), &conn{})
 		c.ReplID, c.Offset = id1, int64(f.applied)+1
-		reply, again := p.source.Sync(c)
+		reply, again := p.source.PSync(c)
 		require.Equal(t, "+CONTINUE "+id1+" cell1\r\n", string(reply))
 		f.chunks, f.tail, f.at = nil, nil, f.applied
 		require.NoError(t, f.take(drain(t, again)))
@@ -198,7 +198,7 @@ func TestPeerThatNeverReads(t *testing.T) {
 	set := &settings{1 << 20, time.Hour, 10 * time.Second}
 	s, _ := begun(t, set)
 	c := &conn{}
-	_, pump := s.Sync(call(1, c))
+	_, pump := s.PSync(call(1, c))
 	drain(t, pump)
 	piece := bytes.Repeat(frameOf(2, make([]byte, 91)...), 1000)
 	var before, after runtime.MemStats
@@ -217,13 +217,13 @@ func TestPeerThatNeverReads(t *testing.T) {
 // that is only as far behind as the backlog reaches stays.
 func TestOvertakenReplicaIsGivenUp(t *testing.T) {
 	s, clock := begun(t, &settings{100_000, time.Hour, time.Hour})
-	late, slow, full, guestAt := &conn{}, &conn{}, &conn{}, &conn{}
-	_, pump := s.Sync(call(1, late))
+	late, slow, full, redisAt := &conn{}, &conn{}, &conn{}, &conn{}
+	_, pump := s.PSync(call(1, late))
 	drain(t, pump)
-	_, copying := s.Sync(call(2, full)) // nothing of it was sent
-	g := &guest{}
-	_, err := s.Admit(call(3, guestAt), func(l replication.GuestStart) (replication.Guest, error) {
-		g.GuestStart = l
+	_, copying := s.PSync(call(2, full)) // nothing of it was sent
+	g := &encoder{}
+	_, err := s.ServeRedis(call(3, redisAt), func(l replication.EncoderStart) (replication.Encoder, error) {
+		g.EncoderStart = l
 		return g, nil
 	})
 	require.NoError(t, err)
@@ -231,7 +231,7 @@ func TestOvertakenReplicaIsGivenUp(t *testing.T) {
 	read, ok := g.Tail.Read(make([]byte, 50_000), 0)
 	require.True(t, ok)
 	require.Equal(t, 50_000, read)
-	_, still := s.Sync(call(4, slow))
+	_, still := s.PSync(call(4, slow))
 	drain(t, still)
 	clock.Advance(time.Second)
 	require.Len(t, s.Replicas(), 4)
@@ -241,7 +241,7 @@ func TestOvertakenReplicaIsGivenUp(t *testing.T) {
 	for _, gone := range []*conn{late, full} {
 		require.EqualValues(t, 1, gone.aborts.Load())
 	}
-	for _, stays := range []*conn{slow, guestAt} {
+	for _, stays := range []*conn{slow, redisAt} {
 		require.Zero(t, stays.aborts.Load())
 	}
 	require.Len(t, s.Replicas(), 2)
@@ -254,7 +254,7 @@ func TestOvertakenReplicaIsGivenUp(t *testing.T) {
 
 	s.Write(bytes.Repeat(frameOf(2, make([]byte, 991)...), 100))
 	clock.Advance(time.Second)
-	require.EqualValues(t, 1, guestAt.aborts.Load())
+	require.EqualValues(t, 1, redisAt.aborts.Load())
 	require.Zero(t, slow.aborts.Load(), "it has just read")
 	require.Len(t, s.Replicas(), 1)
 }
@@ -263,7 +263,7 @@ func TestOvertakenReplicaIsGivenUp(t *testing.T) {
 func TestAlive(t *testing.T) {
 	s, clock := begun(t, defaults())
 	c := &conn{}
-	_, pump := s.Sync(call(1, c))
+	_, pump := s.PSync(call(1, c))
 	f := newFollower(t, clock, nil, 0)
 	require.NoError(t, f.take(drain(t, pump)))
 	require.True(t, f.whole)
@@ -308,7 +308,7 @@ func TestManyReplicas(t *testing.T) {
 			woken := &waking{c: make(chan struct{}, 1)}
 			c := call(int64(i), nil)
 			c.Peer = woken
-			_, pump := s.Sync(c)
+			_, pump := s.PSync(c)
 			ready.Done()
 			r := rand.New(rand.NewPCG(uint64(i), 1))
 			f := &follower{}
@@ -333,7 +333,7 @@ func TestManyReplicas(t *testing.T) {
 					}
 					f.chunks = f.chunks[n:]
 				}
-				s.Hear(int64(i), says(uint64(len(got[i]))))
+				s.Acknowledge(int64(i), says(uint64(len(got[i]))))
 				if more || need >= 0 { // the stream has ended: all of it is there to be taken
 					continue
 				}
@@ -377,13 +377,13 @@ func (w *waking) Wake() {
 // Neither to write nor to send the stream takes memory, once its segments are there.
 func TestStreamAllocatesNothing(t *testing.T) {
 	s, _ := begun(t, &settings{replication.LeastBacklog, time.Hour, time.Hour})
-	_, pump := s.Sync(call(1, &conn{}))
+	_, pump := s.PSync(call(1, &conn{}))
 	piece := frameOf(2, make([]byte, lingering)...)
 	out := make([]byte, 0, transport.PumpMost)
 	round := func() {
 		s.Write(piece)
 		out, _, _ = pump.Fill(out[:0], transport.PumpMost)
-		s.Hear(1, says(s.Offset()))
+		s.Acknowledge(1, says(s.Offset()))
 		s.Acked(s.Offset())
 	}
 	for range 10 {
@@ -405,7 +405,7 @@ func TestFullSyncDoesNotWaitForACommand(t *testing.T) {
 		require.NoError(t, p.handle.Put(0, keys[i], entry.String, []byte("v"), entry.NoExpiry))
 	}
 	c := &conn{}
-	_, pump := p.source.Sync(call(1, c))
+	_, pump := p.source.PSync(call(1, c))
 	defer pump.Closed()
 	looked := false
 	p.handle.EachString(0, keys, func([]byte, bool) bool {

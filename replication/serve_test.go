@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -34,7 +34,7 @@ func (p *member) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	r := bufio.NewReader(conn)
 	c := &wire{conn: conn, news: make(chan struct{}, 1)}
-	call := standby.SyncCall{Client: p.web.ids.Add(1), Peer: c, Addr: "pipe:1"}
+	call := protocol.PSync{Client: p.web.ids.Add(1), Peer: c, Addr: "pipe:1"}
 	for {
 		words, err := readCommand(r)
 		if err != nil {
@@ -53,7 +53,7 @@ func (p *member) serve(conn net.Conn) {
 					call.IP = words[i+1]
 				case "capa":
 					if words[i+1] == "cell1" {
-						call.Capa |= standby.CapaCell1
+						call.Capa |= protocol.CapaCell1
 					}
 					if id, is := strings.CutPrefix(words[i+1], "data:"); is && !p.old {
 						call.DataSet = id
@@ -64,7 +64,7 @@ func (p *member) serve(conn net.Conn) {
 			call.ReplID = words[1]
 			call.Offset, _ = strconv.ParseInt(words[2], 10, 64)
 			call.Failover = len(words) > 3
-			line, pump, refused := p.node.Sync(call)
+			line, pump, refused := p.node.PSync(call)
 			if refused != "" {
 				line = []byte("-" + string(refused) + "\r\n")
 			}
@@ -84,7 +84,7 @@ func (p *member) serve(conn net.Conn) {
 }
 
 // pump sends the stream, and hears what comes back, until the connection ends.
-func (p *member) pump(conn net.Conn, r *bufio.Reader, c *wire, call *standby.SyncCall, pump transport.Pump) {
+func (p *member) pump(conn net.Conn, r *bufio.Reader, c *wire, call *protocol.PSync, pump transport.Pump) {
 	gone := make(chan struct{})
 	var hearing sync.WaitGroup
 	hearing.Go(func() {
@@ -94,13 +94,13 @@ func (p *member) pump(conn net.Conn, r *bufio.Reader, c *wire, call *standby.Syn
 			if err != nil {
 				return
 			}
-			says := standby.ReplicaSays{}
-			says.Ack, _ = strconv.ParseUint(words[2], 10, 64)
+			says := protocol.Ack{}
+			says.Applied, _ = strconv.ParseUint(words[2], 10, 64)
 			if len(words) > 4 {
-				says.HasFack = true
-				says.Fack, _ = strconv.ParseUint(words[4], 10, 64)
+				says.HasSynced = true
+				says.Synced, _ = strconv.ParseUint(words[4], 10, 64)
 			}
-			p.node.Hear(call.Client, says)
+			p.node.Acknowledge(call.Client, says)
 		}
 	})
 	defer hearing.Wait()

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/keyspace/clock"
+	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/transport"
 )
 
@@ -32,8 +32,8 @@ type Source struct {
 	timer      clock.Timer // calls tick if ticking
 	closed     bool
 
-	ticking atomic.Bool  // changed with mu held
-	guests  atomic.Int32 // how many of senders have a guest; changed with mu held
+	ticking       atomic.Bool  // changed with mu held
+	redisReplicas atomic.Int32 // how many of senders have an encoder; changed with mu held
 
 	full, partial, refused atomic.Int64 // answers to PSYNC
 }
@@ -150,12 +150,12 @@ func (s *Source) BacklogState() (active bool, first, length uint64) {
 	return true, first, s.frames.end - first
 }
 
-// Sync answers a PSYNC of a replica that has [standby.CapaCell1]. The pump is nil if the
+// PSync answers a PSYNC of a replica that has [protocol.CapaCell1]. The pump is nil if the
 // reply refuses it. The replica may go on where it was if it knows the history, by either of
 // its ids, and the backlog reaches back to the first byte it lacks. Otherwise it is sent
 // everything. Whether the state of this node is whole, and what Failover asks for, is for
 // the caller to see to before.
-func (s *Source) Sync(c standby.SyncCall) (reply []byte, p transport.Pump) {
+func (s *Source) PSync(c protocol.PSync) (reply []byte, p transport.Pump) {
 	s.mu.Lock()
 	reply, r := s.answer(c)
 	s.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *Source) Sync(c standby.SyncCall) (reply []byte, p transport.Pump) {
 }
 
 // answer is Sync. mu must be held.
-func (s *Source) answer(c standby.SyncCall) (reply []byte, r *sender) {
+func (s *Source) answer(c protocol.PSync) (reply []byte, r *sender) {
 	switch {
 	case s.closed || s.history.ID == "":
 		return []byte("-NOMASTERLINK Can't SYNC while this node has no history\r\n"), nil
@@ -196,7 +196,7 @@ func (s *Source) answer(c standby.SyncCall) (reply []byte, r *sender) {
 
 // dataSet is the word of the answer that names the data set, behind a blank. A replica that does
 // not say which one it has does not know such a word. mu must be held.
-func (s *Source) dataSet(c standby.SyncCall) string {
+func (s *Source) dataSet(c protocol.PSync) string {
 	if c.DataSet == "" || s.o.DataSet == nil {
 		return ""
 	}
@@ -209,7 +209,7 @@ func (s *Source) dataSet(c standby.SyncCall) string {
 // addSender adds a replica that is sent the stream from there on, and has a whole state up to there
 // or none. It adds none while a frame is being written whose beginning is not in the
 // backlog. mu must be held.
-func (s *Source) addSender(c standby.SyncCall, from uint64, whole bool) *sender {
+func (s *Source) addSender(c protocol.PSync, from uint64, whole bool) *sender {
 	if s.backlog == nil && !s.frames.whole() || s.backlog != nil && from < s.backlog.First() {
 		return nil
 	}
@@ -228,7 +228,7 @@ func (s *Source) addSender(c standby.SyncCall, from uint64, whole bool) *sender 
 }
 
 // resumes returns the offset from which a replica is sent the stream only. mu must be held.
-func (s *Source) resumes(c standby.SyncCall) (from uint64, ok bool) {
+func (s *Source) resumes(c protocol.PSync) (from uint64, ok bool) {
 	if c.ReplID == "?" {
 		return 0, false
 	}
@@ -241,7 +241,7 @@ func (s *Source) resumes(c standby.SyncCall) (from uint64, ok bool) {
 }
 
 // Resumes reports whether the answer to a PSYNC would be a partial resynchronization.
-func (s *Source) Resumes(c standby.SyncCall) bool {
+func (s *Source) Resumes(c protocol.PSync) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.resumes(c)
@@ -266,8 +266,8 @@ func (s *Source) DropReplicas(why error) {
 // remove forgets a replica. mu must be held.
 func (s *Source) remove(r *sender) {
 	delete(s.senders, r.call.Client)
-	if r.guest != nil {
-		s.guests.Add(-1)
+	if r.encoder != nil {
+		s.redisReplicas.Add(-1)
 	}
 	s.common.ackTable.close(r.call.Client)
 	s.common.waker.forget(&r.sleeper)
@@ -343,8 +343,8 @@ func (s *Source) greet(now time.Duration) {
 	for _, r := range s.senders {
 		switch {
 		case now-time.Duration(r.active.Load()) < ping:
-		case r.guest != nil:
-			r.guest.Ping()
+		case r.encoder != nil:
+			r.encoder.Ping()
 		default:
 			r.alive.Store(true)
 			r.peer.Wake()
@@ -378,8 +378,8 @@ func (s *Source) giveBack() {
 }
 
 // Counts are how replicas were served since the start.
-func (s *Source) Counts() standby.Counts {
-	return standby.Counts{
+func (s *Source) Counts() protocol.Counts {
+	return protocol.Counts{
 		SyncFull: s.full.Load(), SyncPartialOK: s.partial.Load(), SyncPartialErr: s.refused.Load(),
 		BytesOut: s.common.sent.Load(),
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/replication"
+	"github.com/cellserver/cellserver/replication/protocol"
 )
 
 // Whether a replica goes on where it was. The numbers are those of PSYNC: of the first byte
@@ -55,7 +55,7 @@ func TestPartialSync(t *testing.T) {
 
 		call := call(1, &conn{})
 		call.ReplID, call.Offset = c.id, c.offset
-		reply, pump := s.Sync(call)
+		reply, pump := s.PSync(call)
 		require.NotNil(t, pump, c.name)
 		if c.partial {
 			require.Equal(t, "+CONTINUE "+id2+" cell1\r\n", string(reply), c.name)
@@ -68,11 +68,11 @@ func TestPartialSync(t *testing.T) {
 				f.at, wire = f.at+uint64(len(chunk.Payload)), wire[n:]
 			}
 			require.EqualValues(t, 101_500, f.at)
-			require.Equal(t, standby.Counts{SyncPartialOK: 1, BytesOut: s.Counts().BytesOut}, s.Counts())
+			require.Equal(t, protocol.Counts{SyncPartialOK: 1, BytesOut: s.Counts().BytesOut}, s.Counts())
 			continue
 		}
 		require.Equal(t, "+FULLRESYNC "+id2+" 101500 cell1\r\n", string(reply), c.name)
-		want := standby.Counts{SyncFull: 1}
+		want := protocol.Counts{SyncFull: 1}
 		if c.id != "?" {
 			want.SyncPartialErr = 1
 		}
@@ -93,7 +93,7 @@ func TestPartialSyncLeftTheBacklog(t *testing.T) {
 	for client, offset := range []uint64{first, first + 1} {
 		c := call(int64(client), &conn{})
 		c.ReplID, c.Offset = id1, int64(offset)
-		reply, _ := s.Sync(c)
+		reply, _ := s.PSync(c)
 		require.Equal(t, offset == first+1, strings.HasPrefix(string(reply), "+CONTINUE"))
 	}
 }
@@ -113,7 +113,7 @@ func TestFullSyncBeginsWithAFrame(t *testing.T) {
 		if begins[i] || i == len(stream) {
 			begin = i
 		}
-		reply, pump := s.Sync(call(int64(i), &conn{}))
+		reply, pump := s.PSync(call(int64(i), &conn{}))
 		require.Equal(t, fmt.Sprintf("+FULLRESYNC %s %d cell1\r\n", id1, begin), string(reply))
 		pump.Closed()
 		if i < len(stream) {
@@ -129,20 +129,20 @@ func TestFullSyncDuringALongFrame(t *testing.T) {
 	long := frameOf(2, make([]byte, 200_000)...)
 	refused := func(client int64) {
 		t.Helper()
-		reply, pump := s.Sync(call(client, &conn{}))
+		reply, pump := s.PSync(call(client, &conn{}))
 		require.Nil(t, pump)
 		require.True(t, strings.HasPrefix(string(reply), "-NOMASTERLINK ") && strings.HasSuffix(string(reply), "\r\n"), "%q", reply)
 	}
 	s.Write(long[:1])
 	refused(1) // there was no backlog when it began
 	s.Write(long[1:])
-	reply, pump := s.Sync(call(2, &conn{}))
+	reply, pump := s.PSync(call(2, &conn{}))
 	require.Equal(t, fmt.Sprintf("+FULLRESYNC %s %d cell1\r\n", id1, len(long)), string(reply))
 	pump.Closed()
 	s.Write(long[:100_000])
 	refused(3) // without a replica there was no room for one
 	s.Write(long[100_000:])
-	_, pump = s.Sync(call(4, &conn{}))
+	_, pump = s.PSync(call(4, &conn{}))
 	require.NotNil(t, pump)
 	pump.Closed()
 	clock.Advance(10 * time.Second)
@@ -161,7 +161,7 @@ func TestBacklogLifetime(t *testing.T) {
 	require.False(t, active())
 	require.Zero(t, clock.Timers())
 
-	_, pump := s.Sync(call(1, &conn{}))
+	_, pump := s.PSync(call(1, &conn{}))
 	require.True(t, active())
 	clock.Advance(time.Minute)
 	require.True(t, active())
@@ -180,7 +180,7 @@ func TestBacklogLifetime(t *testing.T) {
 	require.False(t, active())
 
 	set.ttl = 0
-	_, pump = s.Sync(call(2, &conn{}))
+	_, pump = s.PSync(call(2, &conn{}))
 	pump.Closed()
 	clock.Advance(time.Hour)
 	require.True(t, active())
@@ -190,7 +190,7 @@ func TestBacklogLifetime(t *testing.T) {
 func TestBacklogSizeChanges(t *testing.T) {
 	set := &settings{1 << 20, time.Hour, time.Hour}
 	s, clock := begun(t, set)
-	_, pump := s.Sync(call(1, &conn{}))
+	_, pump := s.PSync(call(1, &conn{}))
 	drain(t, pump)
 	for range 2_000 {
 		s.Write(frameOf(2, make([]byte, 991)...))
@@ -210,7 +210,7 @@ func TestLongRecordsOvertakeNobody(t *testing.T) {
 	set := &settings{100_000, time.Hour, time.Hour}
 	s, clock := begun(t, set)
 	c := &conn{}
-	_, pump := s.Sync(call(1, c))
+	_, pump := s.PSync(call(1, c))
 	drain(t, pump)
 	length := func() uint64 {
 		_, _, length := s.BacklogState()
@@ -243,7 +243,7 @@ func TestLongRecordsOvertakeNobody(t *testing.T) {
 		read()
 		require.Zero(t, c.aborts.Load())
 	}
-	require.Equal(t, standby.Counts{SyncFull: 1, BytesOut: s.Counts().BytesOut}, s.Counts())
+	require.Equal(t, protocol.Counts{SyncFull: 1, BytesOut: s.Counts().BytesOut}, s.Counts())
 
 	// It has read half: what it lacks is kept, and as much as ever.
 	s.Write(long)
@@ -285,7 +285,7 @@ func TestReplicasAreDropped(t *testing.T) {
 	} {
 		s, clock := begun(t, defaults())
 		c := &conn{}
-		_, pump := s.Sync(call(1, c))
+		_, pump := s.PSync(call(1, c))
 		s.Write(frameOf(2))
 		drop(s)
 		require.EqualValues(t, 1, c.aborts.Load(), name)
@@ -298,7 +298,7 @@ func TestReplicasAreDropped(t *testing.T) {
 		pump.Closed()
 		s.Close()
 		require.Zero(t, clock.Timers(), name)
-		reply, pump := s.Sync(call(2, c))
+		reply, pump := s.PSync(call(2, c))
 		require.Nil(t, pump)
 		require.True(t, strings.HasPrefix(string(reply), "-NOMASTERLINK"))
 	}
@@ -307,12 +307,12 @@ func TestReplicasAreDropped(t *testing.T) {
 // One connection is one replica.
 func TestSecondSyncOfAConnection(t *testing.T) {
 	s, _ := begun(t, defaults())
-	_, pump := s.Sync(call(1, &conn{}))
-	reply, second := s.Sync(call(1, &conn{}))
+	_, pump := s.PSync(call(1, &conn{}))
+	reply, second := s.PSync(call(1, &conn{}))
 	require.Nil(t, second)
 	require.True(t, strings.HasPrefix(string(reply), "-ERR "))
 	pump.Closed()
-	_, pump = s.Sync(call(1, &conn{}))
+	_, pump = s.PSync(call(1, &conn{}))
 	require.NotNil(t, pump)
 }
 
@@ -327,7 +327,7 @@ func TestSourceTellsThatTheBacklogWasFreed(t *testing.T) {
 	s = replication.NewSource(o)
 	defer s.Close()
 	s.Begin(replication.History{ID: id1, Offset2: -1}, 0)
-	_, pump := s.Sync(call(1, &conn{}))
+	_, pump := s.PSync(call(1, &conn{}))
 	drain(t, pump)
 	pump.Closed()
 	clock.Advance(3 * time.Second)
@@ -360,7 +360,7 @@ func TestFullSyncBeginsWithAFrameHoweverItIsCut(t *testing.T) {
 				whole = i
 			}
 		}
-		reply, pump := s.Sync(call(client, &conn{}))
+		reply, pump := s.PSync(call(client, &conn{}))
 		require.Equal(t, fmt.Sprintf("+FULLRESYNC %s %d cell1\r\n", id1, whole), string(reply))
 		pump.Closed()
 	}

@@ -82,7 +82,7 @@ func startSlow(t *testing.T, f func(p *slowPrimary)) *member {
 		f(&slowPrimary{conn, &now, &looks})
 		<-over
 	})
-	b.node.Follow("slow", "1")
+	b.node.ReplicaOf("slow", "1")
 	return b
 }
 

@@ -67,11 +67,11 @@ func TestPromotionThatIsTakenBack(t *testing.T) {
 		w := newWeb(t)
 		b, k := w.startMeddled("b:2")
 		w.says("evil:1", "+FULLRESYNC "+someID+" 1000 cell1\r\n", (&speech{t: t, offset: begin}).block("half").out)
-		b.node.Follow("evil", "1")
+		b.node.ReplicaOf("evil", "1")
 		eventually(t, "half a state", b.host.loading.Load)
-		follow := func() { b.node.Follow("nowhere", "1") }
+		follow := func() { b.node.ReplicaOf("nowhere", "1") }
 		k.alone.Store(&follow)
-		b.node.Lead(nil)
+		b.node.Promote(nil)
 		eventually(t, "it is promoted, and follows again", func() bool {
 			return k.alone.Load() == nil && b.info()["cell_repl_error"] == "connecting to the primary: connection refused"
 		})

@@ -1,7 +1,7 @@
 package replication
 
 import (
-	"github.com/cellserver/cellserver/commands/standby"
+	"github.com/cellserver/cellserver/replication/protocol"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
@@ -14,13 +14,13 @@ const (
 	errSyncFailover resp.Error = "NOMASTERLINK Can't SYNC while failing over"
 	errSyncNoLink   resp.Error = "NOMASTERLINK Can't SYNC while not connected with my master"
 	errSyncFault    resp.Error = "NOMASTERLINK Can't SYNC while the log cannot be written"
-	errSyncForeign  resp.Error = "ERR This server has no replicas but servers of its own kind"
+	errSyncRedis    resp.Error = "ERR This server has no replicas but servers of its own kind"
 	errSyncEnding   resp.Error = "NOMASTERLINK Can't SYNC while the server is shutting down"
 )
 
-// Sync implements standby.Node. What needs the world to be stopped is left for Run: then the
+// PSync implements env.Node. What needs the world to be stopped is left for Run: then the
 // answer to PSYNC is the first that the pump gives.
-func (n *Node) Sync(c standby.SyncCall) (reply []byte, p transport.Pump, err resp.Error) {
+func (n *Node) PSync(c protocol.PSync) (reply []byte, p transport.Pump, err resp.Error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.syncRefused(&c); err != "" {
@@ -36,15 +36,15 @@ func (n *Node) Sync(c standby.SyncCall) (reply []byte, p transport.Pump, err res
 }
 
 // syncRefused says why a replica cannot be served now. The caller holds mu.
-func (n *Node) syncRefused(c *standby.SyncCall) resp.Error {
+func (n *Node) syncRefused(c *protocol.PSync) resp.Error {
 	if c.Failover && !n.replica && c.ReplID == n.o.Source.History().ID2 && c.ReplID != "" {
 		// This node has taken over, and the answer that said so was lost. If it were refused now
 		// there would be two primaries.
 		c.Failover = false
 	}
 	switch {
-	case c.Capa&standby.CapaCell1 == 0 && n.o.Serve == nil:
-		return errSyncForeign
+	case c.Capa&protocol.CapaCell1 == 0 && n.o.ServeRedis == nil:
+		return errSyncRedis
 	case c.Failover && !n.replica:
 		return errSyncMaster
 	case c.Failover && c.ReplID != n.o.Source.History().ID && !n.hasAllOf(c):
@@ -63,8 +63,8 @@ func (n *Node) syncRefused(c *standby.SyncCall) resp.Error {
 }
 
 // hasAllOf reports whether the Redis that hands over is the one that the state is of.
-func (n *Node) hasAllOf(c *standby.SyncCall) bool {
-	id, offset, settled := n.foreign()
+func (n *Node) hasAllOf(c *protocol.PSync) bool {
+	id, offset, settled := n.redisPosition()
 	return settled && id == c.ReplID && offset+1 == c.Offset
 }
 
@@ -79,7 +79,7 @@ func (n *Node) serveLate() {
 	}
 }
 
-func (n *Node) syncLate(c *standby.SyncCall) ([]byte, transport.Pump, resp.Error) {
+func (n *Node) syncLate(c *protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 	n.mu.Lock()
 	err := n.syncRefused(c)
 	n.mu.Unlock()
@@ -90,7 +90,7 @@ func (n *Node) syncLate(c *standby.SyncCall) ([]byte, transport.Pump, resp.Error
 	case c.Failover:
 		n.o.Log.Info("this node takes over, as the primary asks", "from", c.Addr)
 		n.stopLinks()
-		if c.Capa&standby.CapaCell1 != 0 {
+		if c.Capa&protocol.CapaCell1 != 0 {
 			n.awaitConfirmation(c.Client)
 		}
 		n.promote()
@@ -106,14 +106,14 @@ func (n *Node) syncLate(c *standby.SyncCall) ([]byte, transport.Pump, resp.Error
 // answer begins to serve a replica. The stream runs. While the log of a primary cannot be
 // written it does not: each attempt to mend it begins another history. A full sync would not
 // get to its end then, and the replica would have given up the only other whole state for it.
-func (n *Node) answer(c *standby.SyncCall) ([]byte, transport.Pump, resp.Error) {
+func (n *Node) answer(c *protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 	if t := n.tap.Load(); t != nil && !c.Failover && t.log.Refuses() {
 		return nil, nil, errSyncFault
 	}
-	if c.Capa&standby.CapaCell1 == 0 {
-		return n.o.Serve(*c)
+	if c.Capa&protocol.CapaCell1 == 0 {
+		return n.o.ServeRedis(*c)
 	}
-	reply, p := n.o.Source.Sync(*c)
+	reply, p := n.o.Source.PSync(*c)
 	return reply, p, ""
 }
 

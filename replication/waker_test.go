@@ -14,7 +14,7 @@ import (
 func drained(t *testing.T) (s *replication.Source, p *conn, pump transport.Pump, advance func(time.Duration)) {
 	s, clock := begun(t, defaults())
 	p = &conn{}
-	_, pump = s.Sync(call(1, p))
+	_, pump = s.PSync(call(1, p))
 	drain(t, pump)
 	return s, p, pump, clock.Advance
 }
@@ -49,7 +49,7 @@ func TestWakeLingers(t *testing.T) {
 func TestWakeAgainAndAgain(t *testing.T) {
 	s, clock := begun(t, defaults())
 	p := &conn{}
-	_, pump := s.Sync(call(1, p))
+	_, pump := s.PSync(call(1, p))
 	drain(t, pump)
 	timers := clock.Timers()
 	for n := range int64(5) {
@@ -96,7 +96,7 @@ func TestWakeWhileSomebodyWaits(t *testing.T) {
 	drain(t, pump)
 
 	// Not if more replicas are waited for than there are.
-	s.Hear(1, says(s.Offset()))
+	s.Acknowledge(1, says(s.Offset()))
 	require.EqualValues(t, 1, waits.wakes.Load())
 	_, o = s.Await(2, s.Offset(), waits)
 	require.Equal(t, transport.Pending, o)
@@ -133,7 +133,7 @@ func TestSleepAfterADrop(t *testing.T) {
 	require.Error(t, err)
 	pump.Closed()
 
-	_, pump = s.Sync(call(2, p))
+	_, pump = s.PSync(call(2, p))
 	drain(t, pump)
 	s.Write(frameOf(2))
 	require.EqualValues(t, 1, p.wakes.Load())
@@ -145,7 +145,7 @@ func TestSleepAfterADrop(t *testing.T) {
 func TestClosedSourceWakesNobody(t *testing.T) {
 	s, clock := begun(t, defaults())
 	p := &conn{}
-	_, pump := s.Sync(call(1, p))
+	_, pump := s.PSync(call(1, p))
 	drain(t, pump)
 	s.Write(frameOf(2))
 	require.Positive(t, clock.Timers())

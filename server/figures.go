@@ -47,7 +47,7 @@ func (s *Server) addFigures() {
 
 // serverFigures are those of no group of commands.
 func serverFigures() []figure.Figure {
-	return slices.Concat(ownFigures(), gauges(), memoryFigures(), counters(), infoFigures(), storeFigures(), standbyFigures())
+	return slices.Concat(ownFigures(), gauges(), memoryFigures(), counters(), infoFigures(), storeFigures(), replicationFigures())
 }
 
 // ownFigures are those that no part below the assembly knows.

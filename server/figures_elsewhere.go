@@ -6,10 +6,10 @@ import (
 
 	"github.com/cellserver/cellserver/cluster"
 	"github.com/cellserver/cellserver/commands/command"
-	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/figure"
 	"github.com/cellserver/cellserver/replication"
+	"github.com/cellserver/cellserver/replication/protocol"
 )
 
 // storeState is what one look at the server says of its store; nil without one.
@@ -39,7 +39,7 @@ func (i *storeState) away() bool {
 
 // nodeState is what one look at the server says of the node that replicates.
 type nodeState struct {
-	standby.Role
+	protocol.Role
 	replicas     []replication.ReplicaInfo
 	good, wanted int
 	refuses      bool
@@ -120,8 +120,8 @@ func storeFigures() []figure.Figure {
 	}
 }
 
-// standbyFigures are those of replication.
-func standbyFigures() []figure.Figure {
+// replicationFigures are those of replication.
+func replicationFigures() []figure.Figure {
 	of := func(read func(n *nodeState, emit figure.Emit)) func(*figure.View, figure.Emit) {
 		return func(v *figure.View, emit figure.Emit) {
 			n := figure.Of[nodeState](v)

@@ -25,7 +25,7 @@ func (m *persistenceManager) fileLog() *persistence.Log {
 	return m.log.Load()
 }
 
-// Log implements replication.Keeper. Without appendonly it makes a log that only passes on what
+// Log implements replication.Files. Without appendonly it makes a log that only passes on what
 // happens, and has the keyspace report changes to it.
 func (m *persistenceManager) Log() (replication.Log, error) {
 	m.making.Lock()
@@ -44,7 +44,7 @@ func (m *persistenceManager) Log() (replication.Log, error) {
 	return l, nil
 }
 
-// Origin implements replication.Keeper.
+// Origin implements replication.Files.
 func (m *persistenceManager) Origin() *persistence.Origin {
 	found := m.loaded.Load()
 	if found == nil || m.changes.Load() > 0 {
@@ -71,10 +71,10 @@ func (m *persistenceManager) findOrigin() (*persistence.Origin, error) {
 	return o, nil
 }
 
-// DataSet implements replication.Keeper.
+// DataSet implements replication.Files.
 func (m *persistenceManager) DataSet() string { return m.hasDataSet().ID }
 
-// Restored implements replication.Keeper.
+// Restored implements replication.Files.
 func (m *persistenceManager) Restored() bool { return m.hasDataSet().Restored }
 
 // hasDataSet is the data set that memory has.
@@ -85,7 +85,7 @@ func (m *persistenceManager) hasDataSet() persistence.DataSet {
 	return persistence.DataSet{}
 }
 
-// SetDataSet implements replication.Keeper. The manifest names the data set soon after.
+// SetDataSet implements replication.Files. The manifest names the data set soon after.
 func (m *persistenceManager) SetDataSet(id string) {
 	m.dataSet.has.Store(&persistence.DataSet{ID: id})
 	m.dataSet.changed.Store(true)
@@ -123,7 +123,7 @@ func (m *persistenceManager) keepDataSet() {
 // errFullSync is why the files keep the state from before a full sync.
 var errFullSync = errors.New("a full sync with the primary is under way")
 
-// Suspend implements replication.Keeper. A snapshot that is being written ends first.
+// Suspend implements replication.Files. A snapshot that is being written ends first.
 func (m *persistenceManager) Suspend() {
 	if m.suspended.Swap(true) {
 		return
@@ -134,8 +134,9 @@ func (m *persistenceManager) Suspend() {
 	}
 }
 
-// Adopt implements replication.Keeper. If the log cannot go on at once, it does behind the base.
-func (m *persistenceManager) Adopt() (finish func(context.Context) error) {
+// Rewrite implements replication.Files. A log that cannot accept effects at once does so behind the
+// new base.
+func (m *persistenceManager) Rewrite() (finish func(context.Context) error) {
 	if !m.suspended.Load() {
 		return func(context.Context) error { return nil }
 	}
@@ -144,5 +145,5 @@ func (m *persistenceManager) Adopt() (finish func(context.Context) error) {
 			m.s.log.Error("changes are refused until a snapshot is written", "error", err)
 		}
 	}
-	return m.adopted
+	return m.rewriteState
 }

@@ -167,7 +167,7 @@ func (m *persistenceManager) Fault() string {
 
 // Awaited implements commands.Persistence.
 func (m *persistenceManager) Awaited() bool {
-	return m.s.replicator != nil && m.s.replicator.replies.Load() > 0
+	return m.s.replicator.delays()
 }
 
 // systemWords returns the system's message in an error, without paths, as in C.
@@ -334,7 +334,7 @@ func (m *persistenceManager) saveAtStop(mode env.StopMode) error {
 		if mode != env.StopSaving || !m.s.replicator.node.IsWhole() {
 			return nil // the primary has it, or memory has half of it
 		}
-		return m.adopted(context.Background())
+		return m.rewriteState(context.Background())
 	}
 	wanted := mode == env.StopSaving ||
 		mode == env.StopAsConfigured && m.fileLog() == nil && m.s.config.Value("save") != ""
@@ -350,8 +350,9 @@ func (m *persistenceManager) saveAtStop(mode env.StopMode) error {
 	return nil
 }
 
-// adopted writes the base of a state that was adopted. If ctx ends before, all stays suspended.
-func (m *persistenceManager) adopted(ctx context.Context) (err error) {
+// rewriteState writes the base of the state of a full synchronization. If ctx ends before, everything
+// stays suspended.
+func (m *persistenceManager) rewriteState(ctx context.Context) (err error) {
 	m.changes.Add(1) // for save points, which have nothing of the new state
 	if m.fileLog() != nil {
 		m.saving.Store(true)

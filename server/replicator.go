@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cellserver/cellserver/commands/command"
@@ -11,17 +10,19 @@ import (
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/keyspace/clock"
 	"github.com/cellserver/cellserver/replication"
+	"github.com/cellserver/cellserver/replication/redis"
+	"github.com/cellserver/cellserver/transport"
 )
 
-// openReplication makes the node, a primary until it is told to follow. There is none where the
-// keys are elsewhere, or where a test's clock cannot follow another.
+// openReplication makes the node, a primary until begin is called. There is none with --store, or
+// with a clock of a test that cannot follow another.
 func (s *Server) openReplication(o *env.Options) {
 	c, ok := s.clock.(replication.Clock)
 	if s.config.Remote() || !ok {
 		return
 	}
 	r := &replicator{s: s}
-	foreign := newForeign(r)
+	link := newRedisLink(r)
 	settings := s.config.Replication
 	r.source = replication.NewSource(replication.SourceOptions{
 		Keyspace:    s.keyspace,
@@ -35,43 +36,39 @@ func (s *Server) openReplication(o *env.Options) {
 		Freed:       func() { r.node.Freed() },
 		Log:         s.log,
 	})
+	replicas := &redis.Replicas{Keyspace: s.keyspace, Source: r.source, Log: s.log}
 	r.node = replication.New(replication.Options{
-		Keyspace: s.keyspace, Clock: c, Keeper: s.persistence, Host: r, Source: r.source,
+		Keyspace: s.keyspace, Clock: c, Files: s.persistence, Host: r, Source: r.source,
 		Dial: r.dialLink, Settings: r.settings, Stopwatch: s.stopwatch, Log: s.log,
-		Foreign: foreign, Serve: foreign.serve, Replica: settings().Host != "",
+		Redis: link, ServeRedis: replicas.Serve, Replica: settings().Host != "",
 	})
-	s.replicator, o.Node = r, nodeOf{r.node, foreign}
+	r.barrier = replication.ReplyBarrier{
+		Node: r.node, Source: r.source, Log: s.persistence.Log, Stopwatch: s.stopwatch,
+		Timeout: func() time.Duration { return s.config.Milliseconds("repl-ack-timeout") },
+	}
+	s.replicator, o.Node = r, nodeWithRedis{r.node, link, replicas}
 }
 
-// replicator joins a node of package replication with the server: it is the [replication.Host],
-// and holds replies back until enough replicas have acknowledged their effects.
+// replicator connects a node of package replication with the server, as its [replication.Host].
 type replicator struct {
-	s      *Server
-	source *replication.Source
-	node   *replication.Node
-
-	// replies is repl-ack-replies.
-	replies atomic.Int32
-	// overdue is the position of the log that was reached repl-ack-timeout ago. Replies no longer wait
-	// for replicas to acknowledge what is before it.
-	overdue atomic.Uint64
-	// forgone is the position of the log at which this server last ceased to be a primary.
-	forgone atomic.Uint64
-	reached []reachedAt // of the goroutine of watch
+	s       *Server
+	source  *replication.Source
+	node    *replication.Node
+	barrier replication.ReplyBarrier
 }
 
-// begin follows the primary that the configuration names.
+// begin makes the node a replica of the primary that the configuration names.
 func (r *replicator) begin() {
 	if r == nil {
 		return
 	}
 	r.node.PutInForce()
 	if primary := r.s.config.Replication(); primary.Host != "" {
-		r.node.Follow(primary.Host, primary.Port)
+		r.node.ReplicaOf(primary.Host, primary.Port)
 	}
 }
 
-// settings are those of the configuration.
+// settings returns the options about replication.
 func (r *replicator) settings() replication.Settings {
 	c := r.s.config.Replication()
 	return replication.Settings{
@@ -82,7 +79,7 @@ func (r *replicator) settings() replication.Settings {
 	}
 }
 
-// port is where replicas say that they listen.
+// port returns the port that this server announces as a replica.
 func (r *replicator) port(c *config.Replication) int {
 	if c.AnnouncePort != 0 {
 		return c.AnnouncePort
@@ -93,21 +90,20 @@ func (r *replicator) port(c *config.Replication) int {
 	return int(r.s.port.Load())
 }
 
-// refuses reports whether this server is a replica that refuses the keys of its primary.
+// refuses reports whether this server is a replica that refuses the state of its primary.
 func (r *replicator) refuses() bool { return r != nil && r.node.Refuses() }
 
-// run replicates until ctx ends. The state is loaded.
+// run replicates until ctx ends. The state must be loaded.
 func (r *replicator) run(ctx context.Context) {
 	var watching sync.WaitGroup
-	watching.Go(func() { r.watch(ctx) })
+	watching.Go(func() { r.barrier.Run(ctx) })
 	_ = r.node.Run(ctx) // it ends with ctx only
 	watching.Wait()
 	r.source.Close()
 }
 
-// The halts that a node sets. They implement replication.Host, as all below.
-
-// SetReadOnly refuses changes by clients. A new primary has policies that its file defines.
+// SetReadOnly implements replication.Host, as do the methods below. A new primary puts its policy file
+// in force.
 func (r *replicator) SetReadOnly(on bool) {
 	r.s.engine.SetHalt(command.HaltReadOnly, on)
 	if !on && r.s.policies.file != nil {
@@ -115,26 +111,46 @@ func (r *replicator) SetReadOnly(on bool) {
 	}
 }
 
-// SetMasterDown refuses most commands.
+// SetMasterDown refuses most commands while the link to the primary is down.
 func (r *replicator) SetMasterDown(on bool) { r.s.engine.SetHalt(command.HaltMasterDown, on) }
 
 // SetNoReplicas refuses changes while there are too few replicas.
 func (r *replicator) SetNoReplicas(on bool) { r.s.engine.SetHalt(command.HaltNoReplicas, on) }
 
-// SetLoading has clients wait for a full sync, as for loading from disk.
+// SetLoading refuses commands during a full synchronization, as while files are loaded.
 func (r *replicator) SetLoading(on bool) { r.s.engine.SetLoading(on) }
 
-// PauseWrites has commands that may change something wait.
+// PauseWrites postpones commands that may change something.
 func (r *replicator) PauseWrites() { r.s.engine.PauseHandover() }
 
-// Resume lets them go on.
+// Resume ends PauseWrites.
 func (r *replicator) Resume() { r.s.engine.EndHandover() }
 
-// Unblock ends the waits that only a primary may end.
+// Unblock ends the waits of clients that only a primary may serve.
 func (r *replicator) Unblock() {
 	r.s.engine.UnblockAll()
-	r.forgo()
+	r.barrier.Abandon()
 }
 
-// SetPrimary has CONFIG GET and CONFIG REWRITE say whom this server follows.
+// SetPrimary makes CONFIG GET and CONFIG REWRITE show which server this one follows.
 func (r *replicator) SetPrimary(host, port string) { r.s.config.SetPrimary(host, port) }
+
+// putInForce applies the options of the configuration.
+func (r *replicator) putInForce() {
+	if r == nil {
+		return
+	}
+	r.barrier.SetReplicas(int(r.s.config.Number("repl-ack-replies")))
+	r.node.PutInForce()
+}
+
+// await reports whether the reply to a change may leave; see [replication.ReplyBarrier].
+func (r *replicator) await(position uint64, p transport.Peer) transport.Outcome {
+	if r == nil {
+		return transport.Kept
+	}
+	return r.barrier.Await(position, p)
+}
+
+// delays reports whether replies to changes wait for replicas.
+func (r *replicator) delays() bool { return r != nil && r.barrier.Delays() }

@@ -23,7 +23,6 @@ import (
 	"github.com/cellserver/cellserver/commands"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/config"
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/keyspace/clock"
@@ -68,7 +67,7 @@ type Options struct {
 	// Dial opens connections to a primary, before TLS; nil is [net.Dialer.DialContext].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Node replicates instead of what the server makes for that; nil leaves it to the server.
-	Node standby.Node
+	Node env.Node
 	// WrapStore replaces what a worker of the engine calls commands with, unless it is nil.
 	WrapStore func(env.Store) env.Store
 	// LimitHeap is [debug.SetMemoryLimit], if the process is the server's alone: it is

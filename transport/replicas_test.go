@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/inproc"
-	"github.com/cellserver/cellserver/internal/standbytest"
+	"github.com/cellserver/cellserver/internal/replicationtest"
 	cellserver "github.com/cellserver/cellserver/server"
 )
 
@@ -19,7 +19,7 @@ import (
 func replica(t *testing.T, s *inproc.Served) *inproc.Client {
 	t.Helper()
 	c := s.Dial()
-	require.Equal(t, "+FULLRESYNC "+standbytest.ID+" 0 cell1\r\n", c.Do("PSYNC", "?", "-1"))
+	require.Equal(t, "+FULLRESYNC "+replicationtest.ID+" 0 cell1\r\n", c.Do("PSYNC", "?", "-1"))
 	return c
 }
 
@@ -27,7 +27,7 @@ func replica(t *testing.T, s *inproc.Served) *inproc.Client {
 // same: its acknowledgement arrives before the end of a stream that grows as fast as it is read.
 func TestReplicaIsHeardWhileThereIsMore(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
-		n := standbytest.New()
+		n := replicationtest.New()
 		f := inproc.ServeWith(t, kind, func(o *cellserver.Options) { o.Node = n })
 		piece := make([]byte, 4<<20)
 		n.Write(piece)
@@ -51,7 +51,7 @@ func TestReplicaIsHeardWhileThereIsMore(t *testing.T) {
 // a turn, and the replica is not closed for it.
 func TestSlowReplicaTakesLittleMemory(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
-		n := standbytest.New()
+		n := replicationtest.New()
 		f := inproc.ServeWith(t, kind, func(o *cellserver.Options) { o.Node = n }, "--write-timeout", "1", "--maxmemory-clients", "64kb")
 		stream := bytes.Repeat([]byte("x"), 32<<20)
 		n.Write(stream)

@@ -2,7 +2,6 @@ package command
 
 import (
 	"github.com/cellserver/cellserver/commands/env"
-	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/stats"
 )
@@ -78,9 +77,9 @@ func (s *Server) SetHalt(halt uint32, on bool) {
 }
 
 // Node is the server as a part of replication. Without one it is a primary for ever.
-func (s *Server) Node() standby.Node {
+func (s *Server) Node() env.Node {
 	if s.Options.Node == nil {
-		return standby.Alone{RunID: s.Process().RunID()}
+		return env.Standalone{RunID: s.Process().RunID()}
 	}
 	return s.Options.Node
 }

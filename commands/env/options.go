@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/acl"
-	"github.com/cellserver/cellserver/commands/standby"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/policy/registry"
 	"github.com/cellserver/cellserver/resp"
@@ -45,7 +44,7 @@ type Options struct {
 	// Persistence keeps effects; nil keeps nothing.
 	Persistence Persistence
 	// Node replicates. nil stands for a primary without replicas that never has any.
-	Node standby.Node
+	Node Node
 	// UserFile is where ACL LOAD and ACL SAVE find users; nil without a file.
 	UserFile UserFile
 	// Report makes the JSON of a report as a user may see it. An error says what is wrong with

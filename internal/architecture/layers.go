@@ -44,7 +44,7 @@ var groups = []string{
 	"commands/transactions",
 	"commands/monitor",
 	"commands/policies",
-	"commands/replicas",
+	"commands/replication",
 	"commands/users",
 }
 
@@ -56,7 +56,7 @@ var groupParts = []string{
 	"commands/elements",
 	"commands/env",
 	"commands/policystore",
-	"commands/standby",
+	"replication/protocol",
 }
 
 // vocabulary are the packages that name what all commands speak of. They know no command.
@@ -114,12 +114,12 @@ var layers = map[string]layer{
 		why:     "files know what is stored, not who asked for it; records refer to long values",
 	},
 	"rdb": {pure: true, why: "a format of others is bytes: what its keys mean here, and where they go, is decided by who reads or writes it"},
-	"attach": {
-		imports: []string{"rdb", "keyspace", "keyspace/clock", "keyspace/effect", "entry", "persistence", "collection", "gcra", "limit", "transport"},
-		why:     "whoever follows a Redis knows its formats and the store: which session runs its commands, and who opens connections, is told by a function",
+	"replication/redis": {
+		imports: []string{"rdb", "keyspace", "keyspace/clock", "keyspace/effect", "entry", "persistence", "collection", "gcra", "limit", "transport", "replication", "replication/protocol", "resp"},
+		why:     "a link with a Redis needs its formats and the store: the server says by functions which session runs its commands and how connections are opened",
 	},
 	"replication": {
-		imports: []string{"keyspace", "keyspace/clock", "entry", "persistence", "limit", "transport", "commands/standby", "resp"},
+		imports: []string{"keyspace", "keyspace/clock", "entry", "persistence", "limit", "transport", "replication/protocol", "resp"},
 		why:     "nodes exchange what the log has and what a snapshot has: replication knows no command, no session and no socket of a client",
 	},
 	"decide": {
@@ -208,9 +208,9 @@ var layers = map[string]layer{
 		imports: []string{"limit", "resp"},
 		why:     "counters are added to and read, they call nobody",
 	},
-	"commands/standby": {
+	"replication/protocol": {
 		imports: []string{"resp", "transport"},
-		why:     "what commands ask of a node is types: who answers knows the commands as little as they know it",
+		why:     "requests and replies of replication are types: the commands and replication share them, and neither imports the other",
 	},
 	"figure": {
 		why: "a figure is read by the part that counts it: the registry knows neither these parts nor what shows them",
@@ -227,11 +227,11 @@ var layers = map[string]layer{
 		why:     "what has been set is data that a goroutine changes and all read: who sets it, where it is kept and what a command does with it is above",
 	},
 	"commands/command": {
-		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "acl", "commands/env", "figure", "arg", "commands/standby", "stats", "syntax", "budget", "policy"},
+		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "acl", "commands/env", "figure", "arg", "replication/protocol", "stats", "syntax", "budget", "policy"},
 		why:     "what a command is and may touch: it knows no command, no session and no store",
 	},
 	"commands/env": {
-		imports: []string{"acl", "commands/standby", "stats", "collection", "decide", "limit", "policy/registry", "resp", "shared", "transport"},
+		imports: []string{"acl", "replication/protocol", "stats", "collection", "decide", "limit", "policy/registry", "resp", "shared", "transport"},
 		why:     "what commands need is declared here and implemented elsewhere: it knows no call, and nobody who implements it",
 	},
 	"syntax": {
@@ -254,7 +254,7 @@ var layers = map[string]layer{
 		imports: append([]string{"policy/document", "policy/policyfile", "policy/registry"}, groupLayer.imports...),
 		why:     "who changes policies does it by the registry, which has the store as an interface",
 	},
-	"commands/replicas": {
+	"commands/replication": {
 		imports: append([]string{"transport"}, groupLayer.imports...),
 		why:     "a replica is sent a stream that its transport moves, and this group hands the one to the other",
 	},
@@ -297,7 +297,7 @@ var layers = map[string]layer{
 		why:     "what an option may be is text; what it does belongs to who reads it, so config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "figure", "stats", "keyspace/clock", "commands/command", "commands/env", "acl", "commands/standby", "replication", "entry", "admin", "admin/page", "attach", "commands/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
+		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "figure", "stats", "keyspace/clock", "commands/command", "commands/env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "commands/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 

@@ -1,0 +1,74 @@
+package env
+
+import (
+	"github.com/cellserver/cellserver/replication/protocol"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// ErrStandalone is the reply of a server without replication to REPLICAOF, PSYNC and FAILOVER.
+const ErrStandalone resp.Error = "ERR This server does not replicate: its keys are in the store of --store, which replicates them itself"
+
+// Standalone is the node of a server that does not replicate, such as one with --store: a primary
+// that never has a replica. The zero value is ready for use.
+type Standalone struct {
+	// RunID is the replication ID that INFO shows, 40 hexadecimal digits.
+	RunID string
+}
+
+// Replicates reports whether n can have replicas and can become one.
+func Replicates(n Node) bool {
+	_, standalone := n.(Standalone)
+	return n != nil && !standalone
+}
+
+// ReplicaOf implements [Node]. It is not called: REPLICAOF checks [Replicates] first.
+func (Standalone) ReplicaOf(string, string) {}
+
+// Promote implements [Node]: the server is a primary.
+func (Standalone) Promote(done func()) {
+	if done != nil {
+		done()
+	}
+}
+
+// PSync implements [Node].
+func (Standalone) PSync(protocol.PSync) ([]byte, transport.Pump, resp.Error) {
+	return nil, nil, ErrStandalone
+}
+
+// Acknowledge implements [Node].
+func (Standalone) Acknowledge(int64, protocol.Ack) {}
+
+// Await implements [Node]. No replica ever acknowledges anything.
+func (Standalone) Await(n int, _ uint64, _ transport.Peer) (int, transport.Outcome) {
+	if n <= 0 {
+		return 0, transport.Kept
+	}
+	return 0, transport.Pending
+}
+
+// Acked implements [Node].
+func (Standalone) Acked(uint64) int { return 0 }
+
+// EnoughReplicas implements [Node].
+func (Standalone) EnoughReplicas() bool { return true }
+
+// Failover implements [Node].
+func (Standalone) Failover(c protocol.Failover) resp.Error {
+	if c.Abort {
+		return "ERR No failover in progress."
+	}
+	return ErrStandalone
+}
+
+// Role implements [Node].
+func (Standalone) Role() protocol.Role { return protocol.Role{} }
+
+// Info implements [Node].
+func (s Standalone) Info() []protocol.Field {
+	return protocol.PrimaryInfo{ReplID: s.RunID}.Fields()
+}
+
+// Counts implements [Node].
+func (Standalone) Counts() protocol.Counts { return protocol.Counts{} }

@@ -1,9 +1,0 @@
-package replicas_test
-
-import (
-	"testing"
-
-	"github.com/cellserver/cellserver/internal/inproc"
-)
-
-func TestScripts(t *testing.T) { inproc.PlayScripts(t, "testdata/scripts") }

@@ -1,0 +1,246 @@
+package replication
+
+import (
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/replication/protocol"
+	"github.com/cellserver/cellserver/resp"
+)
+
+// The errors are in Redis' words, but for the ones about what there is not in Redis.
+const (
+	errPort          resp.Error = "ERR Invalid master port"
+	errHost          resp.Error = "ERR Invalid master host"
+	errFollowReplica resp.Error = "ERR Command is not valid when client is a replica."
+	errFailingOver   resp.Error = "ERR REPLICAOF not allowed while failing over."
+	errLoading       resp.Error = "LOADING Redis is loading the dataset in memory"
+
+	errTimeout resp.Error = "ERR FAILOVER timeout must be greater than 0"
+)
+
+// maxHost bounds the name of a host, as DNS does (RFC 1035).
+const maxHost = 255
+
+// follow is REPLICAOF and SLAVEOF. It leaves the request with the node. NO ONE waits until that is done,
+// but not in EXEC.
+func follow(c *command.Call) {
+	n := c.Server.Node()
+	role := n.Role()
+	switch {
+	case c.Server.Loading() && !role.Replica: // its own files, which are not to be dropped half way
+		c.Fail(errLoading)
+	case failingOver(n):
+		c.Fail(errFailingOver)
+	case isNoOne(c):
+		if !role.Replica {
+			c.OK()
+			return
+		}
+		c.Server.Changed("role", "REPLICAOF NO ONE", c.Client.By())
+		lead(c, n)
+	default:
+		followHost(c, n, &role)
+	}
+}
+
+// leadTimeout is for how long REPLICAOF NO ONE waits: a script that goes on keeps the node from leading.
+const leadTimeout = 5 * time.Second
+
+// lead makes the node a primary, and answers once it accepts changes, as a Redis does at once.
+func lead(c *command.Call, n env.Node) {
+	if !c.MayWait() {
+		n.Promote(nil)
+		c.OK()
+		return
+	}
+	p := c.NewWait(0)
+	p.NoEffect = true
+	ok := func() { p.Finish(func(reply *resp.Writer) { reply.Status("OK") }) }
+	stop := c.Store.AfterFunc(leadTimeout, ok)
+	p.Cancel = func() { stop() }
+	c.Park(p)
+	n.Promote(func() {
+		stop()
+		ok()
+	})
+}
+
+// followHost is REPLICAOF host port.
+func followHost(c *command.Call, n env.Node, role *protocol.Role) {
+	if c.Client.Marks&command.MarkReplica != 0 {
+		c.Fail(errFollowReplica)
+		return
+	}
+	at, err := port(c.Args[2])
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	if !isHost(c.Args[1]) {
+		c.Fail(errHost)
+		return
+	}
+	if !env.Replicates(n) {
+		c.Fail(env.ErrStandalone)
+		return
+	}
+	host := string(c.Args[1])
+	if role.Replica && arg.IsWord(c.Args[1], role.Host) && role.Port == at {
+		c.W.Status("OK Already connected to specified master")
+		return
+	}
+	n.ReplicaOf(host, strconv.Itoa(at))
+	c.Server.Changed("role", "REPLICAOF "+host+" "+strconv.Itoa(at), c.Client.By())
+	c.OK()
+}
+
+// auditFollow says whom the server is to follow. The port may be anything if it was refused.
+func auditFollow(c *command.Call) []slog.Attr {
+	if isNoOne(c) {
+		return []slog.Attr{slog.String("primary", "no one")}
+	}
+	if _, err := port(c.Args[2]); err != "" || c.Failed {
+		return nil
+	}
+	host := string(command.Echo(c.Args[1], command.MaxEcho))
+	return []slog.Attr{slog.String("primary", host+":"+string(c.Args[2]))}
+}
+
+// isNoOne reports whether the words are NO ONE.
+func isNoOne(c *command.Call) bool {
+	return arg.IsWord(c.Args[1], "NO") && arg.IsWord(c.Args[2], "ONE")
+}
+
+// isHost reports whether b may be a name or an address: it is dialled, shown in lines of INFO
+// and written to the configuration.
+func isHost(b []byte) bool {
+	if len(b) == 0 || len(b) > maxHost {
+		return false
+	}
+	for _, c := range b {
+		if c <= ' ' || c > '~' || c == ',' || c == '"' || c == '\'' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// port reads the port of a primary. Redis takes 0, too, to which nobody can connect.
+func port(b []byte) (int, resp.Error) {
+	n, ok := arg.Int(b)
+	if !ok || n < 0 || n > 65535 {
+		return 0, errPort
+	}
+	return int(n), ""
+}
+
+// failingOver reports whether a FAILOVER is under way.
+func failingOver(n env.Node) bool {
+	for _, f := range n.Info() {
+		if f.Name == "master_failover_state" {
+			return f.Value != "no-failover"
+		}
+	}
+	return false
+}
+
+// failover is FAILOVER.
+func failover(c *command.Call) {
+	call, err := parseFailover(c.Args[1:])
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	if err := c.Server.Node().Failover(call); err != "" {
+		c.Fail(err)
+		return
+	}
+	if call.Abort {
+		c.Server.Changed("role", "FAILOVER ABORT", c.Client.By())
+	} else {
+		c.Server.Changed("role", "FAILOVER", c.Client.By())
+	}
+	c.OK()
+}
+
+// parseFailover reads the words behind FAILOVER. ABORT stands alone.
+func parseFailover(words [][]byte) (call protocol.Failover, err resp.Error) {
+	if len(words) == 1 && arg.IsWord(words[0], "ABORT") {
+		return protocol.Failover{Abort: true}, ""
+	}
+	for len(words) > 0 {
+		used := 1
+		switch word := words[0]; {
+		case arg.IsWord(word, "TIMEOUT") && len(words) > 1 && call.Timeout == 0:
+			used = 2
+			call.Timeout, err = failoverTimeout(words[1])
+		case arg.IsWord(word, "TO") && len(words) > 2 && call.Host == "":
+			used = 3
+			call.Host, call.Port, err = failoverTarget(words[1], words[2])
+		case arg.IsWord(word, "FORCE") && !call.Force:
+			call.Force = true
+		default:
+			err = resp.ErrSyntax
+		}
+		if err != "" {
+			return protocol.Failover{}, err
+		}
+		words = words[used:]
+	}
+	return call, ""
+}
+
+// maxTimeout is a time that nobody waits for, a hundred years in milliseconds: longer ones are
+// taken for it, so that no sum wraps.
+const maxTimeout = 100 * 366 * 24 * 3600 * 1000
+
+func failoverTimeout(b []byte) (time.Duration, resp.Error) {
+	switch n, ok := arg.Int(b); {
+	case !ok:
+		return 0, resp.ErrNotInteger
+	case n <= 0:
+		return 0, errTimeout
+	default:
+		return time.Duration(min(n, maxTimeout)) * time.Millisecond, ""
+	}
+}
+
+func failoverTarget(host, at []byte) (string, string, resp.Error) {
+	n, ok := arg.Int(at)
+	switch {
+	case !ok:
+		return "", "", resp.ErrNotInteger
+	case !isHost(host):
+		return "", "", resp.ErrSyntax
+	}
+	return string(host), strconv.FormatInt(n, 10), ""
+}
+
+// role is ROLE.
+func role(c *command.Call) {
+	r := c.Server.Node().Role()
+	if r.Replica {
+		c.W.Array(5)
+		c.W.BulkString("slave")
+		c.W.BulkString(r.Host)
+		c.W.Int(int64(r.Port))
+		c.W.BulkString(r.State)
+		c.W.Int(r.Offset)
+		return
+	}
+	c.W.Array(3)
+	c.W.BulkString("master")
+	c.W.Int(max(r.Offset, 0))
+	c.W.Array(len(r.Replicas))
+	for _, at := range r.Replicas {
+		c.W.Array(3)
+		c.W.BulkString(at.Host)
+		c.W.BulkString(at.Port)
+		c.W.BulkString(strconv.FormatInt(at.Offset, 10))
+	}
+}

@@ -1,0 +1,179 @@
+package replication
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/replication/protocol"
+	"github.com/cellserver/cellserver/resp"
+)
+
+const (
+	errSync    resp.Error = "ERR SYNC is not supported: this server and Redis 2.8 and later replicate by PSYNC"
+	errPending resp.Error = "ERR SYNC and PSYNC are invalid with pending output"
+	errReplID  resp.Error = "ERR Invalid replication id"
+	errVersion resp.Error = "ERR Invalid version"
+	errAddress resp.Error = "ERR REPLCONF ip-address provided by replica instance is not an address"
+)
+
+const (
+	maxReplID  = 64 // a replication id has 40
+	maxVersion = 32
+)
+
+// said is what a client has said by REPLCONF before its PSYNC. The goroutine that feeds the
+// client uses it.
+type said struct {
+	port        int
+	ip, version string
+	dataSet     string
+	capa        protocol.Capa
+}
+
+// psync is PSYNC. As in Redis a replica that sends it again is not answered.
+func psync(c *command.Call) {
+	if c.Client.Marks&command.MarkReplica != 0 {
+		return
+	}
+	offset, ok := arg.Int(c.Args[2])
+	switch {
+	case len(c.W.Buf) > 0: // it would come in the middle of the stream
+		c.Fail(errPending)
+		return
+	case !ok:
+		c.Fail(resp.ErrNotInteger)
+		return
+	case len(c.Args[1]) == 0 || len(c.Args[1]) > maxReplID:
+		c.Fail(errReplID)
+		return
+	}
+	says := command.ClientState[said](c.Client, c.Cmd.Slot())
+	reply, pump, err := c.Server.Node().PSync(protocol.PSync{
+		Client: c.Client.ID, Peer: c.Client.Peer, ReplID: string(c.Args[1]), Offset: offset,
+		Failover: len(c.Args) > 3 && arg.IsWord(c.Args[3], "FAILOVER"),
+		Port:     says.port, IP: says.ip, Capa: says.capa, DataSet: says.dataSet, Addr: c.Client.Addr(), Version: says.version,
+	})
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	c.W.Raw(reply)
+	if pump != nil {
+		c.Server.Host.Pump(c, pump)
+	}
+}
+
+// replconf is REPLCONF: pairs of an option and its value. What is said of the progress is not
+// replied to.
+func replconf(c *command.Call) {
+	if len(c.Args)%2 == 0 {
+		c.Fail(resp.ErrSyntax)
+		return
+	}
+	for words := c.Args[1:]; len(words) > 0; words = words[2:] {
+		silent, err := conf(c, words)
+		if err != "" {
+			c.Fail(err)
+			return
+		}
+		if silent {
+			answerInside(c)
+			return
+		}
+	}
+	c.OK()
+}
+
+// answerInside writes a reply where each command has to have one.
+func answerInside(c *command.Call) {
+	if c.Client.Exclusive {
+		c.W.Null()
+	}
+}
+
+// conf takes one pair, the first of words. silent says that there is no reply.
+func conf(c *command.Call, words [][]byte) (silent bool, err resp.Error) {
+	name, value := words[0], words[1]
+	switch {
+	case arg.IsWord(name, "ACK"):
+		hear(c, words)
+		return true, ""
+	case arg.IsWord(name, "FACK"), arg.IsWord(name, "GETACK"):
+		return true, ""
+	case arg.IsWord(name, "LISTENING-PORT"):
+		n, ok := arg.Int(value)
+		if !ok || n < 0 || n > 65535 {
+			return false, resp.ErrNotInteger
+		}
+		saidBy(c).port = int(n)
+	case arg.IsWord(name, "IP-ADDRESS"):
+		switch {
+		case len(value) > maxHost:
+			return false, resp.Error("ERR REPLCONF ip-address provided by replica instance is too long: " + strconv.Itoa(len(value)) + " bytes")
+		case len(value) > 0 && !isHost(value):
+			return false, errAddress
+		}
+		saidBy(c).ip = string(value)
+	case arg.IsWord(name, "CAPA"):
+		saidBy(c).capa |= capa(value)
+		if id, is := dataSet(value); is {
+			saidBy(c).dataSet = id
+		}
+	case arg.IsWord(name, "VERSION"):
+		if len(value) > maxVersion || !isHost(value) {
+			return false, errVersion
+		}
+		saidBy(c).version = string(value)
+	default:
+		return false, resp.Error("ERR Unrecognized REPLCONF option: " + string(command.Echo(name, command.MaxEcho)))
+	}
+	return false, ""
+}
+
+func saidBy(c *command.Call) *said { return command.ClientState[said](c.Client, c.Cmd.Slot()) }
+
+// capa returns what a word of REPLCONF capa says, nothing for one that is not known.
+func capa(word []byte) protocol.Capa {
+	switch {
+	case arg.IsWord(word, "EOF"):
+		return protocol.CapaEOF
+	case arg.IsWord(word, "PSYNC2"):
+		return protocol.CapaPSYNC2
+	case arg.IsWord(word, "CELL1"):
+		return protocol.CapaCell1
+	}
+	return 0
+}
+
+// dataSetCapa begins the word that has the id of the replica's data set, or a question mark.
+const dataSetCapa = "data:"
+
+// dataSetDigits is how many hexadecimal digits an id has.
+const dataSetDigits = 40
+
+// dataSet returns what a word of REPLCONF capa says of the replica's data set, if it does.
+func dataSet(word []byte) (id string, is bool) {
+	if len(word) > len(dataSetCapa)+dataSetDigits {
+		return "", false
+	}
+	id, is = strings.CutPrefix(string(word), dataSetCapa)
+	return id, is && (id == "?" || len(id) == dataSetDigits && strings.Trim(id, "0123456789abcdef") == "")
+}
+
+// hear takes ACK offset [FACK offset]. As in Redis it passes over what no replica says and what
+// is no offset.
+func hear(c *command.Call, words [][]byte) {
+	ack, ok := arg.Int(words[1])
+	if c.Client.Marks&command.MarkReplica == 0 || !ok || ack < 0 {
+		return
+	}
+	says := protocol.Ack{Applied: uint64(ack)}
+	if len(words) >= 4 && arg.IsWord(words[2], "FACK") {
+		if fack, ok := arg.Int(words[3]); ok && fack >= 0 {
+			says.Synced, says.HasSynced = uint64(fack), true
+		}
+	}
+	c.Server.Node().Acknowledge(c.Client.ID, says)
+}

@@ -1,0 +1,9 @@
+package replication_test
+
+import (
+	"testing"
+
+	"github.com/cellserver/cellserver/internal/inproc"
+)
+
+func TestScripts(t *testing.T) { inproc.PlayScripts(t, "testdata/scripts") }

@@ -1,0 +1,130 @@
+package replication
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/arg"
+	"github.com/cellserver/cellserver/commands/command"
+	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
+)
+
+const (
+	errWaitTimeout resp.Error = "ERR timeout is not an integer or out of range"
+	errWaitReplica resp.Error = "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated."
+)
+
+// maxReplicas is more replicas than any primary has: who asks for more waits for the timeout.
+const maxReplicas = 1 << 20
+
+// wait is WAIT: it replies once enough replicas have acknowledged all that was written before,
+// by anybody, or when its time is over. In a transaction or script it replies at once.
+func wait(c *command.Call) {
+	n := c.Server.Node()
+	if n.Role().Replica {
+		c.Fail(errWaitReplica)
+		return
+	}
+	replicas, ok := arg.Int(c.Args[1])
+	if !ok {
+		c.Fail(resp.ErrNotInteger)
+		return
+	}
+	timeout, err := waitTimeout(c.Args[2])
+	if err != "" {
+		c.Fail(err)
+		return
+	}
+	position := uint64(0)
+	if p := c.Server.Options.Persistence; p != nil {
+		position = p.Position()
+	}
+	acked := n.Acked(position)
+	switch {
+	case int64(acked) >= replicas || !env.Replicates(n): // it would wait in vain
+	case c.StopKeepsFromWaiting():
+		c.Client.Closing = true
+		return
+	case c.MayWait():
+		park(c, n, int(min(replicas, maxReplicas)), position, timeout)
+		return
+	}
+	c.W.Int(int64(acked))
+}
+
+func waitTimeout(b []byte) (time.Duration, resp.Error) {
+	switch n, ok := arg.Int(b); {
+	case !ok:
+		return 0, errWaitTimeout
+	case n < 0:
+		return 0, resp.ErrTimeoutNegative
+	default:
+		return time.Duration(min(n, maxTimeout)) * time.Millisecond, ""
+	}
+}
+
+// waiting is a WAIT that waits. It is the peer that the node wakes: the client's own would be
+// fed, and so find that its command still waits.
+type waiting struct {
+	transport.Peer
+	node     env.Node
+	keeps    env.Persistence // nil: nothing is kept
+	parked   *command.Wait
+	n        int
+	position uint64
+	stop     func() bool // its timer, nil without one
+	due      atomic.Bool // look is about to run
+}
+
+// park has the client wait.
+func park(c *command.Call, n env.Node, replicas int, position uint64, timeout time.Duration) {
+	w := &waiting{
+		Peer: c.Client.Peer, node: n, keeps: c.Server.Options.Persistence,
+		parked: c.NewWait(0), n: replicas, position: position,
+	}
+	w.parked.NoEffect, w.parked.Unanswered = true, true
+	w.parked.OnTimeout = func(_ env.Store, reply *resp.Writer) { reply.Int(int64(n.Acked(position))) }
+	if timeout > 0 {
+		w.stop = c.Store.AfterFunc(timeout, func() { w.parked.Interrupt(false) })
+	}
+	w.parked.Cancel = w.cancel
+	c.Park(w.parked)
+	w.Wake()
+}
+
+// cancel stops the timer of a client that is gone.
+func (w *waiting) cancel() {
+	if w.stop != nil {
+		w.stop()
+	}
+}
+
+// Wake implements [transport.Peer]. Whoever calls it may hold locks of the node, so that the
+// node is asked on another goroutine.
+func (w *waiting) Wake() {
+	if w.parked.State.Load() == command.WaitPending && !w.due.Swap(true) {
+		w.parked.Client.Server.Host.Spawn(w.look)
+	}
+}
+
+// look asks the node, and answers if the wait is over. What has been written is handed to the
+// kernel before: nothing else may do so while its client waits, and until then no replica is
+// sent it.
+func (w *waiting) look() {
+	w.due.Store(false)
+	if w.keeps != nil {
+		w.keeps.Await(w.position, quietPeer{w.Peer})
+	}
+	acked, is := w.node.Await(w.n, w.position, w)
+	if is != transport.Pending && w.parked.Finish(func(reply *resp.Writer) { reply.Int(int64(acked)) }) {
+		w.cancel()
+	}
+}
+
+// quietPeer is a peer for those whose news are of no interest.
+type quietPeer struct{ transport.Peer }
+
+// Wake implements [transport.Peer].
+func (quietPeer) Wake() {}

@@ -1,0 +1,265 @@
+// Package replicationtest has a [env.Node] without a network, for tests of commands and
+// sessions: it has a stream that its replicas are sent, hears what they acknowledge, and wakes
+// whom that concerns.
+package replicationtest
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/cellserver/cellserver/replication/protocol"
+	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// ID is the replication id of every Node.
+const ID = "1111111111111111111111111111111111111111"
+
+// ErrCut is why a replica is closed that Cut was called for.
+var ErrCut = errors.New("cut by the test")
+
+// Node is a primary, until Follow makes it a replica. Any goroutine may call it.
+type Node struct {
+	mu        sync.Mutex
+	role      protocol.Role            // guarded by mu; Replicas is made when it is asked for
+	stream    []byte                   // guarded by mu: all that was written
+	replicas  map[int64]*Replica       // guarded by mu, by the id of their client
+	waiters   map[transport.Peer]bool  // guarded by mu: who is woken by the next ACK
+	handovers []protocol.Failover      // guarded by mu
+	counts    protocol.Counts          // guarded by mu
+	calls     map[int64]protocol.PSync // guarded by mu
+}
+
+// New returns a primary without replicas.
+func New() *Node {
+	return &Node{replicas: make(map[int64]*Replica), waiters: make(map[transport.Peer]bool), calls: make(map[int64]protocol.PSync)}
+}
+
+// Replica is one of the node, and its pump.
+type Replica struct {
+	node   *Node
+	call   protocol.PSync
+	at     int    // guarded by node.mu: what was sent
+	ack    uint64 // guarded by node.mu
+	cut    bool   // guarded by node.mu
+	closed int    // guarded by node.mu: calls of Closed
+}
+
+// Write appends to the stream and wakes all replicas.
+func (n *Node) Write(b []byte) {
+	n.mu.Lock()
+	n.stream = append(n.stream, b...)
+	peers := n.peers()
+	n.mu.Unlock()
+	for _, p := range peers {
+		p.Wake()
+	}
+}
+
+// peers returns those of all replicas. The caller holds mu.
+func (n *Node) peers() (peers []transport.Peer) {
+	for _, r := range n.replicas {
+		peers = append(peers, r.call.Peer)
+	}
+	return peers
+}
+
+// Cut ends the stream of all replicas with ErrCut.
+func (n *Node) Cut() {
+	n.mu.Lock()
+	for _, r := range n.replicas {
+		r.cut = true
+	}
+	peers := n.peers()
+	n.mu.Unlock()
+	for _, p := range peers {
+		p.Wake()
+	}
+}
+
+// Calls returns the PSYNCs that were answered, in the order of the clients.
+func (n *Node) Calls() (calls []protocol.PSync) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.calls {
+		calls = append(calls, c)
+	}
+	slices.SortFunc(calls, func(a, b protocol.PSync) int { return int(a.Client - b.Client) })
+	return calls
+}
+
+// Handovers returns the calls of Failover.
+func (n *Node) Handovers() []protocol.Failover {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.handovers)
+}
+
+// SetState changes the state of the link of a replica.
+func (n *Node) SetState(state string) {
+	n.mu.Lock()
+	n.role.State = state
+	n.mu.Unlock()
+}
+
+// ReplicaOf implements [env.Node].
+func (n *Node) ReplicaOf(host, port string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at, _ := strconv.Atoi(port) // the command has checked it
+	n.role = protocol.Role{Replica: true, Host: host, Port: at, State: "connect", Offset: -1}
+}
+
+// Promote implements [env.Node].
+func (n *Node) Promote(done func()) {
+	n.mu.Lock()
+	n.role = protocol.Role{}
+	n.mu.Unlock()
+	if done != nil {
+		done()
+	}
+}
+
+// PSync implements [env.Node]: a replica that knows the history goes on where it was, any other
+// begins at the start of the stream.
+func (n *Node) PSync(c protocol.PSync) ([]byte, transport.Pump, resp.Error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.role.Replica && n.role.State != "connected" {
+		return nil, nil, "NOMASTERLINK Can't SYNC while not connected with my master"
+	}
+	r := &Replica{node: n, call: c}
+	n.replicas[c.Client], n.calls[c.Client] = r, c
+	if c.ReplID == ID && c.Offset >= 1 && c.Offset <= int64(len(n.stream))+1 {
+		r.at = int(c.Offset) - 1
+		n.counts.SyncPartialOK++
+		return []byte("+CONTINUE " + ID + " cell1\r\n"), r, ""
+	}
+	if c.ReplID != "?" {
+		n.counts.SyncPartialErr++
+	}
+	n.counts.SyncFull++
+	return []byte("+FULLRESYNC " + ID + " 0 cell1\r\n"), r, ""
+}
+
+// Fill implements [transport.Pump].
+func (r *Replica) Fill(out []byte, most int) (filled []byte, more bool, err error) {
+	r.node.mu.Lock()
+	defer r.node.mu.Unlock()
+	if r.cut {
+		return out, false, ErrCut
+	}
+	rest := r.node.stream[r.at:]
+	n := min(len(rest), most)
+	r.at += n
+	r.node.counts.BytesOut += int64(n)
+	return append(out, rest[:n]...), n < len(rest), nil
+}
+
+// Closed implements [transport.Pump].
+func (r *Replica) Closed() {
+	r.node.mu.Lock()
+	defer r.node.mu.Unlock()
+	if r.closed++; r.closed > 1 {
+		panic("replicationtest: a pump was closed twice")
+	}
+	delete(r.node.replicas, r.call.Client)
+}
+
+// Acknowledge implements [env.Node].
+func (n *Node) Acknowledge(id int64, says protocol.Ack) {
+	n.mu.Lock()
+	var woken []transport.Peer
+	if r := n.replicas[id]; r != nil && says.Applied > r.ack {
+		r.ack = says.Applied
+		for p := range n.waiters {
+			woken = append(woken, p)
+		}
+		clear(n.waiters)
+	}
+	n.mu.Unlock()
+	for _, p := range woken {
+		p.Wake()
+	}
+}
+
+// Await implements [env.Node]. A position is an offset of the stream.
+func (n *Node) Await(least int, position uint64, p transport.Peer) (acked int, o transport.Outcome) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if acked = n.acked(position); acked >= least {
+		return acked, transport.Kept
+	}
+	n.waiters[p] = true
+	return acked, transport.Pending
+}
+
+// Acked implements [env.Node].
+func (n *Node) Acked(position uint64) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.acked(position)
+}
+
+// acked counts the replicas that have the position. The caller holds mu.
+func (n *Node) acked(position uint64) (count int) {
+	for _, r := range n.replicas {
+		if r.ack >= position {
+			count++
+		}
+	}
+	return count
+}
+
+// EnoughReplicas implements env.Node: no replica is needed.
+func (n *Node) EnoughReplicas() bool { return true }
+
+// Failover implements [env.Node].
+func (n *Node) Failover(c protocol.Failover) resp.Error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c.Abort {
+		return "ERR No failover in progress."
+	}
+	err := c.Refused(n.role.Replica, len(n.replicas))
+	if err == "" {
+		n.handovers = append(n.handovers, c)
+	}
+	return err
+}
+
+// Role implements [env.Node].
+func (n *Node) Role() protocol.Role {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	role := n.role
+	if !role.Replica {
+		role.Offset = int64(len(n.stream))
+	}
+	for _, r := range n.replicas {
+		role.Replicas = append(role.Replicas, protocol.Replica{Host: r.call.IP, Port: strconv.Itoa(r.call.Port), Offset: int64(r.ack)})
+	}
+	return role
+}
+
+// Info implements [env.Node].
+func (n *Node) Info() []protocol.Field {
+	role := n.Role()
+	if role.Replica {
+		return []protocol.Field{{Name: "role", Value: "slave"}, {Name: "master_host", Value: role.Host}}
+	}
+	info := protocol.PrimaryInfo{ReplID: ID, Offset: role.Offset}
+	for i, r := range role.Replicas {
+		info.Replicas = append(info.Replicas, protocol.Field{Name: "slave" + strconv.Itoa(i), Value: "ip=" + r.Host + ",port=" + r.Port})
+	}
+	return info.Fields()
+}
+
+// Counts implements [env.Node].
+func (n *Node) Counts() protocol.Counts {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.counts
+}

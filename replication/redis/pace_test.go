@@ -1,0 +1,28 @@
+package redis_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/replication/redis"
+)
+
+// A primary that was read much is left alone for a while, unless somebody waits.
+func TestPace(t *testing.T) {
+	var p redis.Pace
+	require.True(t, p.Due(start))
+	p.Read(64<<20, start)
+	require.False(t, p.Due(start.Add(time.Second-1)))
+	require.True(t, p.Due(start.Add(time.Second)))
+	p.Read(1<<50, start)
+	require.False(t, p.Due(start.Add(10*time.Second-1)))
+	require.True(t, p.Due(start.Add(10*time.Second)))
+	p.Hurry()
+	require.True(t, p.Due(start))
+	p.Read(0, start)
+	require.True(t, p.Due(start))
+	p.Read(10_000*100, start) // many limiters
+	require.True(t, p.Due(start.Add(redis.Period)))
+}

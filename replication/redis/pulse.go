@@ -1,0 +1,173 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/entry"
+	"github.com/cellserver/cellserver/keyspace"
+)
+
+// Period is how often dirty keys are read.
+const Period = 50 * time.Millisecond
+
+// silent is after how many periods an offset is acknowledged that has not changed. Redis
+// begins to stream behind an RDB that it has not written to disk only when it gets one that
+// was sent after its child has ended.
+const silent = 20
+
+// pulse is the goroutine beside the stream of a link: it reads dirty keys, and acknowledges.
+type pulse struct {
+	link     net.Conn
+	keyTable *keyTable
+	ks       *keyspace.Keyspace
+	dial     func(ctx context.Context) (net.Conn, error)
+	values   *values // its store is p.take
+	// kick is where somebody asks for a round at once, and count counts keys.
+	kick    <-chan struct{}
+	count   *atomic.Int64
+	storing *sync.Mutex // see view.storing
+	// second is nil until there is a dirty key.
+	second *second
+	view   view
+	pace   pace
+	// at is the key that is being read, and stored says that it has a value that we can hold.
+	at     name
+	stored bool
+}
+
+// run works until ctx ends or a connection fails.
+func (p *pulse) run(ctx context.Context) error {
+	handle := p.ks.NewHandle()
+	defer handle.Close()
+	p.view = view{ctx: ctx, handle: handle, storing: p.storing}
+	tick := time.NewTicker(Period)
+	defer tick.Stop()
+	acked, periods := int64(-1), 0
+	for {
+		if err := p.readDue(ctx); err != nil {
+			return err
+		}
+		p.keyTable.forget()
+		if _, stored := p.keyTable.at(); stored != acked || periods >= silent {
+			if _, err := p.link.Write(appendAck(nil, stored)); err != nil {
+				return err
+			}
+			acked, periods = stored, 0
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+			periods++
+		case <-p.kick:
+			periods = silent
+			p.pace.hurry()
+		}
+	}
+}
+
+// readDue reads the keys that are dirty now, unless the primary is to have a rest.
+func (p *pulse) readDue(ctx context.Context) error {
+	if !p.pace.due(p.ks.Clock().Now()) {
+		return nil
+	}
+	err := p.readAll(ctx)
+	if p.second != nil {
+		p.pace.read(p.second.dumped, p.ks.Clock().Now())
+		p.second.dumped = 0
+	}
+	return err
+}
+
+// appendAck appends what tells a primary how far its stream was applied.
+func appendAck(out []byte, offset int64) []byte {
+	return appendCommand(out, "REPLCONF", "ACK", fmt.Sprint(offset))
+}
+
+// readAll reads the keys that are dirty now, each once.
+func (p *pulse) readAll(ctx context.Context) error {
+	for left := p.keyTable.waiting(); left > 0; left -= batchKeys {
+		batch := p.keyTable.take(min(left, batchKeys))
+		if len(batch) == 0 {
+			return nil
+		}
+		done, err := p.readBatch(ctx, batch)
+		if err != nil {
+			p.keyTable.giveBack(batch[done:])
+			return fmt.Errorf("reading keys of the primary: %w", err)
+		}
+	}
+	return nil
+}
+
+// readBatch reads keys and stores them, and returns how many it has.
+func (p *pulse) readBatch(ctx context.Context, batch []name) (done int, err error) {
+	if err := p.connect(ctx); err != nil {
+		return 0, err
+	}
+	err = p.second.read(batch, func(n name, at int64, read func() (bool, error)) error {
+		if err := p.store(n, at, read); err != nil {
+			return err
+		}
+		done++
+		return nil
+	})
+	return done, err
+}
+
+// connect opens the second connection if there is none.
+func (p *pulse) connect(ctx context.Context) error {
+	if p.second != nil {
+		return nil
+	}
+	conn, err := p.dial(ctx)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	p.second, err = newSecond(conn, p.values)
+	if err != nil {
+		stop()
+		p.second = nil
+		return errors.Join(err, conn.Close())
+	}
+	return nil
+}
+
+// take stores the value of the key that is being read.
+func (p *pulse) take(_ int, _ []byte, e entry.Entry) error {
+	p.stored = true
+	return p.view.put(p.at, e)
+}
+
+// store stores what a key was at an offset. A value that we cannot hold is no key.
+func (p *pulse) store(n name, at int64, read func() (found bool, err error)) error {
+	p.view.storing.Lock()
+	defer p.view.storing.Unlock()
+	p.at, p.stored = n, false
+	_, err := read()
+	if err != nil {
+		return err
+	}
+	if !p.stored && n.db < p.ks.Databases() && n.db >= 0 && len(n.key) <= longestKey {
+		if err := p.view.remove(n); err != nil {
+			return err
+		}
+	}
+	p.count.Add(1)
+	p.keyTable.stored(n, at)
+	return nil
+}
+
+// close closes the second connection.
+func (p *pulse) close() {
+	if p.second != nil {
+		_ = p.second.conn.Close()
+	}
+}

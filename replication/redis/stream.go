@@ -1,0 +1,178 @@
+package redis
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+)
+
+// Bounds of one command of the stream. A primary accepts 512 MiB as one argument and 1 GiB as
+// the input of a client.
+const (
+	longestCommand = 1 << 30
+	mostArgs       = 1 << 24
+	longestLine    = 64 << 10
+)
+
+// kept is how large a buffer may be that is kept for the next command.
+const kept = 1 << 20
+
+// piece is how much is reserved at most for bytes that were only announced.
+const piece = 64 << 10
+
+// errStream is wrapped by errors about bytes that are no stream of commands.
+var errStream = errors.New("not a stream of commands")
+
+// commands reads the stream of a primary: arrays of bulk strings, and lines, of which empty
+// ones are keep-alives. A length is believed only as far as bytes arrive.
+type commands struct {
+	in *bufio.Reader
+	// consumed is how many bytes have been read of the whole stream.
+	consumed int64
+	// buf has the arguments of the command one after another, ends where each ends.
+	buf  []byte
+	ends []int
+	args [][]byte
+}
+
+// roundMost is how many bytes of a stream are a round at most.
+const roundMost = 64 << 10
+
+// rounds calls round before it reads what may not have come yet, and after at most [roundMost]
+// bytes.
+type rounds struct {
+	in    *bufio.Reader
+	round func()
+}
+
+func (r *rounds) Read(p []byte) (int, error) {
+	r.round()
+	return r.in.Read(p[:min(len(p), roundMost)])
+}
+
+// next returns the words of the next command, none for an empty line. They are valid until
+// the next call.
+func (c *commands) next() (args [][]byte, err error) {
+	c.reuse()
+	line, err := c.line()
+	if err != nil {
+		return nil, err
+	}
+	if len(line) == 0 || line[0] != '*' {
+		return bytes.Fields(line), nil
+	}
+	n, err := number(line[1:], mostArgs)
+	if err != nil {
+		return nil, fmt.Errorf("%w: number of arguments: %w", errStream, err)
+	}
+	for range n {
+		if err := c.bulk(); err != nil {
+			return nil, err
+		}
+	}
+	from := 0
+	for _, end := range c.ends {
+		c.args = append(c.args, c.buf[from:end:end])
+		from = end
+	}
+	return c.args, nil
+}
+
+// reuse empties the buffers, and gives back those that a large command has made large.
+func (c *commands) reuse() {
+	if cap(c.buf) > kept || cap(c.ends) > kept/8 {
+		c.buf, c.ends, c.args = nil, nil, nil
+	}
+	c.buf, c.ends, c.args = c.buf[:0], c.ends[:0], c.args[:0]
+}
+
+// bulk reads a bulk string into buf.
+func (c *commands) bulk() error {
+	line, err := c.line()
+	if err != nil {
+		return err
+	}
+	if len(line) == 0 || line[0] != '$' {
+		return fmt.Errorf("%w: %q is not the length of an argument", errStream, printable(string(line)))
+	}
+	n, err := number(line[1:], longestCommand)
+	if err != nil {
+		return fmt.Errorf("%w: length of an argument: %w", errStream, err)
+	}
+	if n > longestCommand-len(c.buf) {
+		return fmt.Errorf("%w: a command of more than %d bytes", errStream, longestCommand)
+	}
+	if c.buf, err = appendFrom(c.buf, c.in, n); err != nil {
+		return err
+	}
+	var end [2]byte
+	if _, err := io.ReadFull(c.in, end[:]); err != nil {
+		return whole(err)
+	}
+	if end != [2]byte{'\r', '\n'} {
+		return fmt.Errorf("%w: an argument does not end where its length says", errStream)
+	}
+	c.consumed += int64(n) + 2
+	c.ends = append(c.ends, len(c.buf))
+	return nil
+}
+
+// line reads to the end of a line and returns it without that.
+func (c *commands) line() ([]byte, error) {
+	line, err := readLine(c.in)
+	if err != nil {
+		return nil, err
+	}
+	c.consumed += int64(len(line))
+	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
+}
+
+// readLine returns the next line with its end. It is valid until in is read again.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	line, err := in.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull), err == nil && len(line) > longestLine:
+		return nil, fmt.Errorf("%w: a line of more than %d bytes", errStream, min(longestLine, in.Size()))
+	case err != nil:
+		return nil, err
+	}
+	return line, nil
+}
+
+// appendFrom appends n bytes of in to dst. It reserves room as they arrive.
+func appendFrom(dst []byte, in *bufio.Reader, n int) ([]byte, error) {
+	for n > 0 {
+		part := min(n, piece)
+		from := len(dst)
+		dst = slices.Grow(dst, part)[:from+part]
+		if _, err := io.ReadFull(in, dst[from:]); err != nil {
+			return dst[:from], whole(err)
+		}
+		n -= part
+	}
+	return dst, nil
+}
+
+// whole makes an end of the input, where it may not end, an unexpected one.
+func whole(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// number reads a decimal from 0 to most.
+func number(digits []byte, most int) (int, error) {
+	if len(digits) == 0 || len(digits) > 10 || digits[0] == '+' || digits[0] == '-' {
+		return 0, fmt.Errorf("%q is no number from 0 to %d", printable(string(digits)), most)
+	}
+	n, err := strconv.Atoi(string(digits))
+	if err != nil || n > most {
+		return 0, fmt.Errorf("%q is no number from 0 to %d", printable(string(digits)), most)
+	}
+	return n, nil
+}

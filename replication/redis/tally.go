@@ -1,0 +1,63 @@
+package redis
+
+import (
+	"maps"
+	"sync"
+)
+
+// Bounds of a [Tally], because a peer chooses the names.
+const (
+	mostNames   = 128
+	longestName = 64
+)
+
+// others counts what has no name of its own in a [Tally].
+const others = "others"
+
+// Tally counts by name what was passed over. The zero value is empty. Its methods may be
+// called from any goroutine.
+type Tally struct {
+	mu sync.Mutex
+	// counts is guarded by mu. It has at most mostNames names and others.
+	counts map[string]int64
+}
+
+// Add counts n of name.
+func (t *Tally) Add(name string, n int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.counts == nil {
+		t.counts = map[string]int64{}
+	}
+	name = printable(name)
+	if _, known := t.counts[name]; !known && len(t.counts) >= mostNames {
+		name = others
+	}
+	t.counts[name] += n
+}
+
+// Counts returns a copy of all counts.
+func (t *Tally) Counts() map[string]int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.counts)
+}
+
+// Reset forgets everything.
+func (t *Tally) Reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.counts)
+}
+
+// printable returns name shortened, and with a '?' for each byte that a line of text should
+// not have.
+func printable(name string) string {
+	b := []byte(name[:min(len(name), longestName)])
+	for i, c := range b {
+		if c < ' ' || c > '~' {
+			b[i] = '?'
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,79 @@
+package replication
+
+import (
+	"errors"
+	"math"
+
+	"github.com/cellserver/cellserver/replication/protocol"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// errLargeRecord is why a Redis has to ask again.
+var errLargeRecord = errors.New("a large record is being written")
+
+// ServeRedis serves a Redis or Valkey through the encoder that begin makes. The replica is shown
+// and counted as any other, but cannot be promoted by FAILOVER.
+func (s *Source) ServeRedis(c protocol.PSync, begin func(l EncoderStart) (Encoder, error)) (transport.Pump, error) {
+	r, l, err := s.addRedis(c)
+	if err != nil {
+		return nil, err
+	}
+	g, err := begin(l)
+	if err != nil {
+		s.left(r)
+		return nil, err
+	}
+	s.mu.Lock()
+	r.encoder = g
+	if s.senders[c.Client] == r {
+		s.redisReplicas.Add(1)
+	}
+	s.mu.Unlock()
+	s.full.Add(1)
+	s.o.Log.Info("a Redis or Valkey synchronizes", "addr", c.Addr, "offset", l.From)
+	return r, nil
+}
+
+// addRedis adds the replica, which keeps the backlog from being freed.
+func (s *Source) addRedis(c protocol.PSync) (*sender, EncoderStart, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from := s.frames.begin
+	switch {
+	case s.closed || s.history.ID == "":
+		return nil, EncoderStart{}, errClosed
+	case s.senders[c.Client] != nil:
+		return nil, EncoderStart{}, errors.New("the connection is that of a replica already")
+	}
+	r := s.addSender(c, from, false)
+	if r == nil {
+		return nil, EncoderStart{}, errLargeRecord
+	}
+	return r, EncoderStart{Tail: Tail{s.backlog, &r.position}, From: from, Wake: c.Peer.Wake, Sleep: r.sleepsAt}, nil
+}
+
+// encoderOf returns the encoder of the client with that ID, or nil, and the end of the stream.
+func (s *Source) encoderOf(id int64) (g Encoder, end uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.senders[id]; r != nil {
+		g = r.encoder
+	}
+	return g, s.frames.end
+}
+
+// acknowledgeRedis records what a Redis acknowledges.
+func (s *Source) acknowledgeRedis(id int64, g Encoder, r protocol.Ack) {
+	g.Acknowledge(int64(min(r.Applied, math.MaxInt64)))
+	s.common.ackTable.acknowledge(id, g.Acked(), s.o.Stopwatch())
+}
+
+// askRedis makes each Redis acknowledge at once; otherwise they do so once a second. The caller holds
+// mu.
+func (s *Source) askRedis() {
+	for _, r := range s.senders {
+		if r.encoder != nil {
+			r.encoder.Ask()
+		}
+	}
+}
