@@ -8,7 +8,7 @@ func newBits(n int) bits { return make(bits, (n+63)/64) }
 // has reports whether id is in the set.
 func (b bits) has(id int) bool { return b[id/64]&(1<<(id%64)) != 0 }
 
-// set puts id into the set, or takes it out.
+// set adds id to the set, or removes it.
 func (b bits) set(id int, in bool) {
 	if in {
 		b[id/64] |= 1 << (id % 64)
@@ -17,7 +17,7 @@ func (b bits) set(id int, in bool) {
 	}
 }
 
-// full reports whether everything is in the set.
+// full reports whether every number is in the set.
 func (b bits) full() bool {
 	for _, word := range b {
 		if word != ^uint64(0) {
@@ -27,7 +27,7 @@ func (b bits) full() bool {
 	return true
 }
 
-// empty reports whether nothing is in the set.
+// empty reports whether no number is in the set.
 func (b bits) empty() bool {
 	for _, word := range b {
 		if word != 0 {
@@ -37,7 +37,7 @@ func (b bits) empty() bool {
 	return true
 }
 
-// fill puts everything into the set, or takes it out.
+// fill adds every number to the set, or removes all.
 func (b bits) fill(in bool) {
 	word := uint64(0)
 	if in {

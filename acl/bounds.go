@@ -2,22 +2,21 @@ package acl
 
 import "errors"
 
-// Bounds of what users may take.
+// Bounds on the memory of users.
 const (
-	// MaxUsers is how many users there may be, and MaxMemory about how many bytes they may
-	// take together, if no less has been set.
+	// MaxUsers bounds the number of users. MaxMemory bounds about how many bytes they take
+	// together, unless a lower bound was set.
 	MaxUsers  = 100_000
 	MaxMemory = 256 << 20
-	// MaxRules is how long the text of the rules of a user may be, in bytes.
+	// MaxRules bounds the bytes of the rules of a user as text.
 	MaxRules = 1 << 20
-	// maxWords is how many rules may be said at once, and maxList how many passwords or
-	// selectors a user may have, and how many patterns or commands each selector: all are
-	// gone through for each rule.
+	// maxWords bounds the rules in one call. maxList bounds the passwords and selectors of a user,
+	// and the patterns and commands of a selector: each rule searches these lists.
 	maxWords = 16 << 10
 	maxList  = 4 << 10
-	// rulesCost is what a user takes without rules, about.
+	// rulesCost is about the memory of a user without rules.
 	rulesCost = 384
 )
 
-// errTooLarge says that a bound of ours is reached.
+// errTooLarge says that one of these bounds is exceeded.
 var errTooLarge = errors.New("too many users, or rules that are too long")

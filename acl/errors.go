@@ -8,20 +8,20 @@ type RuleError struct {
 	Why  string
 }
 
-// Error implements error.
+// Error implements the error interface.
 func (e *RuleError) Error() string {
 	return fmt.Sprintf("Error in ACL SETUSER modifier '%s': %s", e.Rule, e.Why)
 }
 
-// parenthesisError is a selector without an end.
+// parenthesisError is the error of a selector without a closing parenthesis.
 type parenthesisError struct{ start string }
 
-// Error implements error.
+// Error implements the error interface.
 func (e *parenthesisError) Error() string {
 	return fmt.Sprintf("Unmatched parenthesis in acl selector starting at '%s'.", e.start)
 }
 
-// What is wrong with a rule.
+// The reasons of a RuleError.
 const (
 	whySyntax      = "Syntax error"
 	whyUnknown     = "Unknown command or category name in ACL"

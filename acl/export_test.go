@@ -2,7 +2,7 @@ package acl
 
 import "crypto/sha256"
 
-// Compared is with how many passwords a login of that name is compared.
+// Compared returns how many passwords a login with that name is compared with.
 func (us *Users) Compared(name string, password []byte) (compared int) {
 	sum, r := sha256.Sum256(password), noRules
 	if u := us.Find(name); u != nil {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// maxFaults is how many faults of a file are told.
+// maxFaults bounds the faults of a file that are reported.
 const maxFaults = 100
 
-// faults are the first faults of a file, and how many there are.
+// faults has the first faults of a file, and the number of all.
 type faults struct {
 	first []error
 	count int
@@ -22,7 +22,7 @@ func (f *faults) add(err error) {
 	}
 }
 
-// join makes one error of them, nil of none.
+// join returns the faults as one error, nil if there are none.
 func (f *faults) join() error {
 	if f.count > maxFaults {
 		return errors.Join(append(f.first, moreFaults(f.count-maxFaults))...)
@@ -30,10 +30,10 @@ func (f *faults) join() error {
 	return errors.Join(f.first...)
 }
 
-// moreFaults is how many faults there are beside those that are told.
+// moreFaults is the number of faults that are not reported.
 type moreFaults int
 
-// Error implements error.
+// Error implements the error interface.
 func (m moreFaults) Error() string {
 	if m == 1 {
 		return "1 more fault"
@@ -41,14 +41,14 @@ func (m moreFaults) Error() string {
 	return fmt.Sprintf("%d more faults", int(m))
 }
 
-// FaultLine returns the faults of files and configurations on one line of about most bytes:
-// those that fit, each but the last followed by separator, and then how many more there are.
-// The first is there in any case, cut if it is too long.
+// FaultLine returns the faults of files and configurations on one line of about most bytes: as many
+// faults as fit, separated by separator, and then the number of the others. It always contains the
+// first fault, which is cut if it is too long.
 func FaultLine(err error, separator string, most int) string {
 	var more moreFaults
 	errors.As(err, &more)
 	lines := strings.Split(err.Error(), "\n")
-	if more > 0 { // the faults of another file may come behind
+	if more > 0 { // faults of another file may follow
 		lines = slices.DeleteFunc(lines, func(line string) bool { return line == more.Error() })
 	}
 	size := 0
@@ -66,7 +66,7 @@ func FaultLine(err error, separator string, most int) string {
 	return printable(strings.Join(lines, separator))
 }
 
-// printable returns text without what would end a line or move a cursor.
+// printable returns text with control characters replaced by spaces.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -76,14 +76,14 @@ func printable(text string) string {
 	}, text)
 }
 
-// maxShown is how much of a word of a file is repeated where it is wrong.
+// maxShown bounds the bytes of a word that a fault repeats.
 const maxShown = 128
 
-// shown is a word of a file as a fault repeats it.
+// shown returns a word of a file as a fault repeats it.
 func shown(word string) string { return printable(word[:min(len(word), maxShown)]) }
 
-// speaksOfCommand reports whether a rule may be repeated where it is wrong: it is about a
-// command or a category, and has nothing else in it, such as a password.
+// speaksOfCommand reports whether an error may repeat a rule: the rule is about a command or a
+// category, and contains nothing else, such as a password.
 func speaksOfCommand(rule string) bool {
 	return strings.IndexFunc(rule[1:], func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("@|.-_", r))

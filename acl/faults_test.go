@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/acl"
 )
 
-// TestFaultLine: as many faults as fit, and how many more there are, also of those that another
-// file has behind them.
+// TestFaultLine: the line has as many faults as fit, and the number of the others, including those
+// of a second file.
 func TestFaultLine(t *testing.T) {
 	_, many := acl.NewUsers(testWords()).ParseFile("f", []byte(strings.Repeat("x\n", 150)))
 	first := "f:1 should start with user keyword followed by the username"

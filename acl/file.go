@@ -8,19 +8,19 @@ import (
 	"slices"
 )
 
-// MaxFile is how long a file of users may be, in bytes.
+// MaxFile bounds the bytes of a file of users.
 const MaxFile = 64 << 20
 
-// Parsed is a file of users, or the user lines of a configuration, that has no fault.
+// Parsed is a file of users, or the user lines of a configuration, without faults.
 type Parsed struct {
 	rules  map[string]*Rules
 	memory int
 }
 
-// Rules returns the rules of a user, nil if it is not among them.
+// Rules returns the rules of a user, nil if the file does not define the user.
 func (p *Parsed) Rules(name string) *Rules { return p.rules[name] }
 
-// HavePasswords reports whether a user among them has a password.
+// HavePasswords reports whether any of the users has a password.
 func (p *Parsed) HavePasswords() bool {
 	for _, r := range p.rules {
 		if len(r.Passwords()) > 0 {
@@ -30,7 +30,7 @@ func (p *Parsed) HavePasswords() bool {
 	return false
 }
 
-// List returns the users as lines of a file, in order of their names.
+// List returns the users as lines of a file, sorted by name.
 func (p *Parsed) List() []string {
 	lines := make([]string, 0, len(p.rules))
 	for _, name := range slices.Sorted(maps.Keys(p.rules)) {
@@ -46,8 +46,8 @@ type definition struct {
 	words []string
 }
 
-// ParseFile reads a file of users: a line `user name rule ...` each, empty lines and those
-// that begin with '#'. It returns all faults with their lines, and changes no user.
+// ParseFile parses a file of users: lines `user name rule ...`, empty lines and lines that begin
+// with '#'. It returns all faults with their lines, and changes no user.
 func (us *Users) ParseFile(path string, content []byte) (*Parsed, error) {
 	if len(content) > MaxFile {
 		return nil, fmt.Errorf("%s: the file is longer than %d bytes", path, MaxFile)
@@ -90,12 +90,12 @@ func (us *Users) ParseFile(path string, content []byte) (*Parsed, error) {
 type Line struct {
 	Where string   // the file and the line of it
 	Words []string // the name and the rules
-	// Included says that the file is one that another includes.
+	// Included says that the file is included by another one.
 	Included bool
 }
 
-// ParseLines reads the user lines of a configuration. A line that is not in an included file replaces
-// those of its user that are: CONFIG REWRITE has no other way to change them.
+// ParseLines parses the user lines of a configuration. A line of a user in the main file replaces
+// that user's lines in included files: CONFIG REWRITE has no other way to change them.
 func (us *Users) ParseLines(lines []Line) (*Parsed, error) {
 	var faults faults
 	replaced := make(map[string]bool)
@@ -118,10 +118,10 @@ func (us *Users) ParseLines(lines []Line) (*Parsed, error) {
 	return parsed, faults.join()
 }
 
-// errDuplicate says that a user stands twice in a file.
+// errDuplicate says that a file defines a user twice.
 var errDuplicate = errors.New("Duplicate user found. A user can only be defined once in config files") //nolint:staticcheck // Redis' words
 
-// parse makes rules of definitions, and tells fault of those that have none.
+// parse returns the rules of definitions, and calls fault for those with errors.
 func (us *Users) parse(defined []definition, fault func(d definition, err error)) *Parsed {
 	parsed, all := &Parsed{rules: make(map[string]*Rules)}, us.allChannels.Load()
 	for _, d := range defined {
@@ -149,9 +149,9 @@ func (us *Users) parse(defined []definition, fault func(d definition, err error)
 	return parsed
 }
 
-// Replace puts a file in force: users that are not in it are gone, and default is as new if
-// it is not in it. It returns the users that are gone or have other rules, whose clients the
-// caller closes.
+// Replace replaces all users by those of a file: users that are not in it are deleted, and if
+// default is not in it, default gets its initial rules. It returns the users that were deleted or
+// have other rules. The caller closes their clients.
 func (us *Users) Replace(parsed *Parsed) (changed []*User) {
 	us.change.Lock()
 	defer us.change.Unlock()
@@ -188,8 +188,8 @@ func (us *Users) Replace(parsed *Parsed) (changed []*User) {
 	return changed
 }
 
-// AddDefault adds the user default to a file that does not name it: it may do everything, with
-// that password, or without one if it is "".
+// AddDefault adds the user default to a file that does not define it: with all permissions and that
+// password, or without a password if it is "".
 func (us *Users) AddDefault(parsed *Parsed, password string) {
 	if parsed.rules[DefaultUser] == nil {
 		r := us.defaultRules().withPassword(password)

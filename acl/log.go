@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Context says where a refused call came from.
+// Context says how a refused call was made.
 type Context uint8
 
 // The contexts of ACL LOG.
@@ -23,32 +23,32 @@ func (c Context) String() string {
 	return [...]string{"toplevel", "multi", "lua", "module"}[c]
 }
 
-// LogEntry is one refusal, or several that are alike and close together.
+// LogEntry is one refusal, or several equal ones within a short time.
 type LogEntry struct {
 	Count   int64
 	Reason  Denied
 	Context Context
-	Object  string // the command, key, channel, or what was said of AUTH
+	Object  string // the command, key or channel, or "AUTH" and similar for logins
 	User    string
 	Client  string // CLIENT INFO of the last one
 	ID      int64
-	Created int64 // Unix milliseconds
+	Created int64 // Unix milliseconds of the first one
 	Updated int64 // of the last one
 }
 
-// alike reports whether two refusals are shown as one.
+// alike reports whether two refusals are shown as one entry.
 func (e *LogEntry) alike(o *LogEntry) bool {
 	return e.Reason == o.Reason && e.Context == o.Context && e.Object == o.Object && e.User == o.User
 }
 
 const (
-	// logGroup is how soon an alike refusal has to follow to be shown as the same (Redis:
+	// logGroup is the time within which an equal refusal counts for the same entry (Redis:
 	// ACL_LOG_GROUPING_MAX_TIME_DELTA).
 	logGroup = 60 * time.Second
-	// maxLogText bounds, in bytes, an object or name in the log: a client that has not logged in chooses
-	// the name.
+	// maxLogText bounds the bytes of an object or name in the log: a client that has not logged in
+	// chooses the name.
 	maxLogText = 256
-	// maxLogLook is among how many of the newest an alike one is looked for.
+	// maxLogLook is the number of newest entries that are searched for an equal one.
 	maxLogLook = 10
 )
 
@@ -61,7 +61,7 @@ type Log struct {
 	counts  [DeniedChannel + 1]int64
 }
 
-// SetMax is acllog-max-len.
+// SetMax sets the maximum number of entries (acllog-max-len).
 func (l *Log) SetMax(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,20 +69,20 @@ func (l *Log) SetMax(n int) {
 	l.trim()
 }
 
-// trim forgets the oldest entries that are too many.
+// trim removes the oldest entries beyond the maximum.
 func (l *Log) trim() {
 	for l.entries.Len() > l.most {
 		l.entries.Remove(l.entries.Back())
 	}
 }
 
-// LogText returns what is kept of an object or name. A copy, since the whole may be as long as
-// a request, and would be kept with a part of it.
+// LogText returns the part of an object or name that the log keeps. It is a copy, since the whole
+// may be as long as a request and would be kept in memory by a part of it.
 func LogText[T string | []byte](whole T) string {
 	return strings.Clone(string(whole[:min(len(whole), maxLogText)]))
 }
 
-// Add notes a refusal.
+// Add records a refusal.
 func (l *Log) Add(e LogEntry, nowMillis int64) {
 	e.Object, e.User = LogText(e.Object), LogText(e.User)
 	l.mu.Lock()
@@ -121,7 +121,7 @@ func (l *Log) Newest(n int) []LogEntry {
 	return newest
 }
 
-// Reset forgets all entries, and not how many there were.
+// Reset removes all entries, but keeps the counts.
 func (l *Log) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +136,7 @@ func (l *Log) Count(reason Denied) int64 {
 	return l.counts[reason]
 }
 
-// ResetCounts is CONFIG RESETSTAT.
+// ResetCounts sets the counts to zero (CONFIG RESETSTAT).
 func (l *Log) ResetCounts() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/acl"
 )
 
-// TestLogKeepsNoMoreOfAnObjectThanItShows: a key may be as long as a request, and ACL LOG shows
-// the beginning of it. The rest is garbage.
+// TestLogKeepsNoMoreOfAnObjectThanItShows: a key may be as long as a request, and ACL LOG shows its
+// beginning. The rest must be garbage.
 func TestLogKeepsNoMoreOfAnObjectThanItShows(t *testing.T) {
 	heap := func() uint64 {
 		runtime.GC()

@@ -7,13 +7,13 @@ import (
 	"github.com/cellserver/cellserver/glob"
 )
 
-// pattern is a glob of keys or channels. Most are a prefix with a star behind it, which is
+// pattern is a glob pattern of keys or channels. Most are a prefix with a star at the end, which is
 // compared without the matcher.
 type pattern struct {
 	text   string
-	fixed  []byte // of a prefix or an exact name: what is compared
+	fixed  []byte // the bytes to compare, for a prefix or an exact name
 	kind   patternKind
-	access Access // of keys: what it allows
+	access Access // for keys: the permitted access
 }
 
 type patternKind uint8
@@ -24,7 +24,7 @@ const (
 	exactPattern
 )
 
-// compile makes a pattern of its text.
+// compile returns the pattern of a text.
 func compile(text string, access Access) pattern {
 	p := pattern{text: text, access: access}
 	switch special := strings.IndexAny(text, `*?[\`); {
@@ -38,7 +38,7 @@ func compile(text string, access Access) pattern {
 	return p
 }
 
-// matches reports whether the pattern fits the name of a key or channel.
+// matches reports whether the pattern matches the name of a key or channel.
 func (p *pattern) matches(name []byte) bool {
 	if p.kind == prefixPattern {
 		return bytes.HasPrefix(name, p.fixed)
@@ -51,7 +51,7 @@ func (p *pattern) matches(name []byte) bool {
 	}
 }
 
-// keyText returns the pattern of keys as a rule.
+// keyText returns the rule for a pattern of keys.
 func (p *pattern) keyText() string {
 	switch p.access {
 	case Read:

@@ -2,8 +2,8 @@ package acl
 
 import "strings"
 
-// redisNames are the commands of Redis 7.2 and Valkey 8.0. Rules may name those that this
-// server lacks, without effect: user files of a Redis do. Subcommands follow their container.
+// redisNames are the commands of Redis 7.2 and Valkey 8.0. Rules may name commands that this server
+// lacks, without effect, because user files of a Redis do. Subcommands follow their container.
 const redisNames = `
 acl|cat|deluser|dryrun|genpass|getuser|help|list|load|log|save|setuser|users|whoami append
 asking auth bgrewriteaof bgsave bitcount bitfield bitfield_ro bitop bitpos blmove blmpop blpop
@@ -38,8 +38,8 @@ zremrangebylex zremrangebyrank zremrangebyscore zrevrange zrevrangebylex zrevran
 zrevrank zscan zscore zunion zunionstore
 `
 
-// redisCommands are redisNames, one for each command and subcommand. The value says that the
-// command has subcommands.
+// redisCommands has an entry for each command and subcommand of redisNames. The value says whether
+// the command has subcommands.
 var redisCommands = func() map[string]bool {
 	names := make(map[string]bool)
 	for _, words := range strings.Fields(redisNames) {
@@ -54,7 +54,7 @@ var redisCommands = func() map[string]bool {
 	return names
 }()
 
-// redisCategories are the categories of Redis, for those of which we have no command.
+// redisCategories are the categories of Redis, including those of which this server has no command.
 var redisCategories = func() map[string]bool {
 	names := make(map[string]bool)
 	for _, name := range strings.Fields("keyspace read write set sortedset list hash string bitmap hyperloglog geo stream " +

@@ -8,7 +8,7 @@ import (
 )
 
 // Apply returns a copy of the rules with the words of ACL SETUSER applied, or the first error.
-// allChannels is whether the word reset lets the user use all channels.
+// allChannels says whether the word reset permits all channels.
 func (r *Rules) Apply(v Vocabulary, words []string, allChannels bool) (*Rules, error) {
 	next, faults := r.applyAll(v, words, allChannels)
 	if len(faults) > 0 {
@@ -17,9 +17,8 @@ func (r *Rules) Apply(v Vocabulary, words []string, allChannels bool) (*Rules, e
 	return next, nil
 }
 
-// applyAll is Apply with all errors that say something of their own: what comes behind a rule
-// that has another meaning than intended may be wrong because of it, but an unknown name is
-// one wherever it stands.
+// applyAll is Apply with all independent errors: after a rule that was misread, later rules may be
+// wrong because of it, but an unknown name is always an error of its own.
 func (r *Rules) applyAll(v Vocabulary, words []string, allChannels bool) (next *Rules, faults []error) {
 	if tooManyWords(words) {
 		return nil, []error{errTooLarge}
@@ -41,7 +40,7 @@ func (r *Rules) applyAll(v Vocabulary, words []string, allChannels bool) (next *
 	return next.seal(), faults
 }
 
-// tooManyWords reports whether to apply the words would keep everybody waiting for long.
+// tooManyWords reports whether applying the words would block the server for long.
 func tooManyWords(words []string) bool {
 	n, size := len(words), 0
 	for _, word := range words {
@@ -53,7 +52,7 @@ func tooManyWords(words []string) bool {
 	return n > maxWords || size > MaxRules
 }
 
-// mergeSelectors joins the words between parentheses, which a caller may have split.
+// mergeSelectors joins the words between parentheses, which the caller may have split.
 func mergeSelectors(words []string) (merged []string, err *parenthesisError) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]
@@ -72,7 +71,7 @@ func mergeSelectors(words []string) (merged []string, err *parenthesisError) {
 	return merged, nil
 }
 
-// apply changes rules by one word, and returns what is wrong with it.
+// apply applies one word to the rules, and returns why it is wrong, or "".
 func (r *Rules) apply(v Vocabulary, word string, allChannels bool) (why string) {
 	switch strings.ToLower(word) {
 	case "":
@@ -98,7 +97,7 @@ func (r *Rules) apply(v Vocabulary, word string, allChannels bool) (why string) 
 	return ""
 }
 
-// applySigned is apply for passwords, selectors and what selectors consist of.
+// applySigned is apply for passwords, selectors and the parts of selectors.
 func (r *Rules) applySigned(v Vocabulary, word string) (why string) {
 	switch word[0] {
 	case '>', '<':
@@ -116,7 +115,7 @@ func (r *Rules) applySigned(v Vocabulary, word string) (why string) {
 	}
 }
 
-// changePassword adds a password, or takes it away.
+// changePassword adds or removes a password.
 func (r *Rules) changePassword(add bool, sum digest) (why string) {
 	at := slices.Index(r.passwords, sum)
 	switch {
@@ -133,7 +132,7 @@ func (r *Rules) changePassword(add bool, sum digest) (why string) {
 	return ""
 }
 
-// parseDigest reads a digest in lower-case hexadecimal.
+// parseDigest parses a digest in lower-case hexadecimal.
 func parseDigest(text string) (sum digest, ok bool) {
 	if len(text) != hex.EncodedLen(len(sum)) || strings.ToLower(text) != text {
 		return sum, false
@@ -142,7 +141,7 @@ func parseDigest(text string) (sum digest, ok bool) {
 	return sum, err == nil
 }
 
-// addSelector is (rules).
+// addSelector adds a selector: (rules).
 func (r *Rules) addSelector(v Vocabulary, word string) (why string) {
 	inner, closed := strings.CutSuffix(word[1:], ")")
 	if !closed {
@@ -153,7 +152,7 @@ func (r *Rules) addSelector(v Vocabulary, word string) (why string) {
 	}
 	s := newSelector(v)
 	for _, rule := range SplitWords(inner) {
-		if strings.HasSuffix(rule, ")") { // which would end the selector in a file
+		if strings.HasSuffix(rule, ")") { // in a file this would end the selector
 			return whySyntax
 		}
 		if why := s.apply(v, rule); why != "" {

@@ -41,7 +41,7 @@ func TestRulesAsText(t *testing.T) {
 	}
 }
 
-// TestWrongRules has the errors that Valkey 8.0 answers.
+// TestWrongRules has the errors of Valkey 8.0.
 func TestWrongRules(t *testing.T) {
 	const syntax, unknown = "Syntax error", "Unknown command or category name in ACL"
 	for word, why := range map[string]string{
@@ -123,7 +123,7 @@ func TestUnrestricted(t *testing.T) {
 	}
 }
 
-// FuzzRules: whatever is said, the text of the rules that come of it says the same.
+// FuzzRules: for any input, the text of the resulting rules is equivalent to them.
 func FuzzRules(f *testing.F) {
 	f.Add("on nopass +@all -get +config|get ~a %R~b &c (+set ~* &x) >p")
 	f.Add("+get|x +xinfo|stream (~a (b) #12 %RW~ & ~")

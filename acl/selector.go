@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Selector is one set of permissions of a user. A call is allowed if one selector allows
-// all of it. A published selector never changes.
+// Selector is one set of permissions of a user. A call is permitted if one selector permits all of
+// it. A published selector is immutable.
 type Selector struct {
 	commands    bits
-	allCommands bool // once nothing changes any more
-	// base is what the rules begin from: +@all or -@all.
+	allCommands bool // set by seal
+	// base is the initial permission: +@all or -@all.
 	base bool
-	// firstArgs are the first arguments with which a command may be called that is not
-	// allowed as such: +select|0.
+	// firstArgs are the first arguments with which a command may be called that is not permitted
+	// otherwise: +select|0.
 	firstArgs map[int][]string
-	// rules are those of commands in the order they were said, without those that a later
-	// one has made void.
+	// rules are the rules about commands in their order, without those that a later rule has
+	// overridden.
 	rules       []string
 	keys        []pattern
 	allKeys     bool
@@ -25,7 +25,7 @@ type Selector struct {
 	allChannels bool
 }
 
-// clone copies a selector, to be changed.
+// clone returns a copy of the selector, to be modified.
 func (s *Selector) clone() *Selector {
 	c := *s
 	c.commands = slices.Clone(s.commands)
@@ -37,10 +37,11 @@ func (s *Selector) clone() *Selector {
 	return &c
 }
 
-// What a selector, a pattern and a rule take beside their text, about.
+// selectorCost, patternCost and ruleCost are about the memory of a selector, a pattern and a rule
+// in addition to their text.
 const selectorCost, patternCost, ruleCost = 320, 64, 16
 
-// cost is about how many bytes the selector takes.
+// cost returns about how many bytes the selector takes.
 func (s *Selector) cost() int {
 	n := selectorCost + 8*len(s.commands)
 	for _, patterns := range [][]pattern{s.keys, s.channels} {
@@ -54,18 +55,18 @@ func (s *Selector) cost() int {
 	return n
 }
 
-// equal reports whether two say the same in the same words.
+// equal reports whether two selectors have the same rules in the same order.
 func (s *Selector) equal(o *Selector) bool {
 	same := func(a, b pattern) bool { return a.text == b.text && a.access == b.access }
 	return s.base == o.base && s.allKeys == o.allKeys && s.allChannels == o.allChannels && slices.Equal(s.rules, o.rules) &&
 		slices.EqualFunc(s.keys, o.keys, same) && slices.EqualFunc(s.channels, o.channels, same)
 }
 
-// unrestricted reports whether the selector allows everything.
+// unrestricted reports whether the selector permits everything.
 func (s *Selector) unrestricted() bool { return s.allCommands && s.allKeys && s.allChannels }
 
-// Command reports whether the command may be called. first is its first argument behind
-// the name of the subcommand, and nil if there is none.
+// Command reports whether the command may be called. first is its first argument after the name of
+// the subcommand, nil if there is none.
 func (s *Selector) Command(id int, first []byte) bool {
 	if s.allCommands || s.commands.has(id) {
 		return true
@@ -78,7 +79,7 @@ func (s *Selector) Command(id int, first []byte) bool {
 	})
 }
 
-// Key reports whether a command may do with a key what it does. No access at all asks
+// Key reports whether a command may access a key in the given way. If access is 0, it reports
 // whether the user may know of the key.
 func (s *Selector) Key(key []byte, access Access) bool {
 	if s.allKeys {
@@ -100,13 +101,13 @@ func (s *Selector) Channel(name []byte) bool {
 	return s.allChannels || slices.ContainsFunc(s.channels, func(p pattern) bool { return p.matches(name) })
 }
 
-// ChannelPattern reports whether a pattern may be subscribed to. It has to be one of the
-// user's word for word: what a pattern matches is not compared.
+// ChannelPattern reports whether a pattern may be subscribed to. It has to be equal to one of the
+// user's patterns: the sets of matching channels are not compared.
 func (s *Selector) ChannelPattern(text []byte) bool {
 	return s.allChannels || slices.ContainsFunc(s.channels, func(p pattern) bool { return p.text == string(text) })
 }
 
-// allowAll is +@all and -@all.
+// allowAll implements +@all and -@all.
 func (s *Selector) allowAll(allow bool) {
 	s.commands.fill(allow)
 	s.base, s.rules = allow, nil
@@ -121,8 +122,8 @@ func (s *Selector) allow(v Vocabulary, id int, allow bool) {
 	}
 }
 
-// addRule notes what was said of commands, and returns what is wrong with that. It replaces
-// what was said before of the same command or category, and of the subcommands of the command.
+// addRule records a rule about commands, and returns why it is wrong, or "". The rule replaces
+// earlier rules about the same command or category, and about subcommands of the command.
 func (s *Selector) addRule(allow bool, name string) (why string) {
 	s.rules = slices.DeleteFunc(s.rules, func(rule string) bool {
 		rest, same := strings.CutPrefix(rule[1:], name)
@@ -142,13 +143,12 @@ func sign(allow bool) string {
 	return "-"
 }
 
-// CommandRules returns the rules of commands as text that says the same.
+// CommandRules returns the rules about commands as equivalent text.
 func (s *Selector) CommandRules() string {
 	return strings.Join(append([]string{sign(s.base) + "@all"}, s.rules...), " ")
 }
 
-// KeyRules returns the patterns of keys as text that says the same, without what resets
-// them.
+// KeyRules returns the patterns of keys as equivalent text, without the rule that resets them.
 func (s *Selector) KeyRules() string {
 	if s.allKeys {
 		return "~*"
@@ -160,8 +160,8 @@ func (s *Selector) KeyRules() string {
 	return strings.Join(text, " ")
 }
 
-// ChannelRules returns the patterns of channels as text that says the same, without what
-// resets them.
+// ChannelRules returns the patterns of channels as equivalent text, without the rule that resets
+// them.
 func (s *Selector) ChannelRules() string {
 	if s.allChannels {
 		return "&*"
@@ -173,7 +173,7 @@ func (s *Selector) ChannelRules() string {
 	return strings.Join(text, " ")
 }
 
-// text returns the whole selector as rules that say the same.
+// text returns the whole selector as equivalent rules.
 func (s *Selector) text() string {
 	var parts []string
 	if keys := s.KeyRules(); keys != "" {

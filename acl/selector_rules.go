@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// apply changes a selector by one rule, and returns what is wrong with it.
+// apply applies one rule to a selector, and returns why it is wrong, or "".
 func (s *Selector) apply(v Vocabulary, rule string) (why string) {
 	switch strings.ToLower(rule) {
 	case "":
@@ -27,7 +27,7 @@ func (s *Selector) apply(v Vocabulary, rule string) (why string) {
 	return ""
 }
 
-// applyPattern is apply for the rules that begin with a sign.
+// applyPattern is apply for rules that begin with a sign.
 func (s *Selector) applyPattern(v Vocabulary, rule string) (why string) {
 	rest := rule[1:]
 	switch rule[0] {
@@ -50,7 +50,7 @@ func (s *Selector) applyPattern(v Vocabulary, rule string) (why string) {
 	return whySyntax
 }
 
-// keyAccess reads the letters of %R~pattern, %W~ and %RW~.
+// keyAccess parses the letters of %R~pattern, %W~ and %RW~.
 func keyAccess(rest string) (access Access, text string, ok bool) {
 	letters, text, found := strings.Cut(rest, "~")
 	for _, letter := range strings.ToUpper(letters) {
@@ -66,13 +66,14 @@ func keyAccess(rest string) (access Access, text string, ok bool) {
 	return access, text, found && access != 0
 }
 
-// SplitWords returns the words of a line of a file. What separates them are the spaces that no
-// name and no pattern can have: those of other scripts than ASCII are a part of a word.
+// SplitWords splits a line of a file into words. Only the ASCII spaces, which names and patterns
+// cannot contain, separate words: other Unicode spaces are a part of a word.
 func SplitWords(line string) []string {
 	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n\v\f\r", r) })
 }
 
-// spaced reports whether a name, a pattern or an argument has what would end it in a file.
+// spaced reports whether a name, a pattern or an argument contains a character that would end it in
+// a file.
 func spaced(text string) bool { return strings.ContainsAny(text, " \t\n\v\f\r\x00") }
 
 func (s *Selector) addKeys(text string, access Access) (why string) {
@@ -106,7 +107,7 @@ func (s *Selector) addChannel(text string) (why string) {
 	return ""
 }
 
-// applyCategory is +@name and -@name.
+// applyCategory implements +@name and -@name.
 func (s *Selector) applyCategory(v Vocabulary, allow bool, name string) (why string) {
 	ids, known := v.Category(name)
 	if !known && !redisCategories[name] {
@@ -118,9 +119,9 @@ func (s *Selector) applyCategory(v Vocabulary, allow bool, name string) (why str
 	return s.addRule(allow, "@"+name)
 }
 
-// applyCommand is +command, -command, +container|subcommand, -container|subcommand and
-// +command|argument. Names of Redis that we lack are noted and have no effect, since the
-// user files of a Redis have them.
+// applyCommand implements +command, -command, +container|subcommand, -container|subcommand and
+// +command|argument. Commands of Redis that this server lacks are recorded without effect, since
+// user files of a Redis name them.
 func (s *Selector) applyCommand(v Vocabulary, allow bool, name string) (why string) {
 	name = strings.ToLower(name)
 	if id, known := v.Command(name); known {
@@ -137,7 +138,7 @@ func (s *Selector) applyCommand(v Vocabulary, allow bool, name string) (why stri
 	return s.addRule(allow, name)
 }
 
-// allowFirstArg is +command|argument.
+// allowFirstArg implements +command|argument.
 func (s *Selector) allowFirstArg(v Vocabulary, command, argument string) (why string) {
 	id, ours := v.Command(command)
 	container, known := redisCommands[command]

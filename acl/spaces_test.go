@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/acl"
 )
 
-// TestFileKeepsSpacesOfOtherScripts: only the spaces of ASCII separate words. What a file says
-// with others, such as the wide space of Chinese text, is a part of its word, as in Redis.
+// TestFileKeepsSpacesOfOtherScripts: only ASCII spaces separate words. Other spaces, such as the
+// wide space of Chinese text, are a part of a word, as in Redis.
 func TestFileKeepsSpacesOfOtherScripts(t *testing.T) {
 	for _, space := range []string{"\u0085", "\u00a0", "\u2003", "\u3000"} {
 		us := acl.NewUsers(testWords())
@@ -24,8 +24,8 @@ func TestFileKeepsSpacesOfOtherScripts(t *testing.T) {
 	}
 }
 
-// TestRulesAreReadAsTheyWereWritten: nothing that a rule says ends its word, its selector or its line
-// in a file, where the rest would be another rule or another user.
+// TestRulesAreReadAsTheyWereWritten: no rule can end its word, its selector or its line in a file,
+// where the rest would become another rule or another user.
 func TestRulesAreReadAsTheyWereWritten(t *testing.T) {
 	for _, rules := range [][]string{
 		{"+get|a b"},

@@ -22,15 +22,14 @@ func (u *User) Rules() *Rules { return u.rules.Load() }
 // digest is the SHA-256 of a password.
 type digest = [sha256.Size]byte
 
-// Rules are what a user may do. They never change once a user has them.
+// Rules are the permissions of a user. They are immutable after a user has them.
 type Rules struct {
-	// Unrestricted says that every command, key and channel is allowed: nothing else has to
-	// be asked then.
+	// Unrestricted says that every command, key and channel is permitted, so that no other check is
+	// needed.
 	Unrestricted bool
-	// On says that the user may log in. NoPass says that any password does.
+	// On says that the user may log in. NoPass says that any password is accepted.
 	On, NoPass bool
-	// skipSanitize is a rule of Redis, which has no effect here: values that RESTORE takes
-	// are always checked.
+	// skipSanitize is a rule of Redis without effect here: values of RESTORE are always checked.
 	skipSanitize bool
 	passwords    []digest
 	selectors    []*Selector // the root first; at least one
@@ -55,7 +54,7 @@ func (r *Rules) mayRun() bool {
 // Selectors returns the selectors, the root first. The caller may not change them.
 func (r *Rules) Selectors() []*Selector { return r.selectors }
 
-// newRules returns those of a new user: off, without keys, channels and commands.
+// newRules returns the rules of a new user: off, without keys, channels and commands.
 func newRules(v Vocabulary, allChannels bool) *Rules {
 	root := newSelector(v)
 	root.allChannels = allChannels
@@ -66,7 +65,7 @@ func newSelector(v Vocabulary) *Selector {
 	return &Selector{commands: newBits(v.Commands()), firstArgs: make(map[int][]string)}
 }
 
-// clone copies rules, to be changed.
+// clone returns a copy of the rules, to be modified.
 func (r *Rules) clone() *Rules {
 	c := *r
 	c.passwords = slices.Clone(r.passwords)
@@ -77,7 +76,7 @@ func (r *Rules) clone() *Rules {
 	return &c
 }
 
-// seal is called when nothing changes any more.
+// seal computes the derived fields. It is called after the last modification.
 func (r *Rules) seal() *Rules {
 	r.cost = rulesCost + len(r.passwords)*sha256.Size
 	for _, s := range r.selectors {
@@ -88,14 +87,14 @@ func (r *Rules) seal() *Rules {
 	return r
 }
 
-// equal reports whether two say the same in the same words.
+// equal reports whether two have the same rules in the same order.
 func (r *Rules) equal(o *Rules) bool {
 	return r.On == o.On && r.NoPass == o.NoPass && r.skipSanitize == o.skipSanitize &&
 		slices.Equal(r.passwords, o.passwords) && slices.EqualFunc(r.selectors, o.selectors, (*Selector).equal)
 }
 
-// KeepsChannels reports whether all channels are still allowed that were before. A pattern
-// counts as kept if it is there in the same words.
+// KeepsChannels reports whether all channels that before permits are still permitted. A pattern
+// counts as kept only if it is unchanged.
 func (r *Rules) KeepsChannels(before *Rules) bool {
 	if r.Unrestricted || slices.ContainsFunc(r.selectors, func(s *Selector) bool { return s.allChannels }) {
 		return true
@@ -138,7 +137,7 @@ func (r *Rules) Passwords() []string {
 	return text
 }
 
-// Text returns the rules as text that says the same, as ACL LIST and files have them.
+// Text returns the rules as equivalent text, as in ACL LIST and files.
 func (r *Rules) Text() string {
 	parts := r.Flags()
 	for _, p := range r.Passwords() {
@@ -158,8 +157,8 @@ func (r *Rules) Text() string {
 // not reveal whether a user has any. Few users have more.
 const leastCompared = 8
 
-// accepts reports whether sum is the digest of a password of the user, and with how many it
-// was compared: with all.
+// accepts reports whether sum is the digest of a password of the user, and the number of
+// comparisons. It always compares with all passwords.
 func (r *Rules) accepts(sum *digest) (ok bool, compared int) {
 	found := 0
 	for i := range r.passwords {
@@ -172,5 +171,5 @@ func (r *Rules) accepts(sum *digest) (ok bool, compared int) {
 	return found == 1 || r.NoPass, compared
 }
 
-// unknown is the digest of no password that anybody knows.
+// unknown is a digest without a known password.
 var unknown digest

@@ -14,23 +14,23 @@ import (
 // DefaultUser is the user of a connection that has not logged in.
 const DefaultUser = "default"
 
-// ErrUserName says that a name has what would end it in a file.
+// ErrUserName says that a name contains a character that would end it in a file.
 var ErrUserName = errors.New("Usernames can't contain spaces or null characters") //nolint:staticcheck // Redis' words
 
-// Users are all users there are. Any goroutine may use them.
+// Users has all users. Any goroutine may use it.
 type Users struct {
 	vocabulary Vocabulary
-	// Default is the user default, which always is there and always is the same.
+	// Default is the user default, which always exists and is never replaced.
 	Default     *User
 	allChannels atomic.Bool
 	closings    atomic.Int64
 
 	change sync.Mutex   // held during each change, however long it takes
-	memory atomic.Int64 // what the rules of all take; changed by the holder of change only
-	bound  atomic.Int64 // up to where Set may make memory grow
+	memory atomic.Int64 // the memory of all rules; modified only while change is held
+	bound  atomic.Int64 // the memory up to which Set may add
 
 	mu     sync.RWMutex     // never held for long, since logins wait for it
-	byName map[string]*User // guarded by mu, and changed by the holder of change only
+	byName map[string]*User // guarded by mu; modified only while change is held
 }
 
 // NewUsers returns the users of a new server: default, with all permissions and no password.
@@ -44,7 +44,7 @@ func NewUsers(v Vocabulary) *Users {
 	return us
 }
 
-// defaultRules returns the rules of default unless the configuration sets others.
+// defaultRules returns the initial rules of the user default.
 func (us *Users) defaultRules() *Rules {
 	r, err := newRules(us.vocabulary, true).Apply(us.vocabulary, []string{"on", "nopass", "+@all", "~*", "&*"}, true)
 	if err != nil {
@@ -53,14 +53,14 @@ func (us *Users) defaultRules() *Rules {
 	return r
 }
 
-// SetAllChannels is acl-pubsub-default: whether new users may use all channels.
+// SetAllChannels sets whether new users may use all channels (acl-pubsub-default).
 func (us *Users) SetAllChannels(all bool) { us.allChannels.Store(all) }
 
-// SetBound says how many bytes Set may make users take, at most [MaxMemory]. Users of files may take
-// more: their operator has written them.
+// SetBound sets how many bytes Set may make users take, at most [MaxMemory]. Users of files may
+// take more: the operator has written them.
 func (us *Users) SetBound(bytes int64) { us.bound.Store(min(bytes, MaxMemory)) }
 
-// Memory is about how many bytes all users take.
+// Memory returns about how many bytes all users take.
 func (us *Users) Memory() int64 { return us.memory.Load() }
 
 // Find returns the user of that name, or nil.
@@ -95,7 +95,7 @@ func (us *Users) List() []string {
 	return slices.Collect(lines)
 }
 
-// Lines returns how many users there are, and what List returns, one by one.
+// Lines returns the number of users, and an iterator over the result of List.
 func (us *Users) Lines() (n int, lines iter.Seq[string]) {
 	all := us.all()
 	return len(all), func(yield func(string) bool) {
@@ -107,8 +107,8 @@ func (us *Users) Lines() (n int, lines iter.Seq[string]) {
 	}
 }
 
-// Set is ACL SETUSER: it changes a user, or makes a new one, by all rules or by none. before
-// are the rules that it had, nil for a new user.
+// Set applies all rules of ACL SETUSER to a user, or none of them, and creates the user if it does
+// not exist. before are the earlier rules, nil for a new user.
 func (us *Users) Set(name string, words []string) (u *User, before *Rules, err error) {
 	if spaced(name) {
 		return nil, nil, ErrUserName

@@ -60,7 +60,7 @@ func TestPasswordOfDefault(t *testing.T) {
 	require.True(t, us.NeedsLogin())
 }
 
-// TestChangesAreSeen: holders of a user see what it may do from then on.
+// TestChangesAreSeen: a reference to a user sees its new rules.
 func TestChangesAreSeen(t *testing.T) {
 	us := acl.NewUsers(testWords())
 	u, before, err := us.Set("app", []string{"+get"})
@@ -150,8 +150,8 @@ func TestLogNamesAreCut(t *testing.T) {
 	require.Len(t, l.Newest(1)[0].User, 256)
 }
 
-// TestFailedLoginsCompareAsMuch: a name that is not known, a user who is off, one without a
-// password and a wrong password take the same work.
+// TestFailedLoginsCompareAsMuch: an unknown name, a user that is off, one without a password and a
+// wrong password take the same work.
 func TestFailedLoginsCompareAsMuch(t *testing.T) {
 	us := acl.NewUsers(testWords())
 	for name, rules := range map[string][]string{"off": {"off", ">a"}, "none": {"on"}, "on": {"on", ">a", ">b"}, "some": {"on", ">1", ">2", ">3", ">4", ">5", ">6", ">7", ">8"}} {
@@ -166,8 +166,8 @@ func TestFailedLoginsCompareAsMuch(t *testing.T) {
 	}
 }
 
-// TestUsersAreBounded: what an administrator or a file says of users takes a bounded amount of
-// memory, and of time for each rule.
+// TestUsersAreBounded: users that commands or files define take a bounded amount of memory, and of
+// time for each rule.
 func TestUsersAreBounded(t *testing.T) {
 	effort.Alone(t)
 	us := acl.NewUsers(testWords())
@@ -226,7 +226,7 @@ func TestUsersAreBounded(t *testing.T) {
 	require.EqualError(t, err, "f:100001: "+tooLarge)
 }
 
-// FuzzFile: a file that has no fault, put in force and written again, says the same.
+// FuzzFile: a file without faults is equivalent after it was applied and written again.
 func FuzzFile(f *testing.F) {
 	f.Add([]byte("# users\nuser default on nopass ~* &* +@all\r\n\nuser app on >p %R~a* &n (+get ~b)\n"))
 	f.Add([]byte("user a\nuser a\nuser b +foo (\nuser\nusers\x00 c"))

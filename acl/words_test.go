@@ -49,7 +49,7 @@ func (w *words) Category(name string) ([]int, bool) {
 	return ids, ok
 }
 
-// rulesOf returns the rules of a new user after some words.
+// rulesOf returns the rules of a new user after some rules were applied.
 func rulesOf(us *acl.Users, said ...string) (*acl.Rules, error) {
 	u, _, err := us.Set("somebody", append([]string{"reset"}, said...))
 	if err != nil {

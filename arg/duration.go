@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// durationUnits are the units of [Duration], the longer text first where one ends like another.
+// durationUnits are the units of [Duration]. A text that ends like another one is before it.
 var durationUnits = [...]struct {
 	text string
 	is   time.Duration
@@ -13,10 +13,10 @@ var durationUnits = [...]struct {
 	{"ms", time.Millisecond}, {"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}, {"d", 24 * time.Hour},
 }
 
-// Duration reads a positive integer with a unit, such as 500ms, 60s, 1m, 12h or 1d, as so many
-// of unit, which is not longer than a second. A minute is m, whatever unit is. Without a unit of
-// its own the integer is in unit. ok is false for anything else, for what is no multiple of unit,
-// and for what an int64 cannot hold.
+// Duration parses a positive integer with a suffix, such as 500ms, 60s, 1m, 12h or 1d, and returns
+// it in units of unit, which must be at most a second. The suffix m is always a minute. Without a
+// suffix the integer is in units of unit. ok is false for anything else, for a duration that is no
+// multiple of unit, and for an int64 overflow.
 func Duration(b []byte, unit time.Duration) (n int64, ok bool) {
 	end := len(b)
 	for end > 0 && b[end-1] >= 'a' && b[end-1] <= 'z' {

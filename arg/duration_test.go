@@ -8,7 +8,7 @@ import (
 )
 
 func TestDuration(t *testing.T) {
-	for text, want := range map[string][2]int64{ // in seconds, and in milliseconds; 0 is refused
+	for text, want := range map[string][2]int64{ // want is in seconds, and in milliseconds; 0 is refused
 		"1": {1, 1}, "60": {60, 60}, "60s": {60, 60_000}, "1m": {60, 60_000}, "12h": {43_200, 43_200_000},
 		"1d": {86_400, 86_400_000}, "500ms": {0, 500}, "2000ms": {2, 2000}, "1ms": {0, 1},
 		"9223372036854775807": {1<<63 - 1, 1<<63 - 1}, "9223372036854775807s": {1<<63 - 1, 0},

@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Int reads a decimal int64 as Redis' string2ll does: an optional minus, no
-// plus, no leading zeros, no spaces, no overflow.
+// Int parses a decimal int64 as Redis' string2ll does: an optional minus, no plus, no leading
+// zeros, no spaces, no overflow.
 func Int(b []byte) (int64, bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false
@@ -29,9 +29,8 @@ func Int(b []byte) (int64, bool) {
 	return digits(b, neg)
 }
 
-// CellInt reads an int64 as Rust's i64::from_str does, which is what
-// redis-cell uses: an optional sign of either kind and any number of leading
-// zeros.
+// CellInt parses an int64 as Rust's i64::from_str does, which redis-cell uses: an optional sign and
+// any number of leading zeros.
 func CellInt(b []byte) (int64, bool) {
 	if len(b) == 0 {
 		return 0, false
@@ -46,8 +45,8 @@ func CellInt(b []byte) (int64, bool) {
 	return digits(b, neg)
 }
 
-// Short reads up to four digits and nothing else, which is most of what there
-// is to read, where it is called. What it refuses may be a number all the same.
+// Short parses up to four digits and nothing else: that covers most arguments, and it is short
+// enough to be inlined. An argument that it refuses may still be a number.
 func Short(b []byte) (n int64, ok bool) {
 	if len(b) == 0 || len(b) > 4 {
 		return 0, false
@@ -62,7 +61,7 @@ func Short(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// digits reads decimal digits with a sign that is already known.
+// digits parses decimal digits whose sign is already known.
 func digits(b []byte, neg bool) (int64, bool) {
 	if len(b) < 19 { // cannot overflow
 		var n int64
@@ -112,13 +111,13 @@ func IsWord(b []byte, w string) bool {
 	return true
 }
 
-// StartsNumber reports whether b begins like a number, which is how the optional
-// quantity of a limiter command is told from its option words.
+// StartsNumber reports whether b begins like a number. Limiter commands thereby distinguish the
+// optional quantity from option words.
 func StartsNumber(b []byte) bool {
 	return len(b) > 0 && (b[0]-'0' <= 9 || b[0] == '+' || b[0] == '-')
 }
 
-// Once sets the option of a word that must not be given twice.
+// Once sets the flag of an option that must not be given twice, or returns a syntax error.
 func Once(word []byte, option *bool) resp.Error {
 	if *option {
 		return resp.SyntaxNear(word)
@@ -127,12 +126,12 @@ func Once(word []byte, option *bool) resp.Error {
 	return ""
 }
 
-// Positive reads an integer of at least 1, the argument of a name, into n.
+// Positive parses the argument called name, an integer of at least 1, into n.
 func Positive(b []byte, name string, n *int64) resp.Error {
 	return AtLeast(b, name, 1, n)
 }
 
-// AtLeast reads an integer of at least least, which is 0 or 1, into n.
+// AtLeast parses the argument called name, an integer of at least least, which is 0 or 1, into n.
 func AtLeast(b []byte, name string, least int64, n *int64) resp.Error {
 	v, ok := Int(b)
 	if !ok || v < least {
@@ -142,7 +141,8 @@ func AtLeast(b []byte, name string, least int64, n *int64) resp.Error {
 	return ""
 }
 
-// notAtLeast is the error of AtLeast, apart so that calls without one need no room for it.
+// notAtLeast returns the error of AtLeast. It is separate so that calls without an error need no
+// stack for it.
 func notAtLeast(b []byte, name string, least int64, isInt bool) resp.Error {
 	if !isInt {
 		return resp.Argument(resp.ErrNotInteger, name, b, "an integer")
@@ -150,8 +150,8 @@ func notAtLeast(b []byte, name string, least int64, isInt bool) resp.Error {
 	return resp.Argument(resp.ErrNotPositive, name, b, "at least "+strconv.FormatInt(least, 10))
 }
 
-// Time reads a duration as calls have it, an integer of at least 1 whose unit is that of the whole
-// call, the argument of a name, into n.
+// Time parses the argument called name, a duration as calls have it, into n: an integer of at least
+// 1 in the unit of the whole call.
 func Time(b []byte, name string, n *int64) resp.Error {
 	v, ok := Int(b)
 	if !ok || v < 1 {
@@ -169,7 +169,7 @@ func noTime(b []byte, name string, isInt bool) resp.Error {
 	return resp.Argument(is, name, b, "an integer of at least 1, in seconds, or with MS in milliseconds")
 }
 
-// Quantity reads the quantity of a limiter command, which may be any integer.
+// Quantity parses the quantity of a limiter command, which may be any integer.
 func Quantity(b []byte, n *int64) resp.Error {
 	v, ok := Int(b)
 	if !ok {

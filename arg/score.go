@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Score reads a score as Redis does, which is with C's strtod: decimal or
-// hexadecimal, inf or infinity, but no NaN, nothing around it, and neither too large
-// for a double nor too small to be other than 0.
+// Score parses a score as Redis does with C's strtod: decimal or hexadecimal, inf or infinity, but
+// no NaN and no surrounding text. It refuses numbers that overflow a double, and numbers other than
+// 0 that underflow to 0.
 func Score(b []byte) (score float64, ok bool) {
 	if n, ok := SmallInteger(b); ok {
 		return n, true
@@ -18,7 +18,7 @@ func Score(b []byte) (score float64, ok bool) {
 	case err || math.IsNaN(f):
 		return 0, false
 	case math.IsInf(f, 0):
-		// An infinity that is spelled has no digit.
+		// An infinity that is spelled out has no digits.
 		return f, !bytes.ContainsAny(b, "0123456789")
 	case f == 0:
 		return f, zeroDigits(b)
@@ -26,7 +26,7 @@ func Score(b []byte) (score float64, ok bool) {
 	return f, true
 }
 
-// SmallInteger reads up to 15 digits, which most scores are, and a double has exactly.
+// SmallInteger parses up to 15 digits, which most scores are. A double represents them exactly.
 func SmallInteger(b []byte) (float64, bool) {
 	if len(b) == 0 || len(b) > 15 {
 		return 0, false
@@ -42,15 +42,15 @@ func SmallInteger(b []byte) (float64, bool) {
 	return float64(n), true
 }
 
-// Double is strtod for all of b, with C's spelling of hexadecimal numbers.
-// What is too large is infinite.
+// Double implements strtod for all of b, including C's hexadecimal notation. Numbers that are too
+// large become infinite.
 func Double(b []byte) (f float64, failed bool) {
 	if bytes.IndexByte(b, '_') >= 0 {
-		return 0, true // Go's own
+		return 0, true // only Go permits it
 	}
 	text := b
 	if isHex(b) && !bytes.ContainsAny(b, "pP") {
-		text = append(append(make([]byte, 0, len(b)+2), b...), "p0"...) // Go wants an exponent
+		text = append(append(make([]byte, 0, len(b)+2), b...), "p0"...) // Go requires an exponent
 	}
 	f, err := strconv.ParseFloat(string(text), 64)
 	return f, err != nil && !math.IsInf(f, 0)
@@ -63,7 +63,7 @@ func isHex(b []byte) bool {
 	return len(b) > 1 && b[0] == '0' && b[1]|0x20 == 'x'
 }
 
-// zeroDigits says whether the digits of a number before its exponent are all 0.
+// zeroDigits reports whether all digits of a number before its exponent are 0.
 func zeroDigits(b []byte) bool {
 	end, digits := "eE", "123456789"
 	if isHex(b) {

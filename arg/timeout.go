@@ -9,12 +9,11 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Timeout reads the timeout of BLOCK, a decimal number of units, as Redis
-// reads that of BLPOP: 0 is no bound, and what is left of a nanosecond counts as
-// a whole one, so that a positive timeout never becomes 0. It is exact, since a
-// decision may hang on it; only a number with an exponent goes through a double.
-// What does not fit int64 nanoseconds is out of range. unit is a second or a
-// millisecond.
+// Timeout parses the timeout of BLOCK, a decimal number of units, as Redis parses the timeout of
+// BLPOP: 0 is no bound, and a fraction of a nanosecond is rounded up, so that a positive timeout
+// never becomes 0. The result is exact, since a decision may depend on it; only a number with an
+// exponent is converted through a double. A number that does not fit into int64 nanoseconds is out
+// of range. unit is a second or a millisecond.
 func Timeout(b []byte, unit time.Duration) (time.Duration, resp.Error) {
 	if bytes.ContainsAny(b, "eE") {
 		return timeoutExponent(b, unit)
@@ -37,8 +36,8 @@ func Timeout(b []byte, unit time.Duration) (time.Duration, resp.Error) {
 	return time.Duration(ns), ""
 }
 
-// timeoutDigits returns whole.fraction times unit, rounded up, unless it is above
-// int64 or not made of digits.
+// timeoutDigits returns whole.fraction times unit, rounded up. ok is false if that overflows an
+// int64 or a part is not made of digits.
 func timeoutDigits(whole, fraction []byte, unit uint64) (uint64, bool) {
 	most := math.MaxInt64 / unit
 	var n uint64
@@ -68,14 +67,14 @@ func timeoutDigits(whole, fraction []byte, unit uint64) (uint64, bool) {
 
 func timeoutExponent(b []byte, unit time.Duration) (time.Duration, resp.Error) {
 	for _, c := range b {
-		// Go would also read underscores and hexadecimal numbers.
+		// Go would also accept underscores and hexadecimal numbers.
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
 			return 0, resp.ErrTimeoutNotFloat
 		}
 	}
 	f, err := strconv.ParseFloat(string(b), 64)
 	if mantissa, _, _ := bytes.Cut(bytes.ToLower(b), []byte("e")); f == 0 && b[0] != '-' && bytes.ContainsAny(mantissa, "123456789") {
-		f = math.SmallestNonzeroFloat64 // of what a double takes for 0
+		f = math.SmallestNonzeroFloat64 // for a number that underflows to 0
 	}
 	switch ns := math.Ceil(f * float64(unit)); {
 	case err != nil || ns >= math.MaxInt64:

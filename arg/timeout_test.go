@@ -14,7 +14,7 @@ func TestParseTimeout(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0": 0, "0.0": 0, "-0": 0, "+0": 0, ".0": 0, "0.": 0, "-0.000": 0, "0e5": 0,
 		"1": time.Second, "+1": time.Second, "01": time.Second, "1.": time.Second, "1e0": time.Second,
-		"0.07":        70 * time.Millisecond, // a double of it would be a nanosecond too long
+		"0.07":        70 * time.Millisecond, // as a double it would be a nanosecond too long
 		"1.1":         1100 * time.Millisecond,
 		".5":          500 * time.Millisecond,
 		"1e-3":        time.Millisecond,

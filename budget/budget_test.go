@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAsManyLargeRepliesAtOnceAsFit: those that ask are granted memory in the order in
-// which they came, as many at once as there is room for, and one that never fits where
-// no other has any.
+// TestAsManyLargeRepliesAtOnceAsFit: requests are granted in the order of arrival, as many at once
+// as there is room for. A request that never fits is granted when no memory is held.
 func TestAsManyLargeRepliesAtOnceAsFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &Budget{Room: func() int64 { return 100 }}
@@ -33,13 +32,13 @@ func TestAsManyLargeRepliesAtOnceAsFit(t *testing.T) {
 		require.Equal(t, []string{"a", "b"}, order)
 		require.Equal(t, int32(3), l.Waiting.Load())
 
-		(*b).Count(30) // a piece of what was asked for, which takes no more
+		(*b).Count(30) // a piece within the grant, which takes no more memory
 		require.EqualValues(t, 100, l.Size())
 		(*b).End()
 		require.EqualValues(t, 90, l.Size())
 		synctest.Wait()
 		require.Equal(t, []string{"a", "b"}, order, "d would fit, but c has come before")
-		(*a).Count(80) // more than was thought
+		(*a).Count(80) // more than was asked for
 		require.EqualValues(t, 110, l.Size())
 		require.True(t, (*b).Over())
 		(*a).Count(-80)

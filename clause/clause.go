@@ -12,19 +12,19 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Kind is the family of a clause, which its first word names.
+// Kind is the family of a clause, which its first word selects.
 type Kind uint8
 
 // The kinds.
 const (
-	None   Kind = iota // of a word that begins no clause
+	None   Kind = iota // not the first word of a clause
 	Cell               // CL max_burst count period [quantity]
 	Window             // SW limit window [quantity] [mode] [ANCHOR ..]
 	Bucket             // TB capacity count period [quantity] [mode] [DEBT] [INIT tokens]
 	Lease              // CC limit lease
 )
 
-// Word returns the kind of the clauses that begin with b, in any case.
+// Word returns the kind of clause that the word b, in any case, begins.
 func Word(b []byte) Kind {
 	if len(b) != 2 {
 		return None
@@ -43,8 +43,7 @@ func Word(b []byte) Kind {
 	return None
 }
 
-// Count returns how many clauses there are in words, or -1 if something stands before the
-// first.
+// Count returns the number of clauses in words, or -1 if words do not begin with a clause.
 func Count(words [][]byte) int {
 	if len(words) > 0 && Word(words[0]) == None {
 		return -1
@@ -58,8 +57,8 @@ func Count(words [][]byte) int {
 	return n
 }
 
-// Next cuts the first clause off words, which begin with one: it runs to the word that begins
-// the next.
+// Next splits words, which begin with a clause, after that clause: at the first word of the next
+// one.
 func Next(words [][]byte) (one, rest [][]byte) {
 	end := 1
 	for end < len(words) && Word(words[end]) == None {
@@ -68,18 +67,18 @@ func Next(words [][]byte) (one, rest [][]byte) {
 	return words[:end], words[end:]
 }
 
-// Options are what all clauses of a command have in common.
+// Options are common to all clauses of a command.
 type Options struct {
-	// Unit is that of all durations: time.Second, or with MS time.Millisecond.
+	// Unit is the unit of all durations: time.Second, or with MS time.Millisecond.
 	Unit time.Duration
 	// LogMaxEntries and MaxMembers are sw-log-max-entries and cc-max-members.
 	LogMaxEntries, MaxMembers int64
-	// Policy says that the clause is one of a policy: its limit or capacity may be 0, which denies
-	// every call, and an error does not mention the quantity, which is the caller's.
+	// Policy says that the clause is part of a policy: its limit or capacity may be 0, which denies
+	// every call, and an error does not mention the quantity, which each call sets.
 	Policy bool
 }
 
-// leastLimit is the least limit or capacity.
+// leastLimit returns the smallest permitted limit or capacity.
 func (o *Options) leastLimit() int64 {
 	if o.Policy {
 		return 0
@@ -87,7 +86,7 @@ func (o *Options) leastLimit() int64 {
 	return 1
 }
 
-// Usage says how clauses of a kind are written, in a policy or elsewhere.
+// Usage returns the syntax of clauses of a kind, in a policy or elsewhere.
 func Usage(k Kind, inPolicy bool) string {
 	if inPolicy {
 		return strings.Replace(usages[k], " [quantity]", "", 1)
@@ -102,14 +101,14 @@ var usages = [...]string{
 	Lease:  "CC limit lease",
 }
 
-// Room is where the calls of one clause are. It may be copied and used again. Only the call
-// of its Kind means anything.
+// Room has memory for the calls of one clause. It may be copied and reused. Only the call of its
+// Kind is valid.
 type Room struct {
 	Kind Kind
-	// HasQuantity is true if the clause has a quantity of its own, and not 1 for want of one.
+	// HasQuantity says that the clause has an explicit quantity instead of the default 1.
 	HasQuantity bool
-	// KeyPhase is true if the windows are those of ANCHOR KEY, so that their phase depends on
-	// the key.
+	// KeyPhase says that the clause has ANCHOR KEY, so that the phase of its windows depends on the
+	// key.
 	KeyPhase bool
 
 	Quota    gcra.Quota // with Quantity
@@ -119,7 +118,7 @@ type Room struct {
 	Lease    concurrency.Call
 }
 
-// Parse reads one clause, its word included, and returns it as that of key: see [Room.Clause].
+// Parse parses one clause, including its first word, and returns it for key: see [Room.Clause].
 func (r *Room) Parse(words [][]byte, key []byte, o Options) (decide.Clause, resp.Error) {
 	if err := r.read(words, o); err != "" {
 		return decide.Clause{}, err
@@ -127,7 +126,7 @@ func (r *Room) Parse(words [][]byte, key []byte, o Options) (decide.Clause, resp
 	return r.Clause(key), ""
 }
 
-// Clause returns the clause that was parsed, as that of key. It refers to key and to r.
+// Clause returns the parsed clause for key. It refers to key and to r.
 func (r *Room) Clause(key []byte) decide.Clause {
 	c := decide.Clause{Key: key}
 	switch r.Kind {
@@ -146,8 +145,8 @@ func (r *Room) Clause(key []byte) decide.Clause {
 	return c
 }
 
-// SetMember has the lease of a [Lease] be that of member, which is not copied. A clause names
-// no member: the command that has the clause does.
+// SetMember sets the member of a lease clause, without a copy. A clause does not contain its
+// member: the command that has the clause does.
 func (r *Room) SetMember(member []byte) resp.Error {
 	r.Lease.Member = member
 	if err := r.Lease.Validate(); err != nil {
@@ -156,14 +155,13 @@ func (r *Room) SetMember(member []byte) resp.Error {
 	return ""
 }
 
-// read reads a clause into r. An error about one of its words says how clauses of its kind are
-// written.
+// read parses a clause into r. An error about one of its words includes the syntax of the clause.
 func (r *Room) read(words [][]byte, o Options) resp.Error {
 	err := r.readKind(words, o)
 	switch {
 	case err == "" || r.Kind == None:
 		return err
-	case resp.IsArgument(err), err == resp.SyntaxNear(words[0]): // which is too short
+	case resp.IsArgument(err), err == resp.SyntaxNear(words[0]): // the clause is too short
 		return resp.WithUsage(err, Usage(r.Kind, o.Policy))
 	}
 	return err

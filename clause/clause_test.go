@@ -34,7 +34,8 @@ func TestCountAndNext(t *testing.T) {
 	require.Empty(t, rest)
 }
 
-// TestRoom: a clause is that of its family, and of nothing that was in the room before.
+// TestRoom: a parsed clause has the values of its own text, and none of an earlier clause in the
+// same Room.
 func TestRoom(t *testing.T) {
 	var r Room
 	o := Options{Unit: time.Second, LogMaxEntries: 100}
@@ -71,7 +72,7 @@ func TestRoom(t *testing.T) {
 	require.Zero(t, got)
 }
 
-// TestRoomOfOtherKeys: a clause that was read once serves many keys.
+// TestRoomOfOtherKeys: a clause that was parsed once can be used for many keys.
 func TestRoomOfOtherKeys(t *testing.T) {
 	var r Room
 	_, err := r.Parse(words("SW 5 10 ANCHOR KEY"), []byte("a"), Options{Unit: time.Second})

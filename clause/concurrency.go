@@ -14,9 +14,8 @@ import (
 //
 //	CC.ACQUIRE key limit lease member [MS] [PEEK] [BLOCK timeout]
 //
-// into call, whose member refers to them. maxMembers is cc-max-members. The
-// arguments are judged from left to right, then the bounds of lease and member,
-// which depend on MS.
+// into call, whose member refers to them. maxMembers is cc-max-members. The arguments are checked
+// from left to right, then the bounds of lease and member, which depend on MS.
 func LeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) resp.Error {
 	if len(args) < 4 {
 		return resp.WrongArity("cc.acquire")
@@ -62,7 +61,7 @@ func LeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) resp.
 	return buildLease(&c, lease, call)
 }
 
-// LeaseRelease reads `CC.RELEASE key member` into call.
+// LeaseRelease parses `CC.RELEASE key member` into call.
 func LeaseRelease(args [][]byte, call *concurrency.Call) resp.Error {
 	if len(args) != 2 {
 		return resp.WrongArity("cc.release")
@@ -70,7 +69,7 @@ func LeaseRelease(args [][]byte, call *concurrency.Call) resp.Error {
 	return buildLease(&concurrency.Call{Op: concurrency.Release, Member: args[1]}, 0, call)
 }
 
-// LeaseRenew reads `CC.RENEW key member lease [MS]` into call.
+// LeaseRenew parses `CC.RENEW key member lease [MS]` into call.
 func LeaseRenew(args [][]byte, call *concurrency.Call) resp.Error {
 	if len(args) < 3 {
 		return resp.WrongArity("cc.renew")
@@ -95,7 +94,7 @@ func LeaseRenew(args [][]byte, call *concurrency.Call) resp.Error {
 //
 //	CC limit lease
 //
-// into call, which has no member yet.
+// into call, whose member is not set yet.
 func leaseClause(args [][]byte, o Options, call *concurrency.Call) resp.Error {
 	word, args := args[0], args[1:]
 	switch {
@@ -115,7 +114,7 @@ func leaseClause(args [][]byte, o Options, call *concurrency.Call) resp.Error {
 	return buildLease(&c, lease, call)
 }
 
-// leaseUnit is the unit of c's times.
+// leaseUnit returns the unit of c's times.
 func leaseUnit(c *concurrency.Call) time.Duration {
 	if c.Millis {
 		return time.Millisecond
@@ -123,7 +122,7 @@ func leaseUnit(c *concurrency.Call) time.Duration {
 	return time.Second
 }
 
-// buildLease copies c with its lease to call if that makes a sound call.
+// buildLease copies c with its lease to call if the call is valid.
 func buildLease(c *concurrency.Call, lease int64, call *concurrency.Call) resp.Error {
 	c.Lease = time.Duration(limit.SatMul(lease, int64(leaseUnit(c))))
 	if err := c.Validate(); err != nil {
@@ -133,7 +132,7 @@ func buildLease(c *concurrency.Call, lease int64, call *concurrency.Call) resp.E
 	return ""
 }
 
-// leaseError returns the text for what makes a call unsound.
+// leaseError returns the error reply for an invalid call.
 func leaseError(err error) resp.Error {
 	switch {
 	case errors.Is(err, concurrency.ErrRange):

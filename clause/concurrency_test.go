@@ -46,7 +46,7 @@ func TestLeases(t *testing.T) {
 	require.Equal(t, acquire("", 2, 10*time.Second), got, "an empty member is a member")
 }
 
-// parseLeaseLine calls the parser of the command that the words begin with.
+// parseLeaseLine calls the parser of the command in words[0].
 func parseLeaseLine(words []string) (concurrency.Call, resp.Error) {
 	c := concurrency.Call{Limit: -1}
 	args := splitWords(words[1:]...)
@@ -145,7 +145,7 @@ func TestLeaseClause(t *testing.T) {
 	require.Equal(t, resp.ErrMemberTooLong, err)
 }
 
-// TestLeaseIntegers puts every edge of an integer in every place of one.
+// TestLeaseIntegers tests every edge case of an integer for every argument.
 func TestLeaseIntegers(t *testing.T) {
 	for text, want := range map[string]resp.Error{
 		"-9223372036854775808": resp.ErrNotPositive, "-1": resp.ErrNotPositive, "0": resp.ErrNotPositive,
@@ -176,8 +176,8 @@ func TestLeaseAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = LeaseAcquire(args, 0, &c) }))
 }
 
-// FuzzLeaseAcquire: whatever the arguments are, what comes out is a sound call
-// or an error that leaves the call alone.
+// FuzzLeaseAcquire: for any arguments, the result is a valid call, or an error that does not change
+// the call.
 func FuzzLeaseAcquire(f *testing.F) {
 	f.Add([]byte("2"), []byte("10"), []byte("m"), []byte("MS PEEK"))
 	f.Add([]byte("9223372036854775807"), []byte("-1"), []byte(""), []byte("BLOCK 1e9 ms"))

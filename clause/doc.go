@@ -1,4 +1,4 @@
-// Package clause reads the words of limiters: the arguments of CL.THROTTLE, SW.ALLOW,
-// TB.ACQUIRE and CC.*, and the clauses CL, SW, TB and CC that say a limit in other commands.
-// A clause is read into a [Room]. The package has no commands and knows no call.
+// Package clause parses the arguments of limiters: those of CL.THROTTLE, SW.ALLOW, TB.ACQUIRE and
+// CC.*, and the clauses CL, SW, TB and CC that define a limit in other commands. A clause is parsed
+// into a [Room]. The package does not depend on commands or calls.
 package clause

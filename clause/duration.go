@@ -10,13 +10,13 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// InUnit returns the words of a clause of a policy with its duration as a number of unit: it may have
-// a unit of its own there.
+// InUnit returns the words of a policy's clause with its duration as a number of units. In a policy
+// the duration may have a suffix such as 1m.
 func InUnit(words [][]byte, unit time.Duration) ([][]byte, resp.Error) {
 	kind := Word(words[0])
 	at, name := durationOf(kind)
 	if at >= len(words) || len(words[at]) > 0 && isDigit(words[at][len(words[at])-1]) {
-		return words, "" // too few words, or a number: both are for the clause to judge
+		return words, "" // too few words, or a number: the clause's parser handles both
 	}
 	n, ok := arg.Duration(words[at], unit)
 	if !ok {
@@ -32,8 +32,8 @@ func InUnit(words [][]byte, unit time.Duration) ([][]byte, resp.Error) {
 	return words, ""
 }
 
-// WithUnit returns the text of a clause of a policy, which has its duration as a number of seconds, or
-// of milliseconds with millis, with the unit behind that number: "TB 10 10 1s". InUnit reads it.
+// WithUnit returns the text of a policy's clause with the suffix s, or ms if millis is set, added
+// to its duration, which must be a number in that unit: "TB 10 10 1s". InUnit parses it.
 func WithUnit(text string, millis bool) string {
 	words := strings.Split(text, " ")
 	if at, _ := durationOf(Word([]byte(words[0]))); at < len(words) {
@@ -46,7 +46,7 @@ func WithUnit(text string, millis bool) string {
 	return strings.Join(words, " ")
 }
 
-// durationOf returns which word of a clause of a kind is its duration, and how that is called.
+// durationOf returns the index of the duration among the words of a clause, and its name.
 func durationOf(k Kind) (at int, name string) {
 	switch k {
 	case Window:

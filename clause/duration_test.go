@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWithUnit: what it writes is read as what it was, in either unit.
+// TestWithUnit: InUnit returns the original text, in either unit.
 func TestWithUnit(t *testing.T) {
 	for _, row := range []struct{ text, seconds, millis string }{
 		{"TB 200 100 1", "TB 200 100 1s", "TB 200 100 1ms"},

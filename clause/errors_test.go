@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// TestErrorsNameArgumentAndBound: an error about a value says which argument it is and what that may
-// be, behind the text that clients may compare.
+// TestErrorsNameArgumentAndBound: an error about a value names the argument and its bounds, after
+// the text that clients may compare.
 func TestErrorsNameArgumentAndBound(t *testing.T) {
 	const (
 		integer  = "ERR value is not an integer or out of range: "
@@ -50,8 +50,8 @@ func TestErrorsNameArgumentAndBound(t *testing.T) {
 	}
 }
 
-// TestClauseErrorsSayTheUsage: a clause that is too short, or has a wrong value, says how it is
-// written, in a policy without the quantity.
+// TestClauseErrorsSayTheUsage: the error of a clause that is too short, or has a wrong value, has
+// the syntax, in a policy without the quantity.
 func TestClauseErrorsSayTheUsage(t *testing.T) {
 	for line, want := range map[string][2]string{
 		"TB 1 1": {

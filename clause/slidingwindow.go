@@ -12,24 +12,24 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// windowArgs are the arguments of SW.ALLOW as they are written: times are numbers
-// still, because the MS that gives them their unit may stand anywhere behind.
+// windowArgs has the arguments of SW.ALLOW as written: times are numbers without a unit, because
+// the option MS that determines it may come later.
 type windowArgs struct {
 	call   slidingwindow.Call
 	window int64
-	// quantified is true if there is a quantity.
+	// quantified says that there is a quantity.
 	quantified bool
 	anchor     windowAnchor
-	// anchorAt is the unix time of anchorTime.
+	// anchorAt is the Unix time of anchorTime.
 	anchorAt int64
-	// timeout is the text of BLOCK's timeout.
+	// timeout is the argument of BLOCK.
 	timeout []byte
-	// even is the word EVEN, which needs another one; excluded is the first word
-	// that one before it excludes.
+	// even is the word EVEN, which requires BUCKETS. excluded is the first word that contradicts an
+	// earlier one.
 	even, excluded []byte
 }
 
-// windowAnchor is what the windows of a call are aligned to.
+// windowAnchor is how the windows of a call are aligned.
 type windowAnchor uint8
 
 const (
@@ -45,8 +45,8 @@ const (
 //	  [ANCHOR FIRST | KEY | unix-time] [PENALIZE] [MS] [PEEK | PARTIAL | FORCE]
 //	  [BLOCK timeout]
 //
-// into call. logMax is sw-log-max-entries. The arguments are judged from left to
-// right; then what they exclude, then how long the window and the limit may be.
+// into call. logMax is sw-log-max-entries. The arguments are checked from left to right, then
+// contradictions, then the bounds of the window and the limit.
 func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) resp.Error {
 	if len(args) < 3 {
 		return resp.WrongArity("sw.allow")
@@ -74,7 +74,7 @@ func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) resp.E
 //
 //	SW limit window [quantity] [mode] [ANCHOR ..]
 //
-// into call, whose phase is that of no key if the anchor is the key.
+// into call. With ANCHOR KEY the phase is not set, since the key is unknown.
 func (a *windowArgs) clause(args [][]byte, o Options, call *slidingwindow.Call) resp.Error {
 	if len(args) < 3 {
 		return resp.SyntaxNear(args[0])
@@ -98,7 +98,7 @@ func (a *windowArgs) clause(args [][]byte, o Options, call *slidingwindow.Call) 
 	return a.build(nil, o.Unit, o.LogMaxEntries, call)
 }
 
-// numbers reads a limit of at least least, the window and, if it is a number, the quantity. It
+// numbers parses a limit of at least least, the window and, if it is a number, the quantity. It
 // returns the options that follow.
 func (a *windowArgs) numbers(args [][]byte, least int64) ([][]byte, resp.Error) {
 	if err := arg.AtLeast(args[0], "limit", least, &a.call.Limit); err != "" {
@@ -118,8 +118,7 @@ func (a *windowArgs) numbers(args [][]byte, least int64) ([][]byte, resp.Error) 
 	return args, ""
 }
 
-// option reads the first option of args, which must not be empty, and returns the
-// others.
+// option parses the first option of args, which must not be empty, and returns the rest.
 func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 	rest, ok, err := a.modeOption(args)
 	if ok || err != "" {
@@ -144,7 +143,7 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 	return nil, resp.SyntaxNear(word)
 }
 
-// judge notes word if it is the first that those before it exclude.
+// judge records word if it is the first one that contradicts the words before it.
 func (a *windowArgs) judge(word []byte) {
 	c := &a.call
 	forcing := c.Charge == slidingwindow.Partial || c.Charge == slidingwindow.Force
@@ -157,8 +156,8 @@ func (a *windowArgs) judge(word []byte) {
 	}
 }
 
-// modeOption reads the first option of args if it is one that says which windows
-// there are, and reports whether it was.
+// modeOption parses the first option of args if it selects the windows, and reports whether it
+// does.
 func (a *windowArgs) modeOption(args [][]byte) (rest [][]byte, ok bool, err resp.Error) {
 	word, rest := args[0], args[1:]
 	switch {
@@ -228,7 +227,7 @@ func (a *windowArgs) charge(word []byte, c slidingwindow.Charge) resp.Error {
 	return ""
 }
 
-// build turns the arguments into a sound call.
+// build creates a valid call from the arguments.
 func (a *windowArgs) build(key []byte, unit time.Duration, logMax int64, call *slidingwindow.Call) resp.Error {
 	c := &a.call
 	if c.Mode == slidingwindow.None {
@@ -258,8 +257,8 @@ func (a *windowArgs) build(key []byte, unit time.Duration, logMax int64, call *s
 	return ""
 }
 
-// inTheWay is the word to take out of options that exclude each other: EVEN if there
-// is nothing but no BUCKETS beside it.
+// inTheWay returns the word to report if options contradict each other, or EVEN if BUCKETS is
+// missing.
 func (a *windowArgs) inTheWay() []byte {
 	if a.excluded == nil {
 		return a.even
@@ -283,7 +282,7 @@ func (a *windowArgs) setPhase(key []byte, unit time.Duration) resp.Error {
 	return ""
 }
 
-// windowError returns the text for an error of package slidingwindow.
+// windowError returns the error reply for an error of package slidingwindow.
 func windowError(err error) resp.Error {
 	switch {
 	case errors.Is(err, slidingwindow.ErrRange):

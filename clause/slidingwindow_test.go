@@ -55,7 +55,7 @@ func TestSlidingWindow(t *testing.T) {
 	} {
 		want := base
 		change(&want)
-		got := slidingwindow.Call{Even: true, Penalize: true, Quantity: 99} // what was there before is gone
+		got := slidingwindow.Call{Even: true, Penalize: true, Quantity: 99} // earlier values are overwritten
 		require.Empty(t, SlidingWindow(words("k 5 10 "+options), 100_000, &got), options)
 		require.Equal(t, want, got, options)
 	}
@@ -121,7 +121,7 @@ func TestSlidingWindowErrors(t *testing.T) {
 	}
 }
 
-// integerEdges are the numbers and texts that every argument has to stand.
+// integerEdges are numbers and texts that every argument is tested with.
 var integerEdges = []string{
 	"-9223372036854775808", "-9223372036854775807", "-1", "-0", "0", "1", "01", "9007199254740991", "9007199254740993",
 	"9223372036854775806", "9223372036854775807", "9223372036854775808", "-9223372036854775809", "12345678901234567890",
@@ -243,8 +243,7 @@ func TestSlidingWindowAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// FuzzSlidingWindow: whatever the arguments, the result is an error or a
-// sound call.
+// FuzzSlidingWindow: for any arguments, the result is an error or a valid call.
 func FuzzSlidingWindow(f *testing.F) {
 	f.Add("k 5 10 3 BUCKETS 6 EVEN ANCHOR KEY PENALIZE MS")
 	f.Add("k 5 10 -3 LOG BLOCK 1.5 MS")

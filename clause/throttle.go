@@ -9,9 +9,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Throttle reads the arguments of CL.THROTTLE, `key max_burst count period [quantity]`: what
-// the key may use, and how much of it the call asks for. The checks and their order are
-// redis-cell's: the number of arguments, then each integer from left to right, then the rate.
+// Throttle parses the arguments of CL.THROTTLE, `key max_burst count period [quantity]`: the quota
+// of the key and the quantity of the call. The checks and their order are those of redis-cell: the
+// number of arguments, then each integer from left to right, then the rate.
 func Throttle(args [][]byte, quota *gcra.Quota, quantity *int64) resp.Error {
 	if len(args) != 4 && len(args) != 5 {
 		return resp.ErrCellUsage
@@ -35,12 +35,12 @@ func Throttle(args [][]byte, quota *gcra.Quota, quantity *int64) resp.Error {
 	return ""
 }
 
-// ThrottleClause reads a clause with its word,
+// ThrottleClause parses a clause with its first word,
 //
 //	CL max_burst count period [quantity]
 //
-// Unlike the command it reads integers as Redis does, and refuses a rate that is not positive.
-// unit is that of the whole command, which MS decides.
+// Unlike the command it parses integers as Redis does, and refuses a rate that is not positive.
+// unit is the unit of the whole command, which MS determines.
 func ThrottleClause(args [][]byte, unit time.Duration, quota *gcra.Quota, quantity *int64) resp.Error {
 	word, args := args[0], args[1:]
 	switch {
@@ -74,9 +74,9 @@ func ThrottleClause(args [][]byte, unit time.Duration, quota *gcra.Quota, quanti
 	return ""
 }
 
-// cellNotInteger is redis-cell's answer to an argument that is no integer. The
-// argument passes through a C string and an error reply on its way: it ends at
-// its first NUL, loses the line breaks at its end, and the others become spaces.
+// cellNotInteger returns redis-cell's error for an argument that is not an integer. In redis-cell
+// the argument passes through a C string and an error reply: it ends at its first NUL, loses line
+// breaks at its end, and other line breaks become spaces.
 func cellNotInteger(word []byte) resp.Error {
 	if i := bytes.IndexByte(word, 0); i >= 0 {
 		word = word[:i]

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// throttleCall is what is read of a CL.THROTTLE.
+// throttleCall is a parsed CL.THROTTLE.
 type throttleCall struct {
 	quota    gcra.Quota
 	quantity int64
@@ -48,8 +48,8 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// TestThrottleOrder: the number of arguments first, then the integers from
-// left to right, then the rate.
+// TestThrottleOrder: the number of arguments is checked first, then the integers from left to
+// right, then the rate.
 func TestThrottleOrder(t *testing.T) {
 	notInteger := func(x string) resp.Error { return resp.CellNotIntegerPrefix + resp.Error(x) }
 	for args, want := range map[string]resp.Error{
@@ -73,8 +73,7 @@ func TestThrottleOrder(t *testing.T) {
 	}
 }
 
-// TestThrottleTexts: the bytes of the error for every kind of bad integer, in
-// every position.
+// TestThrottleTexts: the bytes of the error for every kind of invalid integer, in every position.
 func TestThrottleTexts(t *testing.T) {
 	for arg, shown := range map[string]string{
 		"": "", "+": "+", "-": "-", "--1": "--1", "+-1": "+-1", " 1": " 1", "1 ": "1 ", "1\t": "1\t",
@@ -139,8 +138,8 @@ func TestThrottleAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = Throttle(args, &c.quota, &c.quantity) }))
 }
 
-// FuzzThrottle: integers are what strconv takes for them, an error names the
-// first one that is not, and no error text can end a reply early.
+// FuzzThrottle: integers have the values that strconv returns, an error names the first invalid
+// one, and no error text can end a reply early.
 func FuzzThrottle(f *testing.F) {
 	f.Add([]byte("15"), []byte("30"), []byte("60"), []byte("1"))
 	f.Add([]byte("+015"), []byte("-30"), []byte("9223372036854775808"), []byte(""))

@@ -15,10 +15,9 @@ import (
 // defaultCold is the cold factor of WARMUP without COLD, as in Guava.
 const defaultCold = 3
 
-// Acquire reads the arguments of TB.ACQUIRE, the key first, into call. What
-// does not depend on the stored bucket is refused here: a number that is none, in
-// the order of the arguments, then options that exclude each other, then what
-// cannot be calculated with.
+// Acquire parses the arguments of TB.ACQUIRE, the key first, into call. It refuses everything that
+// does not depend on the stored bucket: first invalid numbers, in the order of the arguments, then
+// contradicting options, then values that cannot be computed with.
 func Acquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 	if len(args) < 4 {
 		return resp.WrongArity("tb.acquire")
@@ -37,7 +36,7 @@ func Acquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 	return w.build(unit, call)
 }
 
-// readClause reads a clause with its word TB: three numbers, a quantity, GREEDY, INTERVAL,
+// readClause parses a clause with its first word TB: three numbers, a quantity, GREEDY, INTERVAL,
 // DEBT and INIT.
 func (w *bucketWords) readClause(args [][]byte, o Options, call *tokenbucket.Call) resp.Error {
 	w.clause, w.cold, w.least = true, defaultCold, o.leastLimit()
@@ -53,7 +52,7 @@ func (w *bucketWords) readClause(args [][]byte, o Options, call *tokenbucket.Cal
 	return w.build(o.Unit, call)
 }
 
-// bucketWord is an option of TB.ACQUIRE; a set of them has a bit for each.
+// bucketWord is a set of options of TB.ACQUIRE, one bit for each.
 type bucketWord uint16
 
 const (
@@ -76,7 +75,7 @@ const (
 	anyCharge = wordPeek | wordPartial | wordForce
 )
 
-// bucketOptions lists the words and whether a value follows.
+// bucketOptions lists the options and whether a value follows.
 var bucketOptions = []struct {
 	text   string
 	word   bucketWord
@@ -97,21 +96,21 @@ var bucketOptions = []struct {
 	{"FORCE", wordForce, false},
 }
 
-// bucketWords is a TB.ACQUIRE before its unit is known.
+// bucketWords has the arguments of a TB.ACQUIRE before its unit is known.
 type bucketWords struct {
 	capacity, count, period, quantity int64
-	least                             int64 // of the capacity
+	least                             int64 // the smallest permitted capacity
 	has                               bucketWord
 	warmup, init, wait                int64
 	cold                              float64
-	block                             []byte // as it was given
-	clause                            bool   // where fewer words are known
+	block                             []byte // as written
+	clause                            bool   // a clause, which has fewer options
 	quantified                        bool   // there is a quantity
-	coldWord                          []byte // COLD, which needs WARMUP
+	coldWord                          []byte // the word COLD, which requires WARMUP
 	excluded                          []byte // the first word that must not be there
 }
 
-// read reads everything from the capacity on.
+// read parses everything from the capacity on.
 func (w *bucketWords) read(args [][]byte) resp.Error {
 	if err := arg.AtLeast(args[0], "capacity", w.least, &w.capacity); err != "" {
 		return err
@@ -156,7 +155,7 @@ func (w *bucketWords) read(args [][]byte) resp.Error {
 	return ""
 }
 
-// note adds a word, and remembers it if those before it exclude it.
+// note adds an option, and records its word if it contradicts the options before it.
 func (w *bucketWords) note(text []byte, word bucketWord) {
 	w.has |= word
 	if word == wordCold {
@@ -168,8 +167,7 @@ func (w *bucketWords) note(text []byte, word bucketWord) {
 	}
 }
 
-// inTheWay returns the word to take out, if options exclude each other or one needs
-// another.
+// inTheWay returns the word to report, if options contradict each other or one requires another.
 func (w *bucketWords) inTheWay() []byte {
 	if w.excluded == nil && w.has&(wordCold|wordWarmup) == wordCold {
 		return w.coldWord
@@ -177,7 +175,7 @@ func (w *bucketWords) inTheWay() []byte {
 	return w.excluded
 }
 
-// value reads what follows a word.
+// value parses the value of an option.
 func (w *bucketWords) value(word bucketWord, text []byte) (err resp.Error) {
 	switch word {
 	case wordWarmup:
@@ -212,7 +210,7 @@ func (w *bucketWords) fromNoneToCapacity() string {
 	return "from 0 to the capacity, " + strconv.FormatInt(w.capacity, 10)
 }
 
-// contradicts reports whether the options exclude each other.
+// contradicts reports whether the options contradict each other.
 func (w *bucketWords) contradicts() bool {
 	several := func(of bucketWord) bool { return w.has&of&(w.has&of-1) != 0 }
 	with := func(a, b bucketWord) bool { return w.has&a != 0 && w.has&b != 0 }
@@ -223,7 +221,7 @@ func (w *bucketWords) contradicts() bool {
 		with(wordInit, wordLeaky|wordWarmup)
 }
 
-// build fills call from the words, durations being in unit, and has it checked.
+// build fills call from the arguments, with durations in unit, and validates it.
 func (w *bucketWords) build(unit time.Duration, call *tokenbucket.Call) resp.Error {
 	*call = tokenbucket.Call{
 		Mode:     w.mode(),
@@ -290,13 +288,13 @@ func (w *bucketWords) charge() tokenbucket.Charge {
 	return tokenbucket.Whole
 }
 
-// inUnit returns n units of time, held at the end of int64 nanoseconds.
+// inUnit returns n units of time, saturated at the largest int64 of nanoseconds.
 func inUnit(n int64, unit time.Duration) time.Duration {
 	return time.Duration(limit.SatMul(n, int64(unit)))
 }
 
-// parseFactor reads the factor of COLD: an integer of at least 1, which may be
-// followed by a point and more digits.
+// parseFactor parses the factor of COLD: an integer of at least 1, optionally with a decimal point
+// and more digits.
 func parseFactor(b []byte) (float64, resp.Error) {
 	whole, fraction, decimal := bytes.Cut(b, []byte{'.'})
 	n, ok := arg.Int(whole)

@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// FuzzAcquire: whatever TB.ACQUIRE is asked, what is accepted can be decided.
+// FuzzAcquire: every call that TB.ACQUIRE accepts can be decided.
 func FuzzAcquire(f *testing.F) {
 	for _, call := range []string{
 		"k 10 1 1", "k 10 5 1000 3 INTERVAL MS", "k 2 10 1000 1 WAIT 250 MS", "k 5 1 1 DEBT INIT 0 BLOCK 0.5",

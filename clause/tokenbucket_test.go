@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// acquireArgs splits the arguments of a TB.ACQUIRE; ~ stands for an empty one and _
-// for a space.
+// acquireArgs splits the arguments of a TB.ACQUIRE. ~ stands for an empty argument and _ for a
+// space.
 func acquireArgs(text string) [][]byte {
 	var args [][]byte
 	for _, arg := range strings.Fields(text) {
@@ -160,7 +160,7 @@ func TestAcquireErrors(t *testing.T) {
 	}
 }
 
-// TestAcquireNumberEdges puts every edge of an integer at every place that takes one.
+// TestAcquireNumberEdges tests every edge case of an integer for every numeric argument.
 func TestAcquireNumberEdges(t *testing.T) {
 	const huge = "9223372036854775807"
 	edges := map[string]int64{
@@ -207,14 +207,14 @@ func TestAcquireNumberEdges(t *testing.T) {
 	}
 }
 
-// TestAcquireWaits: a wait beyond int64 nanoseconds is any; BLOCK has its own rules.
+// TestAcquireWaits: a wait beyond int64 nanoseconds is unlimited; BLOCK has its own rules.
 func TestAcquireWaits(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"k 5 1 1 WAIT 9223372036":          9223372036 * time.Second,
 		"k 5 1 1 WAIT 9223372037":          tokenbucket.NoLimit,
 		"k 5 1 1 WAIT 9223372036854775807": tokenbucket.NoLimit,
 		"k 5 1 1 BLOCK 0.3":                300 * time.Millisecond,
-		"k 5 1 1 BLOCK 0.0000000001":       1, // not 0, which is any
+		"k 5 1 1 BLOCK 0.0000000001":       1, // not 0, which is unlimited
 		"k 5 1 1 BLOCK 0.0":                tokenbucket.NoLimit,
 		"k 5 1 1 MS BLOCK 1.5":             1500 * time.Microsecond,
 		"k 5 1 1 BLOCK 1.5 MS":             1500 * time.Microsecond,

@@ -15,8 +15,8 @@ func splitWords(args ...string) [][]byte {
 	return b
 }
 
-// words cuts a line at its spaces.
+// words splits a line at its spaces.
 func words(line string) [][]byte { return splitWords(strings.Fields(line)...) }
 
-// near is the error that names a word.
+// near returns the syntax error that names a word.
 func near(word string) resp.Error { return resp.SyntaxNear([]byte(word)) }

@@ -39,8 +39,8 @@ func (p *Plan) administer(e *entry.Entry, now limit.Instant, c *AdminCall, r *Ad
 }
 
 // Reschedule decides EXPIRE with an instant and a condition on e. For Store it also returns the new
-// expiry. An instant in the past removes the key. The state of a limiter stays as it is: it is forgotten
-// earlier or later, until the next call that consumes something sets the expiry that follows from the
+// expiry. An instant in the past removes the key. The state of a limiter does not change: only its
+// expiry does, until the next call that consumes something sets the expiry that follows from the
 // state again.
 func Reschedule(e *entry.Entry, now, at limit.Instant, cond ExpireCondition) (limit.Instant, Action) {
 	at = min(at, entry.NoExpiry-1)
@@ -96,7 +96,7 @@ func textOf(e *entry.Entry) (string, error) {
 	return "", limit.ErrWrongType
 }
 
-// fieldsOf returns the fields that RL.INFO shows of e: see [Tell].
+// fieldsOf returns the fields of RL.INFO for e: see [Tell].
 func fieldsOf(e *entry.Entry, now limit.Instant, by any) (fields []Field, err error) {
 	if e.Kind == entry.None {
 		return nil, nil

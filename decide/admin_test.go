@@ -72,8 +72,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestCellKeepsItsTATUnderAnotherExpiry: the value of a cell tells its TAT once its expiry
-// does not.
+// TestCellKeepsItsTATUnderAnotherExpiry: a cell stores its TAT in its value when its expiry is not
+// the TAT.
 func TestCellKeepsItsTATUnderAnotherExpiry(t *testing.T) {
 	k := key{e: aCell}
 	for _, c := range []struct {
@@ -164,7 +164,7 @@ func TestFieldsOfEveryKind(t *testing.T) {
 		_, fields = said(&k.e, nil)
 		require.Equal(t, "ratelimit", fields["type"])
 		require.Equal(t, k.e.Kind.Encoding(), fields["mode"])
-		if !k.e.Kind.IsBucket() { // some of which know their capacity
+		if !k.e.Kind.IsBucket() { // some of these know their capacity
 			require.Equal(t, "limit", fields["missing"], name)
 		}
 		var by any = &slidingwindow.Call{Limit: 5}

@@ -2,9 +2,9 @@ package decide
 
 import "github.com/cellserver/cellserver/limit"
 
-// Binding is the answer of a Several as a whole, of its Details: the limit that leaves least,
-// among the refused ones if there are any, with the longest times. What a grant waits for is
-// the longest wait of a clause.
+// Binding combines the Details of a Several into one answer: the limit with the least remaining,
+// among the refused ones if there are any, with the longest times. The waiting time of a grant is
+// the longest one of a clause.
 func (a *Ask) Binding() limit.Decision {
 	d := limit.Decision{RetryAfter: limit.NoRetry}
 	chosen, never := false, false
@@ -51,11 +51,11 @@ func (a *Ask) Refuse() {
 	}
 }
 
-// Undo is an ask that gives back what clause i of a granted Several took, for a caller that
-// stopped waiting for tokens that were promised. It refers to what a refers to. ok is false if
-// there is nothing to give back, or nothing that is the caller's for certain: the newest units
-// of a window may be others' by now, and the member of a lease may have come again. Both come
-// back by themselves.
+// Undo returns an ask that returns the units which clause i of a granted Several took, for a caller
+// that stopped waiting for promised tokens. It refers to the same bytes as a. ok is false if there
+// is nothing to return, or if it may no longer belong to the caller: the newest units of a window
+// may be those of other calls by now, and the member of a lease may have acquired it again. Both
+// expire by themselves.
 func (a *Ask) Undo(i int) (back Ask, ok bool) {
 	c, n := &a.Clauses[i], a.Granted()
 	back = Ask{DB: a.DB, Key: c.Key, Millis: a.Millis}

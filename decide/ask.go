@@ -24,13 +24,13 @@ const (
 	Window
 	// Bucket is TB.ACQUIRE.
 	Bucket
-	// Cancel gives back what Bucket took for a caller that stopped waiting.
+	// Cancel returns what Bucket took for a caller that stopped waiting.
 	Cancel
 	// Lease is CC.ACQUIRE, CC.RELEASE and CC.RENEW.
 	Lease
 	// Several is RL.MULTI: Clauses, decided at one instant; all are charged or none.
 	Several
-	// Admin is a command about a key, or about all keys, that is no limiter.
+	// Admin is a command about a key, or about all keys, that is not a limiter.
 	Admin
 	// Counter is INCREX.
 	Counter
@@ -54,9 +54,9 @@ type Ask struct {
 	Err      error
 	Now      limit.Instant
 	Decision limit.Decision
-	// Foreign is which clause, from 1, has found the usage of another limit under its key: of
-	// windows, a mode or a rate other than its own, which it may have carried over. 0 is none. An
-	// ask that is no Several has one clause.
+	// Foreign is the number of the clause, from 1, whose key has the usage of another limit, with
+	// another mode or rate than the clause's. The clause may have carried the usage over. 0 is
+	// none. An ask that is not a Several counts as one clause.
 	Foreign int
 
 	// The parameters, by Family.
@@ -68,16 +68,16 @@ type Ask struct {
 	Clauses  []Clause
 	Admin    AdminCall
 	Counter  counter.Call
-	// Partial has Several grant the same number of units to every clause: as many of its
-	// units, of which each clause asks for the same number, as the clause can grant that has
-	// the least. A lease passes or does not. If no unit can be granted all are refused. A
-	// quantity that is not positive ignores it.
+	// Partial makes Several grant the same number of units to every clause, as many as the clause
+	// with the fewest can grant. Each clause asks for the same number. A lease is granted or
+	// refused as a whole. If no unit can be granted all clauses are refused. A quantity that is not
+	// positive ignores Partial.
 	Partial bool
 
-	// Next is a further ask of the same command, nil for most.
+	// Next is another ask of the same command, nil for most.
 	Next *Ask
 
-	// Details are the clauses' own answers; the asker makes room for them.
+	// Details are the answers of the clauses; the caller allocates them.
 	Details []limit.Decision
 	Result  AdminResult
 	Counted counter.Result // of Counter, in place of Decision
@@ -88,11 +88,11 @@ type Clause struct {
 	Key      []byte
 	Quota    *gcra.Quota // with Quantity
 	Quantity int64
-	Force    bool // has Quota charged even beyond its limit, as Charge of the others says
+	Force    bool // charge Quota even beyond its limit, as Charge of the others can say
 	Window   *slidingwindow.Call
 	Bucket   *tokenbucket.Call
-	Lease    *concurrency.Call // which acquires; with Peek it refuses nothing, while others are charged
-	// Peek only asks. If one clause does, the whole call does.
+	Lease    *concurrency.Call // an acquisition; with its Peek it refuses nothing, while other clauses are charged
+	// Peek makes the clause, and then the whole call, only ask.
 	Peek bool
 }
 
@@ -103,18 +103,18 @@ type Op uint8
 const (
 	Delete   Op = iota + 1
 	Exists      // also TOUCH
-	Expiry      // TTL and its kin
+	Expiry      // TTL and related commands
 	Expire      // At and Condition
 	Persist     //
 	Type        // the name that TYPE replies
-	Text        // GET: the decimal TAT of a cell, ErrWrongType for all else
+	Text        // GET: the decimal TAT of a cell, ErrWrongType for anything but a string
 	Describe    // RL.INFO: By
 	Scan        // Cursor and Count
 	Count       // DBSIZE
 	Flush       // FLUSHDB: the keys of this server's prefix only
 )
 
-// AdminCall has the parameters of a command that is no limiter.
+// AdminCall has the parameters of a command that is not a limiter.
 type AdminCall struct {
 	Op        Op
 	At        limit.Instant
@@ -122,12 +122,12 @@ type AdminCall struct {
 	By        any // of Describe: see command.Keys
 	Cursor    uint64
 	Count     int
-	// Match and TypeName change only the reply of Scan: keys that do not match are left out.
+	// Match and TypeName only filter the reply of Scan.
 	Match    []byte
 	TypeName string
 }
 
-// ExpireCondition is an option of EXPIRE and its kin: a set of the flags below.
+// ExpireCondition is a set of the options of EXPIRE and related commands.
 type ExpireCondition uint8
 
 const (
@@ -143,26 +143,26 @@ const (
 
 // AdminResult is the answer to an [AdminCall].
 type AdminResult struct {
-	Found  bool          // there is such a key
+	Found  bool          // the key exists
 	Done   bool          // it was deleted, or its expiry changed
 	Expiry limit.Instant // with HasExpiry
-	// HasExpiry is false for a key that lives until it is deleted.
+	// HasExpiry is false for a key that never expires.
 	HasExpiry bool
 	Text      string  // of Type and Text
 	Number    int64   // of Count
 	Fields    []Field // of Describe
-	Cursor    uint64  // of Scan: where the next step goes on, 0 at the end
+	Cursor    uint64  // of Scan: the cursor of the next step, 0 at the end
 	Keys      []Named // of Scan
 }
 
-// Field is one of RL.INFO: a text or a number.
+// Field is a field of RL.INFO: a text or a number.
 type Field struct {
 	Name, Text string
 	Number     int64
 	IsText     bool
 }
 
-// Named is a key that Scan has found, and what TYPE replies for it.
+// Named is a key that Scan has found, and its type in TYPE.
 type Named struct {
 	Key  []byte
 	Type string
@@ -225,16 +225,17 @@ func windowLooks(c *slidingwindow.Call) bool {
 	return c.Charge == slidingwindow.Peek || c.Quantity == 0 && !c.Penalize
 }
 
-// bucketLooks is about a call that may also be refused without being asked: that is stored.
+// bucketLooks reports whether a call only peeks. A call with Denied does not: its refusal is
+// stored.
 func bucketLooks(c *tokenbucket.Call) bool {
 	return !c.Denied && (c.Charge == tokenbucket.Peek || c.Quantity == 0)
 }
 
 func leaseLooks(c *concurrency.Call) bool { return c.Op == concurrency.Acquire && c.Peek }
 
-// Own copies the bytes that the ask refers to, appended to buf, so that it may outlive the
-// words of its command. The calls that clauses point to are copied, too. What the ask of
-// another family has left there is dropped.
+// Own copies the bytes that the ask refers to, appended to buf, so that the ask may outlive the
+// arguments of its command. It also copies the calls that clauses point to, and drops references
+// that an ask of another family has left.
 func (a *Ask) Own(buf []byte) []byte {
 	own := func(b []byte) []byte {
 		from := len(buf)
@@ -254,7 +255,7 @@ func (a *Ask) Own(buf []byte) []byte {
 	clauses := a.Clauses
 	if a.Clauses, a.Details = nil, nil; a.Family == Several {
 		a.Clauses, a.Details = make([]Clause, len(clauses)), make([]limit.Decision, len(clauses))
-		var member []byte // of the leases before, which mostly is that of all
+		var member []byte // of the lease before, which usually has the same member
 		for i, c := range clauses {
 			c = c.own()
 			if c.Key = own(c.Key); c.Lease != nil {

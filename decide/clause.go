@@ -8,31 +8,31 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// manner is the way in which a clause is decided.
+// manner is how a clause is decided.
 type manner uint8
 
 const (
-	// charging takes the whole quantity, or refuses.
+	// charging takes the whole quantity, or refuses the call.
 	charging manner = iota
-	// peeking answers and plans nothing.
+	// peeking decides without a change.
 	peeking
-	// denied answers as peeking does and plans what a refusal stores.
+	// denied decides as peeking does, and plans what a refusal stores.
 	denied
-	// sharing grants each clause as many of its units as it has.
+	// sharing grants each clause as many of its units as it can.
 	sharing
-	// granting grants every clause the number of units of the clause that has the least.
+	// granting grants every clause the number of units of the clause with the fewest.
 	granting
-	// exhausted is denied where one unit would have been enough.
+	// exhausted is denied for a call of which not even one unit could be granted.
 	exhausted
 )
 
-// fits reports whether what a key holds is what its clause is about.
+// fits reports whether a key of this kind can be used by the clause.
 func (c *Clause) fits(k entry.Kind) bool {
 	return k == entry.None || c.Window != nil && k.IsWindow() || c.Bucket != nil && k.IsBucket() ||
 		c.Lease != nil && k.IsLease() || c.Quota != nil && (k == entry.Cell || k == entry.String)
 }
 
-// decideClause is what One is for an ask. as is one of the first three manners.
+// decideClause is One for a clause. as is one of the first three manners.
 func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner) (err error) {
 	switch {
 	case c.Window != nil:
@@ -54,7 +54,7 @@ func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant
 		looks := c.Lease.Peek
 		c.Lease.Peek = looks || as != charging
 		err = p.decideLease(d, e, now, c.Lease)
-		if c.Lease.Peek = looks; looks { // it takes no place, so it refuses nothing
+		if c.Lease.Peek = looks; looks { // a peek takes no place, so it refuses nothing
 			d.Refused, d.RetryAfter = 0, limit.NoRetry
 		}
 	case c.Force && as == charging:
@@ -74,15 +74,15 @@ func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant
 // leaveCell plans no change of a cell and sets d accordingly.
 func (p *Plan) leaveCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota) {
 	p.Action = Keep
-	tat, _ := entry.StoredTAT(e) // it could be read just now
+	tat, _ := entry.StoredTAT(e) // it was just read without an error
 	var is limit.Decision
 	gcra.DecideInto(&is, tat, now, q, 0)
 	d.Remaining, d.ResetAfter = is.Remaining, is.ResetAfter
 }
 
-// decidePart decides a clause of a Partial in one of the last three manners. units is how many
-// it takes when granting. Refused is how many it was not granted when sharing, and all or none
-// when exhausted: a clause that could grant one refuses none.
+// decidePart decides a clause of a Partial in one of the last three manners. units is how many it
+// takes when granting. d.Refused is how many units were not granted when sharing. When exhausted it
+// is all or none: a clause that could grant one unit refuses none.
 func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner, units int64) (err error) {
 	quantity := c.units()
 	switch {
@@ -106,7 +106,7 @@ func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, 
 	return err
 }
 
-// share grants a clause as many units as it has, whatever the others have.
+// share grants a clause as many units as it can, independently of the other clauses.
 func (p *Plan) share(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause) (err error) {
 	switch {
 	case c.Window != nil:

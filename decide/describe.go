@@ -16,13 +16,13 @@ func (f describer) text(field, t string) { f(field, t, 0, true) }
 
 func (f describer) number(field string, n int64) { f(field, "", n, false) }
 
-// Tell calls f for each field that RL.INFO shows of an entry at now, a text or a number. The store adds
-// the expiry and the memory of the key, and everything but the type of a collection.
+// Tell calls f for each field of RL.INFO about an entry at now, with a text or a number. The store
+// adds the expiry and the memory of the key, and all fields of a collection except its type.
 //
-// Most limiters get their limits with every call and store none. by supplies what is
-// missing: it is nil, or a *[gcra.Quota], *[slidingwindow.Call], *[tokenbucket.Call] or
-// *[concurrency.Call], of which the limit or capacity counts. One of another family than
-// the key's is [limit.ErrWrongType], before f has been called.
+// Most limiters get their limits with every call and store none. by supplies what is missing: it is
+// nil, or a *[gcra.Quota], *[slidingwindow.Call], *[tokenbucket.Call] or *[concurrency.Call], of
+// which the limit or capacity is used. If its family is not the key's, Tell returns
+// [limit.ErrWrongType] without a call of f.
 func Tell(e *entry.Entry, now limit.Instant, by any, f func(field, text string, number int64, isText bool)) error {
 	tell := describer(f)
 	r, err := roomOf(e, now, by)
@@ -59,8 +59,8 @@ func describeLimiter(e *entry.Entry, now limit.Instant, emit func(field string, 
 	}
 }
 
-// room is what RL.INFO can say of a limit: fields 2 and 3 of a call with quantity 0,
-// each unless it is unknown, and the arguments without which something is unknown.
+// room is what RL.INFO shows of a limit: fields 2 and 3 of a call with quantity 0, each unless it
+// is unknown, and the arguments whose absence makes something unknown.
 type room struct {
 	limit, remaining       int64
 	hasLimit, hasRemaining bool
@@ -79,7 +79,7 @@ func (r *room) tell(to describer) {
 	}
 }
 
-// roomOf says what is known of e's limit, by the parameters in by if there are some.
+// roomOf returns the known fields of e's limit, given the parameters in by, if any.
 func roomOf(e *entry.Entry, now limit.Instant, by any) (room, error) {
 	silent := func(string, int64) {}
 	switch by := by.(type) {
@@ -112,7 +112,7 @@ func roomOf(e *entry.Entry, now limit.Instant, by any) (room, error) {
 	return storedRoom(e, now), nil
 }
 
-// storedRoom says what the state tells by itself.
+// storedRoom returns the fields that the state alone determines.
 func storedRoom(e *entry.Entry, now limit.Instant) room {
 	switch {
 	case e.Kind == entry.Cell:
@@ -122,7 +122,7 @@ func storedRoom(e *entry.Entry, now limit.Instant) room {
 	case e.Kind.IsBucket():
 		return bucketRoom(e, now, tokenbucket.Unknown)
 	}
-	return room{} // no limiter
+	return room{} // not a limiter
 }
 
 func bucketRoom(e *entry.Entry, now limit.Instant, capacity int64) room {

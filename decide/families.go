@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// The families. Each method judges one call against e at now, writes the answer to d and
-// fills the plan. With an error nothing is to be done, and d means nothing.
+// The families. Each method decides one call on e at now, writes the answer to d and fills the
+// plan. After an error nothing must be stored, and d has no meaning.
 
 func (p *Plan) decideCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
 	p.Action, p.by, p.Foreign = Keep, Cell, false
@@ -39,7 +39,7 @@ func (p *Plan) forceCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q
 	return err
 }
 
-// shareCell takes as much of a positive quantity as there is. Refused is how much that is not.
+// shareCell takes as much of a positive quantity as is available. d.Refused is the rest.
 func (p *Plan) shareCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
 	p.Action, p.by, p.Foreign = Keep, Cell, false
 	tat, err := entry.StoredTAT(e)
@@ -86,7 +86,7 @@ func (p *Plan) decideBucket(d *limit.Decision, e *entry.Entry, now limit.Instant
 	return nil
 }
 
-// cancelBucket returns the units that c took. It leaves a key alone that is no longer a bucket.
+// cancelBucket returns the units that c took. It does not change a key that is no longer a bucket.
 func (p *Plan) cancelBucket(d *limit.Decision, e *entry.Entry, now limit.Instant, c *tokenbucket.Call) {
 	p.Action, p.by = Keep, Bucket
 	if !e.Kind.IsBucket() {
@@ -108,12 +108,12 @@ func (p *Plan) decideLease(d *limit.Decision, e *entry.Entry, now limit.Instant,
 		return err
 	}
 	*d = l.Decision
-	// Even an acquired lease may be one that now ends earlier than it did.
+	// An acquired lease may also end earlier than before.
 	p.end(e, Action(l.Action), entry.OfLease(l.Mode), l.Expiry, true)
 	return nil
 }
 
-// decideCounter adds to the number in a plain string. A cell is the number that its TAT reads as.
+// decideCounter adds to the number in a plain string. A cell counts as the number of its TAT.
 func (p *Plan) decideCounter(r *counter.Result, e *entry.Entry, now limit.Instant, c *counter.Call) error {
 	p.Action, p.by = Keep, Counter
 	value := e.Value

@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// TestForeign: a call knows whether its key has the usage of another limit. Another number of units
-// is none, nor is a window that is over.
+// TestForeign: a call detects that its key has the usage of another limit. Another number of units
+// is not another limit, and a window that is over does not count.
 func TestForeign(t *testing.T) {
 	const now limit.Instant = 1_700_000_040_000_000_000
 	window := func(most int64, length time.Duration, mode slidingwindow.Mode) decide.Ask {

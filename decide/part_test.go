@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// holding takes so many units of a cell, a window and a bucket of five each, and leases of two
-// places.
+// holding returns keys with so many units taken from a cell, a window and a bucket of five each,
+// and with members in a lease set of two places.
 func holding(t *testing.T, cells, units, tokens int64, members ...string) *keys {
 	k := &keys{}
 	require.NoError(t, k.ask(t, several(t, cells, units, tokens)))
@@ -26,14 +26,14 @@ func holding(t *testing.T, cells, units, tokens int64, members ...string) *keys 
 	return k
 }
 
-// asking asks each clause for n units, and for a place.
+// asking returns an ask of n units of each clause, and of a place.
 func asking(t *testing.T, n int64) *decide.Ask {
 	a := withLease(several(t, n, n, n), "m")
 	a.Partial = true
 	return a
 }
 
-// TestPartialGrantsTheLeast: what the clause with the least has, of every clause.
+// TestPartialGrantsTheLeast: every clause grants as much as the clause with the least can.
 func TestPartialGrantsTheLeast(t *testing.T) {
 	const never = limit.NoRetry
 	for name, c := range map[string]struct {
@@ -82,7 +82,7 @@ func TestPartialGrantsTheLeast(t *testing.T) {
 	}
 }
 
-// looking shows what keys hold.
+// looking returns a peek with the state of the keys.
 func looking(t *testing.T, k *keys) *decide.Ask {
 	a := withLease(several(t, 0, 0, 0), "m")
 	a.Clauses[0].Peek = true
@@ -90,7 +90,7 @@ func looking(t *testing.T, k *keys) *decide.Ask {
 	return a
 }
 
-// TestPartialOfNoUnits: a look and a refund ignore it, and so does a peek.
+// TestPartialOfNoUnits: a call with quantity 0, a refund and a peek ignore Partial.
 func TestPartialOfNoUnits(t *testing.T) {
 	k := holding(t, 2, 2, 2)
 	a := asking(t, 0)
@@ -119,7 +119,7 @@ func TestPartialTellsTheFirstError(t *testing.T) {
 	require.False(t, k.rounds.Changes)
 }
 
-// TestPartialClauseByItself: after a race a clause takes as much as the others did, or is
+// TestPartialClauseByItself: after a race a clause takes as many units as the others did, or is
 // refused.
 func TestPartialClauseByItself(t *testing.T) {
 	k := holding(t, 0, 3, 0)
@@ -136,16 +136,17 @@ func TestPartialClauseByItself(t *testing.T) {
 	require.Equal(t, int64(4), a.Binding().Refused)
 }
 
-// TestPartialOfOneClauseIsThatOfItsFamily: the same answer, and the same is stored.
+// TestPartialOfOneClauseIsThatOfItsFamily: a Several of one clause has the same answer and stores
+// the same.
 func TestPartialOfOneClauseIsThatOfItsFamily(t *testing.T) {
 	var granted, parts, refused int
 	rapid.Check(t, func(rt *rapid.T) {
 		asks, entries, now := drawSeveral(rt, t)
 		one := asks[0]
 		if one.Family == decide.Cell || one.Family == decide.Bucket && one.Bucket.Mode == tokenbucket.Debt {
-			return // which have none
+			return // these have no PARTIAL
 		}
-		for n := int64(-2); n <= 7; n++ { // of each key, so that a run meets every outcome
+		for n := int64(-2); n <= 7; n++ { // for each key, so that every run has all outcomes
 			a := severalOf([]*decide.Ask{with(one, n)})
 			a.Partial = true
 			got := together(t, a, entries[:1], now)
@@ -167,8 +168,8 @@ func TestPartialOfOneClauseIsThatOfItsFamily(t *testing.T) {
 	require.NotZero(t, granted*parts*refused)
 }
 
-// TestPartialOfACellIsThatOfABucket: a cell has no PARTIAL of its own, but a bucket of the same
-// rate decides alike.
+// TestPartialOfACellIsThatOfABucket: a cell has no PARTIAL, but a bucket with the same rate has the
+// same result.
 func TestPartialOfACellIsThatOfABucket(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var asCell, asBucket keys
@@ -184,8 +185,8 @@ func TestPartialOfACellIsThatOfABucket(t *testing.T) {
 	})
 }
 
-// TestPartialIsTheLeastOfEach: every clause is charged as a call by itself for so many units
-// would charge it, and no clause could have been charged a unit more.
+// TestPartialIsTheLeastOfEach: every clause is charged like a single call for that many units, and
+// not all clauses could have been charged one unit more.
 func TestPartialIsTheLeastOfEach(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		asks, entries, now := drawSeveral(rt, t)
@@ -227,7 +228,7 @@ func TestPartialIsTheLeastOfEach(t *testing.T) {
 	})
 }
 
-// TestSeveralForced: every clause is charged, whatever it has.
+// TestSeveralForced: every clause is charged, whatever its remaining units are.
 func TestSeveralForced(t *testing.T) {
 	k := holding(t, 4, 4, 4)
 	forcing := func(n int64) *decide.Ask {
@@ -258,7 +259,7 @@ func TestSeveralForced(t *testing.T) {
 	require.False(t, k.rounds.Changes)
 }
 
-// TestSeveralThatWaits: a bucket may promise tokens, and the others have to have room now.
+// TestSeveralThatWaits: a bucket may promise tokens, but the other clauses must have room now.
 func TestSeveralThatWaits(t *testing.T) {
 	waiting := func(k *keys, quantity int64, wait time.Duration) *decide.Ask {
 		a := withLease(several(t, 1, 1, quantity), "m")
@@ -298,7 +299,8 @@ func TestUnitsOfSeveral(t *testing.T) {
 	require.Equal(t, int64(2), a.Units())
 }
 
-// TestUndoGivesTokensBack: what a bucket and a cell gave, in part or whole, and no more.
+// TestUndoGivesTokensBack: the units that a bucket and a cell have granted, in part or whole, are
+// returned, and no more.
 func TestUndoGivesTokensBack(t *testing.T) {
 	for _, partial := range []bool{false, true} {
 		k := holding(t, 1, 1, 1)

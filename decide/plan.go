@@ -14,7 +14,7 @@ import (
 // errNotOne is the error of an ask that is not about one entry.
 var errNotOne = errors.New("decide: the ask is not about one entry")
 
-// Action is the change of a key that a plan makes. The numbers are those of the families.
+// Action is the change that a plan makes to a key. The families use the same numbers.
 type Action uint8
 
 // The actions.
@@ -43,7 +43,7 @@ type Plan struct {
 	// Foreign says that the key had the usage of another limit: see [Ask.Foreign].
 	Foreign bool
 
-	by     Family        // whose plan it is
+	by     Family        // the family whose plan it is
 	tat    limit.Instant // of a cell that is stored
 	window slidingwindow.Plan
 	bucket tokenbucket.Plan

@@ -21,13 +21,13 @@ const (
 	tatAt = start + limit.Instant(2*time.Second)
 )
 
-// key is a key in memory, as callers of the package have it.
+// key is a key in memory, as callers of the package use it.
 type key struct {
 	e    entry.Entry
 	plan decide.Plan
 }
 
-// ask decides a on what the key holds and applies the plan.
+// ask decides a on the entry of the key and applies the plan.
 func (k *key) ask(t testing.TB, now limit.Instant, a *decide.Ask) error {
 	t.Helper()
 	if k.e.Expiry <= now {
@@ -85,7 +85,7 @@ func lease(op concurrency.Op, member string) *decide.Ask {
 
 func admin(c decide.AdminCall) *decide.Ask { return &decide.Ask{Family: decide.Admin, Admin: c} }
 
-// limiters are an ask that takes a unit, for every mode of every family.
+// limiters returns, for every mode of every family, a function that returns an ask of some units.
 func limiters(t testing.TB) map[string]func(quantity int64) *decide.Ask {
 	all := map[string]func(int64) *decide.Ask{
 		"cell": func(n int64) *decide.Ask { return cell(t, n) },

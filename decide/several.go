@@ -24,11 +24,11 @@ import (
 // clause that was decided last. It keeps no other plans, because there may be thousands of clauses, and
 // deciding again is cheaper. [Rounds.All] decides the clauses for entries in memory.
 //
-// An [Ask.Partial] is judged in one round if all clauses grant all units, else once more:
-// with as many as all of them grant, or as refused.
+// An [Ask.Partial] is decided in one round if all clauses grant all units. Otherwise there is a
+// second round: with as many units as all of them can grant, or as refused.
 //
-// A refused call stores what the refusal of a single clause stores: a changed rate of a bucket, a key
-// with INIT.
+// A refused call stores what the refusal of a single clause stores: a changed rate of a bucket, or
+// a key with INIT.
 type Rounds struct {
 	Plan
 	// Changes reports whether a clause has something to store, or to remove.
@@ -37,15 +37,15 @@ type Rounds struct {
 	ask    *Ask
 	now    limit.Instant
 	as     manner
-	begun  bool  // of the rounds
-	unfit  bool  // a clause is not about what its key holds
+	begun  bool  // the first round has begun
+	unfit  bool  // a clause does not fit its key
 	asked  int64 // units of a Partial
 	least  int64 // units that all clauses of a Partial can grant
-	failed int   // the first clause that has an error, which is err
+	failed int   // index of the first clause with an error, which is err
 	err    error
 }
 
-// Start begins with a, whose Details have room for all Clauses. The keys must differ.
+// Start begins with a, whose Details must have room for all Clauses. The keys must differ.
 func (s *Rounds) Start(a *Ask, now limit.Instant) {
 	s.ask, s.now, s.begun, s.as = a, now, false, charging
 	if slices.ContainsFunc(a.Clauses, func(c Clause) bool { return c.Peek }) {
@@ -58,8 +58,8 @@ func (s *Rounds) Start(a *Ask, now limit.Instant) {
 	a.Now, a.Refused, a.Missing, a.Foreign = now, false, 0, 0
 }
 
-// Round reports whether each clause is to be judged, for the first time or once more. There
-// are two rounds if a clause is refused that was to be charged: then the others are not.
+// Round reports whether each clause has to be judged, for the first time or again. There are two
+// rounds if a clause that was to be charged is refused: the second one charges none.
 func (s *Rounds) Round() bool {
 	switch {
 	case !s.begun:
@@ -80,8 +80,8 @@ func (s *Rounds) Round() bool {
 	return true
 }
 
-// Judge decides clause i on what its key holds and notes its answer in the ask's Details.
-// It returns false if the round may end, since nothing will be decided.
+// Judge decides clause i on the entry of its key and writes the answer to the ask's Details. It
+// returns false if the round may end early, because nothing will be decided.
 func (s *Rounds) Judge(i int, e *entry.Entry) bool {
 	c, d := &s.ask.Clauses[i], &s.ask.Details[i]
 	if s.unfit = !c.fits(e.Kind); s.unfit {
@@ -117,7 +117,7 @@ func (s *Rounds) decide(d *limit.Decision, e *entry.Entry, c *Clause) error {
 }
 
 // End returns the error of the call: [limit.ErrWrongType] if a clause does not fit its key,
-// else that of the first clause that has one.
+// otherwise the error of the first clause with one.
 func (s *Rounds) End() error {
 	if s.unfit {
 		s.err = limit.ErrWrongType
@@ -126,14 +126,14 @@ func (s *Rounds) End() error {
 	return s.err
 }
 
-// Again decides clause i once more, as in the last round, for its plan. Its answer stays.
+// Again decides clause i again, as in the last round, for its plan. It does not change the answer.
 func (s *Rounds) Again(i int, e *entry.Entry) error {
 	var d limit.Decision
 	return s.decide(&d, e, &s.ask.Clauses[i])
 }
 
-// All decides a, whose Details have room for all Clauses, on entries that lie in memory:
-// entryOf returns that of a clause, of kind [entry.None] if there is none.
+// All decides a, whose Details must have room for all Clauses, on entries in memory: entryOf
+// returns the entry of a clause, of kind [entry.None] if there is none.
 func (s *Rounds) All(a *Ask, now limit.Instant, entryOf func(i int) *entry.Entry) error {
 	for s.Start(a, now); s.Round(); {
 		for i := range a.Clauses {
@@ -151,8 +151,8 @@ func (s *Rounds) Forget() {
 	s.Plan.Forget()
 }
 
-// Clause decides clause i of a, which was granted, by itself once more, as if it were charged
-// alone, and notes its answer in the Details.
+// Clause decides clause i of a, which was granted, again and alone, as if it were charged by
+// itself, and writes the answer to the Details.
 func (p *Plan) Clause(i int, e *entry.Entry, now limit.Instant, a *Ask) error {
 	if a.Partial && a.Missing > 0 {
 		return p.decidePart(&a.Details[i], e, now, &a.Clauses[i], granting, a.Granted())

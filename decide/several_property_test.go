@@ -17,8 +17,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// drawLimiter draws an ask of a limiter that a clause may be about, without its quantity.
-// Each family has one limit, so that a refusal has no changed rate to store.
+// drawLimiter draws an ask of a limiter that a clause may have, without its quantity. Each family
+// has one limit, so that a refusal has no changed rate to store.
 func drawLimiter(rt *rapid.T, t *testing.T) *decide.Ask {
 	switch rapid.IntRange(0, 3).Draw(rt, "family") {
 	case 0:
@@ -32,13 +32,13 @@ func drawLimiter(rt *rapid.T, t *testing.T) *decide.Ask {
 	return lease(concurrency.Acquire, rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(rt, "member"))
 }
 
-// with has a ask for n units, unless it is about a lease.
+// with sets the quantity of a, unless it is about a lease.
 func with(a *decide.Ask, n int64) *decide.Ask {
 	a.Quantity, a.Window.Quantity, a.Bucket.Quantity = n, n, n
 	return a
 }
 
-// clauseOf is an ask as a clause.
+// clauseOf returns an ask as a clause.
 func clauseOf(a *decide.Ask) decide.Clause {
 	switch a.Family {
 	case decide.Window:
@@ -51,7 +51,7 @@ func clauseOf(a *decide.Ask) decide.Clause {
 	return decide.Clause{Key: a.Key, Quota: &a.Quota, Quantity: a.Quantity}
 }
 
-// drawSeveral draws the asks of a few clauses and what their keys hold at the instant.
+// drawSeveral draws the asks of a few clauses and the entries of their keys at the instant now.
 func drawSeveral(rt *rapid.T, t *testing.T) (asks []*decide.Ask, entries []entry.Entry, now limit.Instant) {
 	now = start
 	for i := range rapid.IntRange(1, 5).Draw(rt, "clauses") {
@@ -78,7 +78,7 @@ func drawSeveral(rt *rapid.T, t *testing.T) (asks []*decide.Ask, entries []entry
 	return asks, entries, now
 }
 
-// alone decides each ask by itself on copies of the entries.
+// alone decides each ask separately on copies of the entries.
 func alone(t *testing.T, asks []*decide.Ask, entries []entry.Entry, now limit.Instant) (answers []limit.Decision, after []entry.Entry) {
 	for i, a := range asks {
 		k, own := key{e: entries[i]}, *a
@@ -89,8 +89,7 @@ func alone(t *testing.T, asks []*decide.Ask, entries []entry.Entry, now limit.In
 	return answers, after
 }
 
-// together decides the clauses of a on copies of the entries, and returns these as they are
-// then.
+// together decides the clauses of a on copies of the entries, and returns the resulting entries.
 func together(t *testing.T, a *decide.Ask, entries []entry.Entry, now limit.Instant) (after []entry.Entry) {
 	var s decide.Rounds
 	for _, e := range entries {
@@ -119,7 +118,7 @@ func severalOf(asks []*decide.Ask) *decide.Ask {
 	return a
 }
 
-// same compares entries, where an empty value is as good as none.
+// same compares entries. An empty value is equal to none.
 func same(t require.TestingT, want, got []entry.Entry) {
 	for i := range want {
 		require.Equal(t, string(want[i].Value), string(got[i].Value), "of key %d", i)
@@ -127,8 +126,9 @@ func same(t require.TestingT, want, got []entry.Entry) {
 	}
 }
 
-// TestSeveralIsItsClauses: if each clause passes by itself, together they answer and store
-// the same. If one does not, nothing changes, and each answers whether it would have passed.
+// TestSeveralIsItsClauses: if each clause passes alone, together they have the same answers and
+// store the same. If one does not, nothing changes, and each answer says whether its clause would
+// have passed.
 func TestSeveralIsItsClauses(t *testing.T) {
 	refusals := 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// several is a limit of each kind, of five units.
+// several returns a Several with a limit of each kind, of five units each.
 func several(t testing.TB, cells, units, tokens int64) *decide.Ask {
 	q := quota(t)
 	return &decide.Ask{
@@ -28,7 +28,7 @@ func several(t testing.TB, cells, units, tokens int64) *decide.Ask {
 	}
 }
 
-// keys are those of the clauses.
+// keys are the keys of the clauses.
 type keys struct {
 	entries [4]entry.Entry
 	rounds  decide.Rounds
@@ -99,7 +99,7 @@ func TestSeveralPeeksIfOneClauseDoes(t *testing.T) {
 
 	a = several(t, 6, 2, 3)
 	a.Clauses[0].Peek = true
-	a.Clauses[2].Bucket.Init = 4 // which a refusal would store
+	a.Clauses[2].Bucket.Init = 4 // a refusal would store it
 	require.NoError(t, k.ask(t, a))
 	require.True(t, a.Refused)
 	require.False(t, k.rounds.Changes, "nothing is stored for a peek")
@@ -154,7 +154,7 @@ func TestSeveralTellsTheFirstError(t *testing.T) {
 	}
 }
 
-// TestClauseByItself: after a race a clause is decided once more, without the others.
+// TestClauseByItself: after a race a clause is decided again, without the others.
 func TestClauseByItself(t *testing.T) {
 	var k keys
 	a := several(t, 1, 2, 3)
@@ -219,14 +219,14 @@ func TestOwnedAskRefersToNothingOfItsCommand(t *testing.T) {
 	require.Nil(t, b.Key)
 }
 
-// withLease adds a clause for one of two places to others.
+// withLease adds a clause for one of two places to a.
 func withLease(a *decide.Ask, member string) *decide.Ask {
 	a.Clauses = append(a.Clauses, decide.Clause{Key: []byte("cc"), Lease: &lease(concurrency.Acquire, member).Lease})
 	a.Details = append(a.Details, limit.Decision{})
 	return a
 }
 
-// TestSeveralWithALease: a refused call changes no lease, and a member that holds one passes.
+// TestSeveralWithALease: a refused call changes no lease, and a member that already has one passes.
 func TestSeveralWithALease(t *testing.T) {
 	var k keys
 	call := func(cells int64, member string, peek bool) *decide.Ask {
@@ -270,7 +270,7 @@ func TestSeveralTellsOfTooManyMembers(t *testing.T) {
 	require.ErrorIs(t, k.ask(t, a), limit.ErrWrongType)
 }
 
-// TestSeveralThatOnlyLooks: a lease is looked at by PEEK only.
+// TestSeveralThatOnlyLooks: only PEEK makes a lease a peek.
 func TestSeveralThatOnlyLooks(t *testing.T) {
 	require.True(t, several(t, 0, 0, 0).OnlyLooks())
 	a := withLease(several(t, 0, 0, 0), "a")

@@ -5,9 +5,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// A key of kind Cell holds CL.THROTTLE's TAT. Its natural expiry is that TAT, so
-// as long as the expiry is the natural one the value is empty and the key takes no byte beyond
-// its expiry.
+// A key of kind Cell has the TAT of CL.THROTTLE. Its natural expiry is that TAT. While the expiry
+// is the natural one, the value is empty and the key takes no memory for it.
 
 // CellTAT returns the TAT of an entry of kind Cell.
 func CellTAT(e *Entry) limit.Instant {
@@ -25,8 +24,8 @@ func AppendCell(dst []byte, tat, expiry limit.Instant) []byte {
 	return gcra.AppendState(dst, tat)
 }
 
-// StoredTAT returns the TAT that CL.THROTTLE is to go on from: 0 for no key, the
-// number in a plain string, which becomes a cell when it is written.
+// StoredTAT returns the TAT from which CL.THROTTLE continues: 0 without a key, or the number in a
+// plain string, which becomes a cell at the next write.
 func StoredTAT(e *Entry) (limit.Instant, error) {
 	switch e.Kind {
 	case None:

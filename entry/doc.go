@@ -1,5 +1,5 @@
-// Package entry is what a key can hold: an [Entry] of a [Kind], whose value is bytes.
+// Package entry defines what a key can hold: an [Entry] of a [Kind] with a value of bytes.
 //
-// It is what tables, records, files and the keyspace have in common. What the bytes of a
-// limiter mean, and what is decided by them, is in the packages of the families.
+// Tables, records, files and the keyspace share it. The packages of the families define the meaning
+// of a limiter's bytes.
 package entry

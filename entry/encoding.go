@@ -2,8 +2,8 @@ package entry
 
 import "strconv"
 
-// Encoding is what OBJECT ENCODING replies for a limiter: "embstr" for a cell, the
-// mode for the others. A string's is [StringEncoding].
+// Encoding returns the reply of OBJECT ENCODING for a limiter: "embstr" for a cell, the mode for
+// the others. That of a string is [StringEncoding].
 func (k Kind) Encoding() string {
 	switch {
 	case k == String || k == Cell:
@@ -18,10 +18,10 @@ func (k Kind) Encoding() string {
 	return k.Type()
 }
 
-// embedded is the longest string that Redis keeps together with its object.
+// embedded is the length of the longest string that Redis allocates together with its object.
 const embedded = 44
 
-// StringEncoding is what OBJECT ENCODING replies for a string, as Redis would store it.
+// StringEncoding returns the reply of OBJECT ENCODING for a string, as Redis would store it.
 func StringEncoding(value []byte) string {
 	if IsInteger(value) {
 		return "int"
@@ -32,10 +32,10 @@ func StringEncoding(value []byte) string {
 	return "raw"
 }
 
-// MaxNumber is the longest decimal int64.
+// MaxNumber is the length of the longest decimal int64.
 const MaxNumber = 20
 
-// IsInteger reports whether b is a decimal int64 as Redis would write it.
+// IsInteger reports whether b is a decimal int64 in Redis' canonical form.
 func IsInteger(b []byte) bool {
 	if len(b) > MaxNumber {
 		return false

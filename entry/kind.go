@@ -6,17 +6,17 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Kind says what a key holds. Its values go to disk and never change meaning. A
-// limiter's kind includes its mode, since the same bytes mean different things
-// under different modes.
+// Kind is the type of a value. Its numbers are stored on disk and never change their meaning. A
+// limiter's kind includes its mode, since the same bytes have different meanings in different
+// modes.
 type Kind uint8
 
-// The kinds that have no modes. 3 to 6 are collections, whose value is the flat bytes
-// of package collection.
+// The kinds without modes. 3 to 6 are collections, whose value is the flat encoding of package
+// collection.
 const (
-	None   Kind = 0 // no such key
+	None   Kind = 0 // no key
 	String Kind = 1 // bytes
-	Cell   Kind = 2 // CL.THROTTLE's TAT; a string to everything else
+	Cell   Kind = 2 // the TAT of CL.THROTTLE; a string for other commands
 
 	Hash      Kind = 3
 	SortedSet Kind = 4
@@ -24,17 +24,17 @@ const (
 	Set       Kind = 6
 )
 
-// Where the modes of the limiter families begin; the mode is added.
+// The first kind of each limiter family, to which the mode is added.
 const (
 	windowKinds Kind = 16
 	bucketKinds Kind = 32
 	leaseKinds  Kind = 48
 )
 
-// Kinds is what every kind is less than. The store marks some of its own beyond.
+// Kinds is greater than every kind. The store uses greater numbers for itself.
 const Kinds Kind = 64
 
-// Type is what TYPE replies: "none", "string", a collection's name, or "ratelimit".
+// Type returns the reply of TYPE: "none", "string", a collection's name, or "ratelimit".
 func (k Kind) Type() string {
 	switch k {
 	case None:
@@ -56,7 +56,7 @@ func (k Kind) Type() string {
 // IsCollection reports whether k is a hash, a sorted set, a list or a set.
 func (k Kind) IsCollection() bool { return k >= Hash && k <= Set }
 
-// Ordinal numbers the kinds of collection from 0.
+// Ordinal returns the number of a kind of collection, from 0.
 func (k Kind) Ordinal() int { return int(k - Hash) }
 
 // IsWindow reports whether k is a limiter of package slidingwindow.
@@ -68,7 +68,7 @@ func (k Kind) IsBucket() bool { return k >= bucketKinds && k < leaseKinds }
 // IsLease reports whether k is a limiter of package concurrency.
 func (k Kind) IsLease() bool { return k >= leaseKinds && k < Kinds }
 
-// WindowMode is the mode of a window's kind, and slidingwindow.None of None.
+// WindowMode returns the mode of a window's kind, or slidingwindow.None for None.
 func (k Kind) WindowMode() slidingwindow.Mode {
 	if k == None {
 		return slidingwindow.None
@@ -76,7 +76,7 @@ func (k Kind) WindowMode() slidingwindow.Mode {
 	return slidingwindow.Mode(k - windowKinds)
 }
 
-// BucketMode is the mode of a bucket's kind, and tokenbucket.None of None.
+// BucketMode returns the mode of a bucket's kind, or tokenbucket.None for None.
 func (k Kind) BucketMode() tokenbucket.Mode {
 	if k == None {
 		return tokenbucket.None
@@ -84,7 +84,7 @@ func (k Kind) BucketMode() tokenbucket.Mode {
 	return tokenbucket.Mode(k - bucketKinds)
 }
 
-// LeaseMode is the mode of a lease set's kind, and concurrency.None of None.
+// LeaseMode returns the mode of a lease set's kind, or concurrency.None for None.
 func (k Kind) LeaseMode() concurrency.Mode {
 	if k == None {
 		return concurrency.None
@@ -92,11 +92,11 @@ func (k Kind) LeaseMode() concurrency.Mode {
 	return concurrency.Mode(k - leaseKinds)
 }
 
-// OfWindow is the kind of a window of a mode.
+// OfWindow returns the kind of a window with a mode.
 func OfWindow(m slidingwindow.Mode) Kind { return windowKinds + Kind(m) }
 
-// OfBucket is the kind of a bucket of a mode.
+// OfBucket returns the kind of a bucket with a mode.
 func OfBucket(m tokenbucket.Mode) Kind { return bucketKinds + Kind(m) }
 
-// OfLease is the kind of a set of leases of a mode.
+// OfLease returns the kind of a lease set with a mode.
 func OfLease(m concurrency.Mode) Kind { return leaseKinds + Kind(m) }

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/figure"
 )
 
-// room is a part of a server.
+// room is a source of figures.
 type room struct{ open, shut float64 }
 
 func doors(read *int) *figure.Registry {
@@ -31,7 +31,7 @@ func doors(read *int) *figure.Registry {
 	return r
 }
 
-// TestViewReadsAPartOnce, however many figures are made of it, and each look reads it anew.
+// TestViewReadsAPartOnce: a source is read once for each view, however many figures use it.
 func TestViewReadsAPartOnce(t *testing.T) {
 	read := 0
 	r := doors(&read)
@@ -50,7 +50,7 @@ func TestViewReadsAPartOnce(t *testing.T) {
 	require.Equal(t, 2, read, "what is put is not read")
 }
 
-// TestWhatThereIsNot is the zero value, and is said to be absent.
+// TestWhatThereIsNot: an absent number is the zero value, and ok is false.
 func TestWhatThereIsNot(t *testing.T) {
 	read := 0
 	v := doors(&read).View()
@@ -66,7 +66,8 @@ func TestWhatThereIsNot(t *testing.T) {
 	require.Zero(t, v.Field("Garden", "doors_lost"))
 }
 
-// TestFieldsOfASection are those of its figures, in the order of the registry.
+// TestFieldsOfASection: the fields of a section are those of its figures, in the order of the
+// registry.
 func TestFieldsOfASection(t *testing.T) {
 	read := 0
 	fields, order := map[string]int64{}, []string(nil)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Registry has the figures of a server, and the parts that they are read from. All of them are added
+// Registry has the figures of a server, and the sources that they read. All of them must be added
 // before it is read. Any goroutine may read it.
 type Registry struct {
 	figures []Figure
@@ -20,28 +20,28 @@ func New(figures ...Figure) *Registry {
 // Add adds figures.
 func (r *Registry) Add(figures ...Figure) { r.figures = append(r.figures, figures...) }
 
-// All are the figures in the order in which they were added. The caller may not change them.
+// All returns the figures in the order in which they were added. The caller must not modify them.
 func (r *Registry) All() []Figure { return r.figures }
 
-// View begins a look at the server.
+// View starts one reading of the server.
 func (r *Registry) View() *View { return &View{registry: r, parts: make(map[reflect.Type]any)} }
 
-// Provide says what [Of] returns as a T. read is called at most once for each view.
+// Provide sets the source of [Of] for the type T. read is called at most once for each view.
 func Provide[T any](r *Registry, read func(v *View) T) {
 	r.parts[reflect.TypeFor[T]()] = func(v *View) any { return read(v) }
 }
 
-// View is one look at a server. What several figures are read from is read once. One goroutine uses
-// it.
+// View is one reading of a server. A source that several figures use is read once. Only one
+// goroutine may use a view.
 type View struct {
 	registry *Registry
 	parts    map[reflect.Type]any
 }
 
-// Put makes part what [Of] returns as a T in this view.
+// Put sets the result of [Of] for the type T in this view.
 func Put[T any](v *View, part T) { v.parts[reflect.TypeFor[T]()] = part }
 
-// Of returns the part of the server that is a T; the zero T if there is none.
+// Of returns the source of type T; the zero T if there is none.
 func Of[T any](v *View) (part T) {
 	t := reflect.TypeFor[T]()
 	if known, is := v.parts[t]; is {
@@ -55,8 +55,8 @@ func Of[T any](v *View) (part T) {
 	return part
 }
 
-// Sum adds up the numbers of a figure, for those values of its labels that match accepts. It is 0 for
-// a figure that does not exist or is absent.
+// Sum returns the sum of a figure's numbers whose label values match accepts; a nil match accepts
+// all. It is 0 for a figure that does not exist or is absent.
 func (v *View) Sum(name string, match func(labels []string) bool) (sum float64) {
 	v.Each(name, func(value float64, labels ...string) {
 		if match == nil || match(labels) {
@@ -66,7 +66,7 @@ func (v *View) Sum(name string, match func(labels []string) bool) (sum float64) 
 	return sum
 }
 
-// Each reads the numbers of a figure.
+// Each calls emit for the numbers of a figure.
 func (v *View) Each(name string, emit Emit) {
 	for i := range v.registry.figures {
 		if f := &v.registry.figures[i]; f.Name == name && f.Read != nil {
@@ -75,13 +75,13 @@ func (v *View) Each(name string, emit Emit) {
 	}
 }
 
-// Most is the largest number of a figure, at least 0.
+// Most returns the largest number of a figure, at least 0.
 func (v *View) Most(name string) (most float64) {
 	v.Each(name, func(value float64, _ ...string) { most = max(most, value) })
 	return most
 }
 
-// Value is the number of a figure with these values of its labels; ok is false if there is none.
+// Value returns the number of a figure with these label values; ok is false if there is none.
 func (v *View) Value(name string, labels ...string) (value float64, ok bool) {
 	sum := v.Sum(name, func(is []string) bool {
 		if slices.Equal(is, labels) {
@@ -93,8 +93,8 @@ func (v *View) Value(name string, labels ...string) (value float64, ok bool) {
 	return sum, ok
 }
 
-// Field is the number of a figure without labels, by its field of INFO; 0 if there is none. Other
-// figures may read it.
+// Field returns the number of a figure without labels by its field of INFO; 0 if there is none.
+// Read functions of other figures may call it.
 func (v *View) Field(section, name string) (value int64) {
 	for i := range v.registry.figures {
 		f := &v.registry.figures[i]

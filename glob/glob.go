@@ -1,25 +1,25 @@
-// Package glob matches names against the patterns of Redis, with a bound on what that costs.
+// Package glob matches names against the glob patterns of Redis with bounded cost.
 package glob
 
 import "math"
 
-// MaxPattern is the longest glob pattern accepted, in bytes: the matcher costs at
-// most the product of both lengths.
+// MaxPattern bounds the bytes of an accepted pattern: a match costs at most the product of both
+// lengths.
 const MaxPattern = 1 << 10
 
-// Match reports whether s matches the glob pattern as Redis reads it: `*`,
-// `?`, `[a-z]`, `[^a]` and a backslash before a character that stands for itself.
+// Match reports whether s matches the glob pattern as in Redis: `*`, `?`, `[a-z]`, `[^a]`, and a
+// backslash before a literal character.
 //
-// It is a loop that goes back to the last star only, so that a pattern of many
-// stars costs a product of lengths and no stack (the class of CVE-2022-36021 and
-// CVE-2024-31228). What is behind the last star is looked for at the end only.
+// It is a loop that backtracks to the last star only, so that a pattern with many stars costs a
+// product of lengths and no stack (the class of CVE-2022-36021 and CVE-2024-31228). The part after
+// the last star is compared only with the end of s.
 func Match(pattern, s []byte) bool {
 	steps := Unlimited
 	return MatchWithin(pattern, s, &steps)
 }
 
-// MatchWithin is Match with a budget, in comparisons of one character. The
-// result means nothing once that is used up.
+// MatchWithin is Match with a budget, in comparisons of one character. The result has no meaning if
+// the budget was used up.
 func MatchWithin(pattern, s []byte, steps *int) bool {
 	p, i := 0, 0
 	star, mark := -1, 0
@@ -33,7 +33,7 @@ func MatchWithin(pattern, s []byte, steps *int) bool {
 				last, tail = lastStar(pattern, p)
 			}
 			star, mark = p, i
-			if p == last { // what is behind it can only be at the end
+			if p == last { // the rest can only match at the end
 				if mark = len(s) - tail; mark < i {
 					return false
 				}
@@ -75,9 +75,8 @@ func lastStar(pattern []byte, p int) (last, tail int) {
 	return last, tail
 }
 
-// InnerLength returns how many characters what is between two stars of pattern stands
-// for. Matching costs at most that many comparisons for each character of a name, and
-// a few more.
+// InnerLength returns how many characters the parts of pattern between two stars match together. A
+// match costs at most that many comparisons for each character of a name, and a few more.
 func InnerLength(pattern []byte) (inner int) {
 	since, open := 0, false
 	for p := 0; p < len(pattern); {
@@ -96,8 +95,8 @@ func InnerLength(pattern []byte) (inner int) {
 	return inner
 }
 
-// matchOne matches c against the first element of pattern, which is no star, and
-// returns how long that element is.
+// matchOne matches c against the first element of pattern, which is not a star, and returns the
+// length of that element.
 func matchOne(pattern []byte, c byte) (width int, ok bool) {
 	if len(pattern) == 0 {
 		return 0, false
@@ -115,9 +114,8 @@ func matchOne(pattern []byte, c byte) (width int, ok bool) {
 	return 1, pattern[0] == c
 }
 
-// matchClass matches c against the bracket expression that pattern begins with. As
-// in Redis one that is never closed ends with the pattern, and a range may be
-// written backwards.
+// matchClass matches c against the bracket expression at the beginning of pattern. As in Redis, an
+// unclosed one ends with the pattern, and a range may be reversed.
 func matchClass(pattern []byte, c byte) (width int, ok bool) {
 	i := 1
 	not := i < len(pattern) && pattern[i] == '^'
@@ -147,5 +145,5 @@ func matchClass(pattern []byte, c byte) (width int, ok bool) {
 	return i, match != not
 }
 
-// Unlimited is a budget of matching that is never used up.
+// Unlimited is a budget of [MatchWithin] that is never used up.
 const Unlimited = math.MaxInt

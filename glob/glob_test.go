@@ -54,7 +54,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// naiveGlob is the matcher as one would write it first: a star tries everything.
+// naiveGlob is the simplest matcher: a star tries every length.
 func naiveGlob(pattern, text string) bool {
 	if pattern == "" {
 		return text == ""
@@ -77,8 +77,8 @@ func naiveGlob(pattern, text string) bool {
 	return pattern[0] == text[0] && naiveGlob(pattern[1:], text[1:])
 }
 
-// naiveClass reads a bracket expression behind its bracket, as Redis' documentation
-// and its tests tell it.
+// naiveClass parses a bracket expression after its bracket, as Redis' documentation and tests
+// define it.
 func naiveClass(p string, c byte) (ok bool, rest string) {
 	not := strings.HasPrefix(p, "^")
 	p = strings.TrimPrefix(p, "^")
@@ -99,7 +99,7 @@ func naiveClass(p string, c byte) (ok bool, rest string) {
 	return in != not, strings.TrimPrefix(p, "]")
 }
 
-// TestAgreesWithNaiveMatcher draws patterns out of the signs that mean something.
+// TestAgreesWithNaiveMatcher draws patterns from the characters with a meaning.
 func TestAgreesWithNaiveMatcher(t *testing.T) {
 	signs := rapid.StringOfN(rapid.RuneFrom([]rune(`ab*?[]^-\`)), 0, 8, -1)
 	text := rapid.StringOfN(rapid.RuneFrom([]rune(`ab-^]\`)), 0, 8, -1)
@@ -122,9 +122,8 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-// TestManyStarsAreNoAttack holds a pattern of 1,000 stars over a key of 1 KiB to
-// the product of both lengths, counted and not timed: a matcher that tries everything
-// would not end at all.
+// TestManyStarsAreNoAttack matches patterns of up to 1,000 stars against a key of 1 KiB. It
+// measures no time: with a matcher that tries everything it would never end.
 func TestManyStarsAreNoAttack(t *testing.T) {
 	key := bytes.Repeat([]byte("a"), 1<<10)
 	require.False(t, Match([]byte(strings.Repeat("*a", MaxPattern/2-1)+"b"), key))

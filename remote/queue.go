@@ -6,22 +6,22 @@ import (
 	"sync/atomic"
 )
 
-// queues are those who wait for room under a key, in the order of arrival.
+// queues has the waiters for room under each key, in the order of arrival.
 type queues struct {
-	number atomic.Int64 // of all who wait
+	number atomic.Int64 // of all waiters
 
 	mu    sync.Mutex
-	byKey map[string]*list.List // guarded by mu: of tickets; none is empty
+	byKey map[string]*list.List // guarded by mu: lists of tickets; none is empty
 }
 
-// ticket is a place in the queue of a key.
+// ticket is a waiter's place in the queue of a key.
 type ticket struct {
 	key   string
 	wake  func()
-	place *list.Element // guarded by the mutex of the queues: nil once it has left
+	place *list.Element // guarded by the mutex of the queues: nil after it has left
 }
 
-// enqueue puts somebody at the end of the queue of a key, and reports whether it is the first.
+// enqueue adds a waiter to the end of the queue of a key, and reports whether it is the first.
 func (q *queues) enqueue(key []byte, wake func()) (t *ticket, first bool) {
 	t = &ticket{key: string(key), wake: wake}
 	q.mu.Lock()
@@ -43,7 +43,8 @@ func (q *queues) isFirst(t *ticket) bool {
 	return t.place != nil && q.byKey[t.key].Front() == t.place
 }
 
-// dequeue takes t out of its queue, once, and wakes who becomes the first by that.
+// dequeue removes t from its queue, unless it has left already, and wakes the waiter that becomes
+// the first.
 func (q *queues) dequeue(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,7 +64,7 @@ func (q *queues) dequeue(t *ticket) {
 	}
 }
 
-// wake wakes the first under a key, and wakeAll the first under each.
+// wake wakes the first waiter of a key, and wakeAll the first of each key.
 func (q *queues) wake(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

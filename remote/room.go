@@ -6,15 +6,15 @@ import (
 	"github.com/cellserver/cellserver/decide"
 )
 
-// room is a Remote that wakes who waits here for what a call of this server has given back.
-// What others give back is found out by looking.
+// room is a Remote that wakes waiters of this server when a call of this server makes room. Room
+// that calls of other servers make is found by polling.
 type room struct {
 	env.Remote
 	waiting *queues
 }
 
-// Remote returns what decides, for [env.Options].Remote: clients that wait under a key
-// learn of the room that calls of this server make.
+// Remote returns the Remote for [env.Options].Remote: it notifies clients that wait under a key of
+// the room that calls of this server make.
 func (s *Stores) Remote() env.Remote { return room{s.decider, &s.waiting} }
 
 // Submit implements [env.Remote].
@@ -45,7 +45,7 @@ func (r room) Submit(asks []*decide.Ask, together bool, done func()) {
 	})
 }
 
-// appendFreed adds the keys under which an ask may make room.
+// appendFreed appends the keys under which an ask may make room.
 func appendFreed(keys []string, a *decide.Ask) []string {
 	switch a.Family {
 	case decide.Window:

@@ -1,5 +1,5 @@
-// Package remote is the store of a server whose keys are in another one: what commands,
-// sessions and waiting clients need of an [env.Store] beside keys. It has none.
+// Package remote implements [env.Store] for a server whose keys are in another store: it has the
+// clock, the timers and the queues of waiting clients that commands and sessions need, but no keys.
 package remote
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Stores makes the stores of the workers of one server. [Stores.NewStore] and
-// [Stores.Remote] are for the fields of [env.Options] of these names.
+// Stores creates the stores of the workers of one server. [Stores.NewStore] and [Stores.Remote] are
+// for the fields of [env.Options] with these names.
 type Stores struct {
 	decider   env.Remote
 	afterFunc func(d time.Duration, f func()) (stop func() bool)
 	waiting   queues
 }
 
-// New makes stores that have d decide. afterFunc runs a function on a goroutine of its own
-// after a time, unless it is stopped.
+// New returns stores whose asks d decides. afterFunc runs a function on its own goroutine after a
+// time, unless it is stopped.
 func New(d env.Remote, afterFunc func(d time.Duration, f func()) (stop func() bool)) *Stores {
 	return &Stores{decider: d, afterFunc: afterFunc, waiting: queues{byKey: make(map[string]*list.List)}}
 }
@@ -28,11 +28,11 @@ func New(d env.Remote, afterFunc func(d time.Duration, f func()) (stop func() bo
 // NewStore returns the store of one worker.
 func (s *Stores) NewStore() env.Store { return &store{shared: s} }
 
-// Waiting is how many clients wait for room, under all keys.
+// Waiting returns how many clients wait for room, under all keys.
 func (s *Stores) Waiting() int { return int(s.waiting.number.Load()) }
 
-// store is what one worker uses. Every method of [env.Store] that is not here is about
-// keys: no command reaches one (see [command.NewStoreTable]), and a panic would say so.
+// store is the store of one worker. The methods of [env.Store] that it lacks are about keys: no
+// command calls them (see [command.NewStoreTable]), and a call would panic.
 type store struct {
 	env.Store // nil
 
@@ -40,15 +40,16 @@ type store struct {
 	now    limit.Instant
 }
 
-// Decide has an ask decided, and waits for it: for goroutines in the background only.
+// Decide submits an ask and waits for the decision. Only goroutines in the background may call it.
 func (s *store) Decide(a *decide.Ask) {
 	decided := make(chan struct{})
 	s.shared.decider.Submit([]*decide.Ask{a}, false, func() { close(decided) })
 	<-decided
 }
 
-// Refresh implements [env.Store]. The instant is behind the one before if the clock that
-// decides was found to be behind this machine's: EXPIRE and its kin are to go by that one.
+// Refresh implements [env.Store]. The instant is earlier than the one before if the deciding clock
+// was found to be behind this machine's: EXPIRE and related commands have to use the deciding
+// clock.
 func (s *store) Refresh() limit.Instant {
 	s.now = s.shared.decider.Now()
 	return s.now
@@ -57,7 +58,7 @@ func (s *store) Refresh() limit.Instant {
 // Now implements [env.Store].
 func (s *store) Now() limit.Instant { return s.now }
 
-// Civil implements [env.Store]: the clock that decides is a civil one.
+// Civil implements [env.Store]: the deciding clock shows civil time.
 func (s *store) Civil(i limit.Instant) limit.Instant { return i }
 
 // FromCivil implements [env.Store].
@@ -79,7 +80,7 @@ func (s *store) First(place any) bool { return s.shared.waiting.isFirst(place.(*
 // Dequeue implements [env.Store].
 func (s *store) Dequeue(place any) { s.shared.waiting.dequeue(place.(*ticket)) }
 
-// Nobody is ever kept out, nothing is locked, and nothing changes here.
+// The world is never stopped, nothing is locked, and nothing changes in this process.
 
 func (s *store) Enter() bool                              { return true }
 func (s *store) Leave()                                   {}

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/remote"
 )
 
-// decider answers every ask on another goroutine.
+// decider is a Remote that answers every ask on another goroutine.
 type decider struct {
 	now   limit.Instant
 	asked chan []*decide.Ask
@@ -28,7 +28,7 @@ func (d *decider) Submit(asks []*decide.Ask, _ bool, done func()) {
 	}()
 }
 
-// TestStoreDecidesInTheBackground: Decide comes back with the answer of another goroutine.
+// TestStoreDecidesInTheBackground: Decide returns the answer of another goroutine.
 func TestStoreDecidesInTheBackground(t *testing.T) {
 	d := &decider{asked: make(chan []*decide.Ask, 1)}
 	st := remote.New(d, nil).NewStore().(interface{ Decide(*decide.Ask) })
@@ -38,8 +38,8 @@ func TestStoreDecidesInTheBackground(t *testing.T) {
 	require.Same(t, a, (<-d.asked)[0])
 }
 
-// TestStoreClockIsThatOfTheRemote: until the Remote knows the time of its nodes it goes by
-// this machine's clock, which may be ahead of them.
+// TestStoreClockIsThatOfTheRemote: until the Remote knows the time of its nodes it uses this
+// machine's clock, which may be ahead of theirs.
 func TestStoreClockIsThatOfTheRemote(t *testing.T) {
 	d := &decider{now: 5}
 	st := remote.New(d, nil).NewStore()
@@ -50,8 +50,8 @@ func TestStoreClockIsThatOfTheRemote(t *testing.T) {
 	require.Equal(t, limit.Instant(3), st.Now())
 }
 
-// TestWaitersOfAllWorkersShareAQueue: a waiter under a key is woken when it becomes the
-// first, in the order of arrival, whatever worker it came by.
+// TestWaitersOfAllWorkersShareAQueue: a waiter is woken when it becomes the first of its key, in
+// the order of arrival, whichever worker enqueued it.
 func TestWaitersOfAllWorkersShareAQueue(t *testing.T) {
 	stores := remote.New(&decider{}, func(time.Duration, func()) func() bool { return nil })
 	one, other := stores.NewStore(), stores.NewStore()
@@ -81,7 +81,7 @@ func TestWaitersOfAllWorkersShareAQueue(t *testing.T) {
 	require.Equal(t, 1, stores.Waiting())
 }
 
-// TestStoreHasNoKeys: what is about keys is not there, so that no command can reach any.
+// TestStoreHasNoKeys: methods about keys panic, so that no command can reach any.
 func TestStoreHasNoKeys(t *testing.T) {
 	st := remote.New(&decider{}, nil).NewStore()
 	require.Panics(t, func() { st.Exists(0, []byte("k")) })

@@ -20,15 +20,15 @@ import (
 	"github.com/cellserver/cellserver/session"
 )
 
-// adminPort is the port for operators; it has no listener without admin-port.
+// adminPort is the HTTP port for operators. It has no listener if admin-port is not set.
 type adminPort struct {
 	port      *admin.Server
 	listeners []net.Listener
-	// certificates returns the configuration of TLS; nil without certificates.
+	// certificates returns the TLS configuration; nil without certificates.
 	certificates func() *tls.Config
 }
 
-// openAdmin makes the admin port and opens its listeners, or uses the given ones.
+// openAdmin creates the admin port and opens its listeners, or uses the given ones.
 func (s *Server) openAdmin(given []net.Listener) error {
 	addresses := s.config.AdminAddresses()
 	if len(addresses) == 0 && given == nil && len(s.given.Inherited["admin-port"]) == 0 {
@@ -44,7 +44,7 @@ func (s *Server) openAdmin(given []net.Listener) error {
 		}
 		conf.TLS = &tls.Config{
 			MinVersion:             tls.VersionTLS12,
-			SessionTicketsDisabled: true, // the keys would be those of this, whatever follows
+			SessionTicketsDisabled: true, // the ticket keys would belong to this configuration only, even after a reload
 			GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.admin.certificates(), nil },
 		}
 	}
@@ -67,7 +67,7 @@ func (s *Server) openAdmin(given []net.Listener) error {
 	return nil
 }
 
-// adminConfig is what the admin port serves.
+// adminConfig returns the configuration of the admin port.
 func (s *Server) adminConfig() admin.Config {
 	c := s.config
 	return admin.Config{
@@ -87,7 +87,7 @@ func (s *Server) adminConfig() admin.Config {
 	}
 }
 
-// adminHosts returns the names of the option admin-hosts, and that of the machine.
+// adminHosts returns the names of the option admin-hosts, and the name of the machine.
 func (s *Server) adminHosts() []string {
 	hosts := strings.Fields(s.config.Value("admin-hosts"))
 	if name, err := os.Hostname(); err == nil {
@@ -96,7 +96,8 @@ func (s *Server) adminHosts() []string {
 	return hosts
 }
 
-// listenAll opens a port on the addresses of an option like bind.
+// listenAll opens a port on all addresses of an option like bind. An address that begins with "-"
+// may be missing on this machine.
 func (s *Server) listenAll(addresses []string, port string) (all []net.Listener, err error) {
 	for _, a := range addresses {
 		address, optional := strings.CutPrefix(a, "-")
@@ -126,8 +127,8 @@ func hasPasswords(users *acl.Users) bool {
 	})
 }
 
-// may reports whether a user may call a command. One that does not exist is for those who may
-// do everything.
+// may reports whether a user may call a command. If the command does not exist, only users without
+// restrictions may.
 func (s *Server) may(u *acl.User, name string) bool {
 	r := u.Rules()
 	cmd := s.engine.Commands.Find([]byte(name))
@@ -137,7 +138,7 @@ func (s *Server) may(u *acl.User, name string) bool {
 	return cmd.Refused(r, [][]byte{[]byte(name)}, false).Reason == acl.DeniedNothing
 }
 
-// loopsAnswer says what of the server does not answer, "" if all does.
+// loopsAnswer returns the reason why an event loop does not answer, "" if all answer.
 func (s *Server) loopsAnswer(ctx context.Context) string {
 	looped, ok := s.transport.(interface {
 		Answer(ctx context.Context) error
@@ -151,14 +152,16 @@ func (s *Server) loopsAnswer(ctx context.Context) string {
 	return ""
 }
 
-// heldTime is how long a script may hold everything before the server is not ready.
+// heldTime is for how long an exclusive command may block the store before the server counts as not
+// ready.
 const heldTime = time.Second
 
-// holdsLong reports whether what runs has held everything for so long, or others get -BUSY.
+// holdsLong reports whether the exclusive command r has blocked the store for heldTime, or so long
+// that other clients get BUSY errors.
 func holdsLong(r session.Running) bool { return r.Busy || r.For >= heldTime }
 
-// notReady says why the server should get no commands, "" if it should. The loops have to answer before
-// ctx ends.
+// notReady returns the reason why the server should get no commands, "" if there is none. The event
+// loops have to answer before ctx ends.
 func (s *Server) notReady(ctx context.Context) string {
 	running, holds := s.engine.Running()
 	switch {
@@ -182,10 +185,11 @@ func (s *Server) notReady(ctx context.Context) string {
 	return ""
 }
 
-// adminLogins implements admin.Logins: attempts count as those over the Redis protocol do.
+// adminLogins implements [admin.Logins]: login attempts are counted together with those of the
+// Redis protocol.
 type adminLogins struct{ s *Server }
 
-// Attempt implements admin.Logins.
+// Attempt implements [admin.Logins].
 func (l adminLogins) Attempt(user, address string) (wait time.Duration, refused bool, judged func(u *acl.User, ok bool)) {
 	e := l.s.engine
 	var a command.Attempt
@@ -204,7 +208,7 @@ func (l adminLogins) Attempt(user, address string) (wait time.Duration, refused 
 	}
 }
 
-// note puts a failed attempt into ACL LOG.
+// note adds a failed attempt to ACL LOG.
 func (l adminLogins) note(user, address string) {
 	e := l.s.engine
 	e.Refusals.Add(acl.LogEntry{Reason: acl.DeniedAuth, Object: "HTTP", User: user, Client: "addr=" + address},
@@ -221,10 +225,10 @@ func (s *Server) serveAdmin(start func(f func()), fail func(error)) {
 	}
 }
 
-// adminLinger is how long requests to the admin port may take when the server stops.
+// adminLinger bounds the time of requests to the admin port when the server stops.
 const adminLinger = time.Second
 
-// endAdmin ends the admin port, which is the last that answers.
+// endAdmin closes the admin port. It is the last port that answers.
 func (s *Server) endAdmin() error {
 	if s.admin.port == nil {
 		return nil

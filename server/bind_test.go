@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestBind: the addresses of IPv4 and IPv6 may be named side by side, as redis.conf
-// does, and each is what it says: tcp6 takes no IPv4.
+// TestBind: the addresses of IPv4 and IPv6 may be given together, as in redis.conf, and each covers
+// only its family: tcp6 accepts no IPv4.
 func TestBind(t *testing.T) {
 	for bind, want := range map[string][]string{
 		"* -::*":         {"tcp4 :6379", "tcp6 [::]:6379"},

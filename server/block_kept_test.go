@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// eagerPeer has its session fed the moment that it is woken, as by a loop that was just
-// about to look.
+// eagerPeer feeds its session as soon as it is woken, like an event loop that was just about to
+// check it.
 type eagerPeer struct {
 	transport.Peer
 	feed func()
@@ -21,9 +21,8 @@ type eagerPeer struct {
 
 func (p *eagerPeer) Wake() { p.feed() }
 
-// TestBlockedCallIsAnsweredBehindItsRecord: a call that has waited for room is answered
-// once its effect is recorded, so that its reply waits for that record however soon it is
-// sent.
+// TestBlockedCallIsAnsweredBehindItsRecord: a call that has waited for room is answered after its
+// effect was recorded, so that its reply waits for that record however soon it is sent.
 func TestBlockedCallIsAnsweredBehindItsRecord(t *testing.T) {
 	for _, c := range []struct {
 		name         string

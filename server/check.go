@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/policy/policyfile"
 )
 
-// Check returns the faults of a configuration that a server would find when it starts, in files
-// that it names too. It opens no listener and changes nothing.
+// Check returns the faults of a configuration that a start of the server would find, including
+// faults in the files that it names. It opens no listener and changes nothing.
 func Check(c *config.Config) error {
 	o := Options{}
 	table, err := o.commandTable(c)

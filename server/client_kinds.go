@@ -8,30 +8,30 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// clientKinds follows as what clients show themselves: a new version of a library explains much.
-// One goroutine uses it.
+// clientKinds records the names and libraries that clients report: a new version of a library may
+// explain other changes. Only one goroutine uses it.
 type clientKinds struct {
 	known  map[clientKind]bool
-	libs   map[string]clientKind // the last kind of each name
+	libs   map[string]clientKind // the last kind with each name
 	looks  int
-	tokens int // how many changes may be noted
+	tokens int // how many changes may be recorded now
 }
 
-// clientKind is a name, a library and its version.
+// clientKind is a client name, a library and its version.
 type clientKind struct{ name, lib, version string }
 
 const (
-	// lookEvery is how many seconds pass between two looks, and firstLooks how many looks a
-	// start has for clients to come back.
+	// lookEvery is the number of seconds between two looks. firstLooks is the number of looks after
+	// a start during which clients may reconnect without being new.
 	lookEvery  = 5
 	firstLooks = 12
-	// maxKinds bounds what is known, and maxTokens how many changes are noted at once; there is
-	// another one for each look.
+	// maxKinds bounds the known kinds. maxTokens bounds how many changes are recorded at once; each
+	// look adds a token.
 	maxKinds  = 1024
 	maxTokens = 5
 )
 
-// look notes kinds of clients that were not there before.
+// look records kinds of clients that were not known before.
 func (k *clientKinds) look(e *session.Engine) {
 	k.looks++
 	if k.looks%lookEvery != 0 {
@@ -64,7 +64,7 @@ func (k *clientKinds) look(e *session.Engine) {
 	}
 }
 
-// text says what is new about a kind.
+// text describes the new kind.
 func (kind clientKind) text(before clientKind, had bool) string {
 	name, lib := kind.name, strings.TrimSpace(kind.lib+" "+kind.version)
 	if name == "" {

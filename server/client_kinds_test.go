@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestNewKindsOfClientsAreChanges: another library, or another version, is noted once. What comes
-// back after a start is not, and many kinds at once cannot fill the list.
+// TestNewKindsOfClientsAreChanges: another library, or another version, is recorded once. Clients
+// that reconnect after a start are not, and many kinds at once cannot fill the list.
 func TestNewKindsOfClientsAreChanges(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -38,7 +38,7 @@ func TestNewKindsOfClientsAreChanges(t *testing.T) {
 			return c
 		}
 		named("orders", "lettuce", "6.5.0")
-		f.Dial() // says nothing of itself
+		f.Dial() // a client without a name and library
 		for range server.FirstLooks {
 			require.Empty(t, look(), "clients come back after a start")
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestServerWithoutDescriptors runs the server with 64 file descriptors. It refuses clients that
-// it cannot serve, and serves those that it has.
+// TestServerWithoutDescriptors runs the server with 64 file descriptors. It refuses clients that it
+// cannot serve, and serves the connected ones.
 func TestServerWithoutDescriptors(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		addr := startLimited(t, kind, 64)
@@ -49,7 +49,7 @@ func TestServerWithoutDescriptors(t *testing.T) {
 	})
 }
 
-// startLimited starts the program with as many file descriptors.
+// startLimited starts the program with that number of file descriptors.
 func startLimited(t *testing.T, kind string, files int) (addr string) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "cellserver")

@@ -12,23 +12,24 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Stats is what the transport counts.
+// Stats returns the counters of the transport.
 func (s *Server) Stats() transport.Stats { return s.transport.Stats() }
 
-// NotReady is what /readyz says if the transport is another. Only a server without sockets may be asked.
+// NotReady returns the reply of /readyz if the transport were another one. Use it only on a server
+// without sockets.
 func (s *Server) NotReady(ctx context.Context, over transport.Transport) string {
 	s.transport = over
 	return s.notReady(ctx)
 }
 
-// HoldsLong is whether what runs makes the server unready.
+// HoldsLong reports whether an exclusive command makes the server not ready.
 var HoldsLong = holdsLong
 
-// ClientAuth is what the port with TLS asks clients for.
+// ClientAuth returns how the TLS port requests client certificates.
 func (s *Server) ClientAuth() tls.ClientAuthType { return s.tls.clients.Load().ClientAuth }
 
-// SnapshotSeconds is how long the last snapshot took and the present one has been written, as
-// INFO says it, if it began and the last one took so long, at the stopwatch reading now.
+// SnapshotSeconds returns the fields of INFO about the duration of snapshots, for a snapshot that
+// began at began and one that took took, at the stopwatch reading now.
 func SnapshotSeconds(began, took, now time.Duration, saving bool) (last, running int64) {
 	var n snapshots
 	n.began.Store(int64(began))
@@ -36,34 +37,37 @@ func SnapshotSeconds(began, took, now time.Duration, saving bool) (last, running
 	return n.seconds(saving, now)
 }
 
-// FreedHeap decides when what keys gave up of Go's heap is given back.
+// FreedHeap decides when memory that keys have freed is returned.
 type FreedHeap struct{ f freedHeap }
 
-// Due is asked with what keys have.
+// Due is one check with the bytes that keys take.
 func (f *FreedHeap) Due(keys int64) bool { return f.f.due(keys) }
 
-// QuietHeap decides when what lies idle in Go's heap is given back.
+// QuietHeap decides when idle memory of Go's heap is returned.
 type QuietHeap struct{ q quietHeap }
 
-// Due is one look at it.
+// Due is one check.
 func (q *QuietHeap) Due(cycles uint64, idle, held int64) bool { return q.q.due(cycles, idle, held) }
 
-// NewStore is what the server gives its engine, for engines that a test assembles.
+// NewStore returns the store that the server passes to its engine, for engines that a test
+// assembles.
 func NewStore(ks *keyspace.Keyspace) env.Store { return newStore(ks) }
 
-// NewBoundedLog is what every line of a server passes, by a stopwatch of the caller's.
+// NewBoundedLog returns the handler that every log line of a server passes, with a stopwatch of the
+// caller.
 func NewBoundedLog(to slog.Handler, stopwatch func() time.Duration) slog.Handler {
 	return boundedLog{to, newLogBounds(stopwatch)}
 }
 
-// TellLeftOut is what the janitor does every second, and with all what the stop does.
-func TellLeftOut(h slog.Handler, all bool) { h.(boundedLog).bounds.tell(all) }
+// ReportLeftOut does what the janitor does every second or, with all set, what the stop does.
+func ReportLeftOut(h slog.Handler, all bool) { h.(boundedLog).bounds.reportLeftOut(all) }
 
-// ClientKinds follows as what clients show themselves.
+// ClientKinds records the names and libraries that clients report.
 type ClientKinds struct{ k clientKinds }
 
-// Look is what happens once a second.
+// Look does what happens once a second.
 func (k *ClientKinds) Look(e *session.Engine) { k.k.look(e) }
 
-// LookEvery is how many seconds pass between two looks, FirstLooks how many note nothing.
+// LookEvery is the number of seconds between two looks. FirstLooks is the number of looks that
+// record nothing.
 const LookEvery, FirstLooks = lookEvery, firstLooks

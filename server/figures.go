@@ -16,7 +16,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Figures are all that a server with every group of commands has, for the documentation.
+// Figures returns all figures of a server with every group of commands, for the documentation.
 func Figures() []figure.Figure {
 	all := serverFigures()
 	for _, g := range commands.Groups() {
@@ -25,7 +25,7 @@ func Figures() []figure.Figure {
 	return all
 }
 
-// addFigures adds what the server itself knows to the figures of its engine.
+// addFigures adds the server's own figures to those of its engine.
 func (s *Server) addFigures() {
 	r := s.engine.Figures
 	r.Add(serverFigures()...)
@@ -45,12 +45,12 @@ func (s *Server) addFigures() {
 	figure.Provide(r, func(*figure.View) env.StoreStats { return storeStats(s.lastKeys.look(s)) })
 }
 
-// serverFigures are those of no group of commands.
+// serverFigures returns the figures that belong to no group of commands.
 func serverFigures() []figure.Figure {
 	return slices.Concat(ownFigures(), gauges(), memoryFigures(), counters(), infoFigures(), storeFigures(), replicationFigures())
 }
 
-// ownFigures are those that no part below the assembly knows.
+// ownFigures returns the figures that only package server can read.
 func ownFigures() []figure.Figure {
 	return []figure.Figure{
 		{
@@ -87,18 +87,19 @@ func ownFigures() []figure.Figure {
 	}
 }
 
-// lastKeys is what the keyspace has said of itself.
+// lastKeys has the last keyspace statistics.
 type lastKeys struct {
 	mu     sync.Mutex
-	asking bool           // guarded by mu: a goroutine asks the keyspace
-	keys   keyspace.Stats // guarded by mu: what that last said
+	asking bool           // guarded by mu: a goroutine is reading the statistics
+	keys   keyspace.Stats // guarded by mu: the last statistics
 }
 
-// keysWait is how long a look at the figures waits for the keyspace, which a script may keep locked.
+// keysWait bounds how long a read of the figures waits for the keyspace, which a script may have
+// locked.
 const keysWait = 200 * time.Millisecond
 
-// look returns the keyspace statistics. While a script keeps the keyspace locked these are the last
-// ones: the metrics are needed then more than ever.
+// look returns the keyspace statistics. While a script has the keyspace locked it returns the last
+// ones, because the metrics are needed most then.
 func (l *lastKeys) look(s *Server) keyspace.Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,29 +107,29 @@ func (l *lastKeys) look(s *Server) keyspace.Stats {
 		return l.keys
 	}
 	l.asking = true
-	told := make(chan struct{})
+	done := make(chan struct{})
 	s.engine.Spawn(func() {
 		st := s.keyspace.Stats()
 		l.mu.Lock()
 		l.keys, l.asking = st, false
 		l.mu.Unlock()
-		close(told)
+		close(done)
 	})
 	l.mu.Unlock()
 	timer := time.NewTimer(keysWait)
 	defer timer.Stop()
 	select {
-	case <-told:
+	case <-done:
 	case <-timer.C:
 	}
 	l.mu.Lock()
 	return l.keys
 }
 
-// healthy reports whether changes are kept, as far as they are to be.
+// healthy reports whether changes are persisted as configured.
 func (m *persistenceManager) healthy() bool { return !m.Refuses() && !m.saveFailed.Load() }
 
-// unsafe is for how long a change has been waiting to be safe on disk.
+// unsafe returns how long the oldest change that is not safe on disk has been waiting.
 func (m *persistenceManager) unsafe() time.Duration {
 	if l := m.fileLog(); l != nil {
 		return l.Stats().Unsafe

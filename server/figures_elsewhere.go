@@ -12,13 +12,13 @@ import (
 	"github.com/cellserver/cellserver/replication/protocol"
 )
 
-// storeState is what one look at the server says of its store; nil without one.
+// storeState is the state of the store at one reading of the figures; nil without a store.
 type storeState struct{ cluster.Info }
 
-// up reports whether the store answers: it is known which nodes there are, and none is left alone.
+// up reports whether the store answers: its nodes are known, and each of them answers.
 func (i *storeState) up() bool { return i.reason() == "" }
 
-// reason is why the store does not answer, "" if it does.
+// reason returns why the store does not answer, "" if it does.
 func (i *storeState) reason() string {
 	if i.Fault != "" {
 		return i.Fault
@@ -37,7 +37,7 @@ func (i *storeState) away() bool {
 	return i.Fault != "" || len(i.Nodes) > 0 && !slices.ContainsFunc(i.Nodes, up)
 }
 
-// nodeState is what one look at the server says of the node that replicates.
+// nodeState is the state of replication at one reading of the figures.
 type nodeState struct {
 	protocol.Role
 	replicas     []replication.ReplicaInfo
@@ -47,10 +47,11 @@ type nodeState struct {
 	lagKnown     bool
 }
 
-// linkUp reports whether a replica has the stream of its primary.
+// linkUp reports whether a replica is connected to the stream of its primary.
 func (n *nodeState) linkUp() bool { return n.State == "connected" }
 
-// replicationState is that of now; that of a primary without replicas where nothing is replicated.
+// replicationState returns the present state of replication. If nothing is replicated it is that of
+// a primary without replicas.
 func (s *Server) replicationState() nodeState {
 	r := s.replicator
 	if r == nil {
@@ -65,7 +66,7 @@ func (s *Server) replicationState() nodeState {
 	return n
 }
 
-// provideElsewhere says what figures of the store and of replication are read from.
+// provideElsewhere registers the sources of the figures of the store and of replication.
 func (s *Server) provideElsewhere(r *figure.Registry) {
 	figure.Provide(r, func(*figure.View) *storeState {
 		if s.store == nil {
@@ -76,7 +77,7 @@ func (s *Server) provideElsewhere(r *figure.Registry) {
 	figure.Provide(r, func(*figure.View) nodeState { return s.replicationState() })
 }
 
-// storeFigures are those of the store; a server without one has none of them.
+// storeFigures returns the figures of the store. They are absent on a server without one.
 func storeFigures() []figure.Figure {
 	of := func(read func(i *storeState, emit figure.Emit)) func(*figure.View, figure.Emit) {
 		return func(v *figure.View, emit figure.Emit) {
@@ -120,7 +121,7 @@ func storeFigures() []figure.Figure {
 	}
 }
 
-// replicationFigures are those of replication.
+// replicationFigures returns the figures of replication.
 func replicationFigures() []figure.Figure {
 	of := func(read func(n *nodeState, emit figure.Emit)) func(*figure.View, figure.Emit) {
 		return func(v *figure.View, emit figure.Emit) {
@@ -174,7 +175,7 @@ func replicationFigures() []figure.Figure {
 	}
 }
 
-// ackAge is how long ago the latest of the replicas that have a whole state has acknowledged something.
+// ackAge returns the longest time since a replica with a complete state has acknowledged anything.
 func (n *nodeState) ackAge() (age time.Duration) {
 	for _, r := range n.replicas {
 		if r.Online {
@@ -184,7 +185,7 @@ func (n *nodeState) ackAge() (age time.Duration) {
 	return age
 }
 
-// unserved says why calls of limiters cannot be served, in one word; "" if they can.
+// unserved returns, in one word, why calls of limiters cannot be served; "" if they can.
 func (s *Server) unserved() string {
 	switch halts, node := s.engine.Halts.Load(), s.engine.Options.Node; {
 	case halts&command.HaltNoReplicas != 0 && (node == nil || !node.EnoughReplicas()):

@@ -13,24 +13,25 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Bounds of the values of labels that come from outside.
+// Bounds on label values that clients determine.
 const (
 	maxFailures = 16
-	// sharedSeries bounds a figure whose series share the room for all: see metrics.SharedSeries.
+	// sharedSeries bounds the series of a figure which share the total bound: see
+	// metrics.SharedSeries.
 	sharedSeries = 1 << 10
 )
 
-// durationBounds are upper bounds of the time that commands take. Powers of two of nanoseconds
-// are bounds of the buckets in which the server counts, so that these are exact.
+// durationBounds are the upper bounds of the histogram of command durations. Powers of two of
+// nanoseconds are bounds of the buckets in which the server counts, so these counts are exact.
 var durationBounds = [...]time.Duration{1 << 13, 1 << 15, 1 << 17, 1 << 19, 1 << 20, 1 << 22, 1 << 24, 1 << 27, 1 << 30, 1 << 33}
 
-// engineOf is the engine of the server that is looked at.
+// engineOf returns the engine of the server that v reads.
 func engineOf(v *figure.View) *session.Engine { return figure.Of[*Server](v).engine }
 
-// processMemory is what env.Process says of the memory.
+// processMemory is the result of [env.Process].Memory.
 type processMemory struct{ rss, heap int64 }
 
-// total reads a figure of [command.Statistics].
+// total returns a reader for a field of [command.Statistics].
 func total(read func(st *command.Statistics) int64) func(*figure.View, figure.Emit) {
 	return figure.One(func(v *figure.View) int64 {
 		st := figure.Of[command.Statistics](v)
@@ -183,14 +184,14 @@ func readCommands(v *figure.View, emit figure.Emit) {
 	}
 }
 
-// decided remembers how many calls were said to be allowed.
+// decided has the number of calls that were reported as allowed.
 type decided struct {
 	mu      sync.Mutex
-	allowed map[int]int64 // guarded by mu: by id of the command, at the last look
+	allowed map[int]int64 // guarded by mu: by id of the command, at the last reading
 }
 
-// readDecisions reads the calls of limiters. One that was not called yet has series, too: a rate over a
-// counter that begins at its first event misses that.
+// readDecisions reads the calls of limiters. A limiter that was not called yet has series, too: a
+// rate over a counter that begins with its first event misses that event.
 func readDecisions(v *figure.View, emit figure.Emit) {
 	e := engineOf(v)
 	for id, n := range figure.Of[command.Statistics](v).Commands {
@@ -199,16 +200,16 @@ func readDecisions(v *figure.View, emit figure.Emit) {
 			continue
 		}
 		allowed := figure.Of[*Server](v).decided.of(id, n)
-		failed := n.Failed + n.Rejected // before it ran, such as for want of replicas
+		failed := n.Failed + n.Rejected // before it ran, such as for lack of replicas
 		emit(float64(allowed), cmd.Name, "allowed")
 		emit(float64(n.Denied), cmd.Name, "denied")
 		emit(float64(failed), cmd.Name, "error")
 	}
 }
 
-// of returns how many calls of a command were allowed. A call counts before it is known how it ends,
-// and what it is counted by moves one after the other. The counter may not fall, except when all begin
-// again.
+// of returns how many calls of a command were allowed. A call is counted before its result is
+// known, and its counters change one after the other. The result must not decrease, except when all
+// counters were reset.
 func (d *decided) of(id int, n stats.Totals) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -242,7 +243,7 @@ func spreadDurations(v *figure.View, emit func(figure.Buckets, ...string)) {
 	}
 }
 
-// infoFigures are those that only INFO shows.
+// infoFigures returns the figures that only INFO shows.
 func infoFigures() []figure.Figure {
 	measure := func(read func(m *stats.Measures) int64) func(*figure.View, figure.Emit) {
 		return figure.One(func(v *figure.View) int64 {

@@ -16,8 +16,8 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestFilesOfOptionsThatAreNone: a start refuses a FIFO or a device in the place of a file. So does each
-// command that reads or replaces the file, and others are served meanwhile.
+// TestFilesOfOptionsThatAreNone: a start refuses a FIFO or a device in place of a file. So does
+// each command that reads or replaces the file, and other clients are served meanwhile.
 func TestFilesOfOptionsThatAreNone(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

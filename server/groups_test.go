@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestRenamingACommandThatIsLeftOut: New refuses to rename what the groups that it is given
-// do not have.
+// TestRenamingACommandThatIsLeftOut: New refuses to rename a command that the given groups do not
+// have.
 func TestRenamingACommandThatIsLeftOut(t *testing.T) {
 	c, err := config.Load([]string{"--rename-command", "hset", "hashset"}, nil)
 	require.NoError(t, err)

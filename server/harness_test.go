@@ -23,7 +23,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// noAuth is the reply to a client that has not authenticated itself.
+// noAuth is the reply to a client that has not authenticated.
 const noAuth = "-NOAUTH Authentication required.\r\n"
 
 // writeConfig writes a configuration file and returns its path.
@@ -34,14 +34,14 @@ func writeConfig(t *testing.T, content string) string {
 	return path
 }
 
-// journal is what an engine of [startKept] writes its records to.
+// journal is where an engine of [startKept] writes its records.
 type journal interface {
 	keyspace.Journal
 	env.Persistence
 }
 
-// startKept returns a command layer without a server, whose effects a journal records. All of it
-// ends with the test.
+// startKept returns an engine without a server, whose effects a journal records. Everything ends
+// with the test.
 func startKept(t *testing.T, j journal) (*session.Engine, *keyspace.Keyspace, *clocktest.Clock) {
 	t.Helper()
 	clock := clocktest.New(inproc.Epoch)
@@ -60,7 +60,7 @@ func startKept(t *testing.T, j journal) (*session.Engine, *keyspace.Keyspace, *c
 	return e, ks, clock
 }
 
-// records is a journal that keeps nothing but the number of what it is handed.
+// records is a journal that only counts records.
 type records struct{ n atomic.Uint64 }
 
 // Append implements [keyspace.Journal].

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// heap is how a server bounds Go's heap, and when it gives memory back.
+// heap is the state by which a server bounds Go's heap and returns memory.
 type heap struct {
 	limitHeap func(int64) int64
 	heapSize  func() int64
@@ -17,30 +17,30 @@ type heap struct {
 	quiet     quietHeap
 	maxMemory atomic.Int64
 	heapMu    sync.Mutex
-	heapBound int64 // what limitHeap was told last; guarded by heapMu
+	heapBound int64 // the last value passed to limitHeap; guarded by heapMu
 }
 
-// With a maxmemory of M the server may take eleven tenths of M, and 64 MiB for memory that
-// clients cannot make grow: the program, its threads and buffers, and garbage. The tables
-// are not in Go's heap. The rest is the limit of Go's runtime, which then collects more
-// often instead of taking more.
+// With a maxmemory of M the server may take eleven tenths of M, and 64 MiB for memory that clients
+// cannot make grow: the program, its threads and buffers, and garbage. The tables are not in Go's
+// heap. The rest is the limit of Go's runtime, which then collects more often instead of taking
+// more memory.
 const (
 	processShare = 64 << 20
 	// programShare is the part of the 64 MiB that is not in Go's heap: the program's pages,
 	// its threads, and the memory that the kernel counts with them.
 	programShare = 20 << 20
 	// Go's heap may exceed its bound while a collection runs. The runtime aims to stay within
-	// eleven tenths of it. Where others take the processors from the collector, 1.16 times the bound
-	// was seen. So the bound leaves a seventh of the room, up to mostOvershoot: most of a large heap is
-	// values without pointers, which make a collection no longer.
+	// eleven tenths of it. If other goroutines take processor time from the collector, 1.16 times
+	// the bound was measured. So the bound leaves a seventh of the room, up to maxOvershoot: most
+	// of a large heap is values without pointers, which do not prolong a collection.
 	overshootShare = 7
-	mostOvershoot  = 48 << 20
-	// leastHeap always remains for Go's runtime, which would otherwise only collect.
-	leastHeap = 32 << 20
+	maxOvershoot   = 48 << 20
+	// minHeap always remains for Go's runtime, which otherwise would only collect.
+	minHeap = 32 << 20
 	// scriptSpare is the part of the heap that scripts leave for memory outside objects:
 	// stacks, buffers, the runtime's tables, and gaps between objects.
 	scriptSpare = 16 << 20
-	// heapStep is the change of the bound from which the runtime is told.
+	// heapStep is the smallest change of the bound that is passed to the runtime.
 	heapStep = 1 << 20
 )
 
@@ -51,29 +51,29 @@ func heapBound(maxMemory, outside int64) int64 {
 		return math.MaxInt64
 	}
 	room := maxMemory + maxMemory/10 + processShare - programShare - outside
-	return max(leastHeap, room-min(room/overshootShare, mostOvershoot))
+	return max(minHeap, room-min(room/overshootShare, maxOvershoot))
 }
 
-// userShare is the part of maxmemory that commands may make users take, and leastUsers what they may
-// in any case.
+// userShare is the part of maxmemory that commands may make users take, and minUsers is the number
+// of bytes that they may always take.
 const (
-	userShare  = 10
-	leastUsers = 1 << 20
+	userShare = 10
+	minUsers  = 1 << 20
 )
 
-// userBound returns how many bytes ACL SETUSER may make users take. Without maxmemory it is the bound
-// of the package acl.
+// userBound returns how many bytes ACL SETUSER may make users take. Without maxmemory the bound of
+// package acl applies.
 func userBound(maxMemory int64) int64 {
 	if maxMemory <= 0 {
 		return math.MaxInt64
 	}
-	return max(maxMemory/userShare, leastUsers)
+	return max(maxMemory/userShare, minUsers)
 }
 
-// outsideHeap is what tables and long input take outside of Go's heap.
+// outsideHeap returns how many bytes tables and long input take outside of Go's heap.
 func (s *Server) outsideHeap() int64 { return s.keyspace.Outside() + s.longInput.most.Load() }
 
-// boundHeap tells Go's runtime its bound if the bound has changed.
+// boundHeap passes its bound to Go's runtime if the bound has changed.
 func (s *Server) boundHeap() {
 	if s.limitHeap == nil {
 		return
@@ -98,28 +98,28 @@ func (s *Server) scriptRoom() (bound, kept int64) {
 	return heapBound(m, s.outsideHeap()) - scriptSpare, kept
 }
 
-// leastFreed is how many bytes of Go's heap keys must have freed to justify a collection,
-// and freedShare the share of their memory.
+// minFreed is how many bytes of Go's heap keys must have freed to justify a collection, and
+// freedShare the share of the peak that this must be.
 const (
-	leastFreed = 16 << 20
+	minFreed   = 16 << 20
 	freedShare = 4
 )
 
-// freedHeap follows what keys take of Go's heap: large collections and long values. The
-// runtime collects when something is allocated, and what answers commands allocates
-// nothing: without a nudge the memory of a deleted collection would stay for minutes.
+// freedHeap records how much of Go's heap keys take: large collections and long values. The runtime
+// only collects when memory is allocated, and answering commands allocates nothing. Without an
+// explicit collection the memory of a deleted collection would stay for minutes.
 type freedHeap struct {
 	mu   sync.Mutex
 	peak int64 // guarded by mu
 }
 
-// due reports whether enough has been freed since it last returned true.
+// due reports whether enough memory has been freed since it last returned true.
 func (f *freedHeap) due(now int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	peak := max(f.peak, now)
 	freed := peak - now
-	if freed < leastFreed || freed < peak/freedShare {
+	if freed < minFreed || freed < peak/freedShare {
 		f.peak = peak
 		return false
 	}
@@ -127,25 +127,25 @@ func (f *freedHeap) due(now int64) bool {
 	return true
 }
 
-// After this many checks without a collection, leastIdle bytes that are garbage or free
-// come from a burst: replies and commands of many clients at once.
+// After quietLooks checks without a collection, minIdle bytes of garbage or free memory are
+// considered the rest of a burst: replies and commands of many clients at once.
 const (
 	quietLooks = 5
-	leastIdle  = 32 << 20
+	minIdle    = 32 << 20
 )
 
-// quietHeap follows what lies idle in Go's heap while nothing is collected.
+// quietHeap records the idle memory in Go's heap while the runtime does not collect.
 type quietHeap struct {
 	mu     sync.Mutex
 	cycles uint64 // guarded by mu, as are the others
-	held   int64  // the most that keys and clients held since before the last cycle
-	last   int64  // what they held at the last look
+	held   int64  // the most that keys and clients held since the check before the last collection
+	last   int64  // what they held at the last check
 	quiet  int
 }
 
-// due reports whether this many idle bytes, after this many collections, have been idle for
-// long enough. Memory that keys and clients have freed since the last collection is idle
-// too: it was still in use then.
+// due reports whether so many idle bytes, after so many collections, have been idle for long
+// enough. Memory that keys and clients have freed since the last collection is idle, too: it was
+// still in use then.
 func (q *quietHeap) due(cycles uint64, idle, held int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -157,7 +157,7 @@ func (q *quietHeap) due(cycles uint64, idle, held int64) bool {
 		return false
 	}
 	q.held = max(q.held, held)
-	if idle+q.held-held < leastIdle {
+	if idle+q.held-held < minIdle {
 		q.quiet = 0
 		return false
 	}
@@ -183,7 +183,7 @@ func idleHeap() (cycles uint64, idle int64) {
 	var values [4]uint64
 	for i, m := range all {
 		if m.Value.Kind() != metrics.KindUint64 {
-			return 0, 0 // this runtime does not say
+			return 0, 0 // this runtime lacks the metric
 		}
 		values[i] = m.Value.Uint64()
 	}
@@ -191,20 +191,20 @@ func idleHeap() (cycles uint64, idle int64) {
 	return values[ofCycles], int64(since + values[ofFree])
 }
 
-// usedMemory is what the process takes for keys and everything else, in bytes.
+// usedMemory returns how many bytes the process takes for keys and everything else.
 func (s *Server) usedMemory() int64 {
 	_, heap := s.engine.Process().Memory()
 	memory := memoryStats(s.keyspace.Stats())
 	return memory.Used(heap)
 }
 
-// clientMemory is the memory of waiting input and output of clients, in bytes.
+// clientMemory returns how many bytes waiting input and output of clients take.
 func (s *Server) clientMemory() int64 {
 	t := s.transport.Stats()
 	return t.Pending + t.Unread + s.engine.ClientMemory()
 }
 
-// besideKeys is the memory that counts against maxmemory in addition to the keys: that of
+// besideKeys returns the memory that counts against maxmemory in addition to the keys: that of
 // policies, users and clients, except large replies that fit into the memory beyond maxmemory.
 func (s *Server) besideKeys() int64 {
 	beside, most := s.clientMemory()+s.policies.registry.Bytes()+s.engine.Users.Memory(), s.maxMemory.Load()

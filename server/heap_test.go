@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestHeapBoundFollowsMaxmemory: what Go's runtime is told is what maxmemory leaves it,
-// less what the tables take outside of its heap, also when CONFIG SET changes it.
+// TestHeapBoundFollowsMaxmemory: the limit of Go's runtime is the rest of maxmemory without the
+// memory of tables outside of its heap, also after CONFIG SET changes it.
 func TestHeapBoundFollowsMaxmemory(t *testing.T) {
 	var mu sync.Mutex
 	var told []int64
@@ -51,7 +51,7 @@ func TestHeapBoundFollowsMaxmemory(t *testing.T) {
 			}
 		}
 		outside := s.Keyspace().Outside()
-		if outside > 0 { // where tables lie in Go's heap there is nothing to take off
+		if outside > 0 { // where tables are in Go's heap there is nothing to subtract
 			require.Greater(t, outside, int64(4*mib))
 			w.Advance(time.Second)
 			require.LessOrEqual(t, last(), large-outside/7*6+mib, "the growth of the tables is taken off")

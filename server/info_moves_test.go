@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestSnapshotSeconds: whole seconds, and -1 for what there is not.
+// TestSnapshotSeconds: whole seconds, and -1 without a snapshot.
 func TestSnapshotSeconds(t *testing.T) {
 	last, running := server.SnapshotSeconds(5*time.Second, 3900*time.Millisecond, 12*time.Second, true)
 	require.EqualValues(t, 3, last)

@@ -12,19 +12,19 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// firstInherited is the first descriptor that a service manager hands over.
+// firstInherited is the first file descriptor that a service manager passes.
 const firstInherited = 3
 
-// inheritedVariables are those with which it tells a process of them.
+// inheritedVariables are the environment variables that describe these descriptors.
 var inheritedVariables = []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}
 
-// Inherited returns the sockets that a service manager has opened for this process, by the
-// option in whose place they are served ([Options.Inherited]); nil if there are none. It is
-// sd_listen_fds of systemd. A second call finds none: the variables are taken away.
+// Inherited returns the sockets that a service manager has opened for this process, by the option
+// that each replaces ([Options.Inherited]); nil if there are none. It implements sd_listen_fds of
+// systemd. It removes the variables from the environment, so a second call returns none.
 func Inherited() (map[string][]net.Listener, error) {
 	pid, n, names := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS"), strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
 	if pid != strconv.Itoa(os.Getpid()) {
-		return nil, nil // they are for another process, whose environment this one has
+		return nil, nil // they are for another process, from which this one inherited its environment
 	}
 	for _, v := range inheritedVariables {
 		if err := os.Unsetenv(v); err != nil {
@@ -53,8 +53,8 @@ func Inherited() (map[string][]net.Listener, error) {
 	return inherited, nil
 }
 
-// inheritedSocket returns the listener at a descriptor, which it closes: the listener has one of
-// its own. A descriptor that is no such socket may be the runtime's own, and stays open.
+// inheritedSocket returns a listener for a descriptor, which it closes: the listener has a
+// duplicate. A descriptor that is not a listening socket may belong to the runtime, and stays open.
 func inheritedSocket(descriptor int) (net.Listener, error) {
 	if err := checkListens(descriptor); err != nil {
 		return nil, fmt.Errorf("inherited sockets: descriptor %d: %w", descriptor, err)
@@ -70,11 +70,11 @@ func inheritedSocket(descriptor int) (net.Listener, error) {
 	return l, nil
 }
 
-// inheritedOptions are the options in whose place sockets can be inherited.
+// inheritedOptions are the options that inherited sockets can replace.
 var inheritedOptions = []string{"port", "tls-port", "unixsocket", "admin-port"}
 
-// checkInherited refuses sockets that the configuration has no use for. tls-port and admin-port
-// are off unless they are set, and what protects them is configured where they are.
+// checkInherited refuses sockets for which the configuration has no use. tls-port and admin-port
+// are off unless they are set, and their protection is configured together with them.
 func (s *Server) checkInherited() error {
 	for option, sockets := range s.given.Inherited {
 		switch {
@@ -87,9 +87,9 @@ func (s *Server) checkInherited() error {
 	return nil
 }
 
-// adopt serves the sockets that were handed over for an option, and reports whether there are
+// useInherited serves the sockets that were passed for an option, and reports whether there are
 // any.
-func (s *Server) adopt(option string) bool {
+func (s *Server) useInherited(option string) bool {
 	sockets := s.given.Inherited[option]
 	for _, l := range sockets {
 		if option == "tls-port" {
@@ -100,12 +100,12 @@ func (s *Server) adopt(option string) bool {
 	return len(sockets) > 0
 }
 
-// inheritedAdmin returns the sockets of the admin port that were handed over. One that other
-// machines reach needs what one of admin-bind needs.
+// inheritedAdmin returns the inherited sockets of the admin port. A socket that other machines can
+// reach has the same requirements as an address of admin-bind.
 func (s *Server) inheritedAdmin() ([]net.Listener, error) {
 	sockets := s.given.Inherited["admin-port"]
 	for _, l := range sockets {
-		if fromAfar(l.Addr()) && !hasPasswords(s.engine.Users) && !s.config.Yes("admin-tls") {
+		if reachableAddr(l.Addr()) && !hasPasswords(s.engine.Users) && !s.config.Yes("admin-tls") {
 			return nil, fmt.Errorf("the socket %s of admin-port lets other machines in without a password: set requirepass, define users, or set admin-tls yes", l.Addr())
 		}
 	}
@@ -114,9 +114,9 @@ func (s *Server) inheritedAdmin() ([]net.Listener, error) {
 
 // reachable returns an address of the server that other machines can reach, or "".
 func (s *Server) reachable() string {
-	for _, option := range append(slices.Clone(portOptions), "unixsocket") { // what it is called does not make it one
+	for _, option := range append(slices.Clone(portOptions), "unixsocket") { // a socket passed for unixsocket need not be one
 		for _, l := range s.given.Inherited[option] {
-			if fromAfar(l.Addr()) {
+			if reachableAddr(l.Addr()) {
 				return l.Addr().String()
 			}
 		}
@@ -124,8 +124,8 @@ func (s *Server) reachable() string {
 	return s.config.Reachable()
 }
 
-// fromAfar reports whether other machines may reach an address.
-func fromAfar(a net.Addr) bool {
+// reachableAddr reports whether other machines may reach an address.
+func reachableAddr(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && !tcp.IP.IsLoopback()
 }

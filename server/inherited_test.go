@@ -12,16 +12,17 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// handed opens an address of the bubble's network and hands it over in place of an option.
+// handed opens an address on the bubble's network and passes it to the server in place of an
+// option.
 func handed(t *testing.T, w *inproc.World, option, address string) func(*server.Options) {
 	t.Helper()
 	l, err := w.Net.Listen(address)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() }) // a server that runs has closed it
+	t.Cleanup(func() { _ = l.Close() }) // a running server has closed it
 	return func(o *server.Options) { o.Inherited = map[string][]net.Listener{option: {l}} }
 }
 
-// TestInheritedSocketsAreServed: each in place of the option that it is for, and of no other.
+// TestInheritedSocketsAreServed: each replaces the option that it is for, and no other.
 func TestInheritedSocketsAreServed(t *testing.T) {
 	const socket = "127.0.0.1:7000"
 	for _, option := range []string{"port", "tls-port", "admin-port", "unixsocket"} {
@@ -59,8 +60,8 @@ func TestInheritedSocketsAreServed(t *testing.T) {
 	}
 }
 
-// TestInheritedSocketsAreRefused where the configuration has no use for them, or nothing protects
-// them.
+// TestInheritedSocketsAreRefused: the server refuses sockets for which the configuration has no
+// use, or that nothing protects.
 func TestInheritedSocketsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		option, address string
@@ -72,7 +73,7 @@ func TestInheritedSocketsAreRefused(t *testing.T) {
 		{"bind", "127.0.0.1:7000", nil, `a socket was handed over for "bind"`},
 		{"admin-port", "10.0.0.1:7000", []string{"--admin-port", "7002"}, "lets other machines in without a password"},
 		{"admin-port", "10.0.0.1:7000", []string{"--admin-port", "7002", "--requirepass", "secret"}, ""},
-		{"port", "10.0.0.1:7000", nil, ""}, // protected-mode serves this machine only
+		{"port", "10.0.0.1:7000", nil, ""}, // protected-mode then serves only this machine
 	} {
 		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 			n := w.Node(handed(t, w, c.option, c.address), c.options...)
@@ -86,7 +87,8 @@ func TestInheritedSocketsAreRefused(t *testing.T) {
 	}
 }
 
-// TestInheritedAdminPortNeedsNoAdminBind: no address of the configuration is opened in its place.
+// TestInheritedAdminPortNeedsNoAdminBind: the server opens no address of the configuration in
+// addition.
 func TestInheritedAdminPortNeedsNoAdminBind(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		n := w.StartWith(handed(t, w, "admin-port", "127.0.0.1:7000"), "--admin-port", "7002", "--admin-bind", "")
@@ -97,7 +99,8 @@ func TestInheritedAdminPortNeedsNoAdminBind(t *testing.T) {
 	})
 }
 
-// TestInheritedSocketThatIsReachableIsLogged where nothing keeps other machines out.
+// TestInheritedSocketThatIsReachableIsLogged: the log warns of a socket that other machines can use
+// without a password.
 func TestInheritedSocketThatIsReachableIsLogged(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		n := w.StartWith(handed(t, w, "port", "10.0.0.1:7000"), "--protected-mode", "no")

@@ -12,13 +12,14 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// startAgain starts a server on what another one leaves that dies now, at the beginning of time.
+// startAgain starts a server on the disk of another one, which is killed now, at the first instant
+// of the clock.
 func startAgain(w *inproc.World, died *inproc.Node) *inproc.Node {
 	return w.StartWith(func(o *server.Options) { o.Clock, o.FS = clocktest.New(inproc.Epoch), died.Left() }, "--appendonly", "yes")
 }
 
-// TestAutomaticRewrite: a log that has grown far enough beyond its base is replaced
-// by a snapshot, as soon as the options say so and not before.
+// TestAutomaticRewrite: a log that has grown far enough beyond its base is replaced by a snapshot,
+// as soon as the options say so and not before.
 func TestAutomaticRewrite(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, _ := w.StartStepped("--appendonly", "yes", "--auto-aof-rewrite-min-size", "1000")
@@ -37,8 +38,8 @@ func TestAutomaticRewrite(t *testing.T) {
 	})
 }
 
-// TestSavePoints: a snapshot is written when a save point is reached, by the number
-// of changes that it names; without a log it is all that a restart finds.
+// TestSavePoints: a snapshot is written when a save point is reached, after the number of changes
+// that it names. Without a log a restart only finds the snapshot.
 func TestSavePoints(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, _ := w.StartStepped("--save", "3600 1 1 5")

@@ -17,11 +17,11 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// listener is one of them.
+// listener is one of the listeners for clients.
 type listener struct {
 	net.Listener
-	option string // that it is opened for
-	// late: it was opened while the server ran, which goes on without it.
+	option string // the option that it was opened for
+	// late says that it was opened while the server was running: the server continues if it fails.
 	late    bool
 	retired atomic.Bool
 }
@@ -41,7 +41,7 @@ func (s *Server) listen(given []net.Listener) error {
 		return err
 	}
 	for _, option := range portOptions {
-		if s.adopt(option) {
+		if s.useInherited(option) {
 			continue
 		}
 		opened, err := s.listenTCP(s.config, option)
@@ -50,7 +50,7 @@ func (s *Server) listen(given []net.Listener) error {
 			return err
 		}
 	}
-	if path := s.config.Path("unixsocket"); !s.adopt("unixsocket") && path != "" {
+	if path := s.config.Path("unixsocket"); !s.useInherited("unixsocket") && path != "" {
 		l, err := s.listenUnix(path)
 		if l != nil {
 			*open = append(*open, &listener{Listener: l, option: "unixsocket"})
@@ -66,12 +66,12 @@ func (s *Server) listen(given []net.Listener) error {
 	return nil
 }
 
-// portOptions are the options that are ports for clients, in the order of [listening].
+// portOptions are the options for client ports, in the order of [listening].
 var portOptions = []string{"port", "tls-port"}
 
 var errNoListener = errors.New("nothing to listen on: bind is empty or port and tls-port are 0, and there is no unixsocket")
 
-// optionOf returns the option that would open l.
+// optionOf returns the option that would have opened l.
 func optionOf(l net.Listener) string {
 	switch l.(type) {
 	case *transport.TLSListener:
@@ -94,14 +94,14 @@ func bindNetwork(address string) (network, host string) {
 	case strings.Contains(address, ":"):
 		return "tcp6", address
 	case net.ParseIP(address) != nil:
-		return "tcp4", address // Go would take 0.0.0.0 for every address of either kind
+		return "tcp4", address // Go would take 0.0.0.0 for every address of both families
 	}
 	return "tcp", address
 }
 
-// listenTCP opens the port of an option on all addresses of c, with TLS or without. An address
-// that begins with "-" may be missing on this machine. What was opened before an error is
-// returned too.
+// listenTCP opens the port of an option on all addresses of c, with or without TLS. An address that
+// begins with "-" may be missing on this machine. On an error it also returns the listeners that it
+// has opened before.
 func (s *Server) listenTCP(c *config.Config, option string) (opened []*listener, err error) {
 	addresses, port := c.Addresses(), c.Value(option)
 	if len(addresses) == 0 || port == "0" {
@@ -133,8 +133,8 @@ func (s *Server) listenTCP(c *config.Config, option string) (opened []*listener,
 	return opened, nil
 }
 
-// openPort opens a TCP port. It is plain TCP: the multipath form that Go prefers does not pass
-// the options of a listener on to what it accepts.
+// openPort opens a TCP port. It is plain TCP: with Multipath TCP, which Go prefers, accepted
+// connections do not inherit the options of the listener.
 func (s *Server) openPort(network, address string) (net.Listener, error) {
 	if s.given.Listen != nil {
 		return s.given.Listen(network, address)
@@ -150,9 +150,8 @@ func missingAddress(err error) bool {
 }
 
 // listenUnix opens the socket. It is created without permissions and gets unixsocketperm
-// afterwards, so that nobody without permission can ever connect (the class of
-// CVE-2023-45145). A socket without an answering server is left over from a crash, and is
-// replaced.
+// afterwards, so that a process without permission can never connect (the class of CVE-2023-45145).
+// A socket without a server is left over from a crash, and is replaced.
 func (s *Server) listenUnix(path string) (l net.Listener, err error) {
 	if conn, err := net.Dial("unix", path); err == nil {
 		return nil, errors.Join(fmt.Errorf("listening on %s: another server is there", path), conn.Close())
@@ -185,10 +184,10 @@ func isSocket(path string) bool {
 	return err == nil && info.Mode()&os.ModeSocket != 0
 }
 
-// listening is where the server listens.
+// listening has the listeners of the server.
 type listening struct {
-	mu    sync.Mutex        // guards what follows
-	open  []*listener       // those of port first, then tls-port, then unixsocket
+	mu    sync.Mutex        // guards the fields below
+	open  []*listener       // first those of port, then of tls-port, then of unixsocket
 	serve func(l *listener) // nil before Run
 	ended bool
 }
@@ -200,7 +199,7 @@ func (ls *listening) all() []*listener {
 	return slices.Clone(ls.open)
 }
 
-// notePort remembers the port that INFO shows.
+// notePort sets the port that INFO shows.
 func (s *Server) notePort() {
 	port := 0
 	for _, l := range s.listening.all() {

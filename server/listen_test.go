@@ -37,12 +37,12 @@ func run(t *testing.T, s *server.Server) (stop func()) {
 	}
 }
 
-// TestListenFaults: what cannot be listened on ends the start with its address, and gives
-// back what was opened before.
+// TestListenFaults: an address that cannot be opened ends the start with an error that names it,
+// and listeners that were opened before are closed.
 func TestListenFaults(t *testing.T) {
 	_, err := newServer(t, "--port", "0")
 	require.ErrorContains(t, err, "nothing to listen on")
-	for _, password := range []string{"", "x"} { // as in Redis, where it is not everything either
+	for _, password := range []string{"", "x"} { // as in Redis, whose protected mode does not check this either
 		_, err = newServer(t, "--port", "7000", "--bind", "", "--requirepass", password)
 		require.ErrorContains(t, err, "nothing to listen on: bind is empty")
 	}
@@ -82,7 +82,7 @@ func TestListenFaults(t *testing.T) {
 	})
 }
 
-// TestLogFile: the log is appended to a file, and one that cannot be opened is a fault.
+// TestLogFile: the log is appended to a file, and a file that cannot be opened is an error.
 func TestLogFile(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		path := filepath.Join(t.TempDir(), "log")

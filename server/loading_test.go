@@ -19,8 +19,8 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// gatedFS is a disk whose files cannot be read, once it has been shut, until the
-// gate opens; files whose names begin with free always can.
+// gatedFS is a disk whose files cannot be read after it was shut, until the gate opens. Files whose
+// names begin with free always can.
 type gatedFS struct {
 	persistence.FS
 	free    string
@@ -38,13 +38,13 @@ type gatedFile struct {
 	free bool
 }
 
-// Open implements persistence.FS.
+// Open implements [persistence.FS].
 func (g *gatedFS) Open(name string) (persistence.File, error) {
 	f, err := g.FS.Open(name)
 	return gatedFile{f, g, g.free != "" && strings.HasPrefix(filepath.Base(name), g.free)}, err
 }
 
-// ReadAt implements persistence.File.
+// ReadAt implements [persistence.File].
 func (f gatedFile) ReadAt(b []byte, off int64) (int, error) {
 	if f.fs.shut.Load() && !f.free {
 		f.fs.waiting.Add(1)
@@ -53,7 +53,7 @@ func (f gatedFile) ReadAt(b []byte, off int64) (int, error) {
 	return f.File.ReadAt(b, off)
 }
 
-// filled returns a disk that holds 100 keys in a base and 50 more in a log.
+// filled returns a disk with 100 keys in a base and 50 more in a log.
 func filled(t *testing.T, w *inproc.World, options ...string) *faultfs.FS {
 	t.Helper()
 	f := w.Start(append([]string{"--appendonly", "yes"}, options...)...)
@@ -68,8 +68,8 @@ func filled(t *testing.T, w *inproc.World, options ...string) *faultfs.FS {
 	return f.Disk
 }
 
-// gated starts a server that cannot read what it is to load, but for files whose names begin with
-// free. What is there has been judged.
+// gated starts a server that cannot read the state that it has to load, except files whose names
+// begin with free. It has validated the directory.
 func gated(t *testing.T, w *inproc.World, disk *faultfs.FS, free string, options ...string) (*inproc.Node, *gatedFS) {
 	t.Helper()
 	g := &gatedFS{FS: disk, free: free, gate: make(chan struct{})}
@@ -83,8 +83,8 @@ func gated(t *testing.T, w *inproc.World, disk *faultfs.FS, free string, options
 
 const loadingError = "-LOADING Redis is loading the dataset in memory\r\n"
 
-// TestLoading: a server that loads answers, commands that need the state with an
-// error, and says how far it is.
+// TestLoading: a server that is loading answers, with an error for commands that need the state,
+// and reports its progress.
 func TestLoading(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, disk := gated(t, w, filled(t, w), "")
@@ -94,7 +94,7 @@ func TestLoading(t *testing.T) {
 			{"CL.THROTTLE", "key1", "15", "30", "600"},
 			{"SW.ALLOW", "other", "15", "60"},
 			{"EXISTS", "key1"},
-			{"PING"}, // as Redis
+			{"PING"}, // as in Redis
 			{"DBSIZE"},
 			{"FLUSHALL"},
 			{"SAVE"},
@@ -124,11 +124,11 @@ func TestLoading(t *testing.T) {
 	})
 }
 
-// loadingLine is what a server that loads logs every few seconds.
+// loadingLine matches the lines that a loading server logs every few seconds.
 var loadingLine = regexp.MustCompile(`level=INFO msg=loading percent=(\d+) keys=(\d+) records=(\d+) eta=(\S+)`)
 
 // TestLoadingShowsItsProgress loads a log whose disk answers after ten minutes. The log file and
-// INFO show how much has been read, and how long the rest takes at the pace so far.
+// INFO show how much has been read, and how long the rest takes at the average speed so far.
 func TestLoadingShowsItsProgress(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		files := filled(t, w)
@@ -177,8 +177,8 @@ func TestLoadingShowsItsProgress(t *testing.T) {
 	})
 }
 
-// TestStopWhileLoading: SHUTDOWN, with a snapshot or without, and a signal end a
-// server that loads, and leave its files as they are.
+// TestStopWhileLoading: SHUTDOWN, with or without a snapshot, and a signal end a loading server,
+// and do not change its files.
 func TestStopWhileLoading(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		files := filled(t, w, "--save", "900 1")
@@ -197,8 +197,8 @@ func TestStopWhileLoading(t *testing.T) {
 	})
 }
 
-// TestDamageFoundWhileLoading: a server that finds out only while it loads that a
-// base is damaged ends with an error that says where.
+// TestDamageFoundWhileLoading: a server that finds a damaged base only while it loads ends with an
+// error that says where the damage is.
 func TestDamageFoundWhileLoading(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		files := filled(t, w)

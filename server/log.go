@@ -9,16 +9,16 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// logging is the log of a server.
+// logging is the log of a server, and its settings.
 type logging struct {
 	log     *slog.Logger
 	bounds  *logBounds
 	logFile *os.File
 	level   slog.LevelVar
-	exposed bool // whether logExposure has warned
+	exposed bool // logExposure has warned
 }
 
-// logLevels are Redis' names of severities.
+// logLevels maps Redis' names of severities to levels.
 var logLevels = map[string]slog.Level{
 	"debug":   slog.LevelDebug,
 	"verbose": slog.LevelDebug,
@@ -27,8 +27,8 @@ var logLevels = map[string]slog.Level{
 	"nothing": slog.LevelError + 1,
 }
 
-// openLog uses the given logger or builds one. Logs never contain a key, a value
-// or a password, and every line of the server passes boundedLog.
+// openLog uses the given logger or creates one. Logs never contain a key, a value or a password,
+// and every line of the server passes boundedLog.
 func (s *Server) openLog(given *slog.Logger) error {
 	s.level.Set(logLevels[s.config.Value("loglevel")])
 	if given != nil {
@@ -49,7 +49,7 @@ func (s *Server) openLog(given *slog.Logger) error {
 	return nil
 }
 
-// logIdle logs the options of the configuration that have no effect here.
+// logIdle logs the configured options that have no effect in this server.
 func logIdle(c *config.Config, log *slog.Logger) {
 	for _, m := range c.Modules() {
 		log.Info("redis-cell is built in, so its module is not loaded", "loadmodule", m)
@@ -59,7 +59,7 @@ func logIdle(c *config.Config, log *slog.Logger) {
 	}
 }
 
-// logExposure warns if everybody who can reach the server has full access, at the start and
+// logExposure warns if every client that can reach the server has full access, at the start and
 // after CONFIG SET.
 func (s *Server) logExposure() {
 	a := s.reachable()

@@ -21,13 +21,13 @@ var logQuota = func() gcra.Quota {
 	return q
 }()
 
-// maxLogKinds bounds the number of kinds. A kind is a message, which is always a constant
-// in the source, so there are far fewer.
+// maxLogKinds bounds the number of kinds. A kind is a message, which is always a constant in the
+// source, so there are far fewer.
 const maxLogKinds = 256
 
-// boundedLog is a handler with a limit for each kind of line. Everybody who can reach the
-// server may cause a line with every connection. A line says how many lines before it were
-// left out (left_out).
+// boundedLog is a handler with a limit for each kind of line, because any client that can reach the
+// server may cause a line with every connection. A line says how many lines before it were left out
+// (left_out).
 type boundedLog struct {
 	slog.Handler
 	bounds *logBounds
@@ -41,10 +41,10 @@ type logBounds struct {
 	kinds map[string]*logKind // guarded by mu
 }
 
-// logKind is one message.
+// logKind is the state of one message.
 type logKind struct {
 	tat   limit.Instant
-	left  int64 // how many lines were left out since the last that was written
+	left  int64 // the number of lines left out since the last one that was written
 	level slog.Level
 	to    slog.Handler
 }
@@ -76,8 +76,8 @@ func (h boundedLog) WithGroup(name string) slog.Handler {
 	return boundedLog{h.Handler.WithGroup(name), h.bounds}
 }
 
-// admit reports whether a line is to be written, and how many of its kind were left out
-// before it.
+// admit reports whether a line may be written, and how many lines of its kind were left out before
+// it.
 func (b *logBounds) admit(message string, level slog.Level, to slog.Handler) (left int64, write bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,16 +100,16 @@ func (b *logBounds) admit(message string, level slog.Level, to slog.Handler) (le
 	return left, true
 }
 
-// take charges a line to its kind, if the limit allows it. The caller holds mu.
+// take charges a line to its kind, if the limit permits it. The caller holds mu.
 func (b *logBounds) take(k *logKind) bool {
 	next, d, _ := gcra.Decide(k.tat, limit.Instant(b.stopwatch()), &logQuota, 1)
 	k.tat = next
 	return d.Allowed()
 }
 
-// tell logs how many lines were left out of each kind that has had no line since: as soon
-// as the limit allows a line, or at once if all is true.
-func (b *logBounds) tell(all bool) {
+// reportLeftOut logs how many lines were left out of each kind without a line since: as soon as the
+// limit permits a line, or at once if all is true.
+func (b *logBounds) reportLeftOut(all bool) {
 	type line struct {
 		message string
 		logKind

@@ -29,9 +29,9 @@ import (
 
 var leftOut = regexp.MustCompile(`left_out=(\d+)`)
 
-// toldOf returns how many lines of the log hold message, and how many more it says were
+// linesOf returns how many lines of the log contain message, and how many more the log reports as
 // left out.
-func toldOf(log, message string) (lines, left int) {
+func linesOf(log, message string) (lines, left int) {
 	for _, line := range strings.Split(log, "\n") {
 		if !strings.Contains(line, message) {
 			continue
@@ -48,7 +48,7 @@ func toldOf(log, message string) (lines, left int) {
 }
 
 // TestStrangersCannotFillTheLog: clients without a password cause few lines, however often they
-// connect, and what was left out is counted to the last one.
+// connect, and every line that was left out is counted.
 func TestStrangersCannotFillTheLog(t *testing.T) {
 	const times = 200
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -60,14 +60,14 @@ func TestStrangersCannotFillTheLog(t *testing.T) {
 			c.Send("POST / HTTP/1.1\r\n")
 			c.ExpectEnd()
 			c = f.Dial()
-			c.Send("AUTH canary\r\n") // whose answer comes a second later, if at all
+			c.Send("AUTH canary\r\n") // its reply comes a second later, if at all
 			t.Cleanup(func() { _ = c.Close() })
 		}
 		w.Until("all have tried", time.Second, time.Hour, func() bool { return admin.Info("acl_access_denied_auth") == strconv.Itoa(times) })
 		require.NoError(t, f.Stop())
 		log := f.Log.String()
 		for _, message := range []string{"closed a connection that speaks HTTP", "audit: failed AUTH"} {
-			lines, left := toldOf(log, message)
+			lines, left := linesOf(log, message)
 			require.LessOrEqual(t, lines, 40, message)
 			require.Equal(t, times, lines+left, message)
 		}
@@ -75,7 +75,7 @@ func TestStrangersCannotFillTheLog(t *testing.T) {
 	})
 }
 
-// TestBoundedLogIsAHandler: what slog asks of one.
+// TestBoundedLogIsAHandler: the handler passes slog's own tests.
 func TestBoundedLogIsAHandler(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Duration(0)
@@ -91,8 +91,8 @@ func TestBoundedLogIsAHandler(t *testing.T) {
 	}))
 }
 
-// TestLogLinesAreLimitedByKind: ten of a kind at once and one in ten seconds, each kind
-// for itself; the next line tells how many were left out, or a line of its own does.
+// TestLogLinesAreLimitedByKind: ten lines of a kind are written at once and one in ten seconds, for
+// each kind separately. The next line says how many were left out, or a line of its own does.
 func TestLogLinesAreLimitedByKind(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Duration(0)
@@ -105,7 +105,7 @@ func TestLogLinesAreLimitedByKind(t *testing.T) {
 	}
 	count := func(message string, lines, left int) {
 		t.Helper()
-		gotLines, gotLeft := toldOf(out.String(), message)
+		gotLines, gotLeft := linesOf(out.String(), message)
 		require.Equal(t, []int{lines, left}, []int{gotLines, gotLeft})
 	}
 	write("one", 100)
@@ -115,19 +115,19 @@ func TestLogLinesAreLimitedByKind(t *testing.T) {
 	now += 10 * time.Second
 	write("one", 5)
 	count("one", 11, 90)
-	server.TellLeftOut(h, false)
+	server.ReportLeftOut(h, false)
 	count("one", 11, 90)
 	now += 10 * time.Second
-	server.TellLeftOut(h, false)
+	server.ReportLeftOut(h, false)
 	count("one", 11, 94)
 	write("one", 7)
-	server.TellLeftOut(h, true)
+	server.ReportLeftOut(h, true)
 	count("one", 11, 101)
 	count("two", 3, 0)
-	server.TellLeftOut(h, true)
+	server.ReportLeftOut(h, true)
 	count("one", 11, 101)
 
-	for i := range 10_000 { // kinds are bounded as well
+	for i := range 10_000 { // kinds are bounded, too
 		log.Warn(fmt.Sprintf("kind %d", i)) //nolint:sloglint // as above
 	}
 	lines := strings.Count(out.String(), "\n")
@@ -135,13 +135,13 @@ func TestLogLinesAreLimitedByKind(t *testing.T) {
 	require.NotContains(t, out.String(), "kind 9999")
 }
 
-// loggers may be made in these places: the one log of a server, how its bounds tell what
-// they left out, and none at all.
+// loggers has the files that may create a logger: the log of a server, the report of lines that
+// were left out, and a log that discards.
 var loggers = []string{"server/log.go", "server/log_bounds.go", "session/engine.go"}
 
-// TestEveryLineOfTheServerIsBounded: no package of the server writes to a log of its own
-// or to the standard streams, and what a line says first is a constant, so that its kind
-// is one of few. audit.go, whose lines are named after commands, is the exception.
+// TestEveryLineOfTheServerIsBounded: no package of the server writes to its own log or to the
+// standard streams, and the message of each line is a constant, so that there are few kinds.
+// audit.go, whose messages are names of commands, is the exception.
 func TestEveryLineOfTheServerIsBounded(t *testing.T) {
 	files := token.NewFileSet()
 	seen := 0
@@ -192,15 +192,15 @@ func TestEveryLineOfTheServerIsBounded(t *testing.T) {
 	require.Greater(t, seen, 20, "the walk sees nothing")
 }
 
-// imports reports whether a file imports a package by its path.
+// imports reports whether a file imports the package with that path.
 func imports(tree *ast.File, path string) bool {
 	return slices.ContainsFunc(tree.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
 }
 
-// TestBindBeyondLoopbackWithoutPasswordWarns: at the start, and when CONFIG SET makes it so.
+// TestBindBeyondLoopbackWithoutPasswordWarns: at the start, and when CONFIG SET causes it.
 func TestBindBeyondLoopbackWithoutPasswordWarns(t *testing.T) {
 	const message = "anybody who can reach this server has full access"
-	// Hosts of the simulated network are addresses of loopback, so its listeners stand for others.
+	// Hosts of the simulated network have loopback addresses, so its listeners stand in for others.
 	listening := func(w *inproc.World) func(o *server.Options) {
 		return func(o *server.Options) {
 			o.Listen = func(_, _ string) (net.Listener, error) { return w.Net.Listen(net.JoinHostPort(w.Host(), "6379")) }
@@ -215,7 +215,7 @@ func TestBindBeyondLoopbackWithoutPasswordWarns(t *testing.T) {
 	} {
 		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 			f := w.StartWith(listening(w), strings.Fields(flags)...)
-			lines, _ := toldOf(f.Log.String(), message)
+			lines, _ := linesOf(f.Log.String(), message)
 			require.Equal(t, times, lines, flags)
 		})
 	}
@@ -227,13 +227,13 @@ func TestBindBeyondLoopbackWithoutPasswordWarns(t *testing.T) {
 		require.NotContains(t, f.Log.String(), message)
 		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "requirepass", ""))
 		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "timeout", "8"))
-		lines, _ := toldOf(f.Log.String(), message)
+		lines, _ := linesOf(f.Log.String(), message)
 		require.Equal(t, 1, lines)
 	})
 }
 
-// TestStartTellsAPersonWhatItIs: at a terminal address, what is kept, the bound of
-// memory and how to try it; for a log one structured line.
+// TestStartTellsAPersonWhatItIs: the text on a terminal has the address, what is persisted, the
+// memory bound and how to try the server. A log gets one structured line.
 func TestStartTellsAPersonWhatItIs(t *testing.T) {
 	for flags, want := range map[string][]string{
 		"":                                   {"nothing, memory only: --appendonly yes", "no bound: --maxmemory 1gb"},

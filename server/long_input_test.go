@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// fullHeap starts a server whose heap is as large as the test says, and sends a part of a long command. A
-// look at what that takes has been made.
+// fullHeap starts a server whose heap has the size that the test sets, sends a part of a long
+// command, and waits for the janitor's next look.
 func fullHeap(w *inproc.World) (s *inproc.Node, heap *atomic.Int64, c *inproc.Client) {
 	heap = new(atomic.Int64)
 	s = w.StartWith(func(o *server.Options) {
@@ -27,15 +27,15 @@ func fullHeap(w *inproc.World) (s *inproc.Node, heap *atomic.Int64, c *inproc.Cl
 	return s, heap, c
 }
 
-// restOfLong is what completes the command of fullHeap.
+// restOfLong completes the command of fullHeap.
 var restOfLong = strings.Repeat("x", 800_000) + "\r\n"
 
-// TestLongInputWaitsForTheCollector: while Go's heap is larger than it may be, the rest of a long command is
-// not read, and commands that are short are answered. Then it goes on.
+// TestLongInputWaitsForTheCollector: while Go's heap exceeds its bound, the rest of a long command
+// is not read, and short commands are answered. Then the long command continues.
 func TestLongInputWaitsForTheCollector(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s, heap, c := fullHeap(w)
-		go c.Send(restOfLong) // the network holds less than that
+		go c.Send(restOfLong) // the network buffers less than that
 		w.Advance(50 * time.Millisecond)
 		other := s.Dial()
 		require.Less(t, other.InfoNumber("total_net_input_bytes"), int64(700_000))
@@ -48,12 +48,11 @@ func TestLongInputWaitsForTheCollector(t *testing.T) {
 	})
 }
 
-// TestLongInputDoesNotWaitForEver: a heap that stays too large, whatever takes it, makes long commands slow
-// and no more.
+// TestLongInputDoesNotWaitForEver: a heap that stays too large only makes long commands slow.
 func TestLongInputDoesNotWaitForEver(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s, _, c := fullHeap(w)
-		go c.Send(restOfLong) // the network holds less than that
+		go c.Send(restOfLong) // the network buffers less than that
 		answered := make(chan string, 1)
 		go func() { answered <- c.Reply() }()
 		w.Until("the command is whole", 10*time.Millisecond, 20*100*time.Millisecond, func() bool { return len(answered) > 0 })
@@ -62,7 +61,8 @@ func TestLongInputDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// TestStopDoesNotWaitForMemory: a server that stops finishes with what has arrived, although it waited.
+// TestStopDoesNotWaitForMemory: a server that stops runs the input that has arrived, although it
+// waited for memory.
 func TestStopDoesNotWaitForMemory(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s, _, c := fullHeap(w)
@@ -77,8 +77,8 @@ func TestStopDoesNotWaitForMemory(t *testing.T) {
 	})
 }
 
-// TestLongCommandsAreRefusedWithinMilliseconds: clients that send long commands at the same time are not
-// left with more than maxmemory-clients until the next look at all clients.
+// TestLongCommandsAreRefusedWithinMilliseconds: clients that send long commands at the same time do
+// not keep more than maxmemory-clients until the next look at all clients.
 func TestLongCommandsAreRefusedWithinMilliseconds(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--maxmemory-clients", "3mb")

@@ -18,7 +18,7 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// reportOf asks the admin port of a server for a report.
+// reportOf requests a report from the admin port of a server.
 func reportOf[T any](t *testing.T, o *inproc.Operated, name string) (is T) {
 	t.Helper()
 	status, body := o.Get("/api/v1/"+name, "", "")
@@ -27,7 +27,7 @@ func reportOf[T any](t *testing.T, o *inproc.Operated, name string) (is T) {
 	return is
 }
 
-// named waits until the verdict is of a kind, for at most the ten seconds within which it has to be.
+// named waits up to ten seconds, the required time, until the verdict is of a kind.
 func named(t *testing.T, w *inproc.World, o *inproc.Operated, kind string, each func()) (over report.Overview) {
 	t.Helper()
 	w.Until("the verdict is "+kind, 500*time.Millisecond, 10*time.Second, func() bool {
@@ -38,7 +38,7 @@ func named(t *testing.T, w *inproc.World, o *inproc.Operated, kind string, each 
 	return over
 }
 
-// check returns a check of the overview.
+// check returns the check of the overview with that ID.
 func check(t *testing.T, o *report.Overview, id string) report.Check {
 	t.Helper()
 	for _, c := range o.Checks {
@@ -50,8 +50,9 @@ func check(t *testing.T, o *report.Overview, id string) report.Check {
 	return report.Check{}
 }
 
-// TestCallsOfPoliciesAreCalls: a server on which only RL.USE is called is not idle, and each call counts
-// once, however many clauses the policy has: in the report, by group, by policy, and for RL.POLICY GET.
+// TestCallsOfPoliciesAreCalls: a server that only gets RL.USE is not idle, and each call counts
+// once, however many clauses the policy has: in the report, by group, by policy, and for RL.POLICY
+// GET.
 func TestCallsOfPoliciesAreCalls(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		o := w.StartAdmin()
@@ -78,7 +79,7 @@ func TestCallsOfPoliciesAreCalls(t *testing.T) {
 	})
 }
 
-// TestEveryCallDeniedIsNoticed at once, though nothing is usual yet.
+// TestEveryCallDeniedIsNoticed: the verdict changes at once, although there is no usual rate yet.
 func TestEveryCallDeniedIsNoticed(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		o := w.StartAdmin()
@@ -94,7 +95,7 @@ func TestEveryCallDeniedIsNoticed(t *testing.T) {
 	})
 }
 
-// TestTooFewReplicasAreNoticed: every call is refused with an error, and such a call is a call.
+// TestTooFewReplicasAreNoticed: every call is refused with an error, and counts as a call.
 func TestTooFewReplicasAreNoticed(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		o := w.StartAdmin()
@@ -126,7 +127,7 @@ func TestTooFewReplicasAreNoticed(t *testing.T) {
 	})
 }
 
-// TestDeadPrimaryIsNoticed by its replica, which says whom it follows.
+// TestDeadPrimaryIsNoticed: the replica reports it, and names the primary that it follows.
 func TestDeadPrimaryIsNoticed(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary, replica := w.StartAdmin(), w.StartAdmin()
@@ -162,7 +163,7 @@ func (s *brokenStore) Info() cluster.Info {
 	return cluster.Info{Kind: "single", Nodes: []cluster.NodeInfo{node}}
 }
 
-// TestStoreThatIsAwayIsNoticed: by the verdict, by /readyz and by the metrics.
+// TestStoreThatIsAwayIsNoticed: the verdict, /readyz and the metrics show it.
 func TestStoreThatIsAwayIsNoticed(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		now := func() int64 { return time.Now().UnixNano() }
@@ -207,7 +208,7 @@ func TestStoreThatIsAwayIsNoticed(t *testing.T) {
 	})
 }
 
-// TestUsersHaveAFigureOfMemory.
+// TestUsersHaveAFigureOfMemory: INFO shows the memory of users.
 func TestUsersHaveAFigureOfMemory(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()

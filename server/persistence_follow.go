@@ -10,11 +10,11 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// keepsNone says what the files do not have.
+// keepsNone is the state of a manager while files do not have the changes.
 type keepsNone struct {
-	volatile  atomic.Bool // there is no file: log only passes on what happens to replicas
-	suspended atomic.Bool // a full sync is under way, whose state is not whole
-	making    sync.Mutex  // held while that log is made
+	volatile  atomic.Bool // there is no file: the log only passes changes to replicas
+	suspended atomic.Bool // a full resynchronization is under way, whose state is not complete
+	making    sync.Mutex  // held while that log is created
 }
 
 // fileLog returns the log on disk, nil without appendonly.
@@ -25,8 +25,8 @@ func (m *persistenceManager) fileLog() *persistence.Log {
 	return m.log.Load()
 }
 
-// Log implements replication.Files. Without appendonly it makes a log that only passes on what
-// happens, and has the keyspace report changes to it.
+// Log implements [replication.Files]. Without appendonly it creates a log that only passes changes
+// on, and makes the keyspace report changes to it.
 func (m *persistenceManager) Log() (replication.Log, error) {
 	m.making.Lock()
 	defer m.making.Unlock()
@@ -44,7 +44,7 @@ func (m *persistenceManager) Log() (replication.Log, error) {
 	return l, nil
 }
 
-// Origin implements replication.Files.
+// Origin implements [replication.Files].
 func (m *persistenceManager) Origin() *persistence.Origin {
 	found := m.loaded.Load()
 	if found == nil || m.changes.Load() > 0 {
@@ -53,12 +53,13 @@ func (m *persistenceManager) Origin() *persistence.Origin {
 	return found.origin
 }
 
-// findOrigin looks whether the files that are about to be loaded are those of a replica, and this
-// server is to be one. Then no key is lost that the primary can still prolong.
+// findOrigin returns the origin if the files that are about to be loaded are those of a replica,
+// and this server is to be one. The keyspace then removes no key that the primary may still have
+// prolonged.
 func (m *persistenceManager) findOrigin() (*persistence.Origin, error) {
 	o := m.dir.Origin()
 	if m.dir.DataSet().Restored {
-		return nil, nil // what followed the origin is not what the operator wants back
+		return nil, nil // the operator does not want the changes that followed the origin
 	}
 	if o == nil || m.s.config.Replication().Host == "" || !m.s.config.Yes("appendonly") {
 		return nil, nil
@@ -71,13 +72,13 @@ func (m *persistenceManager) findOrigin() (*persistence.Origin, error) {
 	return o, nil
 }
 
-// DataSet implements replication.Files.
+// DataSet implements [replication.Files].
 func (m *persistenceManager) DataSet() string { return m.hasDataSet().ID }
 
-// Restored implements replication.Files.
+// Restored implements [replication.Files].
 func (m *persistenceManager) Restored() bool { return m.hasDataSet().Restored }
 
-// hasDataSet is the data set that memory has.
+// hasDataSet returns the data set in memory.
 func (m *persistenceManager) hasDataSet() persistence.DataSet {
 	if has := m.dataSet.has.Load(); has != nil {
 		return *has
@@ -85,13 +86,13 @@ func (m *persistenceManager) hasDataSet() persistence.DataSet {
 	return persistence.DataSet{}
 }
 
-// SetDataSet implements replication.Files. The manifest names the data set soon after.
+// SetDataSet implements [replication.Files]. The manifest is updated soon after.
 func (m *persistenceManager) SetDataSet(id string) {
 	m.dataSet.has.Store(&persistence.DataSet{ID: id})
 	m.dataSet.changed.Store(true)
 }
 
-// findDataSet takes over the data set of the files. A server that starts with nothing begins one.
+// findDataSet sets the data set to that of the files. A server that starts empty begins a new one.
 func (m *persistenceManager) findDataSet() {
 	var has persistence.DataSet
 	if m.dir != nil {
@@ -106,8 +107,8 @@ func (m *persistenceManager) findDataSet() {
 	m.dataSet.has.Store(&has)
 }
 
-// keepDataSet has the manifest name the data set if another has come by replication. It does
-// nothing while a snapshot is being written, which may take long.
+// keepDataSet writes the data set to the manifest if replication has changed it. It does nothing
+// while a snapshot is being written, which may take long.
 func (m *persistenceManager) keepDataSet() {
 	if !m.dataSet.changed.Load() || m.fileLog() == nil || !m.writing.TryLock() {
 		return
@@ -120,10 +121,11 @@ func (m *persistenceManager) keepDataSet() {
 	}
 }
 
-// errFullSync is why the files keep the state from before a full sync.
+// errFullSync is the reason why the files keep the state from before a full resynchronization.
 var errFullSync = errors.New("a full sync with the primary is under way")
 
-// Suspend implements replication.Files. A snapshot that is being written ends first.
+// Suspend implements [replication.Files]. It waits for the end of a snapshot that is being
+// written.
 func (m *persistenceManager) Suspend() {
 	if m.suspended.Swap(true) {
 		return
@@ -134,8 +136,8 @@ func (m *persistenceManager) Suspend() {
 	}
 }
 
-// Rewrite implements replication.Files. A log that cannot accept effects at once does so behind the
-// new base.
+// Rewrite implements [replication.Files]. If the log cannot continue at once, it continues after the
+// new base was written.
 func (m *persistenceManager) Rewrite() (finish func(context.Context) error) {
 	if !m.suspended.Load() {
 		return func(context.Context) error { return nil }

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// Info implements commands.Persistence.
+// Info implements [env.Persistence].
 func (m *persistenceManager) Info() []env.InfoField {
 	var st persistence.LogStats
 	var base, increments int64
@@ -63,15 +63,15 @@ func (m *persistenceManager) Info() []env.InfoField {
 		field("aof_faults", st.Faults))
 }
 
-// snapshots is what INFO says of those that the server has written.
+// snapshots has the figures of INFO about the snapshots of this process.
 type snapshots struct {
 	written atomic.Int64
-	began   atomic.Int64 // stopwatch reading at which the last one was begun
+	began   atomic.Int64 // stopwatch reading when the last one began
 	took    atomic.Int64 // nanoseconds that the last one took, even if it failed; 0 before the first
 }
 
-// seconds returns how long the last snapshot took, and for how long one is being written if one
-// is, in whole seconds; -1 for none, as in Redis.
+// seconds returns how long the last snapshot took and, if one is being written, for how long, in
+// whole seconds; -1 for none, as in Redis.
 func (n *snapshots) seconds(saving bool, now time.Duration) (took, running int64) {
 	took, running = -1, -1
 	if n.written.Load() > 0 || n.took.Load() > 0 {
@@ -83,8 +83,8 @@ func (n *snapshots) seconds(saving bool, now time.Duration) (took, running int64
 	return took, running
 }
 
-// loadingInfo is what INFO shows of loading. It is over when no command is refused for
-// it any more, which is a little later than isLoaded.
+// loadingInfo returns the fields of INFO about loading. Loading is over when commands are no longer
+// refused because of it, which is a little later than isLoaded.
 func (m *persistenceManager) loadingInfo() []env.InfoField {
 	if !m.s.engine.Loading() {
 		return []env.InfoField{{Name: "loading", Value: "0"}, {Name: "async_loading", Value: "0"}}

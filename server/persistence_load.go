@@ -10,15 +10,15 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// loaded is what loading found, for INFO and for the node.
+// loaded is the result of loading, for INFO and for the node.
 type loaded struct {
 	keys, records, torn int64
 	took                time.Duration
-	// origin is what the files say of the primary that their state came from; nil if there is none.
+	// origin describes the primary that the state of the files came from; nil if there is none.
 	origin *persistence.Origin
 }
 
-// openPersistence takes the directory if it has state or will have some.
+// openPersistence opens the directory if it has state or will have some.
 func (s *Server) openPersistence(fsys persistence.FS) error {
 	if fsys == nil {
 		fsys = persistence.OS{}
@@ -36,12 +36,12 @@ func (s *Server) openPersistence(fsys persistence.FS) error {
 	return m.take()
 }
 
-// keeps reports whether changes will be kept.
+// keeps reports whether changes will be persisted.
 func (m *persistenceManager) keeps() bool {
 	return m.s.config.Yes("appendonly") || m.s.config.Value("save") != ""
 }
 
-// read validates the directory and restores the clock.
+// read validates the directory and computes the start of the clock.
 func (m *persistenceManager) read() error {
 	if m.dir == nil {
 		return nil
@@ -63,11 +63,10 @@ func (m *persistenceManager) read() error {
 	return nil
 }
 
-// prepare makes the keyspace report changes. If there is nothing to load, loading is over at
-// once.
+// prepare makes the keyspace report changes. If there is nothing to load, it loads at once.
 func (m *persistenceManager) prepare() error {
 	if m.keeps() {
-		m.s.keyspace.SetJournal(m) // otherwise nothing needs to know of changes
+		m.s.keyspace.SetJournal(m) // otherwise changes need not be reported
 	} else if m.s.replicator != nil && m.s.config.Number("repl-ack-replies") > 0 {
 		if _, err := m.Log(); err != nil {
 			return err
@@ -117,7 +116,7 @@ func (m *persistenceManager) load() error {
 	return nil
 }
 
-// leaveLoading ends loading early, because the server stops.
+// leaveLoading ends loading early because the server stops.
 func (m *persistenceManager) leaveLoading() {
 	if !m.isLoaded() {
 		m.left.Store(true)
@@ -172,8 +171,8 @@ func (m *persistenceManager) logLoading() {
 	m.s.log.Info("loading", "percent", 100*read/max(total, 1), "keys", m.progress.Keys.Load(), "records", m.progress.Records.Load(), "eta", eta.Round(time.Second).String())
 }
 
-// far returns how many bytes there are to load, how many have been loaded, and how long the
-// rest takes at that pace.
+// far returns how many bytes there are to load, how many have been loaded, and how long the rest
+// takes at the average speed so far.
 func (m *persistenceManager) far() (total, read int64, eta time.Duration) {
 	total, read = m.progress.Total.Load(), m.progress.Done.Load()
 	if read > 0 && total > read {

@@ -18,45 +18,45 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// dataSet is the data set that memory has.
+// dataSet is the data set in memory.
 type dataSet struct {
-	has     atomic.Pointer[persistence.DataSet] // nil until it is loaded
-	changed atomic.Bool                         // the manifest may name another
+	has     atomic.Pointer[persistence.DataSet] // nil until loaded
+	changed atomic.Bool                         // the manifest may have another
 }
 
-// persistenceManager runs persistence: it loads, journals, saves when it is time, and
-// recovers the log after a fault. It implements env.Persistence and, around the log,
-// keyspace.Journal. Without appendonly it only counts changes and saves.
+// persistenceManager runs persistence: it loads, journals, saves when that is due, and repairs the
+// log after a fault. It implements [env.Persistence] and, around the log, [keyspace.Journal].
+// Without appendonly it only counts changes and saves.
 type persistenceManager struct {
 	s  *Server
 	fs persistence.FS
-	// start is the instant that the clock goes on from; 0 where nothing was loaded.
+	// start is the instant at which the clock continues; 0 if nothing was loaded.
 	start limit.Instant
 	log   atomic.Pointer[persistence.Log] // nil without appendonly, and while loading
 
 	mu  sync.Mutex
-	dir *persistence.Dir // guarded by mu; nil until something is kept
+	dir *persistence.Dir // guarded by mu; nil until something is persisted
 
 	keepsNone
 	changes   atomic.Int64 // records of effects since the start
 	writing   sync.Mutex   // held while a snapshot is written
-	saving    atomic.Bool  // whether a snapshot is being written
+	saving    atomic.Bool  // a snapshot is being written
 	heal      chan struct{}
 	work      sync.WaitGroup
 	closeOnce sync.Once
 
 	lastSave   atomic.Int64 // civil Unix seconds
 	savedAt    atomic.Int64 // stopwatch reading
-	savedTo    atomic.Int64 // changes that the last snapshot has
+	savedTo    atomic.Int64 // changes that the last snapshot contains
 	saveFailed atomic.Bool
-	failures   atomic.Int64 // automatic rewrites that failed in a row
-	retryAt    atomic.Int64 // stopwatch reading before which none is tried
+	failures   atomic.Int64 // consecutive failures of automatic rewrites
+	retryAt    atomic.Int64 // stopwatch reading before which no rewrite is tried
 	snapshots  snapshots
 
 	progress persistence.Progress
-	began    atomic.Int64           // stopwatch reading at which loading began
-	loaded   atomic.Pointer[loaded] // nil until it is done
-	left     atomic.Bool            // the server stops before it is done
+	began    atomic.Int64           // stopwatch reading when loading began
+	loaded   atomic.Pointer[loaded] // nil until loading is done
+	left     atomic.Bool            // the server stops before loading is done
 
 	dataSet dataSet
 }
@@ -65,7 +65,7 @@ func (m *persistenceManager) path() string {
 	return filepath.Join(m.s.config.Value("dir"), m.s.config.Value("appenddirname"))
 }
 
-// take takes the directory. The caller holds mu, or is the only one.
+// take opens and locks the directory. The caller holds mu, or no other goroutine uses m yet.
 func (m *persistenceManager) take() (err error) {
 	path, err := filepath.Abs(m.path())
 	if err != nil {
@@ -77,7 +77,7 @@ func (m *persistenceManager) take() (err error) {
 	return err
 }
 
-// open returns the directory. It takes the directory first, if nothing was kept so far.
+// open returns the directory. It opens the directory first if nothing was persisted so far.
 func (m *persistenceManager) open() (*persistence.Dir, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +94,7 @@ func (m *persistenceManager) open() (*persistence.Dir, error) {
 	return m.dir, nil
 }
 
-// record reads the clock in all its forms.
+// record returns the clock's reading in all its forms.
 func (m *persistenceManager) record() clock.Record {
 	if c, ok := m.s.clock.(interface{ Record() clock.Record }); ok {
 		return c.Record()
@@ -110,7 +110,7 @@ func (m *persistenceManager) putInForce() {
 	}
 }
 
-// Append implements keyspace.Journal.
+// Append implements [keyspace.Journal].
 func (m *persistenceManager) Append(record []byte, refs []shared.Ref, at limit.Instant) uint64 {
 	m.changes.Add(1)
 	l := m.log.Load()
@@ -121,13 +121,13 @@ func (m *persistenceManager) Append(record []byte, refs []shared.Ref, at limit.I
 	return l.Append(record, refs, at)
 }
 
-// Refuses implements keyspace.Journal.
+// Refuses implements [keyspace.Journal].
 func (m *persistenceManager) Refuses() bool {
 	l := m.log.Load()
 	return l != nil && l.Refuses()
 }
 
-// Await implements commands.Persistence.
+// Await implements [env.Persistence].
 func (m *persistenceManager) Await(position uint64, p transport.Peer) transport.Outcome {
 	l := m.log.Load()
 	if l == nil {
@@ -142,7 +142,7 @@ func (m *persistenceManager) Await(position uint64, p transport.Peer) transport.
 	return transport.Lost
 }
 
-// Position implements commands.Persistence.
+// Position implements [env.Persistence].
 func (m *persistenceManager) Position() uint64 {
 	l := m.log.Load()
 	if l == nil {
@@ -151,8 +151,8 @@ func (m *persistenceManager) Position() uint64 {
 	return l.Position()
 }
 
-// Fault implements commands.Persistence. The message begins like the system's messages in C,
-// as in Redis.
+// Fault implements [env.Persistence]. The message begins like the system's messages in C, as in
+// Redis.
 func (m *persistenceManager) Fault() string {
 	l := m.log.Load()
 	if l == nil {
@@ -165,7 +165,7 @@ func (m *persistenceManager) Fault() string {
 	return systemWords(err)
 }
 
-// Awaited implements commands.Persistence.
+// Awaited implements [env.Persistence].
 func (m *persistenceManager) Awaited() bool {
 	return m.s.replicator.delays()
 }
@@ -179,7 +179,7 @@ func systemWords(err error) string {
 	return strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
 }
 
-// faulted starts the recovery of the log.
+// faulted starts the repair of the log.
 func (m *persistenceManager) faulted(error) {
 	select {
 	case m.heal <- struct{}{}:
@@ -187,7 +187,7 @@ func (m *persistenceManager) faulted(error) {
 	}
 }
 
-// run heals and saves until ctx ends.
+// run repairs and saves until ctx ends.
 func (m *persistenceManager) run(ctx context.Context) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -208,7 +208,7 @@ func (m *persistenceManager) run(ctx context.Context) {
 	}
 }
 
-// interrupt stops writing a snapshot.
+// interrupt stops a snapshot that is being written.
 func (m *persistenceManager) interrupt() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -217,10 +217,10 @@ func (m *persistenceManager) interrupt() {
 	}
 }
 
-// errLoading is why a snapshot is refused during loading.
+// errLoading is the reason why a snapshot is refused during loading.
 var errLoading = errors.New("the dataset is still being loaded")
 
-// isLoaded reports whether memory has the state of the files.
+// isLoaded reports whether the state of the files was loaded.
 func (m *persistenceManager) isLoaded() bool { return m.loaded.Load() != nil }
 
 // due reports whether the log has grown enough, or a save point has been reached.
@@ -240,22 +240,23 @@ func (m *persistenceManager) due() bool {
 	return grown >= m.s.config.Number("auto-aof-rewrite-min-size") && grown >= base/100*percent
 }
 
-// begin starts a snapshot in the background, unless one is being written.
+// begin starts a snapshot in the background, unless one is being written. It reports whether it
+// did.
 func (m *persistenceManager) begin() bool {
 	if !m.isLoaded() || m.suspended.Load() || !m.claim() {
 		return false
 	}
 	m.work.Go(func() {
 		defer m.release()
-		_ = m.write(context.Background()) // it has been logged
+		_ = m.write(context.Background()) // write has logged the error
 	})
 	return true
 }
 
-// Start implements commands.Persistence.
+// Start implements [env.Persistence].
 func (m *persistenceManager) Start() bool { return m.begin() }
 
-// Save implements commands.Persistence.
+// Save implements [env.Persistence].
 func (m *persistenceManager) Save() error {
 	if !m.isLoaded() {
 		return errLoading
@@ -267,8 +268,8 @@ func (m *persistenceManager) Save() error {
 	return m.write(context.Background())
 }
 
-// claim takes the right to write a snapshot, which release returns. It is false if one is
-// being written.
+// claim reserves the right to write a snapshot, which release gives back. It returns false if one
+// is being written.
 func (m *persistenceManager) claim() bool {
 	if !m.writing.TryLock() {
 		return false
@@ -282,7 +283,7 @@ func (m *persistenceManager) release() {
 	m.writing.Unlock()
 }
 
-// Backing off after failures (Redis: AOF_REWRITE_LIMITE_THRESHOLD and its delays).
+// Limits of retries after failures (Redis: AOF_REWRITE_LIMITE_THRESHOLD and its delays).
 const (
 	failuresAllowed = 3
 	maxRetryDelay   = time.Hour
@@ -332,7 +333,7 @@ func (m *persistenceManager) saveAtStop(mode env.StopMode) error {
 	}
 	if m.suspended.Load() {
 		if mode != env.StopSaving || !m.s.replicator.node.IsWhole() {
-			return nil // the primary has it, or memory has half of it
+			return nil // the primary has the state, or memory has only a part of it
 		}
 		return m.rewriteState(context.Background())
 	}
@@ -350,10 +351,10 @@ func (m *persistenceManager) saveAtStop(mode env.StopMode) error {
 	return nil
 }
 
-// rewriteState writes the base of the state of a full synchronization. If ctx ends before, everything
-// stays suspended.
+// rewriteState writes the base of a state that was copied from a primary. If ctx ends before,
+// persistence stays suspended.
 func (m *persistenceManager) rewriteState(ctx context.Context) (err error) {
-	m.changes.Add(1) // for save points, which have nothing of the new state
+	m.changes.Add(1) // for save points: no file has the new state
 	if m.fileLog() != nil {
 		m.saving.Store(true)
 		err = m.write(ctx)
@@ -367,10 +368,10 @@ func (m *persistenceManager) rewriteState(ctx context.Context) (err error) {
 	return err
 }
 
-// LastSave implements commands.Persistence.
+// LastSave implements [env.Persistence].
 func (m *persistenceManager) LastSave() int64 { return m.lastSave.Load() }
 
-// close ends the log. Everything that was acknowledged is then durable.
+// close closes the log. Everything that was acknowledged is durable then.
 func (m *persistenceManager) close() (err error) {
 	m.closeOnce.Do(func() {
 		m.work.Wait()

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// preparePorts opens the ports that next has and the configuration in force has not, and returns
-// what has clients served there and closes the others. Who is connected stays so.
+// preparePorts opens the ports that differ in next. It returns a function that starts to serve
+// clients there and closes the old ports. Connected clients stay connected.
 func (s *Server) preparePorts(next *config.Config) (apply func(), err error) {
 	var changed []string
 	for _, option := range portOptions {
@@ -39,7 +39,7 @@ func (s *Server) preparePorts(next *config.Config) (apply func(), err error) {
 	return func() { s.replaceListeners(changed, opened) }, nil
 }
 
-// replaceListeners serves opened, and then closes what was open for these options.
+// replaceListeners serves opened, and then closes the previous listeners of these options.
 func (s *Server) replaceListeners(options []string, opened []*listener) {
 	ls := &s.listening
 	ls.mu.Lock()
@@ -51,9 +51,9 @@ func (s *Server) replaceListeners(options []string, opened []*listener) {
 			kept = append(kept, l)
 		}
 	}
-	if ls.ended { // nobody is served any more
+	if ls.ended { // the server no longer accepts clients
 		ls.mu.Unlock()
-		_ = closeAll(opened) // they have served nobody
+		_ = closeAll(opened) // no client was accepted on them
 		return
 	}
 	ls.open = ls.open[:0:0]
@@ -78,7 +78,7 @@ func (s *Server) replaceListeners(options []string, opened []*listener) {
 	s.log.Info("the server listens on other ports", "addresses", s.addresses())
 }
 
-// begin has serve called for all listeners, those of later included, until end.
+// begin calls serve for all listeners, including later ones, until end.
 func (ls *listening) begin(serve func(l *listener)) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -88,15 +88,15 @@ func (ls *listening) begin(serve func(l *listener)) {
 	}
 }
 
-// end has no listener served that is not yet.
+// end stops listeners that are not served yet from being served.
 func (ls *listening) end() {
 	ls.mu.Lock()
 	ls.ended = true
 	ls.mu.Unlock()
 }
 
-// serve accepts clients of l until it is retired or the server ends. fail is told what ends a
-// listener that the server cannot do without.
+// serve accepts clients of l until it is retired or the server ends. fail is called with the error
+// that ends a listener which the server needs.
 func (s *Server) serve(l *listener, fail func(error)) {
 	err := s.transport.Serve(l.Listener)
 	switch {

@@ -20,8 +20,8 @@ import (
 // plainPort is the port without TLS of a node.
 var plainPort = strconv.Itoa(inproc.Port)
 
-// TestConfigSetPort: the port without TLS and the one with it change while the server runs; who
-// is connected stays, and the old port is closed.
+// TestConfigSetPort: the ports with and without TLS change while the server runs. Connected clients
+// stay connected, and the old port is closed.
 func TestConfigSetPort(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS()
@@ -42,7 +42,7 @@ func TestConfigSetPort(t *testing.T) {
 			require.False(t, s.OpenAt(before))
 			require.False(t, s.OpenAt(secureBefore))
 		}
-		// One of them is enough, and the last is not closed.
+		// One port is enough, and the last one is not closed.
 		require.Equal(t, inproc.OK, old.Do("CONFIG", "SET", "port", "0"))
 		require.False(t, s.OpenAt(plain))
 		require.Equal(t, s.TLSPort, old.Info("tcp_port"))
@@ -57,8 +57,8 @@ func TestConfigSetPort(t *testing.T) {
 	})
 }
 
-// TestClosingThePortWithTLSLetsNobodyInWithoutACertificate: the certificates of the admin port, which
-// asks for none in return, are read again before the port of clients is closed.
+// TestClosingThePortWithTLSLetsNobodyInWithoutACertificate: the certificates of the admin port,
+// which requests no client certificates, are read again before the port for clients is closed.
 func TestClosingThePortWithTLSLetsNobodyInWithoutACertificate(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS("--tls-auth-clients", "yes", "--admin-port", "8080", "--admin-tls", "yes")
@@ -71,8 +71,8 @@ func TestClosingThePortWithTLSLetsNobodyInWithoutACertificate(t *testing.T) {
 	})
 }
 
-// TestRefusedPortChangesNothing: a port that another has, a certificate that cannot be read and
-// an option that does not exist leave what was open as it was, and nothing else open.
+// TestRefusedPortChangesNothing: a port that is in use, a certificate that cannot be read and an
+// option that does not exist change no open port, and open none.
 func TestRefusedPortChangesNothing(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS()
@@ -99,10 +99,10 @@ func TestRefusedPortChangesNothing(t *testing.T) {
 	})
 }
 
-// loopback is the host of a server that is told nothing else.
+// loopback is the host of a server without another setting.
 const loopback = "127.0.0.1"
 
-// assemble assembles a server with a file on the network of w.
+// assemble assembles a server with a configuration file on the network of w.
 func assemble(t *testing.T, w *inproc.World, file string) *server.Server {
 	t.Helper()
 	c, err := config.Load([]string{file}, nil)
@@ -116,14 +116,14 @@ func assemble(t *testing.T, w *inproc.World, file string) *server.Server {
 	return s
 }
 
-// open reports whether the server listens at a port.
+// open reports whether the server listens on a port.
 func open(t *testing.T, w *inproc.World, port string) bool {
 	t.Helper()
 	conn, err := w.Net.Dial(t.Context(), loopback, net.JoinHostPort(loopback, port))
 	return err == nil && conn.Close() == nil
 }
 
-// dialPort connects a client with a port of the server.
+// dialPort connects a client to a port of the server.
 func dialPort(t *testing.T, w *inproc.World, port string) *inproc.Client {
 	t.Helper()
 	conn, err := w.Net.Dial(t.Context(), loopback, net.JoinHostPort(loopback, port))
@@ -131,8 +131,8 @@ func dialPort(t *testing.T, w *inproc.World, port string) *inproc.Client {
 	return inproc.NewClient(t, conn)
 }
 
-// TestReloadOfPort: a reload opens the port that the file names, or changes nothing, whatever
-// the fault is.
+// TestReloadOfPort: a reload opens the port that the file names, or changes nothing if there is a
+// fault.
 func TestReloadOfPort(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const first, second, taken = "7001", "7002", "7003"
@@ -170,7 +170,7 @@ func TestReloadOfPort(t *testing.T) {
 	})
 }
 
-// TestReloadBeforeRun: a port that changes between the assembly of a server and its start.
+// TestReloadBeforeRun: the port changes between New and Run.
 func TestReloadBeforeRun(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const first, second = "7001", "7002"
@@ -186,8 +186,8 @@ func TestReloadBeforeRun(t *testing.T) {
 	})
 }
 
-// TestPortsChangeUnderLoad: the port changes again and again while clients connect and call; a
-// client that has been answered once is answered on.
+// TestPortsChangeUnderLoad: the port changes repeatedly while clients connect and send commands. A
+// client that has had one reply keeps getting replies.
 func TestPortsChangeUnderLoad(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()

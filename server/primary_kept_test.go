@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// lengths counts the bytes of records, and notes up to where they are to be written.
+// lengths counts the bytes of records, and records up to which positions they are to be written.
 type lengths struct {
 	records
 	asked []uint64
@@ -31,8 +31,8 @@ func (l *lengths) Await(position uint64, _ transport.Peer) transport.Outcome {
 	return transport.Kept
 }
 
-// TestPrimaryWritesInRounds: what a followed Redis has done is written at the end of a round, with
-// what was read of it beside, and before that only where much waits.
+// TestPrimaryWritesInRounds: effects of a followed Redis are written at the end of a round,
+// together with what was read from it meanwhile, and before that only if much waits.
 func TestPrimaryWritesInRounds(t *testing.T) {
 	journal := &lengths{}
 	e, _, _ := startKept(t, journal)
@@ -57,7 +57,7 @@ func TestPrimaryWritesInRounds(t *testing.T) {
 	require.Len(t, journal.asked, 3, "1 MiB waits at most, and one command")
 
 	p.Write()
-	journal.n.Add(100) // by another client
+	journal.n.Add(100) // effects of another client
 	p.Write()
 	require.Equal(t, journal.Position(), journal.asked[len(journal.asked)-1])
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// process implements commands.Process for the running binary.
+// process implements [env.Process] for the running binary.
 type process struct {
 	s          *Server
 	runID      string
@@ -38,8 +38,8 @@ func (p *process) ConfigFile() string                       { return p.s.config.
 func (p *process) Executable() string                       { return p.executable }
 func (p *process) TCPPort() int                             { return p.s.tcpPort() }
 
-// Memory reads the Go heap from the runtime and the resident set from the system,
-// where that is known. Input that is kept outside of Go's heap counts as a part of it.
+// Memory reads the Go heap from the runtime and the resident set size from the operating system, if
+// that is known. Input that is kept outside of Go's heap counts as a part of the heap.
 func (p *process) Memory() (rss, heap int64) {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
@@ -60,10 +60,10 @@ func (p *process) Measures() stats.Measures {
 	}
 }
 
-// CPU is what the process has used.
+// CPU implements [env.Process].
 func (p *process) CPU() (sys, user time.Duration) { return cpuTime() }
 
-// Network adds up the transports' counters.
+// Network implements [env.Process] with the counters of the transports.
 func (p *process) Network() stats.Traffic {
 	var t transport.Stats
 	if p.s.transport != nil {
@@ -72,7 +72,7 @@ func (p *process) Network() stats.Traffic {
 	return p.s.recent.traffic(t)
 }
 
-// ClockStep is how far the wall clock is off the server's instants.
+// ClockStep implements [env.Process].
 func (p *process) ClockStep() time.Duration {
 	if c, ok := p.s.clock.(interface{ Step() time.Duration }); ok {
 		return c.Step()

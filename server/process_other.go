@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The system does not say, so this is the Go heap.
+// residentSet returns 0, because there is no portable way to read it: Memory then returns the Go
+// heap.
 func residentSet() int64 { return 0 }
 
 func systemMemory() int64 { return 0 }

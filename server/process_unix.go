@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// residentSet reads the resident pages from /proc, in bytes; 0 where there is none.
+// residentSet reads the resident set size in bytes from /proc; 0 without one.
 func residentSet() int64 {
 	content, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -29,7 +29,7 @@ func residentSet() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// systemMemory reads the memory of the machine from /proc, in bytes; 0 where there is none.
+// systemMemory reads the memory of the machine in bytes from /proc; 0 without one.
 func systemMemory() int64 {
 	content, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -54,8 +54,7 @@ func cpuTime() (sys, user time.Duration) {
 	return time.Duration(u.Stime.Nano()), time.Duration(u.Utime.Nano())
 }
 
-// raiseFiles lifts the limit of open files towards want and returns what it is
-// afterwards.
+// raiseFiles raises the limit of open files towards want, and returns the new limit.
 func raiseFiles(want uint64) uint64 {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
@@ -71,8 +70,8 @@ func raiseFiles(want uint64) uint64 {
 	return r.Cur
 }
 
-// setBacklog changes how many connections the kernel holds before they are
-// accepted; Go asks for as many as the system allows.
+// setBacklog sets how many connections the kernel keeps before they are accepted; Go requests as
+// many as the system permits.
 func setBacklog(l *net.TCPListener, n int) error {
 	raw, err := l.SyscallConn()
 	if err != nil {
@@ -83,8 +82,8 @@ func setBacklog(l *net.TCPListener, n int) error {
 	return errors.Join(err, refused)
 }
 
-// checkListens returns an error for a descriptor that is no socket at which clients can connect: one
-// that is a connection, or takes datagrams, can be served, and then fails at every accept.
+// checkListens returns an error for a descriptor that is not a listening socket. A connected or
+// datagram socket could be served, and would then fail at every accept.
 func checkListens(descriptor int) error {
 	on, err := syscall.GetsockoptInt(descriptor, syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
 	if err != nil {
@@ -96,7 +95,7 @@ func checkListens(descriptor int) error {
 	return nil
 }
 
-// withUmask runs f so that only the owner can use the files that it creates.
+// withUmask runs f so that only the owner can use the files that f creates.
 func withUmask(f func() error) error {
 	old := syscall.Umask(0o177)
 	defer syscall.Umask(old)

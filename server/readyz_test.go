@@ -19,7 +19,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// TestReadyzSaysMisconfWhileChangesAreRefused, and the metrics say it, too.
+// TestReadyzSaysMisconfWhileChangesAreRefused: /readyz and the metrics show it.
 func TestReadyzSaysMisconfWhileChangesAreRefused(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		o := w.StartAdmin("--appendonly", "yes")
@@ -46,7 +46,7 @@ func TestReadyzSaysMisconfWhileChangesAreRefused(t *testing.T) {
 	})
 }
 
-// stuckFS is a disk whose fsyncs of files return once its gate is closed, if it has one.
+// stuckFS is a disk on which fsyncs return only after its gate, if it has one, was closed.
 type stuckFS struct {
 	persistence.FS
 	gate atomic.Pointer[chan struct{}]
@@ -100,7 +100,8 @@ func TestSyncAgeGrowsWhileAnFsyncHangs(t *testing.T) {
 	})
 }
 
-// TestReadyzSaysBusyWhileAScriptHoldsEverything, once it has for a second, or others get -BUSY.
+// TestReadyzSaysBusyWhileAScriptHoldsEverything: once a script has blocked the store for a second,
+// or other clients get BUSY errors.
 func TestReadyzSaysBusyWhileAScriptHoldsEverything(t *testing.T) {
 	s, get := inproc.StepAdmin(t, "--busy-reply-threshold", "500")
 	c, other := s.Dial(), s.Dial()
@@ -127,7 +128,7 @@ type silentLoops struct{ transport.Transport }
 
 func (silentLoops) Answer(context.Context) error { return errors.New("an event loop does not answer") }
 
-// TestReadyzSaysStalledWhileALoopStandsStill.
+// TestReadyzSaysStalledWhileALoopStandsStill: /readyz reports an event loop that does not answer.
 func TestReadyzSaysStalledWhileALoopStandsStill(t *testing.T) {
 	s, err := inproc.Feed(inproc.Epoch)
 	require.NoError(t, err)

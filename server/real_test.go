@@ -20,7 +20,7 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// tlsServer is a server with a port for TLS and one without.
+// tlsServer is a server with one port with TLS and one without.
 type tlsServer struct {
 	*server.Server
 	t         testing.TB
@@ -31,7 +31,7 @@ type tlsServer struct {
 	secure    string
 }
 
-// listen opens a port of loopback for a server.
+// listen opens a loopback port for a server.
 func listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,7 +39,7 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-// startTLS runs a server that asks for no certificate, unless flags say otherwise.
+// startTLS runs a server that requests no client certificate, unless flags say otherwise.
 func startTLS(t testing.TB, kind string, flags ...string) *tlsServer {
 	t.Helper()
 	s := &tlsServer{t: t, authority: certtest.New(t), log: &inproc.LogBuffer{}}
@@ -65,7 +65,7 @@ func startTLS(t testing.TB, kind string, flags ...string) *tlsServer {
 	return s
 }
 
-// connect shakes hands.
+// connect opens a connection with a TLS handshake.
 func (s *tlsServer) connect(conf *tls.Config) (*inproc.Client, error) {
 	nc, err := tls.Dial("tcp", s.secure, conf)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *tlsServer) connect(conf *tls.Config) (*inproc.Client, error) {
 	return inproc.NewClient(s.t, nc), nil
 }
 
-// dial is connect for a client that is welcome.
+// dial is connect that must succeed.
 func (s *tlsServer) dial(conf *tls.Config) *inproc.Client {
 	s.t.Helper()
 	c, err := s.connect(conf)
@@ -85,8 +85,8 @@ func (s *tlsServer) dial(conf *tls.Config) *inproc.Client {
 	return c
 }
 
-// served reports whether such a client gets an answer. With TLS 1.3 a client learns only
-// from its first read that its certificate is refused.
+// served reports whether such a client gets a reply. With TLS 1.3 a client learns only from its
+// first read that its certificate is refused.
 func (s *tlsServer) served(conf *tls.Config) bool {
 	s.t.Helper()
 	c, err := s.connect(conf)

@@ -10,22 +10,22 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// recent is what INFO says of the last seconds, and of the time since the start. The janitor
-// writes it; any goroutine may read it.
+// recent has the figures of INFO about the last seconds, and about the time since the start. The
+// janitor writes it, and any goroutine may read it.
 type recent struct {
 	mu                sync.Mutex
-	moved             transport.Stats    // at the last tick; guarded by mu, as are the others
-	inRate, outRate   float64            // bytes a second, between the last two ticks
-	inputs, outputs   [recentSlots]int64 // the largest buffers of each of the last ticks
-	slot              int                // of the next tick
-	startMem, peakMem int64              // what the process took at its start, and at most
+	moved             transport.Stats    // at the last tick; guarded by mu, like the fields below
+	inRate, outRate   float64            // bytes per second between the last two ticks
+	inputs, outputs   [recentSlots]int64 // the largest buffers at each of the last ticks
+	slot              int                // index for the next tick
+	startMem, peakMem int64              // memory of the process at its start, and its maximum
 	swept             atomic.Int64       // nanoseconds that the removal of expired keys took; not guarded
 }
 
-// recentSlots is for how many ticks the largest buffer of a client is shown, as in Redis.
+// recentSlots is the number of ticks over which the largest client buffer is shown, as in Redis.
 const recentSlots = 8
 
-// tick takes in what transports have moved by now, and the largest buffers of a client, at the
+// tick records the transport's counters, the largest client buffers and the memory in use, at the
 // end of a period.
 func (r *recent) tick(now transport.Stats, input, output, used int64, period time.Duration) {
 	r.mu.Lock()
@@ -38,14 +38,14 @@ func (r *recent) tick(now transport.Stats, input, output, used int64, period tim
 	r.peakMem = max(r.peakMem, used)
 }
 
-// started notes what the process takes before it loads anything.
+// started records the memory of the process before it loads anything.
 func (r *recent) started(used int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.startMem, r.peakMem = used, used
 }
 
-// traffic is what connections have moved and keep.
+// traffic returns the network figures.
 func (r *recent) traffic(now transport.Stats) stats.Traffic {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *recent) traffic(now transport.Stats) stats.Traffic {
 	}
 }
 
-// memory is what the process took at its start, and at most.
+// memory returns the memory of the process at its start, and its maximum.
 func (r *recent) memory() (start, peak int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

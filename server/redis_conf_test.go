@@ -26,7 +26,7 @@ func serving(t *testing.T, s *server.Server) (stop func()) {
 	}
 }
 
-// newError is why no server can be made with these options.
+// newError returns the error of New with these options.
 func newError(t *testing.T, flags ...string) error {
 	t.Helper()
 	c, err := config.Load(flags, nil)
@@ -35,8 +35,8 @@ func newError(t *testing.T, flags ...string) error {
 	return err
 }
 
-// TestMeaninglessOptionsAreTakenWithOneWarning: from files, the environment and flags,
-// all in one line of the log, and never with a value.
+// TestMeaninglessOptionsAreTakenWithOneWarning: options from files, the environment and flags are
+// named in one line of the log, without their values.
 func TestMeaninglessOptionsAreTakenWithOneWarning(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log")
@@ -54,8 +54,9 @@ func TestMeaninglessOptionsAreTakenWithOneWarning(t *testing.T) {
 	require.NotContains(t, string(content), "canary")
 }
 
-// TestConfigSetOfMeaninglessOptions: programs that tune Redis when they start go on, and
-// nothing changes; what asks for more than this server does fails with the reason.
+// TestConfigSetOfMeaninglessOptions: programs that tune Redis at their start continue to work, and
+// nothing changes. An option that would need a feature which this server lacks fails with the
+// reason.
 func TestConfigSetOfMeaninglessOptions(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()
@@ -78,8 +79,7 @@ func TestConfigSetOfMeaninglessOptions(t *testing.T) {
 	})
 }
 
-// TestRenamedCommands: rename-command gives a command another name, in scripts too, or
-// none at all.
+// TestRenamedCommands: rename-command gives a command another name, in scripts, too, or removes it.
 func TestRenamedCommands(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start("--rename-command", "FLUSHALL", "", "--rename-command", "CONFIG", "b840fc02d524045429941cc15f59e41cb7be6c52", "--rename-command", "get", "Fetch").Dial()
@@ -94,8 +94,8 @@ func TestRenamedCommands(t *testing.T) {
 	})
 }
 
-// TestDirectoryThatIsNotThereStopsTheServer: as Redis stops, with and without
-// appendonly, and nothing is made.
+// TestDirectoryThatIsNotThereStopsTheServer: as in Redis, with and without appendonly, and no file
+// is created.
 func TestDirectoryThatIsNotThereStopsTheServer(t *testing.T) {
 	parent := t.TempDir()
 	file := filepath.Join(parent, "file")
@@ -111,9 +111,9 @@ func TestDirectoryThatIsNotThereStopsTheServer(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(parent, "typo"))
 }
 
-// TestPathsAreRelativeToDir: as for Redis, which changes to it.
+// TestPathsAreRelativeToDir: as in Redis, which changes its directory.
 func TestPathsAreRelativeToDir(t *testing.T) {
-	dir, err := os.MkdirTemp("", "cell") // short enough for a socket
+	dir, err := os.MkdirTemp("", "cell") // short enough for the path of a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	c, err := config.Load([]string{"--port", "0", "--unixsocket", "sock", "--dir", dir, "--logfile", "the.log"}, nil)

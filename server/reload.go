@@ -17,20 +17,20 @@ import (
 	"github.com/cellserver/cellserver/policy/registry"
 )
 
-// reloading is held while the configuration is read again.
+// reloading is locked while the configuration is read again.
 type reloading struct {
 	sync.Mutex
-	changed []*acl.User // whose clients are to be closed
+	changed []*acl.User // users whose clients have to be closed
 }
 
-// policies are the limits that live in the server. With the option store there are none.
+// policies are the policies that the server stores. With the option store there are none.
 type policies struct {
 	registry *registry.Registry
 	file     *policyfile.File // nil without the option policy-file
 }
 
-// start has a part of the server begin with the configuration that there is, and take part in
-// every reload.
+// start applies the present configuration to a part of the server, and registers the part for every
+// reload.
 func (s *Server) start(prepare config.Prepare) error {
 	apply, err := prepare(s.config)
 	if err != nil {
@@ -43,21 +43,21 @@ func (s *Server) start(prepare config.Prepare) error {
 	return nil
 }
 
-// Reload reads the configuration and the files that it names again, and puts all of it in
-// force, or nothing if there is a fault. It logs every fault. by says whose doing it is.
-// Any goroutine may call it.
+// Reload reads the configuration and the files that it names again, and applies all of it, or
+// nothing if there is a fault. It logs every fault. by names the originator. Any goroutine may call
+// it.
 func (s *Server) Reload(by string) error {
 	_, err := s.reloadFor(by, 0)
 	return err
 }
 
-// reloadFor is Reload as a client asks for it, with its ID. closes says that the caller closes
-// the connection of the client after the reply, since its user has changed.
+// reloadFor is Reload on behalf of the client with that ID. closes says that the caller has to
+// close that client's connection after the reply, because its user has changed.
 func (s *Server) reloadFor(by string, client int64) (closes bool, err error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	s.reloading.changed = nil
-	if s.persistence.isLoaded() { // before that the manager is told nothing of being ready
+	if s.persistence.isLoaded() { // before that the service manager must not get the ready state
 		s.tellManager("RELOADING=1\nSTATUS=Reading the configuration again\n")
 		defer s.tellManager(ready)
 	}
@@ -80,11 +80,11 @@ func (s *Server) reloadFor(by string, client int64) (closes bool, err error) {
 	return false, err
 }
 
-// Rewrite writes the settings and users into the file that the server was started with.
+// Rewrite writes the settings and users into the file with which the server was started.
 func (s *Server) Rewrite() error {
 	err := s.config.Rewrite(s.userLines, func(path string, content []byte) error {
 		return optionfile.Write(path, func() error {
-			mode := os.FileMode(0o600) // there may be a password in it
+			mode := os.FileMode(0o600) // the file may contain a password
 			if target, err := filepath.EvalSymlinks(path); err == nil {
 				path = target
 			}
@@ -102,8 +102,8 @@ func (s *Server) Rewrite() error {
 	return nil
 }
 
-// userLines returns the lines of all users, or nil if those of the file say the same, or if
-// the option aclfile has users in a file of their own.
+// userLines returns the lines of all users, or nil if the lines of the file are equivalent, or if
+// the option aclfile keeps users in their own file.
 func (s *Server) userLines(has []acl.Line) []string {
 	if s.config.Value("aclfile") != "" {
 		return nil
@@ -120,9 +120,9 @@ func (s *Server) userLines(has []acl.Line) []string {
 	return besideIncluded(users, has, want)
 }
 
-// besideIncluded returns want without the lines that an included file has and the file itself does not
-// replace. A user of an included file that is not wanted any more gets a line that takes all from it:
-// it cannot be left out.
+// besideIncluded returns want without the lines that an included file has and the file itself does
+// not replace. If a user of an included file is no longer wanted, the result has a line that
+// removes all permissions: the user cannot be left out.
 func besideIncluded(users *acl.Users, has []acl.Line, want []string) (lines []string) {
 	var included []acl.Line
 	own := make(map[string]bool)
@@ -152,12 +152,13 @@ func besideIncluded(users *acl.Users, has []acl.Line, want []string) (lines []st
 		}
 	}
 	if lines == nil {
-		lines = []string{} // nil says that nothing is to be written
+		lines = []string{} // nil would mean that there is nothing to write
 	}
 	return lines
 }
 
-// openPolicies makes the registry of policies, and has it told of what is loaded and replicated.
+// openPolicies creates the registry of policies, and registers it for loaded and replicated
+// records.
 func (s *Server) openPolicies(o *env.Options) {
 	r := registry.New(registry.Options{Failed: func(err error) { s.log.Error("a record of policies cannot be read", "error", err) }})
 	s.keyspace.ObserveSystem(r.Tell)
@@ -173,8 +174,8 @@ func (s *Server) preparePolicies(*config.Config) (apply func(), err error) {
 	return s.policies.file.Prepare(s.settlePolicies)
 }
 
-// settlePolicies puts the policy file in force, unless this is a replica or nothing is loaded yet:
-// then it is called again.
+// settlePolicies applies the policy file, unless this is a replica or the server is loading: it is
+// called again after that.
 func (s *Server) settlePolicies() { s.settlePoliciesUnless(command.HaltReadOnly | command.HaltLoading) }
 
 func (s *Server) settlePoliciesUnless(halts uint32) {
@@ -185,5 +186,5 @@ func (s *Server) settlePoliciesUnless(halts uint32) {
 	}
 }
 
-// maxFaultLines is how many lines tell faults: the log lets ten of a kind pass at once.
+// maxFaultLines bounds the lines about faults: the log passes ten lines of a kind at once.
 const maxFaultLines = 10

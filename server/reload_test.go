@@ -18,7 +18,7 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// reloadable is a server with a configuration file, and a file of users.
+// reloadable is a server with a configuration file and a file of users.
 type reloadable struct {
 	*inproc.Node
 	admin       *inproc.Client
@@ -27,8 +27,7 @@ type reloadable struct {
 
 const goodUsers = "user default on nopass +@all ~* &*\nuser app on >p +get +subscribe ~a* &*\n"
 
-// startReloadable starts a server with that configuration. It reads users from a file of its
-// own.
+// startReloadable starts a server with that configuration and with its own file of users.
 func startReloadable(t *testing.T, w *inproc.World, content string) *reloadable {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,13 +44,13 @@ func (r *reloadable) write(t *testing.T, content, users string) {
 	require.NoError(t, os.WriteFile(r.users, []byte(users), 0o600))
 }
 
-// state is everything that a reload may change, as clients see it.
+// state returns everything that a reload may change, as clients see it.
 func (r *reloadable) state() string {
 	return r.admin.Do("CONFIG", "GET", "*") + r.admin.Do("ACL", "LIST") + fmt.Sprint(*r.Engine().Limits())
 }
 
-// TestReloadIsARestartForOptions: a reload puts the file in force, and what it leaves out is
-// the default again. Flags go before it, as at the start.
+// TestReloadIsARestartForOptions: a reload applies the file, and options that it leaves out have
+// their defaults again. Flags have precedence, as at the start.
 func TestReloadIsARestartForOptions(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		r := startReloadable(t, w, "maxclients 500\nmaxmemory 1gb\n")
@@ -69,9 +68,9 @@ func TestReloadIsARestartForOptions(t *testing.T) {
 	})
 }
 
-// TestReloadOfThePasswordLeavesUsersOfAFileAlone: requirepass means nothing beside a file of users.
-// Were it in force for a moment, the user default would need no password meanwhile if it is
-// taken out of the file, and its clients would be closed.
+// TestReloadOfThePasswordLeavesUsersOfAFileAlone: requirepass has no effect with a file of users.
+// If it were applied for a moment, the user default would need no password after its removal from
+// the file, and its clients would be closed.
 func TestReloadOfThePasswordLeavesUsersOfAFileAlone(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		r := startReloadable(t, w, "requirepass old\n")
@@ -89,8 +88,7 @@ func TestReloadOfThePasswordLeavesUsersOfAFileAlone(t *testing.T) {
 	})
 }
 
-// TestReloadTakesUsers: clients of users who may do something else are closed, and others are
-// not.
+// TestReloadTakesUsers: clients of users whose permissions change are closed, and others are not.
 func TestReloadTakesUsers(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		r := startReloadable(t, w, "")
@@ -106,8 +104,8 @@ func TestReloadTakesUsers(t *testing.T) {
 	})
 }
 
-// TestReloadAnswersWhomItCloses: a caller whose user changes or goes has the reply first, and
-// then the end, as with ACL LOAD and ACL DELUSER.
+// TestReloadAnswersWhomItCloses: a caller whose user changes or is deleted gets the reply before
+// its connection is closed, as with ACL LOAD and ACL DELUSER.
 func TestReloadAnswersWhomItCloses(t *testing.T) {
 	const root = "user root on >p +@all ~* &*\n"
 	for name, left := range map[string]string{"other rules": strings.ReplaceAll(root, "~*", "~a*"), "gone": ""} {
@@ -137,8 +135,8 @@ func TestReloadAnswersWhomItCloses(t *testing.T) {
 	}
 }
 
-// TestReloadOfAMissingFileTellsTheFaultsOfUsersToo: a file that is not there hides no fault of
-// another one, and is the cause of none.
+// TestReloadOfAMissingFileTellsTheFaultsOfUsersToo: a missing file does not hide a fault of another
+// one, and causes none.
 func TestReloadOfAMissingFileTellsTheFaultsOfUsersToo(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		r := startReloadable(t, w, "maxclients 500\nport 7000\n")
@@ -151,8 +149,8 @@ func TestReloadOfAMissingFileTellsTheFaultsOfUsersToo(t *testing.T) {
 	})
 }
 
-// TestReloadTakesUserLines: the lines of the configuration are users too, and requirepass is
-// the password of default where they say nothing of it.
+// TestReloadTakesUserLines: user lines of the configuration define users, too, and requirepass is
+// the password of default if no line defines it.
 func TestReloadTakesUserLines(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		path := writeConfig(t, "requirepass one\nuser app on >p +ping\n")
@@ -175,8 +173,8 @@ func TestReloadTakesUserLines(t *testing.T) {
 	})
 }
 
-// TestRewriteOfIncludedUsers: what commands have made of users of an included file stands in the file
-// itself afterwards, so that the next start has it. Sentinel says CONFIG REWRITE at any time.
+// TestRewriteOfIncludedUsers: users of an included file that commands have changed are written to
+// the main file, so that the next start has them. Sentinel may send CONFIG REWRITE at any time.
 func TestRewriteOfIncludedUsers(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		dir := t.TempDir()
@@ -188,7 +186,7 @@ func TestRewriteOfIncludedUsers(t *testing.T) {
 		c := first.Dial()
 		require.Equal(t, inproc.OK, c.Do("ACL", "SETUSER", "app", "+get", "~y"))
 		require.Equal(t, ":1\r\n", c.Do("ACL", "DELUSER", "gone"))
-		for range 2 { // the second finds what the first has written
+		for range 2 { // the second rewrite finds the output of the first
 			require.Equal(t, inproc.OK, c.Do("CONFIG", "REWRITE"))
 		}
 		written, err := os.ReadFile(path)
@@ -220,8 +218,8 @@ func TestReloadWithoutAFile(t *testing.T) {
 	})
 }
 
-// TestReloadTellsEveryFault: those of the configuration with their lines, of options that only
-// a restart can change, and of the file of users, in the reply and in the log.
+// TestReloadTellsEveryFault: the reply and the log have the faults of the configuration with their
+// lines, of options that only a restart can change, and of the file of users.
 func TestReloadTellsEveryFault(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		r := startReloadable(t, w, "port 7000\n")
@@ -244,8 +242,8 @@ func TestReloadTellsEveryFault(t *testing.T) {
 	})
 }
 
-// TestBadReloadsChangeNothing: a hundred configurations, each with changes that would be fine
-// and at least one fault at a random place.
+// TestBadReloadsChangeNothing: a hundred configurations, each with valid changes and at least one
+// fault at a random place, change nothing.
 func TestBadReloadsChangeNothing(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		r := startReloadable(t, w, "maxclients 500\nmaxmemory 1gb\nrequirepass secret\n")
@@ -298,12 +296,12 @@ func TestBadReloadsChangeNothing(t *testing.T) {
 	})
 }
 
-// TestRewriteKeepsSettingsAndUsers: what was changed while the server ran is there after a
-// restart, whatever names and rules users have.
+// TestRewriteKeepsSettingsAndUsers: settings and users that were changed at run time are the same
+// after a restart, whatever their names and rules are.
 func TestRewriteKeepsSettingsAndUsers(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		path := writeConfig(t, "# mine\nmaxclients 500 \nuser app on >p +ping\ntransport goroutine\n# end\n")
-		serve := func() *inproc.Client { // with no option but those of the file
+		serve := func() *inproc.Client { // without options except those of the file
 			c, err := config.Load([]string{path}, nil)
 			require.NoError(t, err)
 			host := w.Host()
@@ -350,7 +348,7 @@ func TestRewriteKeepsSettingsAndUsers(t *testing.T) {
 	})
 }
 
-// TestRewriteThatCannotWrite: the file stays as it was, and the reply says why.
+// TestRewriteThatCannotWrite: the file does not change, and the reply has the reason.
 func TestRewriteThatCannotWrite(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		r := startReloadable(t, w, "timeout 5\n")

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// replaceFile makes content the whole of a file, or leaves what was there: a crash at any
-// moment leaves one or the other.
+// replaceFile replaces a file by content: a crash at any moment leaves either the old or the new
+// content.
 func replaceFile(path string, content []byte, mode os.FileMode) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("replacing %s: it is not a regular file", path)
@@ -20,7 +20,7 @@ func replaceFile(path string, content []byte, mode os.FileMode) error {
 	if err != nil {
 		var at *fs.PathError
 		if errors.As(err, &at) {
-			err = at.Err // without the name of a file that nobody knows
+			err = at.Err // without the name of the temporary file
 		}
 		return fmt.Errorf("replacing %s: no file can be made in its directory: %w", path, err)
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// securePort is where the primaries of these tests speak TLS.
+// securePort is the TLS port of the primaries of these tests.
 const securePort = "6380"
 
-// secure is a primary that wants certificates of those that connect with TLS.
+// secure is a primary that requires client certificates on its TLS port.
 type secure struct {
 	*inproc.Node
 	authority *certtest.Authority
@@ -28,20 +28,20 @@ func startSecure(t *testing.T, w *inproc.World) *secure {
 		"--tls-cert-file", pair.CertFile, "--tls-key-file", pair.KeyFile, "--tls-ca-cert-file", authority.File), authority}
 }
 
-// followSecure has a node follow a primary at its port for TLS.
+// followSecure makes a node follow a primary at its TLS port.
 func followSecure(t *testing.T, n *inproc.Node, primary *secure) {
 	t.Helper()
 	require.Contains(t, n.Dial().Do("REPLICAOF", primary.Host, securePort), "+OK")
 }
 
-// awaitReplication waits for words in a field of INFO replication.
+// awaitReplication waits until a field of INFO replication contains words.
 func awaitReplication(t *testing.T, w *inproc.World, n *inproc.Node, field, words string) {
 	t.Helper()
 	w.Until(field+" has "+words, 3*time.Millisecond, time.Minute, func() bool { return strings.Contains(n.Replication()[field], words) })
 }
 
-// TestReplicationSpeaksTLS: a replica with a certificate follows a primary that wants one. What was
-// written there comes, and what is written later.
+// TestReplicationSpeaksTLS: a replica with a certificate follows a primary that requires one. It
+// gets earlier and later writes.
 func TestReplicationSpeaksTLS(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary := startSecure(t, w)
@@ -59,14 +59,15 @@ func TestReplicationSpeaksTLS(t *testing.T) {
 	})
 }
 
-// TestReplicationWithoutTheRightCertificate: a replica that the primary does not accept, or that
-// does not accept the primary, says why, and follows as soon as the options are right.
+// TestReplicationWithoutTheRightCertificate: if the primary does not accept the replica, or the
+// replica the primary, the replica reports the reason, and follows as soon as the options are
+// right.
 func TestReplicationWithoutTheRightCertificate(t *testing.T) {
 	type pair = certtest.Pair
 	for name, c := range map[string]struct {
 		flags func(primary, stranger *certtest.Authority, right, expired, wrong pair) []string
 		why   string
-		log   string // of the primary, empty if it hears nothing
+		log   string // of the primary, empty if it gets no connection
 	}{
 		"no certificate": {
 			func(primary, _ *certtest.Authority, _, _, _ pair) []string {
@@ -115,7 +116,7 @@ func TestReplicationWithoutTheRightCertificate(t *testing.T) {
 	}
 }
 
-// with are the options of a certificate, and of the authority that the other end must have.
+// with returns the options for a certificate, and for the authority of the other end.
 func with(p certtest.Pair, authority *certtest.Authority) []string {
 	return []string{"--tls-cert-file", p.CertFile, "--tls-key-file", p.KeyFile, "--tls-ca-cert-file", authority.File}
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// openReplication makes the node, a primary until begin is called. There is none with --store, or
-// with a clock of a test that cannot follow another.
+// openReplication creates the replication node, which is a primary until it is told to follow one.
+// There is no node if the keys are in another store, or if the clock, as in some tests, cannot
+// follow another one.
 func (s *Server) openReplication(o *env.Options) {
 	c, ok := s.clock.(replication.Clock)
 	if s.config.Remote() || !ok {
@@ -79,7 +80,7 @@ func (r *replicator) settings() replication.Settings {
 	}
 }
 
-// port returns the port that this server announces as a replica.
+// port returns the port that a replica announces.
 func (r *replicator) port(c *config.Replication) int {
 	if c.AnnouncePort != 0 {
 		return c.AnnouncePort
@@ -102,8 +103,9 @@ func (r *replicator) run(ctx context.Context) {
 	r.source.Close()
 }
 
-// SetReadOnly implements replication.Host, as do the methods below. A new primary puts its policy file
-// in force.
+// The methods below implement [replication.Host]. Most set a halt.
+
+// SetReadOnly refuses changes by clients. A new primary applies its policy file.
 func (r *replicator) SetReadOnly(on bool) {
 	r.s.engine.SetHalt(command.HaltReadOnly, on)
 	if !on && r.s.policies.file != nil {
@@ -126,13 +128,13 @@ func (r *replicator) PauseWrites() { r.s.engine.PauseHandover() }
 // Resume ends PauseWrites.
 func (r *replicator) Resume() { r.s.engine.EndHandover() }
 
-// Unblock ends the waits of clients that only a primary may serve.
+// Unblock ends the waits whose clients only a primary can answer.
 func (r *replicator) Unblock() {
 	r.s.engine.UnblockAll()
 	r.barrier.Abandon()
 }
 
-// SetPrimary makes CONFIG GET and CONFIG REWRITE show which server this one follows.
+// SetPrimary sets the primary that CONFIG GET and CONFIG REWRITE show.
 func (r *replicator) SetPrimary(host, port string) { r.s.config.SetPrimary(host, port) }
 
 // putInForce applies the options of the configuration.

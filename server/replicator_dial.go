@@ -21,7 +21,7 @@ func (r *replicator) dial(ctx context.Context, network, address string) (net.Con
 	if !c.TLS {
 		return dial(ctx, network, address)
 	}
-	conf, err := tlsconfig.Client(r.s.config.TLSOptions()) // the files may be others by now
+	conf, err := tlsconfig.Client(r.s.config.TLSOptions()) // the certificate files may have changed
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (r *replicator) dial(ctx context.Context, network, address string) (net.Con
 		return nil, err
 	}
 	if conf.ServerName == "" {
-		conf.ServerName, _, _ = net.SplitHostPort(address) // the listener could be dialled, so it is one
+		conf.ServerName, _, _ = net.SplitHostPort(address) // dial has succeeded, so address has a host
 	}
 	secure := tls.Client(conn, conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -39,7 +39,7 @@ func (r *replicator) dial(ctx context.Context, network, address string) (net.Con
 	return secure, nil
 }
 
-// dialLink opens the connection that follows a primary, which CLIENT LIST shows.
+// dialLink opens the connection of the replication link, which CLIENT LIST shows.
 func (r *replicator) dialLink(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := r.dial(ctx, network, address)
 	if err != nil {

@@ -34,7 +34,7 @@ func newReporting(s *Server) *reporting {
 	return r
 }
 
-// reporting samples the server once a second and makes reports of that. It implements
+// reporting samples the server once a second and creates reports from the samples. It implements
 // [report.Source].
 type reporting struct {
 	s        *Server
@@ -42,8 +42,8 @@ type reporting struct {
 	reporter *report.Reporter
 	id       string
 	used     atomic.Int64 // bytes of memory in use, at the last sample
-	clients  clientKinds  // of the sampling goroutine
-	busy     bool         // of the sampling goroutine: whether warnOfScript has warned
+	clients  clientKinds  // used by the sampling goroutine only
+	busy     bool         // used by the sampling goroutine only: warnOfScript has warned
 }
 
 // run samples until ctx ends.
@@ -60,7 +60,7 @@ func (r *reporting) run(ctx context.Context) {
 	}
 }
 
-// sample takes one sample. The command is of one goroutine.
+// sample takes one sample. Only one goroutine calls it.
 func (r *reporting) sample() {
 	e := r.s.engine
 	resets, resetting := e.Resets()
@@ -80,12 +80,12 @@ func (r *reporting) sample() {
 	}
 	r.clients.look(e)
 	if again, now := e.Resets(); resetting || now || again != resets {
-		return // some of it was counted before the reset, and some after; the next sample is not
+		return // some counts are from before the reset and some from after; the next sample is consistent
 	}
 	r.recorder.Add(s)
 }
 
-// warnOfScript logs once that a script keeps everybody waiting.
+// warnOfScript logs once that a script blocks the store.
 func (r *reporting) warnOfScript(script *report.RunningScript) {
 	busy := script != nil && script.Busy
 	if busy && !r.busy {
@@ -99,7 +99,7 @@ func (r *reporting) warnOfScript(script *report.RunningScript) {
 	r.busy = busy
 }
 
-// figures are what checks look at beside numbers.
+// figures returns the values that checks need in addition to numbers.
 func (r *reporting) figures() report.Figures {
 	e := r.s.engine
 	f := report.Figures{FailedLogins: e.Refusals.Count(acl.DeniedAuth)}
@@ -123,7 +123,7 @@ func (r *reporting) figures() report.Figures {
 	return f
 }
 
-// failedLogins are the users as whom somebody failed to log in during the last minute.
+// failedLogins returns the user names with failed login attempts in the last minute.
 func (r *reporting) failedLogins() (failed []report.FailedLogin) {
 	e, after := r.s.engine, r.s.engine.CivilMillis()-time.Minute.Milliseconds()
 	for _, entry := range e.Refusals.Newest(128) {
@@ -140,7 +140,7 @@ func (r *reporting) failedLogins() (failed []report.FailedLogin) {
 	return failed
 }
 
-// answer is RL.REPORT.
+// answer implements RL.REPORT.
 func (r *reporting) answer(u *acl.User, from, name string, given map[string][]string) ([]byte, error) {
 	q, err := report.ParseQuery(name, given, r.Databases())
 	if err != nil {
@@ -149,7 +149,7 @@ func (r *reporting) answer(u *acl.User, from, name string, given map[string][]st
 	return r.reporter.Answer(u, from, q) //nolint:wrapcheck // likewise
 }
 
-// Identity implements report.Source.
+// Identity implements [report.Source].
 func (r *reporting) Identity() report.Server {
 	groups := r.s.engine.Options.Groups
 	return report.Server{
@@ -158,13 +158,13 @@ func (r *reporting) Identity() report.Server {
 	}
 }
 
-// Actions implements report.Source.
+// Actions implements [report.Source].
 func (r *reporting) Actions() bool { return r.s.config.Yes("admin-actions") }
 
-// Databases implements report.Source.
+// Databases implements [report.Source].
 func (r *reporting) Databases() int { return r.s.engine.Limits().Databases }
 
-// Denied implements report.Source.
+// Denied implements [report.Source].
 func (r *reporting) Denied() stats.SeenKeys {
 	if r.s.engine.Seen == nil {
 		return stats.SeenKeys{}
@@ -172,7 +172,7 @@ func (r *reporting) Denied() stats.SeenKeys {
 	return r.s.engine.Seen.Denied(r.s.engine.Options.Now())
 }
 
-// Called implements report.Source.
+// Called implements [report.Source].
 func (r *reporting) Called() stats.SeenKeys {
 	if r.s.engine.Seen == nil {
 		return stats.SeenKeys{}
@@ -180,12 +180,12 @@ func (r *reporting) Called() stats.SeenKeys {
 	return r.s.engine.Seen.Called(r.s.engine.Options.Now())
 }
 
-// GroupOf implements report.Source.
+// GroupOf implements [report.Source].
 func (r *reporting) GroupOf(key string) string {
 	return stats.GroupName([]byte(key), r.s.engine.Options.Groups.Delimiter)
 }
 
-// Policy implements report.Source.
+// Policy implements [report.Source].
 func (r *reporting) Policy(key string) (name, of string, is bool) {
 	policies := r.s.engine.Options.Policies
 	if policies == nil || !strings.Contains(key, ":") {
@@ -196,10 +196,10 @@ func (r *reporting) Policy(key string) (name, of string, is bool) {
 	return string(at), string(rest), policies.Table().Policy(at) != nil
 }
 
-// Changes implements report.Source.
+// Changes implements [report.Source].
 func (r *reporting) Changes(since int64) []stats.Change { return r.s.engine.Changes.Since(since) }
 
-// Caller implements report.Source.
+// Caller implements [report.Source].
 func (r *reporting) Caller(id int64) (report.Caller, bool) {
 	c := r.s.engine.Client(id)
 	if c == nil {
@@ -216,7 +216,7 @@ func callerOf(c *command.Client) report.Caller {
 	}
 }
 
-// Clients implements report.Source.
+// Clients implements [report.Source].
 func (r *reporting) Clients(most int) []report.ClientLine {
 	e, now := r.s.engine, r.s.engine.Options.Now()
 	all := e.Clients()
@@ -235,7 +235,7 @@ func (r *reporting) Clients(most int) []report.ClientLine {
 	return lines
 }
 
-// SlowLog implements report.Source.
+// SlowLog implements [report.Source].
 func (r *reporting) SlowLog(most int) []report.SlowCall {
 	entries := r.s.engine.Slow.Newest(most)
 	calls := make([]report.SlowCall, len(entries))
@@ -248,7 +248,7 @@ func (r *reporting) SlowLog(most int) []report.SlowCall {
 	return calls
 }
 
-// May implements report.Source.
+// May implements [report.Source].
 func (r *reporting) May(u *acl.User, name string) bool {
 	id, known := r.s.engine.Commands.Command(name)
 	if !known {
@@ -262,12 +262,12 @@ func (r *reporting) May(u *acl.User, name string) bool {
 	return false
 }
 
-// mostExecuting is how long a command of the admin port may take.
-const mostExecuting = 10 * time.Second
+// executeTimeout bounds the time of a command of the admin port.
+const executeTimeout = 10 * time.Second
 
-// Execute implements report.Source.
+// Execute implements [report.Source].
 func (r *reporting) Execute(u *acl.User, from string, db int, args [][]byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), mostExecuting)
+	ctx, cancel := context.WithTimeout(context.Background(), executeTimeout)
 	defer cancel()
 	addr, err := net.ResolveTCPAddr("tcp", from)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// killedAt runs a server at an instant of its own, on a boot without a name, and returns the disk
-// as it is if the server dies then.
+// killedAt runs a server that starts at an instant, on a boot without an ID, and returns the disk
+// after a kill.
 func killedAt(w *inproc.World, at limit.Instant, calls func(clock *clocktest.Clock, c *inproc.Client)) *faultfs.FS {
 	clock := clocktest.New(at)
 	n := w.StartWith(func(o *server.Options) { o.Clock = clock }, "--appendonly", "yes")
@@ -31,8 +31,8 @@ func millis(t *testing.T, reply string) int {
 	return n
 }
 
-// TestTimeNeverGoesBack: after a reboot with a wall clock that is behind, time goes
-// on from the last effect at the earliest, not from the last time that it was noted.
+// TestTimeNeverGoesBack: after a reboot with a wall clock that is behind, time continues at the
+// last effect or later, not at the last recorded reading of the clock.
 func TestTimeNeverGoesBack(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const year2200 = limit.Instant(230 * 365 * 24 * int64(time.Hour))
@@ -47,8 +47,8 @@ func TestTimeNeverGoesBack(t *testing.T) {
 	})
 }
 
-// TestMaxForwardJump: a wall clock that is years ahead after a reboot is believed,
-// or as far as the option says.
+// TestMaxForwardJump: a wall clock that is years ahead after a reboot is believed, up to the jump
+// that the option permits.
 func TestMaxForwardJump(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const later = inproc.Epoch + limit.Instant(3*365*24*int64(time.Hour))

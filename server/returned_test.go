@@ -13,12 +13,12 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestCollectionsAreCountedOnce: what INFO and MEMORY STATS say is taken does not count
-// a large collection as a key and as Go's heap as well.
+// TestCollectionsAreCountedOnce: INFO and MEMORY STATS do not count a large collection twice, as a
+// key and as Go's heap.
 func TestCollectionsAreCountedOnce(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()
-		inproc.HeapBytes() // what was garbage before is none of this
+		inproc.HeapBytes() // collect earlier garbage first
 		before, heapBefore := c.InfoNumber("used_memory"), int64(inproc.HeapBytes())
 		fillHash(t, c, "large", 50_000)
 		inproc.HeapBytes()
@@ -29,7 +29,7 @@ func TestCollectionsAreCountedOnce(t *testing.T) {
 	})
 }
 
-// fillHash makes a hash of so many fields.
+// fillHash creates a hash with that many fields.
 func fillHash(t *testing.T, c *inproc.Client, key string, fields int) {
 	t.Helper()
 	for done := 0; done < fields; {
@@ -42,8 +42,7 @@ func fillHash(t *testing.T, c *inproc.Client, key string, fields int) {
 	}
 }
 
-// TestHeapIsReturned: deleting much of what keys have in Go's heap has the runtime give
-// it back.
+// TestHeapIsReturned: after keys with much memory in Go's heap are deleted, the runtime returns it.
 func TestHeapIsReturned(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		var freed atomic.Int64
@@ -54,7 +53,7 @@ func TestHeapIsReturned(t *testing.T) {
 		}
 		require.Greater(t, s.Keyspace().InHeap(), int64(20<<20))
 		w.Advance(time.Second)
-		before := freed.Load() // what the burst of commands left may have been given back
+		before := freed.Load() // memory of the burst of commands may have been returned
 		require.Equal(t, ":3\r\n", c.Do("DEL", "large0", "large1", "large2"))
 		require.Less(t, s.Keyspace().InHeap(), int64(8<<20))
 		w.Advance(time.Second)
@@ -62,8 +61,8 @@ func TestHeapIsReturned(t *testing.T) {
 	})
 }
 
-// TestMemoryOfDeletedKeysIsReturnedOnce tests that the memory of deleted keys is returned
-// once, if it is much and a good part of what they had.
+// TestMemoryOfDeletedKeysIsReturnedOnce tests that the memory of deleted keys is returned once, if
+// it is much and a large share of what they had.
 func TestMemoryOfDeletedKeysIsReturnedOnce(t *testing.T) {
 	const mib = 1 << 20
 	for name, c := range map[string]struct {
@@ -85,16 +84,16 @@ func TestMemoryOfDeletedKeysIsReturnedOnce(t *testing.T) {
 	}
 }
 
-// TestHeapIsReturnedOnceQuiet tests that what a burst left is returned after five looks,
-// unless the runtime collects by itself or it is not worth it.
+// TestHeapIsReturnedOnceQuiet tests that the memory of a burst is returned after five checks,
+// unless the runtime collects by itself or the memory is small.
 func TestHeapIsReturnedOnceQuiet(t *testing.T) {
 	const much, little = 100 << 20, 1 << 20
 	for _, c := range []struct {
 		name   string
 		cycles []uint64
 		idle   int64
-		held   []int64 // at each look, 0 where it is not said
-		due    int     // the first look at which it is, and how often
+		held   []int64 // at each check; 0 if not given
+		due    int     // the first check at which it is due, and how often
 		times  int
 	}{
 		{"much and quiet", []uint64{1, 1, 1, 1, 1, 1}, much, nil, 5, 1},

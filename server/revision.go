@@ -6,18 +6,20 @@ import (
 	"sync"
 )
 
-// revision returns the commit that this program was compiled from, and whether files differed from it.
-// It is "" where the build does not say it, such as in tests. The build is read once.
+// revision returns the commit that this program was compiled from, and whether the source had
+// uncommitted changes. The commit is "" if the build does not have it, such as in tests. The build
+// information is read once.
 var revision = sync.OnceValues(func() (commit string, modified bool) {
 	build, _ := debug.ReadBuildInfo()
 	return revisionOf(build)
 })
 
-// pseudoVersion is the version of a module between two tags, which ends in twelve digits of the commit.
+// pseudoVersion matches the version of a module between two tags, which ends in twelve digits of
+// the commit.
 var pseudoVersion = regexp.MustCompile(`-(?:0\.)?[0-9]{14}-([0-9a-f]{12})(?:\+|$)`)
 
-// revisionOf is what a build says: that of a checkout has a stamp, and that of `go install
-// module@version` the version of the module.
+// revisionOf returns the commit of a build: a build of a checkout has a stamp, and one by `go
+// install module@version` has the version of the module.
 func revisionOf(build *debug.BuildInfo) (commit string, modified bool) {
 	if build == nil {
 		return "", false
@@ -38,8 +40,8 @@ func revisionOf(build *debug.BuildInfo) (commit string, modified bool) {
 	return commit, modified
 }
 
-// shortRevision returns the first eight digits of the commit, and whether files differed from it. Eight
-// zeros stand for a commit that is not known, as in INFO of Redis.
+// shortRevision returns the first eight digits of the commit, and whether the source had
+// uncommitted changes. An unknown commit is eight zeros, as in INFO of Redis.
 func shortRevision() (commit string, modified bool) {
 	const digits = 8
 	if commit, modified = revision(); len(commit) < digits {
@@ -48,7 +50,8 @@ func shortRevision() (commit string, modified bool) {
 	return commit[:digits], modified
 }
 
-// VersionText is the version with the revision, if that is known, such as "0.1.0 (60cbce0b, modified)".
+// VersionText returns the version and, if known, the revision, such as "0.1.0 (60cbce0b,
+// modified)".
 func VersionText() string {
 	if commit, _ := revision(); commit == "" {
 		return Version

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRevisionIsThatOfTheBuild: from the stamp of a checkout, or from the version of the module.
+// TestRevisionIsThatOfTheBuild: the revision comes from the stamp of a checkout, or from the
+// version of the module.
 func TestRevisionIsThatOfTheBuild(t *testing.T) {
 	stamp := func(version string, pairs ...string) *debug.BuildInfo {
 		b := &debug.BuildInfo{Main: debug.Module{Version: version}}

@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestSnapshotAtTheEnd: a server with save points writes one more snapshot when it
-// stops, unless SHUTDOWN says otherwise; without save points only if it does.
+// TestSnapshotAtTheEnd: a server with save points writes one more snapshot when it stops, unless
+// SHUTDOWN forbids it. Without save points it only does so if SHUTDOWN demands it.
 func TestSnapshotAtTheEnd(t *testing.T) {
 	for _, row := range []struct {
 		points, shutdown string
@@ -43,8 +43,8 @@ func TestSnapshotAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestStopWithAFaultyLog: a server whose log was given up writes a snapshot when it
-// stops, whatever SHUTDOWN says, and ends with an error if it cannot.
+// TestStopWithAFaultyLog: a server whose log was given up writes a snapshot when it stops, even
+// with SHUTDOWN NOSAVE, and ends with an error if it cannot.
 func TestStopWithAFaultyLog(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		for _, free := range []bool{true, false} {
@@ -69,12 +69,12 @@ func TestStopWithAFaultyLog(t *testing.T) {
 	})
 }
 
-// TestSnapshotWithoutADirectory: a snapshot that finds no place for itself is reported
-// as one that could not be written.
+// TestSnapshotWithoutADirectory: a snapshot whose directory cannot be created is reported as
+// failed.
 func TestSnapshotWithoutADirectory(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		dir := t.TempDir()
-		f := w.StartWith(func(o *server.Options) { o.FS = nil }, "--dir", dir) // faultfs has no file in the place of a directory
+		f := w.StartWith(func(o *server.Options) { o.FS = nil }, "--dir", dir) // faultfs has no file in place of a directory
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "appendonlydir"), nil, 0o600))
 		c := f.Dial()
 		require.Contains(t, c.Do("SAVE"), "not a directory")

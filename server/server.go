@@ -1,6 +1,6 @@
-// Package server assembles the parts: configuration, keyspace, commands and transports become
-// one program. Tests run it in process with a clock of their own. Package main only passes
-// arguments and signals to it.
+// Package server assembles the parts of the program: configuration, keyspace, commands and
+// transports. Tests run it within the test process and with their own clock. Package main only
+// passes arguments and signals to it.
 package server
 
 import (
@@ -33,60 +33,59 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Version is this server's own version. Clients are told commands.RedisVersion.
+// Version is this server's own version. Clients see [command.RedisVersion].
 const Version = "0.1.0"
 
-// Options are what a caller may replace: tests do.
+// Options are the parts that a caller, such as a test, may replace.
 type Options struct {
-	// Groups makes the groups of commands that the server has; nil is [commands.Groups].
+	// Groups returns the groups of commands that the server has; nil is [commands.Groups].
 	Groups func() []command.Group
-	// Clock decides; nil is a [clock.System].
+	// Clock is the clock that decides; nil is a [clock.System].
 	Clock clock.Clock
-	// Time has the sources of that [clock.System]; the zero value are the machine's.
+	// Time has the sources of that [clock.System]; the zero value uses the machine's clocks.
 	Time clock.Options
-	// Log receives what an operator should know; nil is built from the configuration.
+	// Log receives messages for operators; nil creates a log from the configuration.
 	Log *slog.Logger
-	// Terminal is where a person reads how the server was started; nil if nobody does.
+	// Terminal is the terminal for the text at the start; nil if there is none.
 	Terminal io.Writer
-	// Listen opens the ports of the configuration, with TLS or without; nil is package net's.
+	// Listen opens the ports of the configuration, with or without TLS; nil uses package net.
 	Listen func(network, address string) (net.Listener, error)
-	// Listeners are served instead of opening those of the configuration.
+	// Listeners replace the listeners of the configuration.
 	Listeners []net.Listener
-	// Inherited are sockets that are served instead of opening those of an option: port,
-	// tls-port, unixsocket or admin-port (see [Inherited]).
+	// Inherited are sockets that replace the listeners of an option: port, tls-port, unixsocket or
+	// admin-port (see [Inherited]).
 	Inherited map[string][]net.Listener
-	// AdminListeners are served as the admin port instead of opening those of the configuration.
+	// AdminListeners replace the listeners of the admin port.
 	AdminListeners []net.Listener
-	// FS is where state is kept; nil is the system's.
+	// FS is the file system for persistence; nil is the operating system's.
 	FS persistence.FS
-	// Env changes what commands are given of the server, before the engine is made; nil changes
-	// nothing.
+	// Env modifies the options of the engine before it is created; nil changes nothing.
 	Env func(*env.Options)
-	// OpenStore opens what the option store names; nil is [cluster.Open].
+	// OpenStore opens the store of the option store; nil is [cluster.Open].
 	OpenStore func(cluster.Options) (RemoteStore, error)
 	// Dial opens connections to a primary, before TLS; nil is [net.Dialer.DialContext].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Node replicates instead of what the server makes for that; nil leaves it to the server.
+	// Node replaces the server's replication node; nil uses the server's.
 	Node env.Node
-	// WrapStore replaces what a worker of the engine calls commands with, unless it is nil.
+	// WrapStore wraps the store of each worker; nil does not.
 	WrapStore func(env.Store) env.Store
-	// LimitHeap is [debug.SetMemoryLimit], if the process is the server's alone: it is
-	// called with what maxmemory leaves Go's heap, whenever that changes.
+	// LimitHeap is [debug.SetMemoryLimit], if the process consists of only this server. It is
+	// called with the part of maxmemory for Go's heap whenever that changes; nil sets no limit.
 	LimitHeap func(bytes int64) int64
-	// HeapSize is what LimitHeap bounds, in bytes; nil asks Go's runtime.
+	// HeapSize returns the bytes that LimitHeap bounds; nil asks Go's runtime.
 	HeapSize func() int64
-	// FreeHeap is [debug.FreeOSMemory], on the same condition: it is called, beside
-	// everything else, when much of Go's heap is of no use any more.
+	// FreeHeap is [debug.FreeOSMemory], on the same condition. A background goroutine calls it when
+	// much of Go's heap is no longer used; nil does nothing.
 	FreeHeap func()
 }
 
-// Server is one cellserver in this process.
+// Server is one cellserver within this process.
 type Server struct {
 	config *config.Config
 	logging
-	pidFile     string // what New has written, "" for none
+	pidFile     string // the file that New has written, "" for none
 	manager     serviceManager
-	given       Options // what the caller replaced
+	given       Options // the options of New
 	clock       clock.Clock
 	keyspace    *keyspace.Keyspace
 	store       RemoteStore // nil without the option store
@@ -99,7 +98,7 @@ type Server struct {
 	port        atomic.Int64
 	began       time.Time
 	persistence *persistenceManager
-	replicator  *replicator // nil where nothing is replicated
+	replicator  *replicator // nil if nothing is replicated
 	reports     *reporting
 	reloading   reloading
 	policies    policies
@@ -110,15 +109,14 @@ type Server struct {
 	stopping
 }
 
-// stopping is how a server is told to end.
+// stopping is the request to stop.
 type stopping struct {
 	stopOnce sync.Once
 	stopMode atomic.Uint32 // an env.StopMode
 	stop     chan struct{}
 }
 
-// New assembles a server and opens its listeners; nothing is accepted before Run,
-// which also loads what there is to be loaded.
+// New assembles a server and opens its listeners. Run loads the state and accepts clients.
 func New(c *config.Config, o Options) (*Server, error) {
 	table, err := o.commandTable(c)
 	if err != nil {
@@ -185,7 +183,7 @@ func New(c *config.Config, o Options) (*Server, error) {
 	return s, nil
 }
 
-// commandTable makes the table of the commands that the configuration leaves and renames.
+// commandTable creates the table of commands with the renames of the configuration.
 func (o *Options) commandTable(c *config.Config) (*command.Table, error) {
 	groups, newTable := commands.Groups, command.NewRenamedTable
 	if o.Groups != nil {
@@ -201,7 +199,7 @@ func (o *Options) commandTable(c *config.Config) (*command.Table, error) {
 	return table, nil
 }
 
-// assemble makes clock, keyspace, the store that the configuration names, and engine.
+// assemble creates the clock, the keyspace, the store that the configuration names, and the engine.
 func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (RemoteStore, error), table *command.Table) error {
 	c := s.config
 	if s.clock = source; s.clock == nil {
@@ -257,7 +255,7 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 	return nil
 }
 
-// keyspaceOptions has the keyspace decide what is asked, and keep policies.
+// keyspaceOptions sets the options for an engine whose keyspace decides asks and stores policies.
 func (s *Server) keyspaceOptions(o *env.Options) {
 	s.openPolicies(o)
 	wrap := s.given.WrapStore
@@ -271,7 +269,7 @@ func (s *Server) keyspaceOptions(o *env.Options) {
 	o.SuspendExpiry = s.keyspace.SuspendExpiry
 }
 
-// abandon gives back what New has taken when it fails.
+// abandon releases what New has opened before it failed.
 func (s *Server) abandon() (err error) {
 	err = closeAll(s.listening.open)
 	for _, l := range s.admin.listeners {
@@ -288,7 +286,7 @@ func (s *Server) abandon() (err error) {
 	return err
 }
 
-// openTransport makes the transport that the configuration asks for.
+// openTransport creates the transport of the configuration.
 func (s *Server) openTransport() error {
 	s.kind = transport.Kind(s.config.Value("transport")).Resolve()
 	t, err := transport.New(s.kind, s.engine, s.transportLimits(), s.config.Loops(), s.log)
@@ -308,7 +306,7 @@ func (s *Server) transportLimits() transport.Limits {
 	return l
 }
 
-// putInForce hands the current settings to those who consult them.
+// putInForce applies the current settings to all parts.
 func (s *Server) putInForce() {
 	limits := s.config.Limits()
 	limits.MaxClients = min(limits.MaxClients, s.clientsForFiles(limits.MaxClients))
@@ -327,12 +325,12 @@ func (s *Server) putInForce() {
 	s.level.Set(logLevels[s.config.Value("loglevel")])
 }
 
-// reservedFiles are kept for listeners, logs and whatever else is not a client
+// reservedFiles is the number of open files for listeners, logs and everything else but clients
 // (Redis: CONFIG_MIN_RESERVED_FDS).
 const reservedFiles = 32
 
-// filesBeside is how many open files are not clients: each handshake of TLS on an event loop has a
-// second descriptor, and connections to the admin port are no clients.
+// filesBeside returns how many open files are needed in addition to clients: each TLS handshake on
+// an event loop has a second descriptor, and connections to the admin port are not clients.
 func (s *Server) filesBeside() int {
 	n := reservedFiles
 	if s.config.Value("tls-port") != "0" && s.kind == transport.KindEpoll {
@@ -344,7 +342,7 @@ func (s *Server) filesBeside() int {
 	return n
 }
 
-// clientsForFiles is how many clients the open files allow.
+// clientsForFiles returns how many clients the limit of open files permits, up to want.
 func (s *Server) clientsForFiles(want int) int {
 	beside := s.filesBeside()
 	files := raiseFiles(uint64(want + beside))
@@ -356,8 +354,8 @@ func (s *Server) clientsForFiles(want int) int {
 	return allowed
 }
 
-// Run serves until Stop is called or ctx ends, then lets every client be served
-// what it has sent and returns. It owns every goroutine it starts.
+// Run serves until Stop is called or ctx ends. Then it runs the commands that clients have already
+// sent, and returns. It waits for every goroutine that it starts.
 func (s *Server) Run(ctx context.Context) error {
 	housekeeping, endHousekeeping := context.WithCancel(context.Background())
 	replicating, endReplication := context.WithCancel(context.Background())
@@ -366,7 +364,7 @@ func (s *Server) Run(ctx context.Context) error {
 	fail := func(err error) {
 		select {
 		case failed <- err:
-		default: // another was first
+		default: // an earlier error is reported
 		}
 	}
 	var loading sync.WaitGroup
@@ -411,7 +409,7 @@ func (s *Server) Run(ctx context.Context) error {
 	err = errors.Join(err, s.persistence.close())
 	s.keyspace.Close()
 	err = errors.Join(err, s.removePIDFile())
-	s.bounds.tell(true)
+	s.bounds.reportLeftOut(true)
 	s.log.Info("stopped")
 	if s.logFile != nil {
 		err = errors.Join(err, s.logFile.Close())
@@ -419,21 +417,21 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// warnOfHistory logs that changes of policies were loaded that this build cannot read.
+// warnOfHistory logs that the loaded history has changes of policies that this build cannot read.
 func (s *Server) warnOfHistory() {
 	if n, why := s.policies.registry.Unreadable(); n > 0 {
 		s.log.Warn("changes of policies that this version cannot read are left out of RL.CHANGES", "changes", n, "error", why)
 	}
 }
 
-// load loads what there is to be loaded, while clients are told to wait.
+// load loads the state, while clients get LOADING errors.
 func (s *Server) load() error {
 	if !s.persistence.isLoaded() {
 		s.log.Info("loading; clients get -LOADING meanwhile", "addresses", s.addresses())
 		err := s.persistence.load()
 		switch {
 		case s.persistence.left.Load():
-			return nil // the server stops; what was loaded is of no use
+			return nil // the server stops, so the loaded state is not needed
 		case err != nil:
 			return err
 		}
@@ -441,9 +439,9 @@ func (s *Server) load() error {
 			return err
 		}
 		s.warnOfHistory()
-		s.settlePoliciesUnless(command.HaltReadOnly) // which the first call finds in force
+		s.settlePoliciesUnless(command.HaltReadOnly) // the first call must find the policies applied
 		s.engine.SetLoading(false)
-		if s.policies.file.Due() { // it was read again meanwhile
+		if s.policies.file.Due() { // the file was read again meanwhile
 			s.settlePolicies()
 		}
 	}
@@ -452,7 +450,7 @@ func (s *Server) load() error {
 	return nil
 }
 
-// drain stops accepting, ends the waits and lets the transports finish.
+// drain stops accepting connections, ends the waits and lets the transports finish.
 func (s *Server) drain() error {
 	limit := s.config.Seconds("shutdown-timeout")
 	s.tellManager("STOPPING=1\n")
@@ -466,7 +464,7 @@ func (s *Server) drain() error {
 	return nil
 }
 
-// stopAs is Stop for a client, who may say whether a snapshot is written first.
+// stopAs is Stop with a mode, which says whether to write a snapshot first.
 func (s *Server) stopAs(mode env.StopMode) {
 	s.stopMode.Store(uint32(mode))
 	s.Stop()
@@ -475,7 +473,7 @@ func (s *Server) stopAs(mode env.StopMode) {
 // Stop ends Run. It may be called from any goroutine, any number of times.
 func (s *Server) Stop() { s.stopOnce.Do(func() { close(s.stop) }) }
 
-// janitor polices the clients and beats the rhythm of the statistics.
+// janitor enforces the limits of clients and updates periodic statistics.
 func (s *Server) janitor(ctx context.Context) {
 	const period, watch = time.Second, 100 * time.Millisecond
 	tick, look := time.NewTicker(period), time.NewTicker(watch)
@@ -510,12 +508,12 @@ func (s *Server) janitor(ctx context.Context) {
 			s.longInput.most.Store(0)
 			s.returnHeap()
 			transport.TrimInput()
-			s.bounds.tell(false)
+			s.bounds.reportLeftOut(false)
 		}
 	}
 }
 
-// beat takes in the last period. Any goroutine may call it.
+// beat updates the recent figures at the end of a period. Any goroutine may call it.
 func (s *Server) beat(period time.Duration) {
 	now := s.transport.Stats()
 	input, output := int64(0), int64(0)
@@ -525,23 +523,23 @@ func (s *Server) beat(period time.Duration) {
 	s.recent.tick(now, input, output, s.reports.used.Load(), period)
 }
 
-// Engine is the command layer, for tests and for generators of documentation.
+// Engine returns the engine, for tests and for generators of documentation.
 func (s *Server) Engine() *session.Engine { return s.engine }
 
-// Keyspace is the state, for tests. With the option store it is that of fail-policy local.
+// Keyspace returns the keyspace, for tests. With the option store it is that of fail-policy local.
 func (s *Server) Keyspace() *keyspace.Keyspace { return s.keyspace }
 
-// Traffic is what the transport counts.
+// Traffic returns the counters of the transport.
 func (s *Server) Traffic() transport.Stats { return s.transport.Stats() }
 
 func (s *Server) clockStepped(step time.Duration) {
 	s.log.Warn("the wall clock was stepped; decisions continue with the server's own clock", "step", step.String())
 }
 
-// stopwatch is the time since New.
+// stopwatch returns the time since New.
 func (s *Server) stopwatch() time.Duration { return time.Since(s.began) }
 
-// noteEvent keeps an event that took long enough for LATENCY. Any goroutine may call it.
+// noteEvent records an event for LATENCY if it took long enough. Any goroutine may call it.
 func (s *Server) noteEvent(e stats.Event, took time.Duration) {
 	if s.engine != nil && s.engine.Events.Watches(took) {
 		s.engine.Events.Note(e, took, s.engine.CivilMillis()/1000)

@@ -13,10 +13,10 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// notifySocket is the variable with the socket on which systemd expects notifications.
+// notifySocket is the environment variable with the socket on which systemd expects notifications.
 const notifySocket = "NOTIFY_SOCKET"
 
-// ready is what the service manager is told when clients are served, also after a reload.
+// ready is the notification that clients are served, also sent after a reload.
 const ready = "READY=1\nSTATUS=Ready to accept connections\n"
 
 // serviceManagerOf returns the socket of the service manager, according to the option
@@ -50,8 +50,8 @@ func (s *Server) tellManager(news string) {
 // serviceManager is the address of the service manager's socket, "" if none listens.
 type serviceManager string
 
-// send is sd_notify. An address that begins with '@' is an abstract one, which package
-// net understands.
+// send implements sd_notify. An address that begins with '@' is an abstract one, which package net
+// supports.
 func (m serviceManager) send(news string) error {
 	conn, err := net.Dial("unixgram", string(m))
 	if err != nil {
@@ -88,9 +88,10 @@ func (s *Server) removePIDFile() error {
 // checkDir returns why the server cannot work in dir, in Redis' words.
 func checkDir(c *config.Config) error {
 	dir := c.Value("dir")
-	var err error = syscall.ENOENT // of an empty one, as for chdir
+	var err error = syscall.ENOENT // the error of chdir for an empty path
 	if dir != "" {
-		// The dot at the end checks the permission to enter it, which chdir needs as well.
+		// The dot at the end checks the permission to enter the directory, which chdir needs as
+		// well.
 		_, err = os.Stat(dir + string(os.PathSeparator) + ".")
 	}
 	if err != nil {

@@ -9,31 +9,31 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// store shows a handle of the keyspace as commands want to see it. What the two
-// spell alike passes through by embedding; the methods here translate the rest.
+// store adapts a handle of the keyspace to [env.Store]. Methods with the same signature are
+// promoted from the handle. The methods here convert the others.
 type store struct {
 	*keyspace.Handle
 	ks   *keyspace.Keyspace
-	refs []keyspace.Ref // scratch of Hold
+	refs []keyspace.Ref // scratch of Lock and AppendMoves
 }
 
 var _ env.Store = (*store)(nil)
 
 func newStore(ks *keyspace.Keyspace) *store { return &store{Handle: ks.NewHandle(), ks: ks} }
 
-// Observe implements commands.Store.
+// Observe implements [env.Store].
 func (s *store) Observe(o env.Observer) { s.Handle.Observe(o) }
 
-// NotifyStart implements commands.Store.
+// NotifyStart implements [env.Store].
 func (s *store) NotifyStart(wake func()) { s.ks.World().NotifyStart(wake) }
 
-// StartWorld implements commands.Store.
+// StartWorld implements [env.Store].
 func (s *store) StartWorld() { s.ks.World().Start() }
 
-// WakeWaiting implements commands.Store.
+// WakeWaiting implements [env.Store].
 func (s *store) WakeWaiting() { s.ks.World().WakeWaiting() }
 
-// Lock implements commands.Store.
+// Lock implements [env.Store].
 func (s *store) Lock(refs []env.KeyRef, watched any) {
 	s.refs = s.refs[:0]
 	for _, r := range refs {
@@ -45,7 +45,7 @@ func (s *store) Lock(refs []env.KeyRef, watched any) {
 	s.Handle.Lock(s.refs)
 }
 
-// Watch implements commands.Store.
+// Watch implements [env.Store].
 func (s *store) Watch(token any, db int, key []byte) any {
 	if token == nil {
 		token = &keyspace.Watcher{}
@@ -54,25 +54,25 @@ func (s *store) Watch(token any, db int, key []byte) any {
 	return token
 }
 
-// Changed implements commands.Store.
+// Changed implements [env.Store].
 func (s *store) Changed(token any) bool { return s.Dirty(token.(*keyspace.Watcher)) }
 
-// Unwatch implements commands.Store.
+// Unwatch implements [env.Store].
 func (s *store) Unwatch(token any) { s.Handle.Unwatch(token.(*keyspace.Watcher)) }
 
-// Enqueue implements commands.Store.
+// Enqueue implements [env.Store].
 func (s *store) Enqueue(db int, key []byte, wake func()) (ticket any, first bool) {
 	w := &keyspace.Waiter{Wake: wake}
 	return w, s.Handle.Enqueue(db, key, w)
 }
 
-// First implements commands.Store.
+// First implements [env.Store].
 func (s *store) First(ticket any) bool { return s.Handle.First(ticket.(*keyspace.Waiter)) }
 
-// Dequeue implements commands.Store.
+// Dequeue implements [env.Store].
 func (s *store) Dequeue(ticket any) { s.Handle.Dequeue(ticket.(*keyspace.Waiter)) }
 
-// EnqueuePop implements commands.Store.
+// EnqueuePop implements [env.Store].
 func (s *store) EnqueuePop(db int, keys [][]byte, w env.PopWait) (ticket any) {
 	p := &keyspace.PopWaiter{Kind: entry.List, Dest: w.Dest, Owner: w.Owner, Ready: w.Ready}
 	if w.SortedSet {
@@ -82,10 +82,10 @@ func (s *store) EnqueuePop(db int, keys [][]byte, w env.PopWait) (ticket any) {
 	return p
 }
 
-// DequeuePop implements commands.Store.
+// DequeuePop implements [env.Store].
 func (s *store) DequeuePop(ticket any) { s.Handle.DequeuePop(ticket.(*keyspace.PopWaiter)) }
 
-// AppendMoves implements commands.Store.
+// AppendMoves implements [env.Store].
 func (s *store) AppendMoves(refs []env.KeyRef) []env.KeyRef {
 	s.refs = s.refs[:0]
 	for _, r := range refs {
@@ -98,28 +98,28 @@ func (s *store) AppendMoves(refs []env.KeyRef) []env.KeyRef {
 	return refs
 }
 
-// Serve implements commands.Store. The outcomes of both packages are the same numbers.
+// Serve implements [env.Store]. The results of both packages have the same numbers.
 func (s *store) Serve(f func(owner any, db int, key []byte) env.Served) {
 	s.Handle.Serve(func(w *keyspace.PopWaiter, db int, key []byte) keyspace.Served {
 		return keyspace.Served(f(w.Owner, db, key))
 	})
 }
 
-// Civil implements commands.Store.
+// Civil implements [env.Store].
 func (s *store) Civil(i limit.Instant) limit.Instant { return s.ks.Clock().Civil(i) }
 
-// FromCivil implements commands.Store.
+// FromCivil implements [env.Store].
 func (s *store) FromCivil(i limit.Instant) limit.Instant { return s.ks.Clock().Derived(i) }
 
-// AfterFunc implements commands.Store.
+// AfterFunc implements [env.Store].
 func (s *store) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return s.ks.Clock().AfterFunc(d, f).Stop
 }
 
-// TypeName implements commands.Store.
+// TypeName implements [env.Store].
 func (s *store) TypeName(db int, key []byte) string { return s.Kind(db, key).Type() }
 
-// Stats implements commands.Store.
+// Stats implements [env.Store].
 func (s *store) Stats() env.StoreStats { return storeStats(s.Handle.Stats()) }
 
 // storeStats returns the keyspace statistics for commands and figures.
@@ -138,7 +138,7 @@ func memoryStats(st keyspace.Stats) env.MemoryStats {
 	return env.MemoryStats{Dataset: st.Memory, InHeap: st.InHeap, Max: st.MaxMemory, Expired: st.Expired}
 }
 
-// Scan implements commands.Store.
+// Scan implements [env.Store].
 func (s *store) Scan(db int, cursor uint64, count int, f func(key []byte, typeName string)) uint64 {
 	return s.Handle.Scan(db, cursor, count, func(key []byte, k entry.Kind) { f(key, k.Type()) })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/cluster"
 )
 
-// checkStoreOptions expects what TestOptionsReachTheStore has set.
+// checkStoreOptions requires the options that TestOptionsReachTheStore has set.
 func checkStoreOptions(t *testing.T, o cluster.Options) {
 	t.Helper()
 	require.NotNil(t, o.Local)

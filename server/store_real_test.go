@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
-// TestServersShareLimitsInACluster: three servers over three nodes, one of which is stopped.
+// TestServersShareLimitsInACluster: three servers use three nodes, one of which is stopped.
 func TestServersShareLimitsInACluster(t *testing.T) {
 	url := storetest.Best(t).Cluster(t, 3, 0, storetest.Options{}).URL()
 	var clients []*inproc.Client
@@ -39,8 +39,8 @@ func TestServersShareLimitsInACluster(t *testing.T) {
 	require.Equal(t, ":0\r\n", clients[0].Do("DBSIZE"))
 }
 
-// TestServerStartsWhileTheStoreIsAway: the policies answer, one line of the log says that
-// the store is away, and it is asked as soon as it is there.
+// TestServerStartsWhileTheStoreIsAway: the fail policies answer, one line of the log says that the
+// store is not reachable, and the store is used as soon as it is reachable.
 func TestServerStartsWhileTheStoreIsAway(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		url := "redis://user:canary@127.0.0.1:" + freeport.Choose()

@@ -13,19 +13,19 @@ import (
 	"github.com/cellserver/cellserver/remote"
 )
 
-// RemoteStore is what decides where there is the option store: a [cluster.Store], or a
-// double of a test.
+// RemoteStore decides asks on a server with the option store: a [cluster.Store], or a double in a
+// test.
 type RemoteStore interface {
 	env.Remote
 	Info() cluster.Info
-	// SetFailPolicies puts the option fail-policy in force, by prefix.
+	// SetFailPolicies applies the option fail-policy, by prefix.
 	SetFailPolicies(byPrefix map[string]string)
-	// Close answers what is under way, and ends all that the store has started.
+	// Close answers the asks under way, and ends everything that the store has started.
 	Close()
 }
 
-// openCluster opens the store that o names. It returns nil with an error: no *cluster.Store
-// that is nil must become a store that looks open.
+// openCluster opens the store of o. On an error it returns a nil interface: a nil *cluster.Store in
+// the interface would not compare equal to nil.
 func openCluster(o cluster.Options) (RemoteStore, error) {
 	s, err := cluster.Open(o)
 	if err != nil {
@@ -34,8 +34,8 @@ func openCluster(o cluster.Options) (RemoteStore, error) {
 	return s, nil
 }
 
-// remoteStore is the store as sessions know it. Until it has learned the time from its
-// nodes, instants are the server's own.
+// remoteStore is the store as sessions use it. Until it has learned the time from its nodes, its
+// instants are those of the server's clock.
 type remoteStore struct {
 	RemoteStore
 	own func() limit.Instant
@@ -49,7 +49,7 @@ func (r *remoteStore) Now() limit.Instant {
 	return r.own()
 }
 
-// storeOptions are the options of the store.
+// storeOptions returns the options of the store.
 func storeOptions(c *config.Config) cluster.Options {
 	return cluster.Options{
 		URL:          c.Value("store"),
@@ -66,8 +66,8 @@ func storeOptions(c *config.Config) cluster.Options {
 	}
 }
 
-// openStore opens the store. The keyspace is then that of fail-policy local, which
-// nothing but the store reaches.
+// openStore opens the store. The keyspace is then that of fail-policy local, which only the store
+// uses.
 func (s *Server) openStore(open func(cluster.Options) (RemoteStore, error)) (err error) {
 	if open == nil {
 		open = openCluster
@@ -78,7 +78,7 @@ func (s *Server) openStore(open func(cluster.Options) (RemoteStore, error)) (err
 	return err
 }
 
-// remoteOptions has a store decide what is asked.
+// remoteOptions sets the options for an engine whose asks a store decides.
 func (s *Server) remoteOptions(o *env.Options) {
 	r := &remoteStore{s.store, s.clock.Now}
 	stores := remote.New(r, func(d time.Duration, f func()) (stop func() bool) { return s.clock.AfterFunc(d, f).Stop })
@@ -86,31 +86,31 @@ func (s *Server) remoteOptions(o *env.Options) {
 	o.NewStore = func() env.Store { return withMemory{stores.NewStore(), s.keyspace} }
 }
 
-// withMemory is a store that says what memory the process takes for the keys of
-// fail-policy local.
+// withMemory is a store with the memory statistics of the keyspace of fail-policy local.
 type withMemory struct {
 	env.Store
 	ks *keyspace.Keyspace
 }
 
-// Stats implements [env.Store]. It has no databases: nobody sees their keys.
+// Stats implements [env.Store]. It has no databases: clients do not see the keys of fail-policy
+// local.
 func (s withMemory) Stats() env.StoreStats {
 	return env.StoreStats{Memory: memoryStats(s.ks.Stats())}
 }
 
-// closeStore closes the store, if there is one. Nobody asks any more.
+// closeStore closes the store, if there is one. No more asks may come.
 func (s *Server) closeStore() {
 	if s.store != nil {
 		s.store.Close()
 	}
 }
 
-// private is the keyspace of fail-policy local.
+// private decides with the keyspace of fail-policy local.
 type private struct {
 	handles chan *keyspace.Handle
 }
 
-// newPrivate makes as many handles as there can be goroutines that decide at once.
+// newPrivate creates as many handles as goroutines can decide at once.
 func newPrivate(ks *keyspace.Keyspace) *private {
 	p := &private{handles: make(chan *keyspace.Handle, runtime.GOMAXPROCS(0))}
 	for range cap(p.handles) {
@@ -119,7 +119,7 @@ func newPrivate(ks *keyspace.Keyspace) *private {
 	return p
 }
 
-// decide decides an ask here. Any goroutine may call it.
+// decide decides an ask in this process. Any goroutine may call it.
 func (p *private) decide(a *decide.Ask) {
 	h := <-p.handles
 	defer func() { p.handles <- h }()

@@ -19,15 +19,15 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// elsewhere is a store in another keyspace, which several servers may share. It answers on
-// goroutines of its own, once it is let.
+// elsewhere is a store with another keyspace, which several servers may share. It answers on its
+// own goroutines, when its gate permits.
 type elsewhere struct {
 	ks      *keyspace.Keyspace
 	clock   *clocktest.Clock
 	options cluster.Options
 
 	mu     sync.Mutex
-	gate   chan struct{} // guarded by mu: nil, or closed to let answers out
+	gate   chan struct{} // guarded by mu: nil, or closed to let answers pass
 	asked  chan struct{}
 	closed int // guarded by mu
 	under  sync.WaitGroup
@@ -86,15 +86,15 @@ func startOver(w *inproc.World, e *elsewhere, options ...string) *inproc.Node {
 	return startOnOver(w, faultfs.New(), e, options...)
 }
 
-// startOnOver is startOver of a server that finds what a disk has.
+// startOnOver is startOver for a server on a given disk.
 func startOnOver(w *inproc.World, disk *faultfs.FS, e *elsewhere, options ...string) *inproc.Node {
 	return w.StartWith(func(o *server.Options) {
 		o.Clock, o.OpenStore, o.FS = e.clock, e.open, disk
 	}, append([]string{"--store", "redis://user:canary@127.0.0.1:1"}, options...)...)
 }
 
-// TestServersWithOneStoreShareLimits: what one admits counts for the other, and neither has
-// a key of its own.
+// TestServersWithOneStoreShareLimits: a call that one server admits counts for the other, and
+// neither has a key of its own.
 func TestServersWithOneStoreShareLimits(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		e := newElsewhere(t)
@@ -113,7 +113,7 @@ func TestServersWithOneStoreShareLimits(t *testing.T) {
 	})
 }
 
-// TestFailPolicyIsChanged while the server runs, for all keys and for some, or not at all.
+// TestFailPolicyIsChanged: CONFIG SET changes the policy for all keys or for some, or is refused.
 func TestFailPolicyIsChanged(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		e := newElsewhere(t)
@@ -131,8 +131,8 @@ func TestFailPolicyIsChanged(t *testing.T) {
 	})
 }
 
-// TestServerWithStoreDescribesItself: clients see one server as before, with a section
-// about the store, and without its password.
+// TestServerWithStoreDescribesItself: INFO describes one server as before, with a section about the
+// store, and without its password.
 func TestServerWithStoreDescribesItself(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		e := newElsewhere(t)
@@ -160,8 +160,8 @@ func TestServerWithStoreDescribesItself(t *testing.T) {
 	})
 }
 
-// TestStoreThatCannotBeOpenedIsAnError: files that the address names are read only when
-// the store is opened, and the server says what is wrong with them.
+// TestStoreThatCannotBeOpenedIsAnError: files that the URL names are read only when the store is
+// opened, and the error of the server names the fault.
 func TestStoreThatCannotBeOpenedIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	ca := filepath.Join(dir, "ca.pem")
@@ -179,7 +179,7 @@ func TestStoreThatCannotBeOpenedIsAnError(t *testing.T) {
 	}
 }
 
-// TestOptionsReachTheStore: each is handed over in the unit of the store.
+// TestOptionsReachTheStore: each option is passed in the unit of the store.
 func TestOptionsReachTheStore(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		e := newElsewhere(t)
@@ -190,8 +190,8 @@ func TestOptionsReachTheStore(t *testing.T) {
 	})
 }
 
-// TestStopAnswersWhatTheStoreIsAsked: clients get the replies that are under way, and the
-// store is closed once, behind them.
+// TestStopAnswersWhatTheStoreIsAsked: clients get the replies that are under way, and the store is
+// closed once, after them.
 func TestStopAnswersWhatTheStoreIsAsked(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		e := newElsewhere(t)
@@ -213,13 +213,14 @@ func TestStopAnswersWhatTheStoreIsAsked(t *testing.T) {
 	})
 }
 
-// TestStateOnDiskIsLeftAloneWithStore: it is another server's, or that of a time before.
+// TestStateOnDiskIsLeftAloneWithStore: the state belongs to another server, or is from before the
+// store was set.
 func TestStateOnDiskIsLeftAloneWithStore(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		before := w.Start("--appendonly", "yes")
 		require.Equal(t, inproc.Five(0, 2, 1, -1, 60), before.Dial().Do("CL.THROTTLE", "k", "1", "1", "60"))
 		had := before.Disk.Names()
-		f := startOnOver(w, before.Disk, newElsewhere(t)) // while the other one has the lock
+		f := startOnOver(w, before.Disk, newElsewhere(t)) // while the other server has the lock
 		require.Equal(t, inproc.Five(0, 2, 1, -1, 60), f.Dial().Do("CL.THROTTLE", "k", "1", "1", "60"))
 		require.Contains(t, f.Log.String(), "what is kept on disk is not used")
 		require.Contains(t, f.Dial().Do("SAVE"), "-ERR 'save' is not served with --store")

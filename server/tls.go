@@ -10,14 +10,13 @@ import (
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 
-// certificates are the configurations of TLS of new connections, nil where there is none.
+// certificates are the TLS configurations of new connections, nil without TLS.
 type certificates struct {
 	clients atomic.Pointer[tls.Config] // of tls-port
-	admin   atomic.Pointer[tls.Config] // of admin-port, which asks for no certificate
+	admin   atomic.Pointer[tls.Config] // of admin-port, which requests no client certificate
 }
 
-// startTLS puts certificates in force. CONFIG SET of any of its options and every reload
-// read them again.
+// startTLS applies the certificates. CONFIG SET of any TLS option and every reload read them again.
 func (s *Server) startTLS() error {
 	s.config.OnSet(func(name string) bool { return strings.HasPrefix(name, "tls-") }, s.prepareTLS)
 	if err := s.start(s.prepareTLS); err != nil {
@@ -29,8 +28,8 @@ func (s *Server) startTLS() error {
 	return nil
 }
 
-// prepareTLS reads what the configuration says about TLS, and returns what puts that in
-// force for new connections. Those that there are go on.
+// prepareTLS reads the TLS files of a configuration, and returns a function that applies them to
+// new connections. Existing connections do not change.
 func (s *Server) prepareTLS(next *config.Config) (apply func(), err error) {
 	conf, err := loadTLS(next)
 	if conf == nil || err != nil {
@@ -46,26 +45,27 @@ func (s *Server) prepareTLS(next *config.Config) (apply func(), err error) {
 	}, nil
 }
 
-// loadTLS reads the files that the configuration names; nil if no port speaks TLS.
+// loadTLS reads the files that the configuration names; nil if no port uses TLS.
 func loadTLS(c *config.Config) (*tls.Config, error) {
 	options := c.TLSOptions()
 	if c.Value("tls-port") == "0" {
 		if !c.Yes("admin-tls") || c.Value("admin-port") == "0" {
 			return nil, nil
 		}
-		options.AuthClients = tlsconfig.Ignore // there are none
+		options.AuthClients = tlsconfig.Ignore // without a port for clients
 	}
 	return tlsconfig.Load(options)
 }
 
-// soonExpired is how long before its end the server warns of a certificate.
+// soonExpired is how long before its expiry the server warns of a certificate.
 const soonExpired = 14 * 24 * time.Hour
 
-// useTLS puts a configuration in force: for the admin port, and with clients for theirs. Without, the
-// port of clients is closed or about to be, and asks whoever still comes for what it did before.
+// useTLS applies a configuration to the admin port and, with clients set, to the port for clients.
+// Otherwise that port is closed or about to be closed, and keeps its configuration for clients that
+// still connect.
 func (s *Server) useTLS(conf *tls.Config, clients bool) {
 	forAdmin := conf.Clone()
-	forAdmin.ClientAuth, forAdmin.ClientCAs = tls.NoClientCert, nil // browsers have a password
+	forAdmin.ClientAuth, forAdmin.ClientCAs = tls.NoClientCert, nil // browsers use a password
 	forAdmin.SessionTicketsDisabled = true
 	old := s.tls.admin.Swap(forAdmin)
 	if clients {

@@ -18,7 +18,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// goRedis is a client of the library with TLS.
+// goRedis returns a client of the library go-redis with TLS.
 func goRedis(t *testing.T, s *inproc.Secure, conf *tls.Config, protocol int) *redis.Client {
 	c := redis.NewClient(&redis.Options{
 		Protocol: protocol, MaxRetries: -1, ReadTimeout: time.Minute, DialTimeout: time.Minute,
@@ -28,8 +28,8 @@ func goRedis(t *testing.T, s *inproc.Secure, conf *tls.Config, protocol int) *re
 	return c
 }
 
-// TestTLSWithGoRedis: a library that speaks TLS calls, pipelines, subscribes and waits, in RESP2
-// and RESP3; its certificate is its user, and without one it is nobody.
+// TestTLSWithGoRedis: a library with TLS calls, pipelines, subscribes and waits, in RESP2 and
+// RESP3. Its certificate selects its user. Without one its user is default.
 func TestTLSWithGoRedis(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS("--tls-auth-clients", "optional", "--tls-auth-clients-user", "CN")
@@ -75,8 +75,8 @@ func TestTLSWithGoRedis(t *testing.T) {
 	})
 }
 
-// TestAdminPortOverTLS: with admin-tls the page, the API and the metrics are served over TLS
-// alone, to browsers without a certificate; a renewed certificate is shown at once.
+// TestAdminPortOverTLS: with admin-tls the page, the API and the metrics are served only over TLS,
+// to browsers without a certificate. A renewed certificate is used at once.
 func TestAdminPortOverTLS(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const port = "8080"
@@ -108,7 +108,7 @@ func TestAdminPortOverTLS(t *testing.T) {
 		require.Contains(t, body, "<html")
 		require.EqualValues(t, tls.VersionTLS13, is.Version)
 		require.Equal(t, "server", is.PeerCertificates[0].Subject.CommonName)
-		status, body, _ = get(s.Authority.Client(s.Pair), "/api/v1/overview", "secret") // a certificate does no harm
+		status, body, _ = get(s.Authority.Client(s.Pair), "/api/v1/overview", "secret") // a client certificate does no harm
 		require.Equal(t, http.StatusOK, status)
 		require.True(t, json.Valid([]byte(body)))
 		status, body, _ = get(limited(trusts, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), "/metrics", "")
@@ -116,7 +116,7 @@ func TestAdminPortOverTLS(t *testing.T) {
 		require.Contains(t, body, "cellserver_build_info")
 
 		for _, conf := range []*tls.Config{
-			certtest.New(t).Client(), // which trusts another authority
+			certtest.New(t).Client(), // it trusts another authority
 			limited(trusts, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }),
 		} {
 			_, err := s.HandshakeAt(port, conf)

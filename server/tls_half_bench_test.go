@@ -13,9 +13,10 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// BenchmarkClientsBesideHalfHandshakes is what a call takes of clients with TLS, of a hundred the
-// slowest, while no others are there and while 1,000 others have begun a handshake and do not go
-// on. Those of them that are closed come back at once. It prints the least of both, and the ratio.
+// BenchmarkClientsBesideHalfHandshakes measures the latency of calls of TLS clients, as the slowest
+// of a hundred, without other clients and while 1,000 other connections have begun a handshake and
+// do not continue it. Connections that the server closes reconnect at once. It prints the minimum
+// of both, and the ratio.
 func BenchmarkClientsBesideHalfHandshakes(b *testing.B) {
 	const halves, clients, calls = 1000, 8, 1500
 	s := startTLS(b, "auto", "--maxclients", "5000")
@@ -52,7 +53,7 @@ func BenchmarkClientsBesideHalfHandshakes(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// halfHandshakes keeps so many handshakes open that do not go on, until end is called.
+// halfHandshakes keeps n unfinished handshakes open, until end is called.
 func (s *tlsServer) halfHandshakes(n int) (end func()) {
 	var all, begun sync.WaitGroup
 	var mu sync.Mutex
@@ -65,7 +66,7 @@ func (s *tlsServer) halfHandshakes(n int) (end func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		if ended {
-			_ = nc.Close() // its end changes nothing
+			_ = nc.Close() // the error does not matter
 			return nil
 		}
 		_, _ = nc.Write([]byte{22, 3, 1}) // the beginning of a record

@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// TestTLSKeyWithPassword: encrypted keys as OpenSSL writes them are read with the password,
-// which is shown to nobody who must not change options, and is in no log.
+// TestTLSKeyWithPassword: encrypted keys as OpenSSL writes them are read with the password. Only
+// users who may change options see it, and no log contains it.
 func TestTLSKeyWithPassword(t *testing.T) {
 	s := startTLS(t, "auto")
 	admin := s.dial(s.authority.Client())

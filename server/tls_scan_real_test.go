@@ -16,7 +16,7 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// eachRealKey runs test against a server with a key of ECDSA, and with one of RSA.
+// eachRealKey runs test against a server with an ECDSA key, and with an RSA key.
 func eachRealKey(t *testing.T, test func(t *testing.T, s *tlsServer, key string)) {
 	for _, key := range []string{"ECDSA", "RSA"} {
 		t.Run(key, func(t *testing.T) {
@@ -28,15 +28,15 @@ func eachRealKey(t *testing.T, test func(t *testing.T, s *tlsServer, key string)
 	}
 }
 
-// scanned returns the cipher suites that openssl agrees on with a server: each that was chosen is
-// left out of the next attempt, until there is none.
+// scanned returns the cipher suites that openssl and a server agree on: each chosen suite is
+// removed from the next attempt, until none is left.
 func (s *tlsServer) scanned(version, option, suites string) (chosen []string) {
 	s.t.Helper()
 	left := strings.Split(suites, ":")
 	for len(left) > 0 {
 		ctx, cancel := context.WithTimeout(s.t.Context(), inproc.Patience)
 		cmd := exec.CommandContext(ctx, "openssl", "s_client", "-connect", s.secure, version, option, strings.Join(left, ":"), "-brief")
-		said, _ := cmd.CombinedOutput() // it fails where nothing is agreed on
+		said, _ := cmd.CombinedOutput() // it fails if there is no agreement
 		cancel()
 		_, suite, agreed := strings.Cut(string(said), "Ciphersuite: ")
 		if !agreed {

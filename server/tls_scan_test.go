@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// eachKey runs test against a server with a key of ECDSA, and with one of RSA.
+// eachKey runs test against a server with an ECDSA key, and with an RSA key.
 func eachKey(t *testing.T, test func(t *testing.T, s *inproc.Secure, key string)) {
 	for _, key := range []string{"ECDSA", "RSA"} {
 		t.Run(key, func(t *testing.T) {
@@ -29,8 +29,8 @@ func eachKey(t *testing.T, test func(t *testing.T, s *inproc.Secure, key string)
 	}
 }
 
-// TestTLSOffersNothingWeak tries each version and each cipher suite of crypto/tls by itself: of
-// TLS 1.2 there are those with forward secrecy and an AEAD cipher that fit the key.
+// TestTLSOffersNothingWeak tries each version and each cipher suite of crypto/tls separately: the
+// server accepts those of TLS 1.2 that have forward secrecy and an AEAD cipher and fit the key.
 func TestTLSOffersNothingWeak(t *testing.T) {
 	eachKey(t, func(t *testing.T, s *inproc.Secure, key string) {
 		var offered []string
@@ -54,8 +54,8 @@ func TestTLSOffersNothingWeak(t *testing.T) {
 	})
 }
 
-// weak are cipher suites that no server should have, many of which neither crypto/tls nor
-// OpenSSL can still ask for.
+// weak are cipher suites that no server should accept. crypto/tls and OpenSSL can no longer offer
+// many of them.
 var weak = map[string]uint16{
 	"NULL-MD5": 0x0001, "NULL-SHA": 0x0002, "NULL-SHA256": 0x003b, "ECDHE-RSA-NULL-SHA": 0xc010, "ECDHE-ECDSA-NULL-SHA": 0xc006,
 	"EXP-RC4-MD5": 0x0003, "EXP-RC2-CBC-MD5": 0x0006, "EXP-DES-CBC-SHA": 0x0008, "EXP-EDH-RSA-DES-CBC-SHA": 0x0014,
@@ -67,7 +67,7 @@ var weak = map[string]uint16{
 	"ECDHE-RSA-AES128-SHA": 0xc013, "ECDHE-ECDSA-AES128-SHA": 0xc009, "ECDHE-RSA-AES256-SHA384": 0xc028,
 }
 
-// hello is a ClientHello of a version with these cipher suites, as a record.
+// hello returns a ClientHello of a version with these cipher suites, as a record.
 func hello(version uint16, suites ...uint16) []byte {
 	body := binary.BigEndian.AppendUint16(nil, version)
 	body = append(body, bytes.Repeat([]byte{7}, 32)...) // random
@@ -91,7 +91,7 @@ func hello(version uint16, suites ...uint16) []byte {
 	return append(binary.BigEndian.AppendUint16(record, uint16(len(message))), message...)
 }
 
-// accepts reports whether the server goes on after a hello.
+// accepts reports whether the server continues the handshake after a hello.
 func accepts(s *inproc.Secure, hello []byte) bool {
 	c := s.DialPort(s.TLSPort)
 	defer c.Close()
@@ -102,8 +102,8 @@ func accepts(s *inproc.Secure, hello []byte) bool {
 	return err == nil && answer[0] == handshake && answer[5] == serverHello
 }
 
-// TestTLSRefusesOldVersionsAndWeakSuites sends hellos by itself, since no library still does: of
-// SSL 3.0 to TLS 1.2 with NULL, EXPORT, RC4, DES, 3DES, anonymous and other suites.
+// TestTLSRefusesOldVersionsAndWeakSuites sends its own hellos, since libraries no longer can: SSL
+// 3.0 to TLS 1.2 with NULL, EXPORT, RC4, DES, 3DES, anonymous and other suites.
 func TestTLSRefusesOldVersionsAndWeakSuites(t *testing.T) {
 	good := map[string]uint16{"ECDSA": tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "RSA": tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}
 	eachKey(t, func(t *testing.T, s *inproc.Secure, key string) {

@@ -18,8 +18,8 @@ func limited(conf *tls.Config, change func(*tls.Config)) *tls.Config {
 	return conf
 }
 
-// TestTLSAndPlainAreLogged: a client that speaks TLS to the port without, and one that speaks none
-// to the port with it, are logged.
+// TestTLSAndPlainAreLogged: a client that uses TLS on the port without it, and one that does not on
+// the TLS port, are logged.
 func TestTLSAndPlainAreLogged(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS()
@@ -33,8 +33,9 @@ func TestTLSAndPlainAreLogged(t *testing.T) {
 	})
 }
 
-// TestTLSAuthClients: with yes, no and optional a client has to show a certificate, need not,
-// and may; a wrong one is refused unless none is asked for. CONFIG SET changes it.
+// TestTLSAuthClients: with yes a client must present a certificate, with no it is not asked for
+// one, and with optional it may. A wrong certificate is refused unless none is requested. CONFIG
+// SET changes the option.
 func TestTLSAuthClients(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS()
@@ -56,7 +57,7 @@ func TestTLSAuthClients(t *testing.T) {
 	})
 }
 
-// TestTLSProtocols: only the versions are offered that the operator names, and none before 1.2.
+// TestTLSProtocols: the server offers only the configured versions, and none before 1.2.
 func TestTLSProtocols(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS()
@@ -76,8 +77,8 @@ func TestTLSProtocols(t *testing.T) {
 	})
 }
 
-// TestTLSCiphers: a list of OpenSSL selects cipher suites of TLS 1.2, and one that selects
-// none is refused.
+// TestTLSCiphers: a cipher list of OpenSSL selects cipher suites of TLS 1.2, and a list that
+// selects none is refused.
 func TestTLSCiphers(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS()
@@ -101,8 +102,8 @@ func TestTLSCiphers(t *testing.T) {
 	})
 }
 
-// TestTLSCertificateNamesUser: the common name or a URI of a certificate makes its client
-// that user, if there is such a user and it is on.
+// TestTLSCertificateNamesUser: the common name or a URI of a certificate selects the client's user,
+// if that user exists and is on.
 func TestTLSCertificateNamesUser(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS("--tls-auth-clients", "optional", "--tls-auth-clients-user", "CN")
@@ -122,14 +123,14 @@ func TestTLSCertificateNamesUser(t *testing.T) {
 		require.Equal(t, inproc.Bulk("default"), whoami(certtest.Subject{Name: "app"}))
 		require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "tls-auth-clients-user", "off"))
 		require.Equal(t, inproc.Bulk("default"), whoami(certtest.Subject{Name: "app"}))
-		// A certificate that was not checked names no user.
+		// A certificate that was not verified selects no user.
 		require.Equal(t, inproc.OK, admin.Do("CONFIG", "SET", "tls-auth-clients-user", "CN", "tls-auth-clients", "no"))
 		require.Equal(t, inproc.Bulk("default"), whoami(certtest.Subject{Name: "app"}))
 	})
 }
 
-// TestTLSReloadDropsNobody: new certificates are in force at once for new connections, old
-// ones go on, and a client that is not welcome any more does not come in by an old ticket.
+// TestTLSReloadDropsNobody: new certificates apply at once to new connections, existing connections
+// continue, and a client that is no longer accepted cannot use an old session ticket.
 func TestTLSReloadDropsNobody(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS("--tls-auth-clients", "yes")
@@ -155,7 +156,7 @@ func TestTLSReloadDropsNobody(t *testing.T) {
 		copyFile(t, second.File, s.Authority.File)
 		for i, c := range clients {
 			if i%2 == 0 {
-				c.Command("INCR", "calls") // some are busy meanwhile
+				c.Command("INCR", "calls") // some commands are running meanwhile
 			}
 		}
 		require.Equal(t, inproc.OK, clients[1].Do("CONFIG", "RELOAD"))
@@ -174,8 +175,8 @@ func TestTLSReloadDropsNobody(t *testing.T) {
 	})
 }
 
-// TestTLSFaultsChangeNothing: a certificate that cannot be used is refused by CONFIG SET, by
-// a reload and at the start, each with the reason, and what was in force stays so.
+// TestTLSFaultsChangeNothing: a certificate that cannot be used is refused by CONFIG SET, by a
+// reload and at the start, each with the reason, and the present configuration stays.
 func TestTLSFaultsChangeNothing(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS()
@@ -204,14 +205,14 @@ func TestTLSFaultsChangeNothing(t *testing.T) {
 	})
 }
 
-// TestTLSCountsInBounds: a client that has not finished the handshake is counted by
-// maxclients and max-clients-per-ip, and one too many is hung up on.
+// TestTLSCountsInBounds: a client that has not finished the handshake counts for maxclients and
+// max-clients-per-ip, and a connection beyond them is closed.
 func TestTLSCountsInBounds(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.StartTLS("--maxclients", "3")
 		a, b := s.DialTLS(s.Authority.Client()), s.DialTLS(s.Authority.Client())
 		require.Equal(t, "+PONG\r\n", a.Do("PING"))
-		half := s.DialPort(s.TLSPort) // says nothing
+		half := s.DialPort(s.TLSPort) // sends nothing
 		w.Settle()
 		require.Equal(t, "3", a.Info("connected_clients"))
 		require.False(t, s.Serves(s.Authority.Client()))

@@ -10,8 +10,9 @@ import (
 	"github.com/cellserver/cellserver/optionfile"
 )
 
-// prepareUsers checks the users of a configuration, and returns what puts them in force. Users
-// who are gone or may do something else are noted in reloading, for their clients to be closed.
+// prepareUsers checks the users of a configuration, and returns a function that applies them. It
+// records the users that were deleted or have other permissions in s.reloading, so that their
+// clients are closed.
 func (s *Server) prepareUsers(next *config.Config) (apply func(), err error) {
 	if !next.DefinesUsers() && !s.config.DefinesUsers() {
 		return nil, nil
@@ -31,8 +32,8 @@ func (s *Server) prepareUsers(next *config.Config) (apply func(), err error) {
 	}, nil
 }
 
-// checkedUsers reads the users of the configuration, and refuses those who let other machines
-// in without a password.
+// checkedUsers reads the users of the configuration, and returns an error if they admit other
+// machines without a password.
 func checkedUsers(c *config.Config, users *acl.Users) (*acl.Parsed, error) {
 	parsed, err := parseUsers(c, users)
 	if err == nil && parsed.Rules(acl.DefaultUser).Open() {
@@ -41,8 +42,8 @@ func checkedUsers(c *config.Config, users *acl.Users) (*acl.Parsed, error) {
 	return parsed, err
 }
 
-// parseUsers reads the users of the configuration. Without a word about default it needs
-// the password of requirepass, but not beside a file, as in Redis.
+// parseUsers reads the users of the configuration. If they do not define default, it has the
+// password of requirepass, except with a file of users, as in Redis.
 func parseUsers(c *config.Config, users *acl.Users) (parsed *acl.Parsed, err error) {
 	file, password := userFileOf(c), c.Value("requirepass")
 	switch {
@@ -60,8 +61,8 @@ func parseUsers(c *config.Config, users *acl.Users) (parsed *acl.Parsed, err err
 	return parsed, err
 }
 
-// closeClientsOf closes the clients of users but for one, and reports whether that is one of
-// them.
+// closeClientsOf closes the clients of users except the client with the ID but, and reports whether
+// that client has one of these users.
 func (s *Server) closeClientsOf(users []*acl.User, but int64) (is bool) {
 	if len(users) == 0 {
 		return false
@@ -82,7 +83,7 @@ func (s *Server) closeClientsOf(users []*acl.User, but int64) (is bool) {
 	return is
 }
 
-// userFile is the file of the option aclfile. It implements [command.UserFile].
+// userFile is the path of the option aclfile. It implements [env.UserFile].
 type userFile string
 
 // userFileOf returns the file of users, nil without one.
@@ -102,10 +103,10 @@ func (f *userFile) parse(users *acl.Users) (*acl.Parsed, error) {
 	return users.ParseFile(string(*f), content)
 }
 
-// maxLoadFaults is how many bytes of faults the reply of ACL LOAD has.
+// maxLoadFaults bounds the bytes of faults in the reply of ACL LOAD.
 const maxLoadFaults = 8 << 10
 
-// Load implements command.UserFile.
+// Load implements [env.UserFile].
 func (f *userFile) Load(users *acl.Users) (changed []*acl.User, err error) {
 	parsed, err := f.parse(users)
 	if err != nil {
@@ -115,8 +116,8 @@ func (f *userFile) Load(users *acl.Users) (changed []*acl.User, err error) {
 	return users.Replace(parsed), nil
 }
 
-// Save implements command.UserFile. Others cannot read the file, since it has digests of
-// passwords in it.
+// Save implements [env.UserFile]. Other users of the machine cannot read the file, since it
+// contains digests of passwords.
 func (f *userFile) Save(users *acl.Users) error {
 	path, content := string(*f), []byte(strings.Join(users.List(), "\n")+"\n")
 	return optionfile.Write(path, func() error { return replaceFile(path, content, 0o600) })

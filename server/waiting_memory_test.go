@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// waitingCalls are calls that wait, of each command that can, with keys as long as they may be. What
-// they wait for has been taken by the call before, if there is one.
+// waitingCalls returns calls that wait, for each command that can, with keys of maximum length. The
+// call before each, if any, takes what it waits for.
 func waitingCalls() map[string][2]string {
 	long := strings.Repeat("k", 16_000)
 	keys := make([]string, 10)
@@ -39,12 +39,12 @@ func waitingCalls() map[string][2]string {
 	}
 }
 
-// workerBytes is what a connection takes here beside what it waits for: each has a worker, whose scratch
-// and sketch of the most frequent keys have long keys, too.
+// workerBytes is the memory of a connection in this test in addition to its wait: each has a
+// worker, whose scratch and sketch of the most frequent keys contain long keys, too.
 const workerBytes = 600 << 10
 
-// TestMemoryOfClientsThatWaitIsBounded: whatever they wait for, it is on the account of clients, and all
-// of them together take no more than is promised: what they keep is within maxmemory-clients, a tenth
+// TestMemoryOfClientsThatWaitIsBounded: for every kind of wait, its memory is charged to clients,
+// and all clients together stay within the bound: their memory is within maxmemory-clients, a tenth
 // of maxmemory.
 func TestMemoryOfClientsThatWaitIsBounded(t *testing.T) {
 	effort.Alone(t)
@@ -97,7 +97,8 @@ func TestMemoryOfClientsThatWaitIsBounded(t *testing.T) {
 	})
 }
 
-// heapInUse is how many bytes of objects the heap has after collections: pools keep theirs for one.
+// heapInUse returns the bytes of objects in the heap after two collections: pools keep their
+// objects for one.
 func heapInUse() uint64 {
 	runtime.GC()
 	runtime.GC()

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// welcome reports that the server accepts clients: in a few lines to a person at a
-// terminal, and in one line to a log.
+// welcome reports that the server accepts clients: in a few lines on a terminal, and in one line in
+// a log.
 func (s *Server) welcome() {
 	keeps := s.keeps()
 	if s.given.Terminal != nil {
@@ -25,7 +25,7 @@ func (s *Server) welcome() {
 
 const keepsNothing = "nothing, memory only"
 
-// keeps describes what survives a restart.
+// keeps describes which state survives a restart.
 func (s *Server) keeps() string {
 	dir, err := filepath.Abs(s.persistence.path())
 	if err != nil {
@@ -71,11 +71,12 @@ func (s *Server) greeting(keeps string) string {
 // tryLine returns a redis-cli command that reaches this server from its machine.
 func (s *Server) tryLine() string { return s.cli("") }
 
-// cli is tryLine for a machine that knows this one by a name, if that is not "".
+// cli returns a redis-cli command that reaches this server from a machine on which this one has the
+// given name; "" for this machine itself.
 func (s *Server) cli(name string) string {
 	cli := "redis-cli"
 	open := s.listening.all()
-	if len(open) == 0 { // it is fed by the process that it is in
+	if len(open) == 0 { // the server has no sockets, as in some tests
 		return cli
 	}
 	switch a := open[0].Addr().(type) {

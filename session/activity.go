@@ -5,19 +5,19 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// lastActive is the instant of the last Feed that got bytes.
+// lastActive returns the instant of the last Feed that received bytes.
 func (s *Session) lastActive() limit.Instant { return limit.Instant(s.active.Load()) }
 
-// noteCommand remembers the last command for CLIENT LIST.
+// noteCommand records the last command for CLIENT LIST.
 func (s *Session) noteCommand(cmd *command.Command) {
 	if cmd != nil && s.lastCmd.Load() != int32(cmd.ID) {
 		s.lastCmd.Store(int32(cmd.ID))
 	}
 }
 
-// notePartial remembers since when a command has been unfinished, for the
-// janitor. Bytes that only continue it do not move the instant; with progress the
-// unfinished command is another one than last time.
+// notePartial records since when a command has been incomplete, for the janitor. Bytes that only
+// continue the command do not change the instant. progress says that the incomplete command is not
+// the same as at the last call.
 func (s *Session) notePartial(now int64, unfinished, progress bool) {
 	since := s.partial.Load()
 	switch {
@@ -46,15 +46,15 @@ func (e *Engine) NoteCommand(cl *command.Client, cmd *command.Command) {
 	sessionOf(cl).noteCommand(cmd)
 }
 
-// CloseOverdue closes the clients that have outstayed a limit: idle, too long over one
-// command, or too long without authenticating. A replica, which says each second how far it is,
-// has another limit of idleness. The server calls it once a second,
-// which is cheaper than a deadline for every read.
+// CloseOverdue closes the clients that exceed a time limit: of idleness, of an incomplete command,
+// or of authentication. A replica, which reports its offset each second, has its own limit of
+// idleness. The server calls CloseOverdue once a second, which is cheaper than a deadline for every
+// read.
 func (e *Engine) CloseOverdue(now limit.Instant) {
 	l := e.Limits()
 	for _, s := range e.clients.list() {
 		if s.Primary {
-			continue // who follows it knows when it is silent
+			continue // the replication link detects a silent primary itself
 		}
 		locked, partial := limit.Instant(s.Locked.Load()), limit.Instant(s.partial.Load())
 		idle, most := now.Sub(max(s.Created, s.lastActive())), l.Idle

@@ -8,8 +8,7 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// Spawn runs f on a goroutine that Close waits for. After Close nothing is run:
-// no client is left that could miss it.
+// Spawn runs f on a goroutine that Close waits for. After Close it does nothing: no client is left.
 func (e *background) Spawn(f func()) {
 	e.slowMu.Lock()
 	defer e.slowMu.Unlock()
@@ -25,25 +24,25 @@ func (e *Engine) SpawnCall(much bool, f func(c *command.Call)) {
 			e.slots <- struct{}{}
 			defer func() { <-e.slots }()
 		}
-		e.withWorker(0, func(l *Worker) { f(&command.Call{Worker: &l.Worker}) })
+		e.withWorker(0, func(w *Worker) { f(&command.Call{Worker: &w.Worker}) })
 	})
 }
 
-// maxSlow is how many slow commands (KEYS, FLUSHALL, a long SCAN) run at once.
+// maxSlow bounds the slow commands (KEYS, FLUSHALL, a long SCAN) that run at once.
 const maxSlow = 2
 
-// maxFiles is how many commands that read or write files of options run at once. They wait for a disk,
-// so that a processor is not what they need.
+// maxFiles bounds the commands that run at once and read or write the files of options. They wait
+// for a disk and need little processor time.
 const maxFiles = 4
 
-// maxBackground is how many commands run in the background at once: half of what processors
-// there are, since the loops need theirs, and all that hold many keys wait for each
+// maxBackground returns how many commands run in the background at once: half the number of
+// processors. The event loops need the other half, and commands that lock many keys wait for each
 // other anyway.
 func maxBackground() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
-// takeTurn waits for the memory of the reply to p, which size says, and for one of slots.
-// size may be nil, and the result is then: the reply is short for sure. It is not ok, and nothing is
-// taken, if p has been refused before its turn came.
+// takeTurn waits for the memory of the reply to p, whose size the function size returns, and for
+// one of slots. size may be nil. If the reply is short, or size is nil, the result memory is nil.
+// If p is refused before its turn, ok is false and nothing has been taken.
 func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st env.Store) int) (memory *budget.Grant, ok bool) {
 	take := func() bool {
 		select {
@@ -78,15 +77,16 @@ func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st env
 	}
 }
 
-// endTurn ends what takeTurn has begun.
+// endTurn releases what takeTurn has taken.
 func (e *Engine) endTurn(slots chan struct{}, memory *budget.Grant) {
 	<-slots
 	memory.End()
 }
 
-// LargeReplies is how many bytes copied replies take that are long, or will take: a part of
-// what [Engine.ClientMemory] says.
+// LargeReplies returns how many bytes long copied replies take or have reserved. It is a part of
+// [Engine.ClientMemory].
 func (e *Engine) LargeReplies() int64 { return e.Large.Size() }
 
-// Pressed implements [transport.Pressed]: somebody waits for the memory of replies.
+// Pressed implements [transport.Pressed]: it reports whether a command waits for the memory of its
+// reply.
 func (e *Engine) Pressed() bool { return e.Large.Waiting.Load() > 0 }

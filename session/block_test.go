@@ -12,14 +12,14 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// A window of one unit a minute that starts with its first hit.
+// A window of one unit per minute that starts with its first hit.
 const (
 	takeWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST"
 	waitWindow = takeWindow + " BLOCK 0"
 	granted    = "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n"
 )
 
-// waiting feeds a session a command that waits until all that is asked so far is decided.
+// waiting feeds a command that waits, after everything asked before it was decided.
 func waiting(t *testing.T, s *remotedouble.Server, command string, n int) *remotedouble.Session {
 	t.Helper()
 	c := open(t, s.Engine)
@@ -31,7 +31,7 @@ func waiting(t *testing.T, s *remotedouble.Server, command string, n int) *remot
 	return c
 }
 
-// settled wants nothing to be asked any more, and the first in the queue to have its timer.
+// settled requires that no asks are pending and that the first waiter has its timer.
 func settled(t *testing.T, s *remotedouble.Server) {
 	t.Helper()
 	synctest.Wait()
@@ -39,10 +39,10 @@ func settled(t *testing.T, s *remotedouble.Server) {
 	require.Positive(t, s.Clock.Timers())
 }
 
-// asking feeds a session once, and waits until what it asks then is decided.
+// asking feeds a session once, and waits until its asks are decided.
 func asking(t *testing.T, s *remotedouble.Server, c *remotedouble.Session, in []byte) (rest, out []byte) {
 	t.Helper()
-	s.Double.Hold() // what is decided before Submit returns is answered at once
+	s.Double.Hold() // a decision before Submit returns would be answered at once
 	rest, out, next := c.Turn(in, nil)
 	require.Equal(t, transport.Park, next)
 	s.Double.Release()
@@ -51,7 +51,7 @@ func asking(t *testing.T, s *remotedouble.Server, c *remotedouble.Session, in []
 	return rest, out
 }
 
-// answered wants a waiting session to be answered.
+// answered requires that a waiting session gets the reply want.
 func answered(t *testing.T, c *remotedouble.Session, want string) {
 	t.Helper()
 	synctest.Wait()
@@ -60,7 +60,7 @@ func answered(t *testing.T, c *remotedouble.Session, want string) {
 	require.Equal(t, want, string(out))
 }
 
-// TestBlockElsewhereIsFIFO: calls that wait under a key pass in the order of arrival, and room
+// TestBlockElsewhereIsFIFO: calls that wait for the same key pass in the order of arrival, and room
 // that another server has made is noticed within a tenth of a second.
 func TestBlockElsewhereIsFIFO(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -93,8 +93,8 @@ func TestBlockElsewhereIsFIFO(t *testing.T) {
 	})
 }
 
-// TestBlockElsewhereNoticesRoomAtOnce: what a call of the same server gives back goes to who
-// waits, without a clock.
+// TestBlockElsewhereNoticesRoomAtOnce: room that a call of the same server makes goes to the
+// waiting client at once, without a timer.
 func TestBlockElsewhereNoticesRoomAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for take, free := range map[string][2]string{
@@ -126,8 +126,8 @@ func settledOr(t *testing.T, s *remotedouble.Server, c *remotedouble.Session) {
 	require.True(t, s.Clock.Timers() > 0 || c.Woken())
 }
 
-// TestBlockElsewhereEndsInEveryWay: by a timeout, by CLIENT UNBLOCK, when the client goes, when
-// the server stops, by what never passes, and by an error.
+// TestBlockElsewhereEndsInEveryWay: a wait ends by a timeout, by CLIENT UNBLOCK, when the client
+// disconnects, when the server stops, if the call could never pass, and by an error.
 func TestBlockElsewhereEndsInEveryWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := remotedouble.NewServer(epoch, 1, nil)
@@ -168,12 +168,11 @@ func TestBlockElsewhereEndsInEveryWay(t *testing.T) {
 		}
 		require.Zero(t, s.Stores.Waiting())
 		require.Zero(t, s.Clock.Timers())
-		s.Close() // the bubble wants no goroutine to be left
+		s.Close() // the bubble requires all goroutines to end
 	})
 }
 
-// TestBlockElsewhereIsInterruptedWhileItTries: a wait can be ended while the Remote
-// decides for it.
+// TestBlockElsewhereIsInterruptedWhileItTries: a wait can be ended while the Remote decides for it.
 func TestBlockElsewhereIsInterruptedWhileItTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 20 {
@@ -205,8 +204,8 @@ func TestBlockElsewhereIsInterruptedWhileItTries(t *testing.T) {
 	})
 }
 
-// TestReservationElsewhereWaits: TB.ACQUIRE BLOCK is decided in a flight of its own, and
-// replies once its tokens are there. A client that goes gives them back.
+// TestReservationElsewhereWaits: TB.ACQUIRE BLOCK is decided in its own flight, and replies when
+// its tokens are there. If the client disconnects, the tokens are returned.
 func TestReservationElsewhereWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

@@ -8,9 +8,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Handshaken implements [transport.Handshaken]: it makes the client the user whom its
-// certificate names, if there is such a user and that is on. Otherwise the client is what
-// it would be without a certificate, and may authenticate.
+// Handshaken implements [transport.Handshaken]: it logs the client in as the user that its
+// certificate names, if that user exists and is on. Otherwise nothing changes, and the client may
+// authenticate by a command.
 func (s *Session) Handshaken(is *tls.ConnectionState) {
 	from := s.engine.Limits().CertificateUser
 	if len(is.VerifiedChains) == 0 || from == "off" {
@@ -23,8 +23,8 @@ func (s *Session) Handshaken(is *tls.ConnectionState) {
 	}
 }
 
-// namesOf returns which users a certificate may stand for, the first that exists counts:
-// with CN the common name of its subject, with URI the URIs among its alternative names.
+// namesOf returns the user names in a certificate; the first that exists is used. For CN it is the
+// common name of the subject, for URI the URIs among the alternative names.
 func namesOf(cert *x509.Certificate, from string) (names []string) {
 	switch from {
 	case "CN":

@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// memory is what is kept for the client, whose subscriptions take topics. Any goroutine may call it.
+// memory returns the bytes that are kept for the client. topics is the memory of its subscriptions.
+// Any goroutine may call it.
 func (s *Session) memory(topics int64) command.ClientMemory {
 	input, output := s.Peer.Held()
 	return command.ClientMemory{
@@ -16,8 +17,8 @@ func (s *Session) memory(topics int64) command.ClientMemory {
 	}
 }
 
-// noteKept tells others what a transaction and the watched keys take. An EXEC that came
-// in the same turn as its MULTI is not worth a word.
+// noteKept publishes the memory that a transaction and the watched keys take. It is called at the
+// end of a turn, so a transaction within one turn does not count.
 func (s *Session) noteKept() {
 	bytes, waiting := s.Server.Kept(&s.Client)
 	kept, queued := int64(bytes), int32(1+waiting)
@@ -33,8 +34,8 @@ func (s *Session) noteKept() {
 	}
 }
 
-// refuseOverfull begins to throw the unfinished command away if [Engine.RefuseCommands] asks for
-// it, and returns how many bytes of the input are done with: none if it is over already.
+// refuseOverfull begins to discard the incomplete command if [Engine.RefuseCommands] has asked for
+// it, and returns how many bytes of the input were consumed: 0 if the command is complete by now.
 func (s *Session) refuseOverfull() (n int) {
 	if !s.overfull.Load() {
 		return 0
@@ -45,8 +46,8 @@ func (s *Session) refuseOverfull() (n int) {
 	return n
 }
 
-// runsItsInput reports whether most of what is kept for the client is a command that is about
-// to be run, or runs at this moment: then that memory is on its way.
+// runsItsInput reports whether most of the client's memory is a command that is about to run or is
+// running: that memory is released soon.
 func (s *Session) runsItsInput(held *command.ClientMemory) bool {
 	if p := s.wait.Load(); p != nil {
 		return p.Begun() && waitsMostly(held)
@@ -54,8 +55,8 @@ func (s *Session) runsItsInput(held *command.ClientMemory) bool {
 	return s.partial.Load() == 0 && held.Output == 0 && 2*held.Input >= held.Sum()
 }
 
-// leaves reports whether most of what is kept for the client is replies that it may be taking at this
-// moment: none of the mostLooks looks before this one found that.
+// leaves reports whether most of the client's memory is replies that it may be reading just now.
+// That is so until maxLooks consecutive looks have found it.
 func (s *Session) leaves(held *command.ClientMemory, look int64) bool {
 	if 2*held.Output < held.Sum() {
 		return false
@@ -63,20 +64,19 @@ func (s *Session) leaves(held *command.ClientMemory, look int64) bool {
 	if s.lookedAt.Swap(look) != look-1 {
 		s.leaving.Store(look)
 	}
-	return look-s.leaving.Load() < mostLooks
+	return look-s.leaving.Load() < maxLooks
 }
 
-// waitsMostly reports whether most of held is the command that waits. Its words count as input, too, until
-// the connection has been attended to.
+// waitsMostly reports whether most of held is the waiting command. Its arguments still count as
+// input until the transport has processed the connection again.
 func waitsMostly(held *command.ClientMemory) bool {
 	return held.Output == 0 && 2*(held.Input+held.Queued) >= held.Sum()
 }
 
-// refuseInput has an unfinished command refused that is most of what is kept for the
-// client, and reports whether there is one. A client that leaves replies unread would not
-// be fed, and so keep it.
+// refuseInput refuses an incomplete command that is most of the client's memory, and reports
+// whether there is one. A client with unread replies is not fed, so it would keep the command.
 func (s *Session) refuseInput(held *command.ClientMemory) bool {
-	if s.partial.Load() == 0 || held.Output > 0 || held.Input <= leastRefused || 2*held.Input < held.Sum() {
+	if s.partial.Load() == 0 || held.Output > 0 || held.Input <= minRefused || 2*held.Input < held.Sum() {
 		return false
 	}
 	s.overfull.Store(true)
@@ -84,14 +84,15 @@ func (s *Session) refuseInput(held *command.ClientMemory) bool {
 	return true
 }
 
-// refuseWaiting has a command refused that waits for its turn in the background and is most of what is
-// kept for the client, and reports whether there is one.
+// refuseWaiting refuses a command that waits for its turn in the background and is most of the
+// client's memory, and reports whether there is one.
 func (s *Session) refuseWaiting(held *command.ClientMemory) bool {
 	p := s.wait.Load()
 	return p != nil && waitsMostly(held) && p.Refuse(resp.ErrOOM)
 }
 
-// LargestBuffers is the most input and output that one client keeps at the moment, in bytes.
+// LargestBuffers returns the largest input and the largest output of any client at the moment, in
+// bytes.
 func (e *Engine) LargestBuffers() (input, output int64) {
 	e.clients.mu.Lock()
 	defer e.clients.mu.Unlock()
@@ -102,21 +103,21 @@ func (e *Engine) LargestBuffers() (input, output int64) {
 	return input, output
 }
 
-// ClientMemory is how many bytes sessions take: subscriptions, messages that wait for clients,
-// what transactions and WATCH keep, and what is known of who has read what.
+// ClientMemory returns how many bytes sessions take: subscriptions, queued messages, transactions
+// and watched keys, long replies, and the table of keys that clients have read.
 func (e *Engine) ClientMemory() int64 {
 	return e.outbound.Load() + e.kept.Load() + e.Memory() + e.Large.Size()
 }
 
-// HoldLongInput has all sessions with more input than a few short commands wait, or go on. Their clients are
-// not read from meanwhile.
+// HoldLongInput makes sessions with more input than a few short commands wait, or resumes them.
+// Their connections are not read meanwhile.
 func (e *Engine) HoldLongInput(hold bool) {
 	if e.holding.Swap(hold) && !hold {
 		e.wakeHeldBack()
 	}
 }
 
-// wakeHeldBack lets the input go on that waits for HoldLongInput.
+// wakeHeldBack wakes the sessions that wait because of HoldLongInput.
 func (e *Engine) wakeHeldBack() {
 	for _, s := range e.clients.list() {
 		if s.heldBack.Swap(false) {
@@ -125,29 +126,31 @@ func (e *Engine) wakeHeldBack() {
 	}
 }
 
-// holdsInput reports whether long input waits. A server that stops finishes with what has arrived.
+// holdsInput reports whether long input waits. A server that stops still runs the input that has
+// arrived.
 func (e *Engine) holdsInput() bool { return e.holding.Load() && !e.Draining.Load() }
 
-// holdsBack reports whether n bytes of input have to wait for [Engine.HoldLongInput]. What is to be refused
-// gives memory back.
+// holdsBack reports whether n bytes of input have to wait because of [Engine.HoldLongInput]. Input
+// with a command that is to be refused does not wait, since the refusal frees memory.
 func (s *Session) holdsBack(n int) bool {
 	if n <= largeInput || !s.engine.holdsInput() || s.overfull.Load() {
 		return false
 	}
 	s.heldBack.Store(true)
-	return s.engine.holdsInput() || !s.heldBack.Swap(false) // it may have ended in between
+	return s.engine.holdsInput() || !s.heldBack.Swap(false) // HoldLongInput may have ended meanwhile
 }
 
-// EvictClients takes memory from clients until what is kept for the others is within
-// maxmemory-clients: from those first for whom most is kept, and never from those that
-// asked to be spared (CLIENT NO-EVICT). A client that is sending a long command, or whose long
-// command waits for its turn, is refused that, with the error of full memory; any other is closed. A client
-// that keeps replies is not within half a second, unless all clients together keep twice as much.
-// all is what is kept for all of them together, which is less than the sum where several wait for
-// the same message, and more where the memory of a client that has left is still being freed: no
-// other client is closed for that. The server calls it several times a second.
+// EvictClients takes memory from clients until the memory of the others is within
+// maxmemory-clients. It starts with the client that has the most, and leaves out clients that have
+// set CLIENT NO-EVICT. If most of a client's memory is an incomplete command, or a long command
+// that waits for its turn, that command is refused with the error of full memory. Any other client
+// is closed. A client with unread replies is closed only after half a second, unless all clients
+// together take twice the bound. all is the memory of all clients together. It is less than the sum
+// if several clients wait for the same message, and more while the memory of a disconnected client
+// is still being freed: no other client is closed for that. The server calls EvictClients several
+// times a second.
 func (e *Engine) EvictClients(all int64) {
-	closed := e.takeMemory(all, 1+e.looks.Add(1)) // from 2 on: a session that no look has found has 0
+	closed := e.takeMemory(all, 1+e.looks.Add(1)) // numbers begin at 2, because 0 is the number of a session that no look has found
 	refused, freed := e.taken.refused.Swap(0), e.taken.bytes.Swap(0)
 	if closed+refused > 0 {
 		e.Log.Warn("took memory from the clients that held the most, to stay within maxmemory-clients",
@@ -155,16 +158,17 @@ func (e *Engine) EvictClients(all int64) {
 	}
 }
 
-// RefuseCommands does of [Engine.EvictClients] what closes no client. The server calls it when
-// [Engine.LongInput] tells it to: clients send faster than the memory is looked at.
+// RefuseCommands refuses commands as [Engine.EvictClients] does, but closes no client. The server
+// calls it when [Engine.LongInput] receives: clients may send faster than EvictClients is called.
 func (e *Engine) RefuseCommands(all int64) { e.takeMemory(all, 0) }
 
-// LongInput receives when a client has sent a part of a long command.
+// LongInput returns a channel that receives when a client has sent a part of a long command.
 func (e *Engine) LongInput() <-chan struct{} { return e.longInput }
 
-// noteLongInput tells [Engine.LongInput] of an unfinished command of which this many bytes are there.
+// noteLongInput sends to [Engine.LongInput] if held bytes of an incomplete command have arrived and
+// that is much.
 func (e *Engine) noteLongInput(held int) {
-	if held <= leastRefused {
+	if held <= minRefused {
 		return
 	}
 	select {
@@ -173,8 +177,8 @@ func (e *Engine) noteLongInput(held int) {
 	}
 }
 
-// takeMemory is EvictClients, and returns how many clients it closed: none if look, the number of the
-// call, is 0.
+// takeMemory is EvictClients, and returns how many clients it has closed. look is the number of the
+// call. If it is 0, takeMemory closes none.
 func (e *Engine) takeMemory(all, look int64) (closed int64) {
 	bound := e.Limits().ClientMemory
 	if bound <= 0 || all <= bound {
@@ -188,12 +192,12 @@ func (e *Engine) takeMemory(all, look int64) (closed int64) {
 	sum := int64(0)
 	for _, s := range e.clients.list() {
 		if s.Replica.Load() {
-			continue // as in Redis: to close it would cost a full synchronization
+			continue // as in Redis: closing it would cause a full resynchronization
 		}
 		m := s.memory(e.Describe(&s.Client).Memory)
 		held := m.Sum()
 		if s.Killed.Load() || s.overfull.Load() {
-			all -= held // it is about to go
+			all -= held // it is about to be freed
 			continue
 		}
 		sum += held
@@ -207,12 +211,12 @@ func (e *Engine) takeMemory(all, look int64) (closed int64) {
 	for i := 0; i < len(holders) && all-freed > bound; i++ {
 		h := &holders[i]
 		m := h.memory(e.Describe(&h.Client).Memory)
-		if look > 0 && all <= mostLeaving*bound && h.leaves(&m, look) {
+		if look > 0 && all <= maxLeaving*bound && h.leaves(&m, look) {
 			continue
 		}
 		freed += h.held
 		switch {
-		case 2*m.Sum() < h.held: // it was on its way when the list was made
+		case 2*m.Sum() < h.held: // it was freed since the list was made
 			continue
 		case h.refuseInput(&m), h.refuseWaiting(&m):
 			e.taken.refused.Add(1)

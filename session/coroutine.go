@@ -8,13 +8,13 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Pin implements transport.Pinned.
-func (l *Worker) Pin() { l.pinned = true }
+// Pin implements [transport.Pinned].
+func (w *Worker) Pin() { w.pinned = true }
 
-// unpinned runs f without holding the thread: a coroutine that is made or switched
-// to by who holds a thread can never leave that thread.
-func (l *Worker) unpinned(f func()) {
-	if !l.pinned {
+// unpinned runs f without the lock on the thread: a coroutine that was created or resumed by a
+// goroutine locked to its thread could never run on another thread.
+func (w *Worker) unpinned(f func()) {
+	if !w.pinned {
 		f()
 		return
 	}
@@ -23,7 +23,7 @@ func (l *Worker) unpinned(f func()) {
 	f()
 }
 
-// takeCoroutine returns a coroutine that waits for a call.
+// takeCoroutine returns an idle coroutine.
 func (e *Engine) takeCoroutine() *coroutine {
 	e.workersMu.Lock()
 	if n := len(e.coroutines); n > 0 {
@@ -53,7 +53,7 @@ func (e *workers) returnCoroutine(x *coroutine) {
 	e.workersMu.Unlock()
 }
 
-// endCoroutines ends all coroutines, none of which has anything to do.
+// endCoroutines ends all coroutines. None of them may be running a call.
 func (e *workers) endCoroutines() {
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()
@@ -65,18 +65,18 @@ func (e *workers) endCoroutines() {
 
 // RunOnCoroutine implements [command.Host].
 func (e *Engine) RunOnCoroutine(c *command.Call, how *command.Coroutine, arg any) (again bool) {
-	l := workerOf(c.Worker)
-	l.unpinned(func() {
-		if l.coroutine == nil {
-			l.coroutine = e.takeCoroutine()
+	w := workerOf(c.Worker)
+	w.unpinned(func() {
+		if w.coroutine == nil {
+			w.coroutine = e.takeCoroutine()
 		}
-		x := l.coroutine
+		x := w.coroutine
 		x.take(c, how, arg)
 		if over, _ := x.resume(); over {
 			again = x.finish(c)
 			return
 		}
-		l.coroutine, l.stopped = nil, false
+		w.coroutine, w.stopped = nil, false
 		e.moveCoroutine(c, x)
 	})
 	return again
@@ -98,74 +98,74 @@ func (x *coroutine) take(c *command.Call, how *command.Coroutine, arg any) {
 		x.words = append(x.words, x.text[from:len(x.text):len(x.text)])
 	}
 	x.how, x.arg, x.cmd, x.broken = how, arg, c.Cmd, false
-	l := x.worker
-	l.w.Buf, l.w.Proto, l.w.Ledger = l.w.Buf[:0], c.W.Proto, c.W.Ledger
-	l.ctx = command.Call{Worker: &l.Worker, Client: c.Client, W: &l.w}
-	l.Work, l.Again = 0, false
+	w := x.worker
+	w.out.Buf, w.out.Proto, w.out.Ledger = w.out.Buf[:0], c.W.Proto, c.W.Ledger
+	w.ctx = command.Call{Worker: &w.Worker, Client: c.Client, W: &w.out}
+	w.Work, w.Again = 0, false
 }
 
 // serve runs the call on the coroutine.
 func (x *coroutine) serve() {
-	l := x.worker
+	w := x.worker
 	defer func() {
 		if r := recover(); r != nil {
-			engineOf(l.Server).Recovered(r)
-			l.Store.Unlock()
-			l.ctx.Client.Exclusive = false
-			l.w.Cut(0)
-			l.w.Error(resp.ErrInternal)
+			engineOf(w.Server).Recovered(r)
+			w.Store.Unlock()
+			w.ctx.Client.Exclusive = false
+			w.out.Cut(0)
+			w.out.Error(resp.ErrInternal)
 			x.broken = true
 		}
 	}()
-	l.Store.Refresh()
-	l.beginErrors()
-	l.ctx.Cmd, l.ctx.Args = x.cmd, x.words
-	x.how.Do(&l.ctx, x.arg)
+	w.Store.Refresh()
+	w.beginErrors()
+	w.ctx.Cmd, w.ctx.Args = x.cmd, x.words
+	x.how.Do(&w.ctx, x.arg)
 }
 
 const (
-	// keptText and keptWords are how much room for words and replies a coroutine keeps.
+	// keptText and keptWords bound the bytes and the arguments for which a coroutine keeps memory.
 	keptText  = 64 << 10
 	keptWords = 4 << 10
 )
 
-// leave forgets a call.
+// leave clears the call.
 func (x *coroutine) leave() {
-	l := x.worker
-	l.endBatch()
-	l.Exclusive, l.Again, x.arg = nil, false, nil
-	l.ctx.Client = nil
+	w := x.worker
+	w.endBatch()
+	w.Exclusive, w.Again, x.arg = nil, false, nil
+	w.ctx.Client = nil
 	if cap(x.text) > keptText || cap(x.words) > keptWords {
 		x.text, x.words = nil, nil
 	}
-	if cap(l.w.Buf) > keptText {
-		l.w.Buf = nil
+	if cap(w.out.Buf) > keptText {
+		w.out.Buf = nil
 	}
 }
 
-// finish answers a call that has ended soon, and reports whether it is to be run again.
+// finish replies to a call that has ended soon, and reports whether the call has to run again.
 func (x *coroutine) finish(c *command.Call) (again bool) {
-	l, from := workerOf(c.Worker), x.worker
-	if reply := from.w.Take(); !l.w.Reply(reply) {
-		from.w.Buf = reply.Buf[:0]
+	w, from := workerOf(c.Worker), x.worker
+	if reply := from.out.Take(); !w.out.Reply(reply) {
+		from.out.Buf = reply.Buf[:0]
 	}
-	if from.errors != from.errorsSeen { // the call's own, which it has counted
-		l.errors++
+	if from.errors != from.errorsSeen { // an error of the call itself, which has counted it
+		w.errors++
 	}
 	c.Client.Closing = c.Client.Closing || x.broken
-	l.Work += from.Work
+	w.Work += from.Work
 	again = from.Again
 	if from.Journal != nil && !again {
 		if at := from.Journal.TakePosition(); at != 0 {
-			l.answered, l.coroutineEffect = max(l.answered, at), true
+			w.answered, w.coroutineEffect = max(w.answered, at), true
 		}
 	}
 	x.leave()
 	return again
 }
 
-// moveCoroutine hands a call that takes long, and the stopped world, to a goroutine. The
-// call stands still meanwhile, between two steps.
+// moveCoroutine moves a call that takes long, together with the stopped world, to a new goroutine.
+// The call is suspended between two steps meanwhile.
 func (e *Engine) moveCoroutine(c *command.Call, x *coroutine) {
 	s, from := sessionOf(c.Client), x.worker
 	in := s.proxy()
@@ -178,7 +178,7 @@ func (e *Engine) moveCoroutine(c *command.Call, x *coroutine) {
 	e.Spawn(func() { e.endCoroutine(x, run) })
 }
 
-// setExclusive notes that run, which has stopped the world, runs.
+// setExclusive makes run, which has stopped the world, the current exclusive command.
 func (e *Engine) setExclusive(run *command.Exclusive) {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -190,28 +190,28 @@ func (e *Engine) setExclusive(run *command.Exclusive) {
 	}
 }
 
-// endCoroutine runs a call to its end, answers it and lets everybody in again.
+// endCoroutine runs a call to its end, replies and starts the world.
 func (e *Engine) endCoroutine(x *coroutine, run *command.Exclusive) {
-	l := x.worker
+	w := x.worker
 	began := e.Options.Stopwatch()
 	x.resume()
 	run.Wait.Took.Add(int64(e.Options.Stopwatch() - began))
-	l.endErrors(x.cmd)
-	reply, st, again := l.w.Take(), l.Store, l.Again
+	w.endErrors(x.cmd)
+	reply, st, again := w.out.Take(), w.Store, w.Again
 	if again {
-		run = &command.Exclusive{Wait: run.Wait, Proxy: run.Proxy, Changes: waitsForPause(&l.ctx, x.cmd, x.words)}
-		run.Do = x.how.Again(&l.ctx)
+		run = &command.Exclusive{Wait: run.Wait, Proxy: run.Proxy, Changes: waitsForPause(&w.ctx, x.cmd, x.words)}
+		run.Do = x.how.Again(&w.ctx)
 	}
-	// With an effect the session waits for all there is.
-	run.Wait.NoEffect = l.Journal != nil && l.Journal.TakePosition() == 0
+	// A reply with an effect waits for everything that the journal has up to now.
+	run.Wait.NoEffect = w.Journal != nil && w.Journal.TakePosition() == 0
 	x.leave()
 	run.Wait.Broken = x.broken
 	if again {
 		e.retry(run)
 	} else {
-		run.Wait.Finish(func(w *resp.Writer) { w.Reply(reply) })
+		run.Wait.Finish(func(out *resp.Writer) { out.Reply(reply) })
 	}
-	e.AfterCommand(&l.Worker)
+	e.AfterCommand(&w.Worker)
 	e.doneExclusive()
 	if !e.isAborted() {
 		st.StartWorld()

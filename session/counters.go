@@ -8,97 +8,97 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// count notes one call of cmd. A run of equal commands is added to the counters in
-// one go, so that a pipeline of one command costs one atomic addition.
-func (l *Worker) count(cmd *command.Command) {
-	if cmd != l.runCmd {
-		l.flushRun()
-		l.runCmd = cmd
-		n := &l.counts[cmd.ID]
-		l.pace = l.paceOf(cmd, n.Timed.Load() == 0 && n.Exact.Load() == 0)
+// count records one call of cmd. A run of equal commands is added to the counters at once, so that
+// a pipeline of one command costs one atomic addition.
+func (w *Worker) count(cmd *command.Command) {
+	if cmd != w.runCmd {
+		w.flushRun()
+		w.runCmd = cmd
+		n := &w.counts[cmd.ID]
+		w.pace = w.paceOf(cmd, n.Timed.Load() == 0 && n.Exact.Load() == 0)
 	}
-	l.runLen++
+	w.runLen++
 }
 
-// flushRun adds the current run to the counters, at the end of a batch or when
-// another command begins.
-func (l *Worker) flushRun() {
-	if l.runCmd == nil {
+// flushRun adds the current run to the counters, at the end of a batch or when another command
+// begins.
+func (w *Worker) flushRun() {
+	if w.runCmd == nil {
 		return
 	}
-	n := &l.counts[l.runCmd.ID]
-	n.Calls.Add(l.runLen)
-	if l.Denied > 0 {
-		n.Denied.Add(l.Denied)
+	n := &w.counts[w.runCmd.ID]
+	n.Calls.Add(w.runLen)
+	if w.Denied > 0 {
+		n.Denied.Add(w.Denied)
 	}
-	l.called += l.runLen
-	l.runCmd, l.runLen, l.Denied = nil, 0, 0
+	w.called += w.runLen
+	w.runCmd, w.runLen, w.Denied = nil, 0, 0
 }
 
-// endBatch ends what a worker has run for one client: it adds the last run to the counters, and
-// all calls to those of the client's user.
-func (l *Worker) endBatch() {
-	l.flushRun()
-	if l.called > 0 && l.ctx.Client != nil {
-		if u := l.ctx.Client.User.Load(); u != l.by {
-			l.by, l.caller = u, engineOf(l.Server).callers.Of(u.Name)
+// endBatch ends a batch that the worker has run for one client: it adds the last run to the
+// counters, and all calls to the counter of the client's user.
+func (w *Worker) endBatch() {
+	w.flushRun()
+	if w.called > 0 && w.ctx.Client != nil {
+		if u := w.ctx.Client.User.Load(); u != w.by {
+			w.by, w.caller = u, engineOf(w.Server).callers.Of(u.Name)
 		}
-		l.caller.Add(l.called)
-		l.called = 0
+		w.caller.Add(w.called)
+		w.called = 0
 	}
-	l.Server.BatchEnd(&l.Worker)
+	w.Server.BatchEnd(&w.Worker)
 }
 
 // CountRejected implements [command.Host].
 func (e *Engine) CountRejected(c *command.Call, cmd *command.Command) {
-	l := workerOf(c.Worker)
-	l.beginErrors() // it is not the caller's
+	w := workerOf(c.Worker)
+	w.beginErrors() // separate it from the errors of the calling command
 	if cmd != nil {
-		l.counts[cmd.ID].Rejected.Add(1)
+		w.counts[cmd.ID].Rejected.Add(1)
 	}
 }
 
-// noteError is the OnError of a worker's writers.
-func (l *Worker) noteError(e resp.Error, from resp.Origin) {
-	l.errors++
-	engineOf(l.Server).errors.Add(e, from)
+// noteError is the OnError function of the worker's writers.
+func (w *Worker) noteError(e resp.Error, from resp.Origin) {
+	w.errors++
+	engineOf(w.Server).errors.Add(e, from)
 	if from != resp.Repeated && strings.HasPrefix(string(e), "OOM ") {
-		l.lackedMemory()
+		w.lackedMemory()
 	}
 }
 
-// lackedMemory notes which key the running command has no memory for.
-func (l *Worker) lackedMemory() {
-	c := &l.ctx
+// lackedMemory records the key for which the running command had no memory.
+func (w *Worker) lackedMemory() {
+	c := &w.ctx
 	switch {
-	case l.Server.Seen == nil || c.Cmd == nil:
+	case w.Server.Seen == nil || c.Cmd == nil:
 		return
 	case c.Cmd.Keys.Policy && len(c.Args) > 2:
-		l.Server.Seen.LackedMemory(c.Worker, c.Cmd.Keys.AppendPolicyKey(nil, c.Args))
+		w.Server.Seen.LackedMemory(c.Worker, c.Cmd.Keys.AppendPolicyKey(nil, c.Args))
 		return
 	case c.Cmd.Keys.First <= 0 || c.Cmd.Keys.First >= len(c.Args):
 		return
 	}
-	l.Server.Seen.LackedMemory(c.Worker, c.Args[c.Cmd.Keys.First])
+	w.Server.Seen.LackedMemory(c.Worker, c.Args[c.Cmd.Keys.First])
 }
 
 // CountError implements [command.Host].
 func (e *Engine) CountError(err resp.Error, from resp.Origin) { e.errors.Add(err, from) }
 
-// beginErrors makes what is answered from now on the errors of another command.
-func (l *tally) beginErrors() { l.errorsSeen = l.errors }
+// beginErrors starts to count the errors of a command.
+func (t *tally) beginErrors() { t.errorsSeen = t.errors }
 
-// endErrors counts a command that was answered with an error since beginErrors, or since
-// the last command that a script or a transaction has called in between. An error that a
-// script catches is its command's alone, as in Redis.
-func (l *tally) endErrors(cmd *command.Command) {
-	if l.errors != l.errorsSeen {
-		l.errorsSeen = l.errors
-		l.counts[cmd.ID].Failed.Add(1)
+// endErrors counts the command as failed if an error was written since beginErrors, or since the
+// last command that a script or transaction has called. An error that a script catches counts only
+// for the command that failed, as in Redis.
+func (t *tally) endErrors(cmd *command.Command) {
+	if t.errors != t.errorsSeen {
+		t.errorsSeen = t.errors
+		t.counts[cmd.ID].Failed.Add(1)
 	}
 }
 
-// Recovered logs a panic without the values it carried, which may hold a key.
+// Recovered logs a panic without its value, which may contain a key.
 func (e *Engine) Recovered(any) {
 	e.panics.Add(1)
 	e.Log.Error("a command failed on an internal error", "stack", string(debug.Stack()))

@@ -18,33 +18,34 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// totals counts clients and what became of them since the start.
+// totals counts clients and events since the start.
 type totals struct {
 	rate        stats.Rate
-	outbound    atomic.Int64 // bytes that wait in outboxes
-	slowReaders atomic.Int64 // clients that were cut off for what they left unread
+	outbound    atomic.Int64 // bytes in outboxes
+	slowReaders atomic.Int64 // clients that were disconnected because of their output buffer limit
 	kept        atomic.Int64 // bytes of transactions and watched keys
 	evicted     atomic.Int64 // clients that were closed by maxmemory-clients
 	looks       atomic.Int64 // calls of EvictClients
 	taken       taken
 	longInput   chan struct{} // see [Engine.LongInput]
 	holding     atomic.Bool   // see [Engine.HoldLongInput]
-	sinceDecay  time.Duration // touched by Tick only
+	sinceDecay  time.Duration // used by Tick only
 	received    atomic.Int64  // connections since the start
 	refused     atomic.Int64
 	errors      stats.Errors
 	callers     stats.Callers
 	panics      atomic.Int64
-	resets      atomic.Int64 // two for each: when it begins, and when it has ended
+	resets      atomic.Int64 // increases twice for each reset: at its beginning and at its end
 }
 
-// taken is what has been taken from clients because of maxmemory-clients since the log last told it.
+// taken counts what was taken from clients because of maxmemory-clients since the last log message
+// about it.
 type taken struct {
 	refused atomic.Int64 // commands
-	bytes   atomic.Int64 // of these, and of closed clients
+	bytes   atomic.Int64 // of these commands, and of closed clients
 }
 
-// background is the goroutines in the background.
+// background has the goroutines in the background.
 type background struct {
 	slowMu    sync.Mutex
 	slow      sync.WaitGroup // goroutines of Spawn
@@ -52,61 +53,63 @@ type background struct {
 	slowSlots chan struct{}
 	slots     chan struct{} // of Background
 	fileSlots chan struct{} // of Background, for commands that read or write files of options
-	urgent    chan struct{} // of Background, for commands that do not wait for those of slots
+	urgent    chan struct{} // of Background, for urgent commands, which do not wait for slots
 }
 
-// executions are the commands that run by Execute.
+// executions has the commands that run by Execute.
 type executions struct {
 	executing       sync.WaitGroup
 	executionsMu    sync.Mutex
-	cancels         map[int64]context.CancelCauseFunc // guarded by executionsMu: of those that run
+	cancels         map[int64]context.CancelCauseFunc // guarded by executionsMu: of the running ones
 	lastExecution   int64                             // guarded by executionsMu
-	executionsEnded bool                              // guarded by executionsMu: no more begin
+	executionsEnded bool                              // guarded by executionsMu: no more may begin
 }
 
-// exclusiveQueue runs exclusive commands, one after another.
+// exclusiveQueue runs exclusive commands one after another.
 type exclusiveQueue struct {
-	busy atomic.Bool // the one that runs has been running for long
+	busy atomic.Bool // the current command has been running for long
 
 	mu      sync.Mutex
-	idle    *sync.Cond           // on mu: current has become nil
+	idle    *sync.Cond           // on mu: signals that current has become nil
 	queue   []*command.Exclusive // guarded by mu
 	running bool                 // guarded by mu: a goroutine serves the queue
 	current *command.Exclusive   // guarded by mu
-	began   time.Duration        // guarded by mu: when current did, by the stopwatch
-	closed  bool                 // guarded by mu: the server ends, nothing may run for long
-	aborted bool                 // guarded by mu: a script was ended half way for that
+	began   time.Duration        // guarded by mu: the stopwatch when current began
+	closed  bool                 // guarded by mu: the server stops, so nothing more may run
+	aborted bool                 // guarded by mu: a script was aborted because of that
 }
 
-// pause is CLIENT PAUSE while it lasts. What it is for is in the halts that every
-// command looks at anyway, and whom it keeps waiting is in their sessions: a postponed
-// command is parked, with its bytes left where they are, and is run from its first byte
-// when the pause is over. A client that waits so costs no timer and no goroutine.
+// pause is the state of CLIENT PAUSE. The halts, which every command checks anyway, say which
+// commands it delays. The sessions say which clients wait: a delayed command is parked, with its
+// input left in place, and runs from its first byte when the pause is over. A waiting client costs
+// no timer and no goroutine.
 //
-// Replies, errors and what is postponed are those of Redis 7.0: a command that is
-// malformed or not allowed is refused at once, CLIENT UNPAUSE is postponed by ALL as
-// everything is, and a second pause makes the first neither shorter nor less strict.
+// Replies, errors and the choice of delayed commands are those of Redis 7.0: a malformed or
+// forbidden command is refused at once, ALL delays even CLIENT UNPAUSE, and a second pause makes
+// the first neither shorter nor less strict.
 type pause struct {
 	mu     sync.Mutex
 	until  limit.Instant // guarded by mu: 0 without a pause
 	stop   func() bool   // guarded by mu: stops the timer of its end
-	behind []func(bool)  // guarded by mu: what goes on then beside sessions, see AfterPause
-	// handover says that a primary hands over to a replica, which keeps a pause from ending.
+	behind []func(bool)  // guarded by mu: functions to call at the end, see AfterPause
+	// handover says that a primary hands over to a replica. The pause then lasts until that is
+	// over.
 	handover bool // guarded by mu
 
-	// One goroutine at a time lets go on, however often pauses end.
-	released  []func(bool) // guarded by mu: that were behind a pause that is over
-	releasing bool         // guarded by mu: the goroutine is there
-	more      bool         // guarded by mu: a pause has ended since it began to look
+	// A single goroutine resumes commands, even if pauses end repeatedly.
+	released  []func(bool) // guarded by mu: the functions of pauses that are over
+	releasing bool         // guarded by mu: that goroutine is running
+	more      bool         // guarded by mu: a pause has ended since the goroutine started its last pass
 }
 
-// NewEngine builds an engine for the commands of table.
+// NewEngine returns an engine for the commands of table. It panics if only one of o and table is
+// for a Remote.
 func NewEngine(o env.Options, table *command.Table) *Engine {
 	e := &Engine{Server: command.Server{Options: o, Commands: table, Users: acl.NewUsers(table), Log: o.Log}, background: background{slowSlots: make(chan struct{}, maxSlow)}}
 	e.Host = e
 	e.paces = pacesOf(table, e.Options.Remote != nil)
 	if remote := e.Options.Remote; remote != nil {
-		e.Options.Now, e.Options.Ledger = remote.Now, nil // nothing is lent
+		e.Options.Now, e.Options.Ledger = remote.Now, nil // replies share no values with a store
 	}
 	if (e.Options.Remote != nil) != table.Remote {
 		panic("session: a table that asks a Remote goes with one, and no other does")
@@ -127,7 +130,7 @@ func NewEngine(o env.Options, table *command.Table) *Engine {
 	return e
 }
 
-// SetLimits puts new limits in force, for live clients too.
+// SetLimits applies new limits, also to connected clients.
 func (e *Engine) SetLimits(l env.Limits) {
 	if e.Options.Remote != nil {
 		l.Databases = 1
@@ -140,15 +143,15 @@ func (e *Engine) SetLimits(l env.Limits) {
 	e.LimitsChanged()
 }
 
-// KeepUsers has the next SetLimits leave the user default alone although the password is
-// another one: whoever has replaced all users has taken it into account.
+// KeepUsers makes the next SetLimits keep the user default unchanged although the password has
+// changed. The caller has replaced all users and has already applied the password.
 func (e *Engine) KeepUsers(password string) {
 	l := *e.ActiveLimits.Load()
 	l.Password = password
 	e.ActiveLimits.Store(&l)
 }
 
-// Open admits a connection, or refuses it and returns a rejection to send.
+// Open accepts a connection and returns its session, or returns an error reply to send.
 func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 	e.received.Add(1)
 	if why := refuse(&e.Server, p); why != "" {
@@ -170,7 +173,7 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 	return s, nil
 }
 
-// newSession makes a session of u that nobody knows of yet.
+// newSession returns a session of user u that is not registered yet.
 func (e *Engine) newSession(p transport.Peer, proto int, u *acl.User) *Session {
 	s := &Session{Client: command.Client{Peer: p, Created: e.Options.Now()}, engine: e}
 	s.Owner, s.Server = s, &e.Server
@@ -182,7 +185,7 @@ func (e *Engine) newSession(p transport.Peer, proto int, u *acl.User) *Session {
 
 const errProtected resp.Error = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. In this mode connections are only accepted from the loopback interface. If you want to connect from external computers, set a password with requirepass, or turn protected mode off."
 
-// refuse says why a connection may not even try to authenticate, or "".
+// refuse returns the error if a connection may not even authenticate, or "".
 func refuse(e *command.Server, p transport.Peer) resp.Error {
 	if e.Limits().ProtectedMode && e.Users.Default.Rules().Open() && !isLocal(p.RemoteAddr()) {
 		return errProtected
@@ -190,8 +193,8 @@ func refuse(e *command.Server, p transport.Peer) resp.Error {
 	return ""
 }
 
-// isLocal reports whether the peer is this machine: a unix socket or loopback. What
-// it does not know is not.
+// isLocal reports whether the peer is this machine: a unix socket or loopback. Any other kind of
+// address is not.
 func isLocal(a net.Addr) bool {
 	switch a := a.(type) {
 	case *net.UnixAddr:
@@ -202,8 +205,8 @@ func isLocal(a net.Addr) bool {
 	return false
 }
 
-// Close waits for the slow commands that still run, which are told to give up. The
-// transports must have been shut down.
+// Close makes slow commands that still run give up, and waits for them. The transports must have
+// been shut down.
 func (e *Engine) Close() {
 	e.Ended.Store(true)
 	e.Large.End()
@@ -212,7 +215,7 @@ func (e *Engine) Close() {
 	e.slowMu.Unlock()
 	e.endPause(0) // stops its timer
 	if e.EndScripts() {
-		e.takeWorker().Store.StartWorld() // nobody is left to look
+		e.takeWorker().Store.StartWorld() // no client is left to read the state
 	}
 	e.slow.Wait()
 	e.endCoroutines()

@@ -16,7 +16,7 @@ func (e *Engine) ParkExclusive(c *command.Call, do func(c *command.Call)) *comma
 	return x
 }
 
-// parkExclusive parks the session for what in is to do for it.
+// parkExclusive parks the session of c while the proxy in acts for it.
 func (e *Engine) parkExclusive(c *command.Call, in *Session) *command.Exclusive {
 	x, s := &command.Exclusive{Wait: c.NewWait(0), Proxy: &in.Client}, sessionOf(c.Client)
 	x.Wait.Resume = func(w *resp.Writer) {
@@ -51,7 +51,7 @@ func (e *Engine) EnqueueWith(x *command.Exclusive, need int64) {
 	})
 }
 
-// retry has x, which has lacked memory, run once all is free that others' replies take.
+// retry runs x, which has lacked memory, again after the memory of all other replies was freed.
 func (e *Engine) retry(x *command.Exclusive) {
 	x.Memory.End()
 	x.Memory = nil
@@ -59,22 +59,22 @@ func (e *Engine) retry(x *command.Exclusive) {
 	e.EnqueueWith(x, e.LargeRoom())
 }
 
-// exclusiveBatch is how many commands run before others are let in again.
+// exclusiveBatch is how many exclusive commands run before the world is started again.
 const exclusiveBatch = 16
 
-// serveExclusive runs what is in the queue until that is empty. The world is stopped
-// for several of them, since to stop and wake everybody costs more than most of
-// them take.
+// serveExclusive runs the commands in the queue until it is empty. It stops the world once for
+// several of them, because stopping it and waking all sessions costs more than most of these
+// commands.
 func (e *Engine) serveExclusive() {
 	for more := true; more; {
-		e.withStoppedWorld(func(l *Worker) {
+		e.withStoppedWorld(func(w *Worker) {
 			for range exclusiveBatch {
 				x := e.nextExclusive()
 				if x == nil {
 					more = false
 					return
 				}
-				l.runExclusive(x)
+				w.runExclusive(x)
 				if e.doneExclusive() {
 					return
 				}
@@ -83,8 +83,8 @@ func (e *Engine) serveExclusive() {
 	}
 }
 
-// nextExclusive takes the next command out of the queue, or ends the service. One that a
-// pause is for comes into the queue again when that is over.
+// nextExclusive removes the next command from the queue, or ends the service. A command that a
+// pause delays returns to the queue after the pause.
 func (e *Engine) nextExclusive() *command.Exclusive {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -103,8 +103,8 @@ func (e *Engine) nextExclusive() *command.Exclusive {
 	return nil
 }
 
-// doneExclusive notes that the command has ended, and reports whether it took so long
-// that others have to be let in.
+// doneExclusive records that the command has ended, and reports whether it took so long that the
+// world has to be started.
 func (e *Engine) doneExclusive() (long bool) {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -117,48 +117,47 @@ func (e *Engine) doneExclusive() (long bool) {
 	return q.busy.Swap(false)
 }
 
-// runExclusive runs x with all keys locked, at one instant of its own, and answers it.
-func (l *Worker) runExclusive(x *command.Exclusive) {
-	e, st := engineOf(l.Server), l.Store
+// runExclusive runs x while the world is stopped, at its own instant, and replies.
+func (w *Worker) runExclusive(x *command.Exclusive) {
+	e, st := engineOf(w.Server), w.Store
 	st.Refresh()
 	e.startBusy(x, st)
-	l.w = resp.Writer{Proto: x.Proxy.Proto, Ledger: e.Options.Ledger, OnError: l.OnError}
-	l.ctx = command.Call{Worker: &l.Worker, Client: x.Proxy, W: &l.w}
-	l.Exclusive, l.Again = x, false
-	if l.Journal != nil {
-		l.Journal.TakePosition() // of what ran here before
+	w.out = resp.Writer{Proto: x.Proxy.Proto, Ledger: e.Options.Ledger, OnError: w.OnError}
+	w.ctx = command.Call{Worker: &w.Worker, Client: x.Proxy, W: &w.out}
+	w.Exclusive, w.Again = x, false
+	if w.Journal != nil {
+		w.Journal.TakePosition() // discard the position of earlier calls
 	}
 	defer func() {
 		if r := recover(); r != nil {
 			e.Recovered(r)
 			st.Unlock()
-			l.w.Cut(0)
-			l.w.Error(resp.ErrInternal)
+			w.out.Cut(0)
+			w.out.Error(resp.ErrInternal)
 			x.Wait.Broken = true
 		}
-		again := l.Again && !x.Wait.Broken
-		l.Exclusive, l.Again = nil, false
-		l.endBatch()
-		reply := l.w.Take()
-		l.ctx.Client = nil
+		again := w.Again && !x.Wait.Broken
+		w.Exclusive, w.Again = nil, false
+		w.endBatch()
+		reply := w.out.Take()
+		w.ctx.Client = nil
 		if again {
 			e.retry(x)
 			return
 		}
-		x.Wait.NoEffect = l.Journal != nil && l.Journal.TakePosition() == 0
-		x.Wait.Finish(func(w *resp.Writer) { w.Reply(reply) })
+		x.Wait.NoEffect = w.Journal != nil && w.Journal.TakePosition() == 0
+		x.Wait.Finish(func(out *resp.Writer) { out.Reply(reply) })
 		x.Memory.End()
-		e.AfterCommand(&l.Worker)
+		e.AfterCommand(&w.Worker)
 	}()
-	l.beginErrors()
+	w.beginErrors()
 	began := e.Options.Stopwatch()
-	x.Do(&l.ctx)
+	x.Do(&w.ctx)
 	x.Wait.Took.Add(int64(e.Options.Stopwatch() - began))
-	l.endErrors(l.ctx.Cmd)
+	w.endErrors(w.ctx.Cmd)
 }
 
-// startBusy starts the time after which x keeps others waiting for long, or starts it
-// again.
+// startBusy starts or restarts the timer after which x counts as busy.
 func (e *Engine) startBusy(x *command.Exclusive, st env.Store) {
 	d := e.Limits().Busy
 	if d == 0 {
@@ -173,7 +172,7 @@ func (e *Engine) startBusy(x *command.Exclusive, st env.Store) {
 	}
 }
 
-// nowBusy tells everybody who waits at the world lock that it will take longer.
+// nowBusy wakes all sessions that wait for the world to start, because that will take longer.
 func (e *Engine) nowBusy(x *command.Exclusive, st env.Store) {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -184,8 +183,8 @@ func (e *Engine) nowBusy(x *command.Exclusive, st env.Store) {
 	}
 }
 
-// KillExclusive implements [command.Host]. It only ever meets a script that has been
-// running for long: before that the caller waits until it is over, as everything does.
+// KillExclusive implements [command.Host]. It can only find a script that is busy: before that the
+// caller waits for its end, like every other command.
 func (e *Engine) KillExclusive(c *command.Call) resp.Error {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -197,15 +196,15 @@ func (e *Engine) KillExclusive(c *command.Call) resp.Error {
 	if err := x.Kill(); err != "" {
 		return err
 	}
-	// It ends at its next instruction, so that from now on others can wait. Another
-	// script of the same transaction may keep them waiting again.
+	// The script ends at its next instruction, so other commands can wait again. Another script of
+	// the same transaction may become busy later.
 	e.startBusy(x, c.Store)
 	return ""
 }
 
-// EndExclusive implements [command.Host]: it ends what runs exclusively, whatever it has done, since the server is to stop
-// at once, and cuts off all clients but the one who asked: nobody may see the half
-// of what it did. Any goroutine may call it.
+// EndExclusive implements [command.Host]: it ends the exclusive command, even if it has written,
+// because the server stops at once, and disconnects all clients except asking: they must not see
+// its partial effects. Any goroutine may call it.
 func (e *Engine) EndExclusive(asking *command.Client) {
 	if !e.abortExclusive() {
 		return
@@ -217,7 +216,8 @@ func (e *Engine) EndExclusive(asking *command.Client) {
 	}
 }
 
-// abortExclusive ends what runs exclusively, for good. It reports whether there was something.
+// abortExclusive ends the exclusive command and lets no other begin. It reports whether there was
+// one.
 func (e *Engine) abortExclusive() bool {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -231,9 +231,9 @@ func (e *Engine) abortExclusive() bool {
 	return true
 }
 
-// EndScripts ends what runs exclusively, once no client is left to wait for it, and
-// reports whether a script was ended half way, now or before. Memory then holds
-// what no client may ever see, and must not be saved; nothing of it has been logged.
+// EndScripts ends the exclusive command after all clients have been disconnected, and reports
+// whether a script was aborted, now or before. Memory then has partial effects. They must not be
+// saved, and none of them has been logged.
 func (e *Engine) EndScripts() (torn bool) {
 	e.abortExclusive()
 	q := &e.exclusive
@@ -245,15 +245,15 @@ func (e *Engine) EndScripts() (torn bool) {
 	return q.aborted
 }
 
-// Running is what runs exclusively.
+// Running describes the running exclusive command.
 type Running struct {
 	Client *command.Client
-	Script string        // its SHA-1; "" for a transaction between two scripts
+	Script string        // SHA-1 of the script; "" for a transaction between two scripts
 	For    time.Duration // how long it has been running
-	Busy   bool          // so long that others are told
+	Busy   bool          // other clients get BUSY errors
 }
 
-// Running returns what runs exclusively. Any goroutine may call it.
+// Running returns the running exclusive command. Any goroutine may call it.
 func (e *Engine) Running() (r Running, ok bool) {
 	q := &e.exclusive
 	q.mu.Lock()

@@ -12,7 +12,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Errors of [Engine.Execute]. With the first two and the last one nothing has run.
+// Errors of [Engine.Execute]. With ErrWaits and ErrNeedsConnection nothing has run. With
+// ErrStopping the command may have begun and may still run.
 var (
 	ErrWaits           = errors.New("the command waits for others")
 	ErrNeedsConnection = errors.New("the command is about the connection that sends it")
@@ -21,16 +22,16 @@ var (
 	ErrStopping        = errors.New("the server is stopping")
 )
 
-// MaxExecuted is how long the reply to a command of Execute may be, in bytes.
+// MaxExecuted bounds the bytes of a reply of Execute.
 const MaxExecuted = 1 << 20
 
-// clientName is what ACL LOG and SLOWLOG call a session of Execute.
+// clientName is the client name of a session of Execute in ACL LOG and SLOWLOG.
 const clientName = "admin-port"
 
-// Execute runs one command as u, on a session without a socket, and returns the reply in
-// RESP3. from is who asked for it, for the log and ACL LOG. A command that waits for others or
-// is about its connection is refused; one that takes longer than ctx allows is left alone, and
-// may still run. After EndExecutions nothing runs.
+// Execute runs one command as the user u, on a session without a socket, and returns the reply in
+// RESP3. from is the caller's address, for the log and ACL LOG. A command that waits for other
+// clients or is about its connection is refused. If ctx ends before the reply, the command may
+// still run. After EndExecutions nothing runs.
 func (e *Engine) Execute(ctx context.Context, u *acl.User, from net.Addr, db int, args [][]byte) ([]byte, error) {
 	if err := e.unfit(args); err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func (e *Engine) Execute(ctx context.Context, u *acl.User, from net.Addr, db int
 	return s.feedUntilAnswered(ctx, p, resp.AppendCommand(nil, args...))
 }
 
-// unfit says why a call cannot be executed, nil if it can.
+// unfit returns the error if a call cannot be executed, nil if it can.
 func (e *Engine) unfit(args [][]byte) error {
 	if len(args) == 0 {
 		return nil
@@ -59,17 +60,18 @@ func (e *Engine) unfit(args [][]byte) error {
 		cmd = cmd.Subcommand(args[1])
 	}
 	switch {
-	case cmd == nil: // which dispatch says
+	case cmd == nil: // dispatch replies with the error
 		return nil
 	case cmd.Flags&command.FlagConnection != 0:
 		return ErrNeedsConnection
 	case cmd.Flags&command.FlagBlocking != 0 || cmd.Waits != nil && cmd.Waits(&e.Server, args):
-		return ErrWaits // for what may never come
+		return ErrWaits // for an event that may never come
 	}
 	return nil
 }
 
-// beginExecution has EndExecutions wait for end, and cancels ctx then.
+// beginExecution derives a context that EndExecutions cancels. EndExecutions then waits for the
+// call of end.
 func (e *executions) beginExecution(ctx context.Context) (of context.Context, end func(), ok bool) {
 	e.executionsMu.Lock()
 	defer e.executionsMu.Unlock()
@@ -93,15 +95,15 @@ func (e *executions) beginExecution(ctx context.Context) (of context.Context, en
 	}, true
 }
 
-// Executing is how many commands run by Execute. Any goroutine may call it.
+// Executing returns how many commands run by Execute. Any goroutine may call it.
 func (e *Engine) Executing() int {
 	e.executionsMu.Lock()
 	defer e.executionsMu.Unlock()
 	return len(e.cancels)
 }
 
-// EndExecutions lets no more commands begin by Execute, ends the waits of those that run, and
-// returns once all have returned.
+// EndExecutions lets no more commands begin by Execute, ends the waits of the running ones, and
+// returns after all of them have returned.
 func (e *Engine) EndExecutions() {
 	e.executionsMu.Lock()
 	e.executionsEnded = true
@@ -112,7 +114,7 @@ func (e *Engine) EndExecutions() {
 	e.executing.Wait()
 }
 
-// feedUntilAnswered feeds the command in until there is a reply that may be told.
+// feedUntilAnswered feeds the command in until there is a reply that may be returned.
 func (s *Session) feedUntilAnswered(ctx context.Context, p *caller, in []byte) (reply []byte, err error) {
 	for {
 		next, out, err := s.feedOnce(ctx, p, &in)
@@ -144,15 +146,15 @@ func (s *Session) feedUntilAnswered(ctx context.Context, p *caller, in []byte) (
 	}
 }
 
-// wakeAfterPause has the session go on at the end of the pause that it waits for, if it does:
-// the end of a pause wakes clients, of which it is none.
+// wakeAfterPause makes a session without a client continue at the end of the pause that it waits
+// for, if it does: the end of a pause only wakes the sessions of clients.
 func (s *Session) wakeAfterPause() {
 	w := s.wait.Load()
 	if w == nil || !w.RunAgain {
 		return
 	}
-	if !s.engine.AfterPause(func(goOn bool) {
-		if goOn {
+	if !s.engine.AfterPause(func(proceed bool) {
+		if proceed {
 			w.Finish(nil)
 		}
 	}) {
@@ -160,12 +162,12 @@ func (s *Session) wakeAfterPause() {
 	}
 }
 
-// feedOnce feeds what is left of in, and waits until what is replied may be told.
+// feedOnce feeds the rest of in, and waits until the reply may be returned.
 func (s *Session) feedOnce(ctx context.Context, p *caller, in *[]byte) (transport.Next, []byte, error) {
-	l := s.engine.takeWorker()
-	l.Actor = 0
-	turn := s.Feed(l, *in, nil)
-	s.engine.returnWorker(l)
+	w := s.engine.takeWorker()
+	w.Actor = 0
+	turn := s.Feed(w, *in, nil)
+	s.engine.returnWorker(w)
 	*in = (*in)[turn.Consumed:]
 	if turn.Barrier != 0 {
 		is := s.engine.Durable(turn.Barrier, p)
@@ -190,20 +192,20 @@ func (s *Session) feedOnce(ctx context.Context, p *caller, in *[]byte) (transpor
 	return turn.Next, turn.Whole(), nil
 }
 
-// release gives back what a reply that nobody gets refers to.
+// release releases the values that a discarded reply refers to.
 func release(refs []shared.Ref) {
 	for i := range refs {
 		refs[i].Release()
 	}
 }
 
-// caller is the end of a session that has no socket.
+// caller is the peer of a session without a socket.
 type caller struct {
 	from net.Addr
-	wake chan struct{} // holds one
+	wake chan struct{} // has a buffer of one
 }
 
-// wait waits until somebody has called Wake.
+// wait waits for a call of Wake.
 func (p *caller) wait(ctx context.Context) error {
 	select {
 	case <-p.wake:

@@ -19,8 +19,8 @@ import (
 	"github.com/cellserver/cellserver/session"
 )
 
-// TestExecuteRunsACommandAsAUser: with its permissions, in the database that was asked for, also
-// while the server runs scripts, and without a trace among the clients.
+// TestExecuteRunsACommandAsAUser: the command has the user's permissions, runs in the given
+// database, also while the server runs scripts, and does not appear in CLIENT LIST.
 func TestExecuteRunsACommandAsAUser(t *testing.T) {
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestExecuteRunsACommandAsAUser(t *testing.T) {
 	require.Contains(t, entry.Client, "name=admin-port")
 }
 
-// executing returns a server and what executes commands on it as the user default.
+// executing returns a server and a function that executes commands on it as the user default.
 func executing(t *testing.T) (*inproc.Session, func(words ...string) (string, error)) {
 	t.Helper()
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
@@ -91,8 +91,8 @@ func executing(t *testing.T) (*inproc.Session, func(words ...string) (string, er
 	}
 }
 
-// TestExecuteRefusesWhatNeedsAConnection: commands that change what their connection is or is
-// sent would be answered OK, and change nothing.
+// TestExecuteRefusesWhatNeedsAConnection: commands that change the state of their connection would
+// reply OK, and change nothing.
 func TestExecuteRefusesWhatNeedsAConnection(t *testing.T) {
 	s, run := executing(t)
 	for _, call := range []string{
@@ -123,8 +123,8 @@ func TestExecuteRefusesWhatNeedsAConnection(t *testing.T) {
 	}
 }
 
-// TestExecuteBoundsTheReply: what is too long is thrown away, whether it is copied or refers to a
-// value of the store.
+// TestExecuteBoundsTheReply: a reply that is too long is discarded, whether it is copied or refers
+// to a value of the store.
 func TestExecuteBoundsTheReply(t *testing.T) {
 	s, run := executing(t)
 	dataset := func() int {
@@ -154,7 +154,7 @@ func TestExecuteBoundsTheReply(t *testing.T) {
 	require.Less(t, dataset(), session.MaxExecuted/10, "nothing is referred to any more")
 }
 
-// TestExecutionsEndWithTheServer: one that waits is told, and none begins any more.
+// TestExecutionsEndWithTheServer: a waiting execution returns an error, and no more begin.
 func TestExecutionsEndWithTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, run := executing(t)
@@ -177,7 +177,7 @@ func TestExecutionsEndWithTheServer(t *testing.T) {
 	})
 }
 
-// TestTheAdminPortIsNamedInWhatIsKeptOfIt: a request has no client ID that anybody could look for.
+// TestTheAdminPortIsNamedInWhatIsKeptOfIt: a request has no client ID that operators could look up.
 func TestTheAdminPortIsNamedInWhatIsKeptOfIt(t *testing.T) {
 	s, run := executing(t)
 	reply, err := run("CONFIG", "SET", "maxmemory", "1gb")
@@ -187,7 +187,8 @@ func TestTheAdminPortIsNamedInWhatIsKeptOfIt(t *testing.T) {
 	require.Equal(t, "admin port, user default from 10.0.0.9:4", changes[len(changes)-1].By)
 }
 
-// TestExecuteLeavesACommandAloneThatTakesTooLong: the caller is told, and nothing stays behind.
+// TestExecuteLeavesACommandAloneThatTakesTooLong: the caller gets an error, and nothing stays
+// behind.
 func TestExecuteLeavesACommandAloneThatTakesTooLong(t *testing.T) {
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
 	require.NoError(t, err)
@@ -201,14 +202,14 @@ func TestExecuteLeavesACommandAloneThatTakesTooLong(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// untilPaused wants a command to wait for the end of a pause.
+// untilPaused waits until one command waits for the end of a pause.
 func untilPaused(t *testing.T, e *session.Engine) {
 	t.Helper()
 	synctest.Wait()
 	require.Equal(t, 1, e.BehindPause())
 }
 
-// TestExecuteGoesOnAfterAPause: the end of CLIENT PAUSE lets a command of the admin port go on.
+// TestExecuteGoesOnAfterAPause: a command of the admin port continues at the end of CLIENT PAUSE.
 func TestExecuteGoesOnAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
@@ -259,8 +260,8 @@ func TestExecuteRunsNothingForADeletedUser(t *testing.T) {
 	})
 }
 
-// TestAPrimaryRunsEverythingOnAReplica: neither the role of this server nor a pause keeps what a
-// followed Redis sends from running, on its loop, in the background or with all keys locked.
+// TestAPrimaryRunsEverythingOnAReplica: neither the role of this server nor a pause stops commands
+// of a followed Redis, on its loop, in the background or with all keys locked.
 func TestAPrimaryRunsEverythingOnAReplica(t *testing.T) {
 	effort.Alone(t)
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
@@ -309,8 +310,8 @@ func TestAPrimaryRunsEverythingOnAReplica(t *testing.T) {
 	require.Equal(t, 1, s.Server().Keyspace().Stats().Databases[0].Keys)
 }
 
-// TestAPrimarySelectsInATransaction: what a followed Redis has queued runs in the databases that it
-// named, whichever EXEC names.
+// TestAPrimarySelectsInATransaction: commands that a followed Redis has queued run in the databases
+// that it named, whichever database EXEC has.
 func TestAPrimarySelectsInATransaction(t *testing.T) {
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
 	require.NoError(t, err)

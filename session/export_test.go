@@ -1,6 +1,6 @@
 package session
 
-// BehindPause is how many commands wait for the end of a pause without a client that it wakes.
+// BehindPause returns how many functions of AfterPause wait for the end of a pause.
 func (e *Engine) BehindPause() int {
 	e.pause.mu.Lock()
 	defer e.pause.mu.Unlock()

@@ -6,52 +6,53 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Feed runs the commands in in and appends their replies to out: the seam of
-// package transport. It never blocks.
+// Feed runs the commands in in and appends their replies to out. It implements [transport.Session]
+// and never blocks.
 func (s *Session) Feed(worker transport.Worker, in, out []byte) transport.Turn {
-	l := worker.(*Worker)
-	l.w = resp.Writer{Buf: out, Proto: s.Proto, Ledger: s.engine.Options.Ledger, OnError: l.OnError, Room: cap(out)}
-	l.ctx.Cmd, l.policyKeys = nil, l.policyKeys[:0]
-	next, consumed := s.turn(l, in)
+	w := worker.(*Worker)
+	w.out = resp.Writer{Buf: out, Proto: s.Proto, Ledger: s.engine.Options.Ledger, OnError: w.OnError, Room: cap(out)}
+	w.ctx.Cmd, w.policyKeys = nil, w.policyKeys[:0]
+	next, consumed := s.turn(w, in)
 	barrier := uint64(0)
-	if l.Journal != nil {
-		barrier = s.takeBarrier(l)
+	if w.Journal != nil {
+		barrier = s.takeBarrier(w)
 	}
-	t := transport.Turn{Out: l.w.Buf, Refs: l.w.Refs, Consumed: consumed, Barrier: barrier, Next: next}
-	l.w.Buf, l.w.Refs = nil, nil
+	t := transport.Turn{Out: w.out.Buf, Refs: w.out.Refs, Consumed: consumed, Barrier: barrier, Next: next}
+	w.out.Buf, w.out.Refs = nil, nil
 	if len(in) > largeInput {
-		l.forgetInput()
+		w.forgetInput()
 	}
 	return t
 }
 
-// turn brings the session up to date, then runs a batch.
-func (s *Session) turn(l *Worker, in []byte) (transport.Next, int) {
+// turn delivers what is pending for the session, then runs a batch.
+func (s *Session) turn(w *Worker, in []byte) (transport.Next, int) {
 	if s.Killed.Load() {
 		return transport.Close, 0
 	}
 	p, mid := s.wait.Load(), s.partialMessage
-	if p != nil && !mid && s.resume(p, l) {
+	if p != nil && !mid && s.resume(p, w) {
 		p = s.wait.Load()
 	}
 	if p != nil && !mid && p.ReadsBeside() {
 		return s.parkedNext(p), 0
 	}
-	mark := len(l.w.Buf)
-	// This comes before the mail is taken, which then has all that there is to be told.
+	mark := len(w.out.Buf)
+	// This comes before the outbox is drained, so that it contains everything that the wait was
+	// for.
 	waits := p == nil && len(in) > 0 && s.engine.Awaits(&s.Client)
-	if s.drainOutbox(l, &l.w, turnBytes) {
+	if s.drainOutbox(w, &w.out, turnBytes) {
 		return transport.Again, 0
 	}
 	if mid { // it began with the rest of a message
-		mark = len(l.w.Buf)
+		mark = len(w.out.Buf)
 	}
 	if p != nil && p.Slice == nil {
-		if !s.resumeBefore(p, l, mark) {
+		if !s.resumeBefore(p, w, mark) {
 			return s.parkedNext(p), 0
 		}
 		if s.Told.Load() {
-			return transport.Again, 0 // it has yet to be told what there is by now
+			return transport.Again, 0 // messages that have arrived by now come first
 		}
 		p = nil
 	}
@@ -61,28 +62,28 @@ func (s *Session) turn(l *Worker, in []byte) (transport.Next, int) {
 	case waits, p == nil && s.holdsBack(len(in)):
 		return transport.Park, 0
 	}
-	if l.Busy = !l.Store.Enter(); l.Busy {
-		if next, goesOn := s.whileStopped(l); !goesOn {
+	if w.Busy = !w.Store.Enter(); w.Busy {
+		if next, proceed := s.whileStopped(w); !proceed {
 			return next, 0
 		}
 		if p != nil {
-			s.awaitStart(l)
+			s.awaitStart(w)
 			return transport.Park, 0
 		}
 	}
-	now := l.Store.Refresh()
+	now := w.Store.Refresh()
 	if len(in) > 0 {
 		s.active.Store(int64(now))
 	}
-	next, consumed := s.batch(l, p, in)
-	l.endGroup(s)
-	l.groupBegan = 0
-	if l.flight != nil {
-		next = s.launch(l, next)
+	next, consumed := s.batch(w, p, in)
+	w.endGroup(s)
+	w.groupBegan = 0
+	if w.flight != nil {
+		next = s.launch(w, next)
 	}
-	l.endBatch()
-	l.startWorld()
-	s.noteCommand(l.ctx.Cmd)
+	w.endBatch()
+	w.startWorld()
+	s.noteCommand(w.ctx.Cmd)
 	s.noteKept()
 	unfinished := next == transport.Read && consumed < len(in)
 	s.notePartial(int64(now), unfinished, consumed > 0)
@@ -90,81 +91,80 @@ func (s *Session) turn(l *Worker, in []byte) (transport.Next, int) {
 		s.engine.noteLongInput(len(in) - consumed)
 	}
 	if s.pump != nil && next == transport.Read {
-		next = s.fillPump(l)
+		next = s.fillPump(w)
 	}
-	if !l.Busy {
-		l.Store.Leave()
+	if !w.Busy {
+		w.Store.Leave()
 	}
 	return next, consumed
 }
 
-// batch runs commands until the input, the turn or the client's right to go on is
-// used up; before them the next slice of p, unless that is nil. Anything that goes wrong
-// inside a handler ends this client only.
-func (s *Session) batch(l *Worker, p *command.Wait, in []byte) (next transport.Next, consumed int) {
+// batch runs commands until the input or the turn is used up, or the client may not continue. It
+// first runs the next slice of p, unless p is nil. A panic in a handler ends only this client.
+func (s *Session) batch(w *Worker, p *command.Wait, in []byte) (next transport.Next, consumed int) {
 	mark := 0 // where the reply of the running command begins
-	l.Work = 0
+	w.Work = 0
 	defer func() {
 		if r := recover(); r != nil {
 			s.engine.Recovered(r)
-			l.Store.Unlock()
-			l.w.Cut(mark)
-			l.w.Error(resp.ErrInternal)
+			w.Store.Unlock()
+			w.out.Cut(mark)
+			w.out.Error(resp.ErrInternal)
 			next = transport.Close
 		}
 	}()
-	if p != nil && !s.runSlice(l, p) {
+	if p != nil && !s.runSlice(w, p) {
 		return transport.Again, 0
 	}
 	consumed = s.refuseOverfull()
 	for ran := 0; ; {
-		l.endGroup(s)
-		swallowed, err := s.split(l, in[consumed:])
-		l.beginGroup()
-		if len(l.requests) > 1 && !l.Busy {
-			l.prefetch(s.Selected())
+		w.endGroup(s)
+		swallowed, err := s.split(w, in[consumed:])
+		w.beginGroup()
+		if len(w.requests) > 1 && !w.Busy {
+			w.prefetch(s.Selected())
 		}
 		base := consumed
-		for i := range l.requests {
-			if l.Busy && s.waitsForScript(l, &l.requests[i]) {
+		for i := range w.requests {
+			if w.Busy && s.waitsForScript(w, &w.requests[i]) {
 				return transport.Park, consumed
 			}
 			ran++
-			l.ran = i + 1
+			w.ran = i + 1
 			before := consumed
-			consumed = base + l.requests[i].end
-			mark = len(l.w.Buf)
-			if l.flight == nil {
-				next = s.runOne(l, &l.requests[i], ran)
+			consumed = base + w.requests[i].end
+			mark = len(w.out.Buf)
+			if w.flight == nil {
+				next = s.runOne(w, &w.requests[i], ran)
 			} else {
-				next = s.runInFlight(l, &l.requests[i], ran)
+				next = s.runInFlight(w, &w.requests[i], ran)
 			}
 			if next == transport.Read {
 				continue
 			}
-			if l.WorldBusy {
-				s.runAgain(l)
+			if w.WorldBusy {
+				s.runAgain(w)
 				return transport.Park, before
 			}
-			if s.postponed() || l.flight != nil && l.flight.postpone {
+			if s.postponed() || w.flight != nil && w.flight.postpone {
 				return next, before
 			}
-			if i+1 == len(l.requests) && err == "" {
+			if i+1 == len(w.requests) && err == "" {
 				return next, base + swallowed
 			}
-			s.guard = resp.Guard{} // what was split beyond will be split again
+			s.guard = resp.Guard{} // commands that were split off but did not run will be split off again
 			return next, consumed
 		}
 		consumed = base + swallowed
 		if err != "" {
-			mark = len(l.w.Buf)
-			if l.w.Error(err); err == resp.ErrTLS {
+			mark = len(w.out.Buf)
+			if w.out.Error(err); err == resp.ErrTLS {
 				s.engine.Log.Warn("closed a connection that speaks TLS to a port without it", "client", s.Addr())
 			}
-			s.SuppressReply(&l.w, mark)
+			s.SuppressReply(&w.out, mark)
 			return transport.Close, consumed
 		}
-		if len(l.requests) == 0 {
+		if len(w.requests) == 0 {
 			if s.overUnauthenticated(swallowed) {
 				return transport.Close, consumed
 			}
@@ -173,69 +173,68 @@ func (s *Session) batch(l *Worker, p *command.Wait, in []byte) (next transport.N
 	}
 }
 
-// runOne runs one command, the ran-th of its batch, and says whether the batch may
-// go on.
-func (s *Session) runOne(l *Worker, a *request, ran int) transport.Next {
-	mark := len(l.w.Buf)
-	l.dispatch(s, a)
-	if l.WorldBusy {
+// runOne runs one command, the ran-th of its batch, and returns how the batch continues.
+func (s *Session) runOne(w *Worker, a *request, ran int) transport.Next {
+	mark := len(w.out.Buf)
+	w.dispatch(s, a)
+	if w.WorldBusy {
 		return transport.Park
 	}
 	if p := s.wait.Load(); p != nil {
 		return s.parkedNext(p)
 	}
-	s.SuppressReply(&l.w, mark)
-	if l.Journal != nil {
-		l.noteEffect(mark)
+	s.SuppressReply(&w.out, mark)
+	if w.Journal != nil {
+		w.noteEffect(mark)
 	}
-	if l.Publishes {
-		l.Server.AfterCommand(&l.Worker)
+	if w.Publishes {
+		w.Server.AfterCommand(&w.Worker)
 	}
-	if l.Lines.Size() > monitoredEnough {
-		l.Server.BatchEnd(&l.Worker)
+	if w.Lines.Size() > monitoredEnough {
+		w.Server.BatchEnd(&w.Worker)
 	}
-	more := !s.Closing && s.drainOutbox(l, &l.w, turnBytes)
+	more := !s.Closing && s.drainOutbox(w, &w.out, turnBytes)
 	switch {
-	case s.Closing, l.w.Size(mark) > command.MaxReply, s.overUnauthenticated(a.size + len(l.w.Buf) - mark):
+	case s.Closing, w.out.Size(mark) > command.MaxReply, s.overUnauthenticated(a.size + len(w.out.Buf) - mark):
 		return transport.Close
-	case more, l.w.Length() >= turnBytes, ran >= turnCommands, l.Work >= turnWork:
+	case more, w.out.Length() >= turnBytes, ran >= turnCommands, w.Work >= turnWork:
 		return transport.Again
-	case l.Journal != nil && l.Journal.Unsettled() >= turnEffects:
+	case w.Journal != nil && w.Journal.Unsettled() >= turnEffects:
 		return transport.Again
 	}
 	return transport.Read
 }
 
-// runInFlight is runOne where a Remote decides.
-func (s *Session) runInFlight(l *Worker, a *request, ran int) transport.Next {
-	f, fence := l.flight, l.fences(a)
+// runInFlight is runOne for a server with a Remote.
+func (s *Session) runInFlight(w *Worker, a *request, ran int) transport.Next {
+	f, fence := w.flight, w.fences(a)
 	switch {
 	case len(f.slots) == 0:
-		f.from = len(l.w.Buf)
+		f.from = len(w.out.Buf)
 	case fence:
 		f.postpone = true
-		s.guard = resp.Guard{} // it will be split off again
+		s.guard = resp.Guard{} // the command will be split off again
 		return transport.Park
 	}
 	f.reply = s.Reply
-	next := s.runOne(l, a, ran)
+	next := s.runOne(w, a, ran)
 	switch {
 	case f.postpone:
 		return transport.Park
 	case len(f.slots) == 0:
 		return next
 	}
-	// Of the modes other than on and off a command finds only that behind CLIENT REPLY SKIP,
-	// and leaves another.
+	// If the mode is neither on nor off, it is the one behind CLIENT REPLY SKIP, and a command then
+	// changes it.
 	f.silent = s.Reply != command.ReplyOn || f.reply != command.ReplyOn && f.reply != command.ReplyOff
-	if next == transport.Read && (len(f.slots) >= mostSlots || f.silent || fence) {
+	if next == transport.Read && (len(f.slots) >= maxSlots || f.silent || fence) {
 		return transport.Park
 	}
 	return next
 }
 
-// overUnauthenticated adds up what a client that has yet to authenticate moves in
-// and out, and reports whether it is too much.
+// overUnauthenticated adds to the bytes that an unauthenticated client has sent and received, and
+// reports whether there are too many.
 func (s *Session) overUnauthenticated(moved int) bool {
 	if s.Admitted() {
 		return false
@@ -244,7 +243,7 @@ func (s *Session) overUnauthenticated(moved int) bool {
 	return s.Spent > unauthBytes
 }
 
-// Closed forgets the session and stops what it was waiting for.
+// Closed removes the session and stops what it was waiting for.
 func (s *Session) Closed() {
 	s.stopWaiting()
 	s.closePump()
@@ -252,14 +251,14 @@ func (s *Session) Closed() {
 	s.engine.Server.Closed(&s.Client)
 }
 
-// stopWaiting stops what the session was waiting for, and forgets what it was to be told.
+// stopWaiting stops what the session was waiting for, and discards its queued messages.
 func (s *Session) stopWaiting() {
 	if p := s.wait.Load(); p != nil {
 		if p.Cancel != nil {
 			p.Cancel()
 		}
 		p.Gone.Store(true)
-		p.Forget() // if it has been answered; else whoever answers does
+		p.Forget() // if it was answered; otherwise the goroutine that answers does
 	}
 	s.closeOutbox()
 	s.engine.kept.Add(-s.kept.Load())

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// mostSlots is how many commands ask together.
-	mostSlots = command.MaxRequests
-	// keptBytes is how many bytes of each kind a flight may have room for that is used again,
-	// and keptAsks how many asks.
+	// maxSlots is how many commands one flight may have.
+	maxSlots = command.MaxRequests
+	// keptBytes bounds the bytes of each kind for which a flight keeps memory for reuse, and
+	// keptAsks the asks.
 	keptBytes = 16 << 10
-	keptAsks  = 2 * mostSlots
+	keptAsks  = 2 * maxSlots
 )
 
-// flights lends them: a worker has one at a time, and a session only while it waits.
+// flights is a pool of flights: a worker has one all the time, and a session only while it waits.
 var flights = sync.Pool{New: func() any {
 	f := new(flight)
 	f.done = f.landed
@@ -26,7 +26,7 @@ var flights = sync.Pool{New: func() any {
 
 func newFlight() *flight { return flights.Get().(*flight) }
 
-// recycle forgets everything and gives the flight back, unless it has grown large.
+// recycle clears the flight and returns it to the pool, unless it has grown large.
 func (f *flight) recycle() {
 	if len(f.asks) > keptAsks || cap(f.text) > keptBytes || cap(f.local) > keptBytes {
 		return
@@ -35,7 +35,7 @@ func (f *flight) recycle() {
 	flights.Put(f)
 }
 
-// clear forgets everything.
+// clear resets the flight.
 func (f *flight) clear() {
 	f.added = 0
 	f.drop()
@@ -44,7 +44,7 @@ func (f *flight) clear() {
 	f.from, f.together, f.silent, f.postpone = 0, false, false, false
 }
 
-// drop forgets asks that no slot has.
+// drop discards asks that belong to no slot.
 func (f *flight) drop() {
 	for _, a := range f.asks[f.added:f.used] {
 		*a = decide.Ask{}
@@ -52,7 +52,7 @@ func (f *flight) drop() {
 	f.used = f.added
 }
 
-// size is how many bytes it takes, if that is worth a word.
+// size returns how many bytes the flight takes, 0 if it has grown no larger than usual.
 func (f *flight) size() int {
 	n := cap(f.text) + cap(f.local)
 	if n += len(f.asks) * int(unsafe.Sizeof(decide.Ask{})); n > 2*keptAsks*int(unsafe.Sizeof(decide.Ask{})) {
@@ -61,7 +61,7 @@ func (f *flight) size() int {
 	return 0
 }
 
-// landed is told by the Remote that all is decided. It wakes the session if that waits.
+// landed is called when the Remote has decided all asks. It wakes the session if that waits.
 func (f *flight) landed() {
 	if f.left.Add(-1) == 0 {
 		f.wait.Finish(nil)
@@ -69,10 +69,10 @@ func (f *flight) landed() {
 }
 
 // NewAsk implements [command.Collector].
-func (l *Worker) NewAsk() *decide.Ask {
-	f := l.flight
+func (w *Worker) NewAsk() *decide.Ask {
+	f := w.flight
 	if f.used == len(f.asks) {
-		more := make([]decide.Ask, min(max(4, f.used), mostSlots))
+		more := make([]decide.Ask, min(max(4, f.used), maxSlots))
 		for i := range more {
 			f.asks = append(f.asks, &more[i])
 		}
@@ -81,11 +81,11 @@ func (l *Worker) NewAsk() *decide.Ask {
 	return f.asks[f.used-1]
 }
 
-// Add implements [command.Collector]. The asks get bytes of their own at once: those of a
-// transaction do not last until the batch is over, and what a group fills in for one call
-// serves the next, too.
-func (l *Worker) Add(c *command.Call) {
-	f := l.flight
+// Add implements [command.Collector]. It copies the bytes of the asks at once: those of a
+// transaction do not last until the end of the batch, and a group reuses the memory of one call for
+// the next.
+func (w *Worker) Add(c *command.Call) {
+	f := w.flight
 	first := f.added
 	for _, a := range f.asks[first:f.used] {
 		f.text = a.Own(f.text)
@@ -98,11 +98,11 @@ func (l *Worker) Add(c *command.Call) {
 }
 
 // Drop implements [command.Collector].
-func (l *Worker) Drop() { l.flight.drop() }
+func (w *Worker) Drop() { w.flight.drop() }
 
-// fences reports whether a flight ends before a command, and behind it: one that wants all
-// before it to be over, or that may park the session by itself.
-func (l *Worker) fences(a *request) bool {
+// fences reports whether a flight has to end before and after a command: the command needs all
+// commands before it to be finished, or may park the session itself.
+func (w *Worker) fences(a *request) bool {
 	cmd := a.cmd
 	if cmd == nil || len(a.args) == 0 {
 		return false
@@ -112,5 +112,5 @@ func (l *Worker) fences(a *request) bool {
 			cmd = sub
 		}
 	}
-	return cmd.Flags&command.FlagFence != 0 || len(a.args) > cmd.InlineWords || cmd.Waits != nil && cmd.ArityOK(len(a.args)) && cmd.Waits(l.Server, a.args)
+	return cmd.Flags&command.FlagFence != 0 || len(a.args) > cmd.InlineWords || cmd.Waits != nil && cmd.ArityOK(len(a.args)) && cmd.Waits(w.Server, a.args)
 }

@@ -38,7 +38,7 @@ func newServer(t testing.TB) *remotedouble.Server {
 	return s
 }
 
-// newEmbedded returns an engine with a keyspace of its own, whose clock shows the same.
+// newEmbedded returns an engine with its own keyspace, whose clock shows the same time.
 func newEmbedded(t testing.TB) *session.Engine {
 	t.Helper()
 	s, err := inproc.New(epoch, []net.Listener{}, "--transport", "goroutine", "--databases", "1")
@@ -57,11 +57,11 @@ func open(t testing.TB, e *session.Engine) *remotedouble.Session {
 	return c
 }
 
-// lines is a pipeline of commands without quotes.
+// lines returns a pipeline of commands without quotes.
 func lines(commands ...string) []byte { return []byte(strings.Join(commands, "\r\n") + "\r\n") }
 
-// same feeds a pipeline to a server that asks a double, and to one with a keyspace, and
-// wants the same replies.
+// same feeds a pipeline to a server with a Remote double and to one with a keyspace, and requires
+// the same replies.
 func same(t testing.TB, in []byte) {
 	t.Helper()
 	got, over := open(t, newServer(t).Engine).Feed(in)
@@ -83,8 +83,8 @@ func difference(want, got []byte) string {
 // throttle is a limiter call that is never refused.
 const throttle = "CL.THROTTLE k 99 1 60"
 
-// TestFlightIsOneSubmission: what a batch asks is submitted together, and the replies come
-// in order, with what commands reply by themselves in between.
+// TestFlightIsOneSubmission: all asks of a batch are submitted together, and the replies come in
+// order, with replies of commands that do not ask in between.
 func TestFlightIsOneSubmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -128,8 +128,8 @@ func TestFlightTakesThirtyTwo(t *testing.T) {
 	require.Equal(t, want, string(append(out, more...)))
 }
 
-// TestFlightEndsBeforeAFence: all before it is over when a command runs that changes the
-// client, and one that asks is alone.
+// TestFlightEndsBeforeAFence: all commands before it are finished when a command runs that changes
+// the client, and a fence that asks is the only one in its flight.
 func TestFlightEndsBeforeAFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for fence, asks := range map[string]int{
@@ -158,7 +158,7 @@ func TestFlightEndsBeforeAFence(t *testing.T) {
 	})
 }
 
-// TestFlightKeepsOrderThroughFences: with all kinds of commands in between, replies are those
+// TestFlightKeepsOrderThroughFences: with all kinds of commands in between, the replies are those
 // of a server with a keyspace.
 func TestFlightKeepsOrderThroughFences(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -167,7 +167,7 @@ func TestFlightKeepsOrderThroughFences(t *testing.T) {
 	}
 }
 
-// pipeline makes n random commands on keys that begin with prefix.
+// pipeline returns n random commands on keys that begin with prefix.
 func pipeline(rng *rand.Rand, prefix string, n int) (in []byte) {
 	local := []string{
 		"PING", "PING x", "ECHO hello", "NONE a", "GET", "CLIENT GETNAME", "CLIENT SETNAME me", "SELECT 0", "HELLO 2", "HELLO 3", "SELECT 1",
@@ -209,7 +209,7 @@ func pipeline(rng *rand.Rand, prefix string, n int) (in []byte) {
 	return in
 }
 
-// clean drops what Sprintf says of a format without a verb.
+// clean removes Sprintf's complaint about a format without a verb.
 func clean(words []string) []string {
 	for i, w := range words {
 		if strings.HasPrefix(w, "%!") || strings.HasPrefix(w, "TTL%!") {
@@ -220,8 +220,8 @@ func clean(words []string) []string {
 	return words
 }
 
-// TestSixtyFourSessionsOfMixedFlights: all at once, each is answered as by a server with a
-// keyspace, whatever pieces its commands come in.
+// TestSixtyFourSessionsOfMixedFlights: 64 sessions at once each get the replies of a server with a
+// keyspace, however their commands are cut into pieces.
 func TestSixtyFourSessionsOfMixedFlights(t *testing.T) {
 	s, embedded := newServer(t), newEmbedded(t)
 	rounds := effort.Steps(2, 6)
@@ -245,7 +245,8 @@ func TestSixtyFourSessionsOfMixedFlights(t *testing.T) {
 	require.Zero(t, s.Double.Pending())
 }
 
-// feedInPieces hands in pieces of in as a transport does: the next one with what is left.
+// feedInPieces passes in to the session in pieces, as a transport does: each piece after the rest
+// of the last one.
 func feedInPieces(rng *rand.Rand, c *remotedouble.Session, in []byte) (out []byte, over bool) {
 	var have []byte
 	for len(in) > 0 && !over {
@@ -256,7 +257,7 @@ func feedInPieces(rng *rand.Rand, c *remotedouble.Session, in []byte) (out []byt
 	return out, over
 }
 
-// TestFlightOfAPipelineCutAnywhere: where a pipeline is cut in two changes nothing.
+// TestFlightOfAPipelineCutAnywhere: the replies do not depend on where a pipeline is cut in two.
 func TestFlightOfAPipelineCutAnywhere(t *testing.T) {
 	in := lines("CL.THROTTLE k 3 1 60", "PING", "MULTI", "SW.ALLOW w 5 60", "GET k", "EXEC", "CLIENT REPLY SKIP", "EXISTS k", "CLIENT REPLY OFF",
 		"DEL k", "CLIENT REPLY ON", "EXISTS k w", "DBSIZE", "*1\r\n$4\r\nPING", "QUIT", "PING")
@@ -275,7 +276,8 @@ func TestFlightOfAPipelineCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestFlightHeedsClientReply: what is not to be answered is not, and asks alone.
+// TestFlightHeedsClientReply: suppressed replies are missing, and their commands ask in flights of
+// their own.
 func TestFlightHeedsClientReply(t *testing.T) {
 	for _, in := range [][]string{
 		{"CLIENT REPLY SKIP", throttle, throttle, "PING"},
@@ -292,8 +294,8 @@ func TestFlightHeedsClientReply(t *testing.T) {
 	}
 }
 
-// TestFlightBeforeTheEndIsAnswered: what was asked before QUIT, a protocol error or too much
-// is answered, and then the connection closes.
+// TestFlightBeforeTheEndIsAnswered: asks before QUIT, a protocol error or a command beyond the
+// limits are answered, and then the connection closes.
 func TestFlightBeforeTheEndIsAnswered(t *testing.T) {
 	const granted = "*5\r\n:0\r\n:100\r\n:99\r\n:-1\r\n:60\r\n"
 	for end, reply := range map[string]string{
@@ -315,8 +317,8 @@ func TestFlightBeforeTheEndIsAnswered(t *testing.T) {
 	}
 }
 
-// TestClientThatGoesLosesItsAnswersOnly: what it has asked is decided all the same, and
-// no other client is disturbed.
+// TestClientThatGoesLosesItsAnswersOnly: the asks of a disconnected client are decided all the
+// same, and no other client is disturbed.
 func TestClientThatGoesLosesItsAnswersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := remotedouble.NewServer(epoch, 1, nil)
@@ -344,12 +346,12 @@ func TestClientThatGoesLosesItsAnswersOnly(t *testing.T) {
 		s.Double.Release()
 		out, _ = open(t, s.Engine).Feed(lines(throttle))
 		require.Equal(t, "*5\r\n:0\r\n:100\r\n:48\r\n:-1\r\n:3120\r\n", string(out))
-		s.Close() // the bubble wants no goroutine to be left
+		s.Close() // the bubble requires all goroutines to end
 	})
 }
 
-// TestPauseHoldsBackWhatComesBehindAFlight: a command that a pause postpones is run from its
-// first byte when the pause is over, and what was asked before it is answered meanwhile.
+// TestPauseHoldsBackWhatComesBehindAFlight: a command that a pause delays runs from its first byte
+// after the pause, and asks before it are answered meanwhile.
 func TestPauseHoldsBackWhatComesBehindAFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -386,7 +388,7 @@ func TestExecAsksForAllTogether(t *testing.T) {
 		string(out))
 }
 
-// recorder notes how many asks are submitted.
+// recorder counts the asks of each submission.
 type recorder struct {
 	env.Remote
 	mu    sync.Mutex
@@ -411,8 +413,8 @@ func (r *recorder) take() string {
 	return strings.Join(r.calls, " ")
 }
 
-// TestLongExecAsksInTheBackground: a transaction that is too much for a loop is answered in
-// the same way.
+// TestLongExecAsksInTheBackground: a transaction that is too much work for an event loop gets the
+// same replies.
 func TestLongExecAsksInTheBackground(t *testing.T) {
 	const n = 3000
 	var in []byte
@@ -424,8 +426,8 @@ func TestLongExecAsksInTheBackground(t *testing.T) {
 	same(t, lines("CL.THROTTLE a 9 1 60", "MULTI", "DBSIZE", "FLUSHDB", "DBSIZE", "SCAN 0", "EXEC", "DBSIZE"))
 }
 
-// TestDeletingManyKeys: a command with thousands of keys asks for all of them, and waits
-// elsewhere.
+// TestDeletingManyKeys: a command with thousands of keys asks about all of them, and waits in the
+// background.
 func TestDeletingManyKeys(t *testing.T) {
 	var in []byte
 	words := []string{"DEL"}
@@ -439,8 +441,8 @@ func TestDeletingManyKeys(t *testing.T) {
 	same(t, append(inproc.Encode(in, words...), "DBSIZE\r\nPING\r\n"...))
 }
 
-// TestAnswerThatIsReadyAtOnceIsWrittenAtOnce: a Remote that has decided when Submit returns
-// costs no turn.
+// TestAnswerThatIsReadyAtOnceIsWrittenAtOnce: a Remote that has decided when Submit returns costs
+// no turn.
 func TestAnswerThatIsReadyAtOnceIsWrittenAtOnce(t *testing.T) {
 	s := newServer(t)
 	s.Options.Remote = atOnce{s.Options.Remote}
@@ -460,12 +462,13 @@ func TestAnswerThatIsReadyAtOnceIsWrittenAtOnce(t *testing.T) {
 	require.False(t, c.Woken())
 }
 
-// atOnce finds nothing, and says so before Submit returns.
+// atOnce is a Remote that finds no key and decides before Submit returns.
 type atOnce struct{ env.Remote }
 
 func (atOnce) Submit(asks []*decide.Ask, _ bool, done func()) { done() }
 
-// TestErrorsOfARemote: each ask has its own, and what cannot be decided says why.
+// TestErrorsOfARemote: each ask has its own error, and the error of an undecided ask gives the
+// reason.
 func TestErrorsOfARemote(t *testing.T) {
 	s := newServer(t)
 	s.Double.Fail(func(a *decide.Ask) error {
@@ -496,8 +499,8 @@ func TestErrorsOfARemote(t *testing.T) {
 	require.Regexp(t, `cmdstat_exists:calls=1,usec=\d+,usec_per_call=[\d.]+,rejected_calls=0,failed_calls=0`, info)
 }
 
-// TestFlightKeepsTheBooks: calls, refusals and errors are counted as by a server with a
-// keyspace, and RL.TOP knows the keys.
+// TestFlightKeepsTheBooks: calls, refusals and errors are counted as by a server with a keyspace,
+// and RL.TOP has the keys.
 func TestFlightKeepsTheBooks(t *testing.T) {
 	in := lines("CL.THROTTLE k 0 1 60", "CL.THROTTLE k 0 1 60", "CL.THROTTLE k 0 1 60", "CL.THROTTLE j 0 1 x", "SW.ALLOW w 1 60", "SW.ALLOW w 1 60",
 		"SW.ALLOW k 1 60", "GET", "MULTI", "CL.THROTTLE k 0 1 60", "SW.ALLOW k 1 60", "EXEC", "RL.TOP DENIED", "INFO errorstats")
@@ -510,7 +513,7 @@ func TestFlightKeepsTheBooks(t *testing.T) {
 	require.Equal(t, limiters.FindAll(want, -1), limiters.FindAll(got, -1))
 }
 
-// TestPanicInAnAnswerEndsItsClientOnly: the replies before it are sent.
+// TestPanicInAnAnswerEndsItsClientOnly: replies before the panic are sent.
 func TestPanicInAnAnswerEndsItsClientOnly(t *testing.T) {
 	s := newServer(t)
 	cmd := s.Engine.Commands.Lookup([]byte("TYPE"))
@@ -538,7 +541,7 @@ func TestPanicInAnAnswerEndsItsClientOnly(t *testing.T) {
 	require.True(t, strings.HasSuffix(string(out), "-ERR internal error\r\n"))
 }
 
-// TestPanicInAParseEndsItsClientOnly: what was asked before it is answered.
+// TestPanicInAParseEndsItsClientOnly: asks before the panic are answered.
 func TestPanicInAParseEndsItsClientOnly(t *testing.T) {
 	s := newServer(t)
 	s.Engine.Commands.Lookup([]byte("TYPE")).Parse = func(c *command.Call) resp.Error {
@@ -554,8 +557,8 @@ func TestPanicInAParseEndsItsClientOnly(t *testing.T) {
 	require.Zero(t, s.Double.Pending())
 }
 
-// FuzzFlightSplit: however a pipeline comes, whole or in two pieces, the replies are the same
-// and come in order.
+// FuzzFlightSplit: whether a pipeline arrives whole or in two pieces, the replies are the same and
+// in order.
 func FuzzFlightSplit(f *testing.F) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for range 4 {

@@ -6,27 +6,27 @@ import (
 )
 
 const (
-	// largeInput is from how many bytes on an input is not to be kept by a worker that has
-	// split it.
+	// largeInput is the number of bytes from which a worker does not keep references to input that
+	// it has split.
 	largeInput = 64 << 10
 )
 
-// split fills l.ahead from in. It stops at the end of the complete commands, at a
-// protocol error, which it returns, and at what a worker has room for. swallowed is
-// how far the guard has come beyond the last command.
-func (s *Session) split(l *Worker, in []byte) (swallowed int, err resp.Error) {
+// split fills w.requests from in. It stops at the end of the complete commands, at a protocol
+// error, which it returns, and when the worker's room is used up. swallowed is how many bytes of in
+// the guard has read.
+func (s *Session) split(w *Worker, in []byte) (swallowed int, err resp.Error) {
 	limits, most := s.frameLimits()
-	if cap(l.room) > command.KeptRequestWords {
-		resp.Recycle(l.room)
-		l.room = make([][]byte, 0, command.RequestWords)
+	if cap(w.room) > command.KeptRequestWords {
+		resp.Recycle(w.room)
+		w.room = make([][]byte, 0, command.RequestWords)
 	}
-	room, n, at := l.room, 0, 0
+	room, n, at := w.room, 0, 0
 	for n < most {
 		args, used, fault := s.guard.Next(in[at:], room[len(room):], limits)
 		at += used
 		swallowed = at
 		if fault != "" && fault.Refuses() {
-			l.slots[n] = request{refused: fault, size: used, end: at}
+			w.slots[n] = request{refused: fault, size: used, end: at}
 			n++
 			continue
 		}
@@ -34,11 +34,11 @@ func (s *Session) split(l *Worker, in []byte) (swallowed int, err resp.Error) {
 			err = fault
 			break
 		}
-		a := &l.slots[n]
+		a := &w.slots[n]
 		n++
 		a.cmd, a.args, a.policyKey, a.size, a.end = s.engine.Commands.Lookup(args[0]), args, nil, used, at
 		if len(room)+len(args) > cap(room) {
-			l.room = args[:0] // it has outgrown the worker's room, whose place it takes
+			w.room = args[:0] // the command has outgrown the worker's room and replaces it
 			break
 		}
 		room = room[:len(room)+len(args)]
@@ -46,13 +46,13 @@ func (s *Session) split(l *Worker, in []byte) (swallowed int, err resp.Error) {
 			break
 		}
 	}
-	l.requests = l.slots[:n]
+	w.requests = w.slots[:n]
 	return swallowed, err
 }
 
-// frameLimits returns what the client may send, and how many commands may be split
-// before the first of them runs: only one while the client has yet to authenticate,
-// since that changes the limits for what follows.
+// frameLimits returns the limits on a command of the client, and how many commands may be split
+// before the first of them runs: only one while the client is not authenticated, since
+// authentication changes the limits for the commands after it.
 func (s *Session) frameLimits() (limits *resp.Limits, most int) {
 	if s.Admitted() {
 		return &s.engine.Limits().Frame, command.MaxRequests
@@ -61,43 +61,43 @@ func (s *Session) frameLimits() (limits *resp.Limits, most int) {
 }
 
 // prefetch tells the store which keys are about to be used.
-func (l *Worker) prefetch(db int) {
-	l.Keys = l.Keys[:0]
-	for i := range l.requests {
-		a := &l.requests[i]
+func (w *Worker) prefetch(db int) {
+	w.Keys = w.Keys[:0]
+	for i := range w.requests {
+		a := &w.requests[i]
 		switch {
 		case a.cmd == nil || len(a.args) < 2:
 		case a.cmd.Keys.First == 1:
-			l.Keys = append(l.Keys, a.args[1])
+			w.Keys = append(w.Keys, a.args[1])
 		case a.cmd.Keys.Policy && len(a.args) > 2:
-			from := len(l.policyKeys)
-			l.policyKeys = a.cmd.Keys.AppendPolicyKey(l.policyKeys, a.args)
-			a.policyKey = l.policyKeys[from:len(l.policyKeys):len(l.policyKeys)]
-			l.Keys = append(l.Keys, a.policyKey)
+			from := len(w.policyKeys)
+			w.policyKeys = a.cmd.Keys.AppendPolicyKey(w.policyKeys, a.args)
+			a.policyKey = w.policyKeys[from:len(w.policyKeys):len(w.policyKeys)]
+			w.Keys = append(w.Keys, a.policyKey)
 		}
 	}
-	if len(l.Keys) > 1 {
-		l.Store.Prefetch(db, l.Keys)
+	if len(w.Keys) > 1 {
+		w.Store.Prefetch(db, w.Keys)
 	}
 }
 
-// takeArgs is command.CloneArgs for arguments of a command that has been split. Those of one that
-// has outgrown the worker's room keep theirs, and the worker gets another.
-func (l *Worker) takeArgs(args [][]byte) [][]byte {
-	if cap(l.room) <= command.KeptRequestWords || len(args) == 0 || &l.room[:1][0] != &args[0] {
+// takeArgs is [command.CloneArgs] for arguments of a command that has been split. If the command
+// has outgrown the worker's room, it keeps that slice and the worker gets a new one.
+func (w *Worker) takeArgs(args [][]byte) [][]byte {
+	if cap(w.room) <= command.KeptRequestWords || len(args) == 0 || &w.room[:1][0] != &args[0] {
 		return command.CloneArgs(args)
 	}
-	l.room = make([][]byte, 0, command.RequestWords)
+	w.room = make([][]byte, 0, command.RequestWords)
 	command.CopyArgs(args, args)
 	return args
 }
 
-// forgetInput lets go of the input that was split last, which arguments point into.
-func (l *Worker) forgetInput() {
-	clear(l.room[:cap(l.room)])
-	l.policyKeys = nil
-	clear(l.slots[:])
-	l.ctx.Args = nil
-	l.requests = nil
-	clear(l.Keys[:cap(l.Keys)])
+// forgetInput drops the references to the input that was split last.
+func (w *Worker) forgetInput() {
+	clear(w.room[:cap(w.room)])
+	w.policyKeys = nil
+	clear(w.slots[:])
+	w.ctx.Args = nil
+	w.requests = nil
+	clear(w.Keys[:cap(w.Keys)])
 }

@@ -9,34 +9,34 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// noteEffect remembers that the reply since mark must not be sent unless its effect
-// is kept.
-func (l *Worker) noteEffect(mark int) {
-	if n := l.Journal.Effects(); n != l.effects || l.coroutineEffect {
-		l.effects, l.coroutineEffect = n, false
-		l.pending = append(l.pending, durableReply{mark, len(l.w.Buf)})
+// noteEffect records that the reply since mark must not be sent before its effect is persisted, if
+// there was one.
+func (w *Worker) noteEffect(mark int) {
+	if n := w.Journal.Effects(); n != w.effects || w.coroutineEffect {
+		w.effects, w.coroutineEffect = n, false
+		w.pending = append(w.pending, durableReply{mark, len(w.out.Buf)})
 	}
 }
 
-// takeBarrier returns the position that the replies of this batch have to wait for, 0 if
-// they may leave, and remembers which of them it is for.
-func (s *Session) takeBarrier(l *Worker) (barrier uint64) {
-	barrier = max(l.Journal.TakePosition(), l.answered)
-	l.answered, l.effects = 0, l.Journal.Effects()
+// takeBarrier returns the position that the replies of this batch have to wait for, 0 if they may
+// leave, and records the replies that wait.
+func (s *Session) takeBarrier(w *Worker) (barrier uint64) {
+	barrier = max(w.Journal.TakePosition(), w.answered)
+	w.answered, w.effects = 0, w.Journal.Effects()
 	s.forgetPending()
-	if barrier != 0 && len(l.pending) > 0 {
+	if barrier != 0 && len(w.pending) > 0 {
 		s.pending = pendingLists.Get().(*pendingReplies)
-		s.pending.list = append(s.pending.list, l.pending...)
+		s.pending.list = append(s.pending.list, w.pending...)
 	}
-	l.pending = l.pending[:0]
+	w.pending = w.pending[:0]
 	return barrier
 }
 
-// pendingLists lends lists: a session has one for as long as replies of it wait, which is
-// much shorter than it lives, and asks for one after every batch.
+// pendingLists is a pool of lists. A session has one only while replies wait, which is much shorter
+// than it lives, but may need one after every batch.
 var pendingLists = sync.Pool{New: func() any { return new(pendingReplies) }}
 
-// forgetPending gives the list back.
+// forgetPending returns the list to the pool.
 func (s *Session) forgetPending() {
 	if s.pending != nil {
 		s.pending.list = s.pending.list[:0]
@@ -45,8 +45,7 @@ func (s *Session) forgetPending() {
 	}
 }
 
-// Settle implements transport.Settler: replies whose effects cannot be kept become
-// errors.
+// Settle implements [transport.Settler]: replies whose effects cannot be persisted become errors.
 func (s *Session) Settle(is transport.Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref) {
 	if is == transport.Lost {
 		out, refs = s.replacePending(out, refs, s.engine.whyLost())
@@ -55,9 +54,9 @@ func (s *Session) Settle(is transport.Outcome, out []byte, refs []shared.Ref) ([
 	return out, refs
 }
 
-// replacePending puts an error in the place of every reply in out whose effect is not kept.
+// replacePending replaces every reply in out whose effect is lost by an error.
 func (s *Session) replacePending(out []byte, refs []shared.Ref, e resp.Error) ([]byte, []shared.Ref) {
-	w := resp.Writer{Proto: s.Proto} // the errors are counted whether the client wants to see them or not
+	w := resp.Writer{Proto: s.Proto} // the errors are counted even if the client has turned off replies
 	from := 0
 	keep := func(to int) {
 		for ; len(refs) > 0 && refs[0].At < to; refs = refs[1:] {
@@ -72,7 +71,7 @@ func (s *Session) replacePending(out []byte, refs []shared.Ref, e resp.Error) ([
 	}
 	for _, r := range pending {
 		keep(r.from)
-		if r.to > r.from { // else the client wants no reply
+		if r.to > r.from { // otherwise the client has turned off replies
 			w.Error(e)
 		}
 		for ; len(refs) > 0 && refs[0].At < r.to; refs = refs[1:] {
@@ -85,7 +84,7 @@ func (s *Session) replacePending(out []byte, refs []shared.Ref, e resp.Error) ([
 	return w.Buf, w.Refs
 }
 
-// whyLost says why replies cannot be sent whose effects have happened.
+// whyLost returns the error for replies that cannot be sent although their effects have happened.
 func (e *Engine) whyLost() resp.Error {
 	p := e.Options.Persistence
 	if fault := p.Fault(); fault != "" || !p.Awaited() {
@@ -94,16 +93,17 @@ func (e *Engine) whyLost() resp.Error {
 	return errTooFew
 }
 
-// errTooFew is for a write that the replicas of repl-ack-replies have not acknowledged in time.
+// errTooFew is the error of a write that too few replicas have acknowledged in time
+// (repl-ack-replies).
 const errTooFew resp.Error = "NOREPLICAS Not enough replicas have acknowledged the write in time; it stands on this server"
 
-// outcomeUnknown ends the error of a command that has run before its effect could not be
-// kept: others may have seen the effect, so it is not taken back, and the snapshot that
-// mends the fault keeps it. A restart before that loses it. An error without these words
-// says that the command has changed nothing.
+// outcomeUnknown ends the error of a command that has run before its effect could not be persisted:
+// other clients may have seen the effect, so it is not undone, and the snapshot that repairs the
+// fault will contain it. A restart before that loses it. An error without this text means that the
+// command has changed nothing.
 const outcomeUnknown resp.Error = "; the outcome of this command is unknown"
 
-// Durable implements transport.Handler.
+// Durable implements [transport.Handler].
 func (e *Engine) Durable(position uint64, p transport.Peer) transport.Outcome {
 	if e.Options.Persistence == nil {
 		return transport.Kept

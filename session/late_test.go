@@ -14,13 +14,14 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// late is what the stores of goroutines in the background have in common, which get in late.
+// late is shared by the stores of goroutines in the background. They have to wait before they
+// enter.
 type late struct {
 	came, enter, left chan struct{}
 	letIn             func() // closes enter, once
 }
 
-// lateStore is one of them. There may be several at once.
+// lateStore is one of these stores. There may be several at once.
 type lateStore struct {
 	env.Store
 	*late
@@ -37,7 +38,7 @@ func (s lateStore) Leave() {
 	tell(s.left)
 }
 
-// tell puts a word into a channel that has none.
+// tell sends to a channel unless its buffer is full.
 func tell(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -45,12 +46,12 @@ func tell(c chan struct{}) {
 	}
 }
 
-// startLate opens a session, beside whose worker everything gets in late.
+// startLate opens a session, and makes all goroutines outside of its worker enter the store late.
 func startLate(t *testing.T) (s *inproc.Fed, all *late) {
 	t.Helper()
 	all = &late{came: make(chan struct{}, 1), enter: make(chan struct{}), left: make(chan struct{}, 1)}
 	all.letIn = sync.OnceFunc(func() { close(all.enter) })
-	first := true // it is the session's own
+	first := true // the first store belongs to the session
 	s = inproc.OpenWith(t, func(o *server.Options) {
 		o.WrapStore = func(st env.Store) env.Store {
 			if first {
@@ -60,13 +61,13 @@ func startLate(t *testing.T) (s *inproc.Fed, all *late) {
 		}
 	})
 	first = false
-	t.Cleanup(all.letIn) // before the engine waits for what is beside it
+	t.Cleanup(all.letIn) // before the engine waits for its background goroutines
 	return s, all
 }
 
-// TestBackgroundWorkBeginsAfterThePause: what is to change something in the background,
-// and has not begun when a pause does, begins when that is over; or never, if the server
-// stops before, and then its client is not told that it did.
+// TestBackgroundWorkBeginsAfterThePause: a change in the background that has not begun before a
+// pause begins after it. If the server stops before that, the change never begins, and its client
+// gets no reply that says so.
 func TestBackgroundWorkBeginsAfterThePause(t *testing.T) {
 	const loop = "local n = 0 while n < 1 do n = n + 1 end return redis.call('DEL', KEYS[1])"
 	for name, packet := range map[string][]byte{
@@ -84,7 +85,7 @@ func TestBackgroundWorkBeginsAfterThePause(t *testing.T) {
 					require.Equal(t, inproc.OK, admin.Do("CLIENT", "PAUSE", "1000", "WRITE"))
 					late.letIn()
 					<-late.left
-					w.Settle() // what runs alone leaves before it lets the others in again
+					w.Settle() // the exclusive command leaves the store before it starts the world
 					require.Equal(t, inproc.Bulk("v"), admin.Do("GET", "k"))
 					if stops {
 						admin.Server().Engine().Drain()
@@ -102,8 +103,8 @@ func TestBackgroundWorkBeginsAfterThePause(t *testing.T) {
 	}
 }
 
-// TestBackgroundWorkIsCheckedWhenItBegins: what was allowed and waits for its turn beside the
-// loops does nothing once it is forbidden.
+// TestBackgroundWorkIsCheckedWhenItBegins: a permitted command that waits for its turn in the
+// background does nothing if it is forbidden by then.
 func TestBackgroundWorkIsCheckedWhenItBegins(t *testing.T) {
 	const noKey = "-NOPERM No permissions to access a key\r\n"
 	many := []string{"DEL", "k"}
@@ -136,7 +137,7 @@ func TestBackgroundWorkIsCheckedWhenItBegins(t *testing.T) {
 				require.Equal(t, c.want, s.Rest())
 				_, _, err = users.Set("app", []string{"~*", "+@all"})
 				require.NoError(t, err)
-				w.Settle() // what ran alone is answered before the others are let in again
+				w.Settle() // an exclusive command is answered before the world is started
 				require.Equal(t, inproc.Bulk("v"), s.Do("GET", "k"), "it has changed nothing")
 			})
 		})

@@ -1,35 +1,36 @@
 package session
 
-// How much one command may do on an event loop is counted in units of work. Package
-// command says what a unit is, and what a command does that would do more than
-// command.MaxLoopWork: it runs in the background (offload.go), or in slices ([Session.runSlice]).
+// The work of a command on an event loop is counted in units. Package command defines the unit, and
+// says what happens to a command that would do more than [command.MaxLoopWork]: it runs in the
+// background (offload.go), or in slices ([Session.runSlice]).
 
-// turnWork is how many units a turn may do before others have theirs.
+// turnWork is how many units a turn may do before other sessions have theirs.
 const turnWork = 8 << 10
 
-// What a turn and a client may use. These are not options: a larger turn would
-// let one client delay another, a smaller one would cost throughput.
+// Bounds of a turn and of an unauthenticated client. They are not options: a larger turn would let
+// one client delay another, and a smaller one would reduce throughput.
 const (
-	turnBytes    = 64 << 10 // of replies, after which others have their turn
+	turnBytes    = 64 << 10 // of replies, after which other sessions have their turn
 	turnCommands = 1024
-	unauthBytes  = 16 << 10 // in and out before authentication
+	unauthBytes  = 16 << 10 // received and sent before authentication
 )
 
-// monitoredEnough is from how many bytes on those who monitor are sent commands before the
-// batch is over.
+// monitoredEnough is the number of bytes from which MONITOR clients receive the commands before the
+// end of the batch.
 const monitoredEnough = 64 << 10
 
-// turnEffects is after how many bytes of effects a turn ends, so that few of them
-// wait in memory for the disk even if values are large.
+// turnEffects is how many bytes of effects end a turn, so that few effects wait in memory for the
+// disk even if values are large.
 const turnEffects = 1 << 20
 
-// leastRefused is the smallest input whose command is refused: more than a client that
-// has yet to authenticate may send, or one that sends a line.
-const leastRefused = 64 << 10
+// minRefused is the smallest input for which a command is refused. It is more than an
+// unauthenticated client may send, and more than an inline command.
+const minRefused = 64 << 10
 
-// mostLooks is how many looks of EvictClients, a tenth of a second apart, leave alone a client whose replies
-// take most, and mostLeaving how many times maxmemory-clients all clients may keep then.
+// maxLooks is how many calls of EvictClients, a tenth of a second apart, spare a client whose
+// memory is mostly replies. maxLeaving is up to how many times maxmemory-clients all clients may
+// take meanwhile.
 const (
-	mostLooks   = 5
-	mostLeaving = 2
+	maxLooks   = 5
+	maxLeaving = 2
 )

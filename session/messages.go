@@ -28,9 +28,8 @@ func (e *Engine) Post(cl *command.Client, b []byte, f *command.SharedFrame) (nex
 	return command.PostedFirst, memory
 }
 
-// Push implements [command.Host]: it adds bytes to what the client is sent between replies
-// and wakes its transport. A client that leaves more than the output limit unread is cut
-// off.
+// Push implements [command.Host]: it queues bytes that are sent to the client between replies, and
+// wakes its transport. A client that exceeds the output limit is disconnected.
 func (e *Engine) Push(cl *command.Client, frame []byte) {
 	next, memory := e.Post(cl, frame, nil)
 	e.Posted(memory)
@@ -55,23 +54,23 @@ func (e *Engine) TakeMessages(c *command.Call) {
 	sessionOf(c.Client).drainOutbox(workerOf(c.Worker), c.W, command.MaxReply)
 }
 
-// drainOutbox moves what other goroutines left into the writer, up to most bytes, and
-// reports whether there is more.
-func (s *Session) drainOutbox(l *Worker, w *resp.Writer, most int) (more bool) {
+// drainOutbox moves messages of other goroutines into out, up to most bytes, and reports whether
+// there are more.
+func (s *Session) drainOutbox(w *Worker, out *resp.Writer, most int) (more bool) {
 	if !s.hasMessages.Load() {
 		return false
 	}
-	if l.Journal != nil { // what is told may be of what has yet to be kept
-		l.answered = max(l.answered, s.engine.Options.Persistence.Position())
+	if w.Journal != nil { // a message may be about an effect that is not persisted yet
+		w.answered = max(w.answered, s.engine.Options.Persistence.Position())
 	}
 	s.outboxMu.Lock()
-	if s.outbox == nil { // the client is gone
+	if s.outbox == nil { // the client has disconnected
 		s.hasMessages.Store(false)
 		s.outboxMu.Unlock()
 		return false
 	}
 	var memory int
-	w.Buf, memory = s.outbox.take(w.Buf, most)
+	out.Buf, memory = s.outbox.take(out.Buf, most)
 	more = s.outbox.size > 0
 	if l := &s.engine.Limits().Output; s.outbox.size < l.Soft {
 		s.outbox.since = 0
@@ -83,14 +82,15 @@ func (s *Session) drainOutbox(l *Worker, w *resp.Writer, most int) (more bool) {
 	return more
 }
 
-// disconnect ends a session that does not read what others tell it.
+// disconnect ends a session whose client does not read its messages.
 func (s *Session) disconnect() {
 	s.engine.slowReaders.Add(1)
 	s.engine.Log.Warn("closed a client with too many unread replies", "client", s.Addr())
 	s.Peer.Abort()
 }
 
-// overdue reports whether the client has left too much unread for too long.
+// overdue reports whether the client has exceeded the soft output limit for too long, or the hard
+// one.
 func (s *Session) overdue(now limit.Instant) bool {
 	if !s.hasMessages.Load() {
 		return false
@@ -100,7 +100,7 @@ func (s *Session) overdue(now limit.Instant) bool {
 	return s.outbox != nil && s.outbox.over(&s.engine.Limits().Output, now)
 }
 
-// closeOutbox throws away what waits for a client that is gone.
+// closeOutbox discards the messages for a client that has disconnected.
 func (s *Session) closeOutbox() {
 	s.outboxMu.Lock()
 	memory := 0

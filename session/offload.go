@@ -42,7 +42,7 @@ func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st
 					return
 				}
 				if !primary && p.Cmd.Flags&command.FlagWrite != 0 && e.Halts.Load()&command.HaltReadOnly != 0 {
-					w.Error(command.ErrReadOnly) // it has become a replica meanwhile
+					w.Error(command.ErrReadOnly) // the server has become a replica meanwhile
 					return
 				}
 				if memory != nil {
@@ -58,10 +58,10 @@ func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st
 	e.Spawn(begin)
 }
 
-// Background implements [command.Host]: it runs do, which is the running command or what is left to do of it, on a
-// goroutine in the background. The session is parked meanwhile and acts through a
-// proxy. Unlike in an exclusive command everybody else goes on: do locks what it
-// needs as it would have done on the loop.
+// Background implements [command.Host]: it runs do, which is the running command or the rest of it,
+// on a goroutine in the background. The session is parked meanwhile, and a proxy acts for it.
+// Unlike during an exclusive command other clients continue: do locks the keys that it needs, as it
+// would have done on the event loop.
 func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	s := sessionOf(c.Client)
 	in := s.proxy()
@@ -75,9 +75,9 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 		p.Unbegun = make(chan struct{})
 	}
 	slots := e.slotsOf(cmd)
-	p.Resume = func(w *resp.Writer) {
+	p.Resume = func(out *resp.Writer) {
 		s.merge(in)
-		w.Proto = s.Proto
+		out.Proto = s.Proto
 	}
 	c.Park(p)
 	var begin func()
@@ -88,23 +88,24 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 			return
 		}
 		defer e.endTurn(slots, memory)
-		e.withWorker(s.ID, func(l *Worker) {
+		e.withWorker(s.ID, func(w *Worker) {
 			if changes && e.AfterPause(p.OrDrop(func() { e.Spawn(begin) })) {
 				return
 			}
-			l.runInBackground(p, in, func() {
-				if memory != nil && l.flight == nil { // whose replies are not long
-					l.w.Pieces, l.w.Defers = memory, transaction == 0 // which keeps all locked
+			w.runInBackground(p, in, func() {
+				if memory != nil && w.flight == nil { // with a Remote replies are not long
+					w.out.Pieces, w.out.Defers = memory, transaction == 0 // a transaction keeps everything locked until its reply is complete
 				}
-				l.ctx.Cmd, l.ctx.Args = cmd, args
-				// EXEC asks for each of its commands. The server may have become a replica meanwhile.
-				if transaction > 0 || !l.forbidden(&l.ctx) && !refuseHalted(&l.ctx) {
-					do(&l.ctx)
+				w.ctx.Cmd, w.ctx.Args = cmd, args
+				// EXEC checks each of its commands itself. The server may have become a replica
+				// meanwhile.
+				if transaction > 0 || !w.forbidden(&w.ctx) && !refuseHalted(&w.ctx) {
+					do(&w.ctx)
 				}
-				if l.flight != nil {
-					l.settle(in)
+				if w.flight != nil {
+					w.settle(in)
 				}
-				l.w.CopyDeferred()
+				w.out.CopyDeferred()
 			})
 			resp.Recycle(args)
 		})
@@ -112,7 +113,7 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	e.Spawn(begin)
 }
 
-// slotsOf returns the turns that a command of Background waits for.
+// slotsOf returns the semaphore that limits a command of Background.
 func (e *Engine) slotsOf(cmd *command.Command) chan struct{} {
 	switch {
 	case cmd.Files:
@@ -123,40 +124,39 @@ func (e *Engine) slotsOf(cmd *command.Command) chan struct{} {
 	return e.slots
 }
 
-// runInBackground runs do as the session in, and answers p, unless p has been refused meanwhile.
-func (l *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
+// runInBackground runs do as the session in, and replies to p, unless p was refused meanwhile.
+func (w *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
 	if !p.Claim() {
 		return
 	}
-	l.w = resp.Writer{Proto: in.Proto, Ledger: l.Server.Options.Ledger, OnError: l.OnError}
-	l.ctx = command.Call{Worker: &l.Worker, Client: &in.Client, W: &l.w}
-	if l.Journal != nil {
-		l.Journal.TakePosition() // of what ran here before
+	w.out = resp.Writer{Proto: in.Proto, Ledger: w.Server.Options.Ledger, OnError: w.OnError}
+	w.ctx = command.Call{Worker: &w.Worker, Client: &in.Client, W: &w.out}
+	if w.Journal != nil {
+		w.Journal.TakePosition() // discard the position of earlier calls
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			engineOf(l.Server).Recovered(r)
-			l.Store.Unlock()
-			l.w.Cut(0)
-			l.w.Error(resp.ErrInternal)
+			engineOf(w.Server).Recovered(r)
+			w.Store.Unlock()
+			w.out.Cut(0)
+			w.out.Error(resp.ErrInternal)
 			p.Broken = true
 		}
-		if l.flight != nil {
-			l.flight.clear() // of what a panic has left
+		if w.flight != nil {
+			w.flight.clear() // asks of a call that has panicked
 		}
-		l.endBatch()
-		reply := l.w.Take()
-		l.ctx.Client, l.ctx.Args = nil, nil
-		p.NoEffect = l.Journal != nil && l.Journal.TakePosition() == 0
-		p.Answer(func(w *resp.Writer) { w.Reply(reply) })
+		w.endBatch()
+		reply := w.out.Take()
+		w.ctx.Client, w.ctx.Args = nil, nil
+		p.NoEffect = w.Journal != nil && w.Journal.TakePosition() == 0
+		p.Answer(func(out *resp.Writer) { out.Reply(reply) })
 	}()
 	do()
 }
 
-// replySize is about how many bytes the reply of a command of the client copies. This
-// is asked before the reply is made in the background, so that its memory can be waited
-// for. The values may change meanwhile: what the reply takes beyond the estimate is
-// counted as it is made.
+// replySize returns about how many bytes the reply of a command copies. It is called before the
+// reply is written in the background, to wait for that memory. Values may change meanwhile: memory
+// beyond the estimate is counted while the reply is written.
 func replySize(cl *command.Client, st env.Store, cmd *command.Command, args [][]byte) int {
 	if cmd.ReplySize != nil {
 		return cmd.ReplySize(cl, st, cmd, args)
@@ -164,8 +164,8 @@ func replySize(cl *command.Client, st env.Store, cmd *command.Command, args [][]
 	return command.CopiedBy(st, cl.Selected(), cmd, args)
 }
 
-// Rerun implements [command.Host]: it runs a command again that has been counted, and has left its loop before it did
-// anything.
+// Rerun implements [command.Host]: it runs a command again that was counted and has left its loop
+// before it changed anything.
 func (e *Engine) Rerun(c *command.Call, cmd *command.Command) {
 	workerOf(c.Worker).beginErrors()
 	e.Timed(c, cmd.Run)

@@ -10,42 +10,41 @@ import (
 )
 
 const (
-	// partMost is how large a piece of an outbox grows. Pieces are freed one by one as
-	// they are sent.
-	partMost = 64 << 10
-	// keptPart is how much of its room an empty outbox keeps, so that a client that is
-	// told something small now and then costs no allocation.
+	// maxPart is how large a piece of an outbox grows. Each piece is freed as soon as it was sent.
+	maxPart = 64 << 10
+	// keptPart is how much memory an empty outbox keeps, so that short messages now and then cost
+	// no allocation.
 	keptPart = 1 << 10
-	// partCost is what a piece takes beside its bytes.
+	// partCost is the memory of a piece in addition to its bytes.
 	partCost = 48
 )
 
-// mailbox is what others have to say to a client.
+// mailbox has the messages of other goroutines for a client.
 type mailbox struct {
-	partialMessage bool // a message has been sent in part
+	partialMessage bool // a message was sent in part
 	outboxMu       sync.Mutex
-	outbox         *outbox // guarded by outboxMu: what others have to say to the client, between replies; nil until they have
+	outbox         *outbox // guarded by outboxMu: messages that are sent between replies; nil before the first
 	hasMessages    atomic.Bool
-	outboxClosed   bool // guarded by outboxMu: nothing is left for the client any more
+	outboxClosed   bool // guarded by outboxMu: messages are no longer accepted
 }
 
-// outbox is what other goroutines have left for a client, in order. It is guarded by
-// the session's outboxMu.
+// outbox is a queue of messages that other goroutines have left for a client, in order. It is
+// guarded by the session's outboxMu.
 type outbox struct {
 	parts []part
 	size  int           // bytes to be sent, shared ones included
-	since limit.Instant // when size went beyond the soft limit, 0 if it is not there
+	since limit.Instant // when size exceeded the soft limit, 0 if it does not
 }
 
-// part is a piece of an outbox: bytes of its own, or those of a shared message.
+// part is a piece of an outbox: either bytes of its own, or a shared message.
 type part struct {
 	b    []byte
-	from int // what is before has been sent
+	from int // the bytes before it were sent
 	of   *command.SharedFrame
 }
 
-// add appends a message and returns how much memory that takes; f is nil for one that
-// is to be copied.
+// add appends a message and returns how much memory that takes. f is nil for a message that is
+// copied.
 func (o *outbox) add(b []byte, f *command.SharedFrame) (memory int) {
 	o.size += len(b)
 	if f != nil {
@@ -53,7 +52,7 @@ func (o *outbox) add(b []byte, f *command.SharedFrame) (memory int) {
 		o.parts = append(o.parts, part{b: f.Bytes, of: f})
 		return partCost
 	}
-	if n := len(o.parts); n == 0 || o.parts[n-1].of != nil || len(o.parts[n-1].b) >= partMost {
+	if n := len(o.parts); n == 0 || o.parts[n-1].of != nil || len(o.parts[n-1].b) >= maxPart {
 		o.parts = append(o.parts, part{})
 	}
 	last := &o.parts[len(o.parts)-1]
@@ -61,7 +60,7 @@ func (o *outbox) add(b []byte, f *command.SharedFrame) (memory int) {
 	return len(b)
 }
 
-// take moves up to most bytes to dst, and returns the memory that this freed.
+// take moves up to most bytes to dst, and returns how much memory that frees.
 func (o *outbox) take(dst []byte, most int) (out []byte, memory int) {
 	done := 0
 	for ; done < len(o.parts) && most > 0; done++ {
@@ -81,7 +80,7 @@ func (o *outbox) take(dst []byte, most int) (out []byte, memory int) {
 	return dst, memory
 }
 
-// release gives up a share in a message, and returns the memory that this freed.
+// release drops the reference to a shared message, and returns how much memory that frees.
 func (p *part) release() (memory int) {
 	if p.of == nil {
 		return 0
@@ -93,7 +92,7 @@ func (p *part) release() (memory int) {
 	return memory
 }
 
-// drop forgets the first n pieces, which have been sent.
+// drop removes the first n pieces, which were sent.
 func (o *outbox) drop(n int) {
 	if n == 0 {
 		return
@@ -111,7 +110,7 @@ func (o *outbox) drop(n int) {
 	}
 }
 
-// close empties the outbox and returns the memory that this freed.
+// close empties the outbox and returns how much memory that frees.
 func (o *outbox) close() (memory int) {
 	for i := range o.parts {
 		if p := &o.parts[i]; p.of == nil {
@@ -124,7 +123,7 @@ func (o *outbox) close() (memory int) {
 	return memory
 }
 
-// over reports whether the outbox is beyond its limit at now.
+// over reports whether the outbox exceeds its limit at the instant now.
 func (o *outbox) over(l *env.OutputLimit, now limit.Instant) bool {
 	if l.Soft <= 0 || o.size < l.Soft {
 		o.since = 0
@@ -134,7 +133,7 @@ func (o *outbox) over(l *env.OutputLimit, now limit.Instant) bool {
 	return l.Hard > 0 && o.size >= l.Hard || o.since != 0 && now.Sub(o.since) > l.For
 }
 
-// unread is how many bytes wait for the client. Any goroutine may call it.
+// unread returns how many bytes are queued for the client. Any goroutine may call it.
 func (s *mailbox) unread() int {
 	s.outboxMu.Lock()
 	defer s.outboxMu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// TestOutboxKeepsOrderAndAccounts: whatever is left in outboxes and taken from them in
-// pieces, each gives the bytes in order, and the memory that is noted is what is there.
+// TestOutboxKeepsOrderAndAccounts: for any sequence of messages and partial takes, each outbox
+// returns the bytes in order, and the counted memory is the memory in use.
 func TestOutboxKeepsOrderAndAccounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		boxes := make([]outbox, 3)
@@ -23,7 +23,7 @@ func TestOutboxKeepsOrderAndAccounts(t *testing.T) {
 		var kept []*command.SharedFrame
 		t.Repeat(map[string]func(*rapid.T){
 			"a message for each": func(t *rapid.T) {
-				b := bytes.Repeat([]byte{byte('a' + len(kept)%26)}, rapid.SampledFrom([]int{1, 60, command.SharedFrom, 3 * partMost}).Draw(t, "length"))
+				b := bytes.Repeat([]byte{byte('a' + len(kept)%26)}, rapid.SampledFrom([]int{1, 60, command.SharedFrom, 3 * maxPart}).Draw(t, "length"))
 				var f *command.SharedFrame
 				if rapid.Bool().Draw(t, "shared") {
 					f = &command.SharedFrame{Bytes: b}
@@ -41,7 +41,7 @@ func TestOutboxKeepsOrderAndAccounts(t *testing.T) {
 			},
 			"take": func(t *rapid.T) {
 				i := rapid.IntRange(0, len(boxes)-1).Draw(t, "box")
-				most := rapid.SampledFrom([]int{1, 100, partMost, 1 << 20}).Draw(t, "most")
+				most := rapid.SampledFrom([]int{1, 100, maxPart, 1 << 20}).Draw(t, "most")
 				got, freed := boxes[i].take(nil, most)
 				memory -= freed
 				require.Equal(t, string(want[i].Next(most)), string(got))
@@ -75,13 +75,13 @@ func TestOutboxKeepsOrderAndAccounts(t *testing.T) {
 	})
 }
 
-// TestOutboxIsBounded: at once beyond the hard limit, after the time beyond the soft one,
-// and a client that comes down in between starts anew.
+// TestOutboxIsBounded: the limit is exceeded at once above the hard limit, and after a time above
+// the soft one. If a client gets below it in between, the time starts again.
 func TestOutboxIsBounded(t *testing.T) {
 	l := &env.OutputLimit{Hard: 1000, Soft: 100, For: 10 * time.Second}
 	at := func(s int) limit.Instant { return limit.Instant(s) * limit.Instant(time.Second) }
 	for name, c := range map[string]struct {
-		sizes []int // one a second
+		sizes []int // one per second
 		over  []bool
 	}{
 		"hard":           {[]int{999, 1000}, []bool{false, true}},

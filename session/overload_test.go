@@ -22,7 +22,7 @@ const (
 	noAuth         = "-NOAUTH Authentication required.\r\n"
 )
 
-// peerFrom is the transport's end of a connection from another address.
+// peerFrom is a peer with another address.
 type peerFrom struct {
 	transport.Peer
 	remote net.Addr
@@ -30,8 +30,8 @@ type peerFrom struct {
 
 func (p peerFrom) RemoteAddr() net.Addr { return p.remote }
 
-// TestClientBeyondMaxclientsGetsTheErrorOfRedis connects one client more than maxclients.
-// It gets the error of Redis. A client that leaves makes room.
+// TestClientBeyondMaxclientsGetsTheErrorOfRedis connects one client more than maxclients. It gets
+// the error of Redis. A client that disconnects makes room.
 func TestClientBeyondMaxclientsGetsTheErrorOfRedis(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--maxclients", "50")
@@ -191,8 +191,8 @@ func TestUnauthenticatedClientsHaveLowLimits(t *testing.T) {
 	})
 }
 
-// TestLowLimitsEndWithAuthentication sends commands before and behind AUTH in one packet.
-// Those before it do not count against those behind it.
+// TestLowLimitsEndWithAuthentication sends commands before and after AUTH in one packet. The
+// commands before it do not count for the ones after it.
 func TestLowLimitsEndWithAuthentication(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start("--requirepass", "sesame").Dial()
@@ -231,8 +231,9 @@ func TestTooLongRepliesAreRefused(t *testing.T) {
 	})
 }
 
-// requireTurns feeds a packet of n times the same command as it may arrive, in pieces of random
-// size, and wants no turn longer than most commands, and those that were cut no shorter.
+// requireTurns feeds a packet of n times the same command in pieces of random size. It requires
+// that no turn has more than most commands, and that turns which ended early have exactly that
+// many.
 func requireTurns(t *testing.T, s *inproc.Fed, command []byte, n, most int) {
 	t.Helper()
 	packet := bytes.Repeat(command, n)
@@ -255,8 +256,8 @@ func requireTurns(t *testing.T, s *inproc.Fed, command []byte, n, most int) {
 	require.Positive(t, cut)
 }
 
-// TestLongPipelineIsDividedIntoTurns sends a long pipeline. It is divided into turns, so
-// that others run in between.
+// TestLongPipelineIsDividedIntoTurns sends a long pipeline. It is divided into turns, so that other
+// clients run in between.
 func TestLongPipelineIsDividedIntoTurns(t *testing.T) {
 	s := inproc.Open(t)
 	ping := []byte("PING\r\n")
@@ -271,8 +272,8 @@ func TestLongPipelineIsDividedIntoTurns(t *testing.T) {
 	require.Equal(t, 7*len(echo), turn.Consumed)
 }
 
-// TestTurnsCountWork sends commands that look at many keys and reply little. Their turns
-// are no longer than those of commands that reply much.
+// TestTurnsCountWork sends commands that look at many keys and have short replies. Their turns are
+// no longer than those of commands with long replies.
 func TestTurnsCountWork(t *testing.T) {
 	s := inproc.Open(t)
 	scan := inproc.Encode(nil, "SCAN", "0", "COUNT", "1000", "MATCH", "nothing")

@@ -3,30 +3,30 @@ package session
 import "github.com/cellserver/cellserver/commands/command"
 
 const (
-	// exactCommands is how many commands may have come together for each to be timed: two
+	// exactCommands is up to how many commands that have arrived together are each timed: two clock
 	// readings are a fiftieth of a round trip.
 	exactCommands = 4
-	// sampleEvery is how many brief calls share one reading otherwise: two readings for each
-	// would cost a tenth of a pipelined command. The first call of each
-	// command is timed as well, so that none which ran seems to have taken no time.
+	// sampleEvery is how many brief calls share one measurement otherwise: two clock readings for
+	// each would cost a tenth of a pipelined command. The first call of each command is also timed,
+	// so that no command seems to take no time.
 	sampleEvery = 16
-	// briefWork is how many units of work a call may count that is brief: some microseconds.
+	// briefWork is up to how many units of work a call counts as brief: some microseconds.
 	briefWork = 64
 )
 
-// pace is which calls of a command are timed if many commands have come together.
+// pace says which calls of a command are timed if many commands have arrived together.
 type pace uint8
 
 const (
-	eachCall pace = iota // they may take any time
-	byWork               // those that count much work or go on elsewhere, and a sample of the others
-	sampled              // a sample: all take about the same, and little
+	eachCall pace = iota // each call: calls may take any time
+	byWork               // calls that count much work or leave the loop, and a sample of the others
+	sampled              // a sample: all calls take about the same short time
 )
 
-// pacesOf says, by id, which calls of a command are timed. Of those flagged fast, limiters, and
-// others whose time depends on nothing a sample is. What a call of others takes depends on what
-// it finds: if that is much, it is counted as work or leaves the loop. Where a Remote decides
-// that is found out elsewhere.
+// pacesOf returns the pace of each command, by id. It is sampled for commands with FlagFast, for
+// limiters, and for others whose time does not depend on the data. The time of other commands
+// depends on what they find: a long call counts its work or leaves the loop. With a Remote that
+// work is done elsewhere, so these calls are each timed.
 func pacesOf(t *command.Table, remote bool) []pace {
 	const long = command.FlagAdmin | command.FlagBlocking | command.FlagFence
 	paces := make([]pace, len(t.Entries))

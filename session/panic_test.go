@@ -15,12 +15,11 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// faulty panics for keys that begin with "panic" once it is armed, the way a store with
-// a bug would: inside deciding.
+// faulty panics for keys that begin with "panic" when it is armed, as a store with a bug would:
+// while it decides.
 type faulty struct {
 	env.Store
-	// fuse is how many calls pass before one does not; all do with never, none with
-	// always.
+	// fuse is how many calls pass before one panics; never lets all pass, always none.
 	fuse *atomic.Int64
 }
 
@@ -47,15 +46,15 @@ func (f *faulty) Flush(int) { f.fail([]byte("panic")) }
 
 const internalError = "-ERR internal error\r\n"
 
-// startFaulty starts a server whose store panics by a fuse.
+// startFaulty starts a server whose store panics according to fuse.
 func startFaulty(w *inproc.World, fuse *atomic.Int64) (*inproc.Node, *inproc.Timers) {
 	return w.StartTimedWith(func(o *server.Options) {
 		o.WrapStore = func(st env.Store) env.Store { return &faulty{st, fuse} }
 	})
 }
 
-// TestPanicEndsOneClient: a bug that panics is answered with an error and costs one
-// connection. No other client is harmed, no lock is left held, no key's waiters are stuck.
+// TestPanicEndsOneClient: a panic is answered with an error and closes one connection. No other
+// client is affected, no lock stays locked, and no waiter is stuck.
 func TestPanicEndsOneClient(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		var fuse atomic.Int64
@@ -85,8 +84,8 @@ func TestPanicEndsOneClient(t *testing.T) {
 	})
 }
 
-// requireSound wants every lock to be free, as a transaction over all keys needs them,
-// and no client to wait.
+// requireSound requires every lock to be free, as a transaction over all keys needs them, and no
+// client to wait.
 func requireSound(t *testing.T, w *inproc.World, e *inproc.Node, witness *inproc.Client) {
 	t.Helper()
 	witness.Send("MULTI\r\nDBSIZE\r\nCL.THROTTLE other 9 1 1 0\r\nEXEC\r\n")
@@ -96,7 +95,7 @@ func requireSound(t *testing.T, w *inproc.World, e *inproc.Node, witness *inproc
 	require.Zero(t, e.Keyspace().Waiting())
 }
 
-// TestPanicInTheBackgroundEndsOneClient: the same for what runs when a wait ends.
+// TestPanicInTheBackgroundEndsOneClient: the same for code that runs when a wait ends.
 func TestPanicInTheBackgroundEndsOneClient(t *testing.T) {
 	const block = "SW.ALLOW panic 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
 	endings := map[string]func(w *inproc.World, e *inproc.Node, admin *inproc.Client, id string){
@@ -117,7 +116,7 @@ func TestPanicInTheBackgroundEndsOneClient(t *testing.T) {
 			ids := []string{window.ID(), bucket.ID()}
 			window.Send(block + "PING\r\n")
 			bucket.Send("TB.ACQUIRE panic:b 1 1 60 1 BLOCK 0\r\nPING\r\n")
-			// Their timers run a moment before they can be unblocked.
+			// The timers run a moment before the waits can be ended.
 			w.Settle()
 			_, waits := e.Engine().CountClients()
 			require.EqualValues(t, 2, waits)
@@ -133,7 +132,7 @@ func TestPanicInTheBackgroundEndsOneClient(t *testing.T) {
 	})
 }
 
-// TestPanicOfTheFirstWaiterLetsTheNextIn: the client behind one that was lost that way
+// TestPanicOfTheFirstWaiterLetsTheNextIn: if the first waiter is lost by a panic, the next one
 // becomes the first.
 func TestPanicOfTheFirstWaiterLetsTheNextIn(t *testing.T) {
 	const block = "SW.ALLOW panic 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
@@ -149,7 +148,7 @@ func TestPanicOfTheFirstWaiterLetsTheNextIn(t *testing.T) {
 		second.Send(block)
 		w.Settle()
 		require.Equal(t, 2, e.Keyspace().Waiting())
-		fuse.Store(1) // looking passes, charging does not
+		fuse.Store(1) // the check passes, the charge does not
 		w.Advance(time.Minute)
 		first.Expect(internalError)
 		first.ExpectEnd()

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// stoppedStore is a store with nothing but a world lock, which all of them share.
+// stoppedStore is a store that has only a world lock, which all of them share.
 type stoppedStore struct {
 	env.Store
 	gate *testGate
@@ -42,8 +42,8 @@ func (s stoppedStore) NotifyStart(wake func()) {
 	s.gate.waiting = append(s.gate.waiting, wake)
 }
 
-// TestWaitingForTheWorldTakesNoWorker: however much wants to go on while a script keeps the
-// world stopped, such as the timers of thousands of clients, no workers are made for it.
+// TestWaitingForTheWorldTakesNoWorker: while a script keeps the world stopped, waiting goroutines,
+// such as the timers of thousands of clients, do not create workers.
 func TestWaitingForTheWorldTakesNoWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &testGate{}

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Pause implements [command.Host]: it begins a pause, or adds to the one there is.
+// Pause implements [command.Host]: it begins a pause, or extends the present one.
 func (e *Engine) Pause(st env.Store, d time.Duration, halt uint32) {
 	p := &e.pause
 	p.mu.Lock()
@@ -32,9 +32,9 @@ func (e *Engine) Pause(st env.Store, d time.Duration, halt uint32) {
 // Unpause implements [command.Host].
 func (e *Engine) Unpause() { e.endPause(0) }
 
-// endPause lets everybody go on, unless the pause has been made longer than until or
-// has ended already; 0 ends any. Waking many takes a while, and is done beside the
-// caller, who may be on a loop. Any goroutine may call it.
+// endPause resumes all commands, unless the pause was extended beyond until or has ended already.
+// until 0 ends any pause. Waking many sessions takes a while, so another goroutine does it: the
+// caller may be an event loop. Any goroutine may call endPause.
 func (e *Engine) endPause(until limit.Instant) {
 	p := &e.pause
 	p.mu.Lock()
@@ -49,8 +49,8 @@ func (e *Engine) endPause(until limit.Instant) {
 	}
 }
 
-// PauseHandover has commands that change something wait until EndHandover, however long a CLIENT
-// PAUSE is.
+// PauseHandover delays commands that change something until EndHandover, regardless of any CLIENT
+// PAUSE.
 func (e *Engine) PauseHandover() {
 	e.pause.mu.Lock()
 	defer e.pause.mu.Unlock()
@@ -59,7 +59,7 @@ func (e *Engine) PauseHandover() {
 	e.SuspendExpiry(true)
 }
 
-// EndHandover undoes PauseHandover. A CLIENT PAUSE goes on.
+// EndHandover ends PauseHandover. A CLIENT PAUSE continues.
 func (e *Engine) EndHandover() {
 	p := &e.pause
 	p.mu.Lock()
@@ -71,7 +71,7 @@ func (e *Engine) EndHandover() {
 	}
 }
 
-// lift lets everybody go on. The pause is locked.
+// lift resumes all commands. The caller has locked the pause.
 func (e *Engine) lift() {
 	p := &e.pause
 	p.released = append(p.released, p.behind...)
@@ -84,7 +84,7 @@ func (e *Engine) lift() {
 	}
 }
 
-// release wakes all that a pause which is over has kept waiting.
+// release wakes everything that waited for a pause that is over.
 func (e *Engine) release() {
 	p := &e.pause
 	for {
@@ -108,11 +108,11 @@ func (e *Engine) release() {
 	}
 }
 
-// AfterPause keeps f for the end of the pause, if there is one: for what would change
-// something on behalf of a command that began before it. The caller is in the store, so
-// that no pause begins meanwhile. f is told whether to go on; if the server stops before
-// the pause ends, it is not to.
-func (e *Engine) AfterPause(f func(goOn bool)) bool {
+// AfterPause implements [command.Host]: during a pause it keeps f until the end of the pause and
+// returns true. It is for a change on behalf of a command that began before the pause. The caller
+// is in the store, so no pause begins meanwhile. f is called with true at the end of the pause, or
+// with false if the server stops before.
+func (e *Engine) AfterPause(f func(proceed bool)) bool {
 	if e.Halts.Load()&command.HaltPaused == 0 {
 		return false
 	}
@@ -129,7 +129,7 @@ func (e *Engine) AfterPause(f func(goOn bool)) bool {
 	return paused
 }
 
-// dropPaused ends, without an answer, what waits behind a pause when the server stops.
+// dropPaused ends, without a reply, what waits for the end of a pause when the server stops.
 func (e *Engine) dropPaused() {
 	p := &e.pause
 	p.mu.Lock()
@@ -141,8 +141,7 @@ func (e *Engine) dropPaused() {
 	}
 }
 
-// halted refuses or postpones the command that is about to run, and reports whether it
-// did.
+// halted refuses or delays the command that is about to run, and reports whether it did.
 func halted(c *command.Call) bool {
 	halts := c.Server.Halts.Load()
 	switch {
@@ -150,7 +149,7 @@ func halted(c *command.Call) bool {
 	case halts&command.HaltLoading != 0 && c.Cmd.Flags&(command.FlagLoading|command.FlagSyncing) == 0:
 		workerOf(c.Worker).reject(c, errLoading)
 	case halts&command.HaltPaused == 0 || c.Client.Marks&(command.MarkReplica|command.MarkPrimary) != 0:
-		return false // a replica goes on to say how far it is: a handover waits for that
+		return false // a replica continues to report its offset: a handover waits for it
 	case c.Busy && refuseBusy(c):
 	case halts&command.HaltAll == 0 && !c.MayChange(c.Cmd, c.Args):
 		return false
@@ -160,14 +159,14 @@ func halted(c *command.Call) bool {
 	return true
 }
 
-// waitsForPause reports whether a call that has left its loop waits for the end of a pause that
-// begins meanwhile: if it may change something, and is not the primary's.
+// waitsForPause reports whether a call that has left its loop has to wait for the end of a pause
+// that begins meanwhile: it does if it may change something and does not come from the primary.
 func waitsForPause(c *command.Call, cmd *command.Command, args [][]byte) bool {
 	return c.Client.Marks&command.MarkPrimary == 0 && c.MayChange(cmd, args)
 }
 
-// refuseHalted refuses what the server as a part of replication does not run, and reports
-// whether it did.
+// refuseHalted refuses a command that the server's role in replication forbids, and reports whether
+// it did.
 func refuseHalted(c *command.Call) bool {
 	err := c.Halted(c.Cmd, c.Args)
 	if err != "" {
@@ -176,24 +175,23 @@ func refuseHalted(c *command.Call) bool {
 	return err != ""
 }
 
-// postpone parks the session until halts, of which a pause is one, have changed.
+// postpone parks the session until the pause among halts has changed.
 func postpone(c *command.Call, halts uint32) {
 	if f := workerOf(c.Worker).flight; f != nil && len(f.slots) > 0 {
-		f.postpone = true // behind which it comes here again
+		f.postpone = true // the command comes here again after the flight
 		sessionOf(c.Client).guard = resp.Guard{}
 		return
 	}
 	p := c.NewWait(0)
 	p.RunAgain = true
-	sessionOf(c.Client).guard = resp.Guard{} // it will be split off again
+	sessionOf(c.Client).guard = resp.Guard{} // the command will be split off again
 	c.Park(p)
 	if c.Server.Halts.Load()&command.HaltPaused != halts&command.HaltPaused {
-		p.Finish(nil) // whoever ended the pause may have looked before
+		p.Finish(nil) // endPause may have checked the session before it was parked
 	}
 }
 
-// postponed reports whether the session waits for the end of a pause. Any goroutine may
-// call it.
+// postponed reports whether the session waits for the end of a pause. Any goroutine may call it.
 func (s *Session) postponed() bool {
 	p := s.wait.Load()
 	return p != nil && p.RunAgain

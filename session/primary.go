@@ -14,19 +14,19 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Primary runs commands that a Redis sends to its replicas, on a session without a socket that
-// nobody sees. They run whatever the role of this server is, as a user who may do everything, and
-// go on in a pause. It is used by one goroutine at a time.
+// Primary runs commands that a followed Redis sends to its replicas, on a session without a socket
+// that is not in CLIENT LIST. The commands run regardless of this server's role and of pauses, as a
+// user with all permissions. Only one goroutine at a time may use it.
 type Primary struct {
 	session *Session
 	caller  *caller
 	worker  *Worker
 	in, out []byte
-	written uint64 // up to which position of the log Write has been called
-	db      int    // which the next command of a transaction would run in
+	written uint64 // the log's position up to which Write was called
+	db      int    // the database in which the next command of a transaction would run
 }
 
-// OpenPrimary makes one. from is where the commands come from.
+// OpenPrimary returns a Primary for commands that come from the address from.
 func (e *Engine) OpenPrimary(from net.Addr) *Primary {
 	p := &Primary{caller: &caller{from: from, wake: make(chan struct{}, 1)}, worker: e.takeWorker()}
 	p.session = e.newSession(p.caller, 2, acl.NewUsers(e.Commands).Default)
@@ -34,9 +34,10 @@ func (e *Engine) OpenPrimary(from net.Addr) *Primary {
 	return p
 }
 
-// Run runs a command in a database, those of a transaction each in its own. [Primary.Write] has to
-// be called soon after. The error is the reply if that is one, or the first in the reply of EXEC.
-// If ctx ends before, the command may still run, and p must be closed.
+// Run runs a command in a database. Commands of a transaction each run in their own database.
+// [Primary.Write] has to be called soon after. The returned error is the reply if it is an error,
+// or the first error in the reply of EXEC. If ctx ends before the reply, the command may still run,
+// and p must be closed.
 func (p *Primary) Run(ctx context.Context, db int, args [][]byte) error {
 	if p.session.Marks&command.MarkQueuing == 0 {
 		p.session.Database.Store(int32(db))
@@ -51,13 +52,12 @@ func (p *Primary) Run(ctx context.Context, db int, args [][]byte) error {
 	return p.feed(ctx, args)
 }
 
-// ends reports whether a command ends a transaction, so that it does not matter which database is
-// selected.
+// ends reports whether a command ends a transaction, so that the selected database does not matter.
 func ends(command []byte) bool {
 	return bytes.EqualFold(command, []byte("exec")) || bytes.EqualFold(command, []byte("discard"))
 }
 
-// feed runs a command in the database that is selected.
+// feed runs a command in the selected database.
 func (p *Primary) feed(ctx context.Context, args [][]byte) error {
 	s := p.session
 	p.in = resp.AppendCommand(p.in[:0], args...)
@@ -94,8 +94,8 @@ func (p *Primary) feed(ctx context.Context, args [][]byte) error {
 	}
 }
 
-// Write has the log write what has been done so far, by others than p, too. Whether that is
-// kept, who keeps files knows.
+// Write makes the log write everything up to now, including effects of other sessions. It does not
+// report whether that succeeded: the persistence manager handles faults.
 func (p *Primary) Write() {
 	log := p.session.engine.Options.Persistence
 	if log == nil {
@@ -107,10 +107,10 @@ func (p *Primary) Write() {
 	}
 }
 
-// replyError is the error in the reply to a command, nil if there is none.
+// replyError returns the error in the reply to a command, nil if there is none.
 func replyError(reply []byte, command []byte) error {
 	if at := bytes.Index(reply, []byte("\r\n-")); at >= 0 && bytes.EqualFold(command, []byte("exec")) {
-		reply = reply[at+2:] // a value may look like one: then more is read again than need be
+		reply = reply[at+2:] // a value may contain the same bytes: then Run reports an error without need
 	}
 	if len(reply) == 0 || reply[0] != '-' {
 		return nil
@@ -119,7 +119,7 @@ func replyError(reply []byte, command []byte) error {
 	return errors.New(string(text))
 }
 
-// shrink gives back what a large command has needed.
+// shrink frees the memory that a large command has needed.
 func (p *Primary) shrink() {
 	if cap(p.in) > MaxExecuted {
 		p.in = nil
@@ -129,7 +129,7 @@ func (p *Primary) shrink() {
 	}
 }
 
-// Close ends the session.
+// Close writes the log and ends the session.
 func (p *Primary) Close() {
 	p.Write()
 	s := p.session
@@ -138,18 +138,18 @@ func (p *Primary) Close() {
 	s.engine.returnWorker(p.worker)
 }
 
-// primaryUser is what CLIENT LIST calls the user of the primary, as Redis does.
+// primaryUser is the name of the primary's user in CLIENT LIST, as in Redis.
 const primaryUser = "(superuser)"
 
-// Link shows a connection to the primary that is followed as a client, until it is closed. It
-// counts for maxclients, and for no address. CLIENT KILL closes it.
+// Link lists a connection to the followed primary as a client, until it is closed. It counts for
+// maxclients, but for no address. CLIENT KILL closes it.
 func (e *Engine) Link(conn net.Conn) net.Conn {
 	u := acl.NewUsers(e.Commands).Default
 	u.Name = primaryUser
 	l := &link{Conn: conn}
 	l.session = e.newSession(linkPeer{conn, e}, 2, u)
 	l.session.Primary = true
-	l.session.outboxClosed = true // nobody tells a primary anything
+	l.session.outboxClosed = true // a primary receives no messages
 	e.clients.mu.Lock()
 	defer e.clients.mu.Unlock()
 	e.clients.enter(l.session)
@@ -176,7 +176,7 @@ func (l *link) Close() error {
 	return l.Conn.Close()
 }
 
-// linkPeer is the end of the session of a link.
+// linkPeer is the peer of a link's session.
 type linkPeer struct {
 	net.Conn
 	engine *Engine
@@ -185,8 +185,9 @@ type linkPeer struct {
 // Wake does nothing: the session is never fed.
 func (linkPeer) Wake() {}
 
-// Abort closes the connection beside the caller, who may be on a loop: TLS says goodbye first.
+// Abort closes the connection on another goroutine, since the caller may be an event loop and TLS
+// sends a close notification first.
 func (p linkPeer) Abort() { p.engine.Spawn(func() { _ = p.Close() }) }
 
-// Held is nothing: what has been read is with who follows.
+// Held returns nothing: the replication link has the data that was read.
 func (linkPeer) Held() (in, out int64) { return 0, 0 }

@@ -2,9 +2,8 @@ package session
 
 import "github.com/cellserver/cellserver/commands/command"
 
-// proxy returns a session in whose place a command may act that runs on another
-// goroutine: s itself belongs to those who feed it, who look at it whenever its
-// client says something or goes away.
+// proxy returns a session that acts for s while a command runs on another goroutine: s itself
+// belongs to the goroutine that feeds it, and may be fed or closed meanwhile.
 func (s *Session) proxy() *Session {
 	in := &Session{
 		Client: command.Client{Peer: s.Peer, ID: s.ID, Created: s.Created, Authed: s.Authed, Reply: s.Reply, ProxyOf: &s.Client},
@@ -23,14 +22,14 @@ func (s *Session) proxy() *Session {
 	return in
 }
 
-// merge makes s what its proxy has become.
+// merge copies the changed state of the proxy back to s.
 func (s *Session) merge(in *Session) {
 	s.Authed, s.Reply = in.Authed, in.Reply
 	s.Closing = s.Closing || in.Closing
 	s.SetProtocol(in.Proto)
 	if u := in.User.Load(); u != s.User.Load() {
 		if s.User.Store(u); s.Server.Users.Find(u.Name) != u {
-			s.Killed.Store(true) // it was deleted when s was not yet its client
+			s.Killed.Store(true) // the user was deleted before s had it
 		}
 	}
 	s.Database.Store(in.Database.Load())

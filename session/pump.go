@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Pump implements [command.Host]. The replica is in no hurry for the transport, which does not
-// know how long it may load: it has [command.Limits.ReplicaTimeout] to say something.
+// Pump implements [command.Host]. The transport no longer limits the replica's idle time, since it
+// does not know how long the replica may load: [env.Limits.ReplicaTimeout] does.
 func (e *Engine) Pump(c *command.Call, p transport.Pump) {
 	s := sessionOf(c.Client)
 	s.pump = p
@@ -17,30 +17,30 @@ func (e *Engine) Pump(c *command.Call, p transport.Pump) {
 	}
 }
 
-// fillPump adds what the replica is to be sent next to the replies of a turn after which the
-// client is to be read from, and says how to go on. It runs inside the store, so that no script
-// that takes long holds a lock which a copy of a key needs. While the world is stopped it leaves
-// the replica alone until it starts.
+// fillPump appends the next part of the replication stream to the replies of a turn after which the
+// connection is read, and returns how to continue. It runs inside the store, so that a long script
+// cannot hold a lock that copying a key needs. While the world is stopped it sends nothing until
+// the world starts.
 //
-// If there is more the session wakes itself instead of asking for another turn: a client that
-// is fed again is not read from, and what the replica has applied is not to wait for the end of
-// a full synchronization. A graceful stop does not wait for the stream either.
-func (s *Session) fillPump(l *Worker) (next transport.Next) {
-	if l.Busy {
-		l.Store.NotifyStart(s.Peer.Wake)
+// If there is more to send, the session wakes itself instead of asking for another turn: a session
+// that is fed again at once does not read, and acknowledgements of the replica must not wait for
+// the end of a full resynchronization. A graceful stop does not wait for the stream either.
+func (s *Session) fillPump(w *Worker) (next transport.Next) {
+	if w.Busy {
+		w.Store.NotifyStart(s.Peer.Wake)
 		return transport.Read
 	}
-	mark := len(l.w.Buf)
+	mark := len(w.out.Buf)
 	defer func() {
 		if r := recover(); r != nil {
 			s.engine.Recovered(r)
-			l.Store.Unlock()
-			l.w.Cut(mark)
+			w.Store.Unlock()
+			w.out.Cut(mark)
 			next = transport.Close
 		}
 	}()
-	filled, more, err := s.pump.Fill(l.w.Buf, transport.PumpMost)
-	l.w.Buf = filled
+	filled, more, err := s.pump.Fill(w.out.Buf, transport.PumpMost)
+	w.out.Buf = filled
 	if err != nil {
 		s.engine.Log.Warn("closed a replica", "client", s.Addr(), "error", err)
 		return transport.Close
@@ -51,7 +51,7 @@ func (s *Session) fillPump(l *Worker) (next transport.Next) {
 	return transport.Read
 }
 
-// closePump tells the pump that its client is gone.
+// closePump tells the pump that its client has disconnected.
 func (s *Session) closePump() {
 	if s.pump != nil {
 		s.pump.Closed()

@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// add gives s its id, unless there are too many sessions, of all or of its address.
+// add registers s and sets its id. It returns false if there are too many sessions, in total or
+// from the same address.
 func (r *registry) add(s *Session, l *env.Limits) bool {
 	from := command.HostOf(s.Peer)
 	r.mu.Lock()
@@ -23,7 +24,7 @@ func (r *registry) add(s *Session, l *env.Limits) bool {
 	return true
 }
 
-// enter gives s its id. r is locked.
+// enter registers s and sets its id. The caller has locked r.
 func (r *registry) enter(s *Session) {
 	r.last++
 	s.ID = r.last
@@ -36,28 +37,28 @@ func (r *registry) remove(s *Session) {
 	defer r.mu.Unlock()
 	delete(r.sessions, s.ID)
 	if s.Primary {
-		return // of no address
+		return // it was not counted for an address
 	}
 	if r.byHost[from]--; r.byHost[from] <= 0 {
 		delete(r.byHost, from)
 	}
 }
 
-// get returns the session of that id, or nil.
+// get returns the session with that id, or nil.
 func (r *registry) get(id int64) *Session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sessions[id]
 }
 
-// count returns how many sessions are open, without those of replicas, and how many of them a
-// command keeps waiting.
+// count returns how many sessions are open, except those of replicas, and how many of them are
+// blocked.
 func (r *registry) count() (open, blocked int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.sessions {
 		if s.Replica.Load() {
-			continue // which Redis does not count either
+			continue // Redis does not count replicas either
 		}
 		open++
 		if s.blocked() {
@@ -67,7 +68,7 @@ func (r *registry) count() (open, blocked int64) {
 	return open, blocked
 }
 
-// list returns the sessions in the order they came.
+// list returns the sessions in the order of their arrival.
 func (r *registry) list() []*Session {
 	r.mu.Lock()
 	all := make([]*Session, 0, len(r.sessions))
@@ -79,7 +80,7 @@ func (r *registry) list() []*Session {
 	return all
 }
 
-// subscribers returns how many sessions have subscribed to something.
+// subscribers returns how many sessions have subscriptions.
 func (r *registry) subscribers() (n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

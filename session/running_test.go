@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestRunningIsTheScriptThatKeepsOthersWaiting: its client, digest and time, and whether others
-// are told.
+// TestRunningIsTheScriptThatKeepsOthersWaiting: Running returns the script's client, digest and
+// duration, and whether it is busy.
 func TestRunningIsTheScriptThatKeepsOthersWaiting(t *testing.T) {
 	s := inproc.Step(t, "--busy-reply-threshold", "500")
 	e := s.Engine()
@@ -34,20 +34,21 @@ func TestRunningIsTheScriptThatKeepsOthersWaiting(t *testing.T) {
 	require.Positive(t, r.For)
 	require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
 	require.Contains(t, c.Reply(), "-ERR")
-	// The reply may leave before the others are let in again, which nothing runs beside.
+	// The reply may leave before the world is started, so the next command waits for that.
 	require.Equal(t, ":0\r\n", other.Do("EXISTS", "k"))
 	_, is = e.Running()
 	require.False(t, is)
 }
 
-// TestAScriptThatKeepsEverybodyWaitingIsLogged once, with its digest and client.
+// TestAScriptThatKeepsEverybodyWaitingIsLogged: the log has one line about a busy script, with its
+// digest and client.
 func TestAScriptThatKeepsEverybodyWaitingIsLogged(t *testing.T) {
 	s := inproc.Step(t, "--busy-reply-threshold", "1")
 	c, other := s.Dial(), s.Dial()
 	id := c.ID()
 	c.Command("EVAL", "while true do end", "0")
 	s.Clock.AwaitTimers(1)
-	s.Clock.Advance(time.Second) // beyond the threshold
+	s.Clock.Advance(time.Second) // after the threshold
 	s.Log.Await("a script keeps everybody waiting")
 	require.Regexp(t, `level=WARN msg="a script keeps everybody waiting.* script=694a5fe1ddb97a4c6a1bf299d9537c7d3d0f84e7 id=`+id+` runs_for=`, s.Log.String())
 	require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))

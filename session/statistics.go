@@ -19,8 +19,8 @@ func (e *Engine) Statistics() command.Statistics {
 	return s
 }
 
-// ScriptRunning is for how long the script or transaction that keeps everybody waiting has been
-// running, 0 if none does.
+// ScriptRunning returns for how long the exclusive script or transaction has been running, 0 if
+// there is none.
 func (e *Engine) ScriptRunning() time.Duration {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -36,19 +36,19 @@ func (e *Engine) sum() (byCommand []stats.Totals, hits, misses int64) {
 	byCommand = make([]stats.Totals, len(e.Commands.Entries))
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()
-	for _, l := range e.everyWorker {
-		for id := range l.counts {
-			n, t := &l.counts[id], &byCommand[id]
+	for _, w := range e.everyWorker {
+		for id := range w.counts {
+			n, t := &w.counts[id], &byCommand[id]
 			t.Calls += n.Calls.Load()
 			t.Nanos += n.Estimate()
 			t.Rejected += n.Rejected.Load()
 			t.Failed += n.Failed.Load()
 			t.Denied += n.Denied.Load()
 		}
-		hits += l.Hits.Load()
-		misses += l.Misses.Load()
+		hits += w.Hits.Load()
+		misses += w.Misses.Load()
 	}
-	for id := range byCommand { // a call that is refused while it waits has been counted, perhaps before a reset
+	for id := range byCommand { // a call that is refused while it waits was counted before, perhaps before a reset
 		if t := &byCommand[id]; t.Calls <= 0 {
 			t.Calls, t.Nanos = 0, 0
 		}
@@ -56,7 +56,8 @@ func (e *Engine) sum() (byCommand []stats.Totals, hits, misses int64) {
 	return byCommand, hits, misses
 }
 
-// commandsProcessed is the number of commands that have run since the start.
+// commandsProcessed returns the number of commands that have run since the last reset of the
+// statistics.
 func (e *Engine) commandsProcessed() int64 {
 	byCommand, _, _ := e.sum()
 	n := int64(0)
@@ -66,26 +67,26 @@ func (e *Engine) commandsProcessed() int64 {
 	return n
 }
 
-// Resets is how often the statistics were reset, and whether that is going on.
+// Resets returns how often the statistics were reset, and whether a reset is going on.
 func (e *Engine) Resets() (n int64, now bool) {
 	n = e.resets.Load()
 	return n / 2, n%2 == 1
 }
 
-// ResetStatistics implements [command.Host]. Workers that run meanwhile may add to either side
-// of it.
+// ResetStatistics implements [command.Host]. Counts of workers that run meanwhile may be before or
+// after the reset.
 func (e *Engine) ResetStatistics() {
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()
 	e.resets.Add(1)
 	defer e.resets.Add(1)
-	for _, l := range e.everyWorker {
-		for id := range l.counts {
-			l.counts[id].Reset()
+	for _, w := range e.everyWorker {
+		for id := range w.counts {
+			w.counts[id].Reset()
 		}
-		l.Hits.Store(0)
-		l.Misses.Store(0)
-		e.Server.ResetStats(&l.Worker)
+		w.Hits.Store(0)
+		w.Misses.Store(0)
+		e.Server.ResetStats(&w.Worker)
 	}
 	e.countedSince = e.Options.Now()
 	for _, field := range []*atomic.Int64{&e.received, &e.refused, &e.evicted, &e.slowReaders} {
@@ -96,7 +97,7 @@ func (e *Engine) ResetStatistics() {
 	e.rate.Reset()
 }
 
-// Tick is called once in every period d, for figures that need a rhythm.
+// Tick updates figures that are computed over time. The server calls it once in every period d.
 func (e *Engine) Tick(d time.Duration) {
 	e.rate.Tick(e.commandsProcessed(), d)
 	if e.sinceDecay += d; e.sinceDecay < time.Minute {
@@ -105,7 +106,7 @@ func (e *Engine) Tick(d time.Duration) {
 	e.sinceDecay = 0
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()
-	for _, l := range e.everyWorker {
-		e.Server.Decay(&l.Worker)
+	for _, w := range e.everyWorker {
+		e.Server.Decay(&w.Worker)
 	}
 }

@@ -9,94 +9,93 @@ import (
 // StopWorld implements [command.Host].
 func (e *Engine) StopWorld(c *command.Call) bool { return workerOf(c.Worker).stopWorld() }
 
-// stopWorld stops the world for the rest of the batch. It returns false if somebody else
-// has stopped it; then the command is to be run again once that is over.
-func (l *Worker) stopWorld() bool {
-	if l.stopped {
+// stopWorld stops the world for the rest of the batch. It returns false if another goroutine has
+// stopped it. The command then has to run again when that is over.
+func (w *Worker) stopWorld() bool {
+	if w.stopped {
 		return true
 	}
-	l.stopped = l.Store.StopWorld()
-	l.WorldBusy = !l.stopped
-	return l.stopped
+	w.stopped = w.Store.StopWorld()
+	w.WorldBusy = !w.stopped
+	return w.stopped
 }
 
 // startWorld starts the world at the end of a batch that has stopped it.
-func (l *Worker) startWorld() {
-	if l.stopped {
-		l.stopped = false
-		l.Store.StartWorld()
+func (w *Worker) startWorld() {
+	if w.stopped {
+		w.stopped = false
+		w.Store.StartWorld()
 	}
 }
 
-// withStoppedWorld runs f on a worker of its own while nobody else is in the store.
-func (e *Engine) withStoppedWorld(f func(l *Worker)) {
-	l := e.takeWorker()
-	defer e.returnWorker(l)
+// withStoppedWorld runs f with its own worker while no other goroutine is in the store.
+func (e *Engine) withStoppedWorld(f func(w *Worker)) {
+	w := e.takeWorker()
+	defer e.returnWorker(w)
 	for {
-		for !l.Store.Enter() {
+		for !w.Store.Enter() {
 			open := make(chan struct{}, 1)
-			l.Store.NotifyStart(func() { open <- struct{}{} })
+			w.Store.NotifyStart(func() { open <- struct{}{} })
 			<-open
 		}
-		if l.Store.StopWorld() {
+		if w.Store.StopWorld() {
 			break
 		}
-		l.Store.Leave()
+		w.Store.Leave()
 	}
 	defer func() {
-		l.Store.Leave()
-		if !e.isAborted() { // else Close starts it, once nobody is left to look
-			l.Store.StartWorld()
+		w.Store.Leave()
+		if !e.isAborted() { // otherwise Close starts it, after all clients have been disconnected
+			w.Store.StartWorld()
 		}
 	}()
-	f(l)
+	f(w)
 }
 
-// isAborted reports whether what ran exclusively was aborted half way.
+// isAborted reports whether an exclusive command was aborted.
 func (e *Engine) isAborted() bool {
 	e.exclusive.mu.Lock()
 	defer e.exclusive.mu.Unlock()
 	return e.exclusive.aborted
 }
 
-// whileStopped says how a session goes on whose worker was not let into the store: it
-// waits, unless a script has kept everybody waiting for long. Then it is fed, so that
-// it can be told, and can kill the script.
-func (s *Session) whileStopped(l *Worker) (next transport.Next, goesOn bool) {
+// whileStopped returns how a session continues whose worker could not enter the store: it waits,
+// unless a script is busy. Then it is fed, so that it can reply with errors, and can kill the
+// script.
+func (s *Session) whileStopped(w *Worker) (next transport.Next, proceed bool) {
 	if s.engine.exclusive.busy.Load() {
 		return transport.Read, true
 	}
-	s.awaitStart(l)
+	s.awaitStart(w)
 	return transport.Park, false
 }
 
-// awaitStart has the session woken when the world starts, or once it is told that it
-// will be stopped for long.
-func (s *Session) awaitStart(l *Worker) {
-	l.Store.NotifyStart(s.Peer.Wake)
-	if s.engine.exclusive.busy.Load() { // since then: those who wait have been woken before
+// awaitStart wakes the session when the world starts, or when the script becomes busy.
+func (s *Session) awaitStart(w *Worker) {
+	w.Store.NotifyStart(s.Peer.Wake)
+	if s.engine.exclusive.busy.Load() { // the sessions that waited were woken before this one waited
 		s.Peer.Wake()
 	}
 }
 
-// waitsForScript reports whether a command waits for a script that is busy instead of
-// being refused: if it may run meanwhile but needs the store nonetheless, and if the
-// script is about to end. Then its session is parked.
-func (s *Session) waitsForScript(l *Worker, a *request) bool {
+// waitsForScript reports whether a command waits for the end of a busy script instead of being
+// refused: it may run meanwhile but needs the store, or the script is about to end. The session is
+// parked then.
+func (s *Session) waitsForScript(w *Worker, a *request) bool {
 	if len(a.args) == 0 || s.engine.exclusive.busy.Load() && (a.cmd == nil || !s.engine.NeedsStore(&s.Client, a.cmd)) {
-		return false // what was thrown away cannot be split off again
+		return false // discarded input cannot be split off again
 	}
-	s.guard = resp.Guard{} // it will be split off again
-	l.Store.NotifyStart(s.Peer.Wake)
+	s.guard = resp.Guard{} // the command will be split off again
+	w.Store.NotifyStart(s.Peer.Wake)
 	return true
 }
 
-// runAgain parks the session, whose command could not be run, until the world starts.
-func (s *Session) runAgain(l *Worker) {
-	l.WorldBusy = false
-	if l.runLen > 0 {
-		l.runLen-- // it is counted again
+// runAgain parks the session, whose command could not run, until the world starts.
+func (s *Session) runAgain(w *Worker) {
+	w.WorldBusy = false
+	if w.runLen > 0 {
+		w.runLen-- // it will be counted again
 	}
 	s.guard = resp.Guard{}
-	s.awaitStart(l)
+	s.awaitStart(w)
 }

@@ -8,141 +8,140 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// paceOf returns the pace of the next calls of a command, of which there has been none if it is
-// the first.
-func (l *Worker) paceOf(cmd *command.Command, first bool) pace {
-	p := l.paces[cmd.ID]
-	if first || p == byWork && l.Volatile { // a script may run for any time between two readings
+// paceOf returns the pace of the next calls of a command. first says that the command has not been
+// timed yet.
+func (w *Worker) paceOf(cmd *command.Command, first bool) pace {
+	p := w.paces[cmd.ID]
+	if first || p == byWork && w.Volatile { // a script may run for any time between two readings
 		return eachCall
 	}
 	return p
 }
 
-// untimed reports whether the running call is one that is not to be timed, since a sample is.
-func (l *Worker) untimed() bool {
-	if l.exact || l.pace == eachCall || l.sample <= 1 {
+// untimed reports whether the running call is not timed because only a sample is.
+func (w *Worker) untimed() bool {
+	if w.exact || w.pace == eachCall || w.sample <= 1 {
 		return false
 	}
-	l.sample--
+	w.sample--
 	return true
 }
 
-// weight returns for how many calls the running one stands if it is timed, 0 if it is not
-// to be timed.
-func (l *Worker) weight(c *command.Call) int64 {
-	if !l.exact && l.pace != eachCall {
-		l.sample = sampleEvery
+// weight returns how many calls the running one represents if it is timed, 0 if it is not timed.
+func (w *Worker) weight(c *command.Call) int64 {
+	if !w.exact && w.pace != eachCall {
+		w.sample = sampleEvery
 		return sampleEvery
 	}
-	first := l.pace == eachCall
-	l.pace = l.paceOf(c.Cmd, false)
-	if first || l.pace != sampled || !c.Volatile || l.everyCall() { // a script may call thousands
+	first := w.pace == eachCall
+	w.pace = w.paceOf(c.Cmd, false)
+	if first || w.pace != sampled || !c.Volatile || w.everyCall() { // a script may call thousands of commands
 		return 1
 	}
-	if l.sample--; l.sample > 0 {
+	if w.sample--; w.sample > 0 {
 		return 0
 	}
-	l.sample = sampleEvery
+	w.sample = sampleEvery
 	return sampleEvery
 }
 
-// everyCall reports whether a bound is so low that every call is timed.
-func (l *Worker) everyCall() bool { return l.Server.Limits().Observing.EveryCall() }
+// everyCall reports whether a threshold is so low that every call is timed.
+func (w *Worker) everyCall() bool { return w.Server.Limits().Observing.EveryCall() }
 
-// runByWork runs a call that is not to be timed if it is brief. If it turns out not to be, it
-// has taken the time since the last reading, from which only brief calls separate it.
-func (l *Worker) runByWork(c *command.Call, run func(c *command.Call)) {
+// runByWork runs a call that is timed only if it is not brief. If it turns out not to be brief, its
+// time is the time since the last reading, because only brief calls were between.
+func (w *Worker) runByWork(c *command.Call, run func(c *command.Call)) {
 	if len(c.Args) > briefWork {
-		l.runTimed(c, run, 1)
+		w.runTimed(c, run, 1)
 		return
 	}
-	cmd, args, work := c.Cmd, c.Args, l.Work
+	cmd, args, work := c.Cmd, c.Args, w.Work
 	run(c)
-	if l.Work-work <= briefWork && sessionOf(c.Client).wait.Load() == nil {
+	if w.Work-work <= briefWork && sessionOf(c.Client).wait.Load() == nil {
 		return
 	}
-	began := l.last
-	l.last = l.Server.Options.Stopwatch()
-	l.noteRun(c, cmd, args, l.last-began, 1)
+	began := w.last
+	w.last = w.Server.Options.Stopwatch()
+	w.noteRun(c, cmd, args, w.last-began, 1)
 }
 
 // runWeighed runs a call that may have to be timed.
-func (l *Worker) runWeighed(c *command.Call, run func(c *command.Call)) {
-	if calls := l.weight(c); calls > 0 {
-		l.runTimed(c, run, calls)
+func (w *Worker) runWeighed(c *command.Call, run func(c *command.Call)) {
+	if calls := w.weight(c); calls > 0 {
+		w.runTimed(c, run, calls)
 		return
 	}
 	run(c)
 }
 
-// runTimed runs a call that stands for so many, and notes how long it took.
-func (l *Worker) runTimed(c *command.Call, run func(c *command.Call), calls int64) {
-	cmd, args, slots, work := c.Cmd, c.Args, 0, l.Work
-	if l.flight != nil {
-		slots = len(l.flight.slots)
+// runTimed runs a call that represents so many calls, and records how long it took.
+func (w *Worker) runTimed(c *command.Call, run func(c *command.Call), calls int64) {
+	cmd, args, slots, work := c.Cmd, c.Args, 0, w.Work
+	if w.flight != nil {
+		slots = len(w.flight.slots)
 	}
-	began := l.Server.Options.Stopwatch()
-	l.last = began
+	began := w.Server.Options.Stopwatch()
+	w.last = began
 	run(c)
-	l.last = l.Server.Options.Stopwatch()
-	d := l.last - began
-	if f := l.flight; f != nil && len(f.slots) > slots && !l.WorldBusy {
+	w.last = w.Server.Options.Stopwatch()
+	d := w.last - began
+	if f := w.flight; f != nil && len(f.slots) > slots && !w.WorldBusy {
 		a := &f.slots[len(f.slots)-1]
 		a.calls, a.took = calls, d
 		return
 	}
-	if l.Work-work > briefWork {
-		calls = 1 // the others are not like it
+	if w.Work-work > briefWork {
+		calls = 1 // the calls that it would represent are not like it
 	}
-	l.noteRun(c, cmd, args, d, calls)
+	w.noteRun(c, cmd, args, d, calls)
 }
 
-// noteRun notes how long a call has run that stands for so many. If it waits, or goes on
-// elsewhere, that is noted when it is answered: see [Session.resume].
-func (l *Worker) noteRun(c *command.Call, cmd *command.Command, args [][]byte, d time.Duration, calls int64) {
-	if l.WorldBusy {
-		return // it has yet to begin
+// noteRun records the duration of a call that represents so many calls. If the call waits or has
+// left its loop, the duration is recorded when it is answered: see [Session.resume].
+func (w *Worker) noteRun(c *command.Call, cmd *command.Command, args [][]byte, d time.Duration, calls int64) {
+	if w.WorldBusy {
+		return // it has not begun yet
 	}
 	if p := sessionOf(c.Client).wait.Load(); p != nil && p.Render == nil {
-		l.keepCall(p, cmd, args, d)
+		w.keepCall(p, cmd, args, d)
 		return
 	}
-	l.note(c.Client, cmd, args, d, calls)
+	w.note(c.Client, cmd, args, d, calls)
 }
 
-// runMonitored runs a call while somebody monitors. Those that a script makes come behind the
+// runMonitored runs a call while there are MONITOR clients. Calls of a script are listed after the
 // script, as in Redis.
-func (l *Worker) runMonitored(c *command.Call, run func(c *command.Call)) {
+func (w *Worker) runMonitored(c *command.Call, run func(c *command.Call)) {
 	const calls = 1
 	cmd := c.Cmd
 	if cmd.Flags&command.FlagAdmin != 0 {
-		l.runTimed(c, run, calls)
+		w.runTimed(c, run, calls)
 		return
 	}
-	words, mark := stats.Words(cmd.Shown(c.Args)), l.Lines.Size()
+	words, mark := stats.Words(cmd.Shown(c.Args)), w.Lines.Size()
 	if cmd.RunsScript() {
-		l.monitored(c, words)
-		if l.runTimed(c, run, calls); l.WorldBusy {
-			l.Lines.Cut(mark) // it has yet to run
+		w.monitored(c, words)
+		if w.runTimed(c, run, calls); w.WorldBusy {
+			w.Lines.Cut(mark) // it has not run yet
 		}
 		return
 	}
-	l.runTimed(c, run, calls)
-	if !l.WorldBusy {
-		l.monitored(c, words)
+	w.runTimed(c, run, calls)
+	if !w.WorldBusy {
+		w.monitored(c, words)
 	}
 }
 
-// monitored keeps a command for those who monitor.
-func (l *Worker) monitored(c *command.Call, words []byte) {
-	from := stats.Source{At: int64(l.Store.Civil(l.Store.Now())) / int64(time.Microsecond), DB: c.Client.Selected(), Addr: "lua"}
+// monitored records a command for MONITOR clients.
+func (w *Worker) monitored(c *command.Call, words []byte) {
+	from := stats.Source{At: int64(w.Store.Civil(w.Store.Now())) / int64(time.Microsecond), DB: c.Client.Selected(), Addr: "lua"}
 	if !c.Volatile {
 		from.Addr = source(c.Client)
 	}
-	l.Lines.Add(from, words)
+	w.Lines.Add(from, words)
 }
 
-// source is where MONITOR says that the commands of a client come from.
+// source returns the address that MONITOR shows for a client.
 func source(cl *command.Client) string {
 	if a := cl.Peer.RemoteAddr(); a != nil && a.Network() == "unix" {
 		return "unix:" + cl.Peer.LocalAddr().String()
@@ -150,21 +149,21 @@ func source(cl *command.Client) string {
 	return cl.Addr()
 }
 
-// keepCall keeps what has to be known of a call that is answered later.
-func (l *Worker) keepCall(p *command.Wait, cmd *command.Command, args [][]byte, d time.Duration) {
+// keepCall stores in p what is needed to record a call that is answered later.
+func (w *Worker) keepCall(p *command.Wait, cmd *command.Command, args [][]byte, d time.Duration) {
 	p.Took.Add(int64(d))
 	p.Counted = true
-	o := &l.Server.Limits().Observing
+	o := &w.Server.Limits().Observing
 	if o.Least() <= d || p.OnTimeout == nil && o.SlowerThan >= 0 {
 		p.Words = stats.CutArgs(cmd.Shown(args))
 	}
 }
 
-// note counts how long a call took that stands for so many, and what is more than a number.
-// args is nil if they are gone.
-func (l *Worker) note(cl *command.Client, cmd *command.Command, args [][]byte, d time.Duration, calls int64) {
-	o := &l.Server.Limits().Observing
-	n := &l.counts[cmd.ID]
+// note records the duration of a call that represents so many calls, and adds a slow one to the
+// logs. args is nil if the arguments are no longer available.
+func (w *Worker) note(cl *command.Client, cmd *command.Command, args [][]byte, d time.Duration, calls int64) {
+	o := &w.Server.Limits().Observing
+	n := &w.counts[cmd.ID]
 	n.Observe(d, calls)
 	if o.Histograms {
 		n.Histogram().Add(d, calls)
@@ -172,27 +171,27 @@ func (l *Worker) note(cl *command.Client, cmd *command.Command, args [][]byte, d
 	if d < o.Least() {
 		return
 	}
-	l.noted = true
+	w.noted = true
 	words := []string{cmd.Name}
 	if args != nil {
 		words = stats.CutArgs(cmd.Shown(args))
 	}
-	noteSlow(l.Server, cl, cmd, words, d)
+	noteSlow(w.Server, cl, cmd, words, d)
 }
 
-// noteAnswered is note for a call that has waited, or has gone on elsewhere.
-func (l *Worker) noteAnswered(p *command.Wait) {
+// noteAnswered is note for a call that has waited or has left its loop.
+func (w *Worker) noteAnswered(p *command.Wait) {
 	if !p.Counted {
 		return
 	}
-	d, o := time.Duration(p.Took.Load()), &l.Server.Limits().Observing
-	n := &l.counts[p.Cmd.ID]
+	d, o := time.Duration(p.Took.Load()), &w.Server.Limits().Observing
+	n := &w.counts[p.Cmd.ID]
 	n.Observe(d, 1)
 	if o.Histograms {
 		n.Histogram().Add(d, 1)
 	}
 	if d >= o.Least() {
-		noteSlow(l.Server, p.Client, p.Cmd, p.Words, d)
+		noteSlow(w.Server, p.Client, p.Cmd, p.Words, d)
 	}
 }
 
@@ -207,44 +206,44 @@ func (e *Engine) Timed(c *command.Call, f func(c *command.Call)) {
 	}
 }
 
-// beginGroup notes the commands that have been split. If not each of them is timed, all
-// together are.
-func (l *Worker) beginGroup() {
-	n := len(l.requests)
-	l.exact, l.noted, l.ran = n <= exactCommands, false, 0
-	if o := &l.Server.Limits().Observing; !l.exact {
+// beginGroup starts a group of commands that were split together. If not each of them is timed, the
+// group is timed as a whole.
+func (w *Worker) beginGroup() {
+	n := len(w.requests)
+	w.exact, w.noted, w.ran = n <= exactCommands, false, 0
+	if o := &w.Server.Limits().Observing; !w.exact {
 		if o.EveryCall() {
-			l.exact = true
-		} else if l.groupBegan == 0 {
-			l.groupBegan = l.Server.Options.Stopwatch()
-			l.last = l.groupBegan
+			w.exact = true
+		} else if w.groupBegan == 0 {
+			w.groupBegan = w.Server.Options.Stopwatch()
+			w.last = w.groupBegan
 		}
 	} else {
-		l.groupBegan = 0
+		w.groupBegan = 0
 	}
 }
 
-// endGroup looks at how long the commands took that have been split. A group that took longer
-// than one call may is noted as its costliest command, unless a call was noted by itself.
-func (l *Worker) endGroup(s *Session) {
-	if l.groupBegan == 0 {
+// endGroup checks the duration of a group. If a group took longer than the threshold of one call,
+// the group's most expensive command is logged, unless one of its calls was logged itself.
+func (w *Worker) endGroup(s *Session) {
+	if w.groupBegan == 0 {
 		return
 	}
-	least := l.Server.Limits().Observing.Least()
-	if least == math.MaxInt64 { // nobody wants to know
-		l.groupBegan = 0
+	least := w.Server.Limits().Observing.Least()
+	if least == math.MaxInt64 { // all thresholds are off
+		w.groupBegan = 0
 		return
 	}
-	now := l.Server.Options.Stopwatch()
-	d := now - l.groupBegan
-	l.groupBegan, l.last = now, now
-	if d < least || l.noted {
+	now := w.Server.Options.Stopwatch()
+	d := now - w.groupBegan
+	w.groupBegan, w.last = now, now
+	if d < least || w.noted {
 		return
 	}
 	var costliest *request
 	most := -1
-	for i := range l.requests[:min(l.ran, len(l.requests))] {
-		a := &l.requests[i]
+	for i := range w.requests[:min(w.ran, len(w.requests))] {
+		a := &w.requests[i]
 		if a.cmd == nil || len(a.args) == 0 {
 			continue
 		}
@@ -254,7 +253,7 @@ func (l *Worker) endGroup(s *Session) {
 	}
 	if costliest != nil {
 		cmd := resolve(costliest.cmd, costliest.args)
-		noteSlow(l.Server, &s.Client, cmd, stats.CutArgs(cmd.Shown(costliest.args)), d)
+		noteSlow(w.Server, &s.Client, cmd, stats.CutArgs(cmd.Shown(costliest.args)), d)
 	}
 }
 
@@ -262,9 +261,9 @@ func (l *Worker) endGroup(s *Session) {
 func (e *Engine) Durations(id int) (d stats.Distribution, calls int64) {
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()
-	for _, l := range e.everyWorker {
-		l.counts[id].AddTo(&d)
-		calls += l.counts[id].Calls.Load()
+	for _, w := range e.everyWorker {
+		w.counts[id].AddTo(&d)
+		calls += w.counts[id].Calls.Load()
 	}
 	return d, calls
 }
@@ -273,18 +272,18 @@ func (e *Engine) Durations(id int) (d stats.Distribution, calls int64) {
 func (e *Engine) ClassDurations(class stats.Class) (d stats.Distribution) {
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()
-	for _, l := range e.everyWorker {
+	for _, w := range e.everyWorker {
 		for id, cmd := range e.Commands.Entries {
 			if cmd.Class == class {
-				l.counts[id].AddTo(&d)
+				w.counts[id].AddTo(&d)
 			}
 		}
 	}
 	return d
 }
 
-// noteSlow enters a call that took d into SLOWLOG and LATENCY, whichever it took long enough
-// for. words are those that SLOWLOG shows. Any goroutine may call it.
+// noteSlow adds a call that took d to SLOWLOG and LATENCY, if it exceeds their thresholds. words
+// are the arguments that SLOWLOG shows. Any goroutine may call it.
 func noteSlow(s *command.Server, cl *command.Client, cmd *command.Command, words []string, d time.Duration) {
 	at, o := s.CivilMillis(), &s.Limits().Observing
 	if o.SlowerThan >= 0 && d >= o.SlowerThan && cmd.Flags&command.FlagSkipSlowlog == 0 {
@@ -300,7 +299,7 @@ func noteSlow(s *command.Server, cl *command.Client, cmd *command.Command, words
 	}
 }
 
-// resolve returns the command that a call of a container is about, or c.
+// resolve returns the subcommand that a call of a container calls, or c.
 func resolve(c *command.Command, args [][]byte) *command.Command {
 	if c.Sub != nil && len(args) > 1 {
 		if sub := c.Subcommand(args[1]); sub != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// held keeps a goroutine in the background from entering the store, the at-th time from now.
+// held keeps a goroutine in the background from entering the store, at the at-th attempt from now.
 type held struct {
 	at          atomic.Int32
 	came, enter chan struct{}
 }
 
-// heldStore is the store of one.
+// heldStore is the store of such a goroutine.
 type heldStore struct {
 	env.Store
 	*held
@@ -34,12 +34,12 @@ func (s heldStore) Enter() bool {
 	return s.Store.Enter()
 }
 
-// openBusy returns a session of a server on which all that may run in the background at once does, and
-// ends when enter of held is closed. before is what is said first.
+// openBusy returns a session of a server on which as many commands run in the background as may at
+// once. They end when enter of held is closed. before is a command to run first.
 func openBusy(t *testing.T, before ...string) (*inproc.Fed, *held) {
 	t.Helper()
 	held := &held{came: make(chan struct{}), enter: make(chan struct{})}
-	first := true // it is the session's own
+	first := true // the first store belongs to the session
 	s := inproc.OpenWith(t, func(o *server.Options) {
 		o.WrapStore = func(st env.Store) env.Store {
 			if first {
@@ -51,15 +51,15 @@ func openBusy(t *testing.T, before ...string) (*inproc.Fed, *held) {
 	first = false
 	require.Equal(t, inproc.OK, s.Do(before...))
 	for range max(1, runtime.GOMAXPROCS(0)/2) {
-		held.at.Store(2) // first it asks how long the reply is
+		held.at.Store(2) // the first attempt is for the length of the reply
 		require.Equal(t, transport.Park, s.Beside().Turn(inproc.Encode(nil, "RL.POLICY", "LIST"), nil).Next)
 		<-held.came
 	}
 	return s, held
 }
 
-// TestUrgentCommandsDoNotWaitForTheBackground: while all that may run in the background does and
-// does not end, what incidents need is answered, and what is not urgent waits.
+// TestUrgentCommandsDoNotWaitForTheBackground: while all turns in the background are taken,
+// commands for incidents are answered, and commands that are not urgent wait.
 func TestUrgentCommandsDoNotWaitForTheBackground(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s, held := openBusy(t, "RL.POLICY", "SET", "api", "LIMITS", "TB", "5", "1", "1")
@@ -76,9 +76,9 @@ func TestUrgentCommandsDoNotWaitForTheBackground(t *testing.T) {
 	})
 }
 
-// TestCommandsThatWaitForTheirTurnAreRefused: what a long command that waits for its turn in the
-// background keeps is given back when memory for clients is short, by an error. The connection stays,
-// and the command has no effect. One that has begun goes on.
+// TestCommandsThatWaitForTheirTurnAreRefused: when memory for clients is short, a long command that
+// waits for its turn in the background is refused, which frees its memory. The connection stays
+// open, and the command has no effect. A command that has begun continues.
 func TestCommandsThatWaitForTheirTurnAreRefused(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s, held := openBusy(t, "CONFIG", "SET", "maxmemory", "64mb", "maxmemory-clients", "1kb")
@@ -98,8 +98,8 @@ func TestCommandsThatWaitForTheirTurnAreRefused(t *testing.T) {
 	})
 }
 
-// TestSlicesWithoutMemoryAreOne: a command that goes on in slices keeps its words meanwhile. Where there
-// is no memory for them it is done at once.
+// TestSlicesWithoutMemoryAreOne: a command that runs in slices keeps its arguments meanwhile. If
+// there is no memory for them, it runs at once.
 func TestSlicesWithoutMemoryAreOne(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, _ *inproc.World) {
 		s := inproc.Open(t)

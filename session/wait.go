@@ -12,7 +12,7 @@ import (
 func (e *Engine) Park(p *command.Wait) {
 	s := sessionOf(p.Client)
 	s.wait.Store(p)
-	if s.ProxyOf == nil { // it counts at once, for those who ask Keep; noteKept says exactly how much
+	if s.ProxyOf == nil { // count it at once, for calls of Keep; noteKept corrects it to the exact number
 		s.kept.Add(int64(p.Kept))
 		e.kept.Add(int64(p.Kept))
 	}
@@ -32,8 +32,8 @@ func (e *Engine) Keep(bytes int64) bool {
 	}
 }
 
-// parkedNext is how the transport is to treat a session whose command is parked: a wait
-// that may never end is over when the client hangs up or the server stops.
+// parkedNext returns how the transport treats a session with a parked command. A wait that may
+// never end is ended when the client disconnects or the server stops.
 func (s *Session) parkedNext(p *command.Wait) transport.Next {
 	if p.Slice != nil {
 		return transport.Again
@@ -44,93 +44,93 @@ func (s *Session) parkedNext(p *command.Wait) transport.Next {
 	return transport.Park
 }
 
-// resume writes the reply of a parked command if it has come.
-func (s *Session) resume(p *command.Wait, l *Worker) bool {
+// resume writes the reply of a parked command if there is one.
+func (s *Session) resume(p *command.Wait, w *Worker) bool {
 	if p.State.Load() != command.WaitAnswered {
 		return false
 	}
-	defer s.noteKept() // what the wait kept is no reason any more to close the client
+	defer s.noteKept() // the memory of the wait must no longer count for the client's eviction
 	if p.RunAgain {
 		s.wait.Store(nil)
 		return true
 	}
 	if p.Render != nil {
 		s.wait.Store(nil)
-		p.Render(&l.ctx)
+		p.Render(&w.ctx)
 		return true
 	}
-	mark := len(l.w.Buf)
-	l.w.Reply(p.Reply)
+	mark := len(w.out.Buf)
+	w.out.Reply(p.Reply)
 	p.Reply = resp.Reply{}
 	if p.Resume != nil {
-		p.Resume(&l.w)
+		p.Resume(&w.out)
 	}
 	if p.Decided != nil {
 		if p.Decided.Decision.Refused != 0 {
-			l.counts[p.Cmd.ID].Denied.Add(1)
+			w.counts[p.Cmd.ID].Denied.Add(1)
 		}
-		l.Server.Decided(&l.Worker, s.Selected(), p.Decided, s.engine.Options.Now())
+		w.Server.Decided(&w.Worker, s.Selected(), p.Decided, s.engine.Options.Now())
 	}
-	switch n := &l.counts[p.Cmd.ID]; {
-	case p.Rejected: // it was counted when it began to wait, and has not run
+	switch n := &w.counts[p.Cmd.ID]; {
+	case p.Rejected: // it was counted when it began to wait, but has not run
 		n.Rejected.Add(1)
 		n.Calls.Add(-1)
 	case p.Failed:
 		n.Failed.Add(1)
 	}
-	l.noteAnswered(p)
+	w.noteAnswered(p)
 	s.Closing = s.Closing || p.Broken
 	s.wait.Store(nil)
-	s.SuppressReply(&l.w, mark)
-	if l.Journal != nil && !p.NoEffect {
-		l.answered = s.engine.Options.Persistence.Position()
-		l.pending = append(l.pending, durableReply{mark, len(l.w.Buf)})
+	s.SuppressReply(&w.out, mark)
+	if w.Journal != nil && !p.NoEffect {
+		w.answered = s.engine.Options.Persistence.Position()
+		w.pending = append(w.pending, durableReply{mark, len(w.out.Buf)})
 	}
 	return true
 }
 
-// resumeBefore is resume, with the reply before the messages that were written since
-// mark: what a command has told its own client comes behind its reply.
-func (s *Session) resumeBefore(p *command.Wait, l *Worker, mark int) bool {
+// resumeBefore is resume that writes the reply before the messages which were written since mark:
+// messages that a command has sent to its own client come after its reply.
+func (s *Session) resumeBefore(p *command.Wait, w *Worker, mark int) bool {
 	if p.State.Load() != command.WaitAnswered {
 		return false
 	}
-	mail := bytes.Clone(l.w.Buf[mark:])
-	l.w.Buf = l.w.Buf[:mark]
-	s.resume(p, l)
-	l.w.Raw(mail)
+	mail := bytes.Clone(w.out.Buf[mark:])
+	w.out.Buf = w.out.Buf[:mark]
+	s.resume(p, w)
+	w.out.Raw(mail)
 	return true
 }
 
-// runSlice runs the next slice of a command, as if it had just been dispatched. It reports
+// runSlice runs the next slice of a command as if the command had just been dispatched. It reports
 // whether the command is done.
-func (s *Session) runSlice(l *Worker, p *command.Wait) (done bool) {
-	mark := len(l.w.Buf)
-	c := &l.ctx
+func (s *Session) runSlice(w *Worker, p *command.Wait) (done bool) {
+	mark := len(w.out.Buf)
+	c := &w.ctx
 	c.Client, c.Cmd, c.Args, c.Failed = &s.Client, p.Cmd, nil, false
-	l.beginErrors()
-	began := l.Server.Options.Stopwatch()
+	w.beginErrors()
+	began := w.Server.Options.Stopwatch()
 	more := p.Slice(c)
-	p.Took.Add(int64(l.Server.Options.Stopwatch() - began))
-	l.endErrors(p.Cmd)
+	p.Took.Add(int64(w.Server.Options.Stopwatch() - began))
+	w.endErrors(p.Cmd)
 	if more {
 		return false
 	}
-	l.noteAnswered(p)
+	w.noteAnswered(p)
 	s.wait.Store(nil)
-	s.SuppressReply(&l.w, mark)
+	s.SuppressReply(&w.out, mark)
 	return true
 }
 
-// Unblock implements [command.Host]. The answer is found on another goroutine: the
-// caller may be on a loop.
+// Unblock implements [command.Host]. Another goroutine writes the reply, since the caller may be an
+// event loop.
 func (e *Engine) Unblock(cl *command.Client, withError bool) bool {
 	p := sessionOf(cl).wait.Load()
 	return p != nil && p.Interrupt(withError)
 }
 
-// UnblockAll ends every wait that can be ended, with an error: the server is about to be a
-// replica, on which nothing that was waited for is decided. HaltReadOnly is set before.
+// UnblockAll ends every wait that can be ended, with an error: the server is about to become a
+// replica, which does not decide what the clients wait for. HaltReadOnly must be set before.
 func (e *Engine) UnblockAll() {
 	for _, s := range e.clients.list() {
 		if p := s.wait.Load(); p != nil {
@@ -139,8 +139,8 @@ func (e *Engine) UnblockAll() {
 	}
 }
 
-// Drain ends every wait, so that a server that stops leaves no client without an answer or the end of
-// its connection. No command waits from then on.
+// Drain ends every wait, so that a server that stops leaves each client with a reply or a closed
+// connection. No command waits from then on.
 func (e *Engine) Drain() {
 	e.Draining.Store(true)
 	e.dropPaused()

@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestCommandsAfterQuitDoNotRun sends commands behind QUIT, and behind a CLIENT KILL of
-// the same client. They do not run.
+// TestCommandsAfterQuitDoNotRun sends commands after QUIT, and after a CLIENT KILL of the same
+// client. They do not run.
 func TestCommandsAfterQuitDoNotRun(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -119,8 +119,8 @@ func TestHTTPRequestsAreCutOff(t *testing.T) {
 	})
 }
 
-// TestOtherPrefixesAreInlineCommands sends what redcon's parser takes for other
-// protocols, or panics on. It is read as Redis reads it.
+// TestOtherPrefixesAreInlineCommands sends input that redcon's parser takes for other protocols, or
+// panics on. It is parsed as Redis parses it.
 func TestOtherPrefixesAreInlineCommands(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -134,7 +134,7 @@ func TestOtherPrefixesAreInlineCommands(t *testing.T) {
 	})
 }
 
-// TestErrorsCannotForgeReplies sends line ends in names. No error that repeats them reads
+// TestErrorsCannotForgeReplies sends names with line ends. An error that repeats them must not read
 // as two replies. It also tests HELLO with both protocols.
 func TestErrorsCannotForgeReplies(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

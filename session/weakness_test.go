@@ -17,8 +17,9 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// weaknesses lists what redcon's own server gets wrong, each with the test that shows that
-// this server does not. The last column says why a row has no test, or needs no more.
+// weaknesses lists the faults of redcon's own server, each with the test which shows that this
+// server does not have it. closed gives the reason for a row without a test, or why the row needs
+// no more.
 var weaknesses = []struct {
 	fault  string
 	test   func(*testing.T)
@@ -49,8 +50,8 @@ var weaknesses = []struct {
 	{"RESP2 only, errors may forge replies", TestErrorsCannotForgeReplies, ""},
 }
 
-// TestEveryWeaknessHasATestOrAReason keeps the list whole: each weakness has a test of
-// its own, or the reason why there is none.
+// TestEveryWeaknessHasATestOrAReason keeps the list complete: each weakness has its own test, or a
+// reason for having none.
 func TestEveryWeaknessHasATestOrAReason(t *testing.T) {
 	require.Len(t, weaknesses, 23)
 	seen := map[uintptr]bool{}
@@ -70,7 +71,7 @@ const (
 	badBulk      = "-ERR Protocol error: invalid bulk length\r\n"
 )
 
-// edgeLengths are the numbers at which parsers break.
+// edgeLengths are numbers at which parsers fail.
 var edgeLengths = []string{
 	"9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809",
 	"18446744073709551615", "18446744073709551617", "18446744073709551620", "99999999999999999999",
@@ -78,8 +79,8 @@ var edgeLengths = []string{
 	"", "-", "+1", " 1", "1 ", "01", "-0", "00", "0x1", "1e3", "-2", "\x00", "1\x00", "١",
 }
 
-// TestHugeLengthsEndOnlyTheirConnection sends lengths that overflow, of arguments and of
-// commands. Each ends its own connection at most.
+// TestHugeLengthsEndOnlyTheirConnection sends lengths that overflow, of arguments and of commands.
+// Each closes at most its own connection.
 func TestHugeLengthsEndOnlyTheirConnection(t *testing.T) {
 	s := inproc.Open(t).Server()
 	worker := s.Engine().NewWorker()
@@ -106,8 +107,8 @@ func TestHugeLengthsEndOnlyTheirConnection(t *testing.T) {
 	})
 }
 
-// feedAnything gives a fresh session a packet: whatever it makes of it, it does not
-// panic, and it answers with at most one error.
+// feedAnything feeds a packet to a new session, and requires that it does not panic and replies
+// with at most one error.
 func feedAnything(t *testing.T, s *inproc.Server, worker transport.Worker, packet string) {
 	t.Helper()
 	session, rejection := s.Engine().Open(inproc.NewPeer())
@@ -120,8 +121,8 @@ func feedAnything(t *testing.T, s *inproc.Server, worker transport.Worker, packe
 	session.Closed()
 }
 
-// TestAnnouncedArgumentsTakeNoMemory announces arguments. A count above the limit is
-// refused at once. An allowed one takes no memory before its arguments come.
+// TestAnnouncedArgumentsTakeNoMemory announces arguments. A count above the limit is refused at
+// once. A permitted count takes no memory before its arguments arrive.
 func TestAnnouncedArgumentsTakeNoMemory(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -169,7 +170,7 @@ func TestMalformedLengthsAreProtocolErrors(t *testing.T) {
 	})
 }
 
-// stackBytes is what the stacks of this process take.
+// stackBytes returns the memory of all stacks of this process.
 func stackBytes() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -177,8 +178,8 @@ func stackBytes() uint64 {
 	return m.StackInuse
 }
 
-// TestCommandInManyPiecesTakesNoStack sends a command in 19,000 pieces. It costs no more
-// than in one piece.
+// TestCommandInManyPiecesTakesNoStack sends a command in 19,000 pieces. It needs no more stack than
+// in one piece.
 func TestCommandInManyPiecesTakesNoStack(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()
@@ -204,7 +205,7 @@ func TestInlineLineOfManyWordsTakesLittleMemory(t *testing.T) {
 	line := []byte(strings.Repeat("a ", 32<<10-1) + "\r\n")
 	require.Contains(t, string(s.Packet(line)), "-ERR unknown command 'a'")
 	allocated := uint64(math.MaxUint64)
-	for range 5 { // others in this process allocate too: the least is the line's own
+	for range 5 { // other goroutines allocate, too: the minimum is the line's own
 		allocated = min(allocated, inproc.AllocatedBy(func() { s.Packet(line) }))
 	}
 	require.Less(t, allocated, uint64(1<<20))
@@ -223,16 +224,15 @@ func TestInlineLineWithoutEndIsRefused(t *testing.T) {
 		f := w.Start()
 		for _, size := range []int{64<<10 + 1, 512 << 10} {
 			c := f.Dial()
-			go func() { _, _ = c.Write([]byte(strings.Repeat("x", size))) }() // cut short, as it should be
+			go func() { _, _ = c.Write([]byte(strings.Repeat("x", size))) }() // the write fails when the connection is closed
 			c.Expect("-ERR Protocol error: too big inline request\r\n")
 			c.ExpectEnd()
 		}
 	})
 }
 
-// TestIdleAndUnfinishedCommandsHaveDeadlines has an idle client and one with an
-// unfinished command. Each has a deadline of its own, and CONFIG SET changes it for open
-// connections too.
+// TestIdleAndUnfinishedCommandsHaveDeadlines has an idle client and one with an incomplete command.
+// Each has its own deadline, and CONFIG SET changes it for open connections, too.
 func TestIdleAndUnfinishedCommandsHaveDeadlines(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -244,7 +244,7 @@ func TestIdleAndUnfinishedCommandsHaveDeadlines(t *testing.T) {
 		w.Advance(29 * time.Second)
 		partial.Send("llo\r\n*1\r\n$4\r\nPI")
 		partial.Expect(inproc.Bulk("hello"))
-		w.Advance(29 * time.Second) // another command is unfinished now, since 29 s
+		w.Advance(29 * time.Second) // the incomplete command is another one now, since 29 s
 		partial.Silent()
 		w.Advance(2 * time.Second)
 		partial.ExpectEnd()

@@ -8,85 +8,86 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// NewWorker returns scratch for a feeding goroutine.
+// NewWorker returns the state of a feeding goroutine. It implements [transport.Handler].
 func (e *Engine) NewWorker() transport.Worker { return e.newWorker() }
 
 func (e *Engine) newWorker() *Worker {
-	l := &Worker{
+	w := &Worker{
 		Worker: command.Worker{Store: e.Options.NewStore(), Server: &e.Server},
 		tally:  tally{counts: make([]stats.Counter, len(e.Commands.Entries)), clock: clock{exact: true, paces: e.paces}},
 		input:  input{room: make([][]byte, 0, command.RequestWords)},
 	}
-	l.Owner, l.Call = l, &l.ctx
+	w.Owner, w.Call = w, &w.ctx
 	if e.Options.Remote != nil {
-		l.flight, l.Collector = newFlight(), l
+		w.flight, w.Collector = newFlight(), w
 	}
 	if e.Options.Persistence != nil {
-		l.Journal, _ = l.Store.(env.Recording)
+		w.Journal, _ = w.Store.(env.Recording)
 	}
-	l.OnError = l.noteError
-	l.w.OnError = l.OnError
-	l.ctx = command.Call{Worker: &l.Worker, W: &l.w}
-	l.Equip()
+	w.OnError = w.noteError
+	w.out.OnError = w.OnError
+	w.ctx = command.Call{Worker: &w.Worker, W: &w.out}
+	w.Equip()
 	e.workersMu.Lock()
 	if len(e.everyWorker) == 0 {
 		e.countedSince = e.Options.Now()
 	}
-	e.everyWorker = append(e.everyWorker, l)
+	e.everyWorker = append(e.everyWorker, w)
 	e.workersMu.Unlock()
-	return l
+	return w
 }
 
 // EachWorker implements [command.Host].
 func (e *Engine) EachWorker(f func(w *command.Worker)) (since limit.Instant) {
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()
-	for _, l := range e.everyWorker {
-		f(&l.Worker)
+	for _, w := range e.everyWorker {
+		f(&w.Worker)
 	}
 	return e.countedSince
 }
 
-// takeWorker lends a worker to a goroutine of Offload.
+// takeWorker returns an idle or a new worker, for a goroutine in the background.
 func (e *Engine) takeWorker() *Worker {
 	e.workersMu.Lock()
 	if n := len(e.idleWorkers); n > 0 {
-		l := e.idleWorkers[n-1]
+		w := e.idleWorkers[n-1]
 		e.idleWorkers = e.idleWorkers[:n-1]
 		e.workersMu.Unlock()
-		return l
+		return w
 	}
 	e.workersMu.Unlock()
 	return e.newWorker()
 }
 
-func (e *workers) returnWorker(l *Worker) {
+func (e *workers) returnWorker(w *Worker) {
 	e.workersMu.Lock()
-	e.idleWorkers = append(e.idleWorkers, l)
+	e.idleWorkers = append(e.idleWorkers, w)
 	e.workersMu.Unlock()
 }
 
 // WithStore implements [command.Host].
 func (e *Engine) WithStore(client int64, f func(st env.Store)) {
-	e.withWorker(client, func(l *Worker) { f(l.Store) })
+	e.withWorker(client, func(w *Worker) { f(w.Store) })
 }
 
-// withWorker is WithStore for what needs the worker, too. While the world is stopped there
-// is none: thousands may wait for it, and workers are many kilobytes each and stay.
-func (e *Engine) withWorker(client int64, f func(l *Worker)) {
+// withWorker is WithStore for a function that also needs the worker. While the world is stopped it
+// keeps no worker: thousands of goroutines may wait, and workers take many kilobytes each and are
+// never freed.
+func (e *Engine) withWorker(client int64, f func(w *Worker)) {
 	for {
-		l := e.takeWorker()
-		if l.Store.Enter() {
-			e.inWorker(l, client, f)
+		w := e.takeWorker()
+		if w.Store.Enter() {
+			e.inWorker(w, client, f)
 			return
 		}
-		open := opening(l.Store)
-		e.returnWorker(l)
+		open := opening(w.Store)
+		e.returnWorker(w)
 		<-open
 	}
 }
 
-// opening is told once the world lock is open.
+// opening returns a channel that receives when the world is started.
 func opening(st env.Store) <-chan struct{} {
 	open := make(chan struct{}, 1)
 	st.NotifyStart(func() { open <- struct{}{} })
@@ -109,11 +110,11 @@ func (e *Engine) Outside(c *command.Call, f func()) {
 	f()
 }
 
-// inWorker runs f on a worker that has entered the store, and gives the worker back.
-func (e *workers) inWorker(l *Worker, client int64, f func(l *Worker)) {
-	defer e.returnWorker(l)
-	defer l.Store.Leave()
-	l.Actor = client
-	l.Store.Refresh()
-	f(l)
+// inWorker runs f with a worker that has entered the store, and returns the worker.
+func (e *workers) inWorker(w *Worker, client int64, f func(w *Worker)) {
+	defer e.returnWorker(w)
+	defer w.Store.Leave()
+	w.Actor = client
+	w.Store.Refresh()
+	f(w)
 }

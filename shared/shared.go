@@ -27,22 +27,22 @@ type Ledger interface {
 	Count(bytes int64)
 }
 
-// head lies in front of the bytes of a value.
+// head is stored in front of the bytes of a value.
 type head struct {
-	// state is the number of references, and dropped once the value is not in the store.
+	// state is the number of references, and the bit dropped after the value was removed from the
+	// store.
 	state atomic.Uint32
 	_     uint32
-	size  int64 // of the whole memory
+	size  int64 // of the whole allocation
 }
 
 // headSize is a multiple of the alignment that Go gives to memory of its size.
 const headSize = int(unsafe.Sizeof(head{}))
 
-// dropped is the bit of a value that is not in the store any more.
+// dropped is the bit for a value that is no longer in the store.
 const dropped = 1 << 31
 
-// New returns a copy of v with room for more bytes behind it, to which a [Ref] can be
-// taken.
+// New returns a copy of v with capacity for more bytes after it, to which a [Ref] can be taken.
 func New(v []byte, more int) []byte {
 	if len(v)+more == 0 {
 		more = 1 // a slice without capacity does not point behind its head
@@ -51,12 +51,12 @@ func New(v []byte, more int) []byte {
 	if more > 0 {
 		whole = slices.Grow(whole, len(v)+more)
 	}
-	whole = append(whole, v...) // which clears no memory that it is about to fill
+	whole = append(whole, v...) // append does not clear memory that it is about to overwrite
 	headAt(unsafe.Pointer(unsafe.SliceData(whole))).size = int64(cap(whole))
 	return whole[headSize:]
 }
 
-// NewString is New for a string: it has no room.
+// NewString is New for a string, without extra capacity.
 func NewString(v []byte) string {
 	b := New(v, 0)
 	return unsafe.String(unsafe.SliceData(b), len(b))
@@ -85,8 +85,8 @@ func Drop(v []byte, l Ledger) {
 	}
 }
 
-// Hold adds a reference to v, which New must have made. The caller holds the lock of v. [Held] makes
-// a Ref of it.
+// Hold adds a reference to v, which New must have made. The caller holds the lock of v. [Held]
+// returns the Ref.
 func Hold(v []byte, l Ledger) {
 	h := of(v)
 	if h.state.Add(1) == dropped|1 && l != nil {
@@ -97,8 +97,8 @@ func Hold(v []byte, l Ledger) {
 // Held returns the reference that Hold has added. Its Bytes are all of v.
 func Held(v []byte, l Ledger) Ref { return Ref{Bytes: v, head: of(v), ledger: l} }
 
-// Ref is a piece of a reply that lies elsewhere: in a value of the store, or in memory
-// of its own. The zero Ref is empty.
+// Ref is a piece of a reply in other memory: in a value of the store, or in memory of its own. The
+// zero Ref is empty.
 type Ref struct {
 	// At is the offset of Bytes in the rest of the reply: the number of bytes sent before it.
 	At    int
@@ -106,7 +106,7 @@ type Ref struct {
 
 	head   *head
 	ledger Ledger
-	size   int64 // given back to ledger where there is no head
+	size   int64 // subtracted from ledger if there is no head
 }
 
 // Own returns a Ref to bytes that belong to this reply alone and never change. If l is not nil, it has
@@ -159,7 +159,7 @@ func (r *Ref) Part(b []byte) (part Ref, ok bool) {
 	return Ref{Bytes: b, head: r.head, ledger: r.ledger}, true
 }
 
-// ReleaseAll releases every one of refs.
+// ReleaseAll releases all refs.
 func ReleaseAll(refs []Ref) {
 	for i := range refs {
 		refs[i].Release()

@@ -11,14 +11,14 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// ledger adds up what it is told.
+// ledger sums its counts.
 type ledger struct{ sum atomic.Int64 }
 
-// Count implements shared.Ledger.
+// Count implements [shared.Ledger].
 func (l *ledger) Count(bytes int64) { l.sum.Add(bytes) }
 
-// TestValueCountsUntilItsLastReferenceIsGone, whichever goes first, and not while it is
-// in the store, which counts it then.
+// TestValueCountsUntilItsLastReferenceIsGone: the ledger counts a value that was removed until its
+// last reference is released. While the value is in the store, the store counts it.
 func TestValueCountsUntilItsLastReferenceIsGone(t *testing.T) {
 	var l ledger
 	for _, size := range []int{0, 1, 100, shared.Least, 1_000_000} {
@@ -41,7 +41,7 @@ func TestValueCountsUntilItsLastReferenceIsGone(t *testing.T) {
 		shared.ReleaseAll(refs)
 		require.Zero(t, l.sum.Load())
 		require.False(t, shared.Busy(v))
-		shared.Hold(v, &l) // by the goroutine that has taken it out
+		shared.Hold(v, &l) // by the goroutine that has removed it
 		last := shared.Held(v, &l)
 		require.Equal(t, shared.Size(v), l.sum.Load())
 		require.Equal(t, text, string(last.Bytes))
@@ -59,7 +59,7 @@ func TestValueCountsUntilItsLastReferenceIsGone(t *testing.T) {
 	require.Equal(t, int64(-5), l.sum.Load())
 }
 
-// TestReferencesOfManyGoroutines: the ledger ends at nothing whatever the order.
+// TestReferencesOfManyGoroutines: the ledger ends at zero in any order.
 func TestReferencesOfManyGoroutines(t *testing.T) {
 	var l ledger
 	for range 200 {
@@ -78,7 +78,8 @@ func TestReferencesOfManyGoroutines(t *testing.T) {
 	}
 }
 
-// TestValueStaysPinnedUntilTheLastUnpin until the last one has unpinned.
+// TestValueStaysPinnedUntilTheLastUnpin: bytes with two readers stay pinned until both have called
+// unpin.
 func TestValueStaysPinnedUntilTheLastUnpin(t *testing.T) {
 	var p shared.Pins
 	require.False(t, p.Pinned())

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// MaxCallers is how many users are counted by name.
+// MaxCallers bounds the users that are counted by name.
 const MaxCallers = 50
 
 // Callers counts commands by user: of the first [MaxCallers], and of all others together. Any
@@ -18,7 +18,7 @@ type Callers struct {
 	others atomic.Int64
 }
 
-// Of returns the count of a user.
+// Of returns the counter of a user.
 func (c *Callers) Of(name string) *atomic.Int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

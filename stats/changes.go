@@ -8,19 +8,19 @@ import (
 // Change is an event that may explain what the server does from then on: a changed setting, a changed
 // user, a deletion of all keys.
 type Change struct {
-	ID   int64  // from 1, in the order of the changes
+	ID   int64  // from 1, in order
 	At   int64  // civil time in Unix milliseconds
 	Kind string // one word: config, acl, flush, script, ...
 	Text string // what has changed, without secrets and keys
-	// Key is a key that it is about, or a pattern of keys, and Words what was said of it; "" for none.
-	// A user without permission to read the key sees neither.
+	// Key is the key, or the pattern of keys, that the change is about, and Words are the arguments
+	// about it; "" for none. A user without permission to read the key sees neither.
 	Key, Words string
-	Group      string // of keys, that it is about; "" for none
+	Group      string // the group of keys that it is about; "" for none
 	By         string // user and address, or the signal or file that it came from
 }
 
 const (
-	// maxChanges is how many changes are kept, and maxChangeText how long a text is, in bytes.
+	// maxChanges bounds the changes that are kept, and maxChangeText the bytes of a text.
 	maxChanges    = 256
 	maxChangeText = 256
 )
@@ -28,11 +28,11 @@ const (
 // Changes keeps the newest changes. Any goroutine may use it.
 type Changes struct {
 	mu   sync.Mutex
-	ring []Change // guarded by mu; the oldest at last%maxChanges once it is full
+	ring []Change // guarded by mu; once full, the oldest is at last%maxChanges
 	last int64    // guarded by mu: ID of the newest
 }
 
-// Add notes a change, whose ID is given here.
+// Add records a change and sets its ID.
 func (cs *Changes) Add(c Change) {
 	c.Text, c.Words = cut(c.Text), cut(c.Words)
 	cs.mu.Lock()
@@ -46,7 +46,7 @@ func (cs *Changes) Add(c Change) {
 	cs.ring[(cs.last-1)%maxChanges] = c
 }
 
-// cut returns the beginning of a text, which keeps no memory of the rest.
+// cut returns the beginning of a text in memory of its own.
 func cut(text string) string {
 	if len(text) <= maxChangeText {
 		return text
@@ -54,7 +54,7 @@ func cut(text string) string {
 	return strings.Clone(text[:maxChangeText])
 }
 
-// Since returns the changes behind the one of that ID that are still kept, the oldest first.
+// Since returns the kept changes after the one with that ID, the oldest first.
 func (cs *Changes) Since(id int64) []Change {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -66,8 +66,8 @@ func (cs *Changes) Since(id int64) []Change {
 	return newer
 }
 
-// KindOfChange is the kind of the change that a command with FlagAudit makes, "" for none, or
-// if the command notes it by itself.
+// KindOfChange returns the kind of the change that a command with FlagAudit makes, "" if it makes
+// none or records the change itself.
 func KindOfChange(name string) string {
 	switch name {
 	case "flushall", "flushdb":

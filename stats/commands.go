@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// Counter is what one worker knows of one command. Only its worker adds; INFO reads.
+// Counter has the figures of one command on one worker. Only the worker's goroutine adds; any
+// goroutine may read.
 type Counter struct {
 	Calls    atomic.Int64
-	Exact    atomic.Int64 // calls that were timed whenever they ran
-	Nanos    atomic.Int64 // that these took
-	Timed    atomic.Int64 // of the other calls: those that were timed
+	Exact    atomic.Int64 // calls that were timed individually
+	Nanos    atomic.Int64 // nanoseconds that these took
+	Timed    atomic.Int64 // the calls that were timed as a sample of the others
 	Sampled  atomic.Int64 // nanoseconds that these took
 	Rejected atomic.Int64 // refused before they ran: arity, authentication
 	Failed   atomic.Int64 // answered with an error
@@ -19,8 +20,8 @@ type Counter struct {
 	histogram atomic.Pointer[Histogram] // nil before the first call that was timed
 }
 
-// Estimate is how long all calls have taken together, in nanoseconds, if those that were
-// timed as a sample are like those that were not timed.
+// Estimate returns how long all calls have taken together, in nanoseconds. It assumes that the
+// calls without a measurement took as long as the sampled ones.
 func (n *Counter) Estimate() int64 {
 	exact, timed := n.Nanos.Load(), n.Timed.Load()
 	others := n.Calls.Load() - n.Exact.Load()
@@ -30,7 +31,7 @@ func (n *Counter) Estimate() int64 {
 	return exact + int64(float64(n.Sampled.Load())/float64(timed)*float64(others))
 }
 
-// Observe notes that calls like this one, of which so many were not timed, took d.
+// Observe records that a call took d. calls is how many calls it represents, itself included.
 func (n *Counter) Observe(d time.Duration, calls int64) {
 	if calls == 1 {
 		n.Exact.Add(1)
@@ -41,7 +42,7 @@ func (n *Counter) Observe(d time.Duration, calls int64) {
 	n.Sampled.Add(int64(d))
 }
 
-// Reset begins to count again.
+// Reset sets everything to zero.
 func (n *Counter) Reset() {
 	for _, field := range []*atomic.Int64{&n.Calls, &n.Exact, &n.Nanos, &n.Timed, &n.Sampled, &n.Rejected, &n.Failed, &n.Denied} {
 		field.Store(0)
@@ -51,8 +52,8 @@ func (n *Counter) Reset() {
 	}
 }
 
-// Histogram is how long the calls took that were timed, made for the worker of n at the
-// first.
+// Histogram returns the histogram of the timed calls, and creates it at the first call. Only the
+// worker of n may call it.
 func (n *Counter) Histogram() *Histogram {
 	h := n.histogram.Load()
 	if h == nil {
@@ -62,7 +63,7 @@ func (n *Counter) Histogram() *Histogram {
 	return h
 }
 
-// AddTo adds the calls that were timed to d.
+// AddTo adds the timed calls to d.
 func (n *Counter) AddTo(d *Distribution) {
 	if h := n.histogram.Load(); h != nil {
 		d.Add(h)
@@ -74,10 +75,10 @@ type Totals struct {
 	Calls, Nanos, Rejected, Failed, Denied int64
 }
 
-// Waiting is how long a command has run that waits, or goes on elsewhere. Took is in
-// nanoseconds, without waiting. Counted says that it is to be counted so when it is answered,
-// and Words is what SLOWLOG shows of it then; nil if it has been too short and does not go on.
-// The goroutine that feeds the session uses the latter two.
+// Waiting is the duration of a command that waits or has left its loop. Took is in nanoseconds,
+// without the time of waiting. Counted says that the duration is to be recorded when the command is
+// answered. Words are its arguments for SLOWLOG; nil if it has been too short for that and is over.
+// Only the goroutine that feeds the session uses Counted and Words.
 type Waiting struct {
 	Took    atomic.Int64
 	Counted bool

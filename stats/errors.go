@@ -10,26 +10,24 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Errors counts error replies, in all and by their first word. Any goroutine may use
-// it. Every writer whose replies a client gets reports to it, through
-// [resp.Writer.OnError].
+// Errors counts error replies, in total and by their first word. Any goroutine may use it. Every
+// writer of replies to clients reports to it, through [resp.Writer.OnError].
 type Errors struct {
 	Total atomic.Int64
 	mu    sync.Mutex // held while a word is added
-	// words is replaced, never changed; nil without any.
+	// words is replaced, never modified; nil without any.
 	words atomic.Pointer[map[string]*atomic.Int64]
 }
 
 const (
-	// maxErrorWords is how many words there may be before those that only scripts say
-	// are counted together.
+	// maxErrorWords bounds the words: further words that only scripts use are counted together.
 	maxErrorWords = 128
 	errorOverflow = "ERRORSTATS_OVERFLOW"
-	// maxErrorWord is how long a word may be; Redis looks for its end so far.
+	// maxErrorWord bounds the bytes of a word; Redis searches for its end up to there.
 	maxErrorWord = 30
 )
 
-// errorWord is what an error is counted by.
+// errorWord returns the word by which an error is counted.
 func errorWord(e resp.Error) string {
 	if i := strings.IndexByte(string(e[:min(len(e), maxErrorWord+1)]), ' '); i > 0 {
 		return string(e[:i])
@@ -53,7 +51,7 @@ func (s *Errors) Add(e resp.Error, from resp.Origin) {
 	s.counter(word, from).Add(1)
 }
 
-// counter returns that of a word, which may be a new one.
+// counter returns the counter of a word, which may be new.
 func (s *Errors) counter(word string, from resp.Origin) *atomic.Int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +72,7 @@ func (s *Errors) counter(word string, from resp.Origin) *atomic.Int64 {
 	return n
 }
 
-// Reset forgets all.
+// Reset removes all counts.
 func (s *Errors) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +80,7 @@ func (s *Errors) Reset() {
 	s.words.Store(nil)
 }
 
-// Each calls f with the words in order. What would break a line of INFO is replaced.
+// Each calls f with the words in order. Bytes that would break a line of INFO are replaced.
 func (s *Errors) Each(f func(word string, count int64)) {
 	words := s.words.Load()
 	if words == nil {
@@ -93,7 +91,7 @@ func (s *Errors) Each(f func(word string, count int64)) {
 	}
 }
 
-// infoSafe replaces what has a meaning in INFO, as Redis does.
+// infoSafe replaces characters with a meaning in INFO, as Redis does.
 func infoSafe(r rune) rune {
 	if r < ' ' || r == '#' || r == ':' {
 		return '_'

@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// countsOf returns what INFO shows.
+// countsOf returns the counts that INFO shows.
 func countsOf(s *Errors) map[string]int64 {
 	counts := map[string]int64{}
 	s.Each(func(word string, count int64) { counts[word] += count })
@@ -32,8 +32,8 @@ func TestErrorWord(t *testing.T) {
 	}
 }
 
-// TestErrorWordsAreBounded: scripts may say what they like, and those words take no more
-// room than so many, nor any from the server's own.
+// TestErrorWordsAreBounded: scripts may use any words, and these take bounded memory and do not
+// displace the server's own words.
 func TestErrorWordsAreBounded(t *testing.T) {
 	var s Errors
 	for i := range 10_000 {
@@ -55,7 +55,7 @@ func TestErrorWordsAreBounded(t *testing.T) {
 	require.Equal(t, map[string]int64{"a__b_c_d": 1}, countsOf(&s), "nothing forges a line of INFO")
 }
 
-// TestErrorStatsAreExact: nothing is lost between goroutines that add words at once.
+// TestErrorStatsAreExact: no count is lost between goroutines that add words at once.
 func TestErrorStatsAreExact(t *testing.T) {
 	var s Errors
 	var all sync.WaitGroup

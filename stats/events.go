@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Event is a kind of work that may keep clients waiting.
+// Event is a kind of work that may delay clients.
 type Event uint8
 
 // The events that the server watches.
 const (
 	CommandEvent     Event = iota // a command without the flag fast
 	FastCommandEvent              // a command with the flag fast, or a batch of them
-	ScriptEvent                   // a script, which is a command too
+	ScriptEvent                   // a script, which is also a command
 	ExpireEvent                   // the removal of keys that have expired
 	WriteEvent                    // a write to the log of effects
 	SyncEvent                     // an fsync of the log of effects
-	events                        // how many there are
+	events                        // the number of events
 )
 
 // String returns the name of the event in LATENCY.
@@ -35,43 +35,43 @@ func EventNamed(name string) (Event, bool) {
 	return 0, false
 }
 
-// maxSamples is how many samples of an event are kept, as in Redis.
+// maxSamples bounds the samples of an event, as in Redis.
 const maxSamples = 160
 
-// Sample is the worst that an event took in one second.
+// Sample is the longest duration of an event in one second.
 type Sample struct {
 	At   int64 // civil time in Unix seconds
 	Took int64 // milliseconds
 }
 
-// Samples is what is known of one event.
+// Samples has the samples of one event.
 type Samples struct {
 	Event Event
-	List  []Sample // the oldest first, of different seconds; never empty
+	List  []Sample // the oldest first, at most one for each second; never empty
 	Worst int64    // milliseconds, since the last reset
 }
 
-// Events keeps the times at which events took long. Any goroutine may use it.
+// Events records events that took long. Any goroutine may use it.
 type Events struct {
-	threshold atomic.Int64 // nanoseconds; 0 keeps nothing
+	threshold atomic.Int64 // nanoseconds; 0 records nothing
 
 	mu   sync.Mutex
 	kept [events]Samples // guarded by mu
 }
 
-// SetThreshold says from which duration on an event is kept; 0 keeps none.
+// SetThreshold sets the duration from which an event is recorded; 0 records none.
 func (es *Events) SetThreshold(d time.Duration) { es.threshold.Store(int64(d)) }
 
 // Threshold returns what SetThreshold has set.
 func (es *Events) Threshold() time.Duration { return time.Duration(es.threshold.Load()) }
 
-// Watches reports whether an event of that duration is kept.
+// Watches reports whether an event with that duration is recorded.
 func (es *Events) Watches(d time.Duration) bool {
 	t := es.threshold.Load()
 	return t > 0 && int64(d) >= t
 }
 
-// Note keeps an event that took d and ended at the civil time at, in Unix seconds, if it took
+// Note records an event that took d and ended at the civil time at, in Unix seconds, if it took
 // long enough.
 func (es *Events) Note(e Event, d time.Duration, at int64) {
 	if !es.Watches(d) {
@@ -93,14 +93,14 @@ func (es *Events) Note(e Event, d time.Duration, at int64) {
 	s.List = append(s.List, Sample{at, took})
 }
 
-// Of returns what is known of an event; ok is false if that is nothing.
+// Of returns the samples of an event; ok is false if there are none.
 func (es *Events) Of(e Event) (s Samples, ok bool) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
 	return es.copyOf(e)
 }
 
-// All returns what is known of the events that have samples.
+// All returns the samples of all events that have some.
 func (es *Events) All() (all []Samples) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -118,7 +118,7 @@ func (es *Events) copyOf(e Event) (s Samples, ok bool) {
 	return Samples{e, append([]Sample(nil), kept.List...), kept.Worst}, len(kept.List) > 0
 }
 
-// Reset forgets the samples of an event, and reports whether there were any.
+// Reset removes the samples of an event, and reports whether there were any.
 func (es *Events) Reset(e Event) bool {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -127,7 +127,7 @@ func (es *Events) Reset(e Event) bool {
 	return had
 }
 
-// ResetAll forgets all samples, and returns how many events had some.
+// ResetAll removes all samples, and returns how many events had some.
 func (es *Events) ResetAll() (n int) {
 	for e := range events {
 		if es.Reset(e) {

@@ -15,10 +15,10 @@ func (g *Groups) NewLane() *GroupLane {
 	return l
 }
 
-// Add counts a call that is due.
+// Add counts a call for which Due has returned true.
 func (l *GroupLane) Add(key []byte, o Outcome) { l.Count(key, o, l.Weight()) }
 
-// Count counts so many calls alike.
+// Count counts a number of equal calls.
 func (l *GroupLane) Count(key []byte, o Outcome, calls int64) {
 	n := l.count(l.group(key, calls))
 	n.Calls += calls
@@ -62,7 +62,7 @@ var retryTimes = func() (times [retryBuckets]time.Duration) {
 	return times
 }()
 
-// group returns the number of the group of a key.
+// group returns the number of a key's group.
 func (l *GroupLane) group(key []byte, calls int64) int {
 	if n := len(l.memo); n > 0 && len(key) >= n && string(key[:n]) == string(l.memo) {
 		return l.memoID
@@ -78,7 +78,7 @@ func (l *GroupLane) group(key []byte, calls int64) int {
 	id, known := l.find(name, hash)
 	switch {
 	case known:
-	case len(l.names) >= l.all.most: // no further group gets a count
+	case len(l.names) >= l.all.maxNamed: // no further group gets a count
 		return otherGroup
 	default:
 		if id = l.all.see(l, name, hash, calls); id == otherGroup {
@@ -89,10 +89,10 @@ func (l *GroupLane) group(key []byte, calls int64) int {
 	return id
 }
 
-// count returns the count of a group in this batch.
+// count returns the group's count in this batch.
 func (l *GroupLane) count(id int) *GroupCount {
 	if l.batch == nil {
-		l.batch, l.touched = make([]GroupCount, firstNamed+l.all.most), make([]int, 0, firstNamed+l.all.most)
+		l.batch, l.touched = make([]GroupCount, firstNamed+l.all.maxNamed), make([]int, 0, firstNamed+l.all.maxNamed)
 	}
 	n := &l.batch[id]
 	if n.Calls == 0 {
@@ -101,7 +101,7 @@ func (l *GroupLane) count(id int) *GroupCount {
 	return n
 }
 
-// Publish ends a batch: what it has counted can be seen.
+// Publish ends a batch and makes its counts visible.
 func (l *GroupLane) Publish() {
 	l.EndBatch()
 	if len(l.touched) == 0 {

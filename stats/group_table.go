@@ -2,7 +2,7 @@ package stats
 
 import "hash/maphash"
 
-// find looks a group up among those that this lane knows.
+// find looks up a group among those that this lane knows.
 func (l *GroupLane) find(name []byte, hash uint64) (id int, ok bool) {
 	if len(l.slots) == 0 {
 		return 0, false
@@ -22,7 +22,7 @@ func (l *GroupLane) find(name []byte, hash uint64) (id int, ok bool) {
 func (l *GroupLane) learn(name string) {
 	if l.slots == nil {
 		size := 16
-		for size < 2*l.all.most {
+		for size < 2*l.all.maxNamed {
 			size *= 2
 		}
 		l.slots, l.memo = make([]groupSlot, size), make([]byte, 0, maxGroupName+len(l.all.delimiter))
@@ -36,7 +36,7 @@ func (l *GroupLane) learn(name string) {
 	l.slots[i] = groupSlot{hash, firstNamed + len(l.names) - 1}
 }
 
-// Reset forgets what was published. Groups keep their names. Any goroutine may call it.
+// Reset removes the published counts. Groups keep their names. Any goroutine may call it.
 func (l *GroupLane) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +44,7 @@ func (l *GroupLane) Reset() {
 	l.retries = Retries{}
 }
 
-// addTo adds what was published to sums, by number of the group.
+// addTo adds the published counts to sums, by number of the group.
 func (l *GroupLane) addTo(sums []GroupCount) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

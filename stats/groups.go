@@ -11,108 +11,108 @@ import (
 	"unicode/utf8"
 )
 
-// GroupOptions say which group a key belongs to.
+// GroupOptions define the group of a key.
 type GroupOptions struct {
 	// Delimiter ends the name of a group in a key; "" puts all keys into one group.
 	Delimiter string
-	// Max is how many groups are counted by name; 0 is none.
+	// Max bounds the groups that are counted by name; 0 is none.
 	Max int
-	// Near is from which percentage of a limit in use an allowed call is near it; 0 is 80.
+	// Near is the percentage of a limit in use from which an allowed call counts as near it; 0 is
+	// 80.
 	Near int
 }
 
-// Groups counts decisions by group of keys: what stands before the first delimiter. The first
-// groups that many calls were about have counts of their own. All others are counted together,
-// so that no key makes this grow. Any goroutine may use it.
+// Groups counts decisions by group of keys: the part of a key before the first delimiter. The first
+// groups with many calls have their own counts. All others are counted together, so that keys
+// cannot make the memory grow. Any goroutine may use it.
 type Groups struct {
 	delimiter string
-	most      int
+	maxNamed  int
 	near      atomic.Int64
 	seed      maphash.Seed
-	named     atomic.Int32 // how many groups have a count of their own
+	named     atomic.Int32 // groups with their own count
 
 	mu      sync.Mutex
-	names   []string         // guarded by mu; only grows. Of the groups from firstNamed on
+	names   []string         // guarded by mu; only grows. The names of the groups from firstNamed on
 	waiting map[uint64]int64 // guarded by mu: calls of groups without a count, by hash
 	lanes   []*GroupLane     // guarded by mu
 }
 
-// The groups that are always there, and the number of the first that has a name.
+// The fixed groups, and the number of the first group with a name.
 const (
-	otherGroup = iota // those without a count of their own
+	otherGroup = iota // groups without their own count
 	noGroup           // keys without a delimiter
 	firstNamed
 )
 
 const (
-	// namedAfter is about how many calls a group has to be in before it has a count of its own.
+	// namedAfter is about how many calls a group has before it gets its own count.
 	namedAfter = 16
-	// maxWaiting is how many groups without a count are told apart.
+	// maxWaiting bounds the groups without their own count that are counted separately until then.
 	maxWaiting = 4096
 )
 
-// GroupCount is what is known of a group.
+// GroupCount has the counts of a group.
 type GroupCount struct {
-	Name string // as [GroupName] says
-	// Label is the name as text that is safe to show, and different for different groups:
-	// whatever is more than plain printable text is in quotes.
+	Name string // as returned by [GroupName]
+	// Label is the name as text that is safe to show, and unique: a name that is not plain
+	// printable text is quoted.
 	Label  string
 	Calls  int64
 	Denied int64
-	Near   int64 // allowed with little left
+	Near   int64 // allowed calls that left little
 }
 
-// RetryBounds are the upper bounds of the times that denied callers are told to wait, in
-// seconds.
+// RetryBounds returns the upper bounds of the buckets of [Retries], in seconds.
 func RetryBounds() []float64 { return []float64{1, 2, 5, 10, 30, 60, 300, 900, 3600} }
 
 const retryBuckets = 9
 
-// Retries is how long denied callers were told to wait, if there was anything to wait for.
+// Retries is a histogram of the waiting times that denied callers were told, if waiting would help.
 type Retries struct {
-	Counts [retryBuckets + 1]int64 // by bucket of [RetryBounds], the last for what is beyond
+	Counts [retryBuckets + 1]int64 // by bucket of [RetryBounds]; the last is for longer times
 	Sum    float64                 // seconds
 }
 
-// GroupLane is what one worker counts. What has no note is the worker's alone. Counting
-// allocates nothing.
+// GroupLane has the counts of one worker. Fields without a note belong to the worker's goroutine.
+// Counting does not allocate.
 type GroupLane struct {
 	Sampler
 	all *Groups
 
-	memo      []byte // the group of the last call that was counted and the delimiter, and its number
+	memo      []byte // the group of the last counted call with the delimiter, and its number
 	memoID    int
-	names     []string    // of the groups that this lane knows, a beginning of all.names
-	slots     []groupSlot // a table of them, by hash
+	names     []string    // of the groups that this lane knows: a prefix of all.names
+	slots     []groupSlot // a hash table of them
 	batch     []GroupCount
 	touched   []int
-	denials   Retries // of the batch; its Sum is nanoseconds, which cost no division for each call
+	denials   Retries // of the batch; its Sum is in nanoseconds, which saves a division for each call
 	anyDenial bool
 
 	mu      sync.Mutex
-	totals  []GroupCount // guarded by mu, as is retries
+	totals  []GroupCount // guarded by mu, like retries
 	retries Retries
 }
 
 type groupSlot struct {
 	hash uint64
-	id   int // 0 is a free slot: no table has the other groups
+	id   int // 0 is a free slot: the fixed groups are in no table
 }
 
 // Outcome is a decision as groups count it.
 type Outcome struct {
 	Refused, Limit, Remaining int64
-	RetryAfter                time.Duration // negative: there is nothing to wait for
+	RetryAfter                time.Duration // negative: waiting does not help
 }
 
-// NewGroups returns counts of no call.
+// NewGroups returns empty counts.
 func NewGroups(o GroupOptions) *Groups {
-	g := &Groups{delimiter: o.Delimiter, most: o.Max, seed: maphash.MakeSeed(), waiting: make(map[uint64]int64)}
+	g := &Groups{delimiter: o.Delimiter, maxNamed: o.Max, seed: maphash.MakeSeed(), waiting: make(map[uint64]int64)}
 	g.SetNear(o.Near)
 	return g
 }
 
-// SetNear changes from which percentage of a limit in use an allowed call is near it.
+// SetNear sets the percentage of a limit in use from which an allowed call counts as near it.
 func (g *Groups) SetNear(percent int) {
 	if percent <= 0 {
 		percent = 80
@@ -120,8 +120,8 @@ func (g *Groups) SetNear(percent int) {
 	g.near.Store(int64(percent))
 }
 
-// label returns the name of a group as text that is safe to show, and that no other group and
-// none of the fixed names has.
+// label returns the name of a group as text that is safe to show and that differs from all other
+// groups and fixed names.
 func label(name string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == '\\' }
 	if name != "" && name != OtherGroups && name != NoGroup && utf8.ValidString(name) && strings.IndexFunc(name, odd) < 0 {
@@ -130,18 +130,18 @@ func label(name string) string {
 	return strconv.Quote(name)
 }
 
-// see notes calls of a group without a count, and returns its number: that of all others until
-// there were enough.
+// see counts calls of a group without its own count, and returns the group's number: until it has
+// had enough calls, that of the group of all others.
 func (g *Groups) see(l *GroupLane, name []byte, hash uint64, calls int64) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for len(l.names) < len(g.names) { // others have named them
+	for len(l.names) < len(g.names) { // other lanes have named them
 		l.learn(g.names[len(l.names)])
 	}
 	if id, ok := l.find(name, hash); ok {
 		return id
 	}
-	if len(g.names) >= g.most {
+	if len(g.names) >= g.maxNamed {
 		return otherGroup
 	}
 	if g.waiting[hash] += calls; g.waiting[hash] < namedAfter {
@@ -157,7 +157,7 @@ func (g *Groups) see(l *GroupLane, name []byte, hash uint64, calls int64) int {
 	return firstNamed + len(l.names) - 1
 }
 
-// Snapshot returns the groups that were called, those with a name first.
+// Snapshot returns the groups with calls, those with a name first.
 func (g *Groups) Snapshot() []GroupCount {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -180,7 +180,7 @@ func (g *Groups) Snapshot() []GroupCount {
 	return named
 }
 
-// Retries returns how long denied callers were told to wait.
+// Retries returns the waiting times that denied callers were told.
 func (g *Groups) Retries() (sum Retries) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

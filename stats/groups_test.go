@@ -24,7 +24,7 @@ func groupCounts(g *Groups) map[string]GroupCount {
 	return counts
 }
 
-// call is what a worker does for one call.
+// call does what a worker does for one call.
 func call(l *GroupLane, key string, o Outcome) {
 	if l.Due() {
 		l.Add([]byte(key), o)
@@ -61,8 +61,9 @@ func TestGroupsAreCountedAlone(t *testing.T) {
 	require.Equal(t, map[string]GroupCount{"login": {Calls: 1, Denied: 1}}, groupCounts(g))
 }
 
-// TestSampledGroupsAreCountedInProportion: whatever the order of groups in a pipeline, and
-// whatever its length. A group's share has a standard deviation of 1.5 %: a tenth is seven.
+// TestSampledGroupsAreCountedInProportion: the counts do not depend on the order of groups in a
+// pipeline or on its length. A group's share has a standard deviation of 1.5 %: a tenth is seven of
+// them.
 func TestSampledGroupsAreCountedInProportion(t *testing.T) {
 	effort.Alone(t)
 	for _, length := range []int{1, 3, 4, 5, 11, 12, 13, 32, 100, 1024} {
@@ -109,7 +110,7 @@ func TestGroupNamesAreBoundedAndQuoted(t *testing.T) {
 	}
 }
 
-// TestGroupsAreBoundedWhateverTheKeys: a million groups take the room of a hundred.
+// TestGroupsAreBoundedWhateverTheKeys: a million groups take the memory of a hundred.
 func TestGroupsAreBoundedWhateverTheKeys(t *testing.T) {
 	effort.Alone(t)
 	g := NewGroups(GroupOptions{Delimiter: ":", Max: 100})

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A histogram divides each power of two of nanoseconds into stepsPerOctave equal buckets, so
-// that a bucket is at most a sixteenth wider than its least value. The first bucket is all
-// below 2^leastOctave ns. What takes 2^endOctave ns (34 s) or longer is in the last bucket.
+// A histogram divides each power of two of nanoseconds into stepsPerOctave equal buckets, so the
+// width of a bucket is at most a sixteenth of its lower bound. The first bucket has all durations
+// below 2^leastOctave ns. The last one has durations of 2^endOctave ns (34 s) or longer.
 const (
 	stepBits       = 4
 	stepsPerOctave = 1 << stepBits
@@ -26,7 +26,7 @@ const (
 	Fast Class = iota
 	Slow
 	Script
-	Classes // how many there are
+	Classes // the number of classes
 )
 
 // String returns the name of the class.
@@ -38,13 +38,13 @@ type Histogram struct {
 	sum    atomic.Int64 // nanoseconds
 }
 
-// Add notes that so many calls took d each.
+// Add records that calls calls took d each.
 func (h *Histogram) Add(d time.Duration, calls int64) {
 	h.counts[bucketOf(d)].Add(calls)
 	h.sum.Add(int64(d) * calls)
 }
 
-// Reset forgets everything.
+// Reset removes all counts.
 func (h *Histogram) Reset() {
 	for i := range h.counts {
 		h.counts[i].Store(0)
@@ -64,7 +64,7 @@ func bucketOf(d time.Duration) int {
 	return 1 + (octave-leastOctave)*stepsPerOctave + int(uint64(d)>>(octave-stepBits))&(stepsPerOctave-1)
 }
 
-// bucketEnd returns the least duration that is beyond a bucket.
+// bucketEnd returns the upper bound of a bucket, exclusive.
 func bucketEnd(i int) time.Duration {
 	octave, step := leastOctave+(i-1)/stepsPerOctave, (i-1)%stepsPerOctave
 	if i == 0 {
@@ -80,7 +80,7 @@ type Distribution struct {
 	counts [bucketCount]int64
 }
 
-// Add adds what h has counted.
+// Add adds the counts of h.
 func (d *Distribution) Add(h *Histogram) {
 	for i := range h.counts {
 		if n := h.counts[i].Load(); n != 0 {
@@ -91,7 +91,7 @@ func (d *Distribution) Add(h *Histogram) {
 	d.Sum += time.Duration(h.sum.Load())
 }
 
-// Merge adds what another distribution has.
+// Merge adds the counts of another distribution.
 func (d *Distribution) Merge(o *Distribution) {
 	for i := range d.counts {
 		d.counts[i] += o.counts[i]
@@ -100,8 +100,8 @@ func (d *Distribution) Merge(o *Distribution) {
 	d.Sum += o.Sum
 }
 
-// Sub takes away what an earlier distribution of the same histograms has. If they have been
-// reset since, nothing is taken away.
+// Sub subtracts an earlier distribution of the same histograms. If they have been reset since, it
+// subtracts nothing.
 func (d *Distribution) Sub(earlier *Distribution) {
 	for i := range d.counts {
 		if d.counts[i] < earlier.counts[i] {

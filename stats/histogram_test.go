@@ -25,7 +25,7 @@ func TestHistogramBucketsAreContiguous(t *testing.T) {
 	}
 }
 
-// TestHistogramAgreesWithSortedDurations compares with what a sorted list says.
+// TestHistogramAgreesWithSortedDurations compares a histogram with a sorted list.
 func TestHistogramAgreesWithSortedDurations(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var h Histogram

@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// TestMonitorShowsScriptsOfManyCallsInBoundedMemory: what a script calls is counted where it
-// is too much to be shown.
+// TestMonitorShowsScriptsOfManyCallsInBoundedMemory: commands of a script that are too many to be
+// shown are counted.
 func TestMonitorShowsScriptsOfManyCallsInBoundedMemory(t *testing.T) {
 	var l stats.Lines
 	for range 200_000 {

@@ -6,34 +6,34 @@ import (
 )
 
 const (
-	// maxMonitoredLine bounds how many bytes MONITOR shows of one command, and maxMonitored
-	// how many wait in a worker: those of one transaction or script.
+	// maxMonitoredLine bounds the bytes that MONITOR shows of one command. maxMonitored bounds the
+	// bytes that wait in a worker: the commands of one transaction or script.
 	maxMonitoredLine = 64 << 10
 	maxMonitored     = 8 << 20
-	// keptMonitored is how much room for them a worker keeps.
+	// keptMonitored bounds the memory for them that a worker keeps.
 	keptMonitored = 64 << 10
 )
 
-// Lines is what the commands of a worker have been written down as for MONITOR.
+// Lines has the commands of a worker as MONITOR shows them.
 type Lines struct {
 	text   []byte
-	missed int // commands that there was no room for
+	missed int // commands without room
 }
 
-// Source is a call as MONITOR shows it, but for its words.
+// Source describes a call for MONITOR, except its arguments.
 type Source struct {
 	At   int64 // civil time in Unix microseconds
 	DB   int
 	Addr string // of the client, or lua
 }
 
-// Size is how many bytes the lines have.
+// Size returns the length of the lines in bytes.
 func (l *Lines) Size() int { return len(l.text) }
 
-// Cut forgets what has been written beyond size bytes.
+// Cut removes everything after size bytes.
 func (l *Lines) Cut(size int) { l.text = l.text[:min(size, len(l.text))] }
 
-// Add writes a command down. words are of [Words].
+// Add appends a command. words is a result of [Words].
 func (l *Lines) Add(from Source, words []byte) {
 	if len(l.text)+len(words) > maxMonitored {
 		l.missed++
@@ -42,8 +42,8 @@ func (l *Lines) Add(from Source, words []byte) {
 	l.text = from.line(l.text, words)
 }
 
-// Take returns what has been written down, which is valid until the next command. Commands
-// that there was no room for are counted in a line at the time at.
+// Take returns the lines, which are valid until the next command. If there was no room for some
+// commands, a last line at the time at has their number.
 func (l *Lines) Take(at int64) []byte {
 	text := l.text
 	if l.missed > 0 {
@@ -68,7 +68,7 @@ func (from Source) line(b, words []byte) []byte {
 	return append(append(b, words...), '\r', '\n')
 }
 
-// Words writes the words of a call down as MONITOR shows them.
+// Words returns the arguments of a call as MONITOR shows them.
 func Words(args [][]byte) (line []byte) {
 	for i, a := range args {
 		room := maxMonitoredLine - len(line)

@@ -29,7 +29,7 @@ const (
 	DebugEverybody
 )
 
-// Least is from which duration on a call is more than a number.
+// Least returns the shortest duration for which more than a count is recorded.
 func (o *Observing) Least() time.Duration {
 	least := time.Duration(math.MaxInt64)
 	if o.SlowerThan >= 0 && o.SlowEntries > 0 {
@@ -41,9 +41,9 @@ func (o *Observing) Least() time.Duration {
 	return least
 }
 
-// exactBelow is from which bound on a batch that exceeds it stands for its calls. Below, many
-// short calls would exceed it together.
+// exactBelow is the threshold from which a batch is timed as a whole and represents its calls. With
+// a lower threshold many short calls together could exceed it.
 const exactBelow = time.Millisecond
 
-// EveryCall reports whether every call has to be timed for that.
+// EveryCall reports whether the thresholds require timing every call.
 func (o *Observing) EveryCall() bool { return o.Least() < exactBelow }

@@ -11,7 +11,7 @@ type Rate struct {
 	last atomic.Int64 // commands at the last tick
 }
 
-// Tick notes how many commands had run when a period of d ended.
+// Tick records the number of commands at the end of a period of d.
 func (r *Rate) Tick(commands int64, d time.Duration) {
 	before := r.last.Swap(commands)
 	if d > 0 {
@@ -19,7 +19,7 @@ func (r *Rate) Tick(commands int64, d time.Duration) {
 	}
 }
 
-// Reset begins to count again.
+// Reset restarts the estimate.
 func (r *Rate) Reset() {
 	r.Ops.Store(0)
 	r.last.Store(0)

@@ -6,22 +6,23 @@ import (
 )
 
 const (
-	// exactCalls is how many calls of a batch are counted one by one. Of those beyond, one of
-	// every sampleCalls stands for all of them.
+	// exactCalls is how many calls of a batch are each counted. Of the calls after that, one of
+	// every sampleCalls represents all of them.
 	exactCalls  = 4
 	sampleCalls = 8
 )
 
-// Sampler says which calls of a worker are counted.
+// Sampler selects the calls of a worker that are counted.
 type Sampler struct {
-	// until is how many calls are left before the next that counts; rest is until beyond the
-	// calls that are counted one by one, of which there were exact in this batch.
+	// until is the number of calls before the next counted one. rest is its value for the calls
+	// after the individually counted ones. exact is the number of individually counted calls in
+	// this batch.
 	until, rest, exact int
-	place              int // which of the sampleCalls calls counts that are running
+	place              int // which of the present sampleCalls calls is counted
 	random             uint32
 }
 
-// NewSampler returns a sampler, each of which counts other calls.
+// NewSampler returns a sampler. Different samplers select different calls.
 func NewSampler() Sampler {
 	s := Sampler{random: rand.Uint32() | 1}
 	s.place = int(s.random % sampleCalls)
@@ -35,7 +36,7 @@ func (s *Sampler) Due() bool {
 	return s.until < 0
 }
 
-// Weight returns for how many calls one stands that is due.
+// Weight returns how many calls a due call represents.
 func (s *Sampler) Weight() int64 {
 	if s.exact < exactCalls {
 		if s.exact++; s.exact == exactCalls {
@@ -43,29 +44,29 @@ func (s *Sampler) Weight() int64 {
 		}
 		return 1
 	}
-	// Of each sampleCalls calls a random one counts, so that no order of keys in a pipeline
-	// is counted wrongly.
+	// A random one of each sampleCalls calls is counted, so that the order of keys in a pipeline
+	// does not bias the counts.
 	next := int(s.Random() % sampleCalls)
 	s.until = sampleCalls - s.place + next - 1
 	s.place = next
 	return sampleCalls
 }
 
-// Chance is the probability of one call in so many, as Skip needs it.
+// Chance is a probability of one in n calls, in the form that Skip needs.
 type Chance float64
 
-// OneIn returns the chance of one call in n, which is above 1.
+// OneIn returns the chance of one in n calls. n must be above 1.
 func OneIn(n int) Chance { return Chance(1 / math.Log1p(-1/float64(n))) }
 
-// Skip returns how many calls to pass over before the next that counts, if each call counts with the
-// probability of, whatever became of the others. No order of calls, and no length of pipelines, is
-// then counted wrongly. The number is geometrically distributed, by inversion.
+// Skip returns how many calls to skip before the next counted one, if each call is counted
+// independently with the probability of. The order of calls and the length of pipelines then do not
+// bias the counts. The number is geometrically distributed; it is computed by inversion.
 func (s *Sampler) Skip(of Chance) int {
 	u := (float64(s.Random()) + 0.5) / (1 << 32) // never 0, and never 1
 	return int(math.Log(u) * float64(of))
 }
 
-// Random returns the next of a sequence that repeats itself after 2^32 - 1 numbers.
+// Random returns the next number of a sequence with the period 2^32 - 1.
 func (s *Sampler) Random() uint32 {
 	s.random ^= s.random << 13
 	s.random ^= s.random >> 17
@@ -73,10 +74,10 @@ func (s *Sampler) Random() uint32 {
 	return s.random
 }
 
-// Exact reports whether the calls of the batch have been counted one by one so far.
+// Exact reports whether all calls of the batch so far were each counted.
 func (s *Sampler) Exact() bool { return s.exact < exactCalls }
 
-// EndBatch has the next calls counted one by one again.
+// EndBatch makes the sampler count the next calls individually again.
 func (s *Sampler) EndBatch() {
 	if s.exact == exactCalls {
 		s.rest = s.until + 1

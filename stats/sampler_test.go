@@ -9,7 +9,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// TestSkipPrefersNoPlace: each call counts with the same probability, in whatever rhythm calls come.
+// TestSkipPrefersNoPlace: each call is counted with the same probability, whatever the rhythm of
+// calls is.
 func TestSkipPrefersNoPlace(t *testing.T) {
 	const every, calls = 16, 1 << 20
 	rate := stats.OneIn(every)

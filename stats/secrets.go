@@ -1,12 +1,12 @@
 package stats
 
-// redacted stands for what is not shown of a call.
+// redacted replaces a secret argument.
 var redacted = []byte("(redacted)")
 
-// Secrets calls hide with the index of each word of a call that others may not see.
+// Secrets calls hide with the index of each secret argument of a call.
 type Secrets func(args [][]byte, hide func(i int))
 
-// SecretsFrom is for commands of which all words are secret from an index on.
+// SecretsFrom returns Secrets for commands whose arguments are all secret from an index on.
 func SecretsFrom(first int) Secrets {
 	return func(args [][]byte, hide func(i int)) {
 		for i := first; i < len(args); i++ {
@@ -15,8 +15,8 @@ func SecretsFrom(first int) Secrets {
 	}
 }
 
-// Shown returns the words of a call as others may see them. It returns args itself if nothing
-// is secret. secrets may be nil.
+// Shown returns the arguments of a call with secrets replaced. It returns args itself if nothing is
+// secret. secrets may be nil.
 func Shown(secrets Secrets, args [][]byte) [][]byte {
 	if secrets == nil {
 		return args

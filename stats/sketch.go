@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// Sketch estimates how many different things were added to it, in 256 bytes. It is the
-// HyperLogLog of Flajolet, Fusy, Gandouet and Meunier ("HyperLogLog: the analysis of a
-// near-optimal cardinality estimation algorithm", 2007) with 256 registers: a standard error
-// of 6.5 %, and about exact up to a few dozen. The zero value is empty.
+// Sketch estimates the number of distinct items, in 256 bytes. It is the HyperLogLog of Flajolet,
+// Fusy, Gandouet and Meunier ("HyperLogLog: the analysis of a near-optimal cardinality estimation
+// algorithm", 2007) with 256 registers: the standard error is 6.5 %, and up to a few dozen items it
+// is nearly exact. The zero value is empty.
 type Sketch [sketchRegisters]uint8
 
 const (
@@ -16,22 +16,22 @@ const (
 	sketchRegisters = 1 << sketchBits
 )
 
-// Add adds a thing by a hash of 64 well-mixed bits.
+// Add adds an item by a well-mixed 64-bit hash.
 func (s *Sketch) Add(hash uint64) {
 	r := hash >> (64 - sketchBits)
-	// The bit that is set bounds the rank of a hash whose other bits are zero.
+	// The set bit bounds the rank of a hash whose other bits are zero.
 	rank := uint8(bits.LeadingZeros64(hash<<sketchBits|1<<(sketchBits-1))) + 1
 	s[r] = max(s[r], rank)
 }
 
-// Merge adds all that was added to o.
+// Merge adds all items of o.
 func (s *Sketch) Merge(o *Sketch) {
 	for i := range s {
 		s[i] = max(s[i], o[i])
 	}
 }
 
-// Estimate returns about how many different things were added.
+// Estimate returns about how many distinct items were added.
 func (s *Sketch) Estimate() int64 {
 	const m = float64(sketchRegisters)
 	sum, empty := 0.0, 0

@@ -10,8 +10,9 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// TestSketchEstimatesWithin20Percent: over all sizes and many streams, in 256 bytes; a thing
-// counts once however often it is added, and the parts of a stream give the same as the whole.
+// TestSketchEstimatesWithin20Percent: the estimate holds over all sizes and many streams. An item
+// counts once however often it is added, and the merged parts of a stream have the same estimate as
+// the whole.
 func TestSketchEstimatesWithin20Percent(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{0, 1, 2, 5, 10, 100, 500, 700, 1000, 10_000, 300_000} {

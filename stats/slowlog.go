@@ -8,9 +8,9 @@ import (
 
 // SlowEntry is a call that took long.
 type SlowEntry struct {
-	ID   int64         // from 0, in the order of the calls; SLOWLOG RESET does not start again
+	ID   int64         // from 0, in order; SLOWLOG RESET does not restart it
 	At   int64         // civil time at its end, in Unix milliseconds
-	Took time.Duration // without waiting
+	Took time.Duration // without the time of waiting
 	Args []string      // cut by [CutArgs]
 	Addr string        // of the client
 	Name string        // of the client
@@ -21,9 +21,10 @@ const (
 	// Redis keeps 32 arguments of a call, and 128 bytes of each.
 	maxSlowArgs = 32
 	maxSlowArg  = 128
-	// maxSlowBytes bounds the memory of all entries. Beyond it the oldest go.
+	// maxSlowBytes bounds the memory of all entries. Beyond it the oldest are removed.
 	maxSlowBytes = 16 << 20
-	// slowEntryCost is what an entry takes beside its texts, and slowArgCost a text.
+	// slowEntryCost is the memory of an entry in addition to its texts, and slowArgCost that of a
+	// text.
 	slowEntryCost, slowArgCost = 160, 32
 )
 
@@ -44,28 +45,28 @@ func CutArgs(args [][]byte) []string {
 	return cut
 }
 
-// SlowLog keeps the newest calls that took long. Any goroutine may use it.
+// SlowLog keeps the newest slow calls. Any goroutine may use it.
 type SlowLog struct {
-	mu      sync.Mutex
-	entries []SlowEntry // guarded by mu; the oldest first
-	next    int64       // guarded by mu: the next ID
-	most    int         // guarded by mu: slowlog-max-len
-	bytes   int         // guarded by mu
+	mu         sync.Mutex
+	entries    []SlowEntry // guarded by mu; the oldest first
+	next       int64       // guarded by mu: the next ID
+	maxEntries int         // guarded by mu: slowlog-max-len
+	bytes      int         // guarded by mu
 }
 
-// SetMax bounds the number of entries. The oldest beyond it go.
+// SetMax bounds the number of entries, and removes the oldest beyond it.
 func (l *SlowLog) SetMax(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.most = n
+	l.maxEntries = n
 	l.trim()
 }
 
-// Add keeps a call, whose ID is given here.
+// Add adds a call and sets its ID.
 func (l *SlowLog) Add(e SlowEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.most <= 0 {
+	if l.maxEntries <= 0 {
 		return
 	}
 	e.ID = l.next
@@ -81,7 +82,7 @@ func (l *SlowLog) Add(e SlowEntry) {
 // trim removes the oldest entries beyond the bounds. The caller holds mu.
 func (l *SlowLog) trim() {
 	gone := 0
-	for ; gone < len(l.entries) && (len(l.entries)-gone > l.most || l.bytes > maxSlowBytes); gone++ {
+	for ; gone < len(l.entries) && (len(l.entries)-gone > l.maxEntries || l.bytes > maxSlowBytes); gone++ {
 		l.bytes -= l.entries[gone].size
 		l.entries[gone] = SlowEntry{}
 	}

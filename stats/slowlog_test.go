@@ -52,7 +52,7 @@ func TestSlowLogKeepsTheNewest(t *testing.T) {
 	require.EqualValues(t, 5, l.Newest(1)[0].ID, "numbers go on")
 }
 
-// TestSlowLogIsBoundedInBytes: whatever slowlog-max-len is.
+// TestSlowLogIsBoundedInBytes: the memory is bounded, whatever slowlog-max-len is.
 func TestSlowLogIsBoundedInBytes(t *testing.T) {
 	var l SlowLog
 	l.SetMax(1 << 30)

@@ -2,25 +2,25 @@ package stats
 
 import "time"
 
-// Traffic is what connections have moved and keep.
+// Traffic is what connections have transferred, and what they have queued.
 type Traffic struct {
 	In, Out       int64 // bytes since the start
-	Reads, Writes int64 // calls of the system that moved some
-	Pending       int64 // bytes of replies to be sent, and of input that is no whole command yet
-	// InPerSecond and OutPerSecond are bytes, over the last second or so.
+	Reads, Writes int64 // system calls that transferred bytes
+	Pending       int64 // bytes of replies that were not sent yet, and of incomplete commands
+	// InPerSecond and OutPerSecond are in bytes, averaged over about the last second.
 	InPerSecond, OutPerSecond float64
-	// LargestInput and LargestOutput are the most that one client has kept during the last
-	// seconds, in bytes.
+	// LargestInput and LargestOutput are the largest buffers of one client in the last seconds, in
+	// bytes.
 	LargestInput, LargestOutput int64
 }
 
-// Measures is what a process knows of itself beside that.
+// Measures are further figures of a process.
 type Measures struct {
-	SystemMemory int64         // of the machine in bytes, 0 where that is not known
-	StartMemory  int64         // what the process took before it loaded anything, in bytes
-	PeakMemory   int64         // the most it took, looked at every second
-	ExpireTime   time.Duration // what the removal of expired keys took, as no command asked for them
+	SystemMemory int64         // of the machine in bytes, 0 if unknown
+	StartMemory  int64         // memory of the process before it loaded anything, in bytes
+	PeakMemory   int64         // the maximum, sampled every second
+	ExpireTime   time.Duration // time that the removal of expired keys without a command took
 }
 
-// Measured is a process that knows them.
+// Measured is a process with these figures.
 type Measured interface{ Measures() Measures }

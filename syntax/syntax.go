@@ -1,5 +1,5 @@
-// Package syntax reads the lines that say which arguments a command takes, and writes them as
-// COMMAND DOCS shows them. It knows no command.
+// Package syntax parses the lines that describe the arguments of a command, and writes them as
+// COMMAND DOCS shows them. It does not depend on any command.
 package syntax
 
 import (
@@ -18,10 +18,10 @@ type Argument struct {
 	Sub      []Argument
 }
 
-// Parse reads the syntax line of a table entry: `[...]` is optional,
-// `<a | b>` or a bar inside brackets is a choice, upper-case words are tokens and a
-// trailing `[name ...]` repeats what is before it. redis-cli draws its hints from
-// the result, so that the line and the hints cannot differ.
+// Parse parses the syntax line of a table entry: `[...]` is optional, `<a | b>` or a bar inside
+// brackets is a choice, upper-case words are tokens, and a trailing `[name ...]` repeats the
+// argument before it. redis-cli builds its hints from the result, so the line and the hints cannot
+// differ.
 func Parse(syntax string) []Argument {
 	p := parser{words: Words(syntax)}
 	return p.sequence("")
@@ -54,7 +54,7 @@ func (p *parser) peek() string {
 	return p.words[0]
 }
 
-// sequence reads up to the closing mark: alternatives if there is a bar.
+// sequence parses up to the closing mark. The result is a choice if there is a bar.
 func (p *parser) sequence(closing string) []Argument {
 	var alternatives [][]Argument
 	var current []Argument
@@ -82,8 +82,8 @@ func (p *parser) sequence(closing string) []Argument {
 	}
 }
 
-// optional reads a bracket. One that repeats the argument before it makes that
-// one multiple instead.
+// optional parses a bracket. If it repeats the argument before it, that argument becomes multiple
+// instead.
 func (p *parser) optional(before []Argument) []Argument {
 	inside := group(p.sequence("]"))
 	if n := len(before); n > 0 && inside.Multiple && inside.Name == before[n-1].Name {
@@ -94,7 +94,7 @@ func (p *parser) optional(before []Argument) []Argument {
 	return append(before, inside)
 }
 
-// word reads a name, or a token with the one value that follows it.
+// word parses a name, or a token with the value that follows it.
 func (p *parser) word(word string) Argument {
 	if !isToken(word) {
 		return Argument{Name: word, Kind: kindOf(word)}
@@ -106,7 +106,7 @@ func (p *parser) word(word string) Argument {
 	return Argument{Name: strings.ToLower(word), Kind: "pure-token", Token: word}
 }
 
-// isToken reports whether the word stands for itself.
+// isToken reports whether the word is literal.
 func isToken(word string) bool {
 	return word == strings.ToUpper(word) && word != strings.ToLower(word)
 }
@@ -127,7 +127,7 @@ func kindOf(name string) string {
 	return "string"
 }
 
-// group makes one argument of a sequence.
+// group combines a sequence into one argument.
 func group(args []Argument) Argument {
 	if len(args) == 1 {
 		return args[0]
@@ -143,7 +143,7 @@ func choice(alternatives [][]Argument) Argument {
 	return a
 }
 
-// Write writes arguments in the shape of COMMAND DOCS.
+// Write writes arguments in the form of COMMAND DOCS.
 func Write(w *resp.Writer, args []Argument) {
 	w.Array(len(args))
 	for _, a := range args {

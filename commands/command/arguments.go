@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ArgsCost is the memory that copied arguments take.
+// ArgsCost returns the memory in bytes that copies of args take, [ArgCost] for each included.
 func ArgsCost(args [][]byte) (n int) {
 	for _, a := range args {
 		n += len(a) + ArgCost
@@ -18,15 +18,15 @@ func ArgsCost(args [][]byte) (n int) {
 	return n
 }
 
-// OnOff reads ON or OFF, in any case.
+// OnOff parses ON or OFF in any case. ok is false for any other word.
 func OnOff(b []byte) (on, ok bool) {
 	on = arg.IsWord(b, "ON")
 	return on, on || arg.IsWord(b, "OFF")
 }
 
-// ExpiryInstant turns the number of an expiry command into an instant. Redis
-// refuses what does not fit its milliseconds since the epoch; what fits those but
-// not our nanoseconds is held at the end of time, in 2262.
+// ExpiryInstant converts the number of an expiry command into an instant. It returns false for a
+// number that does not fit into milliseconds since the epoch: Redis refuses those, too. A number
+// that fits but exceeds our nanoseconds becomes the last representable instant, in the year 2262.
 func ExpiryInstant(st env.Store, n int64, unit time.Duration, absolute bool) (limit.Instant, bool) {
 	perMilli := int64(unit / time.Millisecond)
 	if n > math.MaxInt64/perMilli || n < math.MinInt64/perMilli {
@@ -43,7 +43,7 @@ func ExpiryInstant(st env.Store, n int64, unit time.Duration, absolute bool) (li
 	return now.Add(time.Duration(limit.SatMul(ms, int64(time.Millisecond)))), true
 }
 
-// ParseNotNegative reads a count as Redis does where it must not be negative.
+// ParseNotNegative parses a count as Redis does where the count must not be negative.
 func ParseNotNegative(b []byte) (int64, resp.Error) {
 	n, ok := arg.Int(b)
 	switch {
@@ -55,27 +55,27 @@ func ParseNotNegative(b []byte) (int64, resp.Error) {
 	return n, ""
 }
 
-// MaxQueuedBytes bounds what a transaction may queue, and what a client may watch or wait
-// for, in bytes of memory.
+// MaxQueuedBytes bounds the memory in bytes of the commands that a transaction queues, and of the
+// keys that a client watches or waits for.
 const MaxQueuedBytes = 16 << 20
 
-// ArgCost is what an argument takes beside its bytes.
-const ArgCost = 24 // of an argument, beside its bytes
+// ArgCost is the memory in bytes that an argument takes in addition to its own bytes.
+const ArgCost = 24
 
-// QueuedCost is what a queued command takes beside its arguments.
-const QueuedCost = 48 // of a command, beside its arguments
+// QueuedCost is the memory in bytes that a queued command takes in addition to its arguments.
+const QueuedCost = 48
 
-// WatchCost is what a watched key takes beside its bytes.
-const WatchCost = 256 // of a watched key, beside its bytes
+// WatchCost is the memory in bytes that a watched key takes in addition to its own bytes.
+const WatchCost = 256
 
-// CloneArgs copies arguments into one piece of memory.
+// CloneArgs returns copies of args, which share one allocation.
 func CloneArgs(args [][]byte) [][]byte {
 	out := make([][]byte, len(args))
 	CopyArgs(out, args)
 	return out
 }
 
-// CopyArgs fills out, which may be args, with copies of args in one piece of memory.
+// CopyArgs fills out with copies of args, which share one allocation. out may be args itself.
 func CopyArgs(out, args [][]byte) {
 	size := 0
 	for _, a := range args {

@@ -5,16 +5,17 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// A command that asks one thing of the store has a Parse and an Answer. Parse makes the ask
-// with [Call.NewAsk] and reads the words into it: it touches no store. Whoever decides fills
-// in the answer, at once or elsewhere. Answer replies, perhaps long after the words of the
-// command are gone, so that it takes all it needs from the ask.
+// A command that asks the store one question has a Parse and an Answer function. Parse creates the
+// ask with [Call.NewAsk] and fills it from the arguments, without touching the store. The store, or
+// a Remote, then decides the ask and fills in the answer. Answer writes the reply. It may run long
+// after the arguments of the command are gone, so it takes everything it needs from the ask.
 //
-// The ask refers to the words, and to room of the worker that the next Parse uses again. One
-// that is decided elsewhere is owned before that: see [decide.Ask.Own].
+// The ask refers to the arguments and to memory of the worker that the next Parse reuses. An ask
+// that a Remote decides gets copies of its bytes before that: see [decide.Ask.Own].
 
-// NewAsk returns an ask about the key, for the running command to fill in and for Parse
-// only. Of what it had before it keeps what the family of another call has left there.
+// NewAsk returns an ask about key, for the Parse function of the running command to fill in. Only
+// the common fields are reset: fields of another family may still have the values of an earlier
+// call.
 func (c *Call) NewAsk(f decide.Family, key []byte) *decide.Ask {
 	if c.Collector != nil {
 		return c.collected(f, key)
@@ -24,15 +25,15 @@ func (c *Call) NewAsk(f decide.Family, key []byte) *decide.Ask {
 	return a
 }
 
-// collected is NewAsk of a command that is decided elsewhere.
+// collected is NewAsk for a command whose ask a Remote decides.
 func (c *Call) collected(f decide.Family, key []byte) *decide.Ask {
 	a := c.Collector.NewAsk()
 	a.DB, a.Key, a.Family, a.Foreign = c.Client.Selected(), key, f, 0
 	return a
 }
 
-// collects returns Run of a command where a Remote decides what it asks. A call that waits
-// has Run of its own, if it has one.
+// collects returns the Run function of a command in a table whose asks a Remote decides. A call
+// that may wait uses the command's own Run function, if there is one.
 func collects(cmd *Command) func(c *Call) {
 	run, waits := cmd.Run, cmd.Waits
 	if run == nil || waits == nil {
@@ -50,7 +51,7 @@ func collects(cmd *Command) func(c *Call) {
 	}
 }
 
-// Collect is Run of a command where a Remote decides what it asks.
+// Collect is the Run function of a command whose ask a Remote decides.
 func (c *Call) Collect() {
 	if err := c.Cmd.Parse(c); err != "" {
 		c.Collector.Drop()
@@ -60,12 +61,13 @@ func (c *Call) Collect() {
 	c.Collector.Add(c)
 }
 
-// OwnAsk is the ask that Parse of the running command, which is decided at once, has filled in:
-// for Run of a command that may wait, or that is called most. What such a Run does otherwise it
-// spells out as asks does, since each call in between is measured on a hot path.
+// OwnAsk returns the ask that Parse of the running command has filled in and that is decided at
+// once. It is for the Run function of a command that may wait, and of the commands that are called
+// most often. Such a Run repeats what asks does, because each additional call on this hot path
+// costs measurable time.
 func (c *Call) OwnAsk() *decide.Ask { return &c.ask }
 
-// Conclude answers a, which has been decided: Answer is for what has no error.
+// Conclude replies to the decided ask a: with its error, or else by calling answer.
 func (c *Call) Conclude(a *decide.Ask, answer func(*Call, *decide.Ask)) {
 	if a.Err != nil {
 		c.Fail(StoreError(a.Err))
@@ -74,7 +76,8 @@ func (c *Call) Conclude(a *decide.Ask, answer func(*Call, *decide.Ask)) {
 	answer(c, a)
 }
 
-// asks returns how a command runs that asks one thing and has it decided at once.
+// asks returns the Run function of a command that asks one question and has the store decide it at
+// once.
 func asks(parse func(*Call) resp.Error, answer func(*Call, *decide.Ask)) func(*Call) {
 	return func(c *Call) {
 		if err := parse(c); err != "" {

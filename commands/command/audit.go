@@ -10,8 +10,9 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// audited returns the handler of cmd, followed by a line of the log, and by a change if it is
-// one that may explain what is seen later. The table wraps it: other commands pay nothing.
+// audited returns the handler of cmd, which also writes a log line for each call. If the call may
+// explain something that operators see later, the handler also records a change. The table wraps
+// the handler at start-up, so other commands pay nothing.
 func audited(cmd *Command) func(*Call) {
 	run := cmd.Run
 	kind := stats.KindOfChange(cmd.Name)
@@ -35,23 +36,23 @@ func audited(cmd *Command) func(*Call) {
 	}
 }
 
-// Who says whose doing a line of the log is. What a client calls itself is left out: it
-// may be anything, a password included.
+// Who returns the log attributes that identify the client: address, ID and user. The name that the
+// client gave itself is left out: it may be anything, even a password.
 func (s *Client) Who() []slog.Attr {
 	which := slog.Int64("id", s.ID)
-	if s.ID == 0 { // a request to the admin port, which is no connection
+	if s.ID == 0 { // a request to the admin port has no connection
 		which = slog.String("via", "admin port")
 	}
 	return []slog.Attr{slog.String("client", s.Addr()), which, slog.String("user", s.UserName())}
 }
 
-// Changed notes something that may explain what the server does from now on. kind is one
-// word, text has no secret in it, and by says whose doing it is. Any goroutine may call it.
+// Changed records an event that may explain the server's behaviour from now on. kind is one word,
+// text must not contain a secret, and by names the originator. Any goroutine may call it.
 func (s *Server) Changed(kind, text, by string) {
 	s.Changes.Add(stats.Change{At: s.CivilMillis(), Kind: kind, Text: text, By: by})
 }
 
-// CivilMillis is the time of day in Unix milliseconds.
+// CivilMillis returns the time of day in Unix milliseconds.
 func (s *Server) CivilMillis() int64 {
 	if s.Options.Civil != nil {
 		return int64(s.Options.Civil()) / int64(time.Millisecond)
@@ -59,7 +60,7 @@ func (s *Server) CivilMillis() int64 {
 	return int64(s.Options.Now()) / int64(time.Millisecond)
 }
 
-// By says whose doing a change is.
+// By names the client as the originator of a change: its user and address.
 func (s *Client) By() string {
 	if s.ID == 0 {
 		return "admin port, user " + s.UserName() + " from " + s.Addr()
@@ -67,8 +68,8 @@ func (s *Client) By() string {
 	return s.UserName() + ", from " + s.Addr()
 }
 
-// changeText is the call without what may be a secret: of its arguments only the names of
-// users and policies, the time of a pause and the database.
+// changeText returns the call without arguments that may be secret. It includes only the names of
+// users and policies, the duration of a pause and the database.
 func changeText(c *Call) string {
 	text := strings.ToUpper(strings.ReplaceAll(c.Cmd.Name, "|", " "))
 	if at := c.Cmd.Pattern; at > 0 {
@@ -90,16 +91,18 @@ func changeText(c *Call) string {
 	return text
 }
 
-// What the list of changes has of a call: maxChangeWord bytes of a word, and maxChangeWords words. It has
-// none of a call about a key of more than maxChangeKey bytes, as RL.RESET may be: all of the key would have
-// to be kept, to ask whether a user may read it.
+// Bounds on what the list of changes keeps of a call: maxChangeWord bytes of each argument, and
+// maxChangeWords arguments. The list has no key and arguments for a call about a key of more than
+// maxChangeKey bytes, which RL.RESET may have: it would have to keep the whole key to check whether
+// a user may read it.
 const (
 	maxChangeWord  = 64
 	maxChangeWords = 24
 	maxChangeKey   = 1 << 10
 )
 
-// changeWords are the words of a change, each as it is if that can be read, and otherwise in quotes.
+// changeWords joins the arguments of a change with spaces. It quotes those that are empty, contain
+// a space or are not printable.
 func changeWords(words [][]byte) string {
 	var b strings.Builder
 	for i, word := range words {

@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// HostOf is the address that failed attempts are charged to: without the port, so
-// that a new connection is no new chance.
+// HostOf returns the address to which failed login attempts are charged. It has no port, so that a
+// new connection does not reset the count.
 func HostOf(p transport.Peer) string {
 	if tcp, ok := p.RemoteAddr().(*net.TCPAddr); ok {
 		return tcp.IP.String()
@@ -18,10 +18,10 @@ func HostOf(p transport.Peer) string {
 	return UnixHost
 }
 
-// UnixHost stands for all who come by a unix socket.
+// UnixHost is the address of all clients that connect by a unix socket.
 const UnixHost = "unix"
 
-// Mark sets a mark, or takes it away.
+// Mark sets or clears a mark.
 func (s *Client) Mark(m Mark, set bool) {
 	if set {
 		s.Marks |= m
@@ -30,14 +30,15 @@ func (s *Client) Mark(m Mark, set bool) {
 	}
 }
 
-// ListensOnly reports whether the client may run only what [Command.ListenersMay] allows: on
-// RESP2 a client cannot tell a reply from a message, so one that listens asks for nothing.
+// ListensOnly reports whether the client may run only the commands for which [Command.ListenersMay]
+// is true. In RESP2 a client cannot distinguish a reply from a message, so a subscriber sends no
+// other commands.
 func (s *Client) ListensOnly() bool { return s.Marks&MarkListening != 0 && s.Proto == 2 }
 
 // Subscribed reports whether the client has any subscription. Any goroutine may call it.
 func (s *Client) Subscribed() bool { return s.Subscriptions.Load() > 0 }
 
-// SuppressReply takes back what was written since mark when CLIENT REPLY says so.
+// SuppressReply removes what was written since mark if CLIENT REPLY says so, and advances the mode.
 func (s *Client) SuppressReply(w *resp.Writer, mark int) {
 	switch s.Reply {
 	case ReplyOn:
@@ -50,15 +51,15 @@ func (s *Client) SuppressReply(w *resp.Writer, mark int) {
 	w.Cut(mark)
 }
 
-// Addr is the client's end of the connection as CLIENT LIST shows it. It is asked
-// for too rarely to be kept. Any goroutine may call it, as laddr, the server's end.
+// Addr returns the client's end of the connection as CLIENT LIST shows it. It is used too rarely to
+// be cached. Any goroutine may call it, and Laddr.
 func (s *Client) Addr() string { return endpoint(s.Peer.RemoteAddr(), s.Peer.LocalAddr()) }
 
-// Laddr is the server's end of the connection as CLIENT LIST shows it.
+// Laddr returns the server's end of the connection as CLIENT LIST shows it.
 func (s *Client) Laddr() string { return endpoint(s.Peer.LocalAddr(), nil) }
 
-// endpoint formats an address; that of a unix socket is its path and port 0, and
-// a nameless one borrows the path of the other end.
+// endpoint formats an address. A unix socket is shown as its path and port 0. An end without a path
+// shows the path of the other end.
 func endpoint(a, other net.Addr) string {
 	if a == nil {
 		return "?:0"
@@ -73,17 +74,18 @@ func endpoint(a, other net.Addr) string {
 	return path + ":0"
 }
 
-// Kill ends the session: at its next Feed if it can be fed, at once if its peer
-// does not read what it was sent. Any goroutine may call it.
+// Kill ends the session: at its next Feed or, if the client does not read its output and so Feed is
+// not called, at once. Any goroutine may call it.
 func (s *Client) Kill() {
 	s.Killed.Store(true)
 	s.Peer.Abort()
 }
 
-// Name returns the name that CLIENT SETNAME gave. Any goroutine may call it.
+// Name returns the name that CLIENT SETNAME set. Any goroutine may call it.
 func (s *Client) Name() string { return s.Identity().Name }
 
-// Identity returns what the client calls itself. Any goroutine may call it.
+// Identity returns the names that the client gave for itself and its library. Any goroutine may
+// call it.
 func (s *Client) Identity() Identity {
 	if n := s.Self.Load(); n != nil {
 		return *n
@@ -91,14 +93,15 @@ func (s *Client) Identity() Identity {
 	return Identity{}
 }
 
-// SetName is CLIENT SETNAME.
+// SetName sets the name of the client (CLIENT SETNAME).
 func (s *Client) SetName(name []byte) {
 	n := s.Identity()
 	n.Name = string(name)
 	s.Identify(n)
 }
 
-// Identify sets what the client calls itself. Most say nothing, and cost nothing.
+// Identify sets the names of the client and its library. A client without names takes no memory for
+// them.
 func (s *Client) Identify(n Identity) {
 	if n == (Identity{}) {
 		s.Self.Store(nil)
@@ -107,25 +110,27 @@ func (s *Client) Identify(n Identity) {
 	s.Self.Store(&n)
 }
 
-// Selected is the database of the session.
+// Selected returns the index of the selected database.
 func (s *Client) Selected() int { return int(s.Database.Load()) }
 
-// Lock makes the session authenticate again before it may go on.
+// Lock requires the client to authenticate again before it may run more commands. now starts the
+// time limit for that.
 func (s *Client) Lock(now limit.Instant) {
 	s.Authed, s.Spent = false, 0
 	s.Locked.Store(int64(now))
 }
 
-// Login makes the session one of u, and admits it whatever becomes of the password.
+// Login makes u the user of the client and marks the client as authenticated, even if u's password
+// changes later.
 func (s *Client) Login(u *acl.User) {
 	s.User.Store(u)
 	s.Authed = true
 	s.Locked.Store(0)
 }
 
-// LoginAs is Login as the user whom find returns, if it returns one. find is called again if
-// users were deleted or replaced meanwhile: whoever closes their clients may have looked at
-// this one before it was theirs.
+// LoginAs calls Login with the user that find returns, if it returns one. It calls find again if
+// users were deleted or replaced meanwhile: the goroutine that closes the clients of those users
+// may have checked this client before it had the user.
 func (s *Client) LoginAs(find func() (u *acl.User, ok bool)) bool {
 	user, authed, locked := s.User.Load(), s.Authed, s.Locked.Load()
 	for {
@@ -143,23 +148,23 @@ func (s *Client) LoginAs(find func() (u *acl.User, ok bool)) bool {
 	}
 }
 
-// Admitted reports whether the session may run commands.
+// Admitted reports whether the client may run commands: it has authenticated or need not.
 func (s *Client) Admitted() bool { return s.Authed || !s.Server.Users.NeedsLogin() }
 
 // UserName returns the name of the user. Any goroutine may call it.
 func (s *Client) UserName() string { return s.User.Load().Name }
 
-// SetProtocol switches between RESP2 and RESP3.
+// SetProtocol switches the client to RESP2 or RESP3.
 func (s *Client) SetProtocol(proto int) {
 	s.Proto = proto
 	s.Protocol.Store(int32(proto))
 }
 
-// Reset returns the client to the state of a new connection (RESET), but for what groups
-// keep.
+// Reset returns the client to the state of a new connection (RESET), except for the state that
+// groups keep.
 func (s *Client) Reset(now limit.Instant) {
 	s.SetProtocol(2)
-	if s.Reply != replySkip { // which silences the reply of RESET itself, and ends with it
+	if s.Reply != replySkip { // replySkip suppresses the reply of RESET itself, and ends with it
 		s.Reply = ReplyOn
 	}
 	s.Database.Store(0)

@@ -8,9 +8,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// AllCategories returns the categories of the command: its own and those that its
-// flags imply, as Redis derives them (setImplicitACLCategories). A module's
-// command has none, which is what redis-cell's users see.
+// AllCategories returns the categories of the command: its own, and those that Redis derives from
+// flags (setImplicitACLCategories). A module's command has none, as users of redis-cell know it.
 func (c *Command) AllCategories() Category {
 	if c.Flags&FlagModule != 0 {
 		return 0
@@ -32,7 +31,7 @@ func (c *Command) AllCategories() Category {
 		}
 	}
 	if c.Categories&CatScripting != 0 {
-		cats &^= CatRead // whoever may read may not run scripts
+		cats &^= CatRead // permission to read does not include permission to run scripts
 	}
 	if cats&CatFast == 0 {
 		cats |= CatSlow
@@ -40,7 +39,7 @@ func (c *Command) AllCategories() Category {
 	return cats
 }
 
-// With adds flags to commands and their subcommands.
+// With adds the flags f to commands and their subcommands, and returns commands.
 func With(f Flag, commands ...*Command) []*Command {
 	for _, c := range commands {
 		c.Flags |= f
@@ -49,25 +48,25 @@ func With(f Flag, commands ...*Command) []*Command {
 	return commands
 }
 
-// OnlyFails reports whether the command is there so that callers are told why it does
-// nothing.
+// OnlyFails reports whether the command exists only to tell callers why it is not available.
 func (c *Command) OnlyFails() bool { return c.Run != nil && c.Reply == "an error" }
 
-// AlwaysEmpty reports whether the command knows of nothing that it could reply.
+// AlwaysEmpty reports whether the command always replies with an empty result, since the server has
+// nothing that it could report.
 func (c *Command) AlwaysEmpty() bool { return c.Run != nil && strings.HasPrefix(c.Reply, "an empty ") }
 
-// NeedsMemory reports whether a transaction or script may not begin with the command
-// when memory is full. Limiters go on, but for new keys.
+// NeedsMemory reports whether a transaction or script may not begin with the command when memory is
+// full. Limiters still run then, except for new keys.
 func (c *Command) NeedsMemory() bool {
 	return c.Flags&FlagDenyOOM != 0 && c.Categories&CatRateLimit == 0
 }
 
-// ArityOK reports whether a call with n words, the name included, fits.
+// ArityOK reports whether n arguments, the name included, match the arity.
 func (c *Command) ArityOK(n int) bool {
 	return n == c.Arity || (c.Arity < 0 && n >= -c.Arity)
 }
 
-// check panics when the entry is not fit to be published; it runs at start-up.
+// check panics if the entry is incomplete or contradicts itself. It runs at start-up.
 func (c *Command) check() {
 	switch {
 	case c.Name == "" || c.Summary == "" || c.Since == "" || c.Group == "":
@@ -85,7 +84,7 @@ func (c *Command) check() {
 	}
 }
 
-// Subcommand returns the subcommand of c of that name in any case, or nil.
+// Subcommand returns the subcommand of c with that name in any case, or nil.
 func (c *Command) Subcommand(name []byte) *Command {
 	for _, sub := range c.Sub {
 		if EqualFold(name, sub.Name[len(c.Name)+1:]) {
@@ -95,13 +94,12 @@ func (c *Command) Subcommand(name []byte) *Command {
 	return nil
 }
 
-// SpansKeyspace reports whether the command reads or writes keys that it does not
-// name.
+// SpansKeyspace reports whether the command reads or writes keys that are not among its arguments.
 func (c *Command) SpansKeyspace() bool {
 	return c.Categories&CatKeyspace != 0 && c.Keys.None() || c.Keys.Policy || c.Name == "info" || c.Name == "memory|stats"
 }
 
-// HasLongKey reports whether a key among args is longer than a key may be.
+// HasLongKey reports whether a key among args exceeds [MaxKey].
 func (c *Command) HasLongKey(args [][]byte) bool {
 	for i, end, step := c.Keys.Range(args); i < end; i += step {
 		if len(args[i]) > MaxKey {
@@ -111,11 +109,11 @@ func (c *Command) HasLongKey(args [][]byte) bool {
 	return c.Keys.Policy && len(args[1])+len(args[2]) > MaxKey-policyKeyRoom
 }
 
-// policyKeyRoom is what a key of a policy has at most beside its name and what it is asked about.
+// policyKeyRoom bounds the bytes of a policy's key in addition to the policy's name and the
+// subject.
 const policyKeyRoom = 16
 
-// RepliesValues reports whether the command replies values that it finds, and changes
-// none.
+// RepliesValues reports whether the command replies with stored values and changes nothing.
 func (c *Command) RepliesValues() bool {
 	switch {
 	case c.Flags&FlagReadonly == 0:
@@ -126,10 +124,10 @@ func (c *Command) RepliesValues() bool {
 	return c.Flags&FlagLinear != 0 || c.Group == "string" && c.Name != "strlen"
 }
 
-// Subscribes reports whether the command begins or ends subscriptions.
+// Subscribes reports whether the command starts or ends subscriptions.
 func (c *Command) Subscribes() bool { return c.Group == "pubsub" && c.Flags&FlagNoScript != 0 }
 
-// ListenersMay reports whether a client that only listens may run the command.
+// ListenersMay reports whether a RESP2 client with subscriptions may run the command.
 func (c *Command) ListenersMay() bool {
 	switch c.Name {
 	case "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "ping", "quit", "reset":
@@ -138,18 +136,19 @@ func (c *Command) ListenersMay() bool {
 	return false
 }
 
-// RunsScript reports whether the command is EVAL or one of its kin.
+// RunsScript reports whether the command is EVAL or one of its variants.
 func (c *Command) RunsScript() bool { return c.Group == "scripting" && c.Keys.Count > 0 }
 
-// KeyUses says how commands use their keys that do it otherwise than most: those that write
-// read and update, and the others read. The names of commands are separated by spaces.
+// KeyUses lists the commands that use their keys in another way than the default, which is to read
+// and update for commands that write, and to read for all others. Names has names of commands,
+// separated by spaces.
 type KeyUses []struct {
 	Names     string
 	Use, Rest KeyUse
 }
 
-// In sets the uses of commands, and returns commands. It panics at a name that is not among
-// them, and is called once for each.
+// In sets the uses of the listed commands and returns commands. It panics if a name is not among
+// commands. Call it once for each list of commands.
 func (us KeyUses) In(commands []*Command) []*Command {
 	for _, u := range us {
 		for name := range strings.FieldsSeq(u.Names) {
@@ -163,7 +162,7 @@ func (us KeyUses) In(commands []*Command) []*Command {
 	return commands
 }
 
-// classOf is how long calls of a command are expected to take.
+// classOf returns how long calls of a command are expected to take.
 func classOf(c *Command) stats.Class {
 	switch {
 	case c.RunsScript():
@@ -174,5 +173,5 @@ func classOf(c *Command) stats.Class {
 	return stats.Slow
 }
 
-// Shown returns the words of a call as others may see them.
+// Shown returns the arguments of a call with secrets masked.
 func (c *Command) Shown(args [][]byte) [][]byte { return stats.Shown(c.Secrets, args) }

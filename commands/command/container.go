@@ -2,8 +2,8 @@ package command
 
 import "github.com/cellserver/cellserver/resp"
 
-// helpOf returns the HELP subcommand of a container. Its text is made of the
-// entries beside it, so that it cannot leave one out.
+// helpOf returns the HELP subcommand of a container. Its text is generated from the other
+// subcommands, so it cannot leave one out.
 func helpOf(container *Command) *Command {
 	first := container.Sub[0]
 	return &Command{
@@ -14,7 +14,7 @@ func helpOf(container *Command) *Command {
 	}
 }
 
-// writeHelp replies an array of status lines, which is the shape of every HELP.
+// writeHelp replies with an array of status lines, the form of every HELP reply in Redis.
 func writeHelp(c *Call, container *Command) {
 	c.W.Array(1 + 2*len(container.Sub))
 	c.W.Status(upper(container.Name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
@@ -28,7 +28,7 @@ func writeHelp(c *Call, container *Command) {
 	}
 }
 
-// Subcommand is an entry of a small container.
+// Subcommand returns an entry for a subcommand of group "server" with O(1) complexity.
 func Subcommand(container, name string, arity int, flags Flag, syntax, summary, reply string, run func(*Call)) *Command {
 	return &Command{
 		Name: container + "|" + name, Arity: arity, Flags: flags, Group: "server", Summary: summary, Syntax: syntax,
@@ -36,8 +36,8 @@ func Subcommand(container, name string, arity int, flags Flag, syntax, summary, 
 	}
 }
 
-// SubcommandSyntax is what Redis says of a subcommand with words too many, where it
-// counts them itself.
+// SubcommandSyntax returns Redis' error for a wrong number of arguments of a subcommand, for those
+// that count their arguments themselves.
 func SubcommandSyntax(c *Call) resp.Error {
 	return resp.Error("ERR unknown subcommand or wrong number of arguments for '" + string(Echo(c.Args[1], MaxEcho)) +
 		"'. Try " + upper(c.Cmd.Parent.Name) + " HELP.")

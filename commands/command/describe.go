@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/syntax"
 )
 
-// WriteInfo writes what COMMAND says of all commands.
+// WriteInfo writes the reply of COMMAND: the description of all commands.
 func (t *Table) WriteInfo(w *resp.Writer) {
 	w.Array(len(t.Sorted))
 	for _, cmd := range t.Sorted {
@@ -16,7 +16,7 @@ func (t *Table) WriteInfo(w *resp.Writer) {
 	}
 }
 
-// Keep returns the reply in a protocol, which write writes the first time.
+// Keep returns the reply for a protocol. The first call for that protocol has write create it.
 func (m *madeOnce) Keep(proto int, write func(w *resp.Writer)) []byte {
 	is := &m[0]
 	if proto == 3 {
@@ -30,7 +30,8 @@ func (m *madeOnce) Keep(proto int, write func(w *resp.Writer)) []byte {
 	return is.text
 }
 
-// Find returns the command or, for a name with a bar, the subcommand.
+// Find returns the command with that name or, if the name has a bar, the subcommand. It returns nil
+// if there is none.
 func (t *Table) Find(name []byte) *Command {
 	container, sub, isSub := bytes.Cut(name, []byte("|"))
 	cmd := t.Lookup(container)
@@ -40,8 +41,8 @@ func (t *Table) Find(name []byte) *Command {
 	return cmd.Subcommand(sub)
 }
 
-// WriteInfo writes the ten fields that Redis 7 gives of a command. Clients that
-// read them by position reject any other number.
+// WriteInfo writes the ten fields that Redis 7 has for a command. Clients that read the fields by
+// position reject any other number of fields.
 func (c *Command) WriteInfo(w *resp.Writer) {
 	w.Array(10)
 	w.BulkString(c.Name)
@@ -62,7 +63,7 @@ func (c *Command) WriteInfo(w *resp.Writer) {
 	w.Set(0) // tips
 	c.writeKeySpecs(w)
 	if len(c.Sub) == 0 {
-		w.Set(0) // so Redis has it: a set when empty, an array otherwise
+		w.Set(0) // as in Redis: a set if empty, otherwise an array
 		return
 	}
 	w.Array(len(c.Sub))
@@ -71,8 +72,8 @@ func (c *Command) WriteInfo(w *resp.Writer) {
 	}
 }
 
-// writeKeySpecs writes where the keys are in the form that Redis 7 introduced: one range,
-// or two where the first key is used otherwise than the rest.
+// writeKeySpecs writes the key specifications of Redis 7: one range, or two if the first key is
+// used in another way than the rest.
 func (c *Command) writeKeySpecs(w *resp.Writer) {
 	k := &c.Keys
 	switch {
@@ -115,7 +116,7 @@ func (k *KeySpec) writeRange(w *resp.Writer, first, last int, use KeyUse) {
 	w.Map(3)
 	w.BulkString("lastkey")
 	if last > 0 {
-		last -= first // relative to the first key, negative from the end
+		last -= first // relative to the first key; a negative value counts from the end
 	}
 	w.Int(int64(last))
 	w.BulkString("keystep")
@@ -124,7 +125,7 @@ func (k *KeySpec) writeRange(w *resp.Writer, first, last int, use KeyUse) {
 	w.Int(0)
 }
 
-// WriteAllDocs replies what COMMAND DOCS says of cmds.
+// WriteAllDocs writes the reply of COMMAND DOCS about cmds.
 func WriteAllDocs(w *resp.Writer, cmds []*Command) {
 	w.Map(len(cmds))
 	for _, cmd := range cmds {
@@ -132,8 +133,8 @@ func WriteAllDocs(w *resp.Writer, cmds []*Command) {
 	}
 }
 
-// WriteDocs writes a name and its documentation. redis-cli insists on bulk strings
-// here and on arrays for arguments.
+// WriteDocs writes the name of the command and its documentation. redis-cli requires bulk strings
+// here, and arrays for the arguments.
 func (c *Command) WriteDocs(w *resp.Writer) {
 	fields := 5
 	if c.Flags&FlagModule != 0 {

@@ -11,16 +11,16 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ElementError carries a reply through a function of the store.
+// ElementError carries an error reply as an error value through a function of the store.
 type ElementError resp.Error
 
-// Error implements error.
+// Error implements the error interface.
 func (e ElementError) Error() string { return string(e) }
 
-// ErrNoSum refuses a sum that is no finite number.
+// ErrNoSum refuses a sum that is not a finite number.
 const ErrNoSum resp.Error = "ERR increment would produce NaN or Infinity"
 
-// FloatError is the reply to an error of a sum of floats.
+// FloatError returns the reply for an error of a floating-point addition.
 func FloatError(err error) resp.Error {
 	switch {
 	case errors.Is(err, longdouble.ErrNotFloat):
@@ -34,19 +34,21 @@ func FloatError(err error) resp.Error {
 // ErrKeyTooLong refuses a key of more than [MaxKey] bytes.
 const ErrKeyTooLong resp.Error = "ERR key is too long, at most 16384 bytes"
 
-// MaxEcho is how much of an unknown name, and of the arguments together, is
-// repeated in the error (Redis: 128).
+// MaxEcho is how many bytes of an unknown name, and how many of its arguments together, the error
+// repeats (Redis: 128).
 const MaxEcho = 128
 
-// notServed refuses a command for which there is no keyspace here.
+// notServed returns the error for a command that needs a keyspace, which a server with --store
+// does not have.
 func notServed(name string) resp.Error {
-	if strings.HasPrefix(name, "rl.") { // which no store has
+	if strings.HasPrefix(name, "rl.") { // no Redis or Valkey has these commands
 		return resp.Error("ERR '" + name + "' is not served with --store")
 	}
 	return resp.Error("ERR '" + name + "' is not served with --store; ask the store itself")
 }
 
-// unknownCommand is the error for a command that does not exist. It repeats a part of its words.
+// unknownCommand returns the error for a command that does not exist. It repeats the beginning of
+// the arguments.
 func unknownCommand(args [][]byte) resp.Error {
 	b := append([]byte("ERR unknown command '"), Echo(args[0], MaxEcho)...)
 	b = append(b, "', with args beginning with: "...)
@@ -62,7 +64,7 @@ func unknownCommand(args [][]byte) resp.Error {
 	return resp.Error(b)
 }
 
-// unknownSubcommand is the error for a subcommand that does not exist.
+// unknownSubcommand returns the error for a subcommand that does not exist.
 func unknownSubcommand(container string, name []byte) resp.Error {
 	return resp.Error("ERR unknown subcommand '" + string(Echo(name, MaxEcho)) + "'. Try " + upper(container) + " HELP.")
 }
@@ -96,24 +98,25 @@ const ErrPatternTooLong resp.Error = "ERR pattern is too long, at most 1024 byte
 // ErrReplyTooLong refuses a reply of more than [MaxReply] bytes.
 const ErrReplyTooLong resp.Error = "ERR the reply is too long, use SCAN with a smaller COUNT"
 
-// ErrBusy refuses a command while a script keeps others out of the store for long.
+// ErrBusy refuses a command while a script has blocked the store for longer than
+// busy-reply-threshold.
 const ErrBusy resp.Error = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
 
 // ErrScriptReply refuses a reply that is too long for a script.
 const ErrScriptReply resp.Error = "ERR the reply is too large for a script"
 
-// MaxScriptReply is the longest reply that a script may be given.
+// MaxScriptReply bounds the bytes of a reply to a script.
 const MaxScriptReply = 16 << 20
 
-// ErrLongReply is [TooLong] on its way through the store.
+// ErrLongReply is [ErrValuesTooLong] as an error value, for functions that the store calls.
 var ErrLongReply = ElementError(ErrValuesTooLong)
 
-// NoPolicy refuses a call about a policy that there is not.
+// NoPolicy returns the error for a policy that does not exist.
 func NoPolicy(name []byte) resp.Error {
 	return resp.Error("NOPOLICY No such policy '" + string(Echo(name, MaxEcho)) + "'")
 }
 
-// StoreError is the reply to what the store could not do.
+// StoreError returns the reply for an error of the store.
 func StoreError(err error) resp.Error {
 	if reason, ok := err.(decide.Unavailable); ok { //nolint:errorlint // nobody wraps it
 		return resp.Error("UNAVAILABLE " + string(reason))
@@ -147,17 +150,18 @@ var storeErrors = []struct {
 	{counter.ErrInfinite, resp.ErrInfinite},
 }
 
-// ErrValuesTooLong refuses values that are too long together for a script.
+// ErrValuesTooLong refuses a reply whose values together exceed [MaxReply].
 const ErrValuesTooLong resp.Error = "ERR the reply is too long"
 
-// ErrNotKept stands for the fault of the journal until it is known which.
+// ErrNotKept stands for an error of the journal until [Call.Fail] replaces it with the exact
+// reason.
 const ErrNotKept resp.Error = "MISCONF"
 
-// errManyEffects refuses what would make the record of a transaction too large.
+// errManyEffects refuses a transaction whose record would be too large.
 const errManyEffects resp.Error = "ERR the transaction changes too much to be kept as one record"
 
-// Misconf refuses what cannot be kept. Where the fault is over by the time that it is to
-// be named, fault is "".
+// Misconf returns the error for an effect that cannot be persisted. fault is "" if the fault is
+// already over when the error is written.
 func Misconf(fault string) resp.Error {
 	if fault == "" {
 		fault = "what was written last is lost"

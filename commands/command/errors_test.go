@@ -13,8 +13,8 @@ func TestKeysInSeveralSlotsAreRefusedInTheWordsOfRedis(t *testing.T) {
 	require.EqualValues(t, "CROSSSLOT Keys in request don't hash to the same slot", command.StoreError(decide.ErrCrossSlot))
 }
 
-// TestStateThatIsTooLargeNamesTheOption: the caps of a log and of a set of leases are other
-// options, and those may be far off.
+// TestStateThatIsTooLargeNamesTheOption: the error must name store-max-value. The bounds of a log
+// and of a set of leases are other options, and may be far away.
 func TestStateThatIsTooLargeNamesTheOption(t *testing.T) {
 	require.EqualValues(t, "ERR the state would exceed store-max-value", command.StoreError(limit.ErrTooLarge))
 }

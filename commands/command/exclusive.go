@@ -7,34 +7,34 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Exclusive is a command that has the store to itself while it runs, since its duration is
-// unknown: a script with a loop, or a transaction with such a script. It runs on
-// a goroutine of its own; its session is parked, and a proxy acts in it.
+// Exclusive is a command that has the store to itself while it runs, because its duration is
+// unknown: a script with a loop, or a transaction with such a script. It runs on its own goroutine.
+// Meanwhile its session is parked, and Proxy acts as the client.
 type Exclusive struct {
 	Wait  *Wait
 	Proxy *Client
-	// Do is what is left to be done of the command.
+	// Do is the rest of the command.
 	Do func(c *Call)
-	// Changes says that a pause of changes is for it, too.
+	// Changes says that a CLIENT PAUSE WRITE delays the command.
 	Changes bool
-	// Memory was asked for before it ran; nil if nothing was.
+	// Memory was granted before the command ran; nil if none was requested.
 	Memory *budget.Grant
-	// Retries is how often it has begun again because memory was short.
+	// Retries is how often the command was restarted for lack of memory.
 	Retries int
 
-	// StopTimer ends what tells that it has been running for long. It is guarded by the
-	// queue of the session.
+	// StopTimer stops the timer that reports the command as busy. It is guarded by the queue of
+	// exclusive commands in package session.
 	StopTimer func() bool
 
 	mu      sync.Mutex
-	script  Killable // guarded by mu: the script that runs, nil between scripts
-	wrote   bool     // guarded by mu: that script has
-	begun   bool     // guarded by mu: a script has
-	killed  bool     // guarded by mu: by SCRIPT KILL
-	aborted bool     // guarded by mu: ended with the server
+	script  Killable // guarded by mu: the script that is running, nil between scripts
+	wrote   bool     // guarded by mu: the running script has written
+	begun   bool     // guarded by mu: a script has begun
+	killed  bool     // guarded by mu: SCRIPT KILL ended the script
+	aborted bool     // guarded by mu: the command was ended because the server stops
 }
 
-// What SCRIPT KILL answers where it ends nothing, and what a script that is ended says.
+// The replies of SCRIPT KILL when it ends nothing, and the reasons that an ended script reports.
 const (
 	ErrNotBusy    resp.Error = "NOTBUSY No scripts in execution right now."
 	errUnkillable resp.Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
@@ -43,11 +43,11 @@ const (
 	killedByServer = "Script killed because the server stops..."
 )
 
-// Begin notes the script that runs, so that it can be killed.
+// Begin records script as the running one, so that it can be killed.
 func (x *Exclusive) Begin(script Killable) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.killed = x.killed && !x.begun // before it began, or else the one before it
+	x.killed = x.killed && !x.begun // keep a kill that came before the first script; one for an earlier script is over
 	x.script, x.wrote, x.begun = script, false, true
 	switch {
 	case x.aborted:
@@ -57,20 +57,20 @@ func (x *Exclusive) Begin(script Killable) {
 	}
 }
 
-// Adopt is Begin for a script that has been running elsewhere. Nobody else knows x yet.
+// Adopt is Begin for a script that already runs on a coroutine. No other goroutine may have x yet.
 func (x *Exclusive) Adopt(script Killable, wrote bool) {
 	x.script, x.wrote, x.begun = script, wrote, true
 }
 
-// End notes that no script runs any more.
+// End records that no script is running.
 func (x *Exclusive) End() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.script = nil
 }
 
-// Write notes that the script is about to write, after which it may not be killed. It
-// returns false when it has been killed already.
+// Write records that the script is about to write, after which SCRIPT KILL may not end it. It
+// returns false if the script has already been killed.
 func (x *Exclusive) Write() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -81,7 +81,8 @@ func (x *Exclusive) Write() bool {
 	return true
 }
 
-// Kill ends the running script for a client, unless it has written.
+// Kill ends the running script for SCRIPT KILL, unless it has written. It returns an error reply,
+// or "".
 func (x *Exclusive) Kill() resp.Error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -98,8 +99,8 @@ func (x *Exclusive) Kill() resp.Error {
 	return ""
 }
 
-// Abort ends the running script whatever it has done, and all that come after it in the
-// same transaction.
+// Abort ends the running script, even if it has written, and all later scripts of the same
+// transaction.
 func (x *Exclusive) Abort() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -109,15 +110,15 @@ func (x *Exclusive) Abort() {
 	}
 }
 
-// Aborted reports whether what x has done is to be forgotten.
+// Aborted reports whether the effects of x must be discarded.
 func (x *Exclusive) Aborted() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.aborted
 }
 
-// ScriptName returns the SHA-1 of the script that runs, "" if none does. Any goroutine may call
-// it.
+// ScriptName returns the SHA-1 of the running script, or "" if there is none. Any goroutine may
+// call it.
 func (x *Exclusive) ScriptName() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()

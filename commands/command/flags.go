@@ -3,7 +3,7 @@ package command
 // Flag is a set of the command flags that COMMAND INFO shows.
 type Flag uint32
 
-// The flags, named as Redis names them.
+// The flags, with the names of Redis.
 const (
 	FlagWrite Flag = 1 << iota
 	FlagReadonly
@@ -23,39 +23,39 @@ const (
 	FlagSkipSlowlog
 )
 
-// FlagLinear is set on commands that may go through all elements of the collection that
-// they name: a transaction that has one is as much work as that is large. Those that take
-// elements from an end, and mostly few, are not. No client sees the flag.
+// FlagLinear marks commands that may iterate over all elements of the collection that they name. A
+// transaction with such a command counts the size of the collection as work. Commands that take
+// elements from an end, usually a few, do not have the flag. No client sees it.
 const FlagLinear Flag = 1 << 30
 
-// FlagFence is set on commands that may wait, that change what the client is, or that look at
-// what the commands before them have left anywhere but under a key. Those are to be over
-// before it runs, where a Remote decides. COMMAND does not show it.
+// FlagFence marks commands that may wait, that change the state of the client, or that read state
+// other than keys which earlier commands have changed. With a Remote, all earlier commands must be
+// finished before such a command runs. COMMAND does not show the flag.
 const FlagFence Flag = 1 << 29
 
-// FlagLocal is set on commands that reach no key: they are served where the keys are those of
-// a Remote, too. COMMAND does not show it.
+// FlagLocal marks commands that reach no key, so they are also served when a Remote has the keys.
+// COMMAND does not show the flag.
 const FlagLocal Flag = 1 << 28
 
-// FlagEveryKey is set on commands that show or delete keys which they do not name. COMMAND
-// does not show it.
+// FlagEveryKey marks commands that show or delete keys which are not among their arguments. COMMAND
+// does not show the flag.
 const FlagEveryKey Flag = 1 << 27
 
-// FlagDecides is set on commands that answer with the decision of a limiter. COMMAND does not
-// show it.
+// FlagDecides marks commands whose reply is the decision of a limiter. COMMAND does not show the
+// flag.
 const FlagDecides Flag = 1 << 26
 
-// FlagConnection is set on commands about the connection that sends them: what it is, what it
-// is sent, what it has queued or watches. COMMAND does not show it.
+// FlagConnection marks commands about the connection that sends them: its properties, its
+// subscriptions, its queued commands or watched keys. COMMAND does not show the flag.
 const FlagConnection Flag = 1 << 25
 
-// FlagSyncing is set on commands that run although the state is not there yet, as those with
-// FlagLoading do, if that is so because the server copies the state of its primary. COMMAND does
-// not show it.
+// FlagSyncing marks commands that also run before the state is there, like those with FlagLoading,
+// but only if the reason is that a replica is copying the state of its primary. COMMAND does not
+// show the flag.
 const FlagSyncing Flag = 1 << 24
 
-// FlagAudit is set on commands that change what is there for everybody: the log says who
-// has called them. COMMAND does not show it.
+// FlagAudit marks commands that change something for all clients: a log line names their caller.
+// COMMAND does not show the flag.
 const FlagAudit Flag = 1 << 31
 
 var flagNames = []struct {
@@ -94,7 +94,7 @@ func (f Flag) Names() []string {
 // Category is a set of ACL categories.
 type Category uint32
 
-// The ACL categories of Redis that our commands fall in, and our own @ratelimit and @policy.
+// The ACL categories of Redis that our commands belong to, and our own @ratelimit and @policy.
 const (
 	CatKeyspace Category = 1 << iota
 	CatRead
@@ -117,7 +117,7 @@ const (
 	CatPolicy
 )
 
-// categoryName is a category and what ACL calls it.
+// categoryName is a category and its name in ACL rules.
 type categoryName struct {
 	category Category
 	Name     string

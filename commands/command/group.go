@@ -1,13 +1,13 @@
 package command
 
-// OfServer returns what the group keeps for the server.
+// OfServer returns the state that the group keeps for the server.
 func (i Slot) OfServer(s *Server) any { return s.states[i] }
 
-// OfWorker returns what the group keeps for a worker.
+// OfWorker returns the state that the group keeps for a worker.
 func (i Slot) OfWorker(w *Worker) any { return w.states[i] }
 
-// OfClient returns what the group keeps for a client; nil if that is nothing. Any
-// goroutine may call it.
+// OfClient returns the state that the group keeps for a client; nil if there is none. Any goroutine
+// may call it.
 func (i Slot) OfClient(cl *Client) any {
 	if all := cl.states.Load(); all != nil {
 		for _, s := range *all {
@@ -19,8 +19,8 @@ func (i Slot) OfClient(cl *Client) any {
 	return nil
 }
 
-// Keep makes state what the group keeps for a client. Only the goroutine that feeds the
-// client may call it.
+// Keep stores the state that the group keeps for a client. Only the goroutine that feeds the client
+// may call it.
 func (i Slot) Keep(cl *Client, state any) {
 	var all []clientState
 	if old := cl.states.Load(); old != nil {
@@ -34,20 +34,20 @@ func (i Slot) Keep(cl *Client, state any) {
 	cl.states.Store(&all)
 }
 
-// Slot is the place of what the group of the command keeps.
+// Slot returns the place of the state of the command's group.
 func (c *Command) Slot() Slot { return Slot(c.group) }
 
-// Scratch is what the group of the running command keeps for the worker.
+// Scratch returns the state that the group of the running command keeps for the worker.
 func Scratch[T any](c *Call) *T { return c.states[c.Cmd.group].(*T) }
 
-// ScratchOf is what the group of the running command keeps for another worker.
+// ScratchOf returns the state that the group of the running command keeps for another worker.
 func ScratchOf[T any](c *Call, w *Worker) *T { return w.states[c.Cmd.group].(*T) }
 
-// ServerState is what the group of the running command keeps for the server.
+// ServerState returns the state that the group of the running command keeps for the server.
 func ServerState[T any](c *Call) *T { return c.Server.states[c.Cmd.group].(*T) }
 
-// ClientState is what a group keeps for a client, made if there is none. Only the
-// goroutine that feeds the client may call it.
+// ClientState returns the state that a group keeps for a client, and creates it if there is none.
+// Only the goroutine that feeds the client may call it.
 func ClientState[T any](cl *Client, slot Slot) *T {
 	if state, ok := slot.OfClient(cl).(*T); ok {
 		return state
@@ -57,7 +57,7 @@ func ClientState[T any](cl *Client, slot Slot) *T {
 	return state
 }
 
-// Equip gives a new server what the groups keep for it.
+// Equip has the groups create their state for a new server.
 func (s *Server) Equip() {
 	for i, g := range s.Commands.groups {
 		if g.Server == nil {
@@ -69,7 +69,7 @@ func (s *Server) Equip() {
 	}
 }
 
-// Equip gives a new worker what the groups keep for it.
+// Equip has the groups create their state for a new worker.
 func (w *Worker) Equip() {
 	for i, g := range w.Server.Commands.groups {
 		if g.Worker != nil {
@@ -78,8 +78,8 @@ func (w *Worker) Equip() {
 	}
 }
 
-// Find is what the group that keeps a T keeps for the server. It looks at all groups, so
-// that it is for what is rare.
+// Find returns the server state of type T, of whichever group keeps one; nil if there is none. It
+// searches all groups, so use it rarely.
 func Find[T any](s *Server) *T {
 	for _, state := range s.states {
 		if found, ok := state.(*T); ok {

@@ -2,7 +2,7 @@ package command
 
 import "github.com/cellserver/cellserver/resp"
 
-// What a node answers that may not run a command now, in Redis' words.
+// Errors of a node that may not run a command now, with Redis' texts.
 const (
 	ErrReadOnly    resp.Error = "READONLY You can't write against a read only replica."
 	errNoReplicas  resp.Error = "NOREPLICAS Not enough good replicas to write."
@@ -10,9 +10,9 @@ const (
 	errStaleScript resp.Error = "ERR Can not execute the command on a stale replica"
 )
 
-// Halted says why the server as a part of replication refuses a call of cmd, "" if it does not.
-// A command that runs others is asked for each of them when it runs them. The words have been
-// counted.
+// Halted returns the error if the server's role in replication forbids a call of cmd, "" if it does
+// not. A command that runs other commands checks each of them when it runs it. The number of
+// arguments must have been checked.
 func (c *Call) Halted(cmd *Command, args [][]byte) resp.Error {
 	switch halts := c.Server.Halts.Load() & HaltStandby; {
 	case halts == 0, c.Client.Marks&MarkPrimary != 0:
@@ -24,19 +24,19 @@ func (c *Call) Halted(cmd *Command, args [][]byte) resp.Error {
 	return ""
 }
 
-// Halted says why what waited may not change anything now, "" if it may: the server has become a
-// replica since, or lacks replicas. It is asked in the store, so that nothing of a command that
-// was let through comes behind the change of role. Any goroutine may call it.
+// Halted returns the error if a command that waited may not change anything now, "" if it may: the
+// server has become a replica meanwhile, or has too few replicas. The caller checks it inside the
+// store, so no effect of the command follows the change of role. Any goroutine may call it.
 func (p *Wait) Halted() resp.Error {
 	return p.Client.Server.ChangesRefused()
 }
 
-// ChangesRefused says why the server may not change anything now, "" if it may. It is asked in the
-// store. Any goroutine may call it.
+// ChangesRefused returns the error if the server may not change anything now, "" if it may. The
+// caller checks it inside the store. Any goroutine may call it.
 func (s *Server) ChangesRefused() resp.Error { return s.changesRefused(s.Halts.Load()) }
 
-// changesRefused says why nothing may be changed with those halts, "" if something may. How many
-// replicas there are is asked each time, since a link may have ended just now.
+// changesRefused returns the error if the set halts forbids changes, "" if it does not. It counts
+// the replicas each time, because a link may have ended just now.
 func (s *Server) changesRefused(halts uint32) resp.Error {
 	switch {
 	case halts&HaltReadOnly != 0:
@@ -47,8 +47,9 @@ func (s *Server) changesRefused(halts uint32) resp.Error {
 	return ""
 }
 
-// HaltedScript is Halted for a script that says that it may write (writes), or that it may run
-// while the primary is lost (stale). As in Redis one that says nothing may not do the latter.
+// HaltedScript is Halted for a script. writes is whether the script declares that it may write,
+// stale whether it declares that it may run while the link to the primary is down. As in Redis, a
+// script without declarations may not run then.
 func (c *Call) HaltedScript(writes, stale bool) resp.Error {
 	switch halts := c.Server.Halts.Load() & HaltStandby; {
 	case halts == 0, c.Client.Marks&MarkPrimary != 0:
@@ -60,7 +61,7 @@ func (c *Call) HaltedScript(writes, stale bool) resp.Error {
 	return ""
 }
 
-// HaltedInScript is Halted for what a script calls.
+// HaltedInScript is Halted for a command that a script calls.
 func (c *Call) HaltedInScript(cmd *Command, args [][]byte) resp.Error {
 	if c.Server.Halts.Load()&HaltMasterDown != 0 && c.Client.Marks&MarkPrimary == 0 && cmd.Flags&FlagStale == 0 {
 		return errStaleScript
@@ -68,13 +69,13 @@ func (c *Call) HaltedInScript(cmd *Command, args [][]byte) resp.Error {
 	return c.Halted(cmd, args)
 }
 
-// changesPolicies reports whether the command changes policies, which are stored without being
-// keys: so it has no FlagWrite.
+// changesPolicies reports whether the command changes policies. They are stored but are not keys,
+// so these commands have no FlagWrite.
 func (c *Command) changesPolicies() bool { return c.Categories&CatPolicy != 0 && c.Writes != nil }
 
-// alters reports whether a call may change what is stored. A limiter that is asked for nothing,
-// or only to peek, does not, and a replica may answer it. One whose words are wrong counts as if
-// it did: as in Redis that is not looked at before.
+// alters reports whether a call may change what is stored. A limiter call with quantity 0 or a peek
+// does not, and a replica may answer it. A call with wrong arguments counts as a change: Redis does
+// not check arguments before this either.
 func (c *Call) alters(cmd *Command, args [][]byte) bool {
 	if cmd.Flags&FlagWrite == 0 {
 		return cmd.changesPolicies()

@@ -18,7 +18,8 @@ func (h *hooks) add(n Hooks) {
 	only(&h.unlocked, n.Unlocked)
 }
 
-// only sets a hook that one group may have: two are a mistake of ours, found at start-up.
+// only sets a hook that a single group may have. Two groups with it are a programming error, found
+// at start-up.
 func only[F func(*Call) | func(*Call, bool) | func(*Call, int) bool | func(*Call, *decide.Ask)](dst *F, f F) {
 	switch {
 	case f == nil:
@@ -29,7 +30,7 @@ func only[F func(*Call) | func(*Call, bool) | func(*Call, int) bool | func(*Call
 	}
 }
 
-// BatchEnd tells the groups that a batch of commands has run.
+// BatchEnd calls the hooks of groups after a batch of commands.
 func (s *Server) BatchEnd(w *Worker) {
 	for _, f := range s.hooks.batchEnd {
 		f(w)
@@ -37,17 +38,18 @@ func (s *Server) BatchEnd(w *Worker) {
 	w.ask.Forget()
 }
 
-// Limited counts the decision on a of a command that is in no group of limiters and limits callers.
+// Limited counts the decision on a for a command that limits callers but belongs to no group of
+// limiters.
 func (s *Server) Limited(c *Call, a *decide.Ask) {
 	if a.Decision.Refused != 0 {
 		c.Denied++
 	}
-	if f := s.hooks.limited; f != nil { // else there are no limiters
+	if f := s.hooks.limited; f != nil { // nil without a group of limiters
 		f(c, a)
 	}
 }
 
-// Decided tells the groups how a wait for room has ended.
+// Decided tells the groups the result of a wait for room under a limit.
 func (s *Server) Decided(w *Worker, db int, d *Decided, now limit.Instant) {
 	for _, h := range s.hooks.all {
 		if f := h.Decided; f != nil {
@@ -56,7 +58,7 @@ func (s *Server) Decided(w *Worker, db int, d *Decided, now limit.Instant) {
 	}
 }
 
-// Decay is for once a minute.
+// Decay calls the Decay hooks. It is called once a minute.
 func (s *Server) Decay(w *Worker) {
 	for _, h := range s.hooks.all {
 		if f := h.Decay; f != nil {
@@ -65,7 +67,7 @@ func (s *Server) Decay(w *Worker) {
 	}
 }
 
-// ResetStats has the groups forget what they have counted.
+// ResetStats resets the statistics of the groups.
 func (s *Server) ResetStats(w *Worker) {
 	for _, h := range s.hooks.all {
 		if f := h.ResetStats; f != nil {
@@ -74,12 +76,12 @@ func (s *Server) ResetStats(w *Worker) {
 	}
 }
 
-// Intercepts reports whether a group has answered the command, which waits for EXEC.
+// Intercepts reports whether a group has answered the command, which is then queued until EXEC.
 func (s *Server) Intercepts(c *Call, size int) bool {
 	return c.Client.Marks&MarkQueuing != 0 && s.hooks.intercept(c, size)
 }
 
-// Rejected tells the groups of a command that is refused before it runs.
+// Rejected tells the groups that a command is refused before it runs.
 func (s *Server) Rejected(c *Call) {
 	if c.Client.Marks&(MarkQueuing|MarkCaching) == 0 {
 		return
@@ -91,7 +93,8 @@ func (s *Server) Rejected(c *Call) {
 	}
 }
 
-// Handler is what runs the command of a client.
+// Handler returns the function that runs the command of c: the Run hook of a group for clients that
+// track keys, or else the command's own.
 func (s *Server) Handler(c *Call) func(c *Call) {
 	if c.Client.Marks&MarkTracking != 0 {
 		return s.hooks.run
@@ -99,7 +102,7 @@ func (s *Server) Handler(c *Call) func(c *Call) {
 	return c.Cmd.Run
 }
 
-// Awaits reports whether a client has to wait before it runs what has arrived.
+// Awaits reports whether the client has to wait before it runs the commands that have arrived.
 func (s *Server) Awaits(cl *Client) (waits bool) {
 	if !cl.Told.Load() {
 		return false
@@ -112,7 +115,7 @@ func (s *Server) Awaits(cl *Client) (waits bool) {
 	return waits
 }
 
-// AfterCommand tells the groups that a command is over, its locks included.
+// AfterCommand tells the groups that a command is over and has released its locks.
 func (s *Server) AfterCommand(w *Worker) {
 	if !w.Publishes {
 		return
@@ -125,8 +128,8 @@ func (s *Server) AfterCommand(w *Worker) {
 	}
 }
 
-// ReadsElsewhere returns what is to be called right before and right after the running
-// command reads on another goroutine; nil for nothing.
+// ReadsElsewhere returns a function to call right before and right after the running command reads
+// on another goroutine; nil if there is nothing to call.
 func (s *Server) ReadsElsewhere(c *Call) func() {
 	for _, h := range s.hooks.all {
 		if f := h.ReadsElsewhere; f != nil {
@@ -138,7 +141,7 @@ func (s *Server) ReadsElsewhere(c *Call) func() {
 	return nil
 }
 
-// Proxied tells the groups that proxy begins to act for cl on another goroutine.
+// Proxied tells the groups that proxy starts to act for cl on another goroutine.
 func (s *Server) Proxied(cl, proxy *Client) {
 	for _, h := range s.hooks.all {
 		if f := h.Proxied; f != nil {
@@ -147,7 +150,7 @@ func (s *Server) Proxied(cl, proxy *Client) {
 	}
 }
 
-// Merged tells the groups that proxy does not act for cl any more.
+// Merged tells the groups that proxy no longer acts for cl.
 func (s *Server) Merged(cl, proxy *Client) {
 	for _, h := range s.hooks.all {
 		if f := h.Merged; f != nil {
@@ -156,8 +159,8 @@ func (s *Server) Merged(cl, proxy *Client) {
 	}
 }
 
-// Transfer gives proxy what only one of the two may have, and returns how many bytes that
-// takes.
+// Transfer moves state that only one of the two may have from cl to proxy, and returns the bytes
+// that it takes.
 func (s *Server) Transfer(cl, proxy *Client) (bytes int) {
 	for _, h := range s.hooks.all {
 		if f := h.Transfer; f != nil {
@@ -167,8 +170,8 @@ func (s *Server) Transfer(cl, proxy *Client) (bytes int) {
 	return bytes
 }
 
-// NeedsStore reports whether cmd, which may run while a script is busy, would wait for what
-// the script has locked.
+// NeedsStore reports whether cmd, which may run while a script is busy, would wait for something
+// that the script has locked.
 func (s *Server) NeedsStore(cl *Client, cmd *Command) bool {
 	for _, h := range s.hooks.all {
 		if f := h.NeedsStore; f != nil && f(cl, cmd) {
@@ -178,8 +181,8 @@ func (s *Server) NeedsStore(cl *Client, cmd *Command) bool {
 	return false
 }
 
-// Reset is RESET for what groups keep of a client. It may do a part, and reports whether
-// there is more.
+// Reset resets the state that groups keep for a client (RESET). It may do only a part, and reports
+// whether there is more.
 func (s *Server) Reset(c *Call) (more bool) {
 	for _, h := range s.hooks.all {
 		if f := h.Reset; f != nil {
@@ -189,8 +192,8 @@ func (s *Server) Reset(c *Call) (more bool) {
 	return more
 }
 
-// Kept is how many bytes a client keeps in a transaction, and how many commands wait in
-// it; -1 outside of one.
+// Kept returns how many bytes a client keeps for a transaction, and how many commands are queued in
+// it, -1 outside of a transaction.
 func (s *Server) Kept(cl *Client) (bytes, queued int) {
 	queued = -1
 	if cl.states.Load() == nil {
@@ -205,7 +208,7 @@ func (s *Server) Kept(cl *Client) (bytes, queued int) {
 	return bytes, queued
 }
 
-// Closed tells the groups that a client is gone.
+// Closed tells the groups that a client has disconnected.
 func (s *Server) Closed(cl *Client) {
 	for _, h := range s.hooks.all {
 		if f := h.Closed; f != nil {
@@ -214,7 +217,7 @@ func (s *Server) Closed(cl *Client) {
 	}
 }
 
-// Describe is what groups know of a client for CLIENT LIST. Any goroutine may call it.
+// Describe returns what groups add to CLIENT LIST for a client. Any goroutine may call it.
 func (s *Server) Describe(cl *Client) Description {
 	d := Description{Redirect: -1}
 	for _, h := range s.hooks.all {
@@ -225,7 +228,7 @@ func (s *Server) Describe(cl *Client) Description {
 	return d
 }
 
-// Memory is how many bytes groups keep for clients. Any goroutine may call it.
+// Memory returns how many bytes groups keep for clients. Any goroutine may call it.
 func (s *Server) Memory() (n int64) {
 	for _, h := range s.hooks.all {
 		if f := h.Memory; f != nil {
@@ -235,8 +238,8 @@ func (s *Server) Memory() (n int64) {
 	return n
 }
 
-// RulesChanged tells the groups that a user may do something else than before. Any goroutine
-// may call it.
+// RulesChanged tells the groups that the permissions of a user have changed. Any goroutine may call
+// it.
 func (s *Server) RulesChanged(u *acl.User, before *acl.Rules) {
 	for _, h := range s.hooks.all {
 		if f := h.RulesChanged; f != nil {
@@ -245,8 +248,8 @@ func (s *Server) RulesChanged(u *acl.User, before *acl.Rules) {
 	}
 }
 
-// LimitsChanged puts in force what the server observes, and tells the groups of new limits.
-// Any goroutine may call it.
+// LimitsChanged applies the settings of the slow log and the latency monitor, and tells the groups
+// that limits have changed. Any goroutine may call it.
 func (s *Server) LimitsChanged() {
 	s.observe(&s.Limits().Observing)
 	for _, h := range s.hooks.all {

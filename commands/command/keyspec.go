@@ -6,46 +6,46 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// KeySpec is where the keys are among the arguments: 1-based first and last
-// (negative from the end), and the step between them. Where the caller says how many keys
-// there are, Count is the argument that does, and the keys are those behind it.
+// KeySpec says where the keys are among the arguments: First and Last are 1-based (a negative Last
+// counts from the end), and Step is the distance between them. If the caller gives the number of
+// keys, Count is the index of that argument, and the keys follow it.
 type KeySpec struct {
 	First, Last, Step int
 	Count             int
-	// Policy says that the key is none of the arguments: the first two, the name of a
-	// policy and what that is asked about, make it. See [KeySpec.AppendPolicyKey].
+	// Policy says that no argument is the key: the key is composed of the first two arguments, the
+	// name of a policy and its subject. See [KeySpec.AppendPolicyKey].
 	Policy bool
-	// Use is how the keys are used, and Rest how those behind the first are where that is
-	// not the same. The table fills in what most commands do: see [KeyUses].
+	// Use is how the command uses its keys. Rest is how it uses those after the first, if that
+	// differs. The table fills in the defaults: see [KeyUses].
 	Use, Rest KeyUse
-	// UseOf is Use where it depends on the arguments; nil for most.
+	// UseOf returns Use if it depends on the arguments; nil for most commands.
 	UseOf func(args [][]byte) KeyUse
-	// Channels are the arguments that name channels which a user has to be allowed.
+	// Channels are the arguments that name channels which the user must be permitted to use.
 	Channels ChannelSpec
-	// single says that what a user has to be allowed of the arguments is one key, the first
-	// of them, and access what it has to be allowed with that.
+	// single says that the first argument, one key, is all that a user needs permission for. access
+	// is the permission that the key needs.
 	single bool
 	access acl.Access
 }
 
-// KeyUse is how a command uses a key: one of the first four, and what it does with the value
-// of the key. A command with UseRO alone tells nothing of the value but that it is there,
-// its type or its length.
+// KeyUse is how a command uses a key: one of the first four flags, and what it does with the value.
+// A command with UseRO alone reveals only that the value exists, its type or its length.
 type KeyUse uint8
 
-// ChannelSpec is which arguments of a command name channels that a user has to be allowed:
-// those from First to Last, or to the end if Last is -1. First is 0 for most commands.
+// ChannelSpec says which arguments of a command name channels that a user must be permitted to use:
+// those from First to Last, or to the end if Last is -1. First is 0 for most commands: they have
+// none.
 type ChannelSpec struct {
 	First, Last int
-	// Patterns says that they are patterns of channels.
+	// Patterns says that the arguments are patterns of channels.
 	Patterns bool
 }
 
 // OneKey is the KeySpec of commands whose first argument is their only key.
 var OneKey = KeySpec{First: 1, Last: 1, Step: 1}
 
-// Range returns where the keys of a call are: those from first until before end, step apart;
-// none for a malformed call.
+// Range returns the positions of the keys of a call: from first to end (exclusive) in steps of
+// step. A malformed call has none.
 func (k *KeySpec) Range(args [][]byte) (first, end, step int) {
 	switch {
 	case k.Count > 0:
@@ -67,17 +67,17 @@ func (k *KeySpec) Range(args [][]byte) (first, end, step int) {
 	return k.First, min(last+1, len(args)), k.Step
 }
 
-// None reports whether no call has a key.
+// None reports whether the command has no keys in any call.
 func (k *KeySpec) None() bool { return k.First == 0 && k.Count == 0 && !k.Policy }
 
-// AppendPolicyKey appends the key of a call that is about a policy to dst. A limit with several
-// clauses has others, which belong to it: who may use this one may use all.
+// AppendPolicyKey appends to dst the key of a call about a policy. A limit with several clauses has
+// more keys. They belong to this one: a user with access to this key may use all of them.
 func (k *KeySpec) AppendPolicyKey(dst []byte, args [][]byte) []byte {
 	return policy.AppendStateKey(dst, args[1], args[2], 1, false)
 }
 
-// Name returns what the argument i of a call names, for people: the key of a policy if the call is
-// about one.
+// Name returns what argument i of a call names, for log entries: the policy's key if the call is
+// about a policy.
 func (k *KeySpec) Name(args [][]byte, i int) []byte {
 	if k.Policy && i == policyKeyAt {
 		return k.AppendPolicyKey(nil, args)
@@ -85,7 +85,7 @@ func (k *KeySpec) Name(args [][]byte, i int) []byte {
 	return args[i]
 }
 
-// policyKeyAt is the argument that the key of a policy ends with.
+// policyKeyAt is the index of the argument with which the key of a policy ends.
 const policyKeyAt = 2
 
 // Positions returns the indices in args that hold keys; none for a malformed call.
@@ -113,7 +113,7 @@ const (
 	UseDelete
 )
 
-// Uses that several groups have.
+// Combinations of uses that several groups have.
 const (
 	UsesNothing = UseRO
 	UsesReads   = UseRO | UseAccess
@@ -136,7 +136,7 @@ func (u KeyUse) Names() (names []string) {
 	return names
 }
 
-// Access returns what a user must be allowed to do with the key.
+// Access returns the permission that a user needs for the key.
 func (u KeyUse) Access() (a acl.Access) {
 	if u&UseAccess != 0 {
 		a |= acl.Read
@@ -147,7 +147,7 @@ func (u KeyUse) Access() (a acl.Access) {
 	return a
 }
 
-// complete fills in what most commands do.
+// complete fills in the defaults.
 func (k *KeySpec) complete(writes bool) {
 	if k.Use == 0 && writes {
 		k.Use = UseRW | UseAccess | UseUpdate
@@ -161,7 +161,7 @@ func (k *KeySpec) complete(writes bool) {
 	k.access = k.Use.Access()
 }
 
-// UseAt returns how a call uses its n-th key, from 0.
+// UseAt returns how a call uses its n-th key, counted from 0.
 func (k *KeySpec) UseAt(args [][]byte, n int) KeyUse {
 	switch {
 	case n > 0:

@@ -2,8 +2,8 @@ package command
 
 import "github.com/cellserver/cellserver/commands/env"
 
-// Lock locks refs for the running command, what those need who wait for elements under
-// them, and what watched watches.
+// Lock locks refs for the running command, the keys that clients which wait for elements of refs
+// would move elements to, and the keys that watched watches.
 func (c *Call) Lock(refs []env.KeyRef, watched any) {
 	if c.Server.Halts.Load()&HaltServing != 0 {
 		refs = c.Store.AppendMoves(refs)
@@ -18,8 +18,8 @@ func (c *Call) LockAll() {
 	c.Store.Serving()
 }
 
-// RunLocked runs f for a command that has locked what it needs: nothing may park meanwhile.
-// Then it gives those who wait for elements what there is, and unlocks all.
+// RunLocked runs f for a command that has locked the keys it needs: the client must not be parked
+// meanwhile. Then it serves the clients that wait for elements, and unlocks everything.
 func (c *Call) RunLocked(f func()) {
 	c.Client.Exclusive = true
 	f()
@@ -28,16 +28,17 @@ func (c *Call) RunLocked(f func()) {
 	c.Unlock()
 }
 
-// ServeLocked gives those who wait for elements what is locked now, in the order in which
-// it came and they did.
+// ServeLocked gives elements under the locked keys to the clients that wait for them, in the order
+// in which the elements were added and the clients began to wait.
 func (c *Call) ServeLocked() {
-	if c.Server.Halts.Load()&HaltServing != 0 { // which the group with that hook has set
+	if c.Server.Halts.Load()&HaltServing != 0 { // the group with the Serve hook has set it
 		c.Server.hooks.serve(c)
 	}
 }
 
-// Unlock unlocks all, and answers those who have been served. What a command did that is
-// ended with the server is forgotten: its clients, and those it has served, are cut off.
+// Unlock releases all locks and answers the clients that have been served. If the command was
+// aborted because the server stops, its effects are discarded, and its client and the clients it
+// has served are disconnected.
 func (c *Call) Unlock() {
 	x := c.Worker.Exclusive
 	abandoned := x != nil && x.Aborted()
@@ -50,7 +51,7 @@ func (c *Call) Unlock() {
 		c.Serves = false
 		c.Server.hooks.unlocked(c, abandoned)
 	}
-	if x == nil { // else it has to be answered first
+	if x == nil { // an exclusive command has to be answered before its hooks run
 		c.Server.AfterCommand(c.Worker)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// TestLoginDuringADeletion: a deletion of a user closes the clients that it has. One that
-// becomes its client meanwhile is found by either, whatever comes first.
+// TestLoginDuringADeletion: the deletion of a user closes the user's clients. A client that logs in
+// as that user at the same time must be closed or refused, whichever of the two happens first.
 func TestLoginDuringADeletion(t *testing.T) {
 	us := acl.NewUsers(command.NewTable(nil))
 	_, _, err := us.Set("app", []string{"on", ">p"})

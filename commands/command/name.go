@@ -2,18 +2,17 @@ package command
 
 import "encoding/binary"
 
-// Names are looked up by their first and their last eight bytes, which overlap in a
-// short name. Together with the length they are the whole name up to 16 bytes, and
-// two comparisons of words, rather than one of every letter, tell whether it is the
-// one, in whatever case.
+// Names are looked up by their first and their last eight bytes, which overlap in a short name.
+// Together with the length these are the whole name up to 16 bytes, so that two 64-bit comparisons,
+// instead of one for every letter, tell whether the name is the same in any case.
 
-// foldedWord is eight bytes of a lower-case name. fold has the bit in which the cases
-// of a letter differ wherever there is a letter: x|fold == word then says exactly that
-// x is the word in some case.
+// foldedWord is eight bytes of a lower-case name. fold has the bit by which upper and lower case
+// differ at the position of each letter, so x|fold == word is true exactly if x is the word in some
+// case.
 type foldedWord struct{ word, fold uint64 }
 
-// ends returns the first and last eight bytes of name, or all of it, filled with
-// zeros, if it is shorter.
+// ends returns the first and the last eight bytes of name. A name shorter than that is padded with
+// zeros.
 func ends(name []byte) (first, last uint64) {
 	n := len(name)
 	if n >= 8 {
@@ -29,8 +28,8 @@ func ends(name []byte) (first, last uint64) {
 	return first, first
 }
 
-// endsHash mixes what ends returns, of which it takes upper for lower case. The table
-// is ours and small, so nobody can flood it with collisions.
+// endsHash hashes the result of ends without regard to case. The table is small and built from our
+// own names, so clients cannot flood it with collisions.
 func endsHash(first, last uint64) uint64 {
 	const lower, odd = 0x2020202020202020, 0x9e3779b97f4a7c15
 	return ((first|lower)*odd ^ (last | lower)) * odd >> 40

@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// OffloadSized is Offload for a reply that may be large: the memory that it takes, which size
-// says, is waited for first. nil is for one that is not.
+// OffloadSized is Offload for a reply that may be large: it first waits for the memory that size
+// says the reply takes. size is nil for a small reply.
 func (c *Call) OffloadSized(size func(st env.Store) int, f func(st env.Store, w *resp.Writer)) {
 	if c.Client.Exclusive || c.Client.Background {
 		f(c.Store, c.W)
@@ -15,17 +15,17 @@ func (c *Call) OffloadSized(size func(st env.Store) int, f func(st env.Store, w 
 	c.Server.Host.Offload(c, size, f)
 }
 
-// Offload runs f in the background, with the session parked until it returns. f
-// must not touch the Call: what it needs of the arguments has to be copied before.
-// Inside a transaction, and in the background, f runs at once.
+// Offload runs f in the background, with the session parked until f returns. f must not use the
+// Call: arguments that it needs have to be copied before. Inside a transaction, and in the
+// background, f runs at once.
 func (c *Call) Offload(f func(st env.Store, w *resp.Writer)) { c.OffloadSized(nil, f) }
 
-// MoveToBackground runs do, which is the running command or what is left to do of it, beside
-// the loops; see [Host].
+// MoveToBackground runs do, which is the running command or the rest of it, on a goroutine outside
+// of the event loops; see [Host].
 func (c *Call) MoveToBackground(do func(c *Call)) { c.Server.Host.Background(c, do) }
 
-// LeftLoop reports whether err is errLeaves, and has the running command run beside the
-// loops then.
+// LeftLoop reports whether err is errLeaves. If it is, LeftLoop also moves the running command to
+// the background.
 func (c *Call) LeftLoop(err error) bool {
 	if err != errLeaves { //nolint:errorlint // nobody wraps it
 		return false
@@ -35,21 +35,21 @@ func (c *Call) LeftLoop(err error) bool {
 	return true
 }
 
-// SliceWords is how many words a command that goes on in slices does at a time: each may
-// take half a microsecond.
+// SliceWords is how many arguments a command that runs in slices processes at a time. Each argument
+// may take half a microsecond.
 const SliceWords = 1 << 10
 
-// InSlices calls do with the words of the running command, at once if they are few. Else
-// only with some of them at a time: others have their turn in between, and the session
-// does nothing else before done, which ends the command. Inside a transaction all is done
-// at once. do and done run on the goroutine that feeds the session; done may be nil.
+// InSlices calls do for each of words, arguments of the running command. If there are many it
+// processes SliceWords of them at a time: other clients have their turn in between, and this
+// session runs nothing else before done, which ends the command. Inside a transaction everything is
+// done at once. do and done run on the goroutine that feeds the session. done may be nil.
 func (c *Call) InSlices(words [][]byte, do func(c *Call, word []byte), done func(c *Call)) {
 	if len(words) <= SliceWords || c.Client.Exclusive || c.Client.Background {
 		c.allAtOnce(words, do, done)
 		return
 	}
 	p := c.NewWait(ArgsCost(words))
-	if !p.Reserve() { // there is no memory to keep them: others wait
+	if !p.Reserve() { // no memory to keep the words, so other clients have to wait
 		c.allAtOnce(words, do, done)
 		return
 	}
@@ -70,7 +70,7 @@ func (c *Call) InSlices(words [][]byte, do func(c *Call, word []byte), done func
 	c.Park(p)
 }
 
-// allAtOnce is InSlices without others in between.
+// allAtOnce is InSlices without interruption.
 func (c *Call) allAtOnce(words [][]byte, do func(c *Call, word []byte), done func(c *Call)) {
 	for _, word := range words {
 		do(c, word)
@@ -80,9 +80,9 @@ func (c *Call) allAtOnce(words [][]byte, do func(c *Call, word []byte), done fun
 	}
 }
 
-// GoesOn is inSlices for what is not in the words of the command: slice does a part of it
-// and reports whether there is more. It writes nothing before the last one. The first is
-// done at once, and inside a transaction all are.
+// GoesOn is InSlices for work that is not a list of arguments: slice does a part of it and reports
+// whether there is more. Only the last call of slice may write a reply. The first part is done at
+// once, and inside a transaction all parts are.
 func (c *Call) GoesOn(slice func(c *Call) (more bool)) {
 	for slice(c) {
 		if !c.Client.Exclusive && !c.Client.Background {

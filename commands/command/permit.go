@@ -8,20 +8,21 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Refusal says what of a call a user may not do.
+// Refusal says which part of a call a user is not permitted to do.
 type Refusal struct {
 	Reason acl.Denied
 	At     int // index of the key or channel among the arguments; 0 for the command
 }
 
-// SoonAllowed reports whether a call is allowed to a user with those rules, where that is seen
-// soon: it is one about one key, as most are. Of others Refused says it.
+// SoonAllowed reports whether a user with the rules r is permitted to make a call, as far as a
+// quick check can tell: it can for calls about one key, which most are. If it returns false,
+// Refused decides.
 func (c *Command) SoonAllowed(r *acl.Rules, args [][]byte) bool {
 	return c.Keys.single && r.Allow(c.ID, args[1], c.Keys.access)
 }
 
-// Refused returns what a user with those rules may not do of a call, a Refusal with
-// DeniedNothing if that is nothing. One selector has to allow all of it.
+// Refused returns the part of a call that a user with the rules r is not permitted to do, with the
+// reason DeniedNothing if the call is permitted. A single selector has to permit all of it.
 func (c *Command) Refused(r *acl.Rules, args [][]byte, spanning bool) (worst Refusal) {
 	if r.Unrestricted {
 		return Refusal{}
@@ -38,8 +39,8 @@ func (c *Command) Refused(r *acl.Rules, args [][]byte, spanning bool) (worst Ref
 	return worst
 }
 
-// refusedBy is Refused for one selector. spanning says that a command which reaches keys
-// that it does not name needs all of them.
+// refusedBy is Refused for one selector. spanning says that a command which reaches keys that are
+// not among its arguments needs permission for all keys.
 func (c *Command) refusedBy(s *acl.Selector, args [][]byte, spanning bool) Refusal {
 	if c.Flags&FlagNoAuth == 0 && !s.Command(c.ID, c.firstArgument(args)) {
 		return Refusal{Reason: acl.DeniedCommand}
@@ -58,7 +59,7 @@ func (c *Command) refusedBy(s *acl.Selector, args [][]byte, spanning bool) Refus
 	return Refusal{}
 }
 
-// firstArgument is the argument that +command|argument is about.
+// firstArgument returns the argument that a rule +command|argument refers to.
 func (c *Command) firstArgument(args [][]byte) []byte {
 	at := 1
 	if c.Parent != nil {
@@ -70,7 +71,7 @@ func (c *Command) firstArgument(args [][]byte) []byte {
 	return nil
 }
 
-// refusedKey returns the index of the first key that s does not allow, 0 if it allows all.
+// refusedKey returns the index of the first key that s does not permit, 0 if it permits all.
 func (c *Command) refusedKey(s *acl.Selector, args [][]byte) (at int) {
 	if c.Keys.Policy {
 		var room [128]byte
@@ -88,8 +89,8 @@ func (c *Command) refusedKey(s *acl.Selector, args [][]byte) (at int) {
 	return 0
 }
 
-// refusedChannel returns the index of the first channel that s does not allow, 0 if it
-// allows all.
+// refusedChannel returns the index of the first channel that s does not permit, 0 if it permits
+// all.
 func (c *Command) refusedChannel(s *acl.Selector, args [][]byte) (at int) {
 	ch := &c.Keys.Channels
 	last := ch.Last
@@ -104,8 +105,9 @@ func (c *Command) refusedChannel(s *acl.Selector, args [][]byte) (at int) {
 	return 0
 }
 
-// Forbidden reports whether the user of the client may not do what c asks, and notes that in
-// ACL LOG. running is what the client has called: c itself, or what runs it.
+// Forbidden reports whether the user of the client is not permitted to make the call c, and records
+// a refusal in ACL LOG. running is the command that the client has called: that of c, or the one
+// that runs it.
 func (c *Call) Forbidden(in acl.Context, running *Command) (is Refusal, forbidden bool) {
 	if c.Client.User.Load().Rules().Unrestricted {
 		return is, false
@@ -142,9 +144,9 @@ func (s *Client) NoteRefusal(st env.Store, e acl.LogEntry) {
 	s.Server.Refusals.Add(e, int64(st.Civil(now))/int64(time.Millisecond))
 }
 
-// Forbidden returns the error for a command that waits and whose user may not call it any
-// more, and notes that in ACL LOG; "" if the user may. Whoever wakes a command asks, since
-// rules may have changed while it waited. Any goroutine may call it.
+// Forbidden returns the error for a waiting command if its user is no longer permitted to call it,
+// and records that in ACL LOG; "" if the user is. The goroutine that wakes a command checks it,
+// because rules may have changed while the command waited. Any goroutine may call it.
 func (p *Wait) Forbidden(st env.Store) resp.Error {
 	if p.Args == nil {
 		return ""
@@ -157,12 +159,12 @@ func (p *Wait) Forbidden(st env.Store) resp.Error {
 	return is.Error(p.Client, p.Cmd)
 }
 
-// Error is what a client is answered.
+// Error returns the error reply.
 func (is Refusal) Error(cl *Client, cmd *Command) resp.Error {
 	return resp.Error("NOPERM " + is.Text(cl, cmd))
 }
 
-// Text says what is refused, in Redis' words and without a code.
+// Text returns what is refused, in Redis' words and without an error code.
 func (is Refusal) Text(cl *Client, cmd *Command) string {
 	switch is.Reason {
 	case acl.DeniedKey:

@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// OK replies +OK.
+// OK replies with +OK.
 func (c *Call) OK() { c.W.Status("OK") }
 
 // Fail replies with an error and counts the call as failed.
@@ -19,8 +19,8 @@ func (c *Call) Fail(e resp.Error) {
 	c.W.Error(e)
 }
 
-// WithUsage adds to an error about a value how the command is written. Another error, or none,
-// stays.
+// WithUsage adds the syntax of the command to an error about an argument. Any other error, or "",
+// is returned unchanged.
 func (c *Call) WithUsage(e resp.Error) resp.Error {
 	if e == "" || !resp.IsArgument(e) {
 		return e
@@ -28,14 +28,14 @@ func (c *Call) WithUsage(e resp.Error) resp.Error {
 	return c.Usage(e)
 }
 
-// Usage adds to an error how the command is written.
+// Usage adds the syntax of the command to an error.
 func (c *Call) Usage(e resp.Error) resp.Error {
 	name := strings.ToUpper(strings.ReplaceAll(c.Cmd.Name, "|", " "))
 	return resp.WithUsage(e, strings.TrimSpace(name+" "+c.Cmd.Syntax))
 }
 
-// Refusal says why c may not have effects: while the journal has no fault it is the
-// transaction that has had too many.
+// Refusal returns the reason why c may not have effects. If the journal has no fault, the
+// transaction has had too many effects.
 func (c *Call) Refusal() resp.Error {
 	fault := c.Server.Options.Persistence.Fault()
 	if fault == "" && c.Client.Exclusive {
@@ -44,8 +44,8 @@ func (c *Call) Refusal() resp.Error {
 	return Misconf(fault)
 }
 
-// Bound makes an error of the reply since mark if it is too long, whatever is missing
-// of it.
+// Bound replaces the reply since mark with an error if it is too long, even if elements of the
+// reply are still missing.
 func (c *Call) Bound(mark int) {
 	if c.W.Size(mark) > Longest(c.W) {
 		c.W.Cut(mark)
@@ -62,14 +62,14 @@ func (c *Call) NoteLookup(found bool) {
 	}
 }
 
-// HeadBytes is what an element of a reply takes beside its bytes.
+// HeadBytes is the memory in bytes that an element of a reply takes in addition to its own bytes.
 const HeadBytes = 16
 
-// CopiedBytes is how many bytes a reply takes for a value of n.
+// CopiedBytes returns how many bytes a reply takes for a value of n bytes.
 func CopiedBytes(n int) int { return HeadBytes + shared.Copied(n) }
 
-// Longest is how many bytes a reply may copy. What a script is given may be shorter than
-// what a client is sent: no memory has been asked for it.
+// Longest returns how many bytes a reply may copy. The bound for a reply to a script may be lower
+// than for one to a client, because no memory was granted for it.
 func Longest(w *resp.Writer) int {
 	if w.Most > 0 {
 		return w.Most
@@ -77,7 +77,7 @@ func Longest(w *resp.Writer) int {
 	return MaxReply
 }
 
-// TooLong is the error in place of a reply that is longer than that.
+// TooLong returns the error that replaces a reply longer than [Longest].
 func TooLong(w *resp.Writer) resp.Error {
 	if w.Most > 0 {
 		return ErrScriptReply
@@ -85,11 +85,11 @@ func TooLong(w *resp.Writer) resp.Error {
 	return ErrValuesTooLong
 }
 
-// InlineReply is how many bytes a reply that nobody knows the length of may copy on a
-// loop. A longer one is made once more, in the background.
+// InlineReply is how many bytes a reply of unknown length may copy on an event loop. If the reply
+// gets longer, the command starts again in the background.
 const InlineReply = 256 << 10
 
-// ReplyString replies what was read into the worker's scratch.
+// ReplyString replies with a value that was read into the worker's scratch buffer.
 func (c *Call) ReplyString(value []byte, found bool, err error) {
 	c.NoteLookup(found)
 	switch {
@@ -102,8 +102,8 @@ func (c *Call) ReplyString(value []byte, found bool, err error) {
 	}
 }
 
-// ReplySpan replies a part of what was read: into the worker's scratch, or lent by the
-// store because it is long.
+// ReplySpan replies with value[from:to]. value was read into the worker's scratch buffer or, if it
+// is long, is shared with the store.
 func (c *Call) ReplySpan(value []byte, from, to int) {
 	if len(value) < shared.Least {
 		c.KeepText(value)
@@ -115,7 +115,7 @@ func (c *Call) ReplySpan(value []byte, from, to int) {
 	c.W.Lent(r)
 }
 
-// GiveBack ends the use of what was read and is not replied.
+// GiveBack releases a value that was read and is not part of the reply.
 func (c *Call) GiveBack(value []byte) {
 	if len(value) < shared.Least {
 		c.KeepText(value)
@@ -125,17 +125,17 @@ func (c *Call) GiveBack(value []byte) {
 	r.Release()
 }
 
-// maxText is how large a worker's scratch for values stays.
+// maxText bounds the bytes of a worker's scratch buffer for values that are kept for later calls.
 const maxText = 64 << 10
 
-// KeepText keeps the memory that c.text has grown to, if it is not much.
+// KeepText keeps the memory that c.Text has grown to, up to maxText.
 func (c *Call) KeepText(text []byte) {
 	if cap(text) > cap(c.Text) && cap(text) <= maxText {
 		c.Text = text
 	}
 }
 
-// ReplyWhether replies 1 or 0.
+// ReplyWhether replies with 1 or 0, or with the error.
 func (c *Call) ReplyWhether(done bool, err error) {
 	switch {
 	case err != nil:
@@ -147,7 +147,7 @@ func (c *Call) ReplyWhether(done bool, err error) {
 	}
 }
 
-// ReplyCount replies a number that is n unless there was an error.
+// ReplyCount replies with n, or with the error.
 func (c *Call) ReplyCount(n int64, err error) {
 	if err != nil {
 		c.Fail(StoreError(err))

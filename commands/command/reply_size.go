@@ -7,13 +7,13 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// CopiedBy is about how many bytes the reply of a command copies.
+// CopiedBy returns about how many bytes the reply of a call copies.
 func CopiedBy(st env.Store, db int, cmd *Command, args [][]byte) (n int) {
 	switch {
 	case !cmd.RepliesValues():
 		return 0
 	case cmd.Name == "hget", cmd.Name == "hmget":
-		// Its error, and that there is no hash, are for the command to say.
+		// the command itself reports the error, or that there is no hash
 		_, _ = st.ReadHash(db, args[1], func(h *collection.Hash) {
 			for _, field := range args[2:] {
 				value, _ := h.Get(field)
@@ -32,14 +32,14 @@ func CopiedBy(st env.Store, db int, cmd *Command, args [][]byte) (n int) {
 }
 
 const (
-	// unboundLarge is what large replies may take together where memory has no bound, and
-	// leastLarge what they may take in any case.
+	// unboundLarge is how many bytes large replies may take together if memory has no bound.
+	// leastLarge is how many they may take in any case.
 	unboundLarge = 256 << 20
 	leastLarge   = 1 << 20
 )
 
-// LargeRoom is how many bytes of large replies there may be: two thirds of what the
-// process may take beside the keys. The rest is for scripts, for the end of each reply,
+// LargeRoom returns how many bytes large replies may take together: two thirds of the memory that
+// the process may use in addition to the keys. The rest is for scripts, for the end of each reply,
 // and for garbage.
 func (s *Server) LargeRoom() int64 {
 	if s.Options.ScriptRoom != nil {

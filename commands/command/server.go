@@ -6,38 +6,39 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// What keeps commands from running, as a set: Server.Halts.
+// The reasons that keep commands from running, as a bit set: Server.Halts.
 const (
-	HaltLoading    uint32 = 1 << iota // those without FlagLoading are refused
-	HaltChanges                       // those that may change something are postponed
-	HaltAll                           // all are postponed
-	HaltServing                       // none: somebody waits for elements, whom commands serve
-	HaltMonitor                       // none: somebody monitors, who is sent all
-	HaltReadOnly                      // those that change something are refused: this is a replica
-	HaltNoReplicas                    // likewise, while too few replicas would have the change
-	HaltMasterDown                    // those without FlagStale are refused: the replica has lost its primary
+	HaltLoading    uint32 = 1 << iota // commands without FlagLoading are refused
+	HaltChanges                       // commands that may change something are delayed
+	HaltAll                           // all commands are delayed
+	HaltServing                       // stops no command: clients wait for elements, and commands serve them
+	HaltMonitor                       // stops no command: MONITOR clients receive all commands
+	HaltReadOnly                      // commands that change something are refused: this server is a replica
+	HaltNoReplicas                    // likewise, while too few replicas would receive the change
+	HaltMasterDown                    // commands without FlagStale are refused: the replica has lost the link to its primary
 
 	HaltPaused = HaltChanges | HaltAll
-	// HaltStandby are those of a node that replicates.
+	// HaltStandby has the halts of a node that replicates.
 	HaltStandby = HaltReadOnly | HaltNoReplicas | HaltMasterDown
 )
 
 // Limits returns the limits in force.
 func (s *Server) Limits() *env.Limits { return s.ActiveLimits.Load() }
 
-// SuspendExpiry has keys that expire stay where they are for the time of a pause, as in Redis:
-// nobody finds them, but nothing is removed. It is called with the pause locked.
+// SuspendExpiry stops or resumes the removal of expired keys for the time of a pause, as in Redis.
+// Commands do not find expired keys meanwhile. The caller has locked the pause.
 func (s *Server) SuspendExpiry(hold bool) {
 	if f := s.Options.SuspendExpiry; f != nil {
 		f(hold)
 	}
 }
 
-// RedisVersion is the version that clients are told. Several decide by it what
-// they may send: below 7.2 no CLIENT SETINFO, from 7.4 on commands that we do not have.
+// RedisVersion is the Redis version that clients are told. Several client libraries depend on it:
+// below 7.2 they do not send CLIENT SETINFO, and from 7.4 on they send commands that we do not
+// have.
 const RedisVersion = "7.2.7"
 
-// WriteModules lists redis-cell, by which applications detect CL.THROTTLE.
+// WriteModules writes a list of modules with redis-cell, by which applications detect CL.THROTTLE.
 func WriteModules(w *resp.Writer) {
 	w.Array(1)
 	w.Map(4)
@@ -51,11 +52,11 @@ func WriteModules(w *resp.Writer) {
 	w.Array(0)
 }
 
-// Table is the command table, from which documentation is generated.
+// Table returns the command table, from which the documentation is generated.
 func (s *Server) Table() *Table { return s.Commands }
 
-// SetLoading says that the state is not there yet, or that it is from now on.
-// Meanwhile only commands are run that are flagged so.
+// SetLoading sets or clears the state of loading. While the server loads its state it runs only
+// commands with FlagLoading or, under its conditions, FlagSyncing.
 func (s *Server) SetLoading(loading bool) {
 	if loading {
 		s.Halts.Or(HaltLoading)
@@ -64,10 +65,10 @@ func (s *Server) SetLoading(loading bool) {
 	}
 }
 
-// Loading reports whether the state is yet to come.
+// Loading reports whether the server is still loading its state.
 func (s *Server) Loading() bool { return s.Halts.Load()&HaltLoading != 0 }
 
-// SetHalt sets one of the halts, or takes it away. Any goroutine may call it.
+// SetHalt sets or clears a halt. Any goroutine may call it.
 func (s *Server) SetHalt(halt uint32, on bool) {
 	if on {
 		s.Halts.Or(halt)
@@ -76,7 +77,8 @@ func (s *Server) SetHalt(halt uint32, on bool) {
 	}
 }
 
-// Node is the server as a part of replication. Without one it is a primary for ever.
+// Node returns the server's role in replication. A server without the option is always a primary
+// without replicas.
 func (s *Server) Node() env.Node {
 	if s.Options.Node == nil {
 		return env.Standalone{RunID: s.Process().RunID()}
@@ -84,7 +86,7 @@ func (s *Server) Node() env.Node {
 	return s.Options.Node
 }
 
-// Process returns what INFO asks.
+// Process returns the properties of the process that INFO shows.
 func (s *Server) Process() env.Process {
 	if s.Options.Process == nil {
 		return env.NoProcess{}
@@ -92,7 +94,7 @@ func (s *Server) Process() env.Process {
 	return s.Options.Process
 }
 
-// observe puts what is observed in force.
+// observe applies the settings of the slow log and the latency monitor.
 func (s *Server) observe(o *stats.Observing) {
 	s.Slow.SetMax(o.SlowEntries)
 	s.Events.SetThreshold(o.Latency)

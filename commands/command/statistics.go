@@ -7,43 +7,43 @@ import (
 
 // Statistics are the figures of the whole server that INFO shows.
 type Statistics struct {
-	Commands     []stats.Totals // by id
-	Hits, Misses int64          // lookups of keys
-	Subscribers  int64          // clients that have subscribed to something
+	Commands     []stats.Totals // by Command.ID
+	Hits, Misses int64          // keyspace lookups
+	Subscribers  int64          // clients with at least one subscription
 	ClientMemory int64          // bytes that are kept for clients
-	Received     int64          // connections since the start
-	Refused      int64          // of them
+	Received     int64          // accepted connections since the start
+	Refused      int64          // refused connections since the start
 	Evicted      int64          // clients that were closed by maxmemory-clients
-	SlowReaders  int64          // clients that were cut off for what they left unread
+	SlowReaders  int64          // clients that were closed because of their output buffer limit
 	Panics       int64
-	PerSecond    int64 // commands
+	PerSecond    int64 // commands per second
 	Errors       *stats.Errors
 	Callers      *stats.Callers
 }
 
 // ClientMemory is about how many bytes the server keeps for one client.
 type ClientMemory struct {
-	Input    int64 // what arrived and has not been run
-	Output   int64 // replies that wait to leave
-	Messages int64 // what others have told it and it has not taken
-	Queued   int64 // commands that wait for EXEC, and watched keys
-	Topics   int64 // what it has subscribed to
+	Input    int64 // input that has arrived and was not run yet
+	Output   int64 // replies that were not sent yet
+	Messages int64 // messages of other goroutines that were not sent yet
+	Queued   int64 // commands that are queued until EXEC, and watched keys
+	Topics   int64 // subscriptions
 }
 
-// Sum is all of it.
+// Sum returns the total.
 func (m ClientMemory) Sum() int64 { return m.Input + m.Output + m.Messages + m.Queued + m.Topics }
 
-// Description is what groups know of a client for CLIENT LIST.
+// Description is what groups add to CLIENT LIST for a client.
 type Description struct {
 	Channels, Patterns, ShardChannels    int
 	Tracks, BrokenRedirect, Broadcasting bool
 	Monitors                             bool
-	Redirect                             int64 // the client that is told instead, or 0; -1 if it does not track
-	Memory                               int64 // what subscriptions take
+	Redirect                             int64 // the client that receives the invalidations instead, or 0; -1 if the client does not track keys
+	Memory                               int64 // bytes that subscriptions take
 }
 
-// Counted reads a figure without labels from what the group that keeps a T keeps for the server. The
-// figure is absent if no group does.
+// Counted returns a reader for a figure without labels, which reads it from the server state of
+// type T of a group. The figure is absent if no group keeps such a state.
 func Counted[T any](read func(state *T) int64) func(*figure.View, figure.Emit) {
 	return func(v *figure.View, emit figure.Emit) {
 		if state := Find[T](figure.Of[*Server](v)); state != nil {
@@ -52,7 +52,7 @@ func Counted[T any](read func(state *T) int64) func(*figure.View, figure.Emit) {
 	}
 }
 
-// Figures are those of the groups of the table.
+// Figures returns the figures of all groups of the table.
 func (t *Table) Figures() (all []figure.Figure) {
 	for i := range t.groups {
 		all = append(all, t.groups[i].Figures...)

@@ -8,9 +8,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// NewTable builds a table of the commands of groups, which are of no use for another table
-// then. It panics when two entries share a name or an entry is incomplete: that is a mistake
-// in the source, found at start-up.
+// NewTable builds a table of the commands of groups. The entries belong to this table from then on
+// and cannot be used for another one. NewTable panics if two entries share a name or an entry is
+// incomplete: that is a programming error, found at start-up.
 func NewTable(groups []Group) *Table {
 	t := &Table{groups: withParts(groups)}
 	for i := range t.groups {
@@ -46,7 +46,8 @@ func NewTable(groups []Group) *Table {
 	return t
 }
 
-// withParts returns groups, with the parts that they need before them.
+// withParts returns groups, with the parts that they need in front of them. It panics if there are
+// more than maxGroups.
 func withParts(groups []Group) (all []Group) {
 	var parts []*Group
 	for _, g := range groups {
@@ -64,8 +65,8 @@ func withParts(groups []Group) (all []Group) {
 	return all
 }
 
-// attach gives containers those subcommands that other groups have: "client|tracking". A
-// table without the group of the container has none of them.
+// attach adds to containers the subcommands that other groups define, such as "client|tracking". If
+// the container's group is not in the table, these subcommands are not either.
 func (t *Table) attach() {
 	for _, g := range t.groups {
 		for _, c := range g.Commands {
@@ -98,16 +99,17 @@ func (t *Table) add(c *Command) {
 	t.Entries = append(t.Entries, c)
 }
 
-// NewRenamedTable is NewTable with commands under other names, one pair of old and new
-// after the other; "" for the new name leaves a command out. What a command says of
-// itself (COMMAND, INFO, its errors) goes on naming it as it was, as in Redis.
+// NewRenamedTable is NewTable with renamed commands. Each pair is an old and a new name, and they
+// are applied in order. If the new name is "", the command is removed. COMMAND, INFO and error
+// texts still use the original name, as in Redis.
 func NewRenamedTable(groups []Group, pairs [][2]string) (*Table, error) {
 	return renamed(NewTable(groups), pairs)
 }
 
-// NewStoreTable is NewRenamedTable for a server whose keys are those of a Remote. It has
-// the commands that ask it ([Command.Parse]) and those that reach no key ([FlagLocal]). All
-// others are refused by name. A group of which nothing is left has no part in anything.
+// NewStoreTable is NewRenamedTable for a server whose keys a Remote has. The table has the commands
+// that ask the Remote ([Command.Parse]) and those that reach no key ([FlagLocal]). All others are
+// refused with an error that names the command. A group without such commands is left out with its
+// hooks.
 func NewStoreTable(groups []Group, pairs [][2]string) (*Table, error) {
 	unserved := make(map[string]string)
 	served := make([]Group, 0, len(groups))
@@ -121,8 +123,8 @@ func NewStoreTable(groups []Group, pairs [][2]string) (*Table, error) {
 	return renamed(t, pairs)
 }
 
-// servedOf returns those of commands that can be served without a keyspace, and notes the
-// names of the others.
+// servedOf returns the commands that can be served without a keyspace, and adds the names of the
+// others to unserved.
 func servedOf(commands []*Command, unserved map[string]string) (served []*Command) {
 	for _, c := range commands {
 		hadSubs := c.Sub != nil
@@ -139,7 +141,7 @@ func servedOf(commands []*Command, unserved map[string]string) (served []*Comman
 	return served
 }
 
-// Unknown is the error for a command that is not in the table.
+// Unknown returns the error for a command that is not in the table.
 func (t *Table) Unknown(args [][]byte) resp.Error {
 	if name, is := t.unserved[strings.ToLower(string(Echo(args[0], MaxEcho)))]; is {
 		return notServed(name)
@@ -147,7 +149,7 @@ func (t *Table) Unknown(args [][]byte) resp.Error {
 	return unknownCommand(args)
 }
 
-// UnknownSub is the error for a subcommand that is not in the table.
+// UnknownSub returns the error for a subcommand that is not in the table.
 func (t *Table) UnknownSub(container *Command, name []byte) resp.Error {
 	if name, is := t.unserved[container.Name+"|"+strings.ToLower(string(Echo(name, MaxEcho)))]; is {
 		return notServed(name)
@@ -155,7 +157,7 @@ func (t *Table) UnknownSub(container *Command, name []byte) resp.Error {
 	return unknownSubcommand(container.Name, name)
 }
 
-// renamed gives commands of a new table other names.
+// renamed renames commands of a new table.
 func renamed(t *Table, pairs [][2]string) (*Table, error) {
 	for _, p := range pairs {
 		from, to := strings.ToLower(p[0]), strings.ToLower(p[1])
@@ -206,7 +208,7 @@ func (t *Table) index() {
 	}
 }
 
-// Lookup returns the command of that name in any case, or nil.
+// Lookup returns the command with that name in any case, or nil.
 func (t *Table) Lookup(name []byte) *Command {
 	first, last := ends(name)
 	mask := len(t.Slots) - 1
@@ -222,8 +224,8 @@ func (t *Table) Lookup(name []byte) *Command {
 	}
 }
 
-// All returns every entry, subcommands after their containers.
+// All returns every entry, with subcommands after their containers.
 func (t *Table) All() []*Command { return t.Entries }
 
-// Top returns the entries without subcommands, sorted by name.
+// Top returns the entries except subcommands, sorted by name.
 func (t *Table) Top() []*Command { return t.Sorted }

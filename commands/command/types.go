@@ -16,153 +16,159 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// The types of this file refer to each other, so they stand together. Their methods are
-// in the files above it: command.go, client.go, wait.go and so on.
+// The types of this file refer to each other, so they are declared together. Their methods are in
+// command.go, client.go, wait.go and other files of the package.
 
-// Command is one declarative entry of the table. Dispatch, COMMAND, its DOCS and
-// GETKEYS, ACL categories, statistics, docs/commands.md and the README's table all
-// derive from it; there is no second list of command names.
+// Command is one declarative entry of the table. Dispatch, COMMAND with DOCS and GETKEYS, ACL
+// categories, statistics, docs/commands.md and the README's table all derive from it. There is no
+// second list of command names.
 type Command struct {
-	// Name in lower case. A subcommand has the name of its container before a bar:
+	// Name is in lower case. A subcommand has the name of its container and a bar before its own:
 	// "client|list".
 	Name string
-	// Arity counts the name itself; a negative one is a minimum.
+	// Arity counts the name itself. A negative one is a minimum.
 	Arity int
 	Flags Flag
 	Keys  KeySpec
-	// Categories are the ACL categories beside those that Flags imply.
+	// Categories are the ACL categories in addition to those that Flags imply.
 	Categories Category
 	Group      string
 	Summary    string
-	// Syntax is what follows the name.
+	// Syntax is the part of the usage after the name.
 	Syntax     string
 	Since      string
 	Complexity string
-	// Reply says in words what is answered.
+	// Reply describes the reply in words.
 	Reply string
-	// Run is nil for a container.
+	// Run executes a call. It is nil for a container.
 	Run func(*Call)
-	// Parse and Answer are the two halves of a command that asks one thing of the store, so
-	// that what lies between them may happen elsewhere: see ask.go. The table makes Run of
-	// them with the store in between, unless the entry has a Run of its own.
+	// Parse and Answer are the two halves of a command that asks the store one question: see
+	// ask.go. The decision between them may be made elsewhere. The table builds Run from them and
+	// the store, unless the entry has its own Run.
 	Parse  func(*Call) resp.Error
 	Answer func(*Call, *decide.Ask)
 	Sub    []*Command
-	// WordWork is the work of each word of a call that has many, in units: see work.go.
-	// 0 is what the keys and elements of most take.
+	// WordWork is the work of each argument of a call with many arguments, in units: see work.go. 0
+	// stands for the default, which is what most keys and elements take.
 	WordWork int
-	// Files says that a call may wait for a disk: its turn in the background is not that of others.
+	// Files says that a call may wait for a disk. Such calls have their own turns in the
+	// background.
 	Files bool
-	// Writes reports whether a call changes something, for commands of which FlagWrite does
-	// not say it; nil for all others.
+	// Writes reports whether a call changes something, for commands that change something only in
+	// some calls; nil if FlagWrite decides.
 	Writes func(c *Call, cmd *Command, args [][]byte) bool
-	// Rejected tells that a call is refused before it runs, and returns the error to answer;
-	// nil for e itself.
+	// Rejected is notified that a call is refused with e before it runs, and returns the error to
+	// reply with; nil to reply with e itself.
 	Rejected func(c *Call, e resp.Error) resp.Error
-	// Plan says what a call may do, for commands that run others; nil for all others.
+	// Plan describes what a call may do, for commands that run others; nil for all others.
 	Plan func(c *Call, cmd *Command, args [][]byte) Plan
 	// Work returns the extra cost of a queued call, given how many argument words its group has
 	// queued before it in the same transaction; nil if there is none.
 	Work func(c *Call, cmd *Command, args [][]byte, before int) int
-	// Waits reports whether a call waits for room if there is none. nil for commands that
-	// never do.
+	// Waits reports whether a call waits for room if a limit has none. nil for commands that never
+	// wait.
 	Waits func(s *Server, args [][]byte) bool
-	// Urgent says that a call which runs in the background waits for no other but urgent ones.
+	// Urgent says that a call in the background waits only for other urgent ones.
 	Urgent bool
-	// ReplySize is about how many bytes the reply of a call copies that runs in the background, for
-	// commands whose keys do not say it; nil for all others.
+	// ReplySize returns about how many bytes the reply of a call in the background copies, for
+	// commands whose keys do not determine it; nil for all others.
 	ReplySize func(cl *Client, st env.Store, cmd *Command, args [][]byte) int
 
 	Disclosure
 	placed
 }
 
-// placed is what the table makes of an entry.
+// placed has the fields of an entry that the table fills in.
 type placed struct {
 	ID     int
-	group  int // index of its group
+	group  int // index of the command's group
 	Parent *Command
-	// InlineWords is how many words of a call nobody asks about: see work.go.
+	// InlineWords is the number of arguments up to which a call runs on its loop without further
+	// checks: see work.go.
 	InlineWords int
-	// Feeds says that it may put elements under a key that somebody waits for.
+	// Serves says that the command may add elements under a key for which clients wait.
 	Serves bool
 	Class  stats.Class
 }
 
-// Disclosure is what others are told of calls.
+// Disclosure says which parts of a call the log and other users may see.
 type Disclosure struct {
-	// AuditAttrs is what a line of the log says of a call beside who has made it; nil says
-	// nothing. For commands with FlagAudit.
+	// AuditAttrs returns the attributes of a log line in addition to the caller; nil adds none. It
+	// is for commands with FlagAudit.
 	AuditAttrs func(c *Call) []slog.Attr
-	// Pattern is which argument of a change is a key of the policy before it, or a pattern of such; 0 if
-	// none is. The list of changes has what is behind it, too, such as for how long and why.
+	// Pattern is the index of the argument of a change that is a key, or a pattern of keys, of the
+	// policy named by the argument before it; 0 if there is none. The list of changes also shows
+	// the arguments after it, such as for how long and why.
 	Pattern int
-	// ByCallers says that callers do it all day, so that it is a change only if the admin port runs it.
+	// ByCallers says that clients call the command all the time, so that it counts as a change only
+	// if the admin port runs it.
 	ByCallers bool
-	// Secrets are the words that others may not see; nil if there are none.
+	// Secrets selects the arguments that others must not see; nil if there are none.
 	Secrets stats.Secrets
 }
 
-// Call is one command being run: who calls, with what, and where the reply goes.
+// Call is one execution of a command: the client, the arguments and the writer of the reply.
 type Call struct {
 	*Worker
 	Client *Client
 	Cmd    *Command
-	Args   [][]byte // Args[0] is the name as it was sent
-	// PolicyKey is the key of a command that is about a policy, if the store has been told that
-	// it is about to be used; see [KeySpec.AppendPolicyKey].
+	Args   [][]byte // Args[0] is the name as the client sent it
+	// PolicyKey is the key of a command about a policy, if the store has prefetched it; see
+	// [KeySpec.AppendPolicyKey].
 	PolicyKey []byte
 	W         *resp.Writer
 	Failed    bool
 }
 
-// Client is what commands and other sessions may know of a connection. Fields without a
-// note belong to the goroutine that feeds it.
+// Client is the part of a connection's state that commands and other sessions may use. Fields
+// without a note belong to the goroutine that feeds the client.
 type Client struct {
-	Owner     any // the session, which only package session looks at
+	Owner     any // the session; only package session uses it
 	Server    *Server
 	Peer      transport.Peer
 	ID        int64
 	Created   limit.Instant
 	Proto     int  // 2 or 3
-	Authed    bool // has authenticated, or came when that was not needed
+	Authed    bool // has authenticated, or connected when that was not needed
 	Reply     ReplyMode
 	Spent     int // bytes in and out before authentication
 	Closing   bool
-	Exclusive bool // a transaction or script is running: nothing may park
-	// ProxyOf is the client for which this one acts, whose command runs on another goroutine;
-	// nil for a client of its own.
+	Exclusive bool // a transaction or script is running: the client must not be parked
+	// ProxyOf is the client for which this one acts while its command runs on another goroutine;
+	// nil for a client that is not a proxy.
 	ProxyOf    *Client
-	Background bool // a proxy that is not exclusive: nothing may park, and nothing is locked
+	Background bool // a proxy that is not exclusive: it must not be parked, and has no locks
 	Marks      Mark
-	// User is who the client is, the user default before it has said so. Set by the feeding
-	// goroutine only.
+	// User is the authenticated user, or the user default before authentication. Only the feeding
+	// goroutine sets it.
 	User atomic.Pointer[acl.User]
-	// Read by other goroutines: CLIENT LIST, the janitor.
+	// The fields from Database to Subscriptions are also read by other goroutines: CLIENT LIST, the
+	// janitor.
 	Database atomic.Int32
-	Protocol atomic.Int32 // proto, for the others
-	Locked   atomic.Int64 // instant since which authentication is due, 0 if it is not
+	Protocol atomic.Int32 // Proto, for other goroutines
+	Locked   atomic.Int64 // the instant since which authentication is due, 0 if it is not
 	Killed   atomic.Bool
 	Spared   atomic.Bool              // CLIENT NO-EVICT ON
-	Self     atomic.Pointer[Identity] // nil: none was given; set by the feeding goroutine only
-	// Told says that the client is told of changes that it or another one tracks. Once it
-	// is set it stays. Subscriptions is how many it has, of all kinds.
+	Self     atomic.Pointer[Identity] // nil if the client has given no names; set by the feeding goroutine only
+	// Told says that the client receives invalidations of keys that it or another client tracks.
+	// Once set it stays set. Subscriptions is the number of the client's subscriptions, of all
+	// kinds.
 	Told          atomic.Bool
 	Subscriptions atomic.Int32
 	clientParts
 }
 
-// Worker is the part of a feeding goroutine that commands use: its handle of the store, and
-// what the groups keep for it. One goroutine at a time uses it.
+// Worker is the part of a feeding goroutine's state that commands use: its handle of the store, and
+// the state of the groups. Only one goroutine at a time may use it.
 type Worker struct {
-	Owner  any // the session's part of it, which only package session looks at
+	Owner  any // the session's part of the worker; only package session uses it
 	Store  env.Store
 	Server *Server
-	// Journal is what is written down of effects; nil where nothing is.
+	// Journal records effects; nil without a journal.
 	Journal env.Recording
-	// OnError counts the errors that writers of the worker write.
+	// OnError counts the error replies that the worker's writers write.
 	OnError func(e resp.Error, from resp.Origin)
-	// Call is the command that runs, or the last one that has.
+	// Call is the running command, or the last one.
 	Call *Call
 	Work int // units done in this batch: see work.go
 	running
@@ -173,63 +179,64 @@ type Worker struct {
 	states [maxGroups]any // of the groups: see Slot
 }
 
-// asking is where the running command puts what it wants decided.
+// asking has what the running command asks.
 type asking struct {
 	ask decide.Ask // of a command that is decided at once
-	// Collector gathers what a Remote is asked; nil where all is decided at once.
+	// Collector gathers the asks for a Remote; nil if the store decides at once.
 	Collector Collector
 }
 
-// Collector gathers what the commands of a worker ask a Remote.
+// Collector gathers the asks for a Remote of a worker's commands.
 type Collector interface {
-	// NewAsk makes the next ask of the running command.
+	// NewAsk returns the next ask of the running command.
 	NewAsk() *decide.Ask
-	// Add takes what the running command has asked, which Parse has filled in: Answer is
-	// called once it is decided. Drop forgets it.
+	// Add takes the asks of the running command, which Parse has filled in: Answer is called after
+	// the decision. Drop discards them.
 	Add(c *Call)
 	Drop()
 }
 
-// running is how the command of a worker runs.
+// running describes how the worker's command runs.
 type running struct {
-	Busy bool // a script keeps others out of the store for long: few commands may run
-	// Volatile says that the words of the running command do not last until the batch
-	// ends: a script has made them.
+	Busy bool // a script has blocked the store for long: few commands may run
+	// Volatile says that the arguments of the running command are not valid until the end of the
+	// batch, because a script has made them.
 	Volatile bool
-	// WorldBusy says that the command has to wait for another who has stopped the world.
+	// WorldBusy says that the command has to wait for another goroutine that has stopped the world.
 	WorldBusy bool
-	// Again says that the command has lacked memory, and is to be run from its beginning.
+	// Again says that the command lacked memory and has to run again from its beginning.
 	Again bool
-	// Serves says that answers to those who waited for elements are ready, and Publishes
-	// that messages are: see Hooks.
+	// Serves says that replies to clients that waited for elements are ready. Publishes says that
+	// messages are: see Hooks.
 	Serves, Publishes bool
-	// Actor is for whom a worker works that runs no command, 0 for nobody, and Served who
-	// takes elements that somebody else has brought, 0 while nobody does.
+	// Actor is the ID of the client for which a worker without a running command works, 0 for none.
+	// Served is the ID of the waiting client that takes elements which another client has added, 0
+	// while there is none.
 	Actor, Served int64
-	// Exclusive is the command that this worker runs while nobody else is in the store; nil
-	// if it runs none.
+	// Exclusive is the command that this worker runs while no other goroutine is in the store; nil
+	// if there is none.
 	Exclusive *Exclusive
-	// Yield hands the running command over to another goroutine; nil for workers that are no
-	// coroutine's. Script is what runs then, which its group has put there before.
+	// Yield moves the running command to another goroutine; nil for workers without a coroutine.
+	// Script is the running script, which the scripting group has set.
 	Yield  func()
 	Script any
 }
 
-// scratch is room that a command uses for as long as it runs.
+// scratch has buffers that a command uses while it runs.
 type scratch struct {
-	Keys [][]byte     // of prefetch
-	Text []byte       // a key or value being read
-	Refs []env.KeyRef // what a command locks
+	Keys [][]byte     // the keys to prefetch
+	Text []byte       // a key or value that is being read
+	Refs []env.KeyRef // the keys to lock
 }
 
-// lookups counts what was found. Denied are the refusals of the run of equal commands that
-// is not counted yet.
+// lookups counts keyspace hits and misses. Denied counts the refusals of a series of equal commands
+// that was not added to the statistics yet.
 type lookups struct {
 	Hits, Misses atomic.Int64
 	Denied       int64
 }
 
-// Server is what all sessions share and commands may know.
+// Server is the part of the server's state that all sessions share and commands may use.
 type Server struct {
 	Host         Host
 	Options      env.Options
@@ -241,338 +248,340 @@ type Server struct {
 	Changes      stats.Changes
 	Figures      *figure.Registry // of the server and all its parts
 	Seen         Seen             // nil without limiters
-	// Logins slows down who guesses passwords; nil without commands that log in.
+	// Logins limits guesses of passwords; nil without commands that log in.
 	Logins Logins
-	// ClientLine is what CLIENT LIST says of a client; nil without that command.
+	// ClientLine returns the line of CLIENT LIST for a client; nil without that command.
 	ClientLine func(cl *Client, now limit.Instant) []byte
 	Draining   atomic.Bool   // set by Drain
-	Halts      atomic.Uint32 // what keeps commands from running: see HaltLoading
-	// Slow and Events are what took long: SLOWLOG and LATENCY.
+	Halts      atomic.Uint32 // the reasons that keep commands from running: see HaltLoading
+	// Slow and Events record calls and events that took long: SLOWLOG and LATENCY.
 	Slow   stats.SlowLog
 	Events stats.Events
 	Ended  atomic.Bool   // set by Close: slow commands may give up
-	Large  budget.Budget // what long replies take
+	Large  budget.Budget // the memory of long replies
 	hooks  hooks
 	states [maxGroups]any // of the groups: see Slot
 }
 
-// Seen is what the limiters have seen of keys and their groups. Any goroutine may call it, but
-// for LackedMemory.
+// Seen is what the limiters have recorded about keys and their groups. Any goroutine may call its
+// methods, except LackedMemory.
 type Seen interface {
-	// Denied and Called are the keys that are denied and called most, over all workers.
+	// Denied and Called return the keys with the most denied and the most calls, over all workers.
 	Denied(now limit.Instant) stats.SeenKeys
 	Called(now limit.Instant) stats.SeenKeys
-	// TakeGroups returns what was seen since the last time, in the order of the names.
+	// TakeGroups returns what was recorded since its last call, sorted by name.
 	TakeGroups() []stats.SeenGroup
-	// Groups are the decisions by group of keys.
+	// Groups returns the decisions by group of keys.
 	Groups() []stats.GroupCount
-	// LackedMemory notes that a call of the worker about the key was refused for want of
-	// memory. The goroutine of the worker calls it.
+	// LackedMemory records that a call of the worker about key was refused for lack of memory. Only
+	// the worker's goroutine may call it.
 	LackedMemory(w *Worker, key []byte)
 }
 
-// Wait is a command that waits: for a timer, for a slow command that runs
-// in the background, for room under a limit. Its session is not fed until it is
-// finished, and what its client sent behind it waits too.
+// Wait is a command that waits: for a timer, for a slow command that runs in the background, or for
+// room under a limit. Its session is not fed until the wait is over, so input of the client behind
+// the command waits, too.
 //
-// Whoever wants to answer claims it first; only one can. Any goroutine may. All
-// fields but state are set before the command is parked or by the one who answers.
+// To reply, a goroutine first claims the wait; only one can. Any goroutine may do that. All fields
+// except State are set before the command is parked, or by the goroutine that has claimed it.
 type Wait struct {
 	Client *Client
 	Cmd    *Command
 	Proto  int
 	State  atomic.Int32
-	Gone   atomic.Bool // the client is: set when the session is closed
+	Gone   atomic.Bool // the client has disconnected: set when the session is closed
 
-	// What the answer consists of, valid once state is WaitAnswered: the reply, then
-	// what resume writes. Decided is how a wait for room has ended, nil for other waits;
-	// broken says that the client is to be closed.
+	// Reply, Decided and Broken are valid after State is WaitAnswered. The output is Reply and then
+	// what Resume writes. Decided is the result of a wait for room, nil for other waits. Broken
+	// says that the client is to be closed.
 	Reply   resp.Reply
 	Decided *Decided
 	Broken  bool
-	// Failed says that the reply is an error, or has one in it, and Rejected that the command
-	// was never run: see [Wait.Forbidden].
+	// Failed says that the reply is an error or contains one. Rejected says that the command was
+	// never run: see [Wait.Forbidden].
 	Failed, Rejected bool
-	// Looked says that it has had no effect, so that its reply waits for no disk and is
-	// true whatever becomes of that.
+	// NoEffect says that the command has had no effect. Its reply does not wait for the disk, since
+	// it is true even if the journal fails.
 	NoEffect bool
-	// Again says that there is no answer: the command has yet to be run, and is so from
-	// its first byte when the session is fed again.
+	// RunAgain says that there is no reply: the command has not run yet, and runs from its
+	// beginning when the session is fed again.
 	RunAgain bool
-	// Kept is how many bytes the wait keeps: what [Call.NewWait] was told, what Park adds, and a
-	// transaction of the session that runs exclusively. Used by the goroutine that feeds the session.
+	// Kept is how many bytes the wait keeps: the argument of [Call.NewWait], what Park adds, and a
+	// transaction of the session that runs exclusively. Only the goroutine that feeds the session
+	// uses it.
 	Kept     int
-	reserved int64 // what [Wait.Reserve] has put on the account
-	// Args are the words of the command as far as they say what its user has to be allowed;
-	// nil for a command that is not asked about again.
+	reserved int64 // what [Wait.Reserve] has charged
+	// Args are the arguments that are needed to check the user's permission again; nil for a
+	// command that is not checked again.
 	Args [][]byte
 	// Unbegun is closed by [Wait.Refuse]; nil for a command that does not wait for its turn in the
-	// background, or has too much to undo.
+	// background, or that has too much to undo.
 	Unbegun chan struct{}
-	// Slice does a part of a command that goes on in slices, and reports whether there is
-	// more to do; nil for all others. It waits for nothing: its session is fed again as soon
-	// as others have had their turn.
+	// Slice does a part of a command that runs in slices, and reports whether there is more to do;
+	// nil for all other commands. Such a wait is for nothing: the session is fed again after other
+	// sessions have had their turn.
 	Slice func(c *Call) (more bool)
 
-	// Retracts: the goroutine that claimed the answer may release it. wanted says how the wait was
-	// to be ended meanwhile.
+	// Retracts says that the goroutine that claimed the wait may release it again. wanted is how
+	// the wait was to be ended meanwhile.
 	Retracts bool
 	wanted   atomic.Int32
 
 	stats.Waiting // how long the command has run
 
-	// Resume runs when the session is fed again, on the goroutine that feeds it: for
-	// an answer that changes the session. nil if there is nothing to do.
+	// Resume runs when the session is fed again, on the goroutine that feeds it: for a reply that
+	// changes the session. nil if there is nothing to do.
 	Resume func(w *resp.Writer)
-	// Render is Resume for what several commands have asked. It does what CLIENT REPLY has
-	// said by itself.
+	// Render is Resume for the replies of several commands. It applies CLIENT REPLY itself.
 	Render func(c *Call)
-	// Cancel stops what was being waited for, without an answer, when the client
-	// has gone away. nil if there is nothing to stop. It must not block.
+	// Cancel stops whatever the command waits for, without a reply, after the client has
+	// disconnected. nil if there is nothing to stop. It must not block.
 	Cancel func()
-	// OnTimeout writes the answer of a wait that is ended early (CLIENT UNBLOCK,
-	// shutdown). nil for a wait that cannot be, because it ends soon by itself.
+	// OnTimeout writes the reply of a wait that is ended early (CLIENT UNBLOCK, shutdown). nil for
+	// a wait that cannot be ended early because it ends soon by itself.
 	OnTimeout func(st env.Store, w *resp.Writer)
-	// Unanswered says that a server that stops closes the connection in place of that answer: it
-	// would say that the time is over, or that nothing has come, and neither is so.
+	// Unanswered says that a server which stops closes the connection instead of replying with
+	// OnTimeout: that reply would claim that the time is over or that there were no elements, and
+	// both are wrong.
 	Unanswered bool
 }
 
-// Coroutine is how a group runs a call of which nobody knows how long it takes: on a
-// coroutine with a worker of its own, which goes on elsewhere if it takes long.
+// Coroutine describes how a group runs a call of unknown duration: on a coroutine with its own
+// worker, which moves to another goroutine if the call takes long.
 type Coroutine struct {
-	// Do runs the call. c is of the coroutine's worker, with copies of the words. arg is what
-	// RunOnCoroutine was given, and valid until c yields.
+	// Do runs the call. c belongs to the coroutine's worker and has copies of the arguments. arg is
+	// the argument of RunOnCoroutine. It is valid until c yields.
 	Do func(c *Call, arg any)
-	// Script is what runs, and whether it has written. It is asked once the call has yielded.
+	// Script returns the running script, and whether it has written. It is called after the call
+	// has yielded.
 	Script func(w *Worker) (script Killable, wrote bool)
-	// Again returns what runs the call that Do has run from its beginning.
+	// Again returns a function that runs the call of Do again from its beginning.
 	Again func(c *Call) func(c *Call)
 }
 
-// Activity is what a client does at the moment, and what is kept for it.
+// Activity is what a client is doing, and the memory that is kept for it.
 type Activity struct {
 	Description
-	Active      limit.Instant // of the last bytes
+	Active      limit.Instant // when the last bytes arrived
 	LastCommand *Command      // nil before the first
-	Blocked     bool          // a command of it waits
-	Queued      int           // commands that wait for EXEC, -1 outside of MULTI
+	Blocked     bool          // the client is blocked in a command
+	Queued      int           // commands that are queued until EXEC, -1 outside of MULTI
 	Held        ClientMemory
 }
 
-// Group is a part of the commands: their entries, and what the group keeps of its own for
-// the server, for each worker and for a client. Nobody else looks into that.
+// Group is a set of commands: their entries, and the private state that the group keeps for the
+// server, for each worker and for a client.
 type Group struct {
 	Commands []*Command
-	// Needs are the parts without commands that the group shares with others, such as the
-	// one that has clients wait for elements. A table has each of them once, however many of
-	// its groups need it. A part has no Needs.
+	// Needs are the parts without commands that the group shares with others, such as the queues of
+	// clients that wait for elements. A table has each part once, however many of its groups need
+	// it. A part has no Needs itself.
 	Needs []*Group
-	// Server makes what the group keeps for the server, and says where the group takes
-	// part in what is no command of it. nil for a group that does neither.
+	// Server creates the group's state for the server, and returns the hooks by which the group
+	// takes part in the work of others. nil for a group without both.
 	Server func(s *Server, slot Slot) (state any, hooks Hooks)
-	// Worker makes what the group keeps for a new worker, which is used by one goroutine
-	// at a time; nil if that is nothing. What the group keeps for the server is made
-	// before. Its commands find it by [Scratch].
+	// Worker creates the group's state for a new worker, which one goroutine at a time uses; nil if
+	// there is none. It is called after Server. The group's commands access the state by [Scratch].
 	Worker func(w *Worker, slot Slot) any
-	// Figures are what the group has counted; see [Counted].
+	// Figures are the figures of what the group counts; see [Counted].
 	Figures []figure.Figure
 }
 
-// Table finds commands by name. It never changes after it was made, but for the replies
-// that it keeps.
+// Table finds commands by name. It is immutable, except for the replies that it caches.
 type Table struct {
 	groups  []Group
 	Entries []*Command  // by id: containers, commands and subcommands
 	Sorted  []*Command  // without subcommands, sorted by name
-	names   []tableName // of top, by what each is called
-	Slots   []nameSlot  // open addressing over endsHash, a power of two long
-	// Remote says that commands ask a Remote, and unserved are those that cannot, by what
-	// each is called here: see [NewStoreTable].
+	names   []tableName // of Sorted, by the name in use
+	Slots   []nameSlot  // open addressing over endsHash; the length is a power of two
+	// Remote says that commands ask a Remote. unserved has the commands that cannot, by the name in
+	// use: see [NewStoreTable].
 	Remote   bool
 	unserved map[string]string
 	vocabulary
 
-	Info, Docs madeOnce // of top
+	Info, Docs madeOnce // the replies about Sorted
 }
 
-// tableName is a command and what it is called.
+// tableName is a command and the name in use for it.
 type tableName struct {
 	name string
 	cmd  *Command
 }
 
-// Host is what commands may ask of the session that runs them, beyond the reply: to wait,
-// to go on elsewhere, to reach the store from another goroutine. All of it is rare, since
-// an interface stands between.
+// Host declares what commands may ask of the session that runs them, in addition to the reply: to
+// wait, to continue on another goroutine, to use the store from another goroutine. All of it is
+// rare, since it costs an interface call.
 type Host interface {
-	// Park has the client of p wait for it. Keep adds bytes, which may be negative, to what waits and
-	// transactions keep, unless that exceeds maxmemory-clients: then it reports false.
+	// Park makes the client of p wait for p. Keep adds bytes, which may be negative, to the memory
+	// that waits and transactions take, unless that would exceed maxmemory-clients: then it returns
+	// false.
 	Park(p *Wait)
 	Keep(bytes int64) bool
-	// Offload runs f in the background, with the session parked until it returns; size says
-	// how much memory its reply takes, nil that it is short.
+	// Offload runs f in the background, with the session parked until f returns. size returns how
+	// much memory the reply takes. It is nil for a short reply.
 	Offload(c *Call, size func(st env.Store) int, f func(st env.Store, w *resp.Writer))
-	// Background runs do, which is the running command or what is left to do of it, on a
-	// goroutine in the background.
+	// Background runs do, which is the running command or the rest of it, on a goroutine in the
+	// background.
 	Background(c *Call, do func(c *Call))
-	// Rerun runs a command again that has been counted, and has left its loop before it did
-	// anything.
+	// Rerun runs a command again that was counted and has left its loop before it changed anything.
 	Rerun(c *Call, cmd *Command)
-	// AfterPause keeps f for the end of CLIENT PAUSE, if there is one; f is told whether to go
-	// on. The caller is in the store.
-	AfterPause(f func(goOn bool)) bool
-	// EachWorker calls f for every worker there is, and returns since when they count. f may
-	// read what is guarded by itself.
+	// AfterPause delays f until the end of CLIENT PAUSE and returns true; it returns false if there
+	// is no pause. proceed is false if the command must not run any more. The caller is in the
+	// store.
+	AfterPause(f func(proceed bool)) bool
+	// EachWorker calls f for every worker, and returns since when their statistics count. f may
+	// read guarded fields.
 	EachWorker(f func(w *Worker)) (since limit.Instant)
-	// Spawn runs f on a goroutine that the end of the server waits for.
+	// Spawn runs f on a goroutine that the shutdown of the server waits for.
 	Spawn(f func())
-	// SpawnCall runs f on a goroutine with a worker of its own that has entered the store. If
-	// it is much work it waits until few of its kind run.
+	// SpawnCall runs f on a goroutine with its own worker, which has entered the store. If much is
+	// set, for long work, it waits until few of this kind run.
 	SpawnCall(much bool, f func(c *Call))
-	// WithStore runs f on a store of its own, for the work of a client, at a fresh instant.
-	// Only for goroutines that may block.
+	// WithStore runs f with its own handle of the store, on behalf of a client, at a fresh instant.
+	// Only goroutines that may block may call it.
 	WithStore(client int64, f func(st env.Store))
-	// Recovered notes a panic, without what it carried.
+	// Recovered records a panic, without its value.
 	Recovered(reason any)
 	// CountError counts an error reply.
 	CountError(e resp.Error, from resp.Origin)
 
-	// Run runs the command of c, whose words are right, and counts it. Reject answers one
-	// that may not run.
+	// Run runs the command of c, whose arity and permissions were checked, and counts it. Reject
+	// replies to a command that may not run.
 	Run(c *Call)
 	Reject(c *Call, e resp.Error)
-	// Timed runs f, which is what is left to be done of a command that has left its loop, and
-	// counts the time that it takes as the command's.
+	// Timed runs f, the rest of a command that has left its loop, and adds the time that f takes to
+	// the command's.
 	Timed(c *Call, f func(c *Call))
-	// Outside runs f, which may wait for a disk, and has whoever stops the world not wait for it.
-	// The caller is in the background, or else f runs at once, and has locked nothing.
+	// Outside runs f, which may wait for a disk, such that a goroutine that stops the world does
+	// not wait for f. The caller is in the background and has no locks. For other callers f runs at
+	// once.
 	Outside(c *Call, f func())
-	// Durations is how long the calls of the command with that id took that were timed, and how
-	// many calls there were. ClassDurations is the same for a class of commands.
+	// Durations returns how long the timed calls of the command with that id took, and the number
+	// of all its calls. ClassDurations returns the same distribution for a class of commands.
 	Durations(id int) (d stats.Distribution, calls int64)
 	ClassDurations(class stats.Class) stats.Distribution
-	// ParkExclusive parks the client for a command, of which do is what is left to be done,
-	// that is to run while nobody else is in the store. It does once Enqueue has it.
+	// ParkExclusive parks the client for a command that has to run while no other goroutine is in
+	// the store. do is the rest of the command. It runs after Enqueue was called with the result.
 	ParkExclusive(c *Call, do func(c *Call)) *Exclusive
 	Enqueue(x *Exclusive)
-	// EnqueueWith is Enqueue once so many bytes are granted to the reply.
+	// EnqueueWith is Enqueue after need bytes were granted for the reply.
 	EnqueueWith(x *Exclusive, need int64)
-	// KillExclusive is SCRIPT KILL. EndExclusive ends what runs, whatever it has done, since
-	// the server is to stop at once, and cuts off all clients but the one who asks.
+	// KillExclusive implements SCRIPT KILL. EndExclusive ends the running command, even if it has
+	// written, because the server stops at once, and disconnects all clients except asking.
 	KillExclusive(c *Call) resp.Error
 	EndExclusive(asking *Client)
-	// StopWorld keeps everybody else out of the store for the rest of the batch. It returns
-	// false if another does so: then the command is run again once that is over.
+	// StopWorld keeps all other goroutines out of the store for the rest of the batch. It returns
+	// false if another goroutine does that already. The command then runs again when that is over.
 	StopWorld(c *Call) bool
-	// Pump has the client of c sent what p gives from now on, behind the reply: it becomes a
-	// replica. p is filled by who is in the store, so that it may not wait for a lock that
-	// somebody holds who stops the world.
+	// Pump sends the client of c the stream p after the reply: the client becomes a replica. A
+	// goroutine in the store fills p, so p must not wait for a lock of a goroutine that stops the
+	// world.
 	Pump(c *Call, p transport.Pump)
-	// RunOnCoroutine runs a call of which nobody knows how long it takes, with the world
-	// stopped. If it takes long the client is parked. It reports whether the call is over and
-	// is to be run again.
+	// RunOnCoroutine runs a call of unknown duration, with the world stopped. If the call takes
+	// long, the client is parked. It reports whether the call is over and has to run again.
 	RunOnCoroutine(c *Call, how *Coroutine, arg any) (again bool)
-	// CountRejected counts a call of cmd, by a command that runs others, that is refused.
+	// CountRejected counts a refused call of cmd by a command that runs others.
 	CountRejected(c *Call, cmd *Command)
 
-	// Pause has commands wait for d, those of halt; Unpause ends that.
+	// Pause delays the commands that halt selects for d. Unpause ends the pause.
 	Pause(st env.Store, d time.Duration, halt uint32)
 	Unpause()
-	// Unblock ends the wait of a client, and reports whether there was one that can be ended.
+	// Unblock ends the wait of a client, and reports whether there was a wait that can be ended.
 	Unblock(cl *Client, withError bool) bool
-	// Statistics are the figures of the server, and ResetStatistics begins to count again.
+	// Statistics returns the figures of the server. ResetStatistics resets them.
 	Statistics() Statistics
 	ResetStatistics()
-	// Activity is what a client does. Any goroutine may ask. NoteCommand notes the command
-	// that it runs, which would be noted behind it.
+	// Activity returns what a client is doing. Any goroutine may call it. NoteCommand records the
+	// command that the client runs, before it ends and is recorded anyway.
 	Activity(cl *Client) Activity
 	NoteCommand(cl *Client, cmd *Command)
 
-	// CountClients returns how many clients there are, and of how many a command waits.
+	// CountClients returns the number of clients, and how many of them are blocked.
 	CountClients() (all, blocked int64)
-	// Client returns the client of that id, or nil; Clients all, in the order they came.
+	// Client returns the client with that id, or nil. Clients returns all clients in the order of
+	// their arrival.
 	Client(id int64) *Client
 	Clients() []*Client
-	// Post leaves a message with a client, b or the bytes of f, and returns how much memory
-	// that takes. Follow does what it asks for, and Posted counts the memory, both without
-	// locks. Push is all of this for one message.
+	// Post queues a message for a client, b or the bytes of f, and returns how much memory that
+	// takes. Follow does what next requires, and Posted adds the memory to the statistics: call
+	// both without locks. Push is all three for one message.
 	Post(cl *Client, b []byte, f *SharedFrame) (next Posted, memory int)
 	Follow(cl *Client, next Posted)
 	Posted(memory int)
 	Push(cl *Client, frame []byte)
-	// TakeMessages moves messages for the client of c into its reply.
+	// TakeMessages moves the messages for the client of c into its reply.
 	TakeMessages(c *Call)
 }
 
-// Hooks are where a group takes part in what is no command of it. nil is for a group that
-// takes no part. Those without a note are called by the goroutine that feeds the client,
-// or that has the worker.
+// Hooks are functions by which a group takes part in the work of others. A hook may be nil. Hooks
+// without a note are called by the goroutine that feeds the client or uses the worker.
 type Hooks struct {
-	// BatchEnd is called behind a batch of commands, before its input goes.
+	// BatchEnd is called after a batch of commands, while its input is still valid.
 	BatchEnd func(w *Worker)
-	// Limited tells the decision on a of a command of another group. One group may have it.
+	// Limited is called with the decision on a for a command of another group. Only one group may
+	// have it.
 	Limited func(c *Call, a *decide.Ask)
-	// Decided tells how a command that waited for room has ended.
+	// Decided is called with the result of a wait for room.
 	Decided func(w *Worker, db int, d *Decided, now limit.Instant)
-	// Decay is called once a minute, ResetStats by CONFIG RESETSTAT, for every worker; each
-	// by any goroutine.
+	// Decay is called once a minute, and ResetStats by CONFIG RESETSTAT, for every worker. Any
+	// goroutine may call them.
 	Decay, ResetStats func(w *Worker)
 
-	// Intercept is asked before a command of a client with MarkQueuing runs; it reports
-	// whether it has answered the command. size is how many bytes the command has. One
-	// group may have it.
+	// Intercept is called before a command of a client with MarkQueuing runs. It reports whether it
+	// has answered the command. size is the length of the command in bytes. Only one group may have
+	// it.
 	Intercept func(c *Call, size int) bool
-	// Rejected tells that a command of a client with MarkQueuing or MarkCaching is refused
+	// Rejected is called when a command of a client with MarkQueuing or MarkCaching is refused
 	// before it runs. c.Cmd is nil if there is no such command.
 	Rejected func(c *Call)
-	// Run runs the command of a client with MarkTracking. One group may have it.
+	// Run runs the command of a client with MarkTracking. Only one group may have it.
 	Run func(c *Call)
-	// Awaits reports whether a client that is Told has to wait before it runs what has
-	// arrived; it is woken then.
+	// Awaits reports whether a client with Told set has to wait before it runs the commands that
+	// have arrived. The group wakes the client afterwards.
 	Awaits func(cl *Client) bool
-	// AfterCommand is called once a command is over, its locks included, for workers that
-	// say by Publishes that there is something to do.
+	// AfterCommand is called after a command has ended and released its locks, for workers that
+	// have set Publishes.
 	AfterCommand func(w *Worker)
 
-	// Serve gives those who wait for elements what is locked now; Unlocked answers them
-	// once nothing is locked any more, or drops their answers if all is abandoned. It is
-	// called for workers that say so by Serves. One group may have them.
+	// Serve gives elements under the locked keys to the clients that wait for them. Unlocked
+	// answers these clients after everything was unlocked, or disconnects them if the command was
+	// abandoned. It is called for workers that have set Serves. Only one group may have them.
 	Serve    func(c *Call)
 	Unlocked func(c *Call, abandoned bool)
 
-	// ReadsElsewhere returns what is to be called right before and right after the running
-	// command reads on another goroutine; nil for nothing.
+	// ReadsElsewhere returns a function to call right before and right after the running command
+	// reads on another goroutine; nil if there is nothing to call.
 	ReadsElsewhere func(c *Call) func()
-	// Proxied tells that proxy begins to act for cl on another goroutine, and Merged that it
-	// is over. Transfer gives proxy what only one of them may have, and returns how many
+	// Proxied is called when proxy starts to act for cl on another goroutine, and Merged when that
+	// is over. Transfer moves state that only one of them may have to proxy, and returns how many
 	// bytes that takes.
 	Proxied, Merged func(cl, proxy *Client)
 	Transfer        func(cl, proxy *Client) (bytes int)
 	// NeedsStore reports whether cmd, which may run while a script is busy, would wait for
-	// what the script has locked.
+	// something that the script has locked.
 	NeedsStore func(cl *Client, cmd *Command) bool
 
-	// Reset is RESET for a client. It may do a part of what there is to do, and reports
+	// Reset resets the group's state of a client (RESET). It may do only a part, and reports
 	// whether there is more.
 	Reset func(c *Call) (more bool)
-	// Kept is how many bytes a client keeps in a transaction, and how many commands wait in
-	// it; -1 outside of one.
+	// Kept returns how many bytes a client keeps for a transaction, and how many commands are
+	// queued in it, -1 outside of a transaction.
 	Kept func(cl *Client) (bytes, queued int)
-	// Closed is called when a client is gone.
+	// Closed is called after a client has disconnected.
 	Closed func(cl *Client)
-	// Describe adds what CLIENT LIST says of a client. Any goroutine may call it.
+	// Describe adds the group's fields of CLIENT LIST for a client. Any goroutine may call it.
 	Describe func(cl *Client, d *Description)
-	// Memory is how many bytes the group keeps for all clients. Any goroutine may call it.
+	// Memory returns how many bytes the group keeps for all clients. Any goroutine may call it.
 	Memory func() int64
-	// RulesChanged tells that a user may do something else than before. Any goroutine may
-	// call it.
+	// RulesChanged is called when the permissions of a user have changed. Any goroutine may call
+	// it.
 	RulesChanged func(u *acl.User, before *acl.Rules)
-	// LimitsChanged tells of new limits. Any goroutine may call it.
+	// LimitsChanged is called when limits have changed. Any goroutine may call it.
 	LimitsChanged func()
 }
 
-// hooks are those of all groups.
+// hooks has the hooks of all groups.
 type hooks struct {
 	all       []*Hooks
 	batchEnd  []func(w *Worker)
@@ -583,9 +592,9 @@ type hooks struct {
 	unlocked  func(c *Call, abandoned bool)
 }
 
-// nameSlot is a place of a table of names.
+// nameSlot is an entry of the hash table of names.
 type nameSlot struct {
 	first, last foldedWord
-	name        string   // what the command is called here, in lower case
+	name        string   // the name in use, in lower case
 	Cmd         *Command // nil if the slot is free
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// The states of a wait: nobody answers yet, somebody has claimed the answer, writes it, has
-// written it, and nobody is left who wants it.
+// The states of a wait: not claimed, claimed, being answered, answered, and discarded because the
+// client is gone.
 const (
 	WaitPending int32 = iota
 	waitClaimed
@@ -15,19 +15,21 @@ const (
 	waitForgotten
 )
 
-// waitCost is what a command that waits takes beside what it says itself: its Wait, closures, timers.
+// waitCost is the memory in bytes that a wait takes in addition to its Kept and Args: the Wait,
+// closures, timers.
 const waitCost = 1 << 10
 
-// NewWait begins to park the running command: the caller fills in what may end the
-// wait and hands the result to Park. kept is about how many bytes the wait keeps in memory of its own,
-// such as copies of keys, beside the Args that it is given: the account of the client has them.
+// NewWait begins to park the running command. The caller fills in what may end the wait and passes
+// the result to Park. kept is about how many bytes of memory the wait keeps, such as copies of
+// keys, in addition to its Args. They are charged to the client.
 func (c *Call) NewWait(kept int) *Wait {
 	return &Wait{Client: c.Client, Cmd: c.Cmd, Proto: c.Client.Proto, Kept: kept}
 }
 
-// Reserve puts what the wait keeps, its Args included, on the account of all clients, and reports whether
-// maxmemory-clients leaves room for it. A command that waits for an event that may never come, and keeps
-// memory meanwhile, asks before it does. Release takes it back where the command does not park after all.
+// Reserve charges the memory of the wait, its Args included, to the total of all clients, and
+// reports whether maxmemory-clients leaves room for it. Call it before a command waits for an event
+// that may never come and keeps memory meanwhile. If the command does not park after all, call
+// Release.
 func (p *Wait) Reserve() bool {
 	cost := int64(p.cost())
 	if !p.Client.Server.Host.Keep(cost) {
@@ -37,31 +39,31 @@ func (p *Wait) Reserve() bool {
 	return true
 }
 
-// Release takes back what [Wait.Reserve] has put on the account, if it has.
+// Release refunds what [Wait.Reserve] has charged, if anything.
 func (p *Wait) Release() {
 	p.Client.Server.Host.Keep(-p.reserved)
 	p.reserved = 0
 }
 
-// cost is how many bytes the wait keeps in all.
+// cost returns how many bytes the wait keeps in all.
 func (p *Wait) cost() int { return p.Kept + waitCost + ArgsCost(p.Args) }
 
-// Park makes the running command wait. The handler must return soon, without
-// having written anything.
+// Park makes the running command wait. The handler must return soon and must not have written
+// anything.
 func (c *Call) Park(p *Wait) {
 	p.Kept = p.cost()
 	c.Server.Host.Park(p)
-	p.Release() // the client has it on its account now
+	p.Release() // the client is charged for it now
 	if p.OnTimeout != nil && c.Server.Draining.Load() {
-		p.interrupt(p.atStop()) // Drain may have looked before this wait began
+		p.interrupt(p.atStop()) // Drain may have checked before this wait began
 	}
 }
 
-// Claim reserves the right to answer.
+// Claim reserves the right to reply, and reports whether it did.
 func (p *Wait) Claim() bool { return p.State.CompareAndSwap(WaitPending, waitClaimed) }
 
-// Answer gives the reply of a command that the caller has claimed and wakes its
-// session. fill may be nil.
+// Answer sets the reply of a command that the caller has claimed, and wakes its session. fill may
+// be nil.
 func (p *Wait) Answer(fill func(w *resp.Writer)) {
 	w := resp.Writer{Proto: p.Proto, Ledger: p.Client.Server.Options.Ledger, OnError: p.NoteError}
 	if fill != nil {
@@ -77,21 +79,21 @@ func (p *Wait) Answer(fill func(w *resp.Writer)) {
 	}
 }
 
-// NoteError is the OnError of an answer.
+// NoteError is the OnError function of the writer of a reply.
 func (p *Wait) NoteError(e resp.Error, from resp.Origin) {
 	p.Failed = true
 	p.Client.Server.Host.CountError(e, from)
 }
 
-// Forget releases an answer for which there is nobody any more.
+// Forget releases a reply whose client is gone.
 func (p *Wait) Forget() {
 	if p.State.CompareAndSwap(WaitAnswered, waitForgotten) {
 		p.Reply.Release()
 	}
 }
 
-// Refuse answers a command that still waits for its turn in the background with err, and reports whether
-// it did. The memory of its words is on its way then.
+// Refuse replies with err to a command that still waits for its turn in the background, and reports
+// whether it did. The memory of its arguments is released soon after.
 func (p *Wait) Refuse(err resp.Error) bool {
 	if p.Unbegun == nil || !p.Finish(func(w *resp.Writer) { w.Error(err) }) {
 		return false
@@ -100,12 +102,13 @@ func (p *Wait) Refuse(err resp.Error) bool {
 	return true
 }
 
-// Begun reports whether a command that ends by itself has begun: its memory is on its way, too.
+// Begun reports whether a command that ends by itself has started or was answered: its memory is
+// released soon, too.
 func (p *Wait) Begun() bool {
 	return p.OnTimeout == nil && (p.Slice != nil || p.State.Load() != WaitPending)
 }
 
-// Finish answers the command unless somebody else has, and reports whether it did.
+// Finish answers the command unless another goroutine has claimed it, and reports whether it did.
 func (p *Wait) Finish(fill func(w *resp.Writer)) bool {
 	if !p.Claim() {
 		return false
@@ -119,8 +122,8 @@ func (p *Wait) Work(f func(st env.Store)) {
 	p.Client.Server.Host.Spawn(func() { p.Do(f) })
 }
 
-// Do runs f on a store of its own. If f panics, p is answered with an error and its
-// client closed, and nobody else is harmed.
+// Do runs f with its own handle of the store. If f panics, p is answered with an error and only its
+// client is closed.
 func (p *Wait) Do(f func(st env.Store)) {
 	e := p.Client.Server.Host
 	e.WithStore(p.Client.ID, func(st env.Store) {
@@ -139,8 +142,8 @@ func (p *Wait) Do(f func(st env.Store)) {
 	})
 }
 
-// Interrupt ends a wait before its time, with the reply of a timeout or with an error. It
-// reports whether the command was waiting and can be ended so.
+// Interrupt ends a wait early, with the reply of a timeout or with an error. It reports whether the
+// command was waiting and can be ended early.
 func (p *Wait) Interrupt(withError bool) bool {
 	if withError {
 		return p.interrupt(endWithError)
@@ -158,15 +161,15 @@ func (p *Wait) interrupt(how ending) bool {
 		}
 		p.wanted.Store(int32(how))
 		if !p.Claim() {
-			return p.State.Load() == waitClaimed // who has claimed it may give it back
+			return p.State.Load() == waitClaimed // the goroutine that has claimed p may release it
 		}
 	}
 	p.Client.Server.Host.Spawn(func() { p.end(how) })
 	return true
 }
 
-// Stop ends a wait because the server stops, unless it has been answered or cannot be ended. It is
-// done when Stop returns, unless the wait Retracts: that may ask a Remote once more.
+// Stop ends a wait because the server stops, unless the wait was answered or cannot be ended. The
+// wait is over when Stop returns, except if it Retracts: it may ask a Remote once more.
 func (p *Wait) Stop() {
 	switch {
 	case p.OnTimeout == nil:
@@ -177,7 +180,7 @@ func (p *Wait) Stop() {
 	}
 }
 
-// ending is how a wait is ended before its time. As [Wait.wanted] 0 is none.
+// ending is how a wait is ended early. In [Wait.wanted] 0 means that it is not.
 type ending int32
 
 const (
@@ -186,7 +189,7 @@ const (
 	endUnanswered
 )
 
-// atStop is how the wait ends if the server stops.
+// atStop returns how the wait ends if the server stops.
 func (p *Wait) atStop() ending {
 	if p.Unanswered {
 		return endUnanswered
@@ -194,8 +197,7 @@ func (p *Wait) atStop() ending {
 	return endAsTimeout
 }
 
-// Retract gives a claim back, of which nothing has come. If somebody wanted to end the wait
-// meanwhile it ends now.
+// Retract releases a claim without a reply. If the wait was to be ended meanwhile, it ends now.
 func (p *Wait) Retract() {
 	p.State.Store(WaitPending)
 	switch how := ending(p.wanted.Load()); {
@@ -206,7 +208,7 @@ func (p *Wait) Retract() {
 	}
 }
 
-// end answers a claimed command as if its time were over or with an error, or closes its client.
+// end answers a claimed command with the reply of a timeout or with an error, or closes its client.
 func (p *Wait) end(how ending) {
 	p.Do(func(st env.Store) {
 		p.Answer(func(w *resp.Writer) {
@@ -229,7 +231,8 @@ const (
 	errRoleChanged resp.Error = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
 )
 
-// whyUnblocked says what has ended a wait. On a replica nobody begins to wait for a change.
+// whyUnblocked returns the error of a wait that was ended. On a replica it is the change of role,
+// since no command can start to wait for a change there.
 func whyUnblocked(s *Server) resp.Error {
 	if s.Halts.Load()&HaltReadOnly != 0 {
 		return errRoleChanged
@@ -237,22 +240,23 @@ func whyUnblocked(s *Server) resp.Error {
 	return errUnblocked
 }
 
-// MayWait reports whether the running command may wait for room: not inside a
-// transaction, not in the background, and not once the server stops.
+// MayWait reports whether the running command may wait for room: not inside a transaction, not in
+// the background, and not while the server stops.
 func (c *Call) MayWait() bool {
 	return !c.Client.Exclusive && !c.Client.Background && !c.Server.Draining.Load()
 }
 
-// StopKeepsFromWaiting reports whether MayWait is false for no other reason than that the server stops.
-// Commands whose wait is [Wait.Unanswered] close their client then, without an answer.
+// StopKeepsFromWaiting reports whether MayWait is false only because the server stops. A command
+// whose wait is [Wait.Unanswered] then closes its client without a reply.
 func (c *Call) StopKeepsFromWaiting() bool {
 	return !c.Client.Exclusive && !c.Client.Background && c.Server.Draining.Load()
 }
 
-// OrDrop is for [Host.AfterPause]: begin, or close the client of a command that never will.
-func (p *Wait) OrDrop(begin func()) func(goOn bool) {
-	return func(goOn bool) {
-		if goOn {
+// OrDrop returns a function for [Host.AfterPause]. It calls begin or, if the command must not run
+// any more, closes the client.
+func (p *Wait) OrDrop(begin func()) func(proceed bool) {
+	return func(proceed bool) {
+		if proceed {
 			begin()
 		} else {
 			p.Finish(func(*resp.Writer) { p.Broken = true })
@@ -260,7 +264,7 @@ func (p *Wait) OrDrop(begin func()) func(goOn bool) {
 	}
 }
 
-// ReadsBeside reports whether the command runs elsewhere until it is done. What it has
-// read may change meanwhile, and the client be told only behind the reply, so that
-// nothing is told before.
+// ReadsBeside reports whether the command runs on another goroutine until it is done. Keys that it
+// has read may change meanwhile. The client must get their invalidations after the reply, so none
+// are sent before it.
 func (p *Wait) ReadsBeside() bool { return p.OnTimeout == nil && !p.RunAgain && p.Slice == nil }

@@ -12,14 +12,14 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// clocked is a store of which only the time is asked.
+// clocked is a store of which the test uses only the clock.
 type clocked struct{ env.Store }
 
 func (clocked) Now() limit.Instant                   { return 1 }
 func (clocked) Civil(at limit.Instant) limit.Instant { return at }
 
-// TestWaitIsCheckedWhoseRulesChangedBeforeItBegan: between the check of a call and the moment in
-// which it begins to wait its user may have lost the right. It is not checked again before it wakes.
+// TestWaitIsCheckedWhoseRulesChangedBeforeItBegan: a user may lose the permission between the check
+// of a call and the start of its wait. The call is not checked again before it is woken.
 func TestWaitIsCheckedWhoseRulesChangedBeforeItBegan(t *testing.T) {
 	cmd := &command.Command{Name: "get", Arity: 2, Flags: command.FlagReadonly, Keys: command.OneKey, Group: "string", Summary: "s.", Syntax: "key", Since: "1.0.0", Complexity: "O(1)", Reply: "r", Run: func(*command.Call) {}}
 	table := command.NewTable([]command.Group{{Commands: []*command.Command{cmd}}})

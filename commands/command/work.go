@@ -2,9 +2,9 @@ package command
 
 import "errors"
 
-// StayToPop is stay for a command that is about to take elements away, which it has
-// counted, and to copy so many bytes of them. A reply that would be too long is refused
-// before anything is taken.
+// StayToPop is [Call.StayOnLoop] for a command that is about to remove elements, after it has
+// counted them, and to copy so many bytes of them. A reply that would be too long is refused before
+// anything is removed.
 func (c *Call) StayToPop(copied int) error {
 	if copied > Longest(c.W) {
 		return ErrLongReply
@@ -12,30 +12,30 @@ func (c *Call) StayToPop(copied int) error {
 	return c.StayOnLoop(copied / unitBytes)
 }
 
-// unitBytes is how many bytes, of a command or of values that are copied for a
-// reply, make one unit.
+// unitBytes is how many bytes of a command, or of values that are copied for a reply, count as one
+// unit.
 const unitBytes = 64
 
-// MaxLoopWork is how many units a single command may do on a loop: a little less than
-// a millisecond. One that would do more leaves it.
+// MaxLoopWork is how many units a single command may do on an event loop: a little less than a
+// millisecond. A command with more units runs in the background.
 const MaxLoopWork = 8 << 10
 
-// CommandWork is what a command is beside its words, and writeWork what each of many
-// words is of one that writes, unless Command.WordWork says otherwise: a key or an
-// element has to be found, and there has to be room for it.
+// CommandWork is the work in units of a command in addition to its arguments. writeWork is the work
+// of each argument of a command that writes, unless Command.WordWork says otherwise: a key or an
+// element has to be found or inserted.
 const CommandWork = 4
 
 const writeWork = 2
 
-// maxInlineWords is how many words few commands have too much to do with: nobody asks
-// about those of others then.
+// maxInlineWords bounds Command.InlineWords: hardly any command does too much work with that few
+// arguments, so dispatch checks nothing more up to this number.
 const maxInlineWords = 256
 
-// Units is the work that elements and bytes are together.
+// Units returns the work of so many elements and bytes together.
 func Units(elements, bytes int) int { return elements + bytes/unitBytes }
 
-// WordsWork is the work of a command of n words. The bytes of long words are no part of
-// it: to hand them over to somebody else they have to be copied, too.
+// WordsWork returns the work of a call with n arguments. The bytes of long arguments are not
+// counted: they also have to be copied to move the call to another goroutine.
 func (c *Command) WordsWork(n int) int {
 	switch {
 	case c.WordWork > 0:
@@ -46,7 +46,7 @@ func (c *Command) WordsWork(n int) int {
 	return n
 }
 
-// MayChange reports whether a command is one for CLIENT PAUSE WRITE.
+// MayChange reports whether CLIENT PAUSE WRITE delays a call.
 func (c *Call) MayChange(cmd *Command, args [][]byte) bool {
 	if cmd.Writes != nil {
 		return cmd.Writes(c, cmd, args)
@@ -54,8 +54,8 @@ func (c *Call) MayChange(cmd *Command, args [][]byte) bool {
 	return cmd.Flags&FlagWrite != 0
 }
 
-// StaysOnLoop says why a command runs on its loop however many words it has; "" for those that
-// do not.
+// StaysOnLoop returns the reason why a command runs on its loop regardless of the number of its
+// arguments; "" for commands that may leave it.
 func (c *Command) StaysOnLoop() string {
 	switch {
 	case c.Group == "connection":
@@ -72,9 +72,9 @@ func (c *Command) StaysOnLoop() string {
 	return ""
 }
 
-// ExceedsLoop reports whether a command that is about to do so many units is to do them
-// in the background. If not, they are counted against its turn. Inside a transaction or
-// script, and in the background, everything is done at once.
+// ExceedsLoop reports whether a command that is about to do so many units has to do them in the
+// background. If not, the units are counted for the batch. Inside a transaction or script, and in
+// the background, everything is done at once.
 func (c *Call) ExceedsLoop(units int) bool {
 	if units <= MaxLoopWork || c.Client.Exclusive || c.Client.Background {
 		c.Work += units
@@ -83,9 +83,9 @@ func (c *Call) ExceedsLoop(units int) bool {
 	return true
 }
 
-// StayOnLoop is ExceedsLoop for what is found out with a collection locked: its error, which the
-// function that the store has called returns, means that nothing has been done and that
-// the command is run again, in the background.
+// StayOnLoop is ExceedsLoop for work that is known only after a collection was locked. The function
+// that the store has called returns the error of StayOnLoop. The error means that nothing was
+// changed and that the command runs again in the background.
 func (c *Call) StayOnLoop(units int) error {
 	if c.ExceedsLoop(units) {
 		return errLeaves
@@ -93,12 +93,12 @@ func (c *Call) StayOnLoop(units int) error {
 	return nil
 }
 
-// errLeaves is what stay returns.
+// errLeaves is the error of StayOnLoop.
 var errLeaves = errors.New("to be done in the background")
 
-// WordsLeave reports whether a command of n words, more than Command.InlineWords, is to run beside the
-// loops because of them. If not, they are counted against the turn, where dispatch has
-// counted one unit each.
+// WordsLeave reports whether a call with n arguments, more than Command.InlineWords, has to run in
+// the background because of them. If not, their work is counted for the batch, instead of the one
+// unit for each argument that dispatch has counted.
 func (c *Call) WordsLeave(n int) bool {
 	if c.Cmd.StaysOnLoop() != "" {
 		return false

@@ -1,5 +1,5 @@
-// Package env declares what commands need of the server around them: the [Store] and a
-// [Remote], the [Persistence], the [Limits] and [Settings] of the configuration, and the
-// [Process]. Whoever assembles a server implements it and hands it over as [Options]. The
-// package knows no command, no call and no client.
+// Package env declares what commands need from the server: the [Store] and a [Remote], the
+// [Persistence], the [Limits] and [Settings] of the configuration, and the [Process]. Package
+// server implements these and passes them as [Options]. The package does not depend on commands,
+// calls or clients.
 package env

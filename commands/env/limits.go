@@ -7,53 +7,54 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Limits are the settings that sessions consult. They are replaced as a whole by
-// CONFIG SET, so that a batch sees one state of them.
+// Limits are the settings that sessions use. CONFIG SET replaces them as a whole, so a batch sees
+// one consistent set.
 type Limits struct {
 	MaxClients int
-	// MaxPerAddress is how many of them may come from one address; 0 is no bound.
+	// MaxPerAddress bounds the clients from one address; 0 is no bound.
 	MaxPerAddress int
 	Databases     int
 	ProtectedMode bool
-	// Password is requirepass, which is that of the user default; "" lets everybody in.
+	// Password is requirepass, the password of the user default; "" admits every client.
 	Password string
-	// CertificateUser says what of a client's certificate is the name of its user: CN or
-	// URI; otherwise nothing is.
+	// CertificateUser says which part of a client's certificate is the name of its user: CN or URI.
+	// Any other value means none.
 	CertificateUser string
 	// Refusals is how many entries ACL LOG keeps.
 	Refusals int
 	// AllChannels says that new users may use all channels.
 	AllChannels bool
-	// EveryKey has commands that reach keys which they do not name, such as KEYS and FLUSHALL,
-	// need a user who may read and write every key.
+	// EveryKey says that commands which reach keys other than their arguments, such as KEYS and
+	// FLUSHALL, need a user with permission to read and write every key.
 	EveryKey bool
-	// Idle closes a client that has sent nothing for so long; 0 never does.
+	// Idle closes a client that has sent nothing for this long; 0 never does.
 	Idle time.Duration
 	// ReplicaTimeout is Idle for a replica (repl-timeout).
 	ReplicaTimeout time.Duration
 	// Partial closes a client whose unfinished command is older than this.
 	Partial time.Duration
-	// PreAuth closes a client that has not authenticated so long after it came.
+	// PreAuth closes a client that has not authenticated within this time after it connected.
 	PreAuth time.Duration
 	// Frame and FrameUnauth bound commands, with and without authentication.
 	Frame, FrameUnauth resp.Limits
-	// LogMaxEntries and MaxMembers are the caps of SW LOG and CC.
+	// LogMaxEntries and MaxMembers bound the entries of SW LOG and the members of CC.
 	LogMaxEntries, MaxMembers int64
-	// MaxElements is the most elements of a hash, sorted set, list or set. The store
-	// keeps to it; here it is for what is said.
+	// MaxElements bounds the elements of a hash, sorted set, list or set. The store enforces it;
+	// here it is for texts.
 	MaxElements int64
-	// Busy is how long a script may keep others waiting before they are told; 0 is
-	// for ever.
+	// Busy is how long a script may block the store before other clients get a BUSY error; 0 is
+	// without end.
 	Busy time.Duration
-	// NearLimit is from which percentage of a limit in use an allowed call is near it.
+	// NearLimit is the percentage of a limit in use from which an allowed call counts as near the
+	// limit.
 	NearLimit int
 	// ClientMemory is maxmemory-clients in bytes; 0 is no bound.
 	ClientMemory int64
-	// TrackingKeys is the most keys of the invalidation table; 0 is no bound.
+	// TrackingKeys bounds the keys of the invalidation table; 0 is no bound.
 	TrackingKeys int64
-	// Output bounds what others leave for a client: messages to a subscriber.
+	// Output bounds the messages that are queued for a subscriber.
 	Output OutputLimit
-	// Observing is what is kept about calls.
+	// Observing configures what is recorded about calls.
 	Observing stats.Observing
 }
 
@@ -80,15 +81,14 @@ func DefaultLimits() Limits {
 	}
 }
 
-// OutputLimit bounds what waits for a client that others write to: beyond Hard bytes
-// it is cut off at once, beyond Soft after it has been so for longer than For. A
-// bound of 0 is none.
+// OutputLimit bounds the bytes that are queued for a client which others write to: the client is
+// disconnected if they exceed Hard, or if they exceed Soft for longer than For. 0 is no bound.
 type OutputLimit struct {
 	Hard, Soft int
 	For        time.Duration
 }
 
-// MayBeOver reports whether size is beyond one of the bounds.
+// MayBeOver reports whether size has reached one of the bounds.
 func (l *OutputLimit) MayBeOver(size int) bool {
 	return l.Soft > 0 && size >= l.Soft || l.Hard > 0 && size >= l.Hard
 }

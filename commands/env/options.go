@@ -12,66 +12,65 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Options are what an Engine needs of the world around it. All but
-// Process, Stop, ScriptRoom, FreeHeap and Log must be set.
+// Options are what a session engine needs from its environment. All fields whose comment does not
+// say what nil means must be set.
 type Options struct {
 	// NewStore returns a handle of the store for one worker.
 	NewStore func() Store
-	// Remote decides what commands ask, instead of the store; nil has the store decide.
+	// Remote decides the asks of commands instead of the store; nil has the store decide.
 	Remote Remote
-	// RemoteInfo is what INFO says of Remote; nil leaves that out.
+	// RemoteInfo returns the fields of INFO about Remote; nil leaves them out.
 	RemoteInfo func() []InfoField
-	// Ledger counts values that have left the store while replies refer to them. Without
-	// one replies are copies.
+	// Ledger counts values that were removed from the store while replies refer to them; nil makes
+	// replies copy values.
 	Ledger shared.Ledger
-	// Stopwatch is a monotonic reading, for measuring how long a command took. It
-	// decides nothing.
+	// Stopwatch returns a monotonic reading, for measuring how long a command took. No decision
+	// depends on it.
 	Stopwatch func() time.Duration
-	// Now reads the store's clock, for the ages of clients.
+	// Now returns the store's time, for the ages of clients.
 	Now func() limit.Instant
-	// Civil is the time of day; nil stands for Now.
+	// Civil returns the time of day; nil stands for Now.
 	Civil func() limit.Instant
 	// Settings is the configuration that CONFIG shows and changes.
 	Settings Settings
-	// Process is what INFO says of the process; nil leaves those fields out.
+	// Process has the fields of INFO about the process; nil leaves them out.
 	Process Process
-	// ObserveExpiry has an observer told of what expires without anybody's doing; nil
-	// tells nobody.
+	// ObserveExpiry registers an observer of keys that expire without a command; nil if there is
+	// none.
 	ObserveExpiry func(Observer)
-	// SuspendExpiry keeps keys that have expired from being removed, or lets them go again;
-	// nil if there is nothing to hold. Any goroutine may call it.
+	// SuspendExpiry stops (hold) or resumes the removal of expired keys; nil if keys are never
+	// removed by themselves. Any goroutine may call it.
 	SuspendExpiry func(hold bool)
-	// Persistence keeps effects; nil keeps nothing.
+	// Persistence persists effects; nil persists nothing.
 	Persistence Persistence
-	// Node replicates. nil stands for a primary without replicas that never has any.
+	// Node replicates. nil stands for a primary that never has replicas.
 	Node Node
-	// UserFile is where ACL LOAD and ACL SAVE find users; nil without a file.
+	// UserFile is the file of ACL LOAD and ACL SAVE; nil without a file.
 	UserFile UserFile
-	// Report makes the JSON of a report as a user may see it. An error says what is wrong with
-	// what was asked. nil makes none.
+	// Report returns the JSON of a report, restricted to what the user u may see. Its error
+	// describes what is wrong with the request. nil if there are no reports.
 	Report func(u *acl.User, from, report string, given map[string][]string) ([]byte, error)
 	// Stop ends the server; SHUTDOWN calls it.
 	Stop func(StopMode)
-	// ScriptRoom says how many bytes of objects Go's heap may have while scripts run, and
-	// how many of them are kept for keys; nil stands for any number.
+	// ScriptRoom returns how many bytes of objects Go's heap may have while scripts run, and how
+	// many of these are reserved for keys; nil is no bound.
 	ScriptRoom func() (bound, kept int64)
-	// Reload reads the configuration and its files again, and puts all of it in force or
-	// nothing; by says whose doing it is. closes says that the connection of caller, the ID of
-	// a client, ends after its reply, since its user is gone or has other rules; those of others
-	// have ended. nil if there is nothing to read.
+	// Reload reads the configuration and its files again, and applies all of it or nothing. by
+	// names the originator. closes says that the connection of the client with the ID caller has to
+	// end after its reply, because its user was deleted or has other rules; connections of other
+	// clients have been closed. nil if there is nothing to read.
 	Reload func(by string, caller int64) (closes bool, err error)
-	// Rewrite writes the configuration into the file that it was read from; nil if there is
-	// none.
+	// Rewrite writes the configuration into the file that it was read from; nil if there is none.
 	Rewrite func() error
-	// FreeHeap gives what is garbage in Go's heap back to the system; nil does nothing.
+	// FreeHeap returns garbage in Go's heap to the operating system; nil does nothing.
 	FreeHeap func()
-	// Policies are the limits that live in the server; nil without them.
+	// Policies are the policies that the server stores; nil without them.
 	Policies *registry.Registry
-	// PolicyFile is where RL.POLICY RELOAD finds policies; nil without a file.
+	// PolicyFile is the file of RL.POLICY RELOAD; nil without a file.
 	PolicyFile PolicyFile
 	// Groups says how decisions are counted by group of keys.
 	Groups stats.GroupOptions
-	// Log receives what an operator should know; nil discards it.
+	// Log receives messages for operators; nil discards them.
 	Log *slog.Logger
 }
 
@@ -79,65 +78,67 @@ type Options struct {
 type StopMode uint8
 
 const (
-	// StopAsConfigured writes one if there are save points and no log.
+	// StopAsConfigured writes a snapshot if there are save points and no log.
 	StopAsConfigured StopMode = iota
-	// StopSaving writes one.
+	// StopSaving writes a snapshot.
 	StopSaving
-	// StopWithoutSaving writes none.
+	// StopWithoutSaving writes no snapshot.
 	StopWithoutSaving
 )
 
-// Settings is the configuration as CONFIG sees it.
+// Settings is the configuration as CONFIG uses it.
 type Settings interface {
-	// Get returns the names, in lower case, and current values of every parameter
-	// that match accepts, in the order of their table.
+	// Get returns the names, in lower case, and current values of all parameters that match
+	// accepts, in the order of their table.
 	Get(match func(name string) bool) (pairs [][2]string)
-	// Set changes all of the given parameters, in any case, or none. It may wait for a disk.
+	// Set changes all of the given parameters, whose names may be in any case, or none of them. It
+	// may wait for a disk.
 	Set(pairs [][2]string) resp.Error
 	// ReadsFiles reports whether Set reads files for one of these parameters.
 	ReadsFiles(pairs [][2]string) bool
 }
 
-// UserFile is a file of users. Load puts all of it in force or nothing, and returns the
-// users that are gone or may do something else.
+// UserFile is a file of users. Load applies all of it or nothing, and returns the users that were
+// deleted or have other permissions now.
 type UserFile interface {
 	Load(users *acl.Users) (changed []*acl.User, err error)
 	Save(users *acl.Users) error
 }
 
-// PolicyFile is a file of policies. Load puts all of it in force or nothing, and returns how many
-// policies and overrides that has changed. It may wait for a disk.
+// PolicyFile is a file of policies. Load applies all of it or nothing, and returns how many
+// policies and overrides have changed. It may wait for a disk.
 type PolicyFile interface {
 	Load(st registry.Store, by registry.Author) (changed int, err error)
 }
 
-// Process is what INFO says of the process that holds the engine.
+// Process has the fields of INFO about the process of the server.
 type Process interface {
-	// Version is our own version, Started when the process began (civil, unix
-	// seconds), RunID 40 hexadecimal digits that change with every start.
+	// Version is the server's own version. RunID is 40 hexadecimal digits that change with every
+	// start.
 	Version() string
-	// Revision is eight digits of the commit that the program was compiled from, zeros if that is not
-	// known, and whether files differed from it.
+	// Revision returns the first eight digits of the commit that the program was compiled from,
+	// zeros if it is unknown, and whether the source had uncommitted changes.
 	Revision() (commit string, modified bool)
 	Uptime() time.Duration
 	RunID() string
 	PID() int
-	// Transport names how connections are served, as multiplexing_api.
+	// Transport names how connections are served, for the field multiplexing_api.
 	Transport() string
 	ConfigFile() string
 	Executable() string
 	TCPPort() int
-	// Memory is the resident set, and the Go heap with the input beside it, in bytes.
+	// Memory returns the resident set size, and the Go heap together with input buffers, in bytes.
 	Memory() (rss, heap int64)
-	// CPU is the processor time used, in the system and as user.
+	// CPU returns the processor time used in the system and in user mode.
 	CPU() (sys, user time.Duration)
-	// Network is what the transports have moved, and what waits in them.
+	// Network returns the bytes that the transports have transferred and have queued.
 	Network() stats.Traffic
-	// ClockStep is by how much the wall clock is off the server's own clock.
+	// ClockStep returns the difference between the wall clock and the server's own clock.
 	ClockStep() time.Duration
 }
 
-// NoProcess stands in where an engine runs without a server around it.
+// NoProcess is a Process without information, for an engine that runs without a server, such as in
+// tests.
 type NoProcess struct{}
 
 // Version implements Process.

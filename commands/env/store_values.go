@@ -5,16 +5,15 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Collections are the keys that have elements. Read calls f with what a key holds, if
-// it exists. Write calls f with what it holds, an empty collection if it does not
-// exist, and stores what f makes of it: an empty one is no key, the expiry stays what
-// it is, and if f changes nothing, nothing has happened.
+// Collections has the methods for keys with elements. A Read method calls f with the collection at
+// key, if there is one. A Write method calls f with the collection at key, or with an empty one if
+// there is none, and stores the changes of f. An empty collection is deleted. The expiry does not
+// change. If f changes nothing, there is no effect.
 //
-// f is called with locks held: it must be quick, use nothing of the store and keep
-// nothing of what it sees. One that may fail looks before it changes anything; its
-// error is returned. Other errors are limit.ErrWrongType, limit.ErrFull and
-// limit.ErrNotKept; f itself gets collection.ErrFull from a collection of as many
-// elements as there may be.
+// f is called with locks held: it must be quick, must not use the store and must not keep
+// references to what it sees. If f may fail, it has to check before it changes anything. Its error
+// is returned. Other errors are limit.ErrWrongType, limit.ErrFull and limit.ErrNotKept. Methods of
+// the collection return collection.ErrFull to f when the maximum number of elements is reached.
 type Collections interface {
 	ReadHash(db int, key []byte, f func(h *collection.Hash)) (found bool, err error)
 	WriteHash(db int, key []byte, f func(h *collection.Hash) error) error
@@ -26,45 +25,45 @@ type Collections interface {
 	WriteSet(db int, key []byte, f func(s *collection.Set) error) error
 }
 
-// Strings is the half of the store that plain strings and counters need. A cell of
-// CL.THROTTLE is a string too, which reads as its TAT in decimal nanoseconds and
-// becomes a plain one when it is changed here. Every call is atomic, happens at one
-// instant and changes nothing if it returns an error; those that change something
-// may return limit.ErrFull and limit.ErrNotKept.
+// Strings has the methods for plain strings and counters. A cell of CL.THROTTLE is a string, too.
+// It reads as its TAT in decimal nanoseconds, and becomes a plain string when one of these methods
+// changes it. Every call is atomic, happens at one instant and changes nothing if it returns an
+// error. Calls that change something may return limit.ErrFull and limit.ErrNotKept.
 type Strings interface {
-	// SetString makes key hold value, whatever it held, and reports whether o let it.
+	// SetString sets key to value, whatever its type was, and reports whether o permitted it.
 	SetString(db int, key, value []byte, o SetOptions) (done bool, err error)
-	// SwapString also returns what key held, as AppendString does. That has to be a string.
+	// SwapString is SetString that also returns the old value, as AppendString does. The old value
+	// has to be a string.
 	SwapString(dst []byte, db int, key, value []byte, o SetOptions) (old []byte, found, done bool, err error)
-	// AddInt adds to the number that key holds, 0 without it.
+	// AddInt adds by to the number at key, which is 0 without a key.
 	AddInt(db int, key []byte, by int64) (sum int64, err error)
-	// ExtendString puts more behind the string that key holds, which must not become
-	// longer than most.
+	// ExtendString appends more to the string at key. The result must not be longer than most
+	// bytes.
 	ExtendString(db int, key, more []byte, most int) (length int, err error)
-	// TakeString is AppendString that deletes the key.
+	// TakeString is AppendString that also deletes the key.
 	TakeString(dst []byte, db int, key []byte) (value []byte, found bool, err error)
-	// ReadUntil is AppendString that makes the key end at at.
+	// ReadUntil is AppendString that also sets the expiry of the key to at.
 	ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (value []byte, found bool, err error)
-	// EachString calls f for what each of keys holds, until it returns false. A value is
-	// valid during the call, and as long as a reply refers to it ([resp.Writer.Element]).
+	// EachString calls f for the values at keys, until it returns false. A value is valid during
+	// the call, and while a reply refers to it ([resp.Writer.Element]).
 	EachString(db int, keys [][]byte, f func(value []byte, found bool) bool)
-	// SetStrings makes every even of pairs hold the value behind it for ever. With
-	// ifAbsent it does not if one of them exists.
+	// SetStrings sets each key of pairs, a list of keys and values, without an expiry. With
+	// ifAbsent set it changes nothing if one of the keys exists.
 	SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err error)
-	// UpdateString makes key hold what f makes of it until the instant it returns; a
-	// nil value changes nothing, nor does an error. f runs with locks held.
+	// UpdateString sets key to the value that f returns, with the expiry until. A nil value, or an
+	// error, changes nothing. f runs with locks held.
 	UpdateString(db int, key []byte,
 		f func(old []byte, found bool, expiry limit.Instant) (value []byte, until limit.Instant, err error)) error
 }
 
 // SetOptions say how a string is set.
 type SetOptions struct {
-	// Expiry is when it is to end, limit.MaxInstant for never; an instant that has
-	// passed deletes the key.
+	// Expiry is when the key expires, limit.MaxInstant for never. An instant in the past deletes
+	// the key.
 	Expiry limit.Instant
-	// KeepTTL leaves the expiry of a key that exists as it is.
+	// KeepTTL keeps the expiry of an existing key.
 	KeepTTL bool
-	// IfExists and IfAbsent change nothing where the key does not, or does, exist.
+	// IfExists changes nothing if the key does not exist, IfAbsent if it does.
 	IfExists, IfAbsent bool
 }
 
@@ -74,44 +73,46 @@ type KeyRef struct {
 	Key []byte
 }
 
-// BlockedPops are the queues of those who wait for elements of lists and sorted sets, in the
-// order of arrival for each key.
+// BlockedPops has the queues of clients that wait for elements of lists and sorted sets. For each
+// key they are in the order of arrival.
 type BlockedPops interface {
-	// EnqueuePop puts a waiter at the end of the queues of keys, which are locked and stay
-	// what they are. DequeuePop takes it out of all, once, while nothing is locked.
+	// EnqueuePop adds a waiter to the end of the queues of keys, which are locked and which the
+	// caller must not modify later. DequeuePop removes it from all queues. It must be called once,
+	// while nothing is locked.
 	EnqueuePop(db int, keys [][]byte, w PopWait) (ticket any)
 	DequeuePop(ticket any)
-	// AppendMoves adds to refs the keys that waiters under them would move elements to.
+	// AppendMoves appends to refs the keys to which waiters under the keys of refs would move
+	// elements.
 	AppendMoves(refs []KeyRef) []KeyRef
-	// Serving says that Serve will be called before what is locked is released. Serve offers
-	// the keys that have changed since, and those of MarkReady, to their waiters.
+	// Serving says that Serve will be called before Unlock. Serve offers the keys that have changed
+	// since, and those of MarkReady, to their waiters.
 	Serving()
 	MarkReady(db int, key []byte)
 	Serve(f func(owner any, db int, key []byte) Served)
-	// Holds reports whether a key may be used by f.
+	// IsLocked reports whether this store has locked the shard of key.
 	IsLocked(key []byte) bool
 }
 
-// PopWait is somebody who waits for elements.
+// PopWait is a client that waits for elements.
 type PopWait struct {
-	// SortedSet says that it wants those of sorted sets; lists otherwise.
+	// SortedSet says that the client waits for elements of sorted sets; otherwise of lists.
 	SortedSet bool
-	// Dest is the key that it moves an element to, nil if it does not.
+	// Dest is the key to which the client moves an element, nil if it moves none.
 	Dest  []byte
 	Owner any
-	// Ready is called with locks held when a key has changed and nobody serves it now: it
-	// may only start something.
+	// Ready is called with locks held when a key has changed and the command that changed it does
+	// not serve waiters. It may only start something.
 	Ready func(db int, key string)
 }
 
-// Served is what came of an attempt to serve a waiter.
+// Served is the result of an attempt to serve a waiter.
 type Served uint8
 
 const (
-	// ServedYes: it has been answered.
+	// ServedYes says that the waiter has been answered.
 	ServedYes Served = iota
-	// ServedGone: its wait is over for another reason.
+	// ServedGone says that its wait has ended for another reason.
 	ServedGone
-	// ServedLater: what it needs is not held.
+	// ServedLater says that keys which it needs are not locked.
 	ServedLater
 )

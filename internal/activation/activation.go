@@ -1,7 +1,7 @@
-// Package activation starts programs with sockets that listen already, as systemd does
-// (sd_listen_fds). So a test knows the address of a program before there is one, no other process
-// can take it, and a client that comes too early waits. It needs a shell. Programs that cannot
-// inherit sockets get ports of freeport.
+// Package activation starts programs with sockets that already listen, as systemd does
+// (sd_listen_fds). A test then knows the address of a program before the program runs, no other
+// process can take the address, and an early client waits. The package needs a shell. Programs that
+// cannot inherit sockets get ports of freeport.
 package activation
 
 import (
@@ -15,17 +15,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Socket listens at a port of loopback. It is closed when the test ends, or when no further
-// program is to be given it: from then on it lives as long as the programs that have it.
+// Socket is a listening loopback socket. It is closed when the test ends or, by Close, when no
+// further program will get it: then it lives as long as the programs that have it.
 type Socket struct {
-	// Name is the option in whose place the program serves the socket.
+	// Name is the option that the socket replaces.
 	Name string
 	// Addr is host and port.
 	Addr string
 	file *os.File
 }
 
-// Open opens a socket. The option in whose place it will be served is name.
+// Open opens a socket for a program to serve in place of the option name.
 func Open(tb testing.TB, name string) *Socket {
 	tb.Helper()
 	s, err := Listen(name)
@@ -34,7 +34,7 @@ func Open(tb testing.TB, name string) *Socket {
 	return s
 }
 
-// Listen is Open of a socket that the caller closes.
+// Listen is Open for a socket that the caller closes.
 func Listen(name string) (*Socket, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -48,17 +48,17 @@ func Listen(name string) (*Socket, error) {
 	return &Socket{Name: name, Addr: l.Addr().String(), file: f}, nil
 }
 
-// Port is the port of the socket.
+// Port returns the port of the socket.
 func (s *Socket) Port() string {
 	_, port, _ := net.SplitHostPort(s.Addr)
 	return port
 }
 
-// Close closes it here.
-func (s *Socket) Close() { _ = s.file.Close() } // a second time is an error
+// Close closes the socket in this process.
+func (s *Socket) Close() { _ = s.file.Close() } // a second call returns an error
 
-// Give has a command that does not run yet start its program with sockets. Its environment is
-// this process's, unless it has one.
+// Give makes a command that does not run yet start its program with sockets. The program's
+// environment is this process's, unless the command has one.
 func Give(cmd *exec.Cmd, sockets ...*Socket) {
 	names := make([]string, len(sockets))
 	for i, s := range sockets {
@@ -69,7 +69,7 @@ func Give(cmd *exec.Cmd, sockets ...*Socket) {
 		cmd.Env = os.Environ()
 	}
 	cmd.Env = append(cmd.Env, fmt.Sprint("LISTEN_FDS=", len(sockets)), "LISTEN_FDNAMES="+strings.Join(names, ":"))
-	// A process learns its number when it runs: the shell passes its own on.
+	// A process learns its ID only when it runs, so the shell passes its own on.
 	cmd.Args = append([]string{"sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 	cmd.Path, cmd.Err = "/bin/sh", nil
 }

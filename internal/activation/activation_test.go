@@ -11,7 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/activation"
 )
 
-// TestSocketsAreGiven: the program finds them where sd_listen_fds looks, and gets its arguments.
+// TestSocketsAreGiven: the program finds the sockets where sd_listen_fds looks, and gets its
+// arguments.
 func TestSocketsAreGiven(t *testing.T) {
 	a, b := activation.Open(t, "port"), activation.Open(t, "admin-port")
 	require.NotEqual(t, a.Port(), b.Port())

@@ -1,5 +1,5 @@
-// Package asks asks a store what one command would, for tests that are about the store and
-// not about commands.
+// Package asks submits asks to a store as single commands would, for tests of stores without
+// commands.
 package asks
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Decider is a store.
+// Decider is a store that decides asks.
 type Decider interface {
 	Decide(a *decide.Ask)
 }
@@ -24,32 +24,33 @@ func answer(v Decider, a decide.Ask) (limit.Decision, error) {
 	return a.Decision, nil
 }
 
-// Throttle is CL.THROTTLE.
+// Throttle submits the ask of CL.THROTTLE.
 func Throttle(v Decider, db int, key []byte, q *gcra.Quota, quantity int64) (limit.Decision, error) {
 	return answer(v, decide.Ask{DB: db, Key: key, Family: decide.Cell, Quota: *q, Quantity: quantity})
 }
 
-// Allow is SW.ALLOW.
+// Allow submits the ask of SW.ALLOW.
 func Allow(v Decider, db int, key []byte, c *slidingwindow.Call) (limit.Decision, error) {
 	return answer(v, decide.Ask{DB: db, Key: key, Family: decide.Window, Window: *c})
 }
 
-// Acquire is TB.ACQUIRE.
+// Acquire submits the ask of TB.ACQUIRE.
 func Acquire(v Decider, db int, key []byte, c *tokenbucket.Call) (limit.Decision, error) {
 	return answer(v, decide.Ask{DB: db, Key: key, Family: decide.Bucket, Bucket: *c})
 }
 
-// Cancel gives back what an Acquire of c took.
+// Cancel returns the tokens that an Acquire of c took.
 func Cancel(v Decider, db int, key []byte, c *tokenbucket.Call) {
 	_, _ = answer(v, decide.Ask{DB: db, Key: key, Family: decide.Cancel, Bucket: *c})
 }
 
-// Lease is CC.ACQUIRE and its kin.
+// Lease submits the ask of CC.ACQUIRE and related commands.
 func Lease(v Decider, db int, key []byte, c *concurrency.Call) (limit.Decision, error) {
 	return answer(v, decide.Ask{DB: db, Key: key, Family: decide.Lease, Lease: *c})
 }
 
-// Multi is RL.MULTI; details, as long as clauses, receives each clause's own answer.
+// Multi submits the ask of RL.MULTI. details has the length of clauses and receives the answer to
+// each.
 func Multi(v Decider, db int, clauses []decide.Clause, details []limit.Decision) (refused bool, err error) {
 	a := decide.Ask{DB: db, Family: decide.Several, Clauses: clauses, Details: details}
 	v.Decide(&a)

@@ -1,4 +1,4 @@
-// Package certtest makes certificates for tests: an [Authority], and what it signs.
+// Package certtest creates certificates for tests: an [Authority], and certificates signed by it.
 package certtest
 
 import (
@@ -24,18 +24,18 @@ import (
 
 // Authority signs certificates.
 type Authority struct {
-	// File has its certificate in PEM.
+	// File is the path of its certificate in PEM.
 	File string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// Subject says whom a certificate is for.
+// Subject describes the subject of a certificate.
 type Subject struct {
 	Name    string
 	URIs    []string
 	Expired bool
-	// RSA has the key be one of RSA, not of ECDSA.
+	// RSA selects an RSA key instead of an ECDSA key.
 	RSA bool
 }
 
@@ -45,7 +45,7 @@ type Pair struct {
 	TLS               tls.Certificate
 }
 
-// hosts are addresses of this machine, some of which are hosts of a simulated network.
+// hosts returns addresses of this machine. Some of them are hosts of a simulated network.
 func hosts() (all []net.IP) {
 	for i := range byte(16) {
 		all = append(all, net.IPv4(127, 0, 0, i+1))
@@ -53,7 +53,7 @@ func hosts() (all []net.IP) {
 	return all
 }
 
-// New makes an authority.
+// New creates an authority.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{File: filepath.Join(t.TempDir(), "ca.crt")}
@@ -73,7 +73,7 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-// Issue signs a certificate for s that is good for servers on this machine and for clients.
+// Issue signs a certificate for s that is valid for servers on this machine and for clients.
 func (a *Authority) Issue(t testing.TB, s Subject) Pair {
 	t.Helper()
 	key := newKey(t, s.RSA)
@@ -118,7 +118,7 @@ func newKey(t testing.TB, isRSA bool) crypto.Signer {
 	return key
 }
 
-// Client returns what a client needs that trusts a, and shows the certificates.
+// Client returns the configuration of a client that trusts a and presents the certificates.
 func (a *Authority) Client(shows ...Pair) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)

@@ -1,4 +1,4 @@
-// Package clocktest has a clock that moves only when a test moves it.
+// Package clocktest provides a clock that moves only when a test moves it.
 package clocktest
 
 import (
@@ -9,13 +9,13 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Clock is a keyspace.Clock that stands still. Its methods may be called from any
-// goroutine.
+// Clock implements keyspace.Clock and stands still between calls of Set and Advance. Any goroutine
+// may call its methods.
 type Clock struct {
 	mu     sync.Mutex
 	now    limit.Instant
 	civil  time.Duration
-	timers []*timer // not sorted: tests have few
+	timers []*timer // not sorted: tests have few timers
 	serial int
 	set    chan struct{} // closed when a timer is set, if something waits for that
 }
@@ -27,7 +27,7 @@ type timer struct {
 	f      func()
 }
 
-// New returns a clock that shows start.
+// New returns a clock that stands at start.
 func New(start limit.Instant) *Clock { return &Clock{now: start} }
 
 // Now returns the instant that the clock was last set to.
@@ -37,7 +37,7 @@ func (c *Clock) Now() limit.Instant {
 	return c.now
 }
 
-// Civil turns an instant into a civil one.
+// Civil converts an instant to civil time.
 func (c *Clock) Civil(i limit.Instant) limit.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +51,7 @@ func (c *Clock) Derived(i limit.Instant) limit.Instant {
 	return i.Add(-c.civil)
 }
 
-// SetCivil sets how far civil time is ahead.
+// SetCivil sets by how much civil time is ahead.
 func (c *Clock) SetCivil(offset time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,10 +61,9 @@ func (c *Clock) SetCivil(offset time.Duration) {
 // Advance moves the clock by d.
 func (c *Clock) Advance(d time.Duration) { c.Set(c.Now().Add(d)) }
 
-// Set moves the clock to i and calls, in this goroutine, the functions of all
-// timers that are due by then, in order, each with the clock at its own instant.
-// Setting the clock back does no more than that: a test may want to see that
-// nothing believes it.
+// Set moves the clock to i. It first calls, on this goroutine, the functions of all timers that are
+// due by then, in order, each with the clock at the timer's instant. If i is in the past, it only
+// sets the clock back, so that a test can check that the server ignores that.
 func (c *Clock) Set(i limit.Instant) {
 	for {
 		t := c.take(i)
@@ -78,17 +77,17 @@ func (c *Clock) Set(i limit.Instant) {
 	c.now = i
 }
 
-// Follow moves the clock to what a primary's clock shows, but not back.
+// Follow moves the clock to the instant of a primary's clock, but not back.
 func (c *Clock) Follow(at limit.Instant) {
 	if at > c.Now() {
 		c.Set(at)
 	}
 }
 
-// Lead does nothing: the clock stands still where it is.
+// Lead does nothing: this clock needs no source.
 func (c *Clock) Lead() {}
 
-// Unlearn does nothing: the clock has learned nothing.
+// Unlearn does nothing: this clock has learned nothing.
 func (c *Clock) Unlearn() {}
 
 // take removes the first timer that is due at i and moves the clock to it.
@@ -114,7 +113,7 @@ func (t *timer) before(u *timer) bool {
 	return t.at < u.at || t.at == u.at && t.serial < u.serial
 }
 
-// AfterFunc has f called once the clock has moved by d.
+// AfterFunc calls f when the clock has moved by d.
 func (c *Clock) AfterFunc(d time.Duration, f func()) clock.Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,14 +144,14 @@ func (c *Clock) AwaitTimers(n int) {
 	}
 }
 
-// Timers is how many timers are waiting.
+// Timers returns the number of waiting timers.
 func (c *Clock) Timers() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.timers)
 }
 
-// Stop prevents the call and reports whether it did.
+// Stop prevents the call of the timer's function, and reports whether it did.
 func (t *timer) Stop() bool {
 	c := t.clock
 	c.mu.Lock()

@@ -20,7 +20,7 @@ func TestTimersFireInOrder(t *testing.T) {
 	c.AfterFunc(30, note)
 	c.AfterFunc(10, func() {
 		note()
-		c.AfterFunc(5, note) // made on the way, due on the way
+		c.AfterFunc(5, note) // set by a timer, and due before the end of Advance
 		c.AfterFunc(500, note)
 	})
 	stopped := c.AfterFunc(20, note)

@@ -2,8 +2,8 @@ package effort
 
 import "testing"
 
-// Alone skips a test under the race detector. It is for tests whose work is done by one goroutine,
-// which has no races: the detector would only make them ten times as long.
+// Alone skips a test under the race detector. It is for tests that use one goroutine and so have no
+// races: the detector would only make them ten times slower.
 func Alone(tb testing.TB) {
 	tb.Helper()
 	if RaceDetector {

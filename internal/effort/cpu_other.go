@@ -4,8 +4,9 @@ package effort
 
 import "time"
 
-// begun is what CPU counts from.
+// begun is the start of the time that CPU returns.
 var begun = time.Now()
 
-// CPU is the time that this process has run for: there is no other here.
+// CPU returns how long this process has been running, because processor time is not available on
+// this system.
 func CPU() time.Duration { return time.Since(begun) }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// CPU is the processor time that this process has taken. A bound on it holds on a machine that is
-// busy or stood still, as a bound on the time of day would not.
+// CPU returns the processor time that this process has used. A test can bound it on a busy or
+// suspended machine, unlike the elapsed time.
 func CPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0 // it does not fail for the process itself
+		return 0 // it cannot fail for the process itself
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

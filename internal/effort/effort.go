@@ -1,6 +1,6 @@
-// Package effort says how much a test does that draws its steps at random, or tries every
-// position of a file. `go test` does little, so that the suite takes minutes. `make long` sets
-// CELL_LONG to 1 and does much. CELL_LONG=n does n times as much, for a night.
+// Package effort determines how much work a randomized or exhaustive test does. `go test` does
+// little, so that the suite takes minutes. `make long` sets CELL_LONG to 1 and does much.
+// CELL_LONG=n does n times as much, for a night.
 package effort
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Steps returns how many steps a test takes: few, or many times CELL_LONG. Anything that is not
-// a number above 0 counts as not set.
+// Steps returns the number of steps of a test: few, or many times CELL_LONG. A CELL_LONG that is
+// not a number above 0 counts as not set.
 func Steps(few, many int) int {
 	if n := factor(); n > 0 {
 		return many * n
@@ -17,7 +17,7 @@ func Steps(few, many int) int {
 	return few
 }
 
-// Long reports whether a test shall do all that it can.
+// Long reports whether a test should do everything that it can.
 func Long() bool { return factor() > 0 }
 
 func factor() int {

@@ -2,5 +2,5 @@
 
 package effort
 
-// RaceDetector is whether the race detector runs, with which figures of memory mean nothing.
+// RaceDetector says whether the race detector is enabled. Memory figures have no meaning with it.
 const RaceDetector = true

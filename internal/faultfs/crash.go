@@ -2,13 +2,13 @@ package faultfs
 
 import "math/rand/v2"
 
-// sector is what a disk writes whole or not at all.
+// sector is the number of bytes that a disk writes entirely or not at all.
 const sector = 512
 
-// Crash returns what is on the disk if the power fails now: all that was synced;
-// of everything else, file by file, sector by sector and name by name, what a toss
-// of rng decides. Names change in any order, a rename as a whole. Sectors inside of
-// a file that were not written are zero; its length is any that it has had.
+// Crash returns the disk after a power failure at this moment: everything that was synced, and of
+// everything else what rng decides, file by file, sector by sector and name by name. Names change
+// in any order, a rename as a whole. Sectors within a file that were not written are zero. The
+// length of a file is any that it has had.
 func (m *FS) Crash(rng *rand.Rand) *FS {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,7 +37,7 @@ func (m *FS) crash(rng *rand.Rand) *FS {
 	return out
 }
 
-// Kill returns what is there after the process died: everything it has written.
+// Kill returns the disk after the process was killed: everything that it has written.
 func (m *FS) Kill() *FS {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +49,7 @@ func (m *FS) Kill() *FS {
 	return out
 }
 
-// survivor is what is left of a file.
+// survivor returns what is left of a file after a crash.
 func (n *inode) survivor(rng *rand.Rand) []byte {
 	length := len(n.synced)
 	if d := len(n.data) - len(n.synced); d > 0 {
@@ -68,7 +68,7 @@ func (n *inode) survivor(rng *rand.Rand) []byte {
 	return out
 }
 
-// step counts a call and asks whether it fails. mu must be held.
+// step records a call and returns the injected error, if any. mu must be held.
 func (m *FS) step(op, name string, size int) error {
 	c := Call{op, name, size}
 	m.calls = append(m.calls, c)

@@ -28,7 +28,7 @@ func (m *FS) Create(name string) (persistence.File, error) {
 	return &file{fs: m, name: name, node: node}, nil
 }
 
-// change makes a change of a name that is not durable yet. mu must be held.
+// change applies a change of a name that is not durable yet. mu must be held.
 func (m *FS) change(e entry) {
 	apply(m.names, e)
 	m.pending = append(m.pending, e)
@@ -152,7 +152,7 @@ func (u unlocker) Close() error {
 	return nil
 }
 
-// Content returns what is in a file now.
+// Content returns the present content of a file.
 func (m *FS) Content(name string) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -162,7 +162,7 @@ func (m *FS) Content(name string) []byte {
 	return nil
 }
 
-// SetContent makes a file hold b, durably.
+// SetContent sets the content of a file to b, durably.
 func (m *FS) SetContent(name string, b []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,7 +170,7 @@ func (m *FS) SetContent(name string, b []byte) {
 	m.names[name], m.durable[name] = node, node
 }
 
-// Names returns all files.
+// Names returns the names of all files.
 func (m *FS) Names() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

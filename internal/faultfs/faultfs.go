@@ -10,14 +10,14 @@ import (
 	"sync"
 )
 
-// Call is one call that was made.
+// Call is a recorded call.
 type Call struct {
 	Op   string // create, open, append, rename, remove, list, mkdir, syncdir, lock, write, read, size, sync, truncate, close
 	Name string
 	Size int // of a write
 }
 
-// String is how a call is shown in a transcript.
+// String returns the call as transcripts show it.
 func (c Call) String() string {
 	if c.Op == "write" {
 		return fmt.Sprintf("write %s %d", c.Name, c.Size)
@@ -28,8 +28,8 @@ func (c Call) String() string {
 // FS is the file system. The zero value is not usable; see [New].
 type FS struct {
 	mu      sync.Mutex
-	names   map[string]*inode // as the running system sees them
-	durable map[string]*inode // as the disk has them
+	names   map[string]*inode // the names as the running system sees them
+	durable map[string]*inode // the names that are durable on disk
 	pending []entry           // changes of names that are not durable
 	dirs    map[string]bool
 	locked  map[string]bool
@@ -42,19 +42,19 @@ type FS struct {
 type inode struct {
 	data   []byte
 	synced []byte
-	// lost are the parts of data that no Sync writes any more; see [file.Sync].
+	// lost are the parts of data that no later Sync writes; see [file.Sync].
 	lost []span
 }
 
 // span is the bytes of a file from one offset up to another.
 type span struct{ from, to int }
 
-// entry is a change of a name: to what it means, or nil when it is removed.
+// entry is a change of a name: to is the new file, or nil for a removal.
 type entry struct {
 	dir  string
 	name string
 	to   *inode
-	// from is the old name of a rename, which happens together with it.
+	// from is the old name of a rename, which is atomic.
 	from string
 }
 
@@ -63,20 +63,20 @@ func New() *FS {
 	return &FS{names: map[string]*inode{}, durable: map[string]*inode{}, dirs: map[string]bool{}, locked: map[string]bool{}}
 }
 
-// ErrShort is for injecting: a write that stores a half and then fails.
+// ErrShort is an error for Inject: the write stores a half and then fails.
 var ErrShort = errors.New("no space left on device (half was written)")
 
-// Inject has f decide about every call that changes or syncs something, n counted
-// from 1: an error is what the call returns, and it does nothing, but for ErrShort.
-// nil ends it.
+// Inject calls f for every call that changes or syncs something, with the number n of the call,
+// counted from 1. If f returns an error, the call returns it and does nothing, except for ErrShort.
+// nil ends the injection.
 func (m *FS) Inject(f func(n int, c Call) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.inject, m.calls = f, nil
 }
 
-// Watch has f called before every call, with what makes a clone as [FS.Crash] does.
-// f must not use the file system otherwise.
+// Watch calls f before every call of the file system, with a function that returns a copy as
+// [FS.Crash] does. f must not use the file system in any other way.
 func (m *FS) Watch(f func(n int, crash func(*rand.Rand) *FS)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

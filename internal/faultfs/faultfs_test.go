@@ -71,7 +71,7 @@ func TestLockedDirectoryIsNotLockedAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Every call that changes or syncs something is counted, and can be made to fail.
+// TestInjection: every call that changes or syncs something is counted, and can be made to fail.
 func TestInjection(t *testing.T) {
 	m := faultfs.New()
 	f := created(t, m, "d/a", "1234")
@@ -104,7 +104,8 @@ func TestInjection(t *testing.T) {
 	require.NoError(t, f.Sync())
 }
 
-// What a failed Sync was to write is never written, though the next one says so.
+// TestDataOfAFailedSyncIsNeverWritten: data that a failed Sync did not write is never written,
+// although the next Sync succeeds.
 func TestDataOfAFailedSyncIsNeverWritten(t *testing.T) {
 	m := faultfs.New()
 	f := created(t, m, "d/a", "one")
@@ -128,8 +129,8 @@ func TestDataOfAFailedSyncIsNeverWritten(t *testing.T) {
 	require.Positive(t, lost)
 }
 
-// What is not synced may be lost with the power, content and name each for itself;
-// what is synced never is.
+// TestCrash: a power failure may lose content and names that were not synced, each independently.
+// It never loses synced ones.
 func TestCrash(t *testing.T) {
 	m := faultfs.New()
 	f := created(t, m, "d/kept", "synced")
@@ -157,7 +158,7 @@ func TestCrash(t *testing.T) {
 	require.Len(t, named, 2)
 }
 
-// A rename that was not made durable happens as a whole or not at all.
+// TestCrashedRename: a rename that was not durable happens as a whole or not at all.
 func TestCrashedRename(t *testing.T) {
 	m := faultfs.New()
 	require.NoError(t, created(t, m, "d/old", "old").Sync())
@@ -181,8 +182,8 @@ func TestCrashedRename(t *testing.T) {
 	require.Equal(t, []string{"d/old"}, m.Crash(rand.New(rand.NewPCG(1, 1))).Names())
 }
 
-// The death of the process loses nothing that was written, and what it leaves has a
-// life of its own.
+// TestKill: the death of the process loses no written data, and the returned disk is independent of
+// the old one.
 func TestKill(t *testing.T) {
 	m := faultfs.New()
 	f := created(t, m, "d/a", "not synced")
@@ -193,7 +194,7 @@ func TestKill(t *testing.T) {
 	require.Equal(t, "not synced", string(after.Crash(rand.New(rand.NewPCG(1, 1))).Content("d/a")))
 }
 
-// Watching sees the disk as it is before each call.
+// TestWatch: the function sees the disk before each call.
 func TestWatch(t *testing.T) {
 	m := faultfs.New()
 	var seen []string

@@ -12,7 +12,7 @@ type file struct {
 	node *inode
 }
 
-// Write implements persistence.File: at the end, as all our writers do.
+// Write implements [persistence.File]: it appends, as all writers of this program do.
 func (f *file) Write(b []byte) (int, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
@@ -48,8 +48,8 @@ func (f *file) Size() (int64, error) {
 	return int64(len(f.node.data)), nil
 }
 
-// Sync implements persistence.File. A failed one marks everything clean all the
-// same, as Linux does: what was not written then never will be.
+// Sync implements [persistence.File]. As on Linux, a failed Sync marks everything as clean: what it
+// did not write is never written.
 func (f *file) Sync() error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()

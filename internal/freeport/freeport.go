@@ -1,10 +1,10 @@
-// Package freeport chooses ports for programs of others that tests start, and that need a port:
-// nodes of a cluster, replicas and sentinels tell each other theirs, redis_exporter listens at one,
-// scripts that Redis plays ask for the addresses of clients, and internal/attack and
-// internal/storebench measure servers over TCP. Such programs cannot get a listener from the test.
-// Ours can (see internal/activation), but in an image without a shell, and where a page shows how a
-// port is set. A Redis that needs no port has a Unix socket. A port is chosen, too, where a test
-// comes back to an address that was closed for a while.
+// Package freeport chooses ports for programs that tests start and that cannot get a listener from
+// the test: nodes of a cluster, replicas and sentinels, which tell each other their ports,
+// redis_exporter, scripts played by Redis that ask for addresses of clients, and servers that
+// internal/attack and internal/storebench measure over TCP. Our own programs get listeners (see
+// internal/activation), except in an image without a shell, or if a page shows how to set a port. A
+// Redis that needs no port uses a Unix socket. A test also chooses a port if it comes back to an
+// address that was closed for a while.
 package freeport
 
 import (
@@ -14,28 +14,28 @@ import (
 	"sync"
 )
 
-// Ports are taken from below the range from which systems choose the port of a client
-// and of a listener that names none, so that nothing takes one between the look and the
-// start of the server, nor while it restarts, but another server of this package's.
+// Ports are below the range from which systems choose ports of clients and of listeners without a
+// fixed port. So only another user of this package could take a port between its choice and the
+// start of the server, or during a restart.
 const firstPort, lastPort = 18000, 32000
 
-// most is how many ports are kept for a process.
-const most = 2000
+// maxPorts bounds the ports that are kept for a process.
+const maxPorts = 2000
 
-// chosen are the ports that this process has been given. A test often chooses several before
-// its server listens on the first, or comes back to one that it has left. A UDP socket on each
-// keeps other processes from choosing it meanwhile: packages are tested beside each other.
+// chosen are the ports that this process has chosen. A test often chooses several before its server
+// listens on the first, or comes back to one that it has left. A UDP socket on each port keeps
+// other processes from choosing it: tests of several packages run at the same time.
 var chosen = struct {
 	sync.Mutex
 	ports map[string]net.PacketConn // guarded by the mutex
 }{ports: make(map[string]net.PacketConn)}
 
-// Choose returns a port of loopback that nobody listens on, and that neither this process nor
-// another one of tests has been given; thousands of calls later it may come again.
+// Choose returns a loopback port on which no process listens and that neither this process nor
+// another test process has chosen. After thousands of calls a port may be chosen again.
 func Choose() string {
 	chosen.Lock()
 	defer chosen.Unlock()
-	if len(chosen.ports) >= most {
+	if len(chosen.ports) >= maxPorts {
 		for _, kept := range chosen.ports {
 			_ = kept.Close() // nothing was sent
 		}

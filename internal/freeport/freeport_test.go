@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/internal/freeport"
 )
 
-// TestChosenPortIsFreeAndNotEphemeral tests that a port can be listened on at once, and
-// is none that a system chooses.
+// TestChosenPortIsFreeAndNotEphemeral tests that a chosen port is free, and outside of the range
+// from which systems choose.
 func TestChosenPortIsFreeAndNotEphemeral(t *testing.T) {
 	port := freeport.Choose()
 	n, err := strconv.Atoi(port)
@@ -35,7 +35,7 @@ func TestPortsAreChosenOnce(t *testing.T) {
 }
 
 // TestChosenPortIsNobodyElses tests that no other process chooses a port before the server of this
-// one listens: what another one would do first fails.
+// process listens: the first step of a choice fails.
 func TestChosenPortIsNobodyElses(t *testing.T) {
 	_, err := net.ListenPacket("udp", "127.0.0.1:"+freeport.Choose())
 	require.Error(t, err)

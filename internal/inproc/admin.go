@@ -17,7 +17,7 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// AdminPort is where a [Node] of [World.StartAdmin] has its admin port.
+// AdminPort is the admin port of a [Node] of [World.StartAdmin].
 const AdminPort = 9121
 
 // Operated is a server with an admin port, as an operator sees it.
@@ -26,25 +26,25 @@ type Operated struct {
 	http *http.Client
 }
 
-// StartAdmin is [World.Start] of a server with an admin port.
+// StartAdmin is [World.Start] for a server with an admin port.
 func (w *World) StartAdmin(options ...string) *Operated {
 	w.t.Helper()
 	return w.StartAdminWith(nil, options...)
 }
 
-// StartAdminWith is [World.StartWith] of a server with an admin port.
+// StartAdminWith is [World.StartWith] for a server with an admin port.
 func (w *World) StartAdminWith(setup func(*server.Options), options ...string) *Operated {
 	w.t.Helper()
 	n := w.StartWith(setup, append([]string{"--admin-port", strconv.Itoa(AdminPort)}, options...)...)
 	return &Operated{n, w.HTTP(n.Host)}
 }
 
-// URL is that of a path of the admin port.
+// URL returns the URL of a path of the admin port.
 func (o *Operated) URL(path string) string {
 	return "http://" + o.AdminAddr().String() + path
 }
 
-// Ask sends a request to the admin port, and returns the error of HTTP itself.
+// Ask sends a request to the admin port. err is an error of HTTP itself.
 func (o *Operated) Ask(r *http.Request) (status int, body string, err error) {
 	answer, err := o.http.Do(r)
 	if err != nil {
@@ -55,7 +55,7 @@ func (o *Operated) Ask(r *http.Request) (status int, body string, err error) {
 	return answer.StatusCode, string(all), err //nolint:wrapcheck // it says what failed
 }
 
-// Get asks the admin port as a user, or without a name.
+// Get sends a GET request as a user, or without authentication if user is "".
 func (o *Operated) Get(path, user, password string) (status int, body string) {
 	t := o.world.t
 	t.Helper()
@@ -69,12 +69,12 @@ func (o *Operated) Get(path, user, password string) (status int, body string) {
 	return status, body
 }
 
-// RunHeaders are those that a request to run a command must have.
+// RunHeaders returns the headers that a request to run a command requires.
 func RunHeaders() http.Header {
 	return http.Header{"Content-Type": {"application/json"}, "X-Cellserver-Action": {"1"}}
 }
 
-// Post sends a body to where the admin port runs commands.
+// Post sends a request with that body to run a command.
 func (o *Operated) Post(header http.Header, body string) (status int, answer string, err error) {
 	t := o.world.t
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.URL("/api/v1/run"), strings.NewReader(body))
@@ -97,8 +97,8 @@ func (o *Operated) Series() map[string]string {
 	return all
 }
 
-// StepAdmin is [Step] of a server with an admin port, for scripts that never wait. It also returns
-// what gets a path of that port.
+// StepAdmin is [Step] for a server with an admin port, for scripts that never wait. It also returns
+// a function that gets a path of that port.
 func StepAdmin(tb testing.TB, options ...string) (*Stepped, func(path string) (status int, body string)) {
 	tb.Helper()
 	network := simnet.New()

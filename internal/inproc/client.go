@@ -17,16 +17,16 @@ import (
 	"github.com/cellserver/cellserver/internal/simnet"
 )
 
-// Patience bounds every wait of a [Client] for something that must happen. It decides nothing
-// but how long a broken test takes to fail.
+// Patience bounds every wait of a [Client] for something that must happen. It only determines how
+// long a broken test takes to fail.
 const Patience = time.Minute
 
-// Client is a raw connection: what it compares are bytes.
+// Client is a raw connection: it compares bytes.
 type Client struct {
 	net.Conn
-	// R has what was received.
+	// R reads the received bytes.
 	R *bufio.Reader
-	// Patience is how long a reply may take.
+	// Patience bounds the wait for a reply.
 	Patience time.Duration
 	tb       testing.TB
 }
@@ -37,7 +37,7 @@ func NewClient(tb testing.TB, conn net.Conn) *Client {
 	return &Client{Conn: conn, R: bufio.NewReader(conn), Patience: Patience, tb: tb}
 }
 
-// Dial connects a client with a socket of this machine.
+// Dial connects a client to a socket of this machine.
 func Dial(tb testing.TB, network, address string) *Client {
 	tb.Helper()
 	conn, err := net.Dial(network, address)
@@ -83,8 +83,8 @@ func (c *Client) Expect(want ...string) {
 	}
 }
 
-// Silent wants no byte to come as long as no time passes. It works in a [Bubble] only, and lets
-// no time pass.
+// Silent requires that no byte has arrived and none would arrive without time passing. It works
+// only in a [Bubble], and does not let time pass.
 func (c *Client) Silent() {
 	c.tb.Helper()
 	synctest.Wait()
@@ -95,7 +95,7 @@ func (c *Client) Silent() {
 	}
 }
 
-// ExpectEnd wants the server to close the connection with no further byte.
+// ExpectEnd requires the server to close the connection without another byte.
 func (c *Client) ExpectEnd() {
 	c.tb.Helper()
 	require.NoError(c.tb, c.SetReadDeadline(time.Now().Add(c.Patience)))
@@ -116,13 +116,13 @@ func (c *Client) Info(field string) string {
 	return ""
 }
 
-// ID is what CLIENT ID says.
+// ID returns the reply of CLIENT ID.
 func (c *Client) ID() string {
 	c.tb.Helper()
 	return strings.Trim(c.Do("CLIENT", "ID"), ":\r\n")
 }
 
-// ReadReply reads one reply of either protocol, nested ones whole, and returns its bytes.
+// ReadReply reads one reply of either protocol, including nested ones, and returns its bytes.
 func ReadReply(r *bufio.Reader) (string, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {
@@ -161,30 +161,30 @@ func ReadReply(r *bufio.Reader) (string, error) {
 // Bulk encodes a bulk string.
 func Bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
-// Array encodes an array of replies that are encoded already.
+// Array encodes an array of encoded replies.
 func Array(replies ...string) string {
 	return fmt.Sprintf("*%d\r\n%s", len(replies), strings.Join(replies, ""))
 }
 
-// Five encodes the reply of a limiter.
+// Five encodes the five integers of a limiter's reply.
 func Five(limited, limit, remaining, retry, reset int64) string {
 	return fmt.Sprintf("*5\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", limited, limit, remaining, retry, reset)
 }
 
-// Silent wants no byte to come to any of conns as long as no time passes: see [Client.Silent].
+// Silent calls [Client.Silent] for all conns.
 func Silent(conns ...*Client) {
 	for _, c := range conns {
 		c.Silent()
 	}
 }
 
-// Say sends the words of a command and returns the bytes of its reply.
+// Say sends a command, given as words in one string, and returns the bytes of its reply.
 func (c *Client) Say(words string) string {
 	c.tb.Helper()
 	return c.Do(strings.Fields(words)...)
 }
 
-// Set has commands answered with [OK].
+// Set requires each of the commands to be answered with [OK].
 func (c *Client) Set(commands ...string) {
 	c.tb.Helper()
 	for _, words := range commands {
@@ -192,7 +192,7 @@ func (c *Client) Set(commands ...string) {
 	}
 }
 
-// As authenticates the client as the user "app", which admin gives these rules.
+// As authenticates the client as the user "app", after admin has given that user the rules.
 func (c *Client) As(admin *Client, rules ...string) *Client {
 	c.tb.Helper()
 	require.Equal(c.tb, OK, admin.Do(append([]string{"ACL", "SETUSER", "app", "reset", "on", ">p"}, rules...)...))

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Replies with all that [Client.FillShort] has made are longer than what a kernel takes of them.
+// A reply with everything that [Client.FillShort] creates is longer than what a kernel buffers.
 const (
 	ShortValues = 600
 	ShortSize   = 15_000
 )
 
-// FillShort makes keys of short strings, which it returns, and a hash, a list and a set of as many
-// elements with their names.
+// FillShort creates keys with short strings, which it returns, and a hash, a list and a set with as
+// many elements.
 func (c *Client) FillShort() (keys []string) {
 	c.tb.Helper()
 	const each = 20

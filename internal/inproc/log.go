@@ -7,9 +7,9 @@ import (
 
 // LogBuffer collects a log that several goroutines write.
 type LogBuffer struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	text strings.Builder
-	more chan struct{} // closed at the next write, if something waits for that
+	more chan struct{} // closed at the next write, if a goroutine waits for that
 }
 
 // Write implements [io.Writer].

@@ -2,16 +2,16 @@ package inproc
 
 import "runtime"
 
-// HeapBytes is what is reachable in this process.
+// HeapBytes returns the bytes of reachable objects in this process.
 func HeapBytes() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what pools held is gone after the second
+	runtime.GC() // pools keep objects for one collection
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// AllocatedBy is how many bytes f allocates. What else runs counts as well.
+// AllocatedBy returns how many bytes f allocates. Allocations of other goroutines count as well.
 func AllocatedBy(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -9,16 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Model is what a type of keys is, as one would write it first.
+// Model is the simplest implementation of a type of keys.
 type Model interface {
-	// Do does one random thing to a key, and returns the command that does it and the reply.
+	// Do makes a random change to a key, and returns the command for it and the expected reply.
 	Do(r *rand.Rand) (command []string, reply string)
-	// RequireState compares everything that is there.
+	// RequireState compares everything that the server has with the model.
 	RequireState(t *testing.T, c *Client)
 }
 
-// AgainstModel wants thousands of random commands to be answered as by a model, and all to be what
-// it was after each of a few restarts.
+// AgainstModel requires thousands of random commands to have the replies of a model, and the state
+// to be the same after each of a few restarts.
 func AgainstModel(t *testing.T, m Model) {
 	t.Helper()
 	Bubble(t, func(t *testing.T, w *World) {
@@ -40,8 +40,9 @@ func AgainstModel(t *testing.T, m Model) {
 	})
 }
 
-// FullMemory wants a key to stop growing when memory is full, and what makes it smaller to work
-// still. It grows by the command add, and remove are the words that take an element out of it.
+// FullMemory requires that a key stops growing when memory is full, and that commands that shrink
+// it still work. The command add makes the key grow, and remove is a command that removes an
+// element.
 func FullMemory(t *testing.T, add string, remove ...string) {
 	t.Helper()
 	Bubble(t, func(t *testing.T, w *World) {

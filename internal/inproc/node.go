@@ -25,34 +25,34 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// Port is where every [Node] listens.
+// Port is the port of every [Node].
 const Port = 6379
 
-// Node is a server in a [World], on a host and a disk of its own. Its clock is the bubble's.
+// Node is a server in a [World], with its own host and disk. Its clock is the bubble's.
 type Node struct {
 	*server.Server
-	// Host is its address, Disk what it keeps its state on, and Log what it has logged.
+	// Host is its address, Disk its file system, and Log its log.
 	Host string
 	Disk *faultfs.FS
 	Log  *LogBuffer
-	// Made, unless it is nil, is called by Run once the server is assembled, before it runs.
+	// Made, unless it is nil, is called by Run after the server is assembled and before it runs.
 	Made func()
 
 	world   *World
 	setup   func(*server.Options)
 	options []string
 	skew    time.Duration
-	done    chan error // nil while nothing runs
+	done    chan error // nil while the server does not run
 }
 
-// Start runs a server with options as on the command line until the test ends, of which the first
-// may be the path of a file. It has loaded what there is to be loaded.
+// Start runs a server until the test ends. options are those of the command line, and the first may
+// be the path of a file. When Start returns the server has loaded its state.
 func (w *World) Start(options ...string) *Node {
 	w.t.Helper()
 	return w.StartWith(nil, options...)
 }
 
-// StartWith is Start with what setup, unless it is nil, changes of the server's options.
+// StartWith is Start with options of the server that setup changes, unless it is nil.
 func (w *World) StartWith(setup func(*server.Options), options ...string) *Node {
 	w.t.Helper()
 	n := w.Node(setup, options...)
@@ -60,7 +60,7 @@ func (w *World) StartWith(setup func(*server.Options), options ...string) *Node 
 	return n
 }
 
-// Node is StartWith of a server that does not run yet: see [Node.Run].
+// Node is StartWith for a server that does not run yet: see [Node.Run].
 func (w *World) Node(setup func(*server.Options), options ...string) *Node {
 	n := &Node{Host: w.Host(), Disk: faultfs.New(), Log: &LogBuffer{}, world: w, setup: setup, options: options}
 	w.t.Cleanup(func() {
@@ -71,9 +71,10 @@ func (w *World) Node(setup func(*server.Options), options ...string) *Node {
 	return n
 }
 
-// Run assembles the server and runs it. What can be loaded without time passing is loaded.
+// Run assembles the server and runs it. When it returns, everything that needs no time to pass has
+// been loaded.
 func (n *Node) Run() error {
-	dir, err := filepath.Abs(".") // one name for what is on Disk
+	dir, err := filepath.Abs(".") // the same name in each run for the files on Disk
 	if err != nil {
 		return err
 	}
@@ -111,13 +112,13 @@ func (n *Node) Run() error {
 	return nil
 }
 
-// time is the node's clock, in nanoseconds.
+// time returns the node's clock in nanoseconds.
 func (n *Node) time() int64 { return time.Now().Add(n.skew).UnixNano() }
 
-// Skew moves the node's clocks, and so its time, by d. It must not run.
+// Skew changes the node's clocks, and so its time, by d. The server must not be running.
 func (n *Node) Skew(d time.Duration) { n.skew += d }
 
-// Stop ends the server as SIGTERM does, and returns what Run says.
+// Stop ends the server as SIGTERM does, and returns the result of Run.
 func (n *Node) Stop() error {
 	n.Server.Stop()
 	err := <-n.done
@@ -125,44 +126,45 @@ func (n *Node) Stop() error {
 	return err
 }
 
-// Ended returns what Run says of a server that ends by itself, when it has.
+// Ended waits until a server ends by itself, and returns the result of Run.
 func (n *Node) Ended() error {
 	err := <-n.done
 	n.done = nil
 	return err
 }
 
-// Kill ends the server as kill -9 does: clients see their connections reset, and the disk has
-// what was written so far.
+// Kill ends the server as kill -9 does: clients see their connections reset, and the disk has what
+// was written so far.
 func (n *Node) Kill() { n.die((*faultfs.FS).Kill) }
 
-// Crash is Kill of a machine that loses power: of what was not synced, the disk has what rng
-// decides.
+// Crash is Kill for a machine that loses power: rng decides which data that was not synced the disk
+// has.
 func (n *Node) Crash(rng *rand.Rand) {
 	n.die(func(disk *faultfs.FS) *faultfs.FS { return disk.Crash(rng) })
 }
 
-// die has nothing that the server does from now on reach anybody, and then ends it.
+// die isolates the server, so that nothing it does from now on has an effect outside, and then ends
+// it.
 func (n *Node) die(left func(*faultfs.FS) *faultfs.FS) {
 	n.world.Net.Unplug(n.Host)
 	disk := n.Disk
 	n.Disk = left(disk)
 	n.Server.Stop()
 	if err := <-n.done; err != nil {
-		_, _ = io.WriteString(n.Log, "ended: "+err.Error()+"\n") // its disk and its network are gone
+		_, _ = io.WriteString(n.Log, "ended: "+err.Error()+"\n") // the server has lost its disk and its network
 	}
 	n.done = nil
 	n.world.Net.Unplug(n.Host)
 }
 
-// Restart runs a node that does not run, with further options.
+// Restart runs a stopped node again, with additional options.
 func (n *Node) Restart(options ...string) {
 	n.world.t.Helper()
 	n.options = slices.Concat(n.options, options)
 	require.NoError(n.world.t, n.Run())
 }
 
-// Addr is the address that the node listens at.
+// Addr returns the address of the node.
 func (n *Node) Addr() string { return net.JoinHostPort(n.Host, strconv.Itoa(Port)) }
 
 // Dial connects a client on the node's own host.
@@ -177,7 +179,7 @@ func (n *Node) DialFrom(host string) *Client {
 	return n.DialAt(host, n.Addr())
 }
 
-// DialAt connects a client on a host with an address.
+// DialAt connects a client on a host to an address.
 func (n *Node) DialAt(host, address string) *Client {
 	n.world.t.Helper()
 	conn, err := n.world.Net.Dial(n.world.t.Context(), host, address)
@@ -197,7 +199,7 @@ func (n *Node) Follow(primary *Node) {
 	})
 }
 
-// Agree waits until replicas are at the offset of n, and compares what they hold.
+// Agree waits until replicas have the offset of n, and requires their state to be equal to n's.
 func (n *Node) Agree(replicas ...*Node) {
 	n.world.t.Helper()
 	for _, r := range replicas {
@@ -209,7 +211,7 @@ func (n *Node) Agree(replicas ...*Node) {
 	}
 }
 
-// Replication has the fields of INFO replication.
+// Replication returns the fields of INFO replication.
 func (n *Node) Replication() map[string]string {
 	n.world.t.Helper()
 	c := n.Dial()
@@ -223,7 +225,7 @@ func (n *Node) Replication() map[string]string {
 	return fields
 }
 
-// State has all keys that have not expired, by database and key, and what they hold.
+// State returns all keys that have not expired with their values, by database and key.
 func (n *Node) State() map[string]entry.Entry {
 	n.world.t.Helper()
 	all := map[string]entry.Entry{}
@@ -239,7 +241,7 @@ func (n *Node) State() map[string]entry.Entry {
 	return all
 }
 
-// FillDisk makes the disk of the node have no room for a write, or room again.
+// FillDisk makes writes to the node's disk fail for lack of space, or succeed again.
 func (n *Node) FillDisk(full bool) {
 	if !full {
 		n.Disk.Inject(nil)
@@ -253,16 +255,16 @@ func (n *Node) FillDisk(full bool) {
 	})
 }
 
-// StartStepped is [World.Start] of a server whose clock stands still but for the steps of a test, and
-// counts timers. Timeouts that are not the store's still pass with the time of the bubble.
+// StartStepped is [World.Start] for a server whose clock moves only when the test moves it, and
+// counts timers. Timeouts that do not use the store's clock still pass with the bubble's time.
 func (w *World) StartStepped(options ...string) (*Node, *clocktest.Clock) {
 	w.t.Helper()
 	clock := clocktest.New(Epoch)
 	return w.StartWith(func(o *server.Options) { o.Clock = clock }, options...), clock
 }
 
-// StartOn is [World.Start] of a server that finds what a disk has, such as what [faultfs.FS.Kill]
-// returns of the disk of a server that runs.
+// StartOn is [World.Start] for a server on a given disk, such as a result of [faultfs.FS.Kill] for
+// the disk of a running server.
 func (w *World) StartOn(disk *faultfs.FS, options ...string) *Node {
 	w.t.Helper()
 	n := w.Node(nil, options...)
@@ -271,7 +273,7 @@ func (w *World) StartOn(disk *faultfs.FS, options ...string) *Node {
 	return n
 }
 
-// StartAt is StartOn of a server whose clocks show an instant of their own.
+// StartAt is StartOn for a server whose clocks start at another instant.
 func (w *World) StartAt(at limit.Instant, disk *faultfs.FS, options ...string) *Node {
 	w.t.Helper()
 	n := w.Node(nil, options...)
@@ -281,8 +283,8 @@ func (w *World) StartAt(at limit.Instant, disk *faultfs.FS, options ...string) *
 	return n
 }
 
-// Now is what the node's clock shows.
+// Now returns the instant of the node's clock.
 func (n *Node) Now() limit.Instant { return limit.Instant(n.time()) }
 
-// Left is the disk as a process leaves it that dies now. The server goes on.
+// Left returns the disk as if the process were killed now. The server continues.
 func (n *Node) Left() *faultfs.FS { return n.Disk.Kill() }

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// OpenWith is [Open] with what setup changes of the server's options. A clock among them is used in
-// place of the one that stands still.
+// OpenWith is [Open] with options of the server that setup changes. If setup sets a clock, it
+// replaces the stepped clock.
 func OpenWith(tb testing.TB, setup func(*server.Options), options ...string) *Fed {
 	tb.Helper()
 	o := server.Options{}

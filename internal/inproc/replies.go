@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What many commands reply.
+// Replies of many commands.
 const (
 	OK     = "+OK\r\n"
 	Queued = "+QUEUED\r\n"
@@ -19,7 +19,7 @@ const (
 	ExecAbort = "-EXECABORT Transaction discarded because of previous errors.\r\n"
 )
 
-// Numbers returns the integers of a reply, at whatever depth, five for each of a limiter.
+// Numbers returns all integers of a reply, including nested ones: five for each limiter.
 func Numbers(reply string) (all []int64) {
 	for line := range strings.SplitSeq(reply, "\r\n") {
 		if rest, ok := strings.CutPrefix(line, ":"); ok {
@@ -31,7 +31,7 @@ func Numbers(reply string) (all []int64) {
 	return all
 }
 
-// Dialogue sends each packet on its own and compares all replies that it brings.
+// Dialogue sends each packet separately and compares all replies to it.
 func (c *Client) Dialogue(steps ...[2]string) {
 	c.tb.Helper()
 	for _, s := range steps {
@@ -44,7 +44,7 @@ func (c *Client) Dialogue(steps ...[2]string) {
 	}
 }
 
-// InfoNumber is [Client.Info] of a field that is a number.
+// InfoNumber is [Client.Info] for a numeric field.
 func (c *Client) InfoNumber(field string) int64 {
 	c.tb.Helper()
 	n, err := strconv.ParseInt(c.Info(field), 10, 64)
@@ -52,7 +52,7 @@ func (c *Client) InfoNumber(field string) int64 {
 	return n
 }
 
-// Listed returns a number that CLIENT LIST says of the client of that name.
+// Listed returns a numeric field of CLIENT LIST for the client with that name.
 func (c *Client) Listed(name, field string) int64 {
 	c.tb.Helper()
 	for line := range strings.Lines(c.Do("CLIENT", "LIST")) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// AwaitLink returns when n is a replica of primary that has its state.
+// AwaitLink returns when n is a replica of primary and has its state.
 func (n *Node) AwaitLink(primary *Node) {
 	n.world.t.Helper()
 	n.world.Until("the link is up", 3*time.Millisecond, time.Minute, func() bool {
@@ -17,7 +17,7 @@ func (n *Node) AwaitLink(primary *Node) {
 	})
 }
 
-// HandOver has n, a primary, hand over to next, and returns when the roles have changed.
+// HandOver makes n, a primary, hand over to next, and returns when the roles have changed.
 func (n *Node) HandOver(next *Node) {
 	n.world.t.Helper()
 	c := n.Dial()
@@ -30,7 +30,7 @@ func (n *Node) HandOver(next *Node) {
 	})
 }
 
-// Promote makes n a primary, and returns when it is.
+// Promote makes n a primary, and returns when it is one.
 func (n *Node) Promote() {
 	n.world.t.Helper()
 	c := n.Dial()
@@ -41,7 +41,7 @@ func (n *Node) Promote() {
 	})
 }
 
-// Syncs are how often n has sent a replica everything, and how often only what was missing.
+// Syncs returns how many full and how many partial resynchronizations n has served.
 func (n *Node) Syncs() (full, partial int64) {
 	counts := n.Engine().Options.Node.Counts()
 	return counts.SyncFull, counts.SyncPartialOK

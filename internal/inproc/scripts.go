@@ -12,8 +12,8 @@ import (
 )
 
 // PlayScripts plays the scripts in a directory, such as testdata/scripts of a group of commands.
-// Each section has a server of its own in each of its protocols, in a bubble, where time is what
-// the script says.
+// Each section has its own server for each of its protocols, in a bubble whose time the script
+// sets.
 func PlayScripts(t *testing.T, dir string) {
 	t.Helper()
 	all, err := script.LoadDir(dir)
@@ -32,8 +32,8 @@ func PlayScripts(t *testing.T, dir string) {
 	}
 }
 
-// PlaySection plays a section on a server of its own, in a bubble, with groups of commands unless
-// that is nil.
+// PlaySection plays a section on its own server in a bubble. groups are the server's groups of
+// commands; nil is all.
 func PlaySection(t *testing.T, s *script.Script, section *script.Section, proto int, groups func() []command.Group) {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,7 +47,7 @@ func PlaySection(t *testing.T, s *script.Script, section *script.Section, proto 
 	})
 }
 
-// SectionOptions are the options that a section wants, and the directory of its server.
+// SectionOptions returns the options that a section requires, and the directory of its server.
 func SectionOptions(s *script.Section, dir string) []string {
 	options := []string{"--dir", dir}
 	for _, option := range s.Config {
@@ -56,7 +56,7 @@ func SectionOptions(s *script.Section, dir string) []string {
 	return options
 }
 
-// PutKinds makes keys of the kinds that scripts name by what stores a kind of value.
+// PutKinds returns a function that creates keys of the kinds that scripts name, by calling store.
 func PutKinds(store func(key string, kind entry.Kind, value string, ttl time.Duration) error) func(kind, key, value string, ttl time.Duration) error {
 	kinds := map[string]entry.Kind{"string": entry.String, "list": entry.List}
 	return func(kind, key, value string, ttl time.Duration) error { return store(key, kinds[kind], value, ttl) }

@@ -13,18 +13,19 @@ import (
 	"github.com/cellserver/cellserver/internal/certtest"
 )
 
-// Secure is a [Node] that has a port with TLS beside the one without.
+// Secure is a [Node] that has a port with TLS and one without.
 type Secure struct {
 	*Node
-	// Authority has signed Pair, which the server shows. It is the one that clients are to
-	// be signed by.
+	// Authority has signed Pair, the certificate of the server. Clients' certificates must be
+	// signed by it, too.
 	Authority *certtest.Authority
 	Pair      certtest.Pair
-	// TLSPort is where clients with TLS connect.
+	// TLSPort is the port with TLS.
 	TLSPort string
 }
 
-// StartTLS is Start of a server with TLS, which asks for no certificate unless options say so.
+// StartTLS is Start for a server with TLS, which requests no client certificate unless options say
+// so.
 func (w *World) StartTLS(options ...string) *Secure {
 	w.t.Helper()
 	s := &Secure{Authority: certtest.New(w.t), TLSPort: strconv.Itoa(Port + 1)}
@@ -36,33 +37,33 @@ func (w *World) StartTLS(options ...string) *Secure {
 	return s
 }
 
-// DialPort connects a client without TLS with a port of the node.
+// DialPort connects a client without TLS to a port of the node.
 func (n *Node) DialPort(port string) *Client {
 	n.world.t.Helper()
 	return n.DialAt(n.Host, net.JoinHostPort(n.Host, port))
 }
 
-// OpenAt reports whether the node listens at a port.
+// OpenAt reports whether the node listens on a port.
 func (n *Node) OpenAt(port string) bool {
 	n.world.t.Helper()
 	conn, err := n.world.Net.Dial(n.world.t.Context(), n.Host, net.JoinHostPort(n.Host, port))
 	return err == nil && conn.Close() == nil
 }
 
-// Take has another listen at a port of the node until the test ends.
+// Take makes another listener occupy a port of the node until the test ends.
 func (n *Node) Take(port string) {
 	n.world.t.Helper()
 	l, err := n.world.Net.Listen(net.JoinHostPort(n.Host, port))
 	require.NoError(n.world.t, err)
-	n.world.t.Cleanup(func() { _ = l.Close() }) // it does not fail
+	n.world.t.Cleanup(func() { _ = l.Close() }) // it cannot fail
 }
 
-// Handshake connects with the port with TLS.
+// Handshake connects to the TLS port.
 func (s *Secure) Handshake(conf *tls.Config) (*tls.Conn, error) {
 	return s.HandshakeAt(s.TLSPort, conf)
 }
 
-// HandshakeAt connects with TLS with a port that need not have it.
+// HandshakeAt connects with TLS to a port, which need not use TLS.
 func (n *Node) HandshakeAt(port string, conf *tls.Config) (*tls.Conn, error) {
 	n.world.t.Helper()
 	ctx := n.world.t.Context()
@@ -71,18 +72,18 @@ func (n *Node) HandshakeAt(port string, conf *tls.Config) (*tls.Conn, error) {
 		return nil, err
 	}
 	conn := tls.Client(raw, conf)
-	// A deadline instead of a context, whose end would be noticed by a further goroutine.
+	// A deadline instead of a context, because another goroutine would watch the context.
 	if err := raw.SetDeadline(time.Now().Add(Patience)); err != nil {
 		return nil, err
 	}
 	if err := conn.HandshakeContext(context.WithoutCancel(ctx)); err != nil {
-		_ = raw.Close() // the error of the handshake tells more
+		_ = raw.Close() // the error of the handshake is more useful
 		return nil, err
 	}
 	return conn, nil
 }
 
-// DialTLS connects a client with TLS that is welcome.
+// DialTLS connects a client with TLS, which must succeed.
 func (s *Secure) DialTLS(conf *tls.Config) *Client {
 	s.world.t.Helper()
 	conn, err := s.Handshake(conf)
@@ -90,8 +91,8 @@ func (s *Secure) DialTLS(conf *tls.Config) *Client {
 	return NewClient(s.world.t, conn)
 }
 
-// Serves reports whether a client with TLS gets an answer. With TLS 1.3 a client learns only from
-// its first read that its certificate is refused.
+// Serves reports whether a client with TLS gets a reply. With TLS 1.3 a client learns only from its
+// first read that its certificate is refused.
 func (s *Secure) Serves(conf *tls.Config) bool {
 	s.world.t.Helper()
 	conn, err := s.Handshake(conf)

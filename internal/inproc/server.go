@@ -18,26 +18,26 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// Server is a server in this process.
+// Server is a server in the test's process.
 type Server struct {
 	*server.Server
 	Clock *clocktest.Clock
 }
 
-// New assembles a server whose clock shows start, with options as on the command
-// line ("--requirepass", "secret"), that serves the listeners. Nothing runs yet.
+// New assembles a server whose clock starts at start, with options as on the command line
+// ("--requirepass", "secret"), that will serve the listeners. It does not run yet.
 func New(start limit.Instant, listeners []net.Listener, options ...string) (*Server, error) {
 	return newServer(clocktest.New(start), listeners, server.Options{}, options)
 }
 
-// newServer is New with some of what a caller may replace.
+// newServer is New with further options of the server.
 func newServer(clock *clocktest.Clock, listeners []net.Listener, o server.Options, options []string) (*Server, error) {
 	c, err := config.Load(options, nil)
 	if err != nil {
 		return nil, fmt.Errorf("reading options: %w", err)
 	}
 	o.Listeners, o.Log = listeners, slog.New(slog.DiscardHandler)
-	if clock != nil { // otherwise it is the machine's
+	if clock != nil { // otherwise the machine's clock
 		o.Clock = clock
 	}
 	s, err := server.New(c, o)
@@ -65,8 +65,8 @@ func Start(tb testing.TB, start limit.Instant, options ...string) *Server {
 	return s
 }
 
-// Put makes a key of database 0 hold a value of that kind, which no command of ours
-// can; without a ttl it never expires.
+// Put sets a key of database 0 to a value of a kind that no command of this server can store.
+// Without a ttl it never expires.
 func (s *Server) Put(key string, kind entry.Kind, value string, ttl time.Duration) error {
 	v := s.Keyspace().NewHandle()
 	defer v.Close()

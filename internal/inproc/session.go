@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Session is one connection without a socket: bytes in, bytes out.
+// Session is a connection without a socket.
 type Session struct {
 	server  *Server
 	session transport.Session
@@ -22,9 +22,9 @@ type Session struct {
 	out     []byte
 }
 
-// Feed makes a server without sockets and a session on it. Close ends both.
+// Feed creates a server without sockets and a session on it. Close ends both.
 func Feed(start limit.Instant, options ...string) (*Session, error) {
-	// This transport costs nothing while no client connects.
+	// This transport has no cost while no client connects.
 	s, err := New(start, []net.Listener{}, append([]string{"--transport", "goroutine"}, options...)...)
 	if err != nil {
 		return nil, err
@@ -36,11 +36,11 @@ func Feed(start limit.Instant, options ...string) (*Session, error) {
 	return session, nil
 }
 
-// loopback is where the clients of sessions without sockets are, unless they say so.
+// loopback is the default address of clients without sockets.
 var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
 
-// Open opens a session as if a client connected from that address, or returns what
-// the server tells those whom it refuses.
+// Open opens a session as if a client had connected from that address. If the server refuses it,
+// Open returns the error reply.
 func (s *Server) Open(from net.Addr) (session *Session, rejection []byte) {
 	p := &peer{from: from, wake: make(chan struct{}, 1)}
 	opened, rejection := s.Engine().Open(p)
@@ -50,17 +50,17 @@ func (s *Server) Open(from net.Addr) (session *Session, rejection []byte) {
 	return &Session{server: s, session: opened, worker: s.Engine().NewWorker(), peer: p}, nil
 }
 
-// Server is what the session talks to.
+// Server returns the server of the session.
 func (s *Session) Server() *Server { return s.server }
 
-// errClosed is returned for input that the server has closed the session over.
+// errClosed is the error for input after which the server has closed the session.
 var errClosed = errors.New("the server closed the session")
 
-// Do hands in a command and returns the reply, which is valid until the next call.
-// A command that runs in the background is waited for.
+// Do feeds a command and returns the reply, which is valid until the next call. It waits for a
+// command that runs in the background.
 func (s *Session) Do(args ...string) ([]byte, error) { return s.Send(Encode(nil, args...)) }
 
-// Send is Do for commands that arrive at once.
+// Send is Do for several commands that arrive at once.
 func (s *Session) Send(in []byte) ([]byte, error) {
 	s.out = s.out[:0]
 	for {
@@ -78,7 +78,7 @@ func (s *Session) Send(in []byte) ([]byte, error) {
 	}
 }
 
-// Value is Do for a command with one reply, which it reads.
+// Value is Do for a command with one reply, which it parses.
 func (s *Session) Value(args ...string) (script.Value, error) {
 	out, err := s.Do(args...)
 	if err != nil {
@@ -111,14 +111,13 @@ func Encode(b []byte, args ...string) []byte {
 	return b
 }
 
-// peer is the transport's end of a session that has no transport.
+// peer is the peer of a session without a transport.
 type peer struct {
 	from net.Addr
-	wake chan struct{} // holds one: a second wake before a Feed says nothing new
+	wake chan struct{} // has a buffer of one: further wakes before a Feed have no effect
 }
 
-// NewPeer returns the transport's end of a session that a test opens itself. It ignores what it is
-// told.
+// NewPeer returns the peer for a session that a test opens itself. It ignores all calls.
 func NewPeer() transport.Peer { return &peer{from: loopback, wake: make(chan struct{}, 1)} }
 
 func (p *peer) Wake() {

@@ -13,11 +13,11 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// Served is a whole server behind a socket of this machine, for what depends on the transport.
-// Its clock moves only when the test moves it, unless it is one of [ServeTimed].
+// Served is a whole server with a socket of this machine, for tests that depend on the transport.
+// Its clock moves only when the test moves it, except with [ServeTimed].
 type Served struct {
 	*Server
-	// Log is what the server has logged.
+	// Log is the server's log.
 	Log *LogBuffer
 
 	tb    testing.TB
@@ -37,15 +37,15 @@ func EachTransport(t *testing.T, f func(t *testing.T, kind string)) {
 	}
 }
 
-// Serve runs a server of a kind of transport, with options as on the command line, until the test
-// ends.
+// Serve runs a server with a kind of transport, and with options as on the command line, until the
+// test ends.
 func Serve(tb testing.TB, kind string, options ...string) *Served {
 	tb.Helper()
 	return ServeWith(tb, kind, nil, options...)
 }
 
-// ServeTimed is Serve of a server with the clock of the machine, for what happens beside programs of
-// others. It has loaded what there is to be loaded.
+// ServeTimed is Serve for a server with the machine's clock, for tests with other programs. When it
+// returns the server has loaded its state.
 func ServeTimed(tb testing.TB, kind string, options ...string) *Served {
 	tb.Helper()
 	s := ServeWith(tb, kind, func(o *server.Options) { o.Clock = nil }, options...)
@@ -54,7 +54,7 @@ func ServeTimed(tb testing.TB, kind string, options ...string) *Served {
 	return s
 }
 
-// ServeAdmin is Serve of a server with an admin port, whose URL is returned.
+// ServeAdmin is Serve for a server with an admin port, whose URL it returns.
 func ServeAdmin(tb testing.TB, kind string, options ...string) (s *Served, url string) {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,7 +63,7 @@ func ServeAdmin(tb testing.TB, kind string, options ...string) (s *Served, url s
 	return s, "http://" + l.Addr().String()
 }
 
-// ServeWith is Serve with what setup, unless it is nil, changes of the server's options.
+// ServeWith is Serve with options of the server that setup changes, unless it is nil.
 func ServeWith(tb testing.TB, kind string, setup func(*server.Options), options ...string) *Served {
 	tb.Helper()
 	s := &Served{Log: &LogBuffer{}, tb: tb, done: make(chan error, 1)}
@@ -75,13 +75,13 @@ func ServeWith(tb testing.TB, kind string, setup func(*server.Options), options 
 	return s
 }
 
-// Dial connects a client with a socket.
+// Dial connects a client by a socket.
 func (s *Served) Dial() *Client {
 	s.tb.Helper()
 	return Dial(s.tb, "tcp", s.Addr().String())
 }
 
-// End stops the server and returns when Run has.
+// End stops the server and returns after Run has returned.
 func (s *Served) End() {
 	s.ended.Do(func() {
 		s.Stop()
@@ -89,7 +89,8 @@ func (s *Served) End() {
 	})
 }
 
-// Await waits, outside of a [Bubble], until ok says that something has happened that must happen.
+// Await waits, outside of a [Bubble], until ok returns true. It fails the test if that takes longer
+// than Patience.
 func Await(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
 	require.Eventually(tb, ok, Patience, time.Millisecond, what)

@@ -17,11 +17,11 @@ import (
 )
 
 // Stepped is a whole server on a simulated network, outside of a [Bubble]: its clock moves only
-// when the test moves it. It is for what a bubble cannot have, such as a script that never waits
-// and so keeps virtual time from passing.
+// when the test moves it. It is for tests that a bubble cannot run, such as with a script that
+// never waits and so keeps virtual time from passing.
 type Stepped struct {
 	*Server
-	// Log is what the server has logged.
+	// Log is the server's log.
 	Log *LogBuffer
 
 	tb    testing.TB
@@ -31,14 +31,14 @@ type Stepped struct {
 	done  chan error
 }
 
-// Step runs a server with options as on the command line until the test ends. It has loaded what
-// there is to be loaded. Its clock begins at [Epoch].
+// Step runs a server with options as on the command line until the test ends. When it returns the
+// server has loaded its state. The clock starts at [Epoch].
 func Step(tb testing.TB, options ...string) *Stepped {
 	tb.Helper()
 	return StepWith(tb, nil, options...)
 }
 
-// StepWith is Step with what setup, unless it is nil, changes of the server's options.
+// StepWith is Step with options of the server that setup changes, unless it is nil.
 func StepWith(tb testing.TB, setup func(*server.Options), options ...string) *Stepped {
 	tb.Helper()
 	s := &Stepped{
@@ -56,8 +56,8 @@ func StepWith(tb testing.TB, setup func(*server.Options), options ...string) *St
 	return s
 }
 
-// newStepped assembles a server that serves l and logs to log, with what setup, unless it is nil,
-// changes of its options. Its clock begins at [Epoch] and moves when the test moves it.
+// newStepped assembles a server that serves l and logs to log, with options that setup changes,
+// unless it is nil. Its clock starts at [Epoch] and moves when the test moves it.
 func newStepped(tb testing.TB, l net.Listener, log *LogBuffer, setup func(*server.Options), options []string) *Server {
 	tb.Helper()
 	s := &Server{Clock: clocktest.New(Epoch)}
@@ -83,7 +83,7 @@ func (s *Stepped) Dial() *Client {
 	return NewClient(s.tb, conn)
 }
 
-// End stops the server and returns when Run has.
+// End stops the server and returns after Run has returned.
 func (s *Stepped) End() {
 	s.ended.Do(func() {
 		s.Stop()

@@ -16,23 +16,23 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// Still is a server in a [Bubble] whose clock stands still until a test moves it, however much
-// time passes in the bubble.
+// Still is a server in a [Bubble] whose clock moves only when a test moves it, however much time
+// passes in the bubble.
 type Still struct {
 	*Server
 	world *World
 	addr  string
 }
 
-// Still runs a server whose clock shows start until the test ends. Its groups of commands are
-// all, unless groups is not nil.
+// Still runs a server whose clock stands at start until the test ends. groups are its groups of
+// commands; nil is all.
 func (w *World) Still(start limit.Instant, groups func() []command.Group, options ...string) *Still {
 	w.t.Helper()
 	return w.still(clocktest.New(start), server.Options{Groups: groups}, options)
 }
 
-// StillWithStore is Still of a server with the option store, which asks the double that is
-// returned.
+// StillWithStore is Still for a server with the option store, whose asks the returned double
+// decides.
 func (w *World) StillWithStore(start limit.Instant, options ...string) (*Still, *remotedouble.Double) {
 	w.t.Helper()
 	clock := clocktest.New(start)
@@ -41,7 +41,7 @@ func (w *World) StillWithStore(start limit.Instant, options ...string) (*Still, 
 	return w.still(clock, server.Options{OpenStore: open}, options), double
 }
 
-// newDouble returns a store elsewhere with that clock.
+// newDouble returns a double of a remote store with that clock.
 func newDouble(tb testing.TB, clock *clocktest.Clock) *remotedouble.Double {
 	ks := keyspace.New(keyspace.Options{Databases: 1, Clock: clock})
 	tb.Cleanup(ks.Close)
@@ -63,16 +63,16 @@ func (w *World) still(clock *clocktest.Clock, o server.Options, options []string
 	return &Still{Server: s, world: w, addr: l.Addr().String()}
 }
 
-// Connect returns a connection with the server.
+// Connect opens a connection to the server.
 func (s *Still) Connect() (net.Conn, error) {
 	return s.DialContext(s.world.t.Context(), "tcp", s.addr)
 }
 
-// DialContext connects with an address of the bubble's network, from the host of loopback. With
-// it clients of libraries reach the server at its [Still.Address].
+// DialContext connects to an address of the bubble's network from a loopback host. Clients of
+// libraries use it to reach the server at its [Still.Address].
 func (s *Still) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
 	return s.world.Net.Dial(ctx, "127.0.0.1", address)
 }
 
-// Address is where the server listens.
+// Address returns the server's address.
 func (s *Still) Address() string { return s.addr }

@@ -8,19 +8,19 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// Timers is a clock of a bubble that counts the timers of its server.
+// Timers is a clock for a bubble that counts the timers of its server.
 type Timers struct {
 	*clock.System
 	waiting atomic.Int64
 }
 
-// StartTimed is [World.Start] of a server whose timers are counted.
+// StartTimed is [World.Start] for a server whose timers are counted.
 func (w *World) StartTimed(options ...string) (*Node, *Timers) {
 	w.t.Helper()
 	return w.StartTimedWith(func(*server.Options) {}, options...)
 }
 
-// StartTimedWith is [World.StartWith] of a server whose timers are counted.
+// StartTimedWith is [World.StartWith] for a server whose timers are counted.
 func (w *World) StartTimedWith(setup func(*server.Options), options ...string) (*Node, *Timers) {
 	w.t.Helper()
 	now := func() int64 { return time.Now().UnixNano() }
@@ -31,10 +31,10 @@ func (w *World) StartTimedWith(setup func(*server.Options), options ...string) (
 	}, options...), c
 }
 
-// Timers is how many timers are waiting.
+// Timers returns the number of waiting timers.
 func (c *Timers) Timers() int { return int(c.waiting.Load()) }
 
-// AfterFunc is that of the clock below.
+// AfterFunc calls AfterFunc of the embedded clock and counts the timer.
 func (c *Timers) AfterFunc(d time.Duration, f func()) clock.Timer {
 	c.waiting.Add(1)
 	return &counted{c, c.System.AfterFunc(d, func() {
@@ -43,7 +43,7 @@ func (c *Timers) AfterFunc(d time.Duration, f func()) clock.Timer {
 	})}
 }
 
-// counted is one timer of them.
+// counted is a timer of Timers.
 type counted struct {
 	timers *Timers
 	clock.Timer

@@ -15,21 +15,21 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Epoch is when a [Bubble] begins.
+// Epoch is the instant at which a [Bubble] starts.
 const Epoch = limit.Instant(1_700_000_000 * int64(time.Second))
 
-// World is what is in a bubble: servers, and the network between them.
+// World has the servers of a bubble and the network between them.
 type World struct {
 	Net   *simnet.Network
 	t     *testing.T
 	hosts int
 }
 
-// Bubble runs f in a bubble of virtual time (testing/synctest) that begins at [Epoch]. Time
-// moves only while every goroutine of the bubble waits, and then at once to the next timer. So
-// what a test waits for has happened when the wait returns, or never happens, and no load of the
-// machine can change that. Servers run the goroutine transport on a simulated network. They have
-// no event loops, child processes or sockets.
+// Bubble runs f in a bubble of virtual time (testing/synctest) that starts at [Epoch]. Time moves
+// only while every goroutine of the bubble waits, and then at once to the next timer. So an event
+// that a test waits for has happened when the wait returns, or never happens, independently of the
+// machine's load. Servers run the goroutine transport on a simulated network. They have no event
+// loops, child processes or sockets.
 func Bubble(t *testing.T, f func(t *testing.T, w *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,17 +38,17 @@ func Bubble(t *testing.T, f func(t *testing.T, w *World)) {
 	})
 }
 
-// Settle returns when every other goroutine waits for something: what could happen without time
-// passing has happened.
+// Settle returns when every other goroutine waits: everything that needs no time to pass has
+// happened.
 func (w *World) Settle() { synctest.Wait() }
 
-// Advance lets d pass, and returns when everything due by then has happened.
+// Advance lets d pass, and returns after everything that is due by then has happened.
 func (w *World) Advance(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// Until lets time pass, a step after the other, until ok says so. It fails after most.
+// Until lets time pass in steps until ok returns true. It fails the test after most.
 func (w *World) Until(what string, step, most time.Duration, ok func() bool) {
 	w.t.Helper()
 	synctest.Wait()
@@ -57,18 +57,18 @@ func (w *World) Until(what string, step, most time.Duration, ok func() bool) {
 	}
 }
 
-// Host returns an address of the network that nothing has yet, of loopback as all are.
+// Host returns an unused address of the network. All addresses are loopback addresses.
 func (w *World) Host() string {
 	w.hosts++
 	return fmt.Sprintf("127.0.%d.%d", w.hosts/250, w.hosts%250+1)
 }
 
-// Dialer returns a function that connects a host with others, as net.Dialer.DialContext does.
+// Dialer returns a function like net.Dialer.DialContext for connections from a host.
 func (w *World) Dialer(host string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, _, address string) (net.Conn, error) { return w.Net.Dial(ctx, host, address) }
 }
 
-// HTTP returns a client of HTTP at a host.
+// HTTP returns an HTTP client on a host.
 func (w *World) HTTP(host string) *http.Client {
 	transport := &http.Transport{DialContext: w.Dialer(host)}
 	w.t.Cleanup(transport.CloseIdleConnections)

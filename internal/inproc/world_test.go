@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestVirtualTime has a minute pass for a limit, and ten minutes for a client that waits.
+// TestVirtualTime lets a minute pass for a limit, and ten minutes for a waiting client.
 func TestVirtualTime(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -27,7 +27,7 @@ func TestVirtualTime(t *testing.T) {
 	})
 }
 
-// TestReplicaInABubble has a replica follow a primary, be cut off, and be promoted.
+// TestReplicaInABubble makes a replica follow a primary, lose its link, and be promoted.
 func TestReplicaInABubble(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		a, b := w.Start("--appendonly", "yes", "--appendfsync", "always"), w.Start("--appendonly", "yes")

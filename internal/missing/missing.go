@@ -1,11 +1,11 @@
-// Package missing lists the commands of Redis that this server lacks, and why.
-// internal/docgen writes docs/missing.md from the list. `cellserver doctor` compares it
-// with the commands that a Redis was asked.
+// Package missing lists the commands of Redis that this server lacks, with the reasons.
+// internal/docgen writes docs/missing.md from the list. `cellserver doctor` compares the list with
+// the commands that a Redis has received.
 package missing
 
 import "slices"
 
-// Group is a part of Redis that this server lacks: commands that have one reason.
+// Group is a set of missing commands with the same reason.
 type Group struct {
 	What     string
 	Status   string   // Planned or StaysOut
@@ -19,7 +19,7 @@ const (
 	StaysOut = "stays out"
 )
 
-// Of returns the group of a command, and whether it is missing.
+// Of returns the group of a missing command. is reports whether the command is missing.
 func Of(command string) (g Group, is bool) {
 	for _, g := range slices.Concat(FromRedis, Newer) {
 		if slices.Contains(g.Commands, command) {
@@ -29,9 +29,8 @@ func Of(command string) (g Group, is bool) {
 	return Group{}, false
 }
 
-// FromRedis lists every command and subcommand of Redis 7.2 that the command table lacks.
-// A test compares it and the table with the list of Redis: every command is in exactly
-// one of the two.
+// FromRedis lists every command and subcommand of Redis 7.2 that the command table lacks. A test
+// compares it and the table with Redis' list: every command is in exactly one of the two.
 var FromRedis = []Group{
 	{
 		What: "Streams", Status: StaysOut, Why: "No limiter needs this type. Queues belong on Redis.",
@@ -110,9 +109,9 @@ var FromRedis = []Group{
 	},
 }
 
-// Newer lists the commands that came after Redis 7.2, up to Redis 8.8 and Valkey 9.2, and that the
-// command table lacks. Those of modules that Redis 8 brings along are not among them. A test compares it
-// as it does FromRedis.
+// Newer lists the commands that were added after Redis 7.2, up to Redis 8.8 and Valkey 9.2, and
+// that the command table lacks, except those of modules that come with Redis 8. A test checks it
+// like FromRedis.
 var Newer = []Group{
 	{
 		What: "Fields that expire", Status: StaysOut, Why: "A field ends with its hash. A limiter has a key for each state.",

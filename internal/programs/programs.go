@@ -1,7 +1,7 @@
-// Package programs is what a test does without a program, or a library, that it needs and that
-// not every machine has: locally one SKIP line, and with CI=true, where make setup has to have
-// installed it, a failure. A test that cannot run for a reason that make setup does not mend, such
-// as the system or a right, calls Skip by itself and says so.
+// Package programs handles tests that need a program or a library which not every machine has: a
+// local test is skipped with one SKIP line, and with CI=true, where make setup must have installed
+// it, the test fails. A test that cannot run for a reason that make setup cannot fix, such as the
+// operating system or a missing permission, calls Skip itself.
 package programs
 
 import (
@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// Required reports whether nothing may be missing: the environment has CI=true.
+// Required reports whether a missing program is a failure: the environment has CI=true.
 func Required() bool { return os.Getenv("CI") == "true" }
 
-// Missing ends the test because it lacks what format says: "no promtool".
+// Missing ends the test because it lacks something that format names, such as "no promtool".
 func Missing(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	if Required() {
@@ -22,7 +22,7 @@ func Missing(tb testing.TB, format string, args ...any) {
 	tb.Skipf("SKIP: "+format+" (make setup installs it)", args...)
 }
 
-// Find returns the path of a program. A test without it ends as by [Missing].
+// Find returns the path of a program. If there is none the test ends as with [Missing].
 func Find(tb testing.TB, name string) string {
 	tb.Helper()
 	path, err := exec.LookPath(name)
@@ -32,7 +32,7 @@ func Find(tb testing.TB, name string) string {
 	return path
 }
 
-// Need is Find of several programs that are started by their names.
+// Need is Find for several programs that are started by their names.
 func Need(tb testing.TB, names ...string) {
 	tb.Helper()
 	for _, name := range names {

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// ended is a test that notes how it was ended, and ends only its goroutine.
+// ended is a test that records how it was ended, and ends only its goroutine.
 type ended struct {
 	testing.TB
 	said string
@@ -29,7 +29,7 @@ func (e *ended) end(format string, args []any) {
 	runtime.Goexit()
 }
 
-// need returns how a test that needs programs was ended, "" if it goes on.
+// need returns how a test that needs programs was ended, "" if it was not.
 func need(t *testing.T, names ...string) string {
 	e := &ended{TB: t}
 	done := make(chan struct{})
@@ -41,8 +41,8 @@ func need(t *testing.T, names ...string) string {
 	return e.said
 }
 
-// TestMissingProgramFailsInCI tests that a missing program is one SKIP line here, and a failure
-// where it has to be installed.
+// TestMissingProgramFailsInCI tests that a missing program is one SKIP line locally, and a failure
+// in continuous integration.
 func TestMissingProgramFailsInCI(t *testing.T) {
 	t.Setenv("CI", "")
 	require.Empty(t, need(t, "go"))

@@ -1,5 +1,5 @@
-// Package remotedouble is an [env.Remote] for tests: a keyspace that answers on other
-// goroutines, in random order between keys, and a server that asks it.
+// Package remotedouble provides an [env.Remote] for tests: a keyspace that answers on other
+// goroutines, in random order between keys, and a server that uses it.
 package remotedouble
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Double decides what it is asked. Asks about one key are decided in order.
+// Double decides asks. Asks about one key are decided in order.
 type Double struct {
 	Keyspace *keyspace.Keyspace
 
 	mu      sync.Mutex
 	changed *sync.Cond // on mu
 	rng     *rand.Rand // guarded by mu
-	jobs    []*job     // guarded by mu: in the order of submission, those that run included
+	jobs    []*job     // guarded by mu: in the order of submission, including the running ones
 	decided int        // guarded by mu
 	held    bool       // guarded by mu
 	closed  bool       // guarded by mu
@@ -29,27 +29,27 @@ type Double struct {
 	running sync.WaitGroup
 }
 
-// job is what is decided at one instant.
+// job is a set of asks that are decided at one instant.
 type job struct {
 	asks  []*decide.Ask
 	of    *submission
 	begun bool
 }
 
-// submission is what came by one Submit.
+// submission is one call of Submit.
 type submission struct {
 	left int // jobs, guarded by the mutex of the double
 	done func()
 }
 
 const (
-	// deciders is how many asks are decided at once.
+	// deciders is how many jobs are decided at once.
 	deciders = 4
-	// inView is among how many jobs the next one is chosen.
+	// inView is the number of jobs from which the next one is chosen.
 	inView = 128
 )
 
-// New returns a double over ks, which is the caller's. Close ends it.
+// New returns a double over ks, which the caller closes. Close ends the double.
 func New(ks *keyspace.Keyspace, seed uint64) *Double {
 	d := &Double{Keyspace: ks, rng: rand.New(rand.NewPCG(seed, 1))}
 	d.changed = sync.NewCond(&d.mu)
@@ -59,10 +59,10 @@ func New(ks *keyspace.Keyspace, seed uint64) *Double {
 	return d
 }
 
-// SetFailPolicies implements [server.RemoteStore]. A double always answers, so no policy does.
+// SetFailPolicies implements [server.RemoteStore]. It does nothing: a double always answers.
 func (d *Double) SetFailPolicies(map[string]string) {}
 
-// Close waits for what is being decided and drops the rest.
+// Close waits for the asks that are being decided and drops the rest.
 func (d *Double) Close() {
 	d.mu.Lock()
 	d.closed = true
@@ -71,7 +71,7 @@ func (d *Double) Close() {
 	d.running.Wait()
 }
 
-// Put makes a key hold a value of that kind; without a ttl it never expires.
+// Put sets a key to a value of that kind. Without a ttl it never expires.
 func (d *Double) Put(key string, kind entry.Kind, value string, ttl time.Duration) error {
 	h := d.Keyspace.NewHandle()
 	defer h.Close()
@@ -82,16 +82,16 @@ func (d *Double) Put(key string, kind entry.Kind, value string, ttl time.Duratio
 	return h.Put(0, []byte(key), kind, []byte(value), expiry)
 }
 
-// Now is the instant of the keyspace's clock.
+// Now returns the instant of the keyspace's clock.
 func (d *Double) Now() limit.Instant { return d.Keyspace.Clock().Now() }
 
-// Info is that of no store in particular.
+// Info implements [server.RemoteStore].
 func (*Double) Info() cluster.Info { return cluster.Info{Kind: "double"} }
 
-// Hold keeps everything undecided until Release.
+// Hold keeps all asks undecided until Release.
 func (d *Double) Hold() { d.setHeld(true) }
 
-// Release lets go on.
+// Release ends Hold.
 func (d *Double) Release() { d.setHeld(false) }
 
 func (d *Double) setHeld(held bool) {
@@ -101,15 +101,14 @@ func (d *Double) setHeld(held bool) {
 	d.changed.Broadcast()
 }
 
-// Fail has f say with which error an ask is answered, instead of being decided; nil decides
-// it.
+// Fail makes f determine the error of each ask; if f returns nil the ask is decided.
 func (d *Double) Fail(f func(a *decide.Ask) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fault = f
 }
 
-// Pending is how many asks wait to be decided, or are being decided.
+// Pending returns how many asks wait to be decided, or are being decided.
 func (d *Double) Pending() (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,7 +118,7 @@ func (d *Double) Pending() (n int) {
 	return n
 }
 
-// Decided is how many asks have been decided.
+// Decided returns how many asks have been decided.
 func (d *Double) Decided() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -172,8 +171,8 @@ func (d *Double) decide() {
 	}
 }
 
-// take begins any of the jobs that no earlier one has to come before; nil once the double
-// is closed.
+// take starts a random job that does not have to wait for an earlier one. It returns nil after the
+// double was closed.
 func (d *Double) take() (*job, func(a *decide.Ask) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -190,7 +189,7 @@ func (d *Double) take() (*job, func(a *decide.Ask) error) {
 	}
 }
 
-// free returns the jobs that may begin.
+// free returns the jobs that may start.
 func (d *Double) free() (free []*job) {
 	if d.held {
 		return nil
@@ -204,7 +203,7 @@ func (d *Double) free() (free []*job) {
 				if may && i == 0 {
 					free = append(free, j)
 				}
-				return free // whatever comes behind waits for it
+				return free // all later jobs wait for it
 			}
 			for _, key := range keys {
 				may = may && !busy[key]
@@ -223,7 +222,7 @@ func (d *Double) free() (free []*job) {
 	return free
 }
 
-// keysOf returns the keys that an ask is about, or that it is about all.
+// keysOf returns the keys of an ask. all says that it is about all keys.
 func keysOf(a *decide.Ask) (keys []string, all bool) {
 	switch {
 	case a.Family == decide.Several:
@@ -237,7 +236,7 @@ func keysOf(a *decide.Ask) (keys []string, all bool) {
 	return []string{string(a.Key)}, false
 }
 
-// end takes a job that is decided out of the queue.
+// end removes a decided job from the queue.
 func (d *Double) end(j *job) {
 	d.mu.Lock()
 	d.decided += len(j.asks)

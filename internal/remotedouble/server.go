@@ -17,7 +17,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Server is a command layer without a keyspace, which asks a double.
+// Server is an engine without a keyspace, whose asks a double decides.
 type Server struct {
 	*session.Engine
 	Double *Double
@@ -25,13 +25,13 @@ type Server struct {
 	Stores *remote.Stores
 }
 
-// NewServer makes a server whose clock shows start. set may change its options.
+// NewServer returns a server whose clock stands at start. set may change its options.
 func NewServer(start limit.Instant, seed uint64, set func(o *env.Options)) (*Server, error) {
 	clock := clocktest.New(start)
 	return Share(New(keyspace.New(keyspace.Options{Databases: 1, Clock: clock}), seed), clock, set)
 }
 
-// Share makes one more server that asks d.
+// Share returns another server that uses d.
 func Share(d *Double, clock *clocktest.Clock, set func(o *env.Options)) (*Server, error) {
 	table, err := commands.NewStoreTable(nil)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Server) Close() {
 	s.Double.Keyspace.Close()
 }
 
-// Session is one client of a server, which need not be one with a double, without a socket.
+// Session is a client of a server without a socket. The server need not have a double.
 type Session struct {
 	transport.Session
 	worker transport.Worker
@@ -67,10 +67,10 @@ type Session struct {
 	Turns  int // since it was opened
 }
 
-// Open opens a session of e that is fed by a worker of its own.
+// Open opens a session of e with its own worker.
 func Open(e *session.Engine) (*Session, error) { return OpenWith(e, e.NewWorker()) }
 
-// OpenWith is Open with a worker that others use, too, but not at the same time.
+// OpenWith is Open with a worker that other sessions use, too, but not at the same time.
 func OpenWith(e *session.Engine, worker transport.Worker) (*Session, error) {
 	p := &peer{wake: make(chan struct{}, 1)}
 	opened, rejection := e.Open(p)
@@ -80,15 +80,15 @@ func OpenWith(e *session.Engine, worker transport.Worker) (*Session, error) {
 	return &Session{Session: opened, worker: worker, peer: p}, nil
 }
 
-// Feed hands in bytes, and returns the replies to all that is whole, and whether the
-// session is over. It waits for what waits.
+// Feed feeds bytes, and returns the replies to all complete commands, and whether the session is
+// over. It waits for waiting commands.
 func (s *Session) Feed(in []byte) (out []byte, over bool) {
 	_, out, over = s.FeedMore(in, nil)
 	return out, over
 }
 
-// FeedMore is Feed that appends to out, and returns what is left of in, too: the beginning of
-// a command.
+// FeedMore is Feed that appends to out, and also returns the rest of in: the beginning of a
+// command.
 func (s *Session) FeedMore(in, out []byte) (rest, replies []byte, over bool) {
 	for {
 		var next transport.Next
@@ -105,26 +105,26 @@ func (s *Session) FeedMore(in, out []byte) (rest, replies []byte, over bool) {
 	}
 }
 
-// Turn feeds the session once. It returns what is left of in, and out with the replies.
+// Turn feeds the session once. It returns the rest of in, and out with the replies.
 func (s *Session) Turn(in, out []byte) (rest, replies []byte, next transport.Next) {
 	s.Turns++
 	select {
-	case <-s.peer.wake: // this is what it asked for
+	case <-s.peer.wake: // this Feed is the one that the wake asked for
 	default:
 	}
 	turn := s.Session.Feed(s.worker, in, nil)
 	return in[turn.Consumed:], append(out, turn.Whole()...), turn.Next
 }
 
-// Woken reports whether the session is to be fed again.
+// Woken reports whether the session has been woken.
 func (s *Session) Woken() bool { return len(s.peer.wake) > 0 }
 
-// Aborted reports whether the connection was cut off.
+// Aborted reports whether the connection was aborted.
 func (s *Session) Aborted() bool { return s.peer.aborted.Load() }
 
-// peer is the transport's end of a session that has no transport.
+// peer is the peer of a session without a transport.
 type peer struct {
-	wake    chan struct{} // holds one: a second wake before a Feed says nothing new
+	wake    chan struct{} // has a buffer of one: further wakes before a Feed have no effect
 	aborted atomic.Bool
 }
 

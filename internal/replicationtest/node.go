@@ -1,6 +1,6 @@
-// Package replicationtest has a [env.Node] without a network, for tests of commands and
-// sessions: it has a stream that its replicas are sent, hears what they acknowledge, and wakes
-// whom that concerns.
+// Package replicationtest provides a [env.Node] without a network, for tests of commands and
+// sessions: it sends a stream to its replicas, records their acknowledgements, and wakes the
+// clients that wait for these.
 package replicationtest
 
 import (
@@ -14,19 +14,19 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// ID is the replication id of every Node.
+// ID is the replication ID of every Node.
 const ID = "1111111111111111111111111111111111111111"
 
-// ErrCut is why a replica is closed that Cut was called for.
+// ErrCut is the error with which Cut closes replicas.
 var ErrCut = errors.New("cut by the test")
 
-// Node is a primary, until Follow makes it a replica. Any goroutine may call it.
+// Node is a primary, until Follow makes it a replica. Any goroutine may use it.
 type Node struct {
 	mu        sync.Mutex
-	role      protocol.Role            // guarded by mu; Replicas is made when it is asked for
-	stream    []byte                   // guarded by mu: all that was written
+	role      protocol.Role            // guarded by mu; Role adds Replicas
+	stream    []byte                   // guarded by mu: everything that was written
 	replicas  map[int64]*Replica       // guarded by mu, by the id of their client
-	waiters   map[transport.Peer]bool  // guarded by mu: who is woken by the next ACK
+	waiters   map[transport.Peer]bool  // guarded by mu: woken by the next ACK
 	handovers []protocol.Failover      // guarded by mu
 	counts    protocol.Counts          // guarded by mu
 	calls     map[int64]protocol.PSync // guarded by mu
@@ -37,11 +37,11 @@ func New() *Node {
 	return &Node{replicas: make(map[int64]*Replica), waiters: make(map[transport.Peer]bool), calls: make(map[int64]protocol.PSync)}
 }
 
-// Replica is one of the node, and its pump.
+// Replica is a replica of the node, and its pump.
 type Replica struct {
 	node   *Node
 	call   protocol.PSync
-	at     int    // guarded by node.mu: what was sent
+	at     int    // guarded by node.mu: bytes that were sent
 	ack    uint64 // guarded by node.mu
 	cut    bool   // guarded by node.mu
 	closed int    // guarded by node.mu: calls of Closed
@@ -58,7 +58,7 @@ func (n *Node) Write(b []byte) {
 	}
 }
 
-// peers returns those of all replicas. The caller holds mu.
+// peers returns the peers of all replicas. The caller holds mu.
 func (n *Node) peers() (peers []transport.Peer) {
 	for _, r := range n.replicas {
 		peers = append(peers, r.call.Peer)
@@ -79,7 +79,7 @@ func (n *Node) Cut() {
 	}
 }
 
-// Calls returns the PSYNCs that were answered, in the order of the clients.
+// Calls returns the answered PSYNC calls, in the order of the clients.
 func (n *Node) Calls() (calls []protocol.PSync) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -122,8 +122,8 @@ func (n *Node) Promote(done func()) {
 	}
 }
 
-// PSync implements [env.Node]: a replica that knows the history goes on where it was, any other
-// begins at the start of the stream.
+// PSync implements [env.Node]: a replica with the same replication ID continues at its offset,
+// and any other starts at the beginning of the stream.
 func (n *Node) PSync(c protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -213,7 +213,7 @@ func (n *Node) acked(position uint64) (count int) {
 	return count
 }
 
-// EnoughReplicas implements env.Node: no replica is needed.
+// EnoughReplicas implements [env.Node]: no replica is required.
 func (n *Node) EnoughReplicas() bool { return true }
 
 // Failover implements [env.Node].

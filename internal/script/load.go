@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Folders are the kinds of scripts, and each is the name of a folder: what Redis answers, what
-// redis-cell answers in a Redis, and what this server alone answers.
+// Folders are the kinds of scripts, each of which is the name of a folder: the replies of Redis, of
+// redis-cell in Redis, and of this server only.
 var Folders = []string{"redis", "redis-cell", "cellserver"}
 
-// places are where scripts are below the root of the repository. A script about one group of
-// commands is beside that group.
+// places are the directories of scripts below the root of the repository. A script about one group
+// of commands is next to that group.
 var places = []string{"commands/*/testdata/scripts", "compat_test/scripts"}
 
-// Files returns the scripts of some folders in the repository with that root, in the order of the
-// folders and then of their names. The order does not depend on the places.
+// Files returns the scripts of some folders in the repository with that root, in the order of
+// folders and then by name. The order does not depend on the places.
 func Files(root string, folders ...string) ([]string, error) {
 	var patterns []string
 	for _, place := range places {
@@ -27,7 +27,7 @@ func Files(root string, folders ...string) ([]string, error) {
 	return files(patterns, folders)
 }
 
-// files returns the scripts of some folders below directories that match patterns.
+// files returns the scripts of some folders below the directories that match patterns.
 func files(patterns, folders []string) (all []string, err error) {
 	for _, folder := range folders {
 		var found []string
@@ -52,7 +52,7 @@ func files(patterns, folders []string) (all []string, err error) {
 	return all, nil
 }
 
-// nameOf returns the name of the script in a file: its folder and its own name, such as
+// nameOf returns the name of the script in a file: its folder and its file name, such as
 // redis/strings.
 func nameOf(file string) string {
 	return filepath.Base(filepath.Dir(file)) + "/" + strings.TrimSuffix(filepath.Base(file), ".script")

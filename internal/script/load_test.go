@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/internal/script"
 )
 
-// TestLoadFindsScriptsInBothPlaces in the order of their folders and names, and refuses a name that
-// there is twice.
+// TestLoadFindsScriptsInBothPlaces tests that scripts are in the order of their folders and names,
+// and that a duplicate name is refused.
 func TestLoadFindsScriptsInBothPlaces(t *testing.T) {
 	root := t.TempDir()
 	write := func(file string) {

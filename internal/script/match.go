@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// matcher compares replies of one connection with patterns.
+// matcher compares the replies of one connection with patterns.
 type matcher struct {
 	proto int
-	// bound receives what `as` names, also of patterns that do not match in the end.
+	// bound receives the values that `as` names, also those of patterns that do not match in the
+	// end.
 	bound map[string]string
 }
 
-// matches reports whether v is what want describes.
+// matches reports whether v matches the pattern want.
 func (m *matcher) matches(want *pattern, v Value) bool {
 	if !m.matchesBare(want, v) {
 		return false
@@ -87,7 +88,7 @@ func either(condition bool, a, b byte) byte {
 	return b
 }
 
-// says reports whether the text is the wanted one.
+// says reports whether the text matches the pattern's text.
 func (p *pattern) says(text string) bool {
 	if p.re != nil {
 		return p.re.MatchString(text)
@@ -115,8 +116,7 @@ func (m *matcher) inOrder(want *pattern, got []Value) bool {
 	return true
 }
 
-// anyOrder gives every pattern the first element that it matches and no other has
-// taken.
+// anyOrder assigns to every pattern the first matching element that is not assigned yet.
 func (m *matcher) anyOrder(want *pattern, got []Value) bool {
 	if len(got) < len(want.elems) || len(got) > len(want.elems) && !want.open {
 		return false
@@ -137,7 +137,7 @@ func (m *matcher) anyOrder(want *pattern, got []Value) bool {
 	return true
 }
 
-// matchesMap compares in order, or, for a map with more in it, looks for each pair.
+// matchesMap compares in order or, for an open map, searches for each pair.
 func (m *matcher) matchesMap(want *pattern, got []Value) bool {
 	if !want.open {
 		return m.inOrder(want, got)

@@ -26,10 +26,10 @@ import (
 //	~[p, p]         a set, in any order   >[p, p]     a push
 //	closed          no reply: the server closes the connection
 //
-// On RESP2 a map is the flat array, a set an array, a verbatim string and a double
-// a bulk string, a boolean an integer; on RESP3 both nulls are "_". Behind a pattern
-// `as name` binds the integer or text, or what a group of the regexp found. A status
-// or error without quotes goes to the end of the line or the next , ] or }.
+// On RESP2 a map is the flat array, a set an array, a verbatim string and a double a bulk string,
+// and a boolean an integer. On RESP3 both nulls are "_". After a pattern, `as name` binds the
+// integer, the text, or the match of a group of the regexp. A status or error without quotes
+// extends to the end of the line or the next , ] or }.
 type pattern struct {
 	kind   patternKind
 	text   string // also the format of a verbatim string, before a colon
@@ -37,8 +37,8 @@ type pattern struct {
 	low    int64 // of an integer
 	high   int64
 	elems  []pattern // keys and values in turn, for a map
-	open   bool      // there may be more
-	name   string    // what to bind
+	open   bool      // there may be more elements
+	name   string    // the name to bind
 	format string
 }
 
@@ -63,7 +63,7 @@ const (
 	wantClosed
 )
 
-// parsePattern reads a whole line.
+// parsePattern parses a whole line.
 func parsePattern(text string) (pattern, error) {
 	p := parser{rest: text, top: true}
 	want, err := p.pattern()
@@ -78,12 +78,12 @@ func parsePattern(text string) (pattern, error) {
 
 type parser struct {
 	rest string
-	top  bool // not inside brackets: an error may hold any character
+	top  bool // not inside brackets: an error may contain any character
 }
 
 func (p *parser) space() { p.rest = strings.TrimLeft(p.rest, " \t") }
 
-// take cuts prefix off what is left.
+// take removes prefix from the rest, and reports whether it was there.
 func (p *parser) take(prefix string) bool {
 	rest, ok := strings.CutPrefix(p.rest, prefix)
 	if ok {
@@ -152,7 +152,7 @@ func (p *parser) integer() (pattern, error) {
 	return pattern{kind: wantInt, low: n, high: n}, err
 }
 
-// word cuts off letters, digits and dashes.
+// word returns the next letters, digits and dashes.
 func (p *parser) word() string {
 	end := 0
 	for end < len(p.rest) && (p.rest[end] == '-' || 'a' <= p.rest[end] && p.rest[end] <= 'z' || '0' <= p.rest[end] && p.rest[end] <= '9') {
@@ -163,7 +163,7 @@ func (p *parser) word() string {
 	return word
 }
 
-// named reads what begins with a letter.
+// named parses a pattern that begins with a letter.
 func (p *parser) named() (pattern, error) {
 	switch word := p.word(); word {
 	case "null":
@@ -190,7 +190,7 @@ func (p *parser) named() (pattern, error) {
 	}
 }
 
-// interval reads what follows int: nothing, or (low..high).
+// interval parses the part after int: nothing, or (low..high).
 func (p *parser) interval() (pattern, error) {
 	want := pattern{kind: wantInt, low: -1 << 63, high: 1<<63 - 1}
 	if !strings.HasPrefix(p.rest, "(") {
@@ -217,7 +217,7 @@ func (p *parser) parenthesis() (string, error) {
 	return content, nil
 }
 
-// line reads a status or an error, quoted, as a regexp, or bare.
+// line parses a status or an error: quoted, a regexp, or bare.
 func (p *parser) line(kind patternKind) (pattern, error) {
 	if p.rest != "" && (p.rest[0] == '"' || p.rest[0] == '/') {
 		return p.stringOf(kind)
@@ -236,7 +236,7 @@ func (p *parser) line(kind patternKind) (pattern, error) {
 	return pattern{kind: kind, text: text}, nil
 }
 
-// stringOf reads a string in double quotes or a regexp between slashes.
+// stringOf parses a string in double quotes or a regexp between slashes.
 func (p *parser) stringOf(kind patternKind) (pattern, error) {
 	want := pattern{kind: kind}
 	if p.rest == "" || p.rest[0] != '"' && p.rest[0] != '/' {
@@ -268,7 +268,7 @@ func (p *parser) stringOf(kind patternKind) (pattern, error) {
 	return want, nil
 }
 
-// aggregate reads what is between brackets.
+// aggregate parses the elements up to the closing bracket.
 func (p *parser) aggregate(kind patternKind, closing string) (pattern, error) {
 	want := pattern{kind: kind}
 	top := p.top
@@ -301,7 +301,7 @@ func (p *parser) aggregate(kind patternKind, closing string) (pattern, error) {
 	}
 }
 
-// splitWords splits as redis-cli does.
+// splitWords splits a line into words as redis-cli does.
 func splitWords(text string) ([]string, error) {
 	fields, ok := resp.SplitWords([]byte(text))
 	if !ok || len(fields) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/internal/simnet"
 )
 
-// answer plays a section of one command against a server that sends wire back.
+// answer plays a section with one command against a server that replies with wire.
 func answer(t *testing.T, proto int, pattern, wire string) (script.Result, error) {
 	t.Helper()
 	s, err := script.Parse("test", "== t\n> PING\n< "+pattern+"\n")
@@ -31,19 +31,19 @@ func answer(t *testing.T, proto int, pattern, wire string) (script.Result, error
 	return result, err
 }
 
-// serveOnce answers HELLO with a map and everything else with wire, then waits for
-// the client to go.
+// serveOnce replies to HELLO with a map and to everything else with wire, until the client
+// disconnects.
 func serveOnce(l net.Listener, wire string) error {
 	c, err := l.Accept()
 	if err != nil {
 		return fmt.Errorf("accepting: %w", err)
 	}
-	defer func() { _ = c.Close() }() // the client is gone
+	defer func() { _ = c.Close() }() // the client has disconnected
 	in := bufio.NewReader(c)
 	for {
 		v, err := script.ReadValue(in)
 		if err != nil {
-			return nil // the client has had enough
+			return nil // the client has disconnected
 		}
 		reply := wire
 		if v.Elems[0].Text == "HELLO" {
@@ -55,8 +55,8 @@ func serveOnce(l net.Listener, wire string) error {
 	}
 }
 
-// TestPatterns: the same pattern on both protocols, with what it matches and what
-// only looks like it.
+// TestPatterns: each pattern in both protocols, with a reply that it matches and one that it must
+// not match.
 func TestPatterns(t *testing.T) {
 	for _, c := range []struct{ pattern, resp2, resp3, not string }{
 		{"12", ":12\r\n", ":12\r\n", "$2\r\n12\r\n"},
@@ -101,8 +101,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestPatternsOfTheOtherProtocol: RESP3's types do not pass for those of RESP2 nor
-// the reverse.
+// TestPatternsOfTheOtherProtocol: types of RESP3 do not match as those of RESP2, nor the reverse.
 func TestPatternsOfTheOtherProtocol(t *testing.T) {
 	for pattern, wires := range map[string][2]string{
 		"{1: 2}":      {"*2\r\n:1\r\n:2\r\n", "%1\r\n:1\r\n:2\r\n"},
@@ -114,7 +113,7 @@ func TestPatternsOfTheOtherProtocol(t *testing.T) {
 		"bool(t)":     {":1\r\n", "#t\r\n"},
 	} {
 		for i, wire := range wires {
-			other := 3 - i // the protocol that the spelling is not of
+			other := 3 - i // the protocol that the reply is not in
 			result, err := answer(t, other, pattern, wire)
 			require.NoError(t, err)
 			require.Len(t, result.Differences, 1, "%s must not match %q on RESP%d", pattern, wire, other)
@@ -122,7 +121,7 @@ func TestPatternsOfTheOtherProtocol(t *testing.T) {
 	}
 }
 
-// TestValuesPrintAsPatterns: what a failure shows can be pasted into a script.
+// TestValuesPrintAsPatterns: a reply in the message of a failure can be pasted into a script.
 func TestValuesPrintAsPatterns(t *testing.T) {
 	for wire, want := range map[string]string{
 		":12\r\n":                     "12",
@@ -149,8 +148,8 @@ func TestValuesPrintAsPatterns(t *testing.T) {
 	}
 }
 
-// TestMalformedReplies: what no server may send is an error, never a hang or a
-// gigabyte.
+// TestMalformedReplies: an invalid reply is an error, and never causes a hang or a large
+// allocation.
 func TestMalformedReplies(t *testing.T) {
 	for _, wire := range []string{
 		"", "\r\n", "x\r\n", ":\r\n", ":x\r\n", ":1\n", "+a\rb\r\n", "$x\r\n", "$-2\r\n", "$5\r\nab\r\n", "$1\r\nabc",

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Recorded is a step of a recorded scenario, or the line that begins one.
+// Recorded is a step of a recorded scenario, or the line that starts one.
 type Recorded struct {
 	Scenario string
 	Line     int `json:"-"`
@@ -22,8 +22,8 @@ type Recorded struct {
 	Cmd   []string
 	Reply any
 	Error *string
-	// Ours replaces reply and error where this server means to differ; any of
-	// OursAny is right where the recording leaves a choice.
+	// Ours replaces Reply and Error where this server intentionally differs. Any of OursAny is
+	// right if the recording leaves a choice.
 	Ours    any
 	OursAny []any `json:"ours_any"`
 }
@@ -58,7 +58,7 @@ func ReadRecorded(file string) (all []Recorded, err error) {
 	return all, nil
 }
 
-// Accepts reports whether v is a reply that the step allows.
+// Accepts reports whether the step accepts the reply v.
 func (r *Recorded) Accepts(v Value) bool {
 	switch {
 	case r.OursAny != nil:
@@ -76,7 +76,7 @@ func (r *Recorded) Accepts(v Value) bool {
 	return equals(r.Reply, v)
 }
 
-// Wanted is what the step allows, for people.
+// Wanted returns the accepted reply as text.
 func (r *Recorded) Wanted() string {
 	want := r.Reply
 	switch {
@@ -90,7 +90,7 @@ func (r *Recorded) Wanted() string {
 	return fmt.Sprint(want)
 }
 
-// equals compares a reply with a recorded one, where a status is like a string.
+// equals compares a reply with a recorded one. A status counts as a string.
 func equals(want any, v Value) bool {
 	switch want := want.(type) {
 	case nil:

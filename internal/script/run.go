@@ -12,17 +12,17 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Target is a server to talk to.
+// Target is a server to run scripts against.
 type Target struct {
 	Dial func() (net.Conn, error)
-	// Clock is the server's; nil for a server that lives in real time.
+	// Clock is the server's clock; nil for a server in real time.
 	Clock Clock
-	// Put makes a key of a kind ("string" or "list") that a script asks for; nil
-	// where that is not possible. Without a ttl the key never expires.
+	// Put creates a key of a kind ("string" or "list") for a script; nil if that is not possible.
+	// Without a ttl the key never expires.
 	Put func(kind, key, value string, ttl time.Duration) error
 }
 
-// Clock is a clock that moves only when it is told to.
+// Clock is a clock that moves only when a script moves it.
 type Clock interface {
 	Advance(d time.Duration)
 	Set(i limit.Instant)
@@ -37,33 +37,33 @@ type Difference struct {
 	What    string
 }
 
-// Report describes a difference in a section of the script, with its place.
+// Report describes a difference in a section of the script, with its location.
 func (s *Script) Report(d Difference) string {
-	const most = 3000 // so that a reply of many pages hides no other
+	const most = 3000 // so that a very long reply does not hide others
 	if len(d.What) > most {
 		d.What = d.What[:most] + " ..."
 	}
 	return fmt.Sprintf("%s:%d: %s\n%s", s.File, d.Line, d.Command, d.What)
 }
 
-// Result is what became of a section.
+// Result is the result of a section.
 type Result struct {
 	Differences []Difference
-	// Answered are the commands whose reply was compared.
+	// Answered are the commands whose replies were compared.
 	Answered []string
-	// LeftOut says why the steps from some line on were not played; "" if all were.
+	// LeftOut is the reason why the steps from some line on were not run; "" if all were.
 	LeftOut string
 }
 
 const (
 	// replyTimeout bounds the wait for a reply: long enough for a busy machine.
 	replyTimeout = time.Minute
-	// longestWait is how long a step may really take against a server in real time.
+	// longestWait bounds how long a step may sleep against a server in real time.
 	longestWait = 1100 * time.Millisecond
 )
 
-// Run plays a section in one protocol. A difference in a reply does not end it; the
-// error is one that does.
+// Run plays a section in one protocol. A difference in a reply does not end it. The returned error
+// does.
 func Run(s *Section, proto int, t Target) (Result, error) {
 	r := runner{target: t, proto: proto, conns: map[string]*conn{}, bound: map[string]string{}}
 	defer r.close()
@@ -81,7 +81,7 @@ func Run(s *Section, proto int, t Target) (Result, error) {
 	return r.result, r.finish()
 }
 
-// leftOut is why the rest of a section cannot be played against this target.
+// leftOut is the reason why the rest of a section cannot be run against this target.
 type leftOut string
 
 func (l leftOut) Error() string { return string(l) }
@@ -100,13 +100,13 @@ type conn struct {
 	in     *bufio.Reader
 	proto  int
 	last   string // the text of the last command
-	hello  int    // the protocol that the command under way asks for, 0 if none
+	hello  int    // the protocol that the running command asks for, 0 if none
 	closed bool
 }
 
 func (r *runner) close() {
 	for _, c := range r.conns {
-		_ = c.Close() // it may be closed by the server already
+		_ = c.Close() // the server may have closed it already
 	}
 }
 
@@ -148,7 +148,8 @@ func (r *runner) step(s *Step) error {
 	}
 }
 
-// conn returns the connection of that name, opened in the section's protocol.
+// conn returns the connection with that name, and opens it in the section's protocol if there is
+// none.
 func (r *runner) conn(name string) (*conn, error) {
 	if c := r.conns[name]; c != nil {
 		return c, nil
@@ -175,7 +176,7 @@ func (r *runner) conn(name string) (*conn, error) {
 	return c, nil
 }
 
-// protocolOf returns the protocol that a connection speaks if the command succeeds.
+// protocolOf returns the protocol of a connection after the command has succeeded.
 func protocolOf(words []string, now int) int {
 	switch name := strings.ToLower(words[0]); {
 	case name == "reset" && len(words) == 1:
@@ -249,7 +250,7 @@ func (r *runner) differ(c *conn, s *Step, what string) {
 	r.result.Differences = append(r.result.Differences, Difference{s.Line, c.last, what})
 }
 
-// finish makes sure that nothing was sent that no step has asked for.
+// finish checks that no connection has a reply that no step expects.
 func (r *runner) finish() error {
 	for name, c := range r.conns {
 		if c.closed {
@@ -277,7 +278,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// direct carries out a directive.
+// direct runs a directive.
 func (r *runner) direct(text string) error {
 	words, err := splitWords(text)
 	if err != nil {
@@ -312,14 +313,14 @@ func (r *runner) advance(d time.Duration) error {
 	case r.target.Clock != nil:
 		r.target.Clock.Advance(d)
 	case d <= longestWait:
-		time.Sleep(d) // the server lives in real time, and so does this step
+		time.Sleep(d) // the server runs in real time, and so does this step
 	default:
 		return leftOut("it would have to wait " + d.String())
 	}
 	return nil
 }
 
-// untilBlocked waits for n clients to be blocked. A server says so itself.
+// untilBlocked waits until n clients are blocked, according to INFO.
 func (r *runner) untilBlocked(n int) error {
 	control, err := r.target.Dial()
 	if err != nil {
@@ -337,8 +338,8 @@ func (r *runner) untilBlocked(n int) error {
 	})
 }
 
-// untilTimers waits for n timers, since a clock that is moved before a command has
-// set its timer would leave it waiting for ever.
+// untilTimers waits for n timers, because a command whose timer is set only after the clock was
+// moved would wait forever.
 func (r *runner) untilTimers(n int) error {
 	if r.target.Clock == nil {
 		return nil
@@ -348,7 +349,7 @@ func (r *runner) untilTimers(n int) error {
 	})
 }
 
-// until waits for a condition that comes about on its own.
+// until waits for a condition that becomes true by itself.
 func until(what string, condition func() (bool, error)) error {
 	for began := time.Now(); time.Since(began) < replyTimeout; time.Sleep(time.Millisecond) {
 		if ok, err := condition(); ok || err != nil {

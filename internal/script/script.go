@@ -1,6 +1,6 @@
-// Package script runs plain-text conversations with a Redis server: commands and
-// the replies that are expected of them. [Parse] reads a [Script], [Run] plays one
-// [Section] of it against a [Target] and reports every [Difference].
+// Package script runs plain-text conversations with a Redis server: commands and their expected
+// replies. [Parse] reads a [Script], and [Run] plays one [Section] of it against a [Target] and
+// reports every [Difference].
 //
 // A script is a list of lines:
 //
@@ -22,8 +22,8 @@
 //	@ blocked 2         wait until 2 clients are blocked
 //	@ timers 1          wait until 1 timer is set, where time stands still
 //
-// A command with no reply line must get no reply. `${name}` is what a pattern bound
-// (`int as name`), `${100*x}` is x a hundred times.
+// A command without a reply line must get no reply. `${name}` is the value that a pattern has bound
+// (`int as name`), and `${100*x}` is x repeated a hundred times.
 package script
 
 import (
@@ -37,17 +37,17 @@ import (
 // Script is a parsed file.
 type Script struct {
 	Name string
-	// File is where the script was read; "" if it was no file.
+	// File is the path of the script; "" if it was not read from a file.
 	File     string
 	Sections []*Section
 }
 
-// Section is a conversation that stands for itself.
+// Section is an independent conversation.
 type Section struct {
 	Title string
-	// Protocols are those to run it in.
+	// Protocols are the protocols to run it in.
 	Protocols []int
-	// Config are options that the server must have been started with.
+	// Config are options with which the server must have been started.
 	Config [][2]string
 	Steps  []Step
 }
@@ -56,11 +56,11 @@ type Section struct {
 type Step struct {
 	Line int
 	Kind Kind
-	// Conn names the connection; "" is one as well.
+	// Conn is the name of the connection; "" is one as well.
 	Conn string
 	// Proto restricts the step to connections of that protocol unless it is 0.
 	Proto int
-	// Text is what follows the mark: a command, bytes, a pattern or a directive.
+	// Text is the rest of the line: a command, bytes, a pattern or a directive.
 	Text string
 }
 
@@ -75,7 +75,7 @@ const (
 	Directive
 )
 
-// Parse reads a script. name is used in messages.
+// Parse parses a script. name is used in messages.
 func Parse(name, text string) (*Script, error) {
 	s := &Script{Name: name}
 	for _, l := range joinLines(text) {
@@ -91,7 +91,7 @@ type line struct {
 	text   string
 }
 
-// joinLines drops comments and empty lines and joins what is continued.
+// joinLines removes comments and empty lines, and joins continued lines.
 func joinLines(text string) (lines []line) {
 	for i, l := range strings.Split(text, "\n") {
 		l = strings.TrimRight(l, " \t\r")
@@ -134,7 +134,7 @@ func (s *Script) addLine(text string, number int) error {
 	return nil
 }
 
-// Section returns the section of that title, or nil.
+// Section returns the section with that title, or nil.
 func (s *Script) Section(title string) *Section {
 	i := slices.IndexFunc(s.Sections, func(c *Section) bool { return c.Title == title })
 	if i < 0 {
@@ -143,10 +143,10 @@ func (s *Script) Section(title string) *Section {
 	return s.Sections[i]
 }
 
-// RunName names a test of the section in one protocol.
+// RunName returns the name of a test of the section in one protocol.
 func (s *Section) RunName(proto int) string { return s.Title + "/RESP" + strconv.Itoa(proto) }
 
-// parseStep reads `[conn]mark[proto] text`.
+// parseStep parses `[conn]mark[proto] text`.
 func parseStep(text string) (Step, error) {
 	if rest, ok := strings.CutPrefix(text, "@ "); ok {
 		return Step{Kind: Directive, Text: strings.TrimSpace(rest)}, nil
@@ -175,7 +175,7 @@ func parseStep(text string) (Step, error) {
 	return step, step.check()
 }
 
-// check finds mistakes before anything is run: every variable counts as 1.
+// check finds mistakes before a script runs: every variable counts as 1.
 func (s *Step) check() error {
 	text, err := expand(s.Text, func(string) (string, bool) { return "1", true })
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Step) check() error {
 	return err
 }
 
-// settle takes in a directive about the whole section, or says that it is a step.
+// settle applies a directive about the whole section, or reports that the directive is a step.
 func (s *Section) settle(text string) (step bool, err error) {
 	words, err := splitWords(text)
 	if err != nil {
@@ -218,7 +218,7 @@ type directive struct {
 	word    string // string, list, blocked, timers, advance, set
 	key     string
 	value   string
-	ttl     time.Duration // also what advance moves by
+	ttl     time.Duration // also the duration of advance
 	instant int64
 	count   int // of blocked or timers
 }
@@ -250,8 +250,8 @@ func parseDirective(words []string) (d directive, err error) {
 	return d, fmt.Errorf("no such directive: %q", strings.Join(words, " "))
 }
 
-// expand replaces every `${name}` by what value returns, and every `${n*text}` by n
-// times text.
+// expand replaces every `${name}` by the result of value, and every `${n*text}` by text repeated n
+// times.
 func expand(text string, value func(name string) (string, bool)) (string, error) {
 	var b strings.Builder
 	for {
@@ -282,8 +282,8 @@ func expand(text string, value func(name string) (string, bool)) (string, error)
 	}
 }
 
-// Commands returns the words of every command that the script sends and expects a
-// reply to, whatever the protocol.
+// Commands returns the arguments of every command that the script sends and expects a reply to, in
+// any protocol.
 func (s *Script) Commands() (all [][]string) {
 	for _, section := range s.Sections {
 		for i, step := range section.Steps {

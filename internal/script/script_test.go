@@ -47,8 +47,7 @@ b<2 +PONG
 	require.Equal(t, [][]string{{"CL.THROTTLE", "k", "15", "30", "60"}}, s.Commands(), "the PING of the second section is not answered")
 }
 
-// TestParseRefuses: a mistake in a script is found before anything is run, so that
-// no line is silently without effect.
+// TestParseRefuses: a mistake in a script is found before it runs, so that no line is ignored.
 func TestParseRefuses(t *testing.T) {
 	for _, line := range []string{
 		"PING", "> ", ">PING", `> "open`, "> ${open", "> ${x*a}", "< ", "< nosuch", "< [1", "< [1 2]", "< {1, 2}", `< "open`,
@@ -63,7 +62,7 @@ func TestParseRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "before the first section")
 }
 
-// play runs the first section of text against a server of our own.
+// play runs the first section of text against a server of this program.
 func play(t *testing.T, text string) (script.Result, error) {
 	t.Helper()
 	s, err := script.Parse("name", text)
@@ -71,7 +70,7 @@ func play(t *testing.T, text string) (script.Result, error) {
 	return script.Run(s.Sections[0], 2, target(t))
 }
 
-// target runs a server on a network of its own until the test ends.
+// target runs a server on its own network until the test ends.
 func target(t *testing.T) script.Target {
 	t.Helper()
 	network := simnet.New()
@@ -136,7 +135,7 @@ func TestRunReportsDifferences(t *testing.T) {
 	require.Contains(t, result.Differences[1].What, "got")
 }
 
-// TestRunNoticesRepliesTooMany: a command without a reply line must get none.
+// TestRunNoticesRepliesTooMany: a command without a reply line must get no reply.
 func TestRunNoticesRepliesTooMany(t *testing.T) {
 	result, err := play(t, "== t\n> PING\n")
 	require.NoError(t, err)
@@ -151,8 +150,8 @@ func TestRunStopsWhenTheServerHangsUp(t *testing.T) {
 	require.ErrorContains(t, err, "nothing is called ${nosuch}")
 }
 
-// TestRunLeavesOut: what a server in real time cannot do ends the section without
-// failing it.
+// TestRunLeavesOut: a step that a server in real time cannot run ends the section without a
+// failure.
 func TestRunLeavesOut(t *testing.T) {
 	target := target(t)
 	target.Clock = nil

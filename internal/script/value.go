@@ -9,22 +9,21 @@ import (
 	"strings"
 )
 
-// Value is one reply as it was on the wire.
+// Value is a parsed reply.
 type Value struct {
-	// Type is the byte that introduced it. "$-1" and "*-1" keep theirs, with Null
-	// set.
+	// Type is the first byte of the reply. "$-1" and "*-1" keep theirs, with Null set.
 	Type byte
 	Null bool
-	// Text is the content of every type that is not an integer or an aggregate; of
-	// a verbatim string with its format, "txt:...".
+	// Text is the content of every type that is not an integer or an aggregate. That of a verbatim
+	// string includes its format, "txt:...".
 	Text string
 	Int  int64
-	// Elems are those of an aggregate; a map has keys and values in turn.
+	// Elems are the elements of an aggregate. A map has alternating keys and values.
 	Elems []Value
 }
 
-// maxReply bounds what a reply may announce, so that a broken server cannot take
-// the memory of the test.
+// maxReply bounds the lengths in a reply, so that a broken server cannot exhaust the memory of the
+// test.
 const maxReply = 64 << 20
 
 // ReadValue reads one reply of either protocol.

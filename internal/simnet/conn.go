@@ -22,8 +22,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return n, c.wrap("read", err)
 }
 
-// Write implements [net.Conn]. It waits while the buffer is full. As with TCP, what is written
-// first after the peer has closed is lost, and no error: writes fail once that has arrived.
+// Write implements [net.Conn]. It waits while the buffer is full. As with TCP, the first write
+// after the peer has closed is lost without an error: writes fail after it has arrived.
 func (c *Conn) Write(b []byte) (int, error) {
 	n, err := c.out.write(b)
 	if err == syscall.ECONNRESET { //nolint:errorlint // write returns it as it is
@@ -32,7 +32,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return n, c.wrap("write", err)
 }
 
-// wrap adds what package net adds.
+// wrap wraps an error as package net does.
 func (c *Conn) wrap(op string, err error) error {
 	if err == nil || err == io.EOF { //nolint:errorlint // read returns it as it is
 		return err
@@ -40,7 +40,7 @@ func (c *Conn) wrap(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
 }
 
-// Idle reports whether a Read would wait: nothing has arrived, and the connection goes on.
+// Idle reports whether a Read would wait: nothing has arrived, and the connection is open.
 func (c *Conn) Idle() bool {
 	s := c.in
 	s.mu.Lock()
@@ -49,7 +49,7 @@ func (c *Conn) Idle() bool {
 	return !s.closed && !s.broken && (!known || at.After(time.Now()))
 }
 
-// Close implements [net.Conn]. What was written before still arrives.
+// Close implements [net.Conn]. Earlier writes still arrive.
 func (c *Conn) Close() error {
 	c.n.mu.Lock()
 	delete(c.n.conns, c)
@@ -61,7 +61,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// CloseWrite lets the other end read to the end, and leaves this end able to read.
+// CloseWrite lets the peer read to the end. This end can still read.
 func (c *Conn) CloseWrite() error {
 	c.out.end()
 	return nil
@@ -75,7 +75,7 @@ func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
 // SetDeadline implements [net.Conn].
 func (c *Conn) SetDeadline(t time.Time) error {
-	_ = c.SetReadDeadline(t) // it does not fail
+	_ = c.SetReadDeadline(t) // it cannot fail
 	return c.SetWriteDeadline(t)
 }
 
@@ -85,26 +85,26 @@ func (c *Conn) SetReadDeadline(t time.Time) error { c.in.setDeadline(&c.in.readB
 // SetWriteDeadline implements [net.Conn].
 func (c *Conn) SetWriteDeadline(t time.Time) error { c.out.setDeadline(&c.out.writeBy, t); return nil }
 
-// segment is what one write put on the way.
+// segment has the bytes of one write in transit.
 type segment struct {
 	bytes []byte
-	at    time.Time // when it arrives
+	at    time.Time // when they arrive
 }
 
 // stream is one direction of a connection.
 type stream struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	changed sync.Cond  // on mu
 	delay   func() time.Duration
 	held    bool
 	queue   []segment
 	size    int       // bytes of queue, and bytes that a closed reader does not take
 	last    time.Time // when the last segment arrives: none overtakes another
-	ended   bool      // the writer has closed, and ends at last
+	ended   bool      // the writer has closed; the end arrives at last
 	closed  bool      // the reader has closed
-	refused time.Time // when the writer learns of that; zero until it has written more
+	refused time.Time // when the writer learns that the reader has closed; zero until it has written more
 	broken  bool      // the connection was reset
-	left    int       // bytes until the connection is reset; negative is never
+	left    int       // bytes until the connection is reset; negative for never
 	readBy  time.Time
 	writeBy time.Time
 }
@@ -141,7 +141,7 @@ func (s *stream) read(b []byte) (int, error) {
 	}
 }
 
-// arrival is when the next bytes or the end arrive, if that is known.
+// arrival returns when the next bytes or the end arrive, if that is known.
 func (s *stream) arrival() (at time.Time, known bool) {
 	switch {
 	case s.held:
@@ -153,7 +153,7 @@ func (s *stream) arrival() (at time.Time, known bool) {
 	return time.Time{}, false
 }
 
-// take moves what has arrived into b.
+// take moves arrived bytes into b.
 func (s *stream) take(b []byte) (n int) {
 	now := time.Now()
 	for n < len(b) && len(s.queue) > 0 && !s.queue[0].at.After(now) {
@@ -193,7 +193,7 @@ func (s *stream) write(b []byte) (n int, err error) {
 	}
 }
 
-// put puts bytes on the way, and breaks the connection where a CutAfter says so.
+// put sends bytes, and breaks the connection where CutAfter has set that.
 func (s *stream) put(b []byte) int {
 	cut := s.left >= 0 && len(b) >= s.left
 	if cut {
@@ -216,14 +216,15 @@ func (s *stream) put(b []byte) int {
 	return len(b)
 }
 
-// refuse has the writer learn that the reader has closed, when what it has written arrives.
+// refuse makes the writer learn that the reader has closed, at the time when the written bytes
+// arrive.
 func (s *stream) refuse() {
 	if s.closed && s.size > 0 && !s.held && s.refused.IsZero() {
 		s.refused = s.last
 	}
 }
 
-// arrives sets last to when something arrives that leaves now.
+// arrives sets last to the arrival time of bytes that are sent now.
 func (s *stream) arrives() {
 	at := time.Now()
 	if s.delay != nil {
@@ -234,7 +235,7 @@ func (s *stream) arrives() {
 	}
 }
 
-// wait waits for a change, or for one of two times that are not zero.
+// wait waits for a change, or for the earlier of the times that are not zero.
 func (s *stream) wait(times ...time.Time) {
 	var first time.Time
 	for _, t := range times {
@@ -256,7 +257,7 @@ func (s *stream) wait(times ...time.Time) {
 // expired reports whether a deadline has passed.
 func expired(t time.Time) bool { return !t.IsZero() && !t.After(time.Now()) }
 
-// change changes the stream and wakes what waits for that.
+// change changes the stream and wakes its waiters.
 func (s *stream) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,10 +273,10 @@ func (s *stream) setHeld(on bool) { s.change(func() { s.held = on; s.refuse() })
 
 func (s *stream) setLeft(n int) { s.change(func() { s.left = n }) }
 
-// reset breaks the connection, and drops what is under way.
+// reset breaks the connection, and drops bytes in transit.
 func (s *stream) reset() { s.change(func() { s.broken, s.queue, s.size = true, nil, 0 }) }
 
-// end has the reader see the end after all that was written.
+// end makes the reader see the end after all written bytes.
 func (s *stream) end() {
 	s.change(func() {
 		if !s.ended {
@@ -285,8 +286,8 @@ func (s *stream) end() {
 	})
 }
 
-// close has the writer fail once the reader gets or has more than it has read, and reports
-// whether it was closed before.
+// close makes the writer fail if the reader gets more bytes, or has unread ones, and reports
+// whether the stream was closed before.
 func (s *stream) close() (was bool) {
 	s.change(func() {
 		was, s.closed, s.queue = s.closed, true, nil

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// Buffer is how many bytes a direction of a connection takes before a write waits, as the
-// buffers of two kernels do.
+// Buffer is how many bytes a direction of a connection buffers before a write waits, like the
+// buffers of two kernels.
 const Buffer = 256 << 10
 
-// backlog is how many connections wait to be accepted.
+// backlog bounds the connections that wait to be accepted.
 const backlog = 511
 
-// firstPort is the first port that a client gets.
+// firstPort is the first port of clients.
 const firstPort = 32768
 
 // link is a direction between two hosts.
 type link struct{ from, to string }
 
-// state is how a link is.
+// state is the state of a link.
 type state struct {
 	delay func() time.Duration // nil is none
 	held  bool
 }
 
-// Network connects hosts. The zero value has none.
+// Network connects hosts. Create one with New.
 type Network struct {
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	listeners map[string]*Listener
 	links     map[link]*state
-	conns     map[*Conn]struct{} // both ends of each that is open
+	conns     map[*Conn]struct{} // both ends of each open connection
 	ports     int
-	moved     chan struct{} // closed when a link is released, and then another
+	moved     chan struct{} // closed when a link is released, and then replaced
 }
 
 // New returns a network without delays.
@@ -45,7 +45,8 @@ func New() *Network {
 	}
 }
 
-// Listen serves an address, host and port, such as 127.0.0.2:6379. Port 0 is one that is free.
+// Listen listens on an address with host and port, such as 127.0.0.2:6379. Port 0 selects a free
+// port.
 func (n *Network) Listen(address string) (*Listener, error) {
 	addr, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -70,8 +71,8 @@ func (n *Network) port() int {
 	return firstPort + n.ports%(1<<15)
 }
 
-// Dial connects the host from with an address. It waits while a link between both is held, and
-// is refused where nothing listens.
+// Dial connects the host from to an address. It waits while a link between the two is held, and is
+// refused if no listener has the address.
 func (n *Network) Dial(ctx context.Context, from, address string) (net.Conn, error) {
 	to, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -129,7 +130,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// pair makes both ends of a connection. mu must be held.
+// pair creates both ends of a connection. mu must be held.
 func (n *Network) pair(from, to *net.TCPAddr) (near, far *Conn) {
 	there, back := newStream(n.state(from.IP.String(), to.IP.String())), newStream(n.state(to.IP.String(), from.IP.String()))
 	near = &Conn{n: n, in: back, out: there, local: from, remote: to}
@@ -137,7 +138,7 @@ func (n *Network) pair(from, to *net.TCPAddr) (near, far *Conn) {
 	return near, far
 }
 
-// state returns how a link is. mu must be held.
+// state returns the state of a link. mu must be held.
 func (n *Network) state(from, to string) *state {
 	l := link{from, to}
 	if n.links[l] == nil {
@@ -146,7 +147,7 @@ func (n *Network) state(from, to string) *state {
 	return n.links[l]
 }
 
-// wait is how long the next bytes take.
+// wait returns the delay of the next bytes.
 func (s *state) wait() time.Duration {
 	if s.delay == nil {
 		return 0
@@ -154,8 +155,8 @@ func (s *state) wait() time.Duration {
 	return s.delay()
 }
 
-// Delay has everything that leaves from for to arrive later, by what delay returns at each
-// write; nil is no delay. It is called with a lock held, and must not use the network.
+// Delay delays everything that from sends to to. delay returns the delay for each write; nil is
+// none. It is called with a lock held, and must not use the network.
 func (n *Network) Delay(from, to string, delay func() time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -163,10 +164,10 @@ func (n *Network) Delay(from, to string, delay func() time.Duration) {
 	n.each(from, to, func(s *stream) { s.setDelay(delay) })
 }
 
-// Hold has nothing arrive that leaves from for to, until Release.
+// Hold keeps everything that from sends to to from arriving, until Release.
 func (n *Network) Hold(from, to string) { n.hold(from, to, true) }
 
-// Release ends a Hold: what was written since arrives now.
+// Release ends a Hold: everything written since arrives now.
 func (n *Network) Release(from, to string) { n.hold(from, to, false) }
 
 func (n *Network) hold(from, to string, on bool) {
@@ -186,7 +187,7 @@ func (n *Network) Part(a, b string) { n.Hold(a, b); n.Hold(b, a) }
 // Join ends a Part.
 func (n *Network) Join(a, b string) { n.Release(a, b); n.Release(b, a) }
 
-// each calls f for all streams of a link that an end still has, perhaps twice. mu must be held.
+// each calls f for all open streams of a link, perhaps twice for the same stream. mu must be held.
 func (n *Network) each(from, to string, f func(*stream)) {
 	for c := range n.conns {
 		local, remote := c.local.IP.String(), c.remote.IP.String()
@@ -199,20 +200,20 @@ func (n *Network) each(from, to string, f func(*stream)) {
 	}
 }
 
-// Cut resets all connections between two hosts: what was under way is lost.
+// Cut resets all connections between two hosts: bytes in transit are lost.
 func (n *Network) Cut(a, b string) {
 	n.cut(func(c *Conn) bool { return c.local.IP.String() == a && c.remote.IP.String() == b })
 }
 
-// CutAfter resets each connection from one host to another once n more bytes of that direction
-// have been written to it. Those arrive, and then the other end sees the reset.
+// CutAfter resets each connection from one host to another after n more bytes were written in that
+// direction. Those bytes arrive, and then the other end sees the reset.
 func (n *Network) CutAfter(from, to string, bytes int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.each(from, to, func(s *stream) { s.setLeft(bytes) })
 }
 
-// Unplug resets all connections of a host and ends its listeners, as when it loses power.
+// Unplug resets all connections of a host and closes its listeners, as when it loses power.
 func (n *Network) Unplug(host string) {
 	n.cut(func(c *Conn) bool { return c.local.IP.String() == host })
 	n.mu.Lock()
@@ -224,7 +225,7 @@ func (n *Network) Unplug(host string) {
 	}
 	n.mu.Unlock()
 	for _, l := range ended {
-		_ = l.Close() // it does not fail
+		_ = l.Close() // it cannot fail
 	}
 }
 

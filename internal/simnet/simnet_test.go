@@ -93,7 +93,7 @@ func TestAFullBufferAndDeadlines(t *testing.T) {
 	})
 }
 
-// TestWritesToAClosedPeer fail once something has arrived there that it does not read.
+// TestWritesToAClosedPeer: writes fail after bytes have arrived that the peer does not read.
 func TestWritesToAClosedPeer(t *testing.T) {
 	in(t, func(t *testing.T, n *simnet.Network) {
 		write := func(c net.Conn) error { _, err := c.Write([]byte("x")); return err }

@@ -16,7 +16,7 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// role is INFO replication of a node; nil if it does not answer.
+// role returns INFO replication of a node; nil if it does not reply.
 func (s *Sim) role(i int) map[string]string {
 	if s.dead[i] {
 		return nil
@@ -24,7 +24,7 @@ func (s *Sim) role(i int) map[string]string {
 	return fields(s.do(s.nodes[i], "INFO", "replication"))
 }
 
-// roles returns those of all nodes, and the primary: -1 unless there is one.
+// roles returns the roles of all nodes, and the primary: -1 unless there is exactly one.
 func (s *Sim) roles() (all []map[string]string, primary int) {
 	primary = -1
 	for i := range s.nodes {
@@ -40,7 +40,7 @@ func (s *Sim) roles() (all []map[string]string, primary int) {
 	return all, primary
 }
 
-// isWhole reports whether there is one primary, and all others follow.
+// isWhole reports whether there is one primary that all others follow.
 func (s *Sim) isWhole() bool {
 	all, primary := s.roles()
 	if primary < 0 || all[primary]["master_failover_state"] != "no-failover" {
@@ -54,9 +54,9 @@ func (s *Sim) isWhole() bool {
 	return true
 }
 
-// converge waits until the cluster is whole and all have the same. An operator helps once: without
-// Sentinel after a handover whose target has gone, or a promotion whose orders were lost, and with it
-// after a primary has come back empty before Sentinel looked.
+// converge waits until the cluster is whole and all nodes have the same state. An operator helps
+// once: without Sentinel after a handover whose target has died, or a promotion whose commands were
+// lost, and with Sentinel after a primary has restarted empty before Sentinel noticed.
 func (s *Sim) converge(when string) bool {
 	s.w.Settle()
 	for tries := range 240 {
@@ -68,15 +68,16 @@ func (s *Sim) converge(when string) bool {
 			direct = direct && primary >= 0 && (i == primary || is["master_host"] == s.nodes[primary].Host)
 		}
 		if equal && !direct && !s.plan.Sentinel {
-			s.elect(primary, "operator") // after a handover, others follow the old primary still
+			s.elect(primary, "operator") // after a handover other replicas still follow the old primary
 		}
 		equal = equal && direct
 		if equal {
 			s.primary.Store(int32(primary))
-			s.w.Advance(1200 * time.Millisecond) // logs that are synced each second are
+			s.w.Advance(1200 * time.Millisecond) // logs that are synced each second are synced by then
 			return true
 		}
-		// Sentinel does nothing about a primary that answers, if empty, and that its replicas refuse.
+		// Sentinel does not act on a primary that replies but is empty, and that its replicas
+		// refuse.
 		if tries == 80 && (!s.plan.Sentinel || s.refuses(all)) {
 			s.operate(all, primary)
 		}
@@ -87,13 +88,13 @@ func (s *Sim) converge(when string) bool {
 	return false
 }
 
-// operate has all nodes follow one. That is a replica if the primary came back empty: its
-// replicas refuse it then.
+// operate makes all nodes follow one. If the primary restarted empty, that is a replica: its
+// replicas refuse the primary then.
 func (s *Sim) operate(all []map[string]string, primary int) {
 	s.events.add("an operator looks: %s", brief(all))
 	for i, is := range all {
-		// A replica that needs everything is refused while a primary waits for it, and without TIMEOUT
-		// it waits for ever, as in Redis.
+		// A primary that waits for a replica refuses one that needs a full resynchronization, and
+		// without TIMEOUT it waits forever, as in Redis.
 		if is["master_failover_state"] == "waiting-for-sync" {
 			s.events.add("FAILOVER ABORT says %q", s.do(s.nodes[i], "FAILOVER", "ABORT"))
 		}
@@ -119,7 +120,7 @@ func (s *Sim) refuses(all []map[string]string) bool {
 	return false
 }
 
-// farthest returns the whole replica with the greatest offset, or else.
+// farthest returns the complete replica with the greatest offset, or otherwise if there is none.
 func farthest(all []map[string]string, otherwise int) int {
 	best := int64(-1)
 	for i, is := range all {
@@ -131,7 +132,7 @@ func farthest(all []map[string]string, otherwise int) int {
 	return otherwise
 }
 
-// brief is what matters of roles.
+// brief returns the important fields of roles.
 func brief(all []map[string]string) (text string) {
 	for i, is := range all {
 		text += fmt.Sprintf("\n              node %d:", i)
@@ -147,14 +148,14 @@ func brief(all []map[string]string) (text string) {
 	return text
 }
 
-// contents has all keys of a node, and its clock.
+// contents returns all keys of a node, and the instant of its clock.
 func contents(n *inproc.Node) (all map[string]entry.Entry, now limit.Instant) {
 	handle := n.Keyspace().NewHandle()
 	defer handle.Close()
 	return n.State(), handle.Refresh()
 }
 
-// differ returns the first difference of what two nodes hold beyond an instant.
+// differ returns the first difference of the keys of two nodes that expire after an instant.
 func differ(a, b map[string]entry.Entry, beyond limit.Instant) string {
 	for _, side := range []struct {
 		name     string
@@ -174,8 +175,8 @@ func differ(a, b map[string]entry.Entry, beyond limit.Instant) string {
 	return ""
 }
 
-// ends is when what a key holds is over. A record of a policy that ends does not expire: its primary
-// removes it some time later, and may lose that at a power failure.
+// ends returns when the value of a key is no longer valid. A policy's record that ends does not
+// expire: its primary removes it some time later, and may lose the removal at a power failure.
 func ends(key string, e entry.Entry) limit.Instant {
 	record, ok := strings.CutPrefix(key, strconv.Itoa(keyspace.System)+"/")
 	if !ok {
@@ -188,8 +189,8 @@ func ends(key string, e entry.Entry) limit.Instant {
 	return min(e.Expiry, is.Until)
 }
 
-// glance compares nodes at the same offset, while nothing moves. A primary may have decided what
-// is not in its stream yet, since nothing waits for it: what BLOCK has reserved.
+// glance compares nodes with the same offset, while nothing changes. A primary may have decisions
+// that are not in its stream yet, because no reply waits for them: reservations of BLOCK.
 func (s *Sim) glance(when string) {
 	s.w.Settle()
 	all := make([]map[string]string, len(s.nodes))
@@ -218,7 +219,8 @@ func (s *Sim) glance(when string) {
 	}
 }
 
-// flush has a primary pass on all that it has decided, and reports whether it has, at this instant.
+// flush makes a primary send everything that it has decided, and reports whether it has, at this
+// instant.
 func (s *Sim) flush(i int, is map[string]string) bool {
 	if s.plan.Acks > 0 || is["master_failover_state"] != "no-failover" {
 		return false
@@ -237,7 +239,7 @@ func (s *Sim) equal(i, j int, when string) {
 	}
 }
 
-// check looks at everything when no client calls and the cluster is whole.
+// check checks all invariants while no client calls and the cluster is whole.
 func (s *Sim) check() {
 	primary := int(s.primary.Load())
 	dump := s.do(s.nodes[primary], "RL.POLICY", "DUMP")
@@ -269,7 +271,7 @@ func (s *Sim) check() {
 	}
 }
 
-// withoutEnds drops the length and the overrides that end: the clocks of nodes differ.
+// withoutEnds removes the length and the overrides that end, because the nodes' clocks differ.
 func withoutEnds(dump string) string {
 	var kept []string
 	for _, text := range strings.Split(dump, "\n") {
@@ -287,7 +289,7 @@ func withoutEnds(dump string) string {
 	return strings.Join(kept, "\n")
 }
 
-// verify takes a last look at parts and has porcupine judge their histories.
+// verify reads the final state of parts and checks their histories with porcupine.
 func (s *Sim) verify(all []*part) {
 	for _, p := range all {
 		call := s.order.next()
@@ -301,7 +303,7 @@ func (s *Sim) verify(all []*part) {
 	}
 }
 
-// deny makes calls that are denied, or only look, and compares what is there.
+// deny makes calls that are denied or only peek, and compares the state before and after.
 func (s *Sim) deny(all []*part) {
 	s.checks++
 	before, then := contents(s.leader())
@@ -329,7 +331,7 @@ func (s *Sim) deny(all []*part) {
 	}
 }
 
-// again has a node start from its files, and compares.
+// again restarts a node from its files, and compares the state.
 func (s *Sim) again() {
 	i := s.rng.IntN(len(s.nodes))
 	is := s.role(i)
@@ -359,7 +361,7 @@ func (s *Sim) again() {
 	s.converge("after a restart")
 }
 
-// finish looks at all that was ever acknowledged, and at the bounds.
+// finish checks everything that was ever acknowledged, and the bounds.
 func (s *Sim) finish() {
 	now, past := s.parts.all()
 	s.verify(append(now, past...))

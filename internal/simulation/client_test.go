@@ -12,16 +12,16 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// patience is how long a client waits for a reply. Then it takes it for lost.
+// patience is how long a client waits for a reply before it considers it lost.
 const patience = 4 * time.Second
 
-// line is a connection with a server. Whatever goes wrong ends it.
+// line is a connection to a server. Any error ends it.
 type line struct {
 	conn net.Conn
 	r    *bufio.Reader
 }
 
-// dial connects a host with a node.
+// dial connects a host to a node.
 func (s *Sim) dial(host string, n *inproc.Node) (*line, error) {
 	ctx, cancel := s.withTimeout(time.Second)
 	defer cancel()
@@ -32,7 +32,7 @@ func (s *Sim) dial(host string, n *inproc.Node) (*line, error) {
 	return &line{conn, bufio.NewReader(conn)}, nil
 }
 
-// ask sends commands in one piece and returns as many replies.
+// ask sends commands in one write and returns their replies.
 func (l *line) ask(within time.Duration, commands ...[]string) (replies []string, err error) {
 	var raw []byte
 	for _, c := range commands {
@@ -56,11 +56,11 @@ func (l *line) ask(within time.Duration, commands ...[]string) (replies []string
 
 func (l *line) close() {
 	if l != nil {
-		_ = l.conn.Close() // it is over in any case
+		_ = l.conn.Close() // it is no longer used
 	}
 }
 
-// do asks a node for one reply, from the node's own host. It is empty if there is none.
+// do sends a command to a node from the node's own host. The reply is empty if there is none.
 func (s *Sim) do(n *inproc.Node, args ...string) string {
 	l, err := s.dial(n.Host, n)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Sim) do(n *inproc.Node, args ...string) string {
 	return replies[0]
 }
 
-// integers returns all integers of a reply, of nested ones, too.
+// integers returns all integers of a reply, including nested ones.
 func integers(reply string) (all []int64) {
 	for text := range strings.SplitSeq(reply, "\r\n") {
 		if rest, ok := strings.CutPrefix(text, ":"); ok {
@@ -86,7 +86,7 @@ func integers(reply string) (all []int64) {
 	return all
 }
 
-// refused reports whether an error says that the call has done nothing.
+// refused reports whether an error says that the call had no effect.
 func refused(reply string) bool {
 	for _, prefix := range []string{"-READONLY", "-LOADING", "-MASTERDOWN", "-EXECABORT", "-NOREPLICAS Not enough good"} {
 		if strings.HasPrefix(reply, prefix) {
@@ -96,7 +96,7 @@ func refused(reply string) bool {
 	return false
 }
 
-// client is a caller.
+// client is a client of the cluster.
 type client struct {
 	s    *Sim
 	id   int
@@ -129,7 +129,7 @@ func (c *client) run(stop <-chan struct{}) {
 	}
 }
 
-// connect opens a connection with the primary that the client knows of, or with any node.
+// connect opens a connection to the primary that the client knows, or sometimes to a random node.
 func (c *client) connect() bool {
 	if c.rng.IntN(8) > 0 {
 		c.at = int(c.s.primary.Load())
@@ -141,7 +141,7 @@ func (c *client) connect() bool {
 	return err == nil
 }
 
-// call makes one call, and reports whether the connection is of use.
+// call makes one call, and reports whether the connection can still be used.
 func (c *client) call() bool {
 	switch n := c.rng.IntN(20); {
 	case n < 12:
@@ -158,8 +158,8 @@ func (c *client) call() bool {
 	}
 }
 
-// exchange sends commands, now and then with ECHO around them, and returns the last reply. It is
-// empty if there was none.
+// exchange sends commands, sometimes with ECHO around them, and returns the last reply. It is empty
+// if there was none.
 func (c *client) exchange(commands ...[]string) string {
 	tagged := c.rng.IntN(2) == 0
 	sent := commands
@@ -188,7 +188,8 @@ func (c *client) exchange(commands ...[]string) string {
 	return replies[len(replies)-1]
 }
 
-// settle looks at a reply: whether it says something, and whether the connection is of use.
+// settle classifies a reply: known says that it has a result, none that the call had no effect, and
+// useful that the connection can still be used.
 func (c *client) settle(reply string) (known, none, useful bool) {
 	switch {
 	case reply == "":
@@ -239,7 +240,7 @@ func (c *client) queued() bool {
 	return popped || nothing && !refused(reply)
 }
 
-// other calls what is only to be there: keys that end, policies, things that are read.
+// other makes calls whose results are not checked: keys that expire, policies, and reads.
 func (c *client) other() bool {
 	key := fmt.Sprintf("other:%d", c.rng.IntN(20))
 	var command []string

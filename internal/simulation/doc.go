@@ -1,16 +1,16 @@
-// Package simulation drives clusters of whole servers through faults in virtual time
-// (testing/synctest) and checks what docs/high-availability.md and docs/operating.md promise.
+// Package simulation tests clusters of whole servers with faults in virtual time (testing/synctest)
+// and checks the promises of docs/high-availability.md and docs/operating.md.
 //
-// A seed draws a plan: options of the servers, how many replicas there are, whether a model of
-// Sentinel watches them, and how many clients call. A history is a few rounds. In each, clients
-// call limiters, policies, strings, transactions, scripts and blocking commands while faults
-// come: links that are slow, held in one direction, parted or cut at a byte; servers that are
-// killed, that lose power with all or a part of what was not synced, and that come back with
-// another wall clock; disks that are full or fail; handovers, promotions, new snapshots, and
-// replicas that lose their links. Then the faults end, the cluster must become whole by itself,
-// and the state is compared.
+// A seed determines a plan: options of the servers, the number of replicas, whether a model of
+// Sentinel watches them, and the number of clients. A history is a few rounds. In each, clients
+// call limiters, policies, strings, transactions, scripts and blocking commands while faults occur:
+// links that are slow, held in one direction, parted or cut at a byte; servers that are killed,
+// that lose power with all or a part of the data that was not synced, and that restart with another
+// wall clock; disks that are full or fail; handovers, promotions, new snapshots, and replicas that
+// lose their links. Then the faults end, the cluster must recover by itself, and the state is
+// compared.
 //
-// What is checked:
+// The invariants:
 //
 //   - linearizable: the acknowledged calls of a key, and what a last look finds, have an order
 //     in which each reply is right (porcupine). A call without a reply may take effect at any
@@ -27,14 +27,14 @@
 //   - end: every goroutine ends, which synctest sees to.
 //
 // A fault that breaks a promise, such as the death of a primary whose writes wait for no replica,
-// excuses the keys that were in use: they are not checked for losses, and the bound is that of
-// one more limiter. Keys of the next round are new.
+// excuses the keys in use: they are not checked for losses, and the bound is that of one more
+// limiter. The next round uses new keys.
 //
-// To replay a seed and to see its events:
+// To replay a seed and print its events:
 //
 //	go test ./internal/simulation -run TestSeeds -seed 17 -v
 //
-// A replay is nearly exact, but not quite: the order in which goroutines run is not drawn. The
-// folder mutations has faults of the product, as patches: `make mutants` applies each of them and
-// prints how long it takes to be found. `make simulate` runs seeds for as long as it is told.
+// A replay is not quite exact: the order in which goroutines run is not part of the seed. The
+// folder mutations has faults of the product as patches: `make mutants` applies each of them and
+// prints how long it takes to find it. `make simulate` runs seeds for a given time.
 package simulation

@@ -9,12 +9,12 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// mostEvents bounds the log of a history.
-const mostEvents = 2000
+// maxEvents bounds the log of a history.
+const maxEvents = 2000
 
-// events is the log of a history: what was done, and when by the virtual clock.
+// events is the log of a history, with times of the virtual clock.
 type events struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	lines   []string
 	dropped int
 }
@@ -25,12 +25,12 @@ func (e *events) add(format string, args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.lines = append(e.lines, fmt.Sprintf("%10.3fs  ", at.Seconds())+fmt.Sprintf(format, args...))
-	if len(e.lines) > mostEvents {
+	if len(e.lines) > maxEvents {
 		e.lines, e.dropped = e.lines[1:], e.dropped+1
 	}
 }
 
-// String returns all lines that are kept.
+// String returns all kept lines.
 func (e *events) String() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

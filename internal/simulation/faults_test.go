@@ -14,10 +14,10 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// some returns a random time of up to most.
+// some returns a random duration below most.
 func (s *Sim) some(most time.Duration) time.Duration { return time.Duration(s.rng.Int64N(int64(most))) }
 
-// pair returns two different nodes, or false if there is one only.
+// pair returns two different nodes; ok is false if there is only one.
 func (s *Sim) pair() (a, b int, ok bool) {
 	if len(s.nodes) < 2 {
 		return 0, 0, false
@@ -26,7 +26,7 @@ func (s *Sim) pair() (a, b int, ok bool) {
 	return a, (a + 1 + s.rng.IntN(len(s.nodes)-1)) % len(s.nodes), true
 }
 
-// fault has one fault come, and lets some time pass with it.
+// fault causes one fault, and lets some time pass.
 func (s *Sim) fault() {
 	if !s.isWhole() && !s.wait() {
 		return
@@ -53,7 +53,7 @@ func (s *Sim) fault() {
 	s.w.Advance(s.some(1500 * time.Millisecond))
 }
 
-// wait lets time pass until the cluster is whole, or for long.
+// wait lets time pass until the cluster is whole, up to a bound.
 func (s *Sim) wait() bool {
 	for range 200 {
 		if s.isWhole() {
@@ -64,7 +64,7 @@ func (s *Sim) wait() bool {
 	return false
 }
 
-// slow delays all links: mostly by little, now and then by a lot.
+// slow delays all links, usually a little and sometimes a lot.
 func (s *Sim) slow() {
 	seed, most, often := s.rng.Uint64(), 1+s.rng.IntN(10), []int{50, 50, 5}[s.rng.IntN(3)]
 	s.events.add("links are slow: up to %d ms, and one time of %d up to 500 ms", most, often)
@@ -79,7 +79,7 @@ func (s *Sim) slow() {
 	})
 }
 
-// delay delays what leaves a host.
+// delay delays everything that a host sends.
 func (s *Sim) delay(host string, d func() time.Duration) {
 	for _, n := range s.nodes {
 		if n.Host != host {
@@ -99,7 +99,7 @@ func (s *Sim) links(f func(from, to string, i int)) {
 	}
 }
 
-// held holds one direction back for a time.
+// held holds one direction for a time.
 func (s *Sim) held() {
 	a, b, ok := s.pair()
 	if !ok {
@@ -113,7 +113,7 @@ func (s *Sim) held() {
 	s.w.Net.Release(s.nodes[a].Host, s.nodes[b].Host)
 }
 
-// parted holds all links of a node with the others, and perhaps with the sentinels.
+// parted holds all links between a node and the others, and perhaps those to the sentinels.
 func (s *Sim) parted() {
 	a, _, ok := s.pair()
 	if !ok {
@@ -150,7 +150,7 @@ func (s *Sim) join() {
 	}
 }
 
-// cut resets the connections between two nodes, some times in a row.
+// cut resets the connections between two nodes, several times in a row.
 func (s *Sim) cut() {
 	for range 1 + s.rng.IntN(5) {
 		a, b, ok := s.pair()
@@ -164,7 +164,7 @@ func (s *Sim) cut() {
 	}
 }
 
-// cutAfter has the connections between two nodes end at a byte.
+// cutAfter resets the connections between two nodes after a number of bytes.
 func (s *Sim) cutAfter() {
 	for range 1 + s.rng.IntN(5) {
 		a, b, ok := s.pair()
@@ -178,7 +178,7 @@ func (s *Sim) cutAfter() {
 	}
 }
 
-// dropClients has a node end connections itself.
+// dropClients makes a node close connections.
 func (s *Sim) dropClients() {
 	a := s.rng.IntN(len(s.nodes))
 	kind := []string{"normal", "replica"}[s.rng.IntN(2)]
@@ -186,7 +186,7 @@ func (s *Sim) dropClients() {
 	s.do(s.nodes[a], "CLIENT", "KILL", "TYPE", kind)
 }
 
-// disk has the disk of a node fail for a time.
+// disk makes the disk of a node fail for a time.
 func (s *Sim) disk() {
 	a := s.rng.IntN(len(s.nodes))
 	seed, which, share := s.rng.Uint64(), s.rng.IntN(4), 1+s.rng.IntN(4)
@@ -209,7 +209,7 @@ func (s *Sim) disk() {
 	disk.Inject(nil)
 }
 
-// snapshot has a node write one.
+// snapshot makes a node write a snapshot.
 func (s *Sim) snapshot() {
 	if !s.plan.Kept {
 		return
@@ -219,7 +219,7 @@ func (s *Sim) snapshot() {
 	s.do(s.nodes[a], "BGREWRITEAOF")
 }
 
-// handover asks the primary for a FAILOVER, perhaps while a link is slow, held or cut.
+// handover sends FAILOVER to the primary, perhaps while a link is slow, held or cut.
 func (s *Sim) handover() {
 	if len(s.nodes) < 2 {
 		return
@@ -235,17 +235,17 @@ func (s *Sim) handover() {
 	}
 	if s.rng.IntN(2) == 0 {
 		s.slow()
-		s.w.Advance(s.some(500 * time.Millisecond)) // something is on its way
+		s.w.Advance(s.some(500 * time.Millisecond)) // something is in transit
 	}
 	switch s.rng.IntN(4) {
 	case 0:
 		s.cutAfter()
-	case 1: // replicas have just come back, and lack something
+	case 1: // replicas have just reconnected, and lack something
 		for _, n := range s.nodes {
 			s.w.Net.CutAfter(from.Host, n.Host, s.rng.IntN(4000))
 		}
 		s.w.Advance(s.some(200 * time.Millisecond))
-	case 2: // what is on its way takes long, and what comes by new connections does not
+	case 2: // bytes in transit take long, and those of new connections do not
 		d := 200*time.Millisecond + s.some(time.Second)
 		s.events.add("the primary's links are slow by %v, until now", d)
 		s.delay(from.Host, func() time.Duration { return d })
@@ -263,8 +263,8 @@ func (s *Sim) handover() {
 	}
 }
 
-// promotion has an operator make a replica the primary, and the others follow it, as Sentinel
-// does with SENTINEL FAILOVER: what is under way is lost unless replies wait for all replicas.
+// promotion makes an operator promote a replica, which the others then follow, as with SENTINEL
+// FAILOVER: writes in transit are lost unless replies wait for all replicas.
 func (s *Sim) promotion() {
 	if len(s.nodes) < 2 || s.plan.Sentinel && s.rng.IntN(2) == 0 {
 		return
@@ -288,7 +288,7 @@ func (s *Sim) promotion() {
 	s.elect(i, "operator")
 }
 
-// elect has all nodes but one follow that one.
+// elect makes all other nodes follow node i.
 func (s *Sim) elect(i int, who string) {
 	s.primary.Store(int32(i))
 	for j, n := range s.nodes {
@@ -298,8 +298,8 @@ func (s *Sim) elect(i int, who string) {
 	}
 }
 
-// alone has a replica follow nothing for a moment, and then its primary again: it has a history
-// of its own, so it needs everything.
+// alone makes a replica a primary for a moment, and then a replica again: it has its own
+// replication ID by then, so it needs a full resynchronization.
 func (s *Sim) alone() {
 	if len(s.nodes) < 2 || s.plan.Sentinel || s.plan.Acks < s.plan.Replicas {
 		return
@@ -310,7 +310,7 @@ func (s *Sim) alone() {
 	s.do(s.nodes[i], "REPLICAOF", s.leader().Host, "6379")
 }
 
-// death has a node die, and come back.
+// death makes a node die and restart.
 func (s *Sim) death() {
 	i, crash := s.rng.IntN(len(s.nodes)), s.rng.IntN(2) == 0
 	if s.rng.IntN(2) == 0 {
@@ -319,7 +319,7 @@ func (s *Sim) death() {
 	is := s.role(i)
 	primary := is["role"] == "master"
 	lost := !s.plan.Kept || crash && !s.plan.Always
-	// A primary that comes back as it was, or an empty one, is what its replicas refuse.
+	// Replicas refuse a primary that restarts at an earlier state or empty.
 	back := s.some(300 * time.Millisecond)
 	if primary && s.plan.Sentinel && (lost || s.rng.IntN(2) == 0) {
 		back = 12*time.Second + s.some(10*time.Second)
@@ -340,8 +340,8 @@ func (s *Sim) death() {
 	s.revive(i, options...)
 }
 
-// die ends a node: at once, or at one of its next calls to the disk, such as an fsync whose
-// callers may have been answered too early.
+// die ends a node: at once, or at one of its next calls to the disk, such as an fsync whose callers
+// may have been answered too early.
 func (s *Sim) die(i int, crash bool) {
 	n := s.nodes[i]
 	n.Disk.Inject(nil)
@@ -357,7 +357,7 @@ func (s *Sim) die(i int, crash bool) {
 }
 
 // await waits until the disk of a node is about to write or to sync for the nth time, or for a
-// second. From there on nothing that the node does reaches anything, its disk included.
+// second. From then on nothing that the node does has an effect, also not on its disk.
 func (s *Sim) await(n *inproc.Node, crash bool, calls int) {
 	op := "write"
 	if crash {
@@ -373,7 +373,7 @@ func (s *Sim) await(n *inproc.Node, crash bool, calls int) {
 		}
 		if !over.Load() {
 			for range 100 {
-				runtime.Gosched() // what has been answered already arrives
+				runtime.Gosched() // replies that were already sent arrive
 			}
 			s.w.Net.Unplug(n.Host)
 			over.Store(true)
@@ -389,7 +389,7 @@ func (s *Sim) await(n *inproc.Node, crash bool, calls int) {
 	n.Disk.Inject(nil)
 }
 
-// revive runs a node again, now and then with another wall clock.
+// revive restarts a node, sometimes with another wall clock.
 func (s *Sim) revive(i int, options ...string) {
 	if s.rng.IntN(4) == 0 {
 		d := s.some(20*time.Second) - 10*time.Second
@@ -400,7 +400,7 @@ func (s *Sim) revive(i int, options ...string) {
 		s.ahead += max(d, -d)
 		s.mu.Unlock()
 	}
-	if s.back[i] { // it continues from an instant behind all effects, of which it knows the second
+	if s.back[i] { // its clock continues after all effects, whose times it knows to the second
 		s.mu.Lock()
 		s.ahead += time.Second
 		s.mu.Unlock()
@@ -410,7 +410,7 @@ func (s *Sim) revive(i int, options ...string) {
 	s.events.add("node %d runs again with %s", i, strings.Join(options, " "))
 }
 
-// heal ends all faults that last.
+// heal ends all lasting faults.
 func (s *Sim) heal() {
 	s.links(func(from, to string, _ int) { s.w.Net.Delay(from, to, nil) })
 	s.join()

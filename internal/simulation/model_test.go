@@ -11,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// kind is what a call does to the state of its part.
+// kind is the effect of a call on the state of its part.
 type kind int
 
 const (
@@ -22,32 +22,33 @@ const (
 	kindAcquire              // CC.ACQUIRE: members
 	kindRelease              // CC.RELEASE: members
 	kindSet                  // SET, or a policy: a
-	kindLook                 // a last look
+	kindLook                 // a final read
 )
 
 var kindNames = [...]string{"add", "add both", "take", "take both", "acquire", "release", "set", "look"}
 
-// input is a call, for the model.
+// input is a call as the model sees it.
 type input struct {
 	kind  kind
-	n     int64 // what is added, taken or set, or the bit of a member
+	n     int64 // the number that is added, taken or set, or the bit of a member
 	limit int64
 }
 
-// output is what was answered. Of a call without an answer nothing is known.
+// output is the reply. known is false for a call without a reply.
 type output struct {
 	known  bool
 	denied bool
-	a, b   int64 // what the call left: a count, or what remains
+	a, b   int64 // the state after the call: a count, or what remains
 }
 
-// state is what a part holds.
+// state is the state of a part.
 type state struct{ a, b, members int64 }
 
-// String shows a call and its answer in an error.
+// String returns a call for error messages.
 func (i input) String() string { return fmt.Sprintf("%s %d of %d", kindNames[i.kind], i.n, i.limit) }
 
-// step is the model: it reports whether an answer is right in a state, and what the call leaves.
+// step is the model: it reports whether a reply is right in a state, and returns the state after
+// the call.
 func step(s state, in input, out output) (bool, state) {
 	switch in.kind {
 	case kindAdd:
@@ -97,39 +98,39 @@ var model = porcupine.Model{
 	DescribeOperation: func(in, out any) string { return fmt.Sprintf("%v -> %+v", in, out) },
 }
 
-// Bounds of a part, so that porcupine comes to an end.
+// Bounds of a part, so that porcupine terminates.
 const (
-	mostCalls   = 60
-	mostUnknown = 8
+	maxCalls   = 60
+	maxUnknown = 8
 )
 
-// part is a key, or two that belong together, with the history of the calls for it.
+// part is a key, or two related keys, with the history of their calls.
 type part struct {
 	name  string
 	keys  []string
 	topic topic
 	limit int64
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	ops     []porcupine.Operation
 	begun   int
 	unknown int
 	excused bool // a fault has broken a promise
 }
 
-// order orders the calls of all clients: virtual time stands still while goroutines run.
+// order numbers the calls of all clients, because virtual time stands still while goroutines run.
 type order struct{ n atomic.Int64 }
 
 func (o *order) next() int64 { return o.n.Add(1) }
 
-// forever is when a call without an answer returns.
+// forever is the return time of a call without a reply.
 const forever = int64(1) << 62
 
-// take reports whether the part takes another call, and counts it.
+// take reports whether the part accepts another call, and counts it.
 func (p *part) take() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.begun >= mostCalls || p.unknown >= mostUnknown {
+	if p.begun >= maxCalls || p.unknown >= maxUnknown {
 		return false
 	}
 	p.begun++
@@ -147,7 +148,7 @@ func (p *part) note(client int, in input, out output, call, end int64) {
 	p.ops = append(p.ops, porcupine.Operation{ClientId: client, Input: in, Output: out, Call: call, Return: end})
 }
 
-// verdict lets porcupine look for an order.
+// verdict makes porcupine search for a linearization.
 func (p *part) verdict() porcupine.CheckResult {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +158,7 @@ func (p *part) verdict() porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(model, p.ops, 0)
 }
 
-// String shows the history of a part.
+// String returns the history of a part.
 func (p *part) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,14 +169,14 @@ func (p *part) String() string {
 	return text
 }
 
-// admission is what a key with a rate has admitted in a call.
+// admission is what a key with a rate has admitted in one call.
 type admission struct {
 	n         int64
 	call, end time.Time
 }
 
-// tooMany returns the first span in which more than limit + rate * t was admitted, for as many
-// limiters as there may be, whose clocks may have been ahead.
+// tooMany returns the first span in which more than limit + rate * t was admitted. limiters is how
+// many limiters there may have been, and ahead how far their clocks may have been ahead.
 func tooMany(all []admission, limit int64, each time.Duration, limiters int64, ahead time.Duration) string {
 	slices.SortFunc(all, func(x, y admission) int { return x.end.Compare(y.end) })
 	for i := range all {

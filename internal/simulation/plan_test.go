@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// Plan is what a seed draws before anything runs.
+// Plan is everything that a seed determines before the history starts.
 type Plan struct {
 	Seed     uint64
 	Replicas int
 	Clients  int
 	Rounds   int
-	// Kept says that servers have a log, and Always that each reply waits for the disk.
+	// Kept says that servers have a log, and Always that each reply waits for an fsync.
 	Kept, Always bool
-	// Acks is the number of replicas that must have a change before it is answered.
+	// Acks is the number of replicas that must acknowledge a change before its reply.
 	Acks int
-	// Needs says that the primary takes no changes without a replica.
+	// Needs says that the primary refuses changes without a replica.
 	Needs bool
 	// Sentinel says that a model of Sentinel promotes replicas.
 	Sentinel bool
 	// Deaths says that servers die.
 	Deaths bool
-	// Options are those of all servers.
+	// Options are the options of all servers.
 	Options []string
-	// Focus is the kind of faults that come most.
+	// Focus is the most frequent kind of fault.
 	Focus Focus
-	// Think is the longest time between two calls of a client.
+	// Think is the longest pause between two calls of a client.
 	Think time.Duration
 }
 
-// Focus is a kind of faults.
+// Focus is a kind of fault.
 type Focus int
 
-// What most faults of a history are.
+// The kinds of faults on which a history may focus.
 const (
 	Anything Focus = iota
 	Handovers
@@ -59,14 +59,14 @@ func Draw(seed uint64) Plan {
 	}
 	if p.Replicas > 0 && rng.IntN(2) == 0 {
 		p.Sentinel, p.Acks = true, p.Replicas
-		if p.Replicas == 3 { // three voters and four servers say no more than three
+		if p.Replicas == 3 { // three voters and four servers only allow this many
 			p.Replicas, p.Acks = 2, 2
 		}
 	} else if p.Replicas > 0 && rng.IntN(2) == 0 {
 		p.Acks = []int{1, p.Replicas}[rng.IntN(2)]
 	}
 	if !p.Kept && !p.Sentinel && p.Replicas > 0 && rng.IntN(3) > 0 {
-		p.Acks, p.Deaths, p.Focus = p.Replicas, true, Deaths // replicas are all that is left of what was answered
+		p.Acks, p.Deaths, p.Focus = p.Replicas, true, Deaths // acknowledged writes are only on the replicas
 	}
 	yes := map[bool]string{true: "yes", false: "no"}
 	p.Options = []string{
@@ -85,18 +85,20 @@ func Draw(seed uint64) Plan {
 	return p
 }
 
-// String says what was drawn.
+// String returns a summary of the plan.
 func (p Plan) String() string {
 	return fmt.Sprintf("seed %d: replicas %d, clients %d, rounds %d, sentinel %t, deaths %t, focus %d, %v",
 		p.Seed, p.Replicas, p.Clients, p.Rounds, p.Sentinel, p.Deaths, p.Focus, p.Options)
 }
 
-// refuses reports whether all that was answered is on every replica, and these refuse a primary
-// that comes back empty, whatever it is called for meanwhile: it answers no change without them.
+// refuses reports whether every acknowledged change is on every replica, and replicas refuse a
+// primary that restarts empty, whatever calls it has had by then: it acknowledges no change without
+// them.
 func (p Plan) refuses() bool { return !p.Kept && p.Acks == p.Replicas && p.Replicas > 0 }
 
-// looks reports whether a call that is denied has to be told the state that the calls before it
-// have left: it waits for nothing, so after a death or a promotion it may have seen what is lost.
+// looks reports whether the reply of a denied call has to match the state after earlier calls: a
+// denied call waits for no replica, so it may have seen writes that are lost after a death or a
+// promotion.
 func (p Plan) looks() bool {
 	return !p.Sentinel && (p.Focus == Handovers || !p.Deaths && p.Replicas == 0)
 }

@@ -10,32 +10,32 @@ import (
 // Times of the model of Sentinel.
 const (
 	downAfter = 1500 * time.Millisecond
-	// strayAfter is how long a node may be seen with a role that is not its own before it is told.
+	// strayAfter is how long a node may have a wrong role before it is corrected.
 	strayAfter = 8 * time.Second
 )
 
-// sentinel is a model of three sentinels: each asks all nodes from a host of its own, and knows
-// what they said up to half a second ago. The first acts when two of them miss the primary.
+// sentinel is a model of three sentinels: each polls all nodes from its own host, and knows their
+// replies of up to half a second ago. The first one acts when two of them miss the primary.
 type sentinel struct {
 	s       *Sim
 	voters  []*voter
 	quit    chan struct{}
 	running sync.WaitGroup
-	changed time.Time // when the primary became another
+	changed time.Time // when the primary last changed
 }
 
-// voter is one of them.
+// voter is one of the three sentinels.
 type voter struct {
 	host string
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	seen []sight    // by node
 }
 
-// sight is what a voter knows of a node.
+// sight is what a voter knows about a node.
 type sight struct {
-	at     time.Time // when it has last answered
+	at     time.Time // time of its last reply
 	fields map[string]string
-	stray  time.Time // since when it has the wrong role; zero if it has the right one
+	stray  time.Time // since when it has had the wrong role; zero if it has the right one
 }
 
 func newSentinel(s *Sim) *sentinel {
@@ -61,7 +61,7 @@ func (n *sentinel) stop() {
 	n.running.Wait()
 }
 
-// pause waits, and reports whether there is to be more.
+// pause waits, and reports whether to continue.
 func (n *sentinel) pause(d time.Duration) bool {
 	select {
 	case <-n.quit:
@@ -71,7 +71,7 @@ func (n *sentinel) pause(d time.Duration) bool {
 	}
 }
 
-// from asks a node from the host of a voter.
+// from sends a command to a node from the host of a voter.
 func (n *sentinel) from(v *voter, i int, args ...string) string {
 	l, err := n.s.dial(v.host, n.s.nodes[i])
 	if err != nil {
@@ -85,7 +85,7 @@ func (n *sentinel) from(v *voter, i int, args ...string) string {
 	return replies[0]
 }
 
-// watch asks a node for its role again and again.
+// watch polls a node for its role.
 func (n *sentinel) watch(v *voter, i int) {
 	for n.pause(500 * time.Millisecond) {
 		reply := n.from(v, i, "INFO", "replication")
@@ -98,7 +98,7 @@ func (n *sentinel) watch(v *voter, i int) {
 	}
 }
 
-// fields returns those of a reply to INFO.
+// fields returns the fields of a reply to INFO.
 func fields(reply string) map[string]string {
 	all := map[string]string{}
 	for text := range strings.SplitSeq(reply, "\r\n") {
@@ -109,14 +109,14 @@ func fields(reply string) map[string]string {
 	return all
 }
 
-// sight returns what a voter knows of a node.
+// sight returns what a voter knows about a node.
 func (v *voter) sight(i int) sight {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.seen[i]
 }
 
-// act promotes a replica when the primary is missed, and tells nodes with a wrong role.
+// act promotes a replica when the primary is missing, and corrects nodes with a wrong role.
 func (n *sentinel) act() {
 	for n.pause(300 * time.Millisecond) {
 		primary, missing := int(n.s.primary.Load()), 0
@@ -133,7 +133,7 @@ func (n *sentinel) act() {
 	}
 }
 
-// promote makes the replica with the greatest offset that is known the primary.
+// promote promotes the replica with the greatest known offset.
 func (n *sentinel) promote(primary int) {
 	v, best, offset := n.voters[0], -1, int64(-1)
 	for i := range n.s.nodes {
@@ -167,7 +167,8 @@ func (n *sentinel) follow(v *voter, i, primary int) {
 	n.s.events.add("sentinel: node %d is to follow node %d: %q", i, primary, reply)
 }
 
-// correct follows a handover, and has nodes follow the primary that have gone astray for long.
+// correct notices a handover, and makes nodes follow the primary that have had a wrong role for
+// long.
 func (n *sentinel) correct(primary int) {
 	v := n.voters[0]
 	if is := v.sight(primary); is.fields["role"] == "slave" && is.at.After(n.changed) {

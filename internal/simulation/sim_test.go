@@ -12,21 +12,22 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// Report is what became of a history.
+// Report is the result of a history.
 type Report struct {
 	Plan Plan
-	// Broken is the first invariant that did not hold, and Why says how; empty if all did.
+	// Broken is the first invariant that was violated, and Why describes how; both are empty if
+	// none was.
 	Broken, Why string
-	// Events is what happened, a line each.
+	// Events is the log of the history, one event in each line.
 	Events string
-	// Virtual is how long the history was, by its own clock.
+	// Virtual is the duration of the history in virtual time.
 	Virtual time.Duration
-	// Calls, Faults, Excused and Checked count the calls of clients, the faults, those of them that
-	// broke a promise, and the histories of keys that were checked.
+	// Calls, Faults, Excused and Checked count the calls of clients, the faults, the faults that
+	// broke a promise, and the checks.
 	Calls, Faults, Excused, Checked int64
 }
 
-// Sim is a history that runs.
+// Sim is a running history.
 type Sim struct {
 	t     *testing.T
 	w     *inproc.World
@@ -34,8 +35,8 @@ type Sim struct {
 	rng   *rand.Rand
 	nodes []*inproc.Node
 	dead  map[int]bool
-	back  map[int]bool // whose wall clock has once jumped back
-	// primary is the node that clients take for the primary.
+	back  map[int]bool // nodes whose wall clock has ever jumped back
+	// primary is the node that clients consider the primary.
 	primary atomic.Int32
 	events  events
 	order   order
@@ -44,15 +45,15 @@ type Sim struct {
 	rates rates
 	queue atomic.Pointer[queue]
 
-	mu                      sync.Mutex // guards what follows
+	mu                      sync.Mutex // guards the fields below
 	broken, why             string
-	ahead                   time.Duration // how far clocks have jumped
+	ahead                   time.Duration // how far clocks have jumped ahead
 	calls                   atomic.Int64
 	faults, excused, checks int64
 	sentinel                *sentinel
 }
 
-// Run plays the history of a seed in a bubble of its own.
+// Run plays the history of a seed in its own bubble.
 func Run(t *testing.T, seed uint64) (r Report) {
 	t.Helper()
 	plan := Draw(seed)
@@ -75,7 +76,7 @@ func Run(t *testing.T, seed uint64) (r Report) {
 	return r
 }
 
-// fail notes that an invariant does not hold. The history ends soon.
+// fail records that an invariant was violated. The history ends soon after.
 func (s *Sim) fail(invariant, format string, args ...any) {
 	s.events.add("BROKEN "+invariant+": "+format, args...)
 	s.mu.Lock()
@@ -85,7 +86,7 @@ func (s *Sim) fail(invariant, format string, args ...any) {
 	}
 }
 
-// failed reports whether an invariant did not hold.
+// failed reports whether an invariant was violated.
 func (s *Sim) failed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +125,7 @@ func (s *Sim) play() {
 	s.finish()
 }
 
-// round has clients call while faults come, and looks at what is left.
+// round makes clients call while faults occur, and checks the resulting state.
 func (s *Sim) round(round int) {
 	s.define()
 	s.parts.begin(round)
@@ -169,10 +170,10 @@ func (s *Sim) define() {
 	s.fail("whole", "the primary takes no policy: %q", s.do(s.leader(), "RL.POLICY", "SET", "use", "LIMITS", "SW", "15", years, "FIXED"))
 }
 
-// leader is the node that is taken for the primary.
+// leader returns the node that is considered the primary.
 func (s *Sim) leader() *inproc.Node { return s.nodes[s.primary.Load()] }
 
-// excuse notes that a fault has broken a promise: what was acknowledged so far may be lost.
+// excuse records that a fault has broken a promise: earlier acknowledged writes may be lost.
 func (s *Sim) excuse(why string) {
 	s.events.add("excused: %s", why)
 	s.excused++

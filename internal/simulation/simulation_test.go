@@ -20,14 +20,14 @@ var (
 	spend = flag.Duration("spend", 0, "play seeds until this time has passed, in place of a number of seeds")
 )
 
-// TestMain has goroutines run on one processor, so that a seed is replayed nearly as it was.
+// TestMain makes goroutines run on one processor, so that a replay of a seed is nearly exact.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	runtime.GOMAXPROCS(1)
 	os.Exit(m.Run())
 }
 
-// TestSeeds plays seeds, each of them a history of a cluster with faults.
+// TestSeeds plays histories of a cluster with faults, one for each seed.
 func TestSeeds(t *testing.T) {
 	if *seed >= 0 {
 		r := Run(t, uint64(*seed))
@@ -63,7 +63,7 @@ func TestSeeds(t *testing.T) {
 		played, *from, time.Since(began).Truncate(time.Second), virtual.Hours(), calls, faults, excused, checked)
 }
 
-// TestOverridesEnd: what is compared knows when a record is void.
+// TestOverridesEnd: the comparison recognizes a record that is no longer valid.
 func TestOverridesEnd(t *testing.T) {
 	key := "16/override/use/o4"
 	record := entry.Entry{

@@ -12,16 +12,16 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// years is a window and a lease for which time does not matter: ten years, in seconds. That of
-// the epoch ends in six years.
+// years is the duration of windows and leases for which time must not matter: ten years, in
+// seconds. A window that is aligned to the epoch ends in six years.
 const years = "315360000"
 
-// topic is what a part is called with.
+// topic is the kind of calls of a part.
 type topic int
 
 const (
 	topicCounter topic = iota // INCRBY
-	topicString               // SET, with an expiry far away
+	topicString               // SET, with a distant expiry
 	topicExec                 // MULTI, INCRBY, INCRBY, EXEC
 	topicScript               // EVAL
 	topicWindow               // SW.ALLOW
@@ -34,7 +34,7 @@ const (
 
 var topicNames = [topics]string{"counter", "string", "exec", "script", "window", "use", "multi", "places", "policy"}
 
-// each is how many parts of a topic a round has.
+// each is the number of parts of a topic in a round.
 const each = 3
 
 // script adds to two keys.
@@ -60,14 +60,14 @@ func newPart(t topic, round, i int) *part {
 // useLimit is the limit of the policy "use".
 const useLimit = 15
 
-// parts are those of the present round, and all before.
+// parts has the parts of the present round, and those of earlier rounds.
 type parts struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	now  []*part
 	past []*part
 }
 
-// begin replaces the parts by those of a round.
+// begin replaces the parts by those of a new round.
 func (p *parts) begin(round int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *parts) begin(round int) {
 	}
 }
 
-// pick returns one of the round.
+// pick returns a random part of the round.
 func (p *parts) pick(rng *rand.Rand) *part {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,14 +89,14 @@ func (p *parts) pick(rng *rand.Rand) *part {
 	return p.now[rng.IntN(len(p.now))]
 }
 
-// all returns those of the round and those before.
+// all returns the parts of the round and those of earlier rounds.
 func (p *parts) all() (now, past []*part) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]*part(nil), p.now...), append([]*part(nil), p.past...)
 }
 
-// recorded makes a call whose answer becomes a part of the history.
+// recorded makes a call whose reply is added to the history.
 func (c *client) recorded(p *part) bool {
 	in, commands := c.draw(p)
 	call := c.s.order.next()
@@ -108,14 +108,15 @@ func (c *client) recorded(p *part) bool {
 	case known && !ok:
 		c.s.fail("linearizable", "%q is answered by %q", commands, reply)
 	case out.denied && (!c.s.plan.looks() || slices.Contains(commands[0], "BLOCK")):
-		// One that waits behind others is denied at its timeout although there may be room for it.
+		// A waiting call is denied at its timeout, even if there is room for it, when others wait
+		// before it.
 	default:
 		p.note(c.id, in, out, call, c.s.order.next())
 	}
 	return useful
 }
 
-// draw returns a call of a part.
+// draw returns a random call of a part.
 func (c *client) draw(p *part) (in input, commands [][]string) {
 	in = input{kind: kindAdd, n: 1 + c.rng.Int64N(3), limit: p.limit}
 	n, limit := strconv.FormatInt(in.n, 10), strconv.FormatInt(p.limit, 10)
@@ -158,7 +159,7 @@ func (c *client) draw(p *part) (in input, commands [][]string) {
 	return in, commands
 }
 
-// answer parses a reply. It is false for one that is no answer to the call.
+// answer parses a reply. ok is false for a reply that does not fit the call.
 func answer(p *part, in input, reply string, known bool) (out output, ok bool) {
 	if !known {
 		return output{}, true
@@ -197,7 +198,7 @@ func first(n []int64) int64 {
 	return n[0]
 }
 
-// look reads what a part holds at a node. Nothing else happens meanwhile.
+// look reads the state of a part on a node. No other calls run meanwhile.
 func (s *Sim) look(n *inproc.Node, p *part) (out output) {
 	out.known = true
 	limit := strconv.FormatInt(p.limit, 10)
@@ -238,22 +239,22 @@ func (s *Sim) look(n *inproc.Node, p *part) (out output) {
 	return out
 }
 
-// rate is a key of which so many are admitted at once, and then one each time.
+// rate is a key that admits a number of units at once, and then one unit in each period.
 type rate struct {
 	key   string
 	how   int
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	all   []admission
 	times int64
 }
 
-// What all keys with a rate admit.
+// The limit of all keys with a rate.
 const (
 	rateLimit = 20
 	rateEach  = 500 * time.Millisecond
 )
 
-// command takes n, or waits until it may.
+// command returns a call that takes n units, or waits until it may.
 func (r *rate) command(n int64, wait bool) (words []string) {
 	quantity := strconv.FormatInt(n, 10)
 	switch r.how {
@@ -276,7 +277,7 @@ func (r *rate) note(a admission) {
 	r.all = append(r.all, a)
 }
 
-// rates are all keys with a rate.
+// rates has all keys with a rate.
 type rates struct{ all []*rate }
 
 func newRates() (r rates) {
@@ -292,7 +293,7 @@ func (r rates) pick(rng *rand.Rand) *rate { return r.all[rng.IntN(len(r.all))] }
 type queue struct {
 	key string
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	sent     map[string]bool
 	kept     map[string]bool // acknowledged
 	got      map[string]bool
@@ -320,7 +321,7 @@ func (q *queue) pushed(element string, known, none bool) {
 	}
 }
 
-// popped notes what a pop has got, and returns what is wrong with it.
+// popped records the element of a pop, and returns what is wrong with it.
 func (q *queue) popped(element string, got, nothing bool) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -338,7 +339,7 @@ func (q *queue) popped(element string, got, nothing bool) string {
 	return ""
 }
 
-// check compares what is left in the list.
+// check compares the elements left in the list.
 func (q *queue) check(left []string) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Patience is how long Await waits: far longer than anything takes that succeeds. A sentinel whose
-// machine stood still for two seconds does nothing for half a minute (TILT).
+// Patience bounds the wait of Await: far longer than anything that succeeds. A sentinel whose
+// machine was suspended for two seconds does nothing for half a minute (TILT).
 const Patience = 2 * time.Minute
 
-// Await calls f until it returns nil, and fails the test if it does not in time. The test
-// goes on as soon as f is content; how long it sleeps in between decides nothing.
+// Await calls f until it returns nil, and fails the test if that takes longer than Patience. The
+// interval between the calls does not matter.
 func Await(t testing.TB, what string, f func() error) {
 	t.Helper()
 	if err := await(f, nil); err != nil {
@@ -19,7 +19,7 @@ func Await(t testing.TB, what string, f func() error) {
 	}
 }
 
-// await is Await for whoever reports the error. It gives up early when ended is closed.
+// await is Await for a caller that reports the error. It gives up early when ended is closed.
 func await(f func() error, ended <-chan struct{}) error {
 	deadline := time.Now().Add(Patience)
 	for {

@@ -15,10 +15,10 @@ import (
 	"github.com/cellserver/cellserver/internal/freeport"
 )
 
-// Slots is how many a cluster has.
+// Slots is the number of slots of a cluster.
 const Slots = 16384
 
-// Cluster is a cluster of nodes. The slots are dealt out evenly to Masters, in their order.
+// Cluster is a cluster of nodes. Masters have equal shares of the slots, in their order.
 type Cluster struct {
 	Masters, Replicas []*Node // as they were at the start; Replicas[i] copies Masters[i%len]
 	t                 testing.TB
@@ -26,8 +26,8 @@ type Cluster struct {
 	options           Options
 }
 
-// Cluster starts masters, and replicas in all, and returns when every node knows every
-// other and serves.
+// Cluster starts masters and, in total, that number of replicas, and returns when every node knows
+// every other and serves.
 func (e Engine) Cluster(t testing.TB, masters, replicas int, o Options) *Cluster {
 	t.Helper()
 	if o.NodeTimeout == 0 {
@@ -56,17 +56,17 @@ func (e Engine) Cluster(t testing.TB, masters, replicas int, o Options) *Cluster
 	return c
 }
 
-// start starts the node of a number, which is in a cluster of its own.
+// start starts the node with that number, which is not connected to other nodes yet.
 func (c *Cluster) start(number int) *Node {
 	c.t.Helper()
-	// Ports of the bus are 10,000 above the others by default, where systems choose those of
-	// clients from.
+	// The ports of the bus are 10,000 above the others by default, which is in the range from which
+	// systems choose ports of clients.
 	bus := freeport.Choose()
 	o := c.options
 	o.Args = append([]string{
 		"--cluster-enabled", "yes", "--cluster-node-timeout", milliseconds(o.NodeTimeout), "--cluster-port", bus,
 		"--cluster-announce-bus-port", bus, "--cluster-announce-ip", "127.0.0.1",
-		// A replica takes over however old its data is: whoever tests with old data wants that.
+		// A replica takes over however old its data is, because some tests need that.
 		"--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no",
 	}, o.Args...)
 	if o.Password != "" {
@@ -89,8 +89,8 @@ func (c *Cluster) start(number int) *Node {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// meet introduces all nodes to each other, until each knows all. A node forgets another that
-// does not answer within the node timeout, as on a busy machine: they meet again.
+// meet introduces all nodes to each other, until each knows all. On a busy machine a node may not
+// answer within the node timeout and is forgotten: then the two meet again.
 func (c *Cluster) meet() {
 	c.t.Helper()
 	buses := map[*Node]string{}
@@ -109,8 +109,8 @@ func (c *Cluster) meet() {
 	})
 }
 
-// introduce has n meet those whom it does not know, and returns how many introductions have not
-// come to an end. buses are the ports by which nodes are known to each other.
+// introduce makes n meet the nodes that it does not know, and returns how many introductions are
+// not complete. buses are the bus ports of all nodes.
 func (n *Node) introduce(buses map[*Node]string) (pending int) {
 	n.t.Helper()
 	known := n.Do("CLUSTER", "NODES").(string)
@@ -127,7 +127,7 @@ func (n *Node) introduce(buses map[*Node]string) (pending int) {
 	return pending
 }
 
-// replicate makes n a replica of master as soon as it knows it.
+// replicate makes n a replica of master as soon as n knows it.
 func (n *Node) replicate(master *Node) {
 	n.t.Helper()
 	id := master.ID()
@@ -136,16 +136,16 @@ func (n *Node) replicate(master *Node) {
 	})
 }
 
-// ID is what a cluster calls the node.
+// ID returns the node's ID in the cluster.
 func (n *Node) ID() string {
 	n.t.Helper()
 	return n.Do("CLUSTER", "MYID").(string)
 }
 
-// Nodes are all that the cluster was started with.
+// Nodes returns all nodes with which the cluster was started.
 func (c *Cluster) Nodes() []*Node { return slices.Concat(c.Masters, c.Replicas) }
 
-// URL names all nodes as --store takes it.
+// URL returns the URL of all nodes for --store.
 func (c *Cluster) URL() string {
 	var addrs []string
 	for _, n := range c.Nodes() {
@@ -154,8 +154,7 @@ func (c *Cluster) URL() string {
 	return storeURL(c.engine, c.options, addrs...)
 }
 
-// AwaitServing returns when every node that runs knows all others and has a master for
-// every slot.
+// AwaitServing returns when every running node knows all others and has a master for every slot.
 func (c *Cluster) AwaitServing() {
 	c.t.Helper()
 	for _, n := range c.Nodes() {
@@ -177,8 +176,8 @@ func (c *Cluster) AwaitServing() {
 	}
 }
 
-// AwaitFailover returns when a replica has taken over for a node that was killed, paused or
-// cut off, and all others that run know. It returns the new master.
+// AwaitFailover returns when a replica has taken over for a node that was killed, paused or cut
+// off, and all running nodes know that. It returns the new master.
 func (c *Cluster) AwaitFailover(old *Node) *Node {
 	c.t.Helper()
 	place := slices.Index(c.Masters, old)
@@ -200,8 +199,8 @@ func (c *Cluster) AwaitFailover(old *Node) *Node {
 	return taken
 }
 
-// place is the number of a node among masters or replicas: those of one number, modulo the
-// masters, keep the same slots.
+// place returns the number of a node among masters or replicas: nodes with the same number modulo
+// the number of masters have the same slots.
 func (c *Cluster) place(n *Node) int {
 	if i := slices.Index(c.Masters, n); i >= 0 {
 		return i

@@ -12,17 +12,17 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// Engine is a program that keeps states.
+// Engine is a server program.
 type Engine struct {
 	// Name is redis-server, valkey-server or cellserver.
 	Name    string
 	program string
-	// watcher is the program of its sentinels, "" for the program itself.
+	// watcher is the program of its sentinels, "" for the same program.
 	watcher string
 }
 
-// Cellserver is the server of this module, which it builds. Sentinels that watch it are those of
-// watcher.
+// Cellserver returns the server of this module, which it builds. The program of watcher runs the
+// sentinels that watch it.
 func Cellserver(t testing.TB, watcher Engine) Engine {
 	t.Helper()
 	_, file, _, ok := runtime.Caller(0)
@@ -35,21 +35,21 @@ func Cellserver(t testing.TB, watcher Engine) Engine {
 	return Engine{Name: "cellserver", program: program, watcher: watcher.program}
 }
 
-// Watched is the same engine with sentinels that are those of watcher.
+// Watched returns the same engine with sentinels of watcher.
 func (e Engine) Watched(watcher Engine) Engine {
 	e.watcher = watcher.program
 	return e
 }
 
-// Redis is the redis-server on the path. Without one the test is skipped; in continuous
-// integration it fails.
+// Redis returns the redis-server on the path. Without one the test is skipped, or fails in
+// continuous integration.
 func Redis(t testing.TB) Engine {
 	t.Helper()
 	return Engine{Name: "redis-server", program: programs.Find(t, "redis-server")}
 }
 
-// Valkey is the valkey-server on the path, or the one that was built in the checkout that
-// VALKEY_DIR names. Without one the test is skipped; in continuous integration it fails.
+// Valkey returns the valkey-server on the path, or the one that was built in the checkout that
+// VALKEY_DIR names. Without one the test is skipped, or fails in continuous integration.
 func Valkey(t testing.TB) Engine {
 	t.Helper()
 	if built, err := filepath.Abs(filepath.Join(os.Getenv("VALKEY_DIR"), "src", "valkey-server")); err == nil && os.Getenv("VALKEY_DIR") != "" {
@@ -64,7 +64,7 @@ func Valkey(t testing.TB) Engine {
 	return Engine{Name: "valkey-server", program: program}
 }
 
-// Best is Valkey where there is one, else Redis, for tests that need one engine only.
+// Best returns Valkey if there is one, otherwise Redis, for tests that need only one engine.
 func Best(t testing.TB) Engine {
 	t.Helper()
 	if _, err := exec.LookPath("valkey-server"); err == nil || os.Getenv("VALKEY_DIR") != "" || programs.Required() {

@@ -20,31 +20,31 @@ import (
 	"github.com/cellserver/cellserver/internal/freeport"
 )
 
-// Options are how nodes are started.
+// Options say how nodes are started.
 type Options struct {
-	// Args are further words of the command line: "--maxmemory", "3mb".
+	// Args are additional arguments: "--maxmemory", "3mb".
 	Args []string
-	// Password is that of the user default.
+	// Password is the password of the user default.
 	Password string
-	// Users are lines of an ACL file: "user limiter on >secret ~cs:* +@read". The file
-	// wins over Password.
+	// Users are lines of an ACL file: "user limiter on >secret ~cs:* +@read". They have precedence
+	// over Password.
 	Users []string
-	// TLS has nodes listen with these certificates only, and want one of clients.
+	// TLS makes nodes listen only with these certificates, and require client certificates.
 	TLS *Certificates
-	// NodeTimeout is that of a cluster, and how long a node must be away for sentinels; 0
-	// is 2 s. Shorter ones take a busy machine for a dead one.
+	// NodeTimeout is the node timeout of a cluster, and after how long sentinels consider a node as
+	// down; 0 is 2 s. With a shorter one a busy machine counts as dead.
 	NodeTimeout time.Duration
-	// Front returns the address at which clients and other nodes of a cluster find the node
-	// that will listen on addr: a proxy's. nil is addr itself.
+	// Front returns the address at which clients and other nodes of a cluster find the node that
+	// will listen on addr: that of a proxy. nil is addr itself.
 	Front func(addr string) string
 }
 
-// Node is a process of an engine. Its methods fail the test when they fail.
+// Node is a process of an engine. If one of its methods fails, the test fails.
 type Node struct {
-	// Addr is where it listens, the same through restarts. Front is where it says that it
-	// does: see [Options.Front].
+	// Addr is its address, which restarts do not change. Front is the address that it announces:
+	// see [Options.Front].
 	Addr, Front string
-	// Client is connected to it, as the user default.
+	// Client is connected to it as the user default.
 	Client *redis.Client
 
 	t       testing.TB
@@ -56,14 +56,14 @@ type Node struct {
 	said    log
 }
 
-// Single starts one node that is not in a cluster.
+// Single starts one node without a cluster.
 func (e Engine) Single(t testing.TB, o Options) *Node {
 	t.Helper()
 	return e.node(t, o)
 }
 
-// Replica starts a node that copies what master has, by way of the address from, or from
-// master's own if that is "". It returns when the first copy is there.
+// Replica starts a replica of master, which connects to the address from, or to master's own if
+// from is "". It returns after the first resynchronization.
 func (e Engine) Replica(t testing.TB, o Options, master *Node, from string) *Node {
 	t.Helper()
 	if from == "" {
@@ -80,7 +80,7 @@ func (e Engine) Replica(t testing.TB, o Options, master *Node, from string) *Nod
 	return n
 }
 
-// node starts a process with the options and waits until it answers.
+// node starts a process with the options and waits until it replies.
 func (e Engine) node(t testing.TB, o Options) *Node {
 	t.Helper()
 	n := &Node{t: t, engine: e, options: o, dir: t.TempDir()}
@@ -95,7 +95,7 @@ func (e Engine) node(t testing.TB, o Options) *Node {
 	return n
 }
 
-// run starts the process, for as long as the test lasts, and waits until it answers.
+// run starts the process until the end of the test, and waits until it replies.
 func (n *Node) run() {
 	n.t.Helper()
 	n.t.Cleanup(func() {
@@ -111,12 +111,12 @@ func (n *Node) run() {
 	n.AwaitReady()
 }
 
-// arguments is the command line of a node that keeps all in memory.
+// arguments returns the command line of a node that keeps everything in memory.
 func (n *Node) arguments() []string {
 	o := n.options
 	_, port, err := net.SplitHostPort(n.Addr)
 	require.NoError(n.t, err)
-	// A first copy for replicas is made at once: there is nothing to wait for.
+	// The first snapshot for replicas starts at once, since no other replica will come.
 	args := []string{"--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}
 	if o.TLS == nil {
 		args = append(args, "--port", port)
@@ -135,11 +135,11 @@ func (n *Node) arguments() []string {
 	return append(args, o.Args...)
 }
 
-// slow is for how long a client waits for a reply. A machine that stands still for some seconds is
-// no fault of the node.
+// slow bounds how long a client waits for a reply. A machine that is suspended for some seconds is
+// not a fault of the node.
 const slow = 20 * time.Second
 
-// ClientOptions are those of a client of this node that tries each thing once.
+// ClientOptions returns the options of a client of this node that does not retry.
 func (n *Node) ClientOptions() *redis.Options {
 	redis.SetLogger(quiet{})
 	o := &redis.Options{
@@ -153,7 +153,7 @@ func (n *Node) ClientOptions() *redis.Options {
 	return o
 }
 
-// TLSConfig is what a client needs for a node with TLS, nil for one without.
+// TLSConfig returns the configuration of a client of a node with TLS, nil for one without.
 func (n *Node) TLSConfig() *tls.Config {
 	if n.options.TLS == nil {
 		return nil
@@ -161,16 +161,16 @@ func (n *Node) TLSConfig() *tls.Config {
 	return n.options.TLS.Config()
 }
 
-// quiet drops what the client library logs: most of its errors are wanted here.
+// quiet drops the log of the client library: tests expect most of its errors.
 type quiet struct{}
 
 // Printf implements the logger of the library.
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// URL is the address of the node's front as --store takes it.
+// URL returns the URL of the node's front for --store.
 func (n *Node) URL() string { return n.URLAt(n.Front) }
 
-// URLAt is the same with another address, a proxy's.
+// URLAt returns the URL with another address, that of a proxy.
 func (n *Node) URLAt(addr string) string { return storeURL(n.engine, n.options, addr) }
 
 func storeURL(e Engine, o Options, addrs ...string) string {
@@ -185,7 +185,7 @@ func storeURL(e Engine, o Options, addrs ...string) string {
 	return u.String()
 }
 
-// Start starts the process again after Kill, and does not wait for it.
+// Start starts the process again after Kill, without waiting until it replies.
 func (n *Node) Start(more ...string) {
 	n.t.Helper()
 	p, err := launch(n.engine.program, append(slices.Clone(n.args), more...), n.dir, &n.said)
@@ -193,8 +193,8 @@ func (n *Node) Start(more ...string) {
 	n.process = p
 }
 
-// Restart kills the process and starts it again with what it had on disk, which is nothing
-// but the configuration of a cluster. It returns when the node answers.
+// Restart kills the process and starts it again with its files, which only have the configuration
+// of a cluster. It returns when the node replies.
 func (n *Node) Restart(more ...string) {
 	n.t.Helper()
 	n.Kill()
@@ -202,7 +202,8 @@ func (n *Node) Restart(more ...string) {
 	n.AwaitReady()
 }
 
-// Follow starts the process again after Kill as a replica of master, and does not wait for it.
+// Follow starts the process again after Kill as a replica of master, without waiting until it
+// replies.
 func (n *Node) Follow(master *Node) {
 	n.t.Helper()
 	host, port, err := net.SplitHostPort(master.Addr)
@@ -213,7 +214,7 @@ func (n *Node) Follow(master *Node) {
 // Kill ends the process at once, as kill -9 does.
 func (n *Node) Kill() { n.process.kill() }
 
-// Alive reports whether the process runs.
+// Alive reports whether the process is running.
 func (n *Node) Alive() bool {
 	select {
 	case <-n.process.ended:
@@ -223,26 +224,26 @@ func (n *Node) Alive() bool {
 	}
 }
 
-// Pause stops the process where it is: connections stay open and nothing answers.
+// Pause suspends the process: connections stay open and get no replies.
 func (n *Node) Pause() {
 	n.t.Helper()
 	require.NoError(n.t, n.process.pause())
 }
 
-// Resume lets a paused process go on.
+// Resume resumes a paused process.
 func (n *Node) Resume() {
 	n.t.Helper()
 	require.NoError(n.t, n.process.resume())
 }
 
-// AwaitReady returns when the node answers and has loaded what it had on disk.
+// AwaitReady returns when the node replies and has loaded its files.
 func (n *Node) AwaitReady() {
 	n.t.Helper()
 	err := await(func() error { return n.Client.Ping(n.t.Context()).Err() }, n.process.ended)
 	require.NoError(n.t, err, "%s at %s: %s", n.engine.Name, n.Addr, n.said.tail())
 }
 
-// AwaitLink returns when the node is a replica that has copied its master.
+// AwaitLink returns when the node is a replica with the state of its master.
 func (n *Node) AwaitLink() {
 	n.t.Helper()
 	Await(n.t, n.Addr+" copies its master", func() error {
@@ -253,10 +254,10 @@ func (n *Node) AwaitLink() {
 	})
 }
 
-// Role is what INFO calls it: master or slave.
+// Role returns the role in INFO: master or slave.
 func (n *Node) Role() string { return n.Info("replication")["role"] }
 
-// Info has the fields of a section of INFO; none if the node does not answer.
+// Info returns the fields of a section of INFO; none if the node does not reply.
 func (n *Node) Info(section string) map[string]string {
 	text, err := n.Client.Info(context.WithoutCancel(n.t.Context()), section).Result()
 	fields := make(map[string]string)

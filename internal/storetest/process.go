@@ -7,40 +7,40 @@ import (
 	"sync"
 )
 
-// process is a program that runs.
+// process is a running program.
 type process struct {
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has
+	ended chan struct{} // closed when it has ended
 	said  *log
 }
 
-// launch starts a program in a folder. What it prints goes to said.
+// launch starts a program in a folder. Its output goes to said.
 func launch(program string, args []string, dir string, said *log) (*process, error) {
 	p := &process{cmd: exec.Command(program, args...), ended: make(chan struct{}), said: said} //nolint:gosec // an engine that was looked up
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, said, said
 	p.cmd.SysProcAttr = endWithParent()
 	started := make(chan error)
 	go func() {
-		// A process that ends with its parent ends with the thread that started it.
+		// Pdeathsig applies to the thread that has started the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(p.ended)
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // it is killed, as a rule
+			_ = p.cmd.Wait() // it usually was killed
 		}
 	}()
 	return p, <-started
 }
 
-// kill ends the process with SIGKILL and returns when it is gone.
+// kill ends the process with SIGKILL and returns after it has ended.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended by itself
 	<-p.ended
 }
 
-// log keeps what processes print.
+// log has the output of processes.
 type log struct {
 	mu    sync.Mutex
 	bytes bytes.Buffer
@@ -53,7 +53,7 @@ func (l *log) Write(b []byte) (int, error) {
 	return l.bytes.Write(b)
 }
 
-// tail returns the end of it.
+// tail returns the end of the output.
 func (l *log) tail() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

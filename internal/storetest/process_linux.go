@@ -2,8 +2,8 @@ package storetest
 
 import "syscall"
 
-// endWithParent has the system kill a process whose parent is gone, so that not even a
-// test that is killed leaves nodes behind.
+// endWithParent makes the system kill a process whose parent has ended, so that a killed test
+// leaves no nodes behind.
 func endWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -4,5 +4,5 @@ package storetest
 
 import "syscall"
 
-// endWithParent is nothing where the system has nothing of the kind.
+// endWithParent returns nil: this system cannot do that.
 func endWithParent() *syscall.SysProcAttr { return nil }

@@ -17,10 +17,10 @@ import (
 	"github.com/cellserver/cellserver/internal/freeport"
 )
 
-// MasterName is what sentinels call the node they watch.
+// MasterName is the sentinels' name for the node that they watch.
 const MasterName = "limits"
 
-// Sentinels are three sentinels, the master they watch, and its replicas.
+// Sentinels has three sentinels, the master that they watch, and its replicas.
 type Sentinels struct {
 	Master    *Node // at the start
 	Replicas  []*Node
@@ -28,15 +28,15 @@ type Sentinels struct {
 	t         testing.TB
 }
 
-// Sentinels starts a master, replicas, and three sentinels of which two decide. It returns
-// when the sentinels know each other and all replicas. Front is not for these.
+// Sentinels starts a master, replicas, and three sentinels with a quorum of two. It returns when
+// the sentinels know each other and all replicas. It does not support Options.Front.
 func (e Engine) Sentinels(t testing.TB, replicas int, o Options) *Sentinels {
 	t.Helper()
 	if o.NodeTimeout == 0 {
 		o.NodeTimeout = 2 * time.Second
 	}
 	if o.Password != "" {
-		// A master that comes back is a replica.
+		// A restarted master is a replica.
 		o.Args = append(o.Args, "--masterauth", o.Password)
 	}
 	s := &Sentinels{t: t, Master: e.node(t, o)}
@@ -58,7 +58,7 @@ func (e Engine) Sentinels(t testing.TB, replicas int, o Options) *Sentinels {
 	return s
 }
 
-// sentinel starts one that watches master.
+// sentinel starts a sentinel that watches master.
 func (e Engine) sentinel(t testing.TB, o Options, master *Node) *Node {
 	t.Helper()
 	n := &Node{t: t, engine: e, dir: t.TempDir(), options: Options{TLS: o.TLS}}
@@ -81,7 +81,7 @@ func (e Engine) sentinel(t testing.TB, o Options, master *Node) *Node {
 	if o.Password != "" {
 		lines = append(lines, "sentinel auth-pass "+MasterName+" "+o.Password)
 	}
-	file := filepath.Join(n.dir, "sentinel.conf") // sentinels write what they learn into it
+	file := filepath.Join(n.dir, "sentinel.conf") // sentinels write their state into it
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	n.args = []string{file, "--sentinel"}
 	if e.watcher != "" {
@@ -92,7 +92,7 @@ func (e Engine) sentinel(t testing.TB, o Options, master *Node) *Node {
 	return n
 }
 
-// Addrs are where the sentinels listen.
+// Addrs returns the addresses of the sentinels.
 func (s *Sentinels) Addrs() []string {
 	var addrs []string
 	for _, n := range s.Sentinels {
@@ -101,9 +101,9 @@ func (s *Sentinels) Addrs() []string {
 	return addrs
 }
 
-// AwaitFailover returns when all sentinels watch another master than old, and it is one. Then the
-// failover has ended for each of them. A sentinel that leads one names the promoted node before
-// that, and waits for it for ever if it dies meanwhile.
+// AwaitFailover returns when all sentinels watch another master than old, and that node is a
+// master. The failover has then ended for each of them. The sentinel that leads a failover names
+// the promoted node before that, and waits for it forever if it dies meanwhile.
 func (s *Sentinels) AwaitFailover(old *Node) *Node {
 	s.t.Helper()
 	var taken *Node
@@ -125,7 +125,7 @@ func (s *Sentinels) AwaitFailover(old *Node) *Node {
 	return taken
 }
 
-// watched is what a sentinel says of the master.
+// watched returns what a sentinel reports about the master.
 func (n *Node) watched(t testing.TB) (map[string]string, error) {
 	words, err := n.Client.Do(t.Context(), "SENTINEL", "MASTER", MasterName).StringSlice()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Owner is the running node that serves a slot.
+// Owner returns the running node that serves a slot.
 func (c *Cluster) Owner(slot int) *Node {
 	c.t.Helper()
 	for _, n := range c.Nodes() {
@@ -29,8 +29,8 @@ func (c *Cluster) Owner(slot int) *Node {
 	return nil
 }
 
-// Served has the address of the master of each slot, as the node tells clients; "" for one
-// that has none.
+// Served returns the address of the master of each slot as the node reports it; "" for a slot
+// without one.
 func (n *Node) Served() (addrs [Slots]string) {
 	n.t.Helper()
 	for _, row := range n.Do("CLUSTER", "SLOTS").([]any) {
@@ -44,14 +44,14 @@ func (n *Node) Served() (addrs [Slots]string) {
 	return addrs
 }
 
-// SlotOf is the slot of a key.
+// SlotOf returns the slot of a key.
 func (c *Cluster) SlotOf(key string) int {
 	c.t.Helper()
 	return int(c.Masters[0].Do("CLUSTER", "KEYSLOT", key).(int64))
 }
 
-// MoveSlots moves the slots first to last from one master to another, with the keys in
-// them, as a resharding does: a few slots at a time, and clients are redirected meanwhile.
+// MoveSlots moves the slots first to last with their keys from one master to another, as a
+// resharding does: a few slots at a time, with clients being redirected meanwhile.
 func (c *Cluster) MoveSlots(from, to *Node, first, last int) {
 	c.t.Helper()
 	const step = 64
@@ -79,9 +79,9 @@ func (c *Cluster) moveSome(from, to *Node, first, last int) {
 	}
 }
 
-// setSlots runs CLUSTER SETSLOT for each slot at a node. Valkey changes nothing, and says
-// NOREPLICAS, when a replica has not confirmed the command within two seconds, as on a busy
-// machine, where a reply may also come late: it is asked again.
+// setSlots runs CLUSTER SETSLOT for each slot on a node. If a replica has not confirmed the command
+// within two seconds, as on a busy machine, Valkey changes nothing and replies NOREPLICAS. A reply
+// may also be late. setSlots then tries again.
 func (c *Cluster) setSlots(n *Node, first, last int, state, id string) {
 	c.t.Helper()
 	what := fmt.Sprintf("%s of %d to %d at %s", state, first, last, n.Addr)
@@ -120,13 +120,13 @@ func (c *Cluster) moveKeys(from, to *Node, slot int) bool {
 	for _, k := range keys {
 		words = append(words, k)
 	}
-	// Keys that end meanwhile are none that could be moved: NOKEY.
+	// Keys that have expired meanwhile cannot be moved: the reply is NOKEY.
 	err = from.Client.Do(c.t.Context(), words...).Err()
 	require.NoError(c.t, err, "moving %d keys of slot %d", len(keys), slot)
 	return true
 }
 
-// FlushScripts has all nodes forget all scripts.
+// FlushScripts makes all nodes remove all scripts.
 func (c *Cluster) FlushScripts() error {
 	for _, n := range c.Nodes() {
 		if err := n.Client.ScriptFlush(c.t.Context()).Err(); err != nil && !strings.HasPrefix(err.Error(), "READONLY") {

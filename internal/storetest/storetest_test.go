@@ -16,7 +16,7 @@ import (
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
-// TestNodesStartWithPasswordUsersAndTLS tests what a single node can be started with.
+// TestNodesStartWithPasswordUsersAndTLS tests the options of a single node.
 func TestNodesStartWithPasswordUsersAndTLS(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
 		n := e.Single(t, storetest.Options{
@@ -42,7 +42,7 @@ func TestNodesStartWithPasswordUsersAndTLS(t *testing.T) {
 	})
 }
 
-// TestNodesAreKilledPausedAndRestarted tests the three, and that a killed node forgets.
+// TestNodesAreKilledPausedAndRestarted tests these methods, and that a killed node loses its keys.
 func TestNodesAreKilledPausedAndRestarted(t *testing.T) {
 	n := storetest.Redis(t).Single(t, storetest.Options{})
 	n.Do("SET", "a", "1")
@@ -61,15 +61,15 @@ func TestNodesAreKilledPausedAndRestarted(t *testing.T) {
 	require.ErrorIs(t, n.Client.Get(t.Context(), "a").Err(), redis.Nil)
 }
 
-// TestClusterMovesSlotsAndFailsOver tests that keys survive the moving of all slots of a
-// master, and the end of one.
+// TestClusterMovesSlotsAndFailsOver tests that keys survive moving all slots of a master, and the
+// death of a master.
 func TestClusterMovesSlotsAndFailsOver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("elections take seconds")
 	}
 	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
 		t.Parallel()
-		// No replica takes over while slots move, however busy the machine is.
+		// No replica may take over while slots move, however busy the machine is.
 		c := e.Cluster(t, 3, 3, storetest.Options{Password: "secret", NodeTimeout: 4 * time.Second})
 		client := redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: []string{c.Masters[1].Addr}, Password: "secret", MaxRedirects: 8,
@@ -108,7 +108,7 @@ func TestClusterMovesSlotsAndFailsOver(t *testing.T) {
 	})
 }
 
-// Replicated waits until replica has all that master has.
+// Replicated waits until replica has the offset of master.
 func Replicated(t *testing.T, replica, master *storetest.Node) {
 	storetest.Await(t, "the replica catches up", func() error {
 		if replica.Info("replication")["slave_repl_offset"] != master.Info("replication")["master_repl_offset"] {
@@ -118,8 +118,8 @@ func Replicated(t *testing.T, replica, master *storetest.Node) {
 	})
 }
 
-// TestClusterNamesItsFronts tests that a cluster sends clients to where its nodes say that
-// they are.
+// TestClusterNamesItsFronts tests that a cluster redirects clients to the announced addresses of
+// its nodes.
 func TestClusterNamesItsFronts(t *testing.T) {
 	fronts := map[string]string{}
 	c := storetest.Redis(t).Cluster(t, 3, 0, storetest.Options{Front: func(addr string) string {
@@ -136,7 +136,7 @@ func TestClusterNamesItsFronts(t *testing.T) {
 	require.Len(t, fronts, 3)
 }
 
-// TestSentinelsFailOver tests that sentinels find a killed master and make a replica one.
+// TestSentinelsFailOver tests that sentinels detect a killed master and promote a replica.
 func TestSentinelsFailOver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("elections take seconds")

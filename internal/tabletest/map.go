@@ -1,4 +1,4 @@
-// Package tabletest has a table of Go maps, with which tests compare that of package
+// Package tabletest provides a table of Go maps, with which tests compare the table of package
 // dense.
 package tabletest
 
@@ -9,9 +9,8 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Map keeps entries in a fixed number of Go maps by the upper bits of the hash, which is
-// what a scan walks over: a key never moves from one map to another. Its methods are those
-// of [dense.Table].
+// Map keeps entries in a fixed number of Go maps by the upper bits of the hash. A scan iterates
+// over the maps: a key never moves from one to another. The methods are those of [dense.Table].
 type Map struct {
 	mem   *dense.Memory
 	hash  func(key []byte) uint32
@@ -28,17 +27,17 @@ type mapSlot struct {
 const (
 	subMaps  = 64
 	subShift = 32 - 6
-	// slotBytes is about what an entry takes beside key and value: the slot, its
-	// share of a map, and what the runtime rounds up.
+	// slotBytes is about the memory of an entry in addition to key and value: the slot, its share
+	// of a map, and rounding by the runtime.
 	slotBytes = 120
 )
 
-// New makes an empty table that reports to m what it takes, more or less.
+// New returns an empty table that reports its approximate memory to m.
 func New(m *dense.Memory, hash func(key []byte) uint32) *Map {
 	return &Map{mem: m, hash: hash}
 }
 
-// Find is that of [dense.Table].
+// Find implements the method of [dense.Table].
 func (t *Map) Find(hash uint32, key []byte) (dense.Ref, entry.Kind, limit.Instant, []byte) {
 	i, ok := t.maps[hash>>subShift][string(key)]
 	if !ok {
@@ -48,7 +47,7 @@ func (t *Map) Find(hash uint32, key []byte) (dense.Ref, entry.Kind, limit.Instan
 	return dense.Ref(i), e.Kind, e.Expiry, e.Value
 }
 
-// Insert is that of [dense.Table].
+// Insert implements the method of [dense.Table].
 func (t *Map) Insert(hash uint32, key []byte, e entry.Entry) bool {
 	m := t.maps[hash>>subShift]
 	if m == nil {
@@ -62,7 +61,7 @@ func (t *Map) Insert(hash uint32, key []byte, e entry.Entry) bool {
 	return true
 }
 
-// Store is that of [dense.Table].
+// Store implements the method of [dense.Table].
 func (t *Map) Store(r dense.Ref, e entry.Entry) {
 	was := t.Cost(r)
 	s := &t.slots[r]
@@ -78,7 +77,7 @@ func (t *Map) Store(r dense.Ref, e entry.Entry) {
 	t.account(t.Cost(r) - was)
 }
 
-// Remove is that of [dense.Table].
+// Remove implements the method of [dense.Table].
 func (t *Map) Remove(r dense.Ref) {
 	t.account(-t.Cost(r))
 	key, last := t.slots[r].key, len(t.slots)-1
@@ -95,12 +94,12 @@ func (t *Map) mapOf(key string) map[string]uint32 {
 	return t.maps[t.hash([]byte(key))>>subShift]
 }
 
-// At is that of [dense.Table].
+// At implements the method of [dense.Table].
 func (t *Map) At(r dense.Ref) ([]byte, entry.Entry) {
 	return []byte(t.slots[r].key), t.slots[r].e
 }
 
-// Scan is that of [dense.Table].
+// Scan implements the method of [dense.Table].
 func (t *Map) Scan(cursor uint64, count int, f func(key []byte, e entry.Entry)) uint64 {
 	for seen := 0; cursor < subMaps && seen < count; cursor++ {
 		for _, i := range t.maps[cursor] {
@@ -114,7 +113,7 @@ func (t *Map) Scan(cursor uint64, count int, f func(key []byte, e entry.Entry)) 
 	return cursor
 }
 
-// Due is that of [dense.Table].
+// Due implements the method of [dense.Table].
 func (t *Map) Due(pos *uint64, budget *int, now limit.Instant) (dense.Ref, bool) {
 	for ; *pos < uint64(len(t.slots)); *pos++ {
 		if *budget == 0 {
@@ -129,19 +128,19 @@ func (t *Map) Due(pos *uint64, budget *int, now limit.Instant) (dense.Ref, bool)
 	return 0, false
 }
 
-// Random is that of [dense.Table].
+// Random implements the method of [dense.Table].
 func (t *Map) Random(x uint64) dense.Ref { return dense.Ref(x % uint64(len(t.slots))) }
 
-// Cost is that of [dense.Table].
+// Cost implements the method of [dense.Table].
 func (t *Map) Cost(r dense.Ref) int64 {
 	s := &t.slots[r]
 	return slotBytes + int64(len(s.key)+cap(s.e.Value))
 }
 
-// Len is that of [dense.Table].
+// Len implements the method of [dense.Table].
 func (t *Map) Len() int { return len(t.slots) }
 
-// Free is that of [dense.Table].
+// Free implements the method of [dense.Table].
 func (t *Map) Free() {
 	t.account(-t.bytes)
 	t.maps, t.slots = [subMaps]map[string]uint32{}, nil
