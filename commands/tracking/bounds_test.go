@@ -10,9 +10,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestTrackingTableKeepsToItsBoundUnderWideReads: a read of many keys cannot bring the
-// table beyond tracking-table-max-keys either, nor what one reads of keys that are cached
-// already.
+// TestTrackingTableKeepsToItsBoundUnderWideReads: reads of many keys keep the table within
+// tracking-table-max-keys, whether the keys are new or cached already.
 func TestTrackingTableKeepsToItsBoundUnderWideReads(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--tracking-table-max-keys", "100")
@@ -31,9 +30,8 @@ func TestTrackingTableKeepsToItsBoundUnderWideReads(t *testing.T) {
 	})
 }
 
-// TestTrackedKeyThatAScriptChangesAgainAndAgainTakesNoMemoryForEach: a script of a
-// tracking client that reads and changes a key without end does not gather a message for
-// each change.
+// TestTrackedKeyThatAScriptChangesAgainAndAgainTakesNoMemoryForEach: a script of a tracking
+// client that reads and changes one key many times does not queue a message for each change.
 func TestTrackedKeyThatAScriptChangesAgainAndAgainTakesNoMemoryForEach(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -55,8 +53,8 @@ func TestTrackedKeyThatAScriptChangesAgainAndAgainTakesNoMemoryForEach(t *testin
 	})
 }
 
-// TestReadTableIsEmptiedOnceNobodyTracks tests that what clients have read that track no
-// more, or are gone, does not fill memory for ever.
+// TestReadTableIsEmptiedOnceNobodyTracks: the table drops the reads of clients that stopped
+// tracking or disconnected, so that these do not hold memory forever.
 func TestReadTableIsEmptiedOnceNobodyTracks(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		for name, leave := range map[string]func(c *inproc.Client){

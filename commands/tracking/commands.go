@@ -4,8 +4,8 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// Group returns CLIENT TRACKING and its kin, which tell clients what they have to
-// forget.
+// Group returns the commands CLIENT TRACKING, CLIENT CACHING, CLIENT TRACKINGINFO and CLIENT
+// GETREDIR, which send clients invalidation messages.
 func Group() command.Group {
 	return command.Group{
 		Commands: commands(),
@@ -45,7 +45,7 @@ func commands() []*command.Command {
 	}
 }
 
-// invalidatorOf is what the group of the running command, which is this one, keeps.
+// invalidatorOf returns the invalidator of the server. The running command must be of this group.
 func invalidatorOf(c *command.Call) *invalidator { return command.ServerState[invalidator](c) }
 
 func clientTracking(c *command.Call) {

@@ -9,13 +9,13 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestInvalidationComesBeforeTheReplyToWhatIsAskedAfterTheWrite: once a writer has its
-// reply, no client that asks for anything is answered before it is told of the write, however
-// many there are to be told. This is the order of Redis: it tells all before any reply
-// leaves.
+// TestInvalidationComesBeforeTheReplyToWhatIsAskedAfterTheWrite: once a writer has its reply,
+// each tracking client gets the invalidation before the reply to its next command, however many
+// clients are tracking. Redis has the same order, since it sends all invalidations before any
+// reply.
 func TestInvalidationComesBeforeTheReplyToWhatIsAskedAfterTheWrite(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		const n = 500 // more than are told on a loop
+		const n = 500 // more than tellInline
 		f := w.Start("--tcp-backlog", "2048")
 		writer, plain := f.Dial(), f.Dial()
 		require.Contains(t, plain.Do("HELLO", "3"), "%7")
@@ -48,9 +48,9 @@ func TestInvalidationComesBeforeTheReplyToWhatIsAskedAfterTheWrite(t *testing.T)
 	})
 }
 
-// TestInvalidationOfAnOwnWriteComesBetweenReplies writes as a tracking client, also with
-// BCAST. The invalidation comes behind the replies to what the client has sent together,
-// in one message for a prefix, and before the reply to what it sends next.
+// TestInvalidationOfAnOwnWriteComesBetweenReplies: a tracking client writes, also with BCAST. The
+// invalidation comes after the replies to the batch that the client has sent, in one message for
+// a prefix, and before the reply to its next batch.
 func TestInvalidationOfAnOwnWriteComesBetweenReplies(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -79,8 +79,8 @@ func TestInvalidationOfAnOwnWriteComesBetweenReplies(t *testing.T) {
 	})
 }
 
-// TestLoweredTrackingTableMaxKeysActsAtOnce: CONFIG SET brings the table within the new
-// bound without any read, and the readers of what goes are told.
+// TestLoweredTrackingTableMaxKeysActsAtOnce: CONFIG SET brings the table within the new bound
+// without any read, and the readers of evicted keys get invalidations.
 func TestLoweredTrackingTableMaxKeysActsAtOnce(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const n, left = 3000, 10

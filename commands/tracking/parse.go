@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// trackingCall is a parsed CLIENT TRACKING. The prefixes are those that it names, or the
-// empty one if it asks for BCAST without any.
+// trackingCall is a parsed CLIENT TRACKING. prefixes are those of the command; BCAST without a
+// prefix has the empty one.
 type trackingCall struct {
 	tracking
 	on       bool
@@ -33,8 +33,8 @@ const (
 	errNoOverlap                = "Prefixes for a single client must not overlap."
 )
 
-// parseTracking reads what follows CLIENT TRACKING. exists says whether there is a
-// client of that id.
+// parseTracking parses the arguments of CLIENT TRACKING. exists reports whether a client with an
+// id is connected.
 func parseTracking(args [][]byte, exists func(id int64) bool) (call trackingCall, err resp.Error) {
 	for i := 1; i < len(args); i++ {
 		more := i+1 < len(args)
@@ -75,8 +75,8 @@ func parseTracking(args [][]byte, exists func(id int64) bool) (call trackingCall
 	return call, ""
 }
 
-// check reports why a client that tracks as old says, or not at all if that is nil, may
-// not go on with call.
+// check returns the error for a client whose current tracking is old (nil without tracking) and
+// which asks for call, or "" if the change is allowed.
 func (call *trackingCall) check(old *tracking) resp.Error {
 	if old == nil {
 		old = &tracking{broadcast: call.broadcast}
@@ -94,7 +94,7 @@ func (call *trackingCall) check(old *tracking) resp.Error {
 		return errSwitchOpt
 	case !call.broadcast:
 		return ""
-	case len(call.prefixes) > command.MaxPatterns: // before they are compared
+	case len(call.prefixes) > command.MaxPatterns: // checked before the prefixes are compared, which takes long
 		return errManyPrefixes
 	}
 	if err := overlap(call.prefixes, old.prefixes); err != "" {
@@ -103,8 +103,8 @@ func (call *trackingCall) check(old *tracking) resp.Error {
 	return call.checkCost(old)
 }
 
-// checkCost bounds what the prefixes of one client may take, and adds the empty one if
-// there is none.
+// checkCost bounds the memory for the prefixes of one client, and adds the empty prefix if call
+// has none.
 func (call *trackingCall) checkCost(old *tracking) resp.Error {
 	if len(call.prefixes) == 0 {
 		call.prefixes = []string{""}
@@ -122,12 +122,12 @@ func (call *trackingCall) checkCost(old *tracking) resp.Error {
 	return ""
 }
 
-// comparedMost is how many prefixes are compared each with each, which finds the two that
-// Redis names. Of more, any two are named that overlap.
+// comparedMost is the largest number of prefixes that are compared pairwise, which finds the same
+// pair that Redis names in its error. With more prefixes any overlapping pair is named.
 const comparedMost = 256
 
-// overlap reports two prefixes of which one begins with the other, unless the client has
-// both already.
+// overlap returns an error that names two prefixes of which one begins with the other. It ignores
+// pairs that the client has already.
 func overlap(prefixes, old []string) resp.Error {
 	if len(prefixes)+len(old) > comparedMost {
 		return overlapOfMany(prefixes, old)
@@ -147,8 +147,8 @@ func overlap(prefixes, old []string) resp.Error {
 	return ""
 }
 
-// overlapOfMany is overlap by sorting: what begins with a prefix comes right behind it.
-// Those that the client has may overlap each other, by the empty one.
+// overlapOfMany is overlap by sorting: strings that begin with a prefix sort directly after it.
+// Prefixes in old may overlap each other, because of the empty one.
 func overlapOfMany(prefixes, old []string) resp.Error {
 	all := slices.Concat(prefixes, old)
 	slices.Sort(all)
@@ -173,7 +173,7 @@ func overlapError(prefix, what, other string) resp.Error {
 		" '" + string(command.Echo([]byte(other), command.MaxEcho)) + "'. " + errNoOverlap)
 }
 
-// parseCaching checks the word of CLIENT CACHING for a client that tracks.
+// parseCaching checks the argument of CLIENT CACHING for a tracking client.
 func parseCaching(word []byte, t *tracking) resp.Error {
 	switch {
 	case arg.IsWord(word, "YES") && !t.optIn:

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// prefixTree is what clients in BCAST mode listen to: a radix tree of prefixes, in
-// which all those of a key lie on one path.
+// prefixTree is a radix tree of the prefixes of clients in BCAST mode. All prefixes of a key lie
+// on one path from the root.
 type prefixTree struct {
-	count atomic.Int64 // prefixes that somebody listens to
+	count atomic.Int64 // prefixes with at least one client
 	mu    sync.RWMutex
 	root  prefixNode // guarded by mu
 }
@@ -17,28 +17,30 @@ type prefixTree struct {
 // prefixNode is a node of the tree. The labels from the root to it make a prefix.
 type prefixNode struct {
 	label string
-	group *prefixGroup // nil where nobody listens
+	group *prefixGroup // nil if no client listens to the prefix
 	next  map[byte]*prefixNode
 }
 
-// prefixGroup is those who listen to one prefix, and what they have to be told.
+// prefixGroup has the clients that listen to one prefix, and the changed keys that they have yet
+// to be sent.
 type prefixGroup struct {
 	prefix string
 
 	mu      sync.Mutex
 	members map[int64]struct{} // guarded by mu: ids of clients
-	// pending are the keys that have changed, each with the client that changed it, 0 if
-	// several did. Guarded by mu.
+	// pending has the changed keys, each with the id of the client that changed it; 0 if several
+	// clients did. Guarded by mu.
 	pending map[string]int64
-	mark    uint64 // guarded by mu: of the latest who changed one
+	mark    uint64 // guarded by mu: the mark of the latest observer that added a key
 
-	queued bool // guarded by invalidator.mu: is in its list
+	queued bool // guarded by invalidator.mu: the group is in invalidator.groups
 }
 
-// pendingCost is about what a pending key takes beside its bytes.
+// pendingCost is the approximate memory of a pending key, in bytes, in addition to the key
+// itself.
 const pendingCost = 64
 
-// join makes a client listen to a prefix.
+// join adds a client to the listeners of a prefix.
 func (t *prefixTree) join(prefix string, id int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +54,7 @@ func (t *prefixTree) join(prefix string, id int64) {
 	n.group.mu.Unlock()
 }
 
-// leave undoes join.
+// leave removes a client from the listeners of a prefix.
 func (t *prefixTree) leave(prefix string, id int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,13 +72,13 @@ func (t *prefixTree) leave(prefix string, id int64) {
 	}
 }
 
-// changed notes a key for all who listen to a prefix of it. It returns the groups that
-// have something pending because of it, in the capacity of dst, but for those that the
-// same mark has been given just before, and the memory that it took.
+// changed adds a key to the pending keys of each of its prefixes. It appends to dst the groups
+// that it added the key to, except those which the same mark added a key to last, since they are
+// in dst already. memory is the number of bytes that the key takes.
 func (t *prefixTree) changed(dst []*prefixGroup, key []byte, writer int64, mark uint64) (noted []*prefixGroup, memory int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	var name string // the key, made once for all groups
+	var name string // the key as a string, shared by all groups
 	for n, rest := &t.root, key; ; {
 		if n.group != nil {
 			fresh, cost := n.group.note(key, &name, writer, mark)
@@ -96,8 +98,8 @@ func (t *prefixTree) changed(dst []*prefixGroup, key []byte, writer int64, mark 
 	}
 }
 
-// note adds a key to what is pending, and reports whether the latest mark was another.
-// name is the key as a string, "" as long as no group has needed it.
+// note adds a key to the pending keys. fresh reports that the previous key came with another
+// mark. name caches the key as a string, "" until the first group needs it.
 func (g *prefixGroup) note(key []byte, name *string, writer int64, mark uint64) (fresh bool, memory int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,7 +120,7 @@ func (g *prefixGroup) note(key []byte, name *string, writer int64, mark uint64) 
 	return fresh, int64(len(key) + pendingCost)
 }
 
-// take returns what is pending, and for whom.
+// take removes and returns the pending keys, with the ids of the listening clients.
 func (g *prefixGroup) take() (pending map[string]int64, members []int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,7 +132,7 @@ func (g *prefixGroup) take() (pending map[string]int64, members []int64) {
 	return pending, members
 }
 
-// open returns the node of a prefix, made if there is none.
+// open returns the node of a prefix, and creates it if necessary.
 func (n *prefixNode) open(prefix string) *prefixNode {
 	for prefix != "" {
 		child := n.next[prefix[0]]
@@ -162,7 +164,7 @@ func (n *prefixNode) add(child *prefixNode) {
 	n.next[child.label[0]] = child
 }
 
-// find returns who listens to exactly this prefix.
+// find returns the group of exactly this prefix, or nil.
 func (n *prefixNode) find(prefix string) *prefixGroup {
 	for prefix != "" {
 		child := n.next[prefix[0]]
@@ -174,7 +176,7 @@ func (n *prefixNode) find(prefix string) *prefixGroup {
 	return n.group
 }
 
-// drop removes the group of a prefix and the nodes that only it needed.
+// drop removes the group of a prefix, and the nodes that only this group needed.
 func (n *prefixNode) drop(prefix string) {
 	if prefix == "" {
 		n.group = nil

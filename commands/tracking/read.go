@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// remembers reports whether the keys of the running command are to be registered: of
-// any that only reads, also for a script, but not of the script as a whole.
+// remembers reports whether the keys of the running command are to be registered. They are if the
+// command only reads, also when a script calls it; the script itself is not registered.
 func remembers(c *command.Call, t *tracking) bool {
 	switch {
 	case c.Cmd.Flags&command.FlagReadonly == 0, c.Cmd.RunsScript(), t.broadcast:
@@ -20,23 +20,23 @@ func remembers(c *command.Call, t *tracking) bool {
 	return true
 }
 
-// endCaching ends what CLIENT CACHING said behind the command that it was for: the next
-// one that is no CLIENT, or the whole transaction.
+// endCaching resets the flag of CLIENT CACHING after the command that it applied to: the next
+// command that is not a CLIENT subcommand, or the whole transaction.
 func (v *invalidator) endCaching(cl *command.Client, cmd *command.Command) {
 	if cl.Marks&command.MarkQueuing == 0 && !cl.Exclusive && (cmd == nil || cmd.Group != "connection" || cmd.Parent == nil) {
 		cl.Mark(command.MarkCaching, false)
 	}
 }
 
-// mostEvicted is how many entries leave the table for a read of few keys: enough to get
-// within a bound that was lowered, and little enough for others not to notice. For a read
-// of many it is twice as many as it has added.
+// mostEvicted is the largest number of entries that a read of few keys evicts: enough to get
+// within a lowered bound after some reads, and few enough not to delay other clients. A read of
+// many keys evicts up to twice as many entries as it has added.
 const mostEvicted = 64
 
-// boundReads keeps the table within tracking-table-max-keys after the read that runs has
-// added to it, and returns how many entries it has removed. While memory is full the table
-// shrinks: for each new key two others go. Who had read a key that goes is told to forget
-// it.
+// boundReads keeps the table within tracking-table-max-keys after the running read has added to
+// it, and returns the number of evicted entries. While memory is full it evicts two entries for
+// each new one, so that the table shrinks. Clients that had read an evicted key get an
+// invalidation.
 func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 	t, most := &v.reads, c.Server.Limits().TrackingKeys
 	twice, forced, spare := 2*uint64(r.fresh), uint64(0), r.number
@@ -49,7 +49,7 @@ func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 			if spare == 0 {
 				break
 			}
-			spare = 0 // the rest is of this read, or nearly so
+			spare = 0 // only entries of this read are left, or almost only
 			continue
 		}
 		removed++
@@ -58,8 +58,9 @@ func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 	return removed
 }
 
-// readsElsewhere returns what a read that runs on another goroutine has to do right before
-// and right after it looks: it registers the client once more, as run does.
+// readsElsewhere returns a function for a read that runs on another goroutine, which has to call
+// it right before and right after it looks at the keys. The function registers the client again,
+// for the reason that run has.
 func (v *invalidator) readsElsewhere(c *command.Call) func() {
 	table, id, number := &v.reads, c.Client.ID, v.reading(c.Worker).number
 	if number == 0 || v.tracking(c.Client) == nil {
@@ -74,10 +75,11 @@ func (v *invalidator) readsElsewhere(c *command.Call) func() {
 	}
 }
 
-// run runs the command of a client that tracks. It registers the client for the keys of a
-// read before that looks at them, so that no change in between is missed. A change between
-// the two takes the registration away and is told behind the reply; a client that has not
-// kept the value by then would keep it for ever, so it is registered once more.
+// run runs a command of a tracking client. It registers the client for the keys of a read before
+// the command looks at them, so that no change is missed. A change between the registration and
+// the look removes the registration, and its invalidation leaves after the reply. Clients that
+// ignore an invalidation for a value which they have not cached yet would then keep the reply
+// forever, so run registers the client again.
 func (v *invalidator) run(c *command.Call) {
 	t, cmd := v.tracking(c.Client), c.Cmd
 	if t == nil || !remembers(c, t) {

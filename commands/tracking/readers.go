@@ -2,17 +2,17 @@ package tracking
 
 import "slices"
 
-// readers are the clients that have read one key, once that is out of the table. Clients are known
-// by their ids, so that the table keeps none of them alive.
+// readers are the clients that have read one key, after their entry has left the table. They are
+// client ids, so that the table keeps no client alive.
 type readers struct {
 	key  string
 	ids  []int64  // sorted
-	one  [1]int64 // the memory of ids if there is one
+	one  [1]int64 // the backing array of ids for a single reader
 	cost int64
-	read uint64 // by which the latest of them was registered
+	read uint64 // the number of the read that registered the latest of them
 }
 
-// len is how many clients there are.
+// len returns the number of clients.
 func (r *readers) len() int { return len(r.ids) }
 
 // add adds a client and reports whether it was not there.
@@ -24,7 +24,7 @@ func (r *readers) add(id int64) bool {
 	return !is
 }
 
-// drop takes a client out.
+// drop removes a client.
 func (r *readers) drop(id int64) {
 	if i, is := slices.BinarySearch(r.ids, id); is {
 		r.ids = slices.Delete(r.ids, i, i+1)

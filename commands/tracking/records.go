@@ -5,35 +5,38 @@ import (
 	"sort"
 )
 
-// records are the entries of a stripe of the table. Each is a run of bytes with a key and the ids
-// of its readers. Those of about one size lie side by side in pages, without a hole: the last one
-// moves to where one goes. So there are few pointers, and any of them can be drawn.
+// records are the entries of one stripe of the table. Each entry is a byte slice with a key and
+// the ids of its readers. Entries of about one size lie in pages without holes: the last entry
+// moves to the place of a removed one. So the garbage collector has few pointers to follow, and
+// an entry can be picked at random for eviction.
 type records struct {
 	n       int
-	vectors *[len(recordSizes)]vector // nil before the first
-	long    []record                  // those of more than maxRecord bytes
+	vectors *[len(recordSizes)]vector // nil until the first record
+	long    []record                  // records of more than maxRecord bytes
 	index   map[uint64]place          // by the hash of the key
-	// collided has the places of keys whose hash another key has in index. It is all but
-	// always empty.
+	// collided has the places of keys whose hash equals that of another key in index. It is
+	// almost always empty.
 	collided map[string]place
 }
 
-// place is where a record is: the number of its vector, which is len(recordSizes) for long, and
-// its number there.
+// place is the position of a record: the number of its vector (len(recordSizes) for long) and its
+// index there.
 type place struct{ vector, number uint32 }
 
-// recordSizes are the sizes of the records in vectors, in bytes.
+// recordSizes are the sizes of the records in the vectors, in bytes.
 var recordSizes = [...]int{48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, maxRecord}
 
 const (
 	maxRecord = 1024
-	// pageRecords is how many records a page has: few enough for a stripe with few keys.
+	// pageRecords is the number of records in a page. It is small, so that a stripe with few keys
+	// takes little memory.
 	pageRecords = 32
-	// indexCost is about what a record takes in the index, and a page that is not full.
+	// indexCost is the approximate memory of a record, in bytes, for the index and for its share
+	// of partly filled pages.
 	indexCost = 40
 )
 
-// vector has the records of one size.
+// vector holds the records of one size.
 type vector struct {
 	n     int
 	pages [][]byte
@@ -43,7 +46,7 @@ func (v *vector) at(i uint32, size int) record {
 	return v.pages[i/pageRecords][int(i%pageRecords)*size:][:size:size]
 }
 
-// extend makes room for one more and returns its number.
+// extend makes room for one more record and returns its index.
 func (v *vector) extend(size int) uint32 {
 	if v.n == len(v.pages)*pageRecords {
 		v.pages = append(v.pages, make([]byte, pageRecords*size))
@@ -52,7 +55,8 @@ func (v *vector) extend(size int) uint32 {
 	return uint32(v.n - 1)
 }
 
-// cut takes the last one away. A page stays in reserve, so that a key that comes and goes makes none.
+// cut removes the last record. One empty page stays in reserve, so that a key which is added and
+// removed repeatedly allocates nothing.
 func (v *vector) cut() {
 	v.n--
 	if v.n == 0 {
@@ -63,10 +67,10 @@ func (v *vector) cut() {
 	}
 }
 
-// fit returns the number of the vector for records of so many bytes.
+// fit returns the number of the vector for records of size bytes.
 func fit(size int) uint32 { return uint32(sort.SearchInts(recordSizes[:], size)) }
 
-// at returns the record in a place. It is valid until the next change.
+// at returns the record at a place. It is valid until the next change.
 func (rs *records) at(p place) record {
 	if p.vector == uint32(len(recordSizes)) {
 		return rs.long[p.number]
@@ -74,7 +78,7 @@ func (rs *records) at(p place) record {
 	return rs.vectors[p.vector].at(p.number, recordSizes[p.vector])
 }
 
-// nth returns the place of one of the n records.
+// nth returns the place of the record with index i among all n records.
 func (rs *records) nth(i int) place {
 	for v := range rs.vectors {
 		if i < rs.vectors[v].n {
@@ -85,8 +89,8 @@ func (rs *records) nth(i int) place {
 	return place{uint32(len(recordSizes)), uint32(i)}
 }
 
-// backward calls f for every record, which may change or remove it: from the last to the first, so
-// that what moves has been looked at.
+// backward calls f for every record, which may change or remove it. It goes from the last to the
+// first, so that a record which moves into a gap has been visited already.
 func (rs *records) backward(f func(p place)) {
 	for number := len(rs.long) - 1; number >= 0; number-- {
 		f(place{uint32(len(recordSizes)), uint32(number)})
@@ -107,7 +111,7 @@ func (rs *records) find(hash uint64, key []byte) (p place, is bool) {
 	return p, is
 }
 
-// add adds a record for a key that has none, with one reader, and returns what it takes.
+// add adds a record with one reader for a key without a record, and returns its memory in bytes.
 func (rs *records) add(hash uint64, key []byte, id int64, read uint64) (cost int64) {
 	if rs.vectors == nil {
 		rs.vectors, rs.index = new([len(recordSizes)]vector), make(map[uint64]place)
@@ -127,8 +131,9 @@ func (rs *records) add(hash uint64, key []byte, id int64, read uint64) (cost int
 	return r.cost()
 }
 
-// join adds a reader to a record, unless it is there. From some on, those that are gone leave it
-// whenever there are twice as many. It returns how many more readers there are, and what they take.
+// join adds a reader to a record, unless it is there already. Whenever the number of readers
+// reaches purgeAt, readers that are not alive are removed; purgeAt is then twice the rest. join
+// returns by how much the number of readers and their memory have grown.
 func (rs *records) join(p place, id int64, read uint64, alive func(id int64) bool) (fresh bool, items, cost int64) {
 	r := rs.at(p)
 	i, is := r.search(id)
@@ -137,7 +142,7 @@ func (rs *records) join(p place, id int64, read uint64, alive func(id int64) boo
 	}
 	cost = -r.cost()
 	if r.size()+idSize > len(r) {
-		// Long ones grow by a quarter, so that many readers are not copied for each.
+		// Long records grow by a quarter, so that they are not copied for each new reader.
 		need := r.size() + idSize
 		if need > maxRecord {
 			need += need / 4
@@ -155,8 +160,9 @@ func (rs *records) join(p place, id int64, read uint64, alive func(id int64) boo
 	return true, items, cost
 }
 
-// purge keeps only the readers of a record for which keep is true. It returns how many are gone,
-// what they took, and whether none is left. A record with readers may be elsewhere then.
+// purge removes the readers of a record for which keep is false. It returns how many it removed,
+// how many bytes they took, and whether none is left. A record that has readers left may have
+// moved.
 func (rs *records) purge(p place, keep func(id int64) bool) (gone, saved int64, empty bool) {
 	r := rs.at(p)
 	was, cost := r.clients(), r.cost()
@@ -184,12 +190,12 @@ func (rs *records) take(p place) *readers {
 	}
 	rs.cut(p)
 	if rs.n--; rs.n == 0 {
-		*rs = records{} // a map never shrinks
+		*rs = records{} // replaced, since a map never shrinks
 	}
 	return taken
 }
 
-// extend makes room for one more record of so many bytes.
+// extend makes room for one more record of size bytes.
 func (rs *records) extend(size int) (place, record) {
 	v := fit(size)
 	if int(v) == len(recordSizes) {
@@ -201,25 +207,25 @@ func (rs *records) extend(size int) (place, record) {
 	return p, rs.at(p)
 }
 
-// move gives a record room of so many bytes, and returns where it is then.
+// move copies a record to room of size bytes, and returns its new place.
 func (rs *records) move(from place, size int) place {
 	to, r := rs.extend(size)
 	old := rs.at(from)
 	copy(r, old[:old.size()])
 	rs.point(r, from, to)
-	if rs.cut(from) == to { // it was the last, and has moved to where it was
+	if rs.cut(from) == to { // from was the last place and has moved to the old one
 		return from
 	}
 	return to
 }
 
-// indexed reports whether the index has a hash for the record in a place.
+// indexed reports whether the index refers to place p for the hash.
 func (rs *records) indexed(hash uint64, p place) bool {
 	at, is := rs.index[hash]
 	return is && at == p
 }
 
-// point notes that a record is elsewhere.
+// point updates the index for a record that has moved.
 func (rs *records) point(r record, from, to place) {
 	if hash := r.hash(); rs.indexed(hash, from) {
 		rs.index[hash] = to
@@ -228,8 +234,8 @@ func (rs *records) point(r record, from, to place) {
 	}
 }
 
-// cut removes the record in a place that nothing points to. The last of its size moves there: its
-// old place is returned.
+// cut removes the record at a place that the index no longer refers to. The last record of its
+// size moves there; cut returns the place that it had.
 func (rs *records) cut(p place) (moved place) {
 	if int(p.vector) == len(recordSizes) {
 		last := place{p.vector, uint32(len(rs.long) - 1)}
@@ -283,7 +289,7 @@ func (r record) setPurgeAt(n int)    { binary.LittleEndian.PutUint32(r[20:], uin
 func (r record) keyEnd() int         { return headerSize + int(binary.LittleEndian.Uint32(r[24:])) }
 func (r record) key() []byte         { return r[headerSize:r.keyEnd()] }
 
-// size is how many bytes are used, and cost what all of them take.
+// size returns the bytes in use, and cost the memory of the record including its unused room.
 func (r record) size() int   { return r.keyEnd() + idSize*r.clients() }
 func (r record) cost() int64 { return int64(len(r)) + indexCost }
 
@@ -291,14 +297,14 @@ func (r record) id(i int) int64 {
 	return int64(binary.LittleEndian.Uint64(r[r.keyEnd()+idSize*i:]))
 }
 
-// search returns where an id is, or has to be.
+// search returns the position of an id in the record, or the position at which to insert it.
 func (r record) search(id int64) (at int, is bool) {
 	n := r.clients()
 	at = sort.Search(n, func(i int) bool { return r.id(i) >= id })
 	return at, at < n && r.id(at) == id
 }
 
-// insert puts an id in its place, for which there is room.
+// insert inserts an id at a position. The record must have room for it.
 func (r record) insert(at int, id int64) {
 	ids, size := r.keyEnd()+idSize*at, r.size()
 	copy(r[ids+idSize:], r[ids:size])
@@ -306,7 +312,7 @@ func (r record) insert(at int, id int64) {
 	r.setClients(r.clients() + 1)
 }
 
-// purge keeps only the ids for which keep is true.
+// purge removes the ids for which keep is false.
 func (r record) purge(keep func(id int64) bool) {
 	kept := r.keyEnd()
 	for i := range r.clients() {

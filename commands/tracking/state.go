@@ -9,27 +9,29 @@ import (
 	"github.com/cellserver/cellserver/figure"
 )
 
-// workerTracking is what the group keeps for a worker.
+// workerTracking is the tracking state of a worker.
 type workerTracking struct {
 	observer observer
 	reading  reading
 }
 
-// trackingState is what CLIENT TRACKING keeps of a client.
+// trackingState is the tracking state of a client.
 type trackingState struct {
 	tracks atomic.Pointer[tracking] // nil without CLIENT TRACKING; set by the feeding goroutine only
-	// newsUpTo is up to where it has to be told before it goes on, 0 if it has not.
+	// newsUpTo is the value of invalidator.issued that told has to reach before the client may
+	// run its next commands; 0 if it does not wait.
 	newsUpTo     uint64
-	lostRedirect atomic.Bool // the client that this one redirects to was found to be gone
+	lostRedirect atomic.Bool // the client named by REDIRECT was found to be disconnected
 }
 
-// of is what is kept of a client, nil if that is nothing. Any goroutine may call it.
+// of returns the tracking state of a client, or nil. Any goroutine may call it.
 func (v *invalidator) of(cl *command.Client) *trackingState {
 	state, _ := v.slot.OfClient(cl).(*trackingState)
 	return state
 }
 
-// tracking is how a client tracks, nil if it does not. Any goroutine may call it.
+// tracking returns the tracking options of a client, or nil if it does not track. Any goroutine
+// may call it.
 func (v *invalidator) tracking(cl *command.Client) *tracking {
 	if state := v.of(cl); state != nil {
 		return state.tracks.Load()
@@ -37,7 +39,7 @@ func (v *invalidator) tracking(cl *command.Client) *tracking {
 	return nil
 }
 
-// start turns tracking on, or changes how: prefixes are added to those that there are.
+// start turns tracking on or replaces its options. prefixes are added to those of the client.
 func (v *invalidator) start(cl *command.Client, st env.Store, t *tracking, prefixes []string) {
 	own := command.ClientState[trackingState](owner(cl), v.slot)
 	v.clients.Add(1)
@@ -59,8 +61,8 @@ func (v *invalidator) start(cl *command.Client, st env.Store, t *tracking, prefi
 	if to := v.server.Host.Client(t.redirect); to != nil {
 		to.Told.Store(true)
 	}
-	// What is replaced is counted no more. There is none either if the client of a proxy has
-	// gone away meanwhile: closed has counted that.
+	// The replaced options are no longer counted. old is nil, too, if the client of a proxy has
+	// disconnected meanwhile: closed has then already counted that.
 	if old := own.tracks.Swap(t); old != nil {
 		v.clients.Add(-1)
 		v.memory.Add(-int64(old.cost()))
@@ -70,11 +72,12 @@ func (v *invalidator) start(cl *command.Client, st env.Store, t *tracking, prefi
 	}
 	cl.Mark(command.MarkTracking, true)
 	if cl.ProxyOf != nil && v.server.Host.Client(cl.ID) == nil {
-		v.end(cl) // the client has gone away meanwhile
+		v.end(cl) // the client has disconnected meanwhile
 	}
 }
 
-// owner is the client whose tracking others look at: that for which a proxy acts.
+// owner returns the client whose tracking state other goroutines read: for a proxy, the client
+// for which it acts.
 func owner(cl *command.Client) *command.Client {
 	if cl.ProxyOf != nil {
 		return cl.ProxyOf
@@ -99,14 +102,14 @@ func (v *invalidator) end(cl *command.Client) {
 	}
 }
 
-// reset is RESET.
+// reset turns tracking off for the command RESET.
 func (v *invalidator) reset(c *command.Call) (more bool) {
 	v.end(c.Client)
 	return false
 }
 
-// closed is end for a client that is gone; on a goroutine of its own if it takes long. A
-// proxy of it may still run.
+// closed ends the tracking of a disconnected client, on its own goroutine if the client has many
+// prefixes. A proxy of the client may still run.
 func (v *invalidator) closed(cl *command.Client) {
 	const few = 256
 	state := v.of(cl)
@@ -122,8 +125,8 @@ func (v *invalidator) closed(cl *command.Client) {
 	}
 }
 
-// leave forgets that a client tracked in the way of t. What it has read stays in the table
-// until that changes, or until nobody tracks.
+// leave removes a client, which tracked with the options t, from the counts and the prefixes. Its
+// entries in the read table stay until the keys change or no client tracks any more.
 func (v *invalidator) leave(id int64, t *tracking) {
 	last := v.clients.Add(-1) == 0
 	v.memory.Add(-int64(t.cost()))
@@ -135,13 +138,13 @@ func (v *invalidator) leave(id int64, t *tracking) {
 	}
 }
 
-// tracks reports whether the client of that id is there and tracks.
+// tracks reports whether a client with the id is connected and tracks.
 func (v *invalidator) tracks(id int64) bool {
 	cl := v.server.Host.Client(id)
 	return cl != nil && v.tracking(cl) != nil
 }
 
-// proxied lets a proxy track as its client does.
+// proxied copies the tracking state of a client to its proxy.
 func (v *invalidator) proxied(cl, proxy *command.Client) {
 	if t := v.tracking(cl); t != nil {
 		command.ClientState[trackingState](proxy, v.slot).tracks.Store(t)
@@ -149,13 +152,13 @@ func (v *invalidator) proxied(cl, proxy *command.Client) {
 	proxy.Marks |= cl.Marks & (command.MarkTracking | command.MarkCaching)
 }
 
-// merged lets a client track as its proxy does.
+// merged copies the tracking marks of a proxy back to its client.
 func (v *invalidator) merged(cl, proxy *command.Client) {
 	cl.Mark(command.MarkCaching, false)
 	cl.Mark(command.MarkTracking, proxy.Marks&command.MarkTracking != 0)
 }
 
-// describe adds what CLIENT LIST says of a client.
+// describe adds the tracking fields of CLIENT LIST.
 func (v *invalidator) describe(cl *command.Client, d *command.Description) {
 	state := v.of(cl)
 	if state == nil {
@@ -167,7 +170,7 @@ func (v *invalidator) describe(cl *command.Client, d *command.Description) {
 	}
 }
 
-// figures are those of clients that are told what they have to forget, and of what they have read.
+// figures are the statistics of tracking clients and of the invalidation table.
 func figures() []figure.Figure {
 	return []figure.Figure{
 		figure.Shown("Clients", "tracking_clients", command.Counted(func(v *invalidator) int64 { return v.clients.Load() })),
@@ -177,7 +180,7 @@ func figures() []figure.Figure {
 	}
 }
 
-// reading is the read that a worker runs.
+// reading returns the read that a worker runs.
 func (v *invalidator) reading(w *command.Worker) *reading {
 	return &v.slot.OfWorker(w).(*workerTracking).reading
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// cachingClient keeps what it reads until it is told to forget it, and never reads what
-// it keeps: once an invalidation is lost, or comes before the reply that it is for, its
-// value stays wrong.
+// cachingClient caches what it reads until it gets an invalidation, and never reads a key that it
+// has cached. So its value stays wrong if an invalidation is lost, or comes before the reply with
+// the old value.
 type cachingClient struct {
 	*inproc.Client
 	kind  string
 	cache map[string]string
-	asked [][]string // the keys of the reads that are not answered yet
+	asked [][]string // the keys of the reads without a reply so far
 }
 
 // The keys are strings, and a list that is read in the background.
@@ -32,7 +32,7 @@ const (
 
 func stressKey(i int) string { return fmt.Sprintf("key:%d", i) }
 
-// read sends a read of keys that are not kept.
+// read sends a read of keys that are not cached.
 func (c *cachingClient) read(keys ...string) {
 	const long = "local n = 0 while n < 30000 do n = n + 1 end "
 	switch {
@@ -59,7 +59,7 @@ func (c *cachingClient) read(keys ...string) {
 	c.asked = append(c.asked, keys)
 }
 
-// take reads one reply or push and does what it says.
+// take reads one reply or push message and updates the cache.
 func (c *cachingClient) take() {
 	reply := c.Reply()
 	switch {
@@ -91,7 +91,7 @@ func (c *cachingClient) take() {
 	}
 }
 
-// round reads this and that, several reads at once, and takes the answers.
+// round sends several random reads at once and takes the replies.
 func (c *cachingClient) round() {
 	for range 1 + rand.IntN(4) {
 		var keys []string
@@ -112,7 +112,7 @@ func (c *cachingClient) round() {
 	}
 }
 
-// isUnknown reports whether the client neither keeps the key nor has asked for it.
+// isUnknown reports whether the client neither has the key cached nor waits for its value.
 func (c *cachingClient) isUnknown(key string) bool {
 	for _, keys := range c.asked {
 		for _, asked := range keys {
@@ -125,7 +125,7 @@ func (c *cachingClient) isUnknown(key string) bool {
 	return !kept
 }
 
-// settle takes what the client has been sent by now.
+// settle processes all messages that the client has been sent so far.
 func (c *cachingClient) settle() {
 	c.Send("PING\r\n")
 	for {
@@ -139,7 +139,7 @@ func (c *cachingClient) settle() {
 	}
 }
 
-// write changes something in one of the ways in which things change.
+// write changes a key in one of the ways in which keys can change.
 func write(c *inproc.Client, n int64) {
 	key, other, value := stressKey(rand.IntN(stressKeys)), stressKey(rand.IntN(stressKeys)), fmt.Sprint(n)
 	switch rand.IntN(12) {
@@ -167,7 +167,7 @@ func write(c *inproc.Client, n int64) {
 	case 6:
 		c.Do("MSET", key, value, other, value+"b")
 	case 7:
-		c.Do("SET", key, value, "PX", "1") // it expires when the clock goes on
+		c.Do("SET", key, value, "PX", "1") // it expires when the clock advances
 	case 8:
 		c.Do("LSET", stressList, "0", value)
 		c.Do("LPUSHX", stressList, value)
@@ -176,9 +176,9 @@ func write(c *inproc.Client, n int64) {
 	}
 }
 
-// TestTrackingClientsNeverKeepAStaleValue: whatever writers do at the same time, from
-// other loops, in transactions, scripts and in the background, a cache that does what it
-// is told holds nothing but the truth once it has been told.
+// TestTrackingClientsNeverKeepAStaleValue: a cache that follows the invalidations holds only
+// current values once they have arrived, whatever writers do at the same time on other loops, in
+// transactions, in scripts and in the background.
 func TestTrackingClientsNeverKeepAStaleValue(t *testing.T) {
 	for _, table := range []string{"1000000", "5"} {
 		t.Run("table of "+table, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestTrackingClientsNeverKeepAStaleValue(t *testing.T) {
 	}
 }
 
-// playStress has clients cache and writers write, and compares after each round.
+// playStress runs caching clients and writers, and compares the caches after each round.
 func playStress(t *testing.T, w *inproc.World, f *inproc.Node, rounds int) {
 	readers := []*cachingClient{}
 	for _, kind := range []string{"plain", "opt in", "bcast", "transaction", "script", "long script", "slow"} {
@@ -247,7 +247,7 @@ func fillList(c *inproc.Client) {
 	c.Do(args...)
 }
 
-// compare wants what the client keeps to be true, once it has been told everything.
+// compare checks that the cache agrees with the server once all invalidations have arrived.
 func (c *cachingClient) compare(t *testing.T, truth *inproc.Client) {
 	t.Helper()
 	known := map[string]string{}

@@ -7,20 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// readTable is the invalidation table: for each key that tracking clients have read
-// since it last changed, the ids of these clients. All databases share it, as in Redis. It is
-// divided over locks of its own, each held for one key at a time. It has no pointer for each key,
-// so that the collector of garbage has little to look at, however full it is.
+// readTable is the invalidation table: for each key that tracking clients have read since it last
+// changed, it has the ids of these clients. All databases share it, as in Redis. It is divided
+// into stripes with a lock each, which is held for one key at a time. It has no pointer for each
+// key, so that a full table costs the garbage collector little.
 type readTable struct {
 	stripes [tableStripes]tableStripe
 	hash    func(key []byte) uint64
 	alive   func(id int64) bool
 
 	keys, items, memory atomic.Int64
-	// removed counts what was taken out. A client that has registered and finds it unchanged
-	// behind the read is still registered.
+	// removed counts the entries that were removed. If it is unchanged after a read, the client
+	// that registered before the read is still registered.
 	removed atomic.Uint64
-	victim  atomic.Uint32 // where the next eviction begins
+	victim  atomic.Uint32 // the stripe at which the next eviction begins
 	read    atomic.Uint64 // the number of the latest read
 }
 
@@ -30,11 +30,12 @@ const tableStripes = 64
 type tableStripe struct {
 	mu      sync.Mutex
 	records records // guarded by mu
-	// items is how many readers these have, and cost what they take. Guarded by mu.
+	// items is the number of readers of all records, and cost the bytes that the records take.
+	// Guarded by mu.
 	items, cost int64
 }
 
-// purgeFrom is the least number of readers of a key at which those that are gone are looked for.
+// purgeFrom is the least number of readers of a key at which disconnected readers are removed.
 const purgeFrom = 64
 
 func (t *readTable) init(alive func(id int64) bool) {
@@ -44,8 +45,8 @@ func (t *readTable) init(alive func(id int64) bool) {
 
 func (t *readTable) stripe(hash uint64) *tableStripe { return &t.stripes[hash%tableStripes] }
 
-// add registers a client for key, by the read of that number, and reports whether it was
-// not.
+// add registers a client for key, for the read with that number, and reports whether the client
+// was not registered before.
 func (t *readTable) add(key []byte, id int64, read uint64) (fresh bool) {
 	hash := t.hash(key)
 	s := t.stripe(hash)
@@ -65,7 +66,7 @@ func (t *readTable) add(key []byte, id int64, read uint64) (fresh bool) {
 	return fresh
 }
 
-// grow counts readers, and what they take, in s, which is locked.
+// grow adds to the counts of readers and of memory. s is locked.
 func (t *readTable) grow(s *tableStripe, items, cost int64) {
 	s.items += items
 	s.cost += cost
@@ -73,7 +74,7 @@ func (t *readTable) grow(s *tableStripe, items, cost int64) {
 	t.memory.Add(cost)
 }
 
-// take removes an entry and returns it; nil if there is none.
+// take removes an entry and returns it, or nil if there is none.
 func (t *readTable) take(key []byte) *readers {
 	hash := t.hash(key)
 	s := t.stripe(hash)
@@ -85,11 +86,11 @@ func (t *readTable) take(key []byte) *readers {
 	return nil
 }
 
-// beyond reports whether there are more keys than most, of which 0 is no bound.
+// beyond reports whether the table has more than most keys; 0 means no bound.
 func (t *readTable) beyond(most int64) bool { return most > 0 && t.keys.Load() > most }
 
-// draw removes any entry and returns it; nil if there seems to be none but such as the
-// read of that number has registered. No read has the number 0.
+// draw removes an arbitrary entry and returns it. It skips entries that the read numbered spare
+// has registered, and returns nil if it finds no other. No read has the number 0.
 func (t *readTable) draw(spare uint64) *readers {
 	from := t.victim.Add(1)
 	for i := range uint32(tableStripes) {
@@ -113,7 +114,8 @@ func (t *readTable) drawFrom(s *tableStripe, spare uint64) *readers {
 	return nil
 }
 
-// remove takes an entry out of s, which is locked. Its memory counts until it is forgotten.
+// remove removes an entry from s, which is locked. Its memory counts as used until forget is
+// called.
 func (t *readTable) remove(s *tableStripe, at place) *readers {
 	r := s.records.take(at)
 	s.items -= int64(r.len())
@@ -124,10 +126,11 @@ func (t *readTable) remove(s *tableStripe, at place) *readers {
 	return r
 }
 
-// forget counts the memory of what take or draw has returned as free.
+// forget counts the memory of an entry that take or draw returned as free.
 func (t *readTable) forget(r *readers) { t.memory.Add(-r.cost) }
 
-// clear empties the table. It looks at no entry: all shards of the store may be locked.
+// clear empties the table. It does not visit the entries, because all shards of the store may be
+// locked.
 func (t *readTable) clear() {
 	for i := range t.stripes {
 		s := &t.stripes[i]
@@ -140,7 +143,7 @@ func (t *readTable) clear() {
 	t.removed.Add(1)
 }
 
-// sweep takes out the clients for which keep is false, and the keys that only they have read.
+// sweep removes the clients for which keep is false, and the keys without any other reader.
 func (t *readTable) sweep(keep func(id int64) bool) {
 	for i := range t.stripes {
 		s := &t.stripes[i]
@@ -156,7 +159,7 @@ func (t *readTable) sweep(keep func(id int64) bool) {
 	}
 }
 
-// merge adds the clients of other, which has been taken out, to r, which is of the same key.
+// merge adds the clients of other to r. Both are of the same key and have left the table.
 func (t *readTable) merge(r, other *readers) {
 	for _, id := range other.ids {
 		if r.add(id) {

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/internal/effort"
 )
 
-// fullTable returns a table of so many keys, each of which one client has read.
+// fullTable returns a table with the given number of keys, each read by one client.
 func fullTable(keys int) *readTable {
 	t := new(readTable)
 	t.init(func(int64) bool { return true })
@@ -23,8 +23,8 @@ func fullTable(keys int) *readTable {
 // fullTableKeys is the default of tracking-table-max-keys.
 const fullTableKeys = 1_000_000
 
-// BenchmarkCollectionWithFullTable measures a collection of garbage in a process that has nothing
-// but a full table: what the table costs all others, again and again.
+// BenchmarkCollectionWithFullTable measures a garbage collection in a process that holds little
+// but a full table: the cost that the table adds to each collection.
 func BenchmarkCollectionWithFullTable(b *testing.B) {
 	t := fullTable(fullTableKeys)
 	runtime.GC()
@@ -40,8 +40,8 @@ func BenchmarkCollectionWithFullTable(b *testing.B) {
 	runtime.KeepAlive(t)
 }
 
-// BenchmarkReadOfNewKeyWithFullTable measures what a read of a key that is not in the table costs
-// when the table is full: an entry is added, and another goes.
+// BenchmarkReadOfNewKeyWithFullTable measures the read of a key that is not in the full table:
+// one entry is added and another evicted.
 func BenchmarkReadOfNewKeyWithFullTable(b *testing.B) {
 	t := fullTable(fullTableKeys)
 	var key []byte

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReadTableAgreesWithAMapOfSets: whatever is added and taken, it knows which clients
-// read what, counts that, and counts no memory when it is empty; also if all keys have one of
-// three hashes.
+// TestReadTableAgreesWithAMapOfSets: after any adds and takes, the table has the same readers and
+// counts as a map of sets, and counts no memory when it is empty. It also holds if all keys have
+// one of three hashes.
 func TestReadTableAgreesWithAMapOfSets(t *testing.T) {
 	effort.Alone(t)
 	t.Run("hashes", func(t *testing.T) { agreesWithAMapOfSets(t, nil) })
@@ -90,8 +90,8 @@ func agreesWithAMapOfSets(t *testing.T, hash func(key []byte) uint64) {
 	require.Zero(t, table.memory.Load()+table.keys.Load()+table.items.Load())
 }
 
-// TestReadTableHasNoPointerForEachKey: an entry is no object of the heap, so that the collector
-// has nothing to look at for it. A read of a new key allocates nothing of its own.
+// TestReadTableHasNoPointerForEachKey: an entry is not a heap object of its own, so that the
+// garbage collector does not visit it, and a read of a new key makes no allocation for its entry.
 func TestReadTableHasNoPointerForEachKey(t *testing.T) {
 	if effort.RaceDetector {
 		t.Skip("the race detector allocates")
@@ -103,7 +103,7 @@ func TestReadTableHasNoPointerForEachKey(t *testing.T) {
 	require.EqualValues(t, keys, table.keys.Load())
 }
 
-// liveObjects counts the objects of the heap that are in use.
+// liveObjects returns the number of heap objects in use.
 func liveObjects() int {
 	runtime.GC()
 	var m runtime.MemStats
@@ -111,8 +111,8 @@ func liveObjects() int {
 	return int(m.HeapObjects)
 }
 
-// TestReadTableForgetsClientsThatAreGone: a key that never changes does not gather
-// all clients that have ever read it.
+// TestReadTableForgetsClientsThatAreGone: the entry of a key that never changes does not
+// accumulate disconnected clients.
 func TestReadTableForgetsClientsThatAreGone(t *testing.T) {
 	var table readTable
 	newest := int64(0)
@@ -125,8 +125,8 @@ func TestReadTableForgetsClientsThatAreGone(t *testing.T) {
 	require.Less(t, table.memory.Load(), int64(20_000))
 }
 
-// TestPrefixTreeAgreesWithAList: a key is told to those, and only those, who listen to
-// what it begins with.
+// TestPrefixTreeAgreesWithAList: a changed key becomes pending for exactly the clients that
+// listen to one of its prefixes.
 func TestPrefixTreeAgreesWithAList(t *testing.T) {
 	var tree prefixTree
 	random := rand.New(rand.NewPCG(3, 4))
@@ -180,7 +180,8 @@ func TestPrefixTreeAgreesWithAList(t *testing.T) {
 	require.Empty(t, tree.root.next)
 }
 
-// TestPendingKeyOfTwoWritersIsNobodysOwn: with NOLOOP each of them is told of it.
+// TestPendingKeyOfTwoWritersIsNobodysOwn: a key that two clients have changed is sent to both,
+// also with NOLOOP.
 func TestPendingKeyOfTwoWritersIsNobodysOwn(t *testing.T) {
 	var tree prefixTree
 	tree.join("", 1)
@@ -194,7 +195,7 @@ func TestPendingKeyOfTwoWritersIsNobodysOwn(t *testing.T) {
 	require.Equal(t, map[string]int64{"k": 0}, pending)
 }
 
-// TestParseTracking: what is not covered by the scripts that are played to Redis as well.
+// TestParseTracking covers what the scripts that also run against Redis do not.
 func TestParseTracking(t *testing.T) {
 	exists := func(id int64) bool { return id == 7 }
 	words := func(s string) (args [][]byte) {
@@ -219,8 +220,8 @@ func TestParseTracking(t *testing.T) {
 	require.Contains(t, overlapOfMany([]string{"xa"}, had), "'xa' overlaps with an existing prefix 'x'")
 }
 
-// TestReadTableSweepLeavesWhoStays: only clients that are not kept go, and keys that no
-// other has read; the counts are those of what is left.
+// TestReadTableSweepLeavesWhoStays: sweep removes only the clients that are not kept and the keys
+// without another reader, and the counts fit what is left.
 func TestReadTableSweepLeavesWhoStays(t *testing.T) {
 	var table readTable
 	table.init(func(int64) bool { return true })
@@ -244,8 +245,8 @@ func TestReadTableSweepLeavesWhoStays(t *testing.T) {
 	require.Zero(t, table.memory.Load()+table.keys.Load()+table.items.Load())
 }
 
-// TestReadTableIsClearedWithoutAWalk: clear looks at no entry, since all shards are locked
-// meanwhile, and its counts come out even whatever has been done before.
+// TestReadTableIsClearedWithoutAWalk: clear visits no entry, since all shards are locked
+// meanwhile, and the counts are right after any operations before it.
 func TestReadTableIsClearedWithoutAWalk(t *testing.T) {
 	var table readTable
 	table.init(func(id int64) bool { return id%3 != 0 })
@@ -268,7 +269,7 @@ func TestReadTableIsClearedWithoutAWalk(t *testing.T) {
 			r := s.records.at(at)
 			items, cost = items+r.clients(), cost+r.cost()
 		})
-		s.records.vectors, s.records.long = nil, nil // a walk would not survive it
+		s.records.vectors, s.records.long = nil, nil // a walk over the entries would panic
 		require.EqualValues(t, items, s.items)
 		require.Equal(t, cost, s.cost)
 	}

@@ -8,13 +8,15 @@ import (
 )
 
 const (
-	// tellInline is how many clients are told on a loop. More are told in the background.
+	// tellInline is the number of clients that a loop notifies itself. If there are more, a
+	// goroutine notifies the rest.
 	tellInline = 256
-	// tellWork is how many units of turnWork it is to tell one: a lock, a copy and a wake.
+	// tellWork is the work of notifying one client, in units of turnWork: a lock, a copy and a
+	// wake.
 	tellWork = 8
 )
 
-// writer is the id of the client whose command runs, or is served.
+// writer returns the id of the client whose command runs, or which is served.
 func (o *observer) writer() int64 {
 	w := o.worker
 	switch {
@@ -28,7 +30,7 @@ func (o *observer) writer() int64 {
 	return w.Actor
 }
 
-// Changed takes note of a key that has changed, or is gone by time. The key is locked.
+// Changed records that a key has changed or expired. The key is locked.
 func (o *observer) Changed(key []byte, expired bool) {
 	v := o.invalidator
 	if v.clients.Load() == 0 {
@@ -56,8 +58,8 @@ func (o *observer) Changed(key []byte, expired bool) {
 	o.note(change{r, writer})
 }
 
-// note gathers a change. A script may read a key and change it again and again: from some
-// on all changes of a key are one.
+// note records a change. A script may read and change a key repeatedly, so after 64 changes
+// further changes of the same key are merged into one.
 func (o *observer) note(c change) {
 	const few = 64
 	if len(o.found) >= few {
@@ -80,8 +82,8 @@ func (o *observer) note(c change) {
 	o.found = append(o.found, c)
 }
 
-// Flushed takes note that a whole database is gone: as in Redis every tracking client
-// forgets everything.
+// Flushed records that a whole database was emptied: as in Redis, every tracking client then
+// drops its whole cache.
 func (o *observer) Flushed() {
 	v := o.invalidator
 	if v.clients.Load() > 0 {
@@ -90,7 +92,7 @@ func (o *observer) Flushed() {
 	}
 }
 
-// Unlocked tells the clients.
+// Unlocked sends the recorded changes to the clients.
 func (o *observer) Unlocked() {
 	v := o.invalidator
 	if o.flushed || len(o.groups) > 0 {
@@ -115,8 +117,8 @@ func (o *observer) Unlocked() {
 	}
 }
 
-// tell sends what has changed to who had read it, or has that done if they are many. It
-// returns how many it has told itself.
+// tell sends invalidations to the readers of changed keys, or leaves them to serve once they are
+// more than tellInline. It returns the number of clients that it has notified itself.
 func (v *invalidator) tell(changes []change) (told int) {
 	for i, c := range changes {
 		n := c.who.len()
@@ -133,7 +135,8 @@ func (v *invalidator) tell(changes []change) (told int) {
 	return told
 }
 
-// leaveToTell has groups told what is pending, and all clients of a flush.
+// leaveToTell has serve send the pending keys of groups and, if flushed, a flush to all tracking
+// clients.
 func (v *invalidator) leaveToTell(groups []*prefixGroup, flushed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -147,7 +150,7 @@ func (v *invalidator) leaveToTell(groups []*prefixGroup, flushed bool) {
 	v.wake()
 }
 
-// wake has a goroutine tell what is left to be told. mu is locked.
+// wake starts the goroutine of serve, if it does not run. mu is held.
 func (v *invalidator) wake() {
 	v.issued.Add(1)
 	if !v.running {
@@ -156,8 +159,8 @@ func (v *invalidator) wake() {
 	}
 }
 
-// serve tells what is left to be told until there is nothing. What changes
-// meanwhile under one prefix is gathered, each key once.
+// serve sends what is pending until nothing is. Keys that change meanwhile under one prefix are
+// gathered, each key once.
 func (v *invalidator) serve() {
 	for {
 		v.mu.Lock()
@@ -190,7 +193,8 @@ func (v *invalidator) serve() {
 	}
 }
 
-// hasTold notes that all is told that was left up to then, and wakes who waits for it.
+// hasTold records that everything issued up to upTo has been sent, and wakes the clients that
+// wait for it.
 func (v *invalidator) hasTold(upTo uint64) {
 	v.mu.Lock()
 	v.told.Store(upTo)
@@ -202,10 +206,11 @@ func (v *invalidator) hasTold(upTo uint64) {
 	}
 }
 
-// awaitsNews reports whether a client has to wait before it runs what has arrived: until it
-// has been told what was left to be told by then. So a client that asks for something after
-// somebody has had the reply to a write is told of the write before it is answered, as by
-// Redis, which tells all before any reply leaves. The client is woken.
+// awaitsNews reports whether a client has to wait before its new commands run. It waits until all
+// invalidations that were pending at this moment have been sent; hasTold then wakes it. So a
+// client that sends a command after a writer has had its reply gets the invalidation before the
+// reply to that command. Redis has the same order, since it sends all invalidations before any
+// reply.
 func (v *invalidator) awaitsNews(cl *command.Client) bool {
 	state := command.ClientState[trackingState](cl, v.slot)
 	if state.newsUpTo == 0 {
@@ -228,7 +233,7 @@ func (v *invalidator) awaitsNews(cl *command.Client) bool {
 	return true
 }
 
-// tellReaders tells those who had read a key that it has changed.
+// tellReaders sends an invalidation to the clients that had read a key.
 func (v *invalidator) tellReaders(c change) {
 	n := notice{keys: []string{c.who.key}}
 	for _, id := range c.who.ids {
@@ -244,7 +249,7 @@ func (v *invalidator) tellReaders(c change) {
 	v.reads.forget(c.who)
 }
 
-// tellAll tells every tracking client to forget everything.
+// tellAll sends every tracking client an invalidation of all keys.
 func (v *invalidator) tellAll() {
 	n := notice{}
 	for _, cl := range v.server.Host.Clients() {
@@ -255,13 +260,13 @@ func (v *invalidator) tellAll() {
 	v.finish(&n)
 }
 
-// A message of BCAST mode names so many keys at most, of so many bytes together.
+// Bounds for one message of BCAST mode: the number of its keys, and their bytes together.
 const (
 	groupKeys  = 512
 	groupBytes = 16 << 10
 )
 
-// tellGroup tells those who listen to a prefix what is pending.
+// tellGroup sends the pending keys of a prefix to its listeners.
 func (v *invalidator) tellGroup(g *prefixGroup) {
 	pending, members := g.take()
 	keys, writers, cost := make([]string, 0, len(pending)), make(map[int64]struct{}), 0
@@ -298,7 +303,7 @@ func (v *invalidator) tellGroup(g *prefixGroup) {
 	v.memory.Add(-int64(cost))
 }
 
-// parts divides keys into messages.
+// parts divides keys into slices that each fit into one message.
 func parts(keys []string) func(yield func([]string) bool) {
 	return func(yield func([]string) bool) {
 		for len(keys) > 0 {
@@ -315,20 +320,21 @@ func parts(keys []string) func(yield func([]string) bool) {
 	}
 }
 
-// notice is one message about keys, or about all of them if it names none. It is
-// encoded once for each protocol, and a long one is shared by those who get it.
+// notice is one invalidation message. It names keys, or means all keys if keys is nil. It is
+// encoded once for each protocol version, and its receivers share a long one.
 type notice struct {
 	keys   []string
 	frames [2]resp.Writer
 	shared [2]*command.SharedFrame
-	memory int // what it has taken in outboxes
+	memory int // bytes that it takes in output buffers
 }
 
-// invalidateChannel is where a RESP2 client listens for those who redirect to it.
+// invalidateChannel is the channel on which a RESP2 client receives the invalidations that are
+// redirected to it.
 const invalidateChannel = "__redis__:invalidate"
 
-// send leaves the notice with a tracking client, or with the one it redirects to. A
-// client that neither speaks RESP3 nor listens cannot be told, as in Redis.
+// send posts the notice to a tracking client, or to the client that it redirects to. As in Redis,
+// a client that neither speaks RESP3 nor subscribes to the channel gets nothing.
 func (v *invalidator) send(n *notice, cl *command.Client, t *tracking) {
 	to, host := cl, v.server.Host
 	if t.redirect != 0 {
@@ -375,7 +381,7 @@ func (n *notice) encode(i int) {
 	}
 }
 
-// finish counts what a notice has taken.
+// finish accounts for the memory of a notice.
 func (v *invalidator) finish(n *notice) {
 	for _, f := range n.shared {
 		if f != nil && f.Refs.Add(-1) == 0 {
@@ -387,7 +393,7 @@ func (v *invalidator) finish(n *notice) {
 	}
 }
 
-// redirectBroken notes that the client which cl redirects to is gone, and tells cl.
+// redirectBroken records that the client which cl redirects to has disconnected, and notifies cl.
 func (v *invalidator) redirectBroken(cl *command.Client, id int64) {
 	v.of(cl).lostRedirect.Store(true)
 	if cl.Protocol.Load() != 3 {
@@ -400,11 +406,11 @@ func (v *invalidator) redirectBroken(cl *command.Client, id int64) {
 	v.server.Host.Push(cl, w.Buf)
 }
 
-// shrinkSlice is how many entries leave the table at a time once its bound has been
-// lowered. Clients that track wait for a slice at most.
+// shrinkSlice is the number of entries that are evicted at a time after tracking-table-max-keys
+// was lowered. Tracking clients wait for one such slice at most.
 const shrinkSlice = 1 << 10
 
-// leaveToShrink has the table brought within its bound in the background, if it is not.
+// leaveToShrink has serve evict entries if the table exceeds its bound.
 func (v *invalidator) leaveToShrink() {
 	if !v.reads.beyond(v.server.Limits().TrackingKeys) {
 		return
@@ -415,7 +421,7 @@ func (v *invalidator) leaveToShrink() {
 	v.wake()
 }
 
-// shrinkReads takes a slice out of the table, and reports whether it may have to go on.
+// shrinkReads evicts one slice of entries, and reports whether more may have to be evicted.
 func (v *invalidator) shrinkReads() (more bool) {
 	t := &v.reads
 	for range shrinkSlice {

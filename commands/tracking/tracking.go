@@ -2,18 +2,17 @@ package tracking
 
 import "github.com/cellserver/cellserver/commands/command"
 
-// tracking is what a client has asked for with CLIENT TRACKING ON. It is replaced,
-// never changed.
+// tracking has the options of CLIENT TRACKING ON. It is immutable: a change replaces it.
 type tracking struct {
 	optIn, optOut, noLoop bool
-	// broadcast is BCAST: the client is told of all keys with one of its prefixes,
-	// whatever it has read.
+	// broadcast is BCAST: the client is notified of all keys with one of its prefixes, whether it
+	// has read them or not.
 	broadcast bool
 	prefixes  []string // sorted
-	redirect  int64    // the client that is told in the place of this one, or 0
+	redirect  int64    // the client that gets the messages in place of this one, or 0
 }
 
-// cost is the memory that the prefixes take.
+// cost returns the memory that the prefixes take, in bytes.
 func (t *tracking) cost() (n int) {
 	if t != nil {
 		for _, p := range t.prefixes {
@@ -23,11 +22,12 @@ func (t *tracking) cost() (n int) {
 	return n
 }
 
-// reading is the read of a tracking client that a worker runs.
+// reading describes the read of a tracking client that a worker runs.
 type reading struct {
-	number uint64 // 0 if none runs
-	fresh  int    // how many keys it has for which the client was not registered
+	number uint64 // 0 if no read runs
+	fresh  int    // the number of keys for which the client was not registered before
 }
 
-// justRead reports whether an entry is of this read and none before, nor of one since.
+// justRead reports whether this read made the latest registration in who. It is false when no
+// read runs.
 func (r *reading) justRead(who *readers) bool { return r.number != 0 && who.read == r.number }

@@ -12,15 +12,15 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// invalidated is the push that a tracking client is sent for one key.
+// invalidated is the push message that invalidates one key.
 func invalidated(key string) string {
 	return ">2\r\n" + inproc.Bulk("invalidate") + inproc.Array(inproc.Bulk(key))
 }
 
-// invalidatedAll is the one for a flush.
+// invalidatedAll is the push message that invalidates all keys.
 const invalidatedAll = ">2\r\n$10\r\ninvalidate\r\n_\r\n"
 
-// tracker is a RESP3 client that tracks with the given options.
+// tracker returns a RESP3 client that tracks with the given options.
 func tracker(t *testing.T, f *inproc.Node, options ...string) *inproc.Client {
 	t.Helper()
 	c := f.Dial()
@@ -29,8 +29,8 @@ func tracker(t *testing.T, f *inproc.Node, options ...string) *inproc.Client {
 	return c
 }
 
-// TestTrackedReadIsInvalidatedByWhatTimeTakes: a key that expires is told of when the
-// sweep or a read finds it so, once, and not to the client whose first read it was.
+// TestTrackedReadIsInvalidatedByWhatTimeTakes: an expired key is invalidated once, when the sweep
+// or a read finds it expired. The client whose first read finds it gets no message.
 func TestTrackedReadIsInvalidatedByWhatTimeTakes(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -53,8 +53,8 @@ func TestTrackedReadIsInvalidatedByWhatTimeTakes(t *testing.T) {
 	})
 }
 
-// TestTrackedLimiterIsInvalidatedByEachCallThatChangesIt: the state of a limiter is a
-// value like any other, and a denied call leaves it alone.
+// TestTrackedLimiterIsInvalidatedByEachCallThatChangesIt: a call that changes the state of a
+// limiter invalidates its key, and a denied call does not.
 func TestTrackedLimiterIsInvalidatedByEachCallThatChangesIt(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -75,8 +75,8 @@ func TestTrackedLimiterIsInvalidatedByEachCallThatChangesIt(t *testing.T) {
 	})
 }
 
-// TestUnknownCommandEndsClientCaching: CLIENT CACHING is about the next command, and a
-// command that does not exist is one. Redis 7.0.15 answers the same.
+// TestUnknownCommandEndsClientCaching: CLIENT CACHING applies to the next command, even if that
+// is unknown. Redis 7.0.15 does the same.
 func TestUnknownCommandEndsClientCaching(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -91,8 +91,8 @@ func TestUnknownCommandEndsClientCaching(t *testing.T) {
 	})
 }
 
-// TestTrackingTableForgetsWhatItHasNoRoomFor: beyond tracking-table-max-keys a key
-// leaves the table, and its readers are told so.
+// TestTrackingTableForgetsWhatItHasNoRoomFor: beyond tracking-table-max-keys an entry is evicted,
+// and the readers of its key get an invalidation.
 func TestTrackingTableForgetsWhatItHasNoRoomFor(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--tracking-table-max-keys", "10")
@@ -125,9 +125,9 @@ func TestTrackingTableForgetsWhatItHasNoRoomFor(t *testing.T) {
 	})
 }
 
-// TestTrackingTableKeepsToMaxmemory: what the table takes counts as memory, and once
-// that is full the table does not grow. No time passes, so the janitor does not count again and
-// decide when memory is full.
+// TestTrackingTableKeepsToMaxmemory: the table counts towards maxmemory, and does not grow while
+// memory is full. The clock stands still, so the janitor does not update its view of whether
+// memory is full.
 func TestTrackingTableKeepsToMaxmemory(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -153,8 +153,8 @@ func TestTrackingTableKeepsToMaxmemory(t *testing.T) {
 	})
 }
 
-// TestTrackingNotifiesThatTheRedirectIsGone: a client that redirects to one that has left is
-// told so in the place of each invalidation.
+// TestTrackingNotifiesThatTheRedirectIsGone: a client that redirects to a disconnected client
+// gets tracking-redir-broken in place of each invalidation.
 func TestTrackingNotifiesThatTheRedirectIsGone(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -174,8 +174,8 @@ func TestTrackingNotifiesThatTheRedirectIsGone(t *testing.T) {
 	})
 }
 
-// TestTrackingIsCountedAndForgotten: INFO counts what tracks, and nothing of it is left
-// of a client that has gone away or has ended it.
+// TestTrackingIsCountedAndForgotten: INFO counts tracking clients, and no longer counts a client
+// that has disconnected or turned tracking off.
 func TestTrackingIsCountedAndForgotten(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -199,8 +199,8 @@ func TestTrackingIsCountedAndForgotten(t *testing.T) {
 	})
 }
 
-// TestReadThroughScriptIsTracked: what a script reads is remembered for its caller, also
-// of a script that runs in the background and in a transaction, and told behind the reply.
+// TestReadThroughScriptIsTracked: keys that a script reads are registered for its caller, also in
+// the background and in a transaction, and their invalidations come after the reply.
 func TestReadThroughScriptIsTracked(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -225,7 +225,7 @@ func TestReadThroughScriptIsTracked(t *testing.T) {
 	})
 }
 
-// TestManyReadersAreInvalidatedInTheBackground changes a key that thousands have read.
+// TestManyReadersAreInvalidatedInTheBackground changes a key that thousands of clients have read.
 // Each of them is notified, and neither the writer nor another client waits for that.
 func TestManyReadersAreInvalidatedInTheBackground(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -248,8 +248,8 @@ func TestManyReadersAreInvalidatedInTheBackground(t *testing.T) {
 	})
 }
 
-// TestPrefixesAreBounded: a client cannot have the server keep prefixes without end, and
-// a command with thousands of them costs other clients nothing.
+// TestPrefixesAreBounded: the prefixes of one client have a bound, and a command with thousands
+// of prefixes does not delay other clients.
 func TestPrefixesAreBounded(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -272,8 +272,8 @@ func TestPrefixesAreBounded(t *testing.T) {
 	})
 }
 
-// TestNothingOfTrackingIsKept: what replays the log finds no trace of who has read what,
-// and tells no client what it loads.
+// TestNothingOfTrackingIsKept: a restart from the log restores no tracking state, and loading
+// sends no invalidations.
 func TestNothingOfTrackingIsKept(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--appendonly", "yes")
@@ -287,8 +287,9 @@ func TestNothingOfTrackingIsKept(t *testing.T) {
 	})
 }
 
-// TestReplicaTellsOfEndedKeys as soon as its primary can prolong them no more: caches beside a replica
-// are right within a second, and DBSIZE counts no key that has ended.
+// TestReplicaTellsOfEndedKeys: a replica sends the invalidation of an expired key as soon as its
+// primary can no longer prolong it. Caches beside a replica are right within a second, and DBSIZE
+// does not count expired keys.
 func TestReplicaTellsOfEndedKeys(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary, replica := w.Start(), w.Start()
