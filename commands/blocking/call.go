@@ -8,31 +8,32 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Call is what a command that takes elements from the first of several keys wants:
-// BLPOP, LMPOP, BZPOPMIN, BLMOVE and their kin. Front is the left end of a list, and the
-// lowest scores of a sorted set.
+// Call is the request of a command that pops elements from the first of several keys that has
+// any: BLPOP, LMPOP, BZPOPMIN, BLMOVE and similar commands. Front is the left end of a list, or
+// the lowest scores of a sorted set.
 type Call struct {
 	Kind  *Kind
 	Front bool
-	Count int // how many elements, for a reply with an array of them; 0 for one
-	// ToFront and To are those of a command that moves an element of a list; To is nil for
-	// all others.
+	Count int // the number of elements, for a reply with an array of them; 0 for one element without an array
+	// ToFront and To are for commands that move an element of a list to another list. To is nil
+	// for all others.
 	ToFront bool
 	To      []byte
 }
 
-// Kind is how elements are taken from keys of one type.
+// Kind has the functions that pop elements of one type of key.
 type Kind struct {
 	SortedSet bool
-	// Take takes what there is under a key, which is locked, and replies it. If there is
-	// nothing it has replied nothing.
+	// Take pops elements from a key, which is locked, and writes the reply. If there are none it
+	// writes nothing.
 	Take func(call *Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error)
-	// Weigh is how many elements Take would take, and how many bytes of them it would copy.
-	// found says that it would look at no other key, be it because of an error.
+	// Weigh returns how many elements Take would pop and how many bytes it would copy. found
+	// reports that the call would look at no further key, which is also so after an error.
 	Weigh func(call *Call, c *command.Call, key []byte) (elements, copied int, found bool)
 }
 
-// Span returns which elements of a collection of that length the call takes.
+// Span returns the range of the elements that the call pops from a collection of the given
+// length.
 func (call *Call) Span(length int) (from, to int) {
 	n := min(max(call.Count, 1), length)
 	if call.Front {
@@ -42,14 +43,14 @@ func (call *Call) Span(length int) (from, to int) {
 }
 
 const (
-	// popKeyWork is the work of each key of a pop, which is locked, looked at and, if there
-	// is nothing, waited for.
+	// popKeyWork is the work for each key of a pop, which has to be locked, read and possibly
+	// waited for.
 	popKeyWork = 8
-	// fewPopped is of how many elements a pop is too short to be measured.
+	// fewPopped is the number of elements up to which the work of a pop is not measured.
 	fewPopped = 64
 )
 
-// popWork is how much it is to take from the first of keys that has something.
+// popWork returns the work of popping from the first of keys that has elements.
 func popWork(c *command.Call, call *Call, keys [][]byte) int {
 	work := len(keys) * popKeyWork
 	if work > command.MaxLoopWork || call.Count <= fewPopped {
@@ -63,8 +64,8 @@ func popWork(c *command.Call, call *Call, keys [][]byte) int {
 	return work
 }
 
-// popNow takes from the first of keys that has something, and reports whether there was
-// one or an error: then it has replied. The keys are locked.
+// popNow pops from the first of keys that has elements. It reports whether it has replied, with
+// elements or an error. The keys are locked.
 func popNow(c *command.Call, call *Call, keys [][]byte) bool {
 	for _, key := range keys {
 		found, err := call.Kind.Take(call, c.Store, c.Client.Selected(), key, c.W)
@@ -84,7 +85,7 @@ const (
 	errMpopCount resp.Error = "ERR count should be greater than 0"
 )
 
-// parseMpop reads `numkeys key [key ...] <front | back> [COUNT count]`.
+// parseMpop parses `numkeys key [key ...] <front | back> [COUNT count]`.
 func parseMpop(args [][]byte, front, back string) (call Call, keys [][]byte, err resp.Error) {
 	n, ok := arg.Int(args[0])
 	if !ok || n < 1 {
@@ -109,7 +110,8 @@ func parseMpop(args [][]byte, front, back string) (call Call, keys [][]byte, err
 	return call, keys, fault
 }
 
-// mpopFault is what Redis says of options, which it reads one after another.
+// mpopFault returns the error that Redis replies with for these options, which it checks one by
+// one.
 func mpopFault(args [][]byte) resp.Error {
 	if len(args) > 2 && arg.IsWord(args[0], "COUNT") {
 		if _, err := parseMpopCount(args[1]); err != "" {
@@ -127,8 +129,8 @@ func parseMpopCount(b []byte) (int, resp.Error) {
 	return int(min(n, maxPopped)), ""
 }
 
-// maxPopped is beyond the number of elements that a collection can have.
+// maxPopped exceeds the number of elements that a collection can have.
 const maxPopped = 1 << 40
 
-// NumkeysAt is the KeySpec of a command with the number of its keys as argument i.
+// NumkeysAt returns the KeySpec of a command whose argument i is the number of its keys.
 func NumkeysAt(i int) command.KeySpec { return command.KeySpec{Count: i} }

@@ -2,7 +2,7 @@ package blocking
 
 import "github.com/cellserver/cellserver/commands/command"
 
-// Pop is the handler of BLPOP, BRPOP, BZPOPMIN and BZPOPMAX.
+// Pop returns the handler of BLPOP, BRPOP, BZPOPMIN or BZPOPMAX.
 func Pop(kind *Kind, front bool) func(*command.Call) {
 	return func(c *command.Call) {
 		last := len(c.Args) - 1
@@ -10,7 +10,7 @@ func Pop(kind *Kind, front bool) func(*command.Call) {
 	}
 }
 
-// PopMany is the handler of BLMPOP and BZMPOP.
+// PopMany returns the handler of BLMPOP or BZMPOP.
 func PopMany(kind *Kind, front, back string) func(*command.Call) {
 	return func(c *command.Call) {
 		call, keys, err := parseMpop(c.Args[2:], front, back)
@@ -23,7 +23,7 @@ func PopMany(kind *Kind, front, back string) func(*command.Call) {
 	}
 }
 
-// PopManyNow is the handler of LMPOP and ZMPOP.
+// PopManyNow returns the handler of LMPOP or ZMPOP.
 func PopManyNow(kind *Kind, front, back string) func(*command.Call) {
 	return func(c *command.Call) {
 		call, keys, err := parseMpop(c.Args[1:], front, back)
@@ -43,9 +43,9 @@ func PopManyNow(kind *Kind, front, back string) func(*command.Call) {
 	}
 }
 
-// PopOrWait takes from the first of keys that has something, or parks the session until
-// one has. In a transaction or script it replies null instead. Once the server stops it closes the
-// connection.
+// PopOrWait pops from the first of keys that has elements, or parks the session until one has. In
+// a transaction or script it replies with null instead of waiting. If the server is stopping, it
+// closes the connection instead.
 func PopOrWait(c *command.Call, call Call, keys [][]byte, timeout []byte) {
 	d, err := parsePopTimeout(timeout)
 	if err != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// waitElsewhere is PopOrWait for a call that would hold up its loop: it waits at once,
-// and a goroutine joins the queues for it and serves it what there is already.
+// waitElsewhere is PopOrWait for a call that would delay its loop. The session is parked at once,
+// and a goroutine joins the queues and serves elements that are there already.
 func waitElsewhere(c *command.Call, call Call, keys [][]byte, timeout time.Duration) {
 	w := newPopWait(c, call, keys)
 	if w == nil {

@@ -2,17 +2,17 @@ package blocking
 
 import "github.com/cellserver/cellserver/commands/command"
 
-// What the entries of pops say in the same words, whatever they take elements of.
+// Texts that the entries of all pop commands share.
 const (
 	PopSyntax  = "key [key ...] timeout"
 	ManyReply  = "an array of key and an array of elements, or null"
 	complexity = "O(N log M) for N elements of M"
 )
 
-// ButLast is where the keys of a pop are: all words but the last, which is its timeout.
+// ButLast is the KeySpec of a pop: all arguments are keys except the last, which is the timeout.
 var ButLast = command.KeySpec{First: 1, Last: -2, Step: 1}
 
-// Entries returns what makes the entries of a group that takes elements away.
+// Entries returns a function that makes the command entries of a group that pops elements.
 func Entries(group string, cats command.Category) func(name string, arity int, f command.Flag, keys command.KeySpec, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 	return func(name string, arity int, f command.Flag, keys command.KeySpec, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{

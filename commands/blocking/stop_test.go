@@ -8,9 +8,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestStopClosesThoseThatWait: a server that stops tells no client that waits for elements that there
-// are none. It closes the connection without an answer, behind those of the commands before, as the end
-// of a Redis does: clients take that for a lost connection, and ask the next server again.
+// TestStopClosesThoseThatWait: a server that stops sends no empty reply to clients that wait for
+// elements. It closes the connection after the replies to earlier commands, as a stopping Redis
+// does. Clients treat this as a lost connection and try the next server again.
 func TestStopClosesThoseThatWait(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -37,8 +37,8 @@ func TestStopClosesThoseThatWait(t *testing.T) {
 	})
 }
 
-// TestNoPopWaitsOnceTheServerStops: a pop that finds nothing then is not told so either. One in a
-// transaction would not have waited, and is answered.
+// TestNoPopWaitsOnceTheServerStops: a pop that finds no element while the server stops gets no
+// reply either. A pop in a transaction would not have waited, and is answered.
 func TestNoPopWaitsOnceTheServerStops(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -57,8 +57,8 @@ func TestNoPopWaitsOnceTheServerStops(t *testing.T) {
 	})
 }
 
-// TestElementIsNotGivenToAClientThatIsKilled: a transaction that pushes an element and kills the client
-// that waits for one leaves the element in the list.
+// TestElementIsNotGivenToAClientThatIsKilled: if a transaction pushes an element and kills the
+// client that waits for it, the element stays in the list.
 func TestElementIsNotGivenToAClientThatIsKilled(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()

@@ -12,9 +12,9 @@ import (
 
 const errTimeoutRange resp.Error = "ERR timeout is out of range"
 
-// parsePopTimeout reads a timeout in seconds as Redis does, which rounds up to whole
-// milliseconds, so that 0, and a negative number that makes 0 of them, is no bound. What
-// int64 nanoseconds do not hold, 292 years, is none either.
+// parsePopTimeout parses a timeout in seconds. Like Redis it rounds up to whole milliseconds. If
+// the result is 0, also from a negative number, there is no timeout. There is none either if the
+// duration exceeds the 292 years of int64 nanoseconds.
 func parsePopTimeout(b []byte) (time.Duration, resp.Error) {
 	if d, err := arg.Timeout(b, time.Second); err == "" {
 		return d, ""
@@ -33,8 +33,8 @@ func parsePopTimeout(b []byte) (time.Duration, resp.Error) {
 	return time.Duration(math.Ceil(f * float64(time.Second))), ""
 }
 
-// parseSeconds reads a number as C does, which knows neither the underscores of Go nor its
-// need of an exponent behind hexadecimal digits.
+// parseSeconds parses a number as C does: without the underscores of Go, and with hexadecimal
+// digits that need no exponent.
 func parseSeconds(s string) (f float64, ok bool) {
 	lower := strings.ToLower(s)
 	if strings.Contains(lower, "_") {

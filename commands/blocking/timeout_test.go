@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// TestParsePopTimeout has what redis-server 7.0.15 and the sources of 7.2 say.
+// TestParsePopTimeout has the results of redis-server 7.0.15 and of the source of 7.2.
 func TestParsePopTimeout(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0": 0, "-0": 0, "1.5": 1500 * time.Millisecond, "1e-9": 1, "1e-400": 1, ".1": 100 * time.Millisecond,

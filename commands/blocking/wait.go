@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// popWait is a client that waits for elements. Whoever puts some under one of its keys
-// serves it, with that key locked, before anybody else can take them: see
+// popWait is a client that waits for elements. The command that adds elements to one of its keys
+// serves it, with that key locked, before another command can take them: see
 // [command.Call.RunLocked]. There is no polling.
 type popWait struct {
 	all    *waiters
@@ -25,15 +25,15 @@ type popWait struct {
 	keys   [][]byte
 
 	mu     sync.Mutex
-	ticket any  // guarded by mu: its places in the queues, nil before it has any
-	ended  bool // guarded by mu: it is to get none any more
+	ticket any  // guarded by mu: its places in the queues; nil before it has joined them
+	ended  bool // guarded by mu: it may not join the queues any more
 
-	// stop ends the timer of the timeout; nil without one, and for a moment while that
-	// may fire already.
+	// stop stops the timer of the timeout. It is nil without a timeout, and until parkPop has
+	// stored it, when the timer may fire already.
 	stop atomic.Pointer[func() bool]
 }
 
-// Part serves those who wait for elements. Groups with commands that wait need it.
+// Part serves the clients that wait for elements. Groups with commands that wait need it.
 var Part = &command.Group{
 	Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
 		q := &waiters{server: s, slot: slot}
@@ -42,18 +42,18 @@ var Part = &command.Group{
 	Worker: func(*command.Worker, command.Slot) any { return new(servedPops) },
 }
 
-// waiters is what the group keeps for the server.
+// waiters is the state of the group for a server.
 type waiters struct {
 	server *command.Server
 	slot   command.Slot
 	mu     sync.Mutex
-	count  int // guarded by mu: those who wait for elements
+	count  int // guarded by mu: the number of clients that wait for elements
 }
 
-// servedPops are those who have been served by a worker and are to be answered.
+// servedPops are the waiters that a worker has served and that have not been answered yet.
 type servedPops struct{ list []servedPop }
 
-// servedPop is a waiter that has been served, and its reply.
+// servedPop is a waiter that has been served, with its reply.
 type servedPop struct {
 	w     *popWait
 	reply resp.Reply
@@ -61,8 +61,8 @@ type servedPop struct {
 
 const errWaitMany resp.Error = "ERR too many keys to wait for"
 
-// withKeys runs f with keys locked, and to unless it is nil, and serves those whom f leaves
-// something.
+// withKeys runs f with keys locked, and to as well unless it is nil. It then serves the clients
+// for which f has added elements.
 func withKeys(c *command.Call, keys [][]byte, to []byte, f func()) {
 	if c.Client.Exclusive {
 		f()
@@ -80,7 +80,7 @@ func withKeys(c *command.Call, keys [][]byte, to []byte, f func()) {
 	c.RunLocked(f)
 }
 
-// awaitPop joins the queues of keys, which are locked, and parks.
+// awaitPop joins the queues of keys, which are locked, and parks the session.
 func awaitPop(c *command.Call, call Call, keys [][]byte, timeout time.Duration) {
 	if w := newPopWait(c, call, keys); w != nil {
 		w.join(c.Store)
@@ -88,7 +88,7 @@ func awaitPop(c *command.Call, call Call, keys [][]byte, timeout time.Duration) 
 	}
 }
 
-// newPopWait makes a waiter of the running command; nil if it has been refused.
+// newPopWait returns a waiter for the running command, or nil after it has replied with an error.
 func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
 	cost := 0
 	for _, key := range keys {
@@ -105,7 +105,7 @@ func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
 		return nil
 	}
 	own := command.CloneArgs(c.Args)
-	at := c.Cmd.Keys.Positions(own) // of the keys, which lie side by side, and of the destination
+	at := c.Cmd.Keys.Positions(own) // the keys, which are adjacent, and then the destination
 	w := &popWait{all: command.Find[waiters](c.Server), parked: parked, call: call, db: c.Client.Selected(), keys: own[at[0] : at[0]+len(keys)]}
 	if call.To != nil {
 		w.call.To = own[at[len(keys)]]
@@ -117,9 +117,10 @@ func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
 	return w
 }
 
-// overdue is how long after its timeout a pop ends. Redis reads a clock of whole milliseconds, and
-// ends a pop when more of them than asked for have passed. Clients that measure a wait in the same
-// way take one of exactly the timeout for an element: self-limiters lets callers in then.
+// overdue is how long after its timeout a pop ends. Redis uses a clock of whole milliseconds, and
+// ends a pop when more than the timeout has passed. Clients that measure the wait with the same
+// resolution take a wait of exactly the timeout for a success: the Python library self-limiters
+// would then let callers in.
 const overdue = time.Millisecond
 
 // parkPop parks the running command as w, with its timeout unless that is 0.
@@ -142,7 +143,8 @@ func (w *popWait) join(st env.Store) {
 	}
 }
 
-// note counts those who wait; while there are any, commands look whether they feed somebody.
+// note adds n to the number of waiting clients. While it is positive, HaltServing makes commands
+// check whether they have added elements for one of them.
 func (q *waiters) note(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -154,7 +156,8 @@ func (q *waiters) note(n int) {
 	}
 }
 
-// end takes a waiter whose answer is claimed out of everything. Nothing is locked.
+// end stops the timer and removes a waiter from the queues and the count. Its answer has been
+// claimed, and the caller holds no lock.
 func (w *popWait) end(st env.Store) {
 	if stop := w.stop.Load(); stop != nil {
 		(*stop)()
@@ -169,16 +172,16 @@ func (w *popWait) end(st env.Store) {
 	w.all.note(-1)
 }
 
-// giveUp ends the wait with nothing, as in Redis with a null array whatever the command
-// would have replied.
+// giveUp ends the wait without an element. As in Redis the reply is a null array, whatever the
+// type of the command's usual reply.
 func (w *popWait) giveUp(st env.Store, out *resp.Writer) {
 	w.end(st)
 	w.parked.NoEffect = true
 	out.NullArray()
 }
 
-// leave ends the wait of a client that is gone. The answer is claimed at once, so that
-// nobody gives it an element which then is nobody's; the queues are left beside the caller.
+// leave ends the wait of a disconnected client. It claims the answer at once, so that no element
+// is given to the client and lost. The queues are left in the background.
 func (w *popWait) leave() {
 	if w.parked.Claim() {
 		w.parked.Work(w.end)
@@ -190,8 +193,9 @@ func (q *waiters) serve(c *command.Call) {
 	c.Store.Serve(func(owner any, db int, _ []byte) env.Served { return q.serveOne(c, owner, db) })
 }
 
-// serveOne serves a waiter for whom there is something under a key that is locked. As in Redis it looks
-// at its keys in their order: one of another type is an error if nothing before it has elements.
+// serveOne serves a waiter that has a locked key with elements. As in Redis it looks at the
+// waiter's keys in their order: a key of another type is an error if no key before it has
+// elements.
 func (q *waiters) serveOne(c *command.Call, owner any, db int) env.Served {
 	w := owner.(*popWait)
 	switch {
@@ -220,7 +224,7 @@ func (q *waiters) serveOne(c *command.Call, owner any, db int) env.Served {
 		return env.ServedYes
 	}
 	for _, key := range w.keys {
-		if !c.Store.IsLocked(key) { // it has nothing: what has, or is of another type, is locked
+		if !c.Store.IsLocked(key) { // an unlocked key is empty: keys with elements or of another type are locked
 			continue
 		}
 		found, err := w.call.Kind.Take(&w.call, c.Store, db, key, &out)
@@ -234,20 +238,20 @@ func (q *waiters) serveOne(c *command.Call, owner any, db int) env.Served {
 	return env.ServedYes
 }
 
-// waiterError is what somebody else's command is answered.
+// waiterError returns the reply to a waiter if serving it failed.
 func waiterError(c *command.Call, err error) resp.Error {
 	switch {
 	case errors.Is(err, limit.ErrNotKept):
 		return command.Misconf(c.Server.Options.Persistence.Fault())
 	case errors.Is(err, command.ErrLongReply):
-		return command.ErrValuesTooLong // whoever has it served may be a script
+		return command.ErrValuesTooLong // the serving command may be one of a script, whose own error would mislead
 	}
 	return elements.ElementsError(c, err)
 }
 
-// unlocked implements [command.Hooks]: it answers those who have been served, once nothing is
-// locked and what they took has been recorded. If all that is abandoned their clients are
-// being cut off.
+// unlocked implements [command.Hooks]: it answers the waiters that have been served, after all
+// locks are released and their pops have been recorded. If abandoned, their replies are dropped,
+// because their connections are being closed.
 func (q *waiters) unlocked(c *command.Call, abandoned bool) {
 	kept := q.slot.OfWorker(c.Worker).(*servedPops)
 	for len(kept.list) > 0 {
@@ -264,18 +268,18 @@ func (q *waiters) unlocked(c *command.Call, abandoned bool) {
 	}
 }
 
-// serveKey serves a key that has changed where nobody could.
+// serveKey serves a key that has changed in a place where no command could serve it.
 func (q *waiters) serveKey(db int, key string) {
 	ref := []env.KeyRef{{DB: db, Key: []byte(key)}}
 	q.serveKeys(ref, func(c *command.Call) { c.Store.MarkReady(db, ref[0].Key) })
 }
 
-// serveKeys runs f with refs locked on a goroutine, and serves those whom it makes ready.
+// serveKeys runs f on a goroutine with refs locked, and serves the waiters that f has made ready.
 func (q *waiters) serveKeys(refs []env.KeyRef, f func(c *command.Call)) {
 	host := q.server.Host
 	host.SpawnCall(len(refs) > 1, func(c *command.Call) {
-		again := func(goOn bool) {
-			if goOn {
+		again := func(resumed bool) {
+			if resumed {
 				q.serveKeys(refs, f)
 			}
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestMultiOverOverlappingKeys: 32 clients charge random sets of the same few keys in
-// random order. No client waits for ever, and what is left of every key is what the allowed
-// calls say: a denied one has charged nothing.
+// TestMultiOverOverlappingKeys: 32 clients charge random sets of the same few keys in random
+// order. No client waits forever, and the remaining quota of each key is what the allowed calls
+// leave: a denied call has charged nothing.
 func TestMultiOverOverlappingKeys(t *testing.T) {
 	const clients, calls, keys, limit = 32, 100, 8, 150
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -74,8 +74,9 @@ func TestMultiOverOverlappingKeys(t *testing.T) {
 	})
 }
 
-// TestNoOverAdmission: 32 clients of a network that delays, for 400 ms. Between any two
-// admissions there is at most what burst and elapsed time allow, by the client's own clock.
+// TestNoOverAdmission: for 400 ms, 32 clients call over a network with delays. Between any two
+// admissions, by the clock of the clients, there are at most as many admissions as burst and
+// elapsed time allow.
 func TestNoOverAdmission(t *testing.T) {
 	const clients, burst, perSecond = 32, 20, 500
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -110,7 +111,7 @@ func TestNoOverAdmission(t *testing.T) {
 		require.Greater(t, calls.Load(), int64(2*len(merged)), "most were denied")
 		for _, from := range merged {
 			for _, to := range merged {
-				inside := 0 // certainly between the two: called after one, answered before the other
+				inside := 0 // certainly between the two: called after the first was answered, and answered before the second was called
 				for _, a := range merged {
 					if a.call >= from.call && a.reply <= to.reply {
 						inside++

@@ -17,19 +17,19 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// wait is a client that waits under a key for room, or under several keys, in the order of
-// arrival. Only the first of all its keys has a timer for the instant at which it may pass; the
-// others are woken when they become the first. There is no polling.
+// wait is a client that waits for room under one key or several, in the order of arrival. Only a
+// client that is the first in the queues of all its keys has a timer, for the instant at which
+// its call may pass. Others are woken when they become the first. There is no polling.
 type wait struct {
 	parked  *command.Wait
-	refs    []env.KeyRef // the keys, as Lock takes them
-	tickets []any        // the places in their queues, all of which are taken under one lock
-	ask     decide.Ask   // owns its bytes, and is never decided itself
+	refs    []env.KeyRef // the keys, in the form that Lock takes
+	tickets []any        // its places in the queues of the keys; all of these queues have one lock
+	ask     decide.Ask   // owns its bytes, and is itself never decided, only copies of it
 	policy  *policy.Counts
 
-	refusal resp.Error // set by who has claimed the answer: it may not be waited for any more
+	refusal resp.Error // why the call may not pass any more; set by the goroutine that claimed the answer
 
-	due atomic.Bool // an attempt has been started and has not looked yet
+	due atomic.Bool // an attempt has been started and has not looked at the keys yet
 
 	elsewhere
 
@@ -39,15 +39,15 @@ type wait struct {
 	concluded bool        // guarded by mu: no further timer may start
 }
 
-// elsewhere is what a wait needs where a Remote decides.
+// elsewhere is the state of a wait whose calls a Remote decides.
 type elsewhere struct {
-	gone  atomic.Bool // the client is
-	one   sync.Mutex  // held by an attempt
-	fresh bool        // guarded by one: nobody has tried yet
+	gone  atomic.Bool // the client has disconnected
+	one   sync.Mutex  // held by the running attempt
+	fresh bool        // guarded by one: no attempt has tried to charge yet
 }
 
-// try charges if there is room. It is called with the key held, or with nobody else's
-// answer depending on it.
+// try charges the call if there is room. The keys have to be locked, or the caller has to be the
+// only one that decides for this wait.
 func (w *wait) try(st env.Store) decide.Ask {
 	a := w.own()
 	st.Decide(&a)
@@ -55,14 +55,14 @@ func (w *wait) try(st env.Store) decide.Ask {
 	return a
 }
 
-// own returns a copy of the ask that may be decided while others decide theirs.
+// own returns a copy of the ask that may be decided at the same time as other copies.
 func (w *wait) own() decide.Ask {
 	a := w.ask
 	a.Apart()
 	return a
 }
 
-// look says whether there is room, likewise.
+// look decides the call without charging it. It has the same precondition as try.
 func (w *wait) look(st env.Store) decide.Ask {
 	a := w.own()
 	switch a.Family {
@@ -80,9 +80,9 @@ func (w *wait) look(st env.Store) decide.Ask {
 	return a
 }
 
-// lookBehind is look for a call that is not the first that waits. A member that holds a place needs no
-// room: its lease is refreshed, and the call passes. A server that may change nothing at present, such as
-// one that has just become a replica, refreshes none.
+// lookBehind is look for a call that is not the first in its queues. A member that already holds
+// a place needs no room: its lease is renewed, and the call passes. A server that may change
+// nothing now, such as one that has just become a replica, renews no lease.
 func (w *wait) lookBehind(st env.Store) (now decide.Ask, passes bool) {
 	now = w.look(st)
 	server := w.parked.Client.Server
@@ -98,7 +98,7 @@ func (w *wait) lookBehind(st env.Store) (now decide.Ask, passes bool) {
 	return w.look(st), true
 }
 
-// saysBlock reports whether BLOCK is among the words of a call.
+// saysBlock reports whether BLOCK is among the arguments of a call.
 func saysBlock(args [][]byte) bool {
 	for _, word := range args[1:] {
 		if arg.IsWord(word, "BLOCK") {
@@ -108,9 +108,9 @@ func saysBlock(args [][]byte) bool {
 	return false
 }
 
-// waitFor answers a at once if that is possible, and otherwise parks the session
-// until there is room or timeout (0: no bound) has passed. A call that can never
-// pass is answered at once, and so is one for whose wait there is no memory.
+// waitFor answers a at once if possible, and otherwise parks the session until there is room or
+// timeout has passed; 0 means no timeout. A call that can never pass, or for whose wait there is
+// no memory, is answered at once.
 func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 	bytes := a.Bytes()
 	kept := bytes + waitingCost(a)
@@ -123,12 +123,12 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 		for i := range w.ask.Clauses {
 			w.refs = append(w.refs, env.KeyRef{DB: a.DB, Key: w.ask.Clauses[i].Key})
 		}
-		w.ask.Key = w.ask.Clauses[0].Key // under which it is counted
+		w.ask.Key = w.ask.Clauses[0].Key // the call is counted under this key
 	}
 	room := w.parked.Reserve()
 	if c.Server.Options.Remote != nil {
 		if !room {
-			c.Fail(resp.ErrOOM) // nothing is decided here that could be answered
+			c.Fail(resp.ErrOOM) // this server decides nothing here, so there is no other answer
 			return
 		}
 		w.waitElsewhere(c, timeout)
@@ -156,7 +156,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 		c.Conclude(&now, answerWaited)
 		return
 	}
-	if !room { // it is answered as if its timeout had passed
+	if !room { // answered as if its timeout had passed
 		now.Decision.Refused = max(now.Decision.Refused, 1)
 		c.Conclude(&now, answerWaited)
 		return
@@ -173,11 +173,11 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 	c.Park(w.parked)
 }
 
-// ticketCost is what a place in the queue of a key takes, beside the key.
+// ticketCost is the memory of a place in the queue of a key, in bytes, in addition to the key.
 const ticketCost = 512
 
-// waitingCost is what a wait for room keeps beside the bytes of its ask: the places in the queues of
-// its keys, each with a copy of the key, and the clauses.
+// waitingCost returns the bytes that a wait for room keeps in addition to the bytes of its ask:
+// its places in the queues, each with a copy of the key, and the clauses.
 func waitingCost(a *decide.Ask) (n int) {
 	if a.Family != decide.Several {
 		return len(a.Key) + ticketCost
@@ -188,16 +188,17 @@ func waitingCost(a *decide.Ask) (n int) {
 	return n
 }
 
-// waitingArgs are the words of a command that waits under key, as far as they say what its user has
-// to be allowed.
+// waitingArgs returns the arguments of a command that waits under key, as far as the permissions
+// of its user depend on them.
 func waitingArgs(c *command.Call, key []byte) [][]byte {
 	if c.Cmd.Keys.Policy {
 		return command.CloneArgs(c.Args[:3])
 	}
-	return [][]byte{nil, key} // it has one key
+	return [][]byte{nil, key} // the command has one key
 }
 
-// enqueue takes a place in the queues of all keys, and reports whether it is the first of each.
+// enqueue appends the wait to the queues of all its keys, and reports whether it is the first in
+// each of them.
 func (w *wait) enqueue(st env.Store) (first bool) {
 	first = true
 	for _, ref := range w.refs {
@@ -207,7 +208,7 @@ func (w *wait) enqueue(st env.Store) (first bool) {
 	return first
 }
 
-// first reports whether the place is the first in the queues of all keys.
+// first reports whether the wait is the first in the queues of all its keys.
 func (w *wait) first(st env.Store) bool {
 	for _, ticket := range w.tickets {
 		if !st.First(ticket) {
@@ -217,14 +218,14 @@ func (w *wait) first(st env.Store) bool {
 	return true
 }
 
-// dequeue gives up the places.
+// dequeue removes the wait from the queues.
 func (w *wait) dequeue(st env.Store) {
 	for _, ticket := range w.tickets {
 		st.Dequeue(ticket)
 	}
 }
 
-// wake starts an attempt, unless one is about to look anyway.
+// wake starts an attempt, unless one has been started that has not looked yet.
 func (w *wait) wake() {
 	if !w.due.Swap(true) {
 		w.parked.Work(w.attempt)
@@ -251,8 +252,8 @@ func (w *wait) tryAfter(st env.Store, d time.Duration) {
 	w.nextTry = st.AfterFunc(d, w.wake)
 }
 
-// retryAfter is when there may be room: when the decision says, or when the key
-// expires, which EXPIRE may have made earlier than the limiter itself knows.
+// retryAfter returns when there may be room: when the decision says, or when a key expires.
+// EXPIRE may have moved the expiry to before the time that the limiter computes.
 func (w *wait) retryAfter(st env.Store, now *decide.Ask) time.Duration {
 	after := now.Decision.RetryAfter
 	for _, ref := range w.refs {
@@ -263,17 +264,17 @@ func (w *wait) retryAfter(st env.Store, now *decide.Ask) time.Duration {
 	return after
 }
 
-// hopeless reports whether a call as now can never pass.
+// hopeless reports whether now says that the call can never pass.
 func hopeless(now *decide.Ask) bool {
 	return now.Err != nil || now.Decision.Refused != 0 && now.Decision.RetryAfter == limit.NoRetry
 }
 
-// attempt decides for the first in the queue, and answers it if it may pass or never will.
-// It does so once nothing is locked: by then the effect has been recorded, and the session,
-// which may be fed at once, waits for all that has.
+// attempt decides the call of the first in the queues, and answers it if it passes or can never
+// pass. The answer is given after the locks are released: by then the effect has been recorded,
+// and the session, which may be fed at once, waits for the records.
 func (w *wait) attempt(st env.Store) {
-	if w.parked.Client.Server.Host.AfterPause(w.goOn) {
-		return // it stays due
+	if w.parked.Client.Server.Host.AfterPause(w.resume) {
+		return // due stays set, so that no other attempt is started
 	}
 	w.due.Store(false)
 	decideOn := w.decide
@@ -287,14 +288,14 @@ func (w *wait) attempt(st env.Store) {
 	w.parked.Answer(func(out *resp.Writer) { w.answer(out, &now) })
 }
 
-// decided notes how the wait has ended.
+// decided stores the decision that ended the wait.
 func (w *wait) decided(now *decide.Ask) {
 	if now.Err == nil {
 		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision, Policy: w.policy}
 	}
 }
 
-// answer writes the answer of a wait that is over.
+// answer writes the reply of a wait that has ended.
 func (w *wait) answer(out *resp.Writer, now *decide.Ask) {
 	switch {
 	case w.refusal != "":
@@ -308,30 +309,31 @@ func (w *wait) answer(out *resp.Writer, now *decide.Ask) {
 	}
 }
 
-// decide reports whether the wait is over, with its answer claimed, and with what. Whether
-// there is room is looked at before the answer is claimed, so that whoever ends the wait
-// meanwhile finds it unclaimed, and nothing is charged that nobody is told of.
+// decide reports whether the wait is over, and returns the decision; if so, it has claimed the
+// answer. It looks for room before it claims, so that a timeout or an unblock in between can
+// still claim the answer, and it charges only after the claim, so that no charge goes without an
+// answer.
 func (w *wait) decide(st env.Store) (now decide.Ask, over bool) {
 	st.Lock(w.refs, nil)
 	defer st.Unlock()
-	goesOn := false
+	continues := false
 	defer func() {
-		if !goesOn { // be it that deciding panics
-			w.end(st) // before the client can know
+		if !continues { // also if Decide panics
+			w.end(st) // before the client can get the answer
 		}
 	}()
 	if !w.first(st) {
-		goesOn = true
+		continues = true
 		return now, false
 	}
 	now = w.look(st)
 	if now.Decision.Refused != 0 && !hopeless(&now) {
-		goesOn = true
+		continues = true
 		w.tryAfter(st, w.retryAfter(st, &now))
 		return now, false
 	}
 	if !w.parked.Claim() {
-		goesOn = true // for whoever was faster
+		continues = true // another goroutine has claimed the answer and ends the wait
 		return now, false
 	}
 	if w.refusal = w.parked.Forbidden(st); w.refusal == "" {
@@ -345,8 +347,7 @@ func (w *wait) decide(st env.Store) (now decide.Ask, over bool) {
 	return now, true
 }
 
-// waitElsewhere parks the session. A Remote decides, so that all of it is done in the
-// background.
+// waitElsewhere parks the session. A Remote decides, so all attempts run in the background.
 func (w *wait) waitElsewhere(c *command.Call, timeout time.Duration) {
 	w.fresh = true
 	w.enqueue(c.Store)
@@ -363,35 +364,36 @@ func (w *wait) waitElsewhere(c *command.Call, timeout time.Duration) {
 	w.wake()
 }
 
-// noticed is how late a waiter may notice that others have made room elsewhere.
+// noticed is the longest time until a waiter notices that another server's clients have made
+// room.
 const noticed = 100 * time.Millisecond
 
-// decideElsewhere is decide where a Remote does. Nothing can be locked there: others may
-// take the room between a look and a charge, and then the wait goes on.
+// decideElsewhere is decide for a server with a Remote. It can lock nothing: other clients may
+// take the room between a look and a charge, and then the wait continues.
 func (w *wait) decideElsewhere(st env.Store) (now decide.Ask, over bool) {
 	w.one.Lock()
 	defer w.one.Unlock()
-	goesOn := false
+	continues := false
 	defer func() {
-		if !goesOn {
+		if !continues {
 			w.end(st)
 		}
 	}()
 	first, passes := w.first(st), false
-	if !first || !w.fresh { // a refusal may charge: the others only look
+	if !first || !w.fresh { // a refused try may charge, so all attempts but the first one of the first in line only look
 		if first {
 			now = w.look(st)
 		} else {
 			now, passes = w.lookBehind(st)
 		}
 		if !passes && !hopeless(&now) && (!first || now.Decision.Refused != 0) {
-			goesOn = true
+			continues = true
 			w.lookAgain(st, first, &now)
 			return now, false
 		}
 	}
 	if !w.parked.Claim() {
-		goesOn = true
+		continues = true
 		return now, false
 	}
 	if w.refusal = w.parked.Forbidden(st); w.refusal != "" {
@@ -400,7 +402,7 @@ func (w *wait) decideElsewhere(st env.Store) (now decide.Ask, over bool) {
 	if first && !hopeless(&now) {
 		w.fresh = false
 		if now = w.try(st); now.Decision.Refused != 0 && !hopeless(&now) {
-			goesOn = true
+			continues = true
 			w.lookAgain(st, true, &now)
 			if w.parked.Retract(); w.gone.Load() {
 				w.leave(st)
@@ -412,23 +414,23 @@ func (w *wait) decideElsewhere(st env.Store) (now decide.Ask, over bool) {
 	return now, true
 }
 
-// lookAgain starts the timer of the next attempt, for the first in the queue. The others are
-// woken.
+// lookAgain starts the timer of the next attempt if the wait is the first in its queues. Others
+// are woken when they become the first.
 func (w *wait) lookAgain(st env.Store, first bool, now *decide.Ask) {
 	if first {
 		w.tryAfter(st, min(noticed, now.Decision.RetryAfter))
 	}
 }
 
-// goOn makes the attempt that a pause has put off. When the server stops, Drain ends the
-// wait instead.
-func (w *wait) goOn(yes bool) {
-	if yes {
+// resume makes the attempt that a pause has postponed. If the server stops, Drain ends the wait
+// instead.
+func (w *wait) resume(resumed bool) {
+	if resumed {
 		w.parked.Work(w.attempt)
 	}
 }
 
-// giveUp ends the wait with the refusal as it is now.
+// giveUp ends the wait with the refusal that holds now.
 func (w *wait) giveUp(st env.Store, out *resp.Writer) {
 	w.end(st)
 	if w.refusal = w.parked.Forbidden(st); w.refusal != "" {
@@ -437,20 +439,20 @@ func (w *wait) giveUp(st env.Store, out *resp.Writer) {
 	}
 	now, passes := w.lookBehind(st)
 	if !passes && now.Decision.Refused == 0 {
-		now.Decision.Refused = 1 // there may be room this very moment, but none was taken
+		now.Decision.Refused = 1 // there may be room at this moment, but the call has taken none
 	}
 	w.decided(&now)
 	w.answer(out, &now)
 }
 
-// leave ends the wait of a client that is gone.
+// leave ends the wait of a client that has disconnected.
 func (w *wait) leave(st env.Store) {
 	if w.parked.Claim() {
 		w.end(st)
 	}
 }
 
-// end stops the timers and gives up the place in the queue.
+// end stops the timers and removes the wait from the queues.
 func (w *wait) end(st env.Store) {
 	w.mu.Lock()
 	w.concluded = true
@@ -464,13 +466,13 @@ func (w *wait) end(st env.Store) {
 	w.dequeue(st)
 }
 
-// answerWaited replies what a call that might have waited is told at once.
+// answerWaited replies to a call that could have waited and is answered at once.
 func answerWaited(c *command.Call, a *decide.Ask) {
 	noteDecided(c, a, &a.Decision)
 	writeUse(c.W, a, &a.Decision)
 }
 
-// noteDecided counts the decision d on a: under its key, or on each clause under its own.
+// noteDecided counts the decision d on a under its key, or each clause under the clause's key.
 func noteDecided(c *command.Call, a *decide.Ask, d *limit.Decision) {
 	if d.Refused != 0 {
 		c.Denied++
@@ -485,7 +487,7 @@ func noteDecided(c *command.Call, a *decide.Ask, d *limit.Decision) {
 	noteClauses(c, a)
 }
 
-// answerFive replies the five integers.
+// answerFive replies with the five integers of a decision.
 func answerFive(c *command.Call, a *decide.Ask) {
 	decided(c, a)
 	writeDecision(c.W, &a.Decision, a.Millis)

@@ -14,9 +14,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestManyWaitersEveryEnding: a crowd that waits for three places, of whom some hang up,
-// some are unblocked or killed, some give up after a timeout, while others pass without
-// waiting. No client is forgotten, and no place is given twice or lost.
+// TestManyWaitersEveryEnding: many clients wait for three places. Some of them disconnect, some
+// are unblocked or killed, some time out, and other clients pass without waiting. Each client
+// gets its reply, and no place is given twice or lost.
 func TestManyWaitersEveryEnding(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
@@ -24,7 +24,7 @@ func TestManyWaitersEveryEnding(t *testing.T) {
 		admin := f.Dial()
 		var holding, most, granted, refused atomic.Int64
 		var all sync.WaitGroup
-		var gone sync.Map // members whose client has hung up
+		var gone sync.Map // members whose client has disconnected
 		for i := range clients {
 			c := f.Dial()
 			r := rand.New(rand.NewPCG(7, uint64(i)))
@@ -35,7 +35,7 @@ func TestManyWaitersEveryEnding(t *testing.T) {
 					c.Command("CC.ACQUIRE", "room", fmt.Sprint(places), "86400", me, "BLOCK", timeout)
 					text, err := inproc.ReadReply(c.R)
 					switch {
-					case err != nil: // killed or hung up
+					case err != nil: // killed or disconnected
 						return
 					case strings.HasPrefix(text, "-UNBLOCKED"), strings.HasPrefix(text, "*5\r\n:1\r\n"):
 						refused.Add(1)
@@ -55,7 +55,7 @@ func TestManyWaitersEveryEnding(t *testing.T) {
 					}
 					if i%8 == 7 && r.IntN(10) == 0 {
 						c.Command("CC.ACQUIRE", "room", fmt.Sprint(places), "86400", me, "BLOCK", "0")
-						_ = c.Close() // while it waits, or holds a place
+						_ = c.Close() // while it waits or holds a place
 						gone.Store(me, true)
 						return
 					}
@@ -73,7 +73,7 @@ func TestManyWaitersEveryEnding(t *testing.T) {
 				w.Advance(100 * time.Millisecond)
 				admin.Do("CLIENT", "UNBLOCK", fmt.Sprint(2+r.IntN(clients)), []string{"TIMEOUT", "ERROR"}[r.IntN(2)])
 				gone.Range(func(member, _ any) bool {
-					admin.Do("CC.RELEASE", "room", member.(string)) // its lease would end tomorrow
+					admin.Do("CC.RELEASE", "room", member.(string)) // its lease would expire only tomorrow
 					return true
 				})
 			}
@@ -88,8 +88,8 @@ func TestManyWaitersEveryEnding(t *testing.T) {
 	})
 }
 
-// TestBlockedCallersNeverExceedTheWindow has clients that wait and clients that do not. A
-// window of three units gives three in every ten seconds.
+// TestBlockedCallersNeverExceedTheWindow: clients with and without BLOCK share a window. A limit
+// of three units allows three in every ten seconds.
 func TestBlockedCallersNeverExceedTheWindow(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -100,7 +100,7 @@ func TestBlockedCallersNeverExceedTheWindow(t *testing.T) {
 			c := f.Dial()
 			c.Send(fmt.Sprintf("SW.ALLOW k %d 10 1 FIXED BLOCK 0\r\n", limit))
 			go func() {
-				text, _ := inproc.ReadReply(c.R) // an empty text fails below
+				text, _ := inproc.ReadReply(c.R) // an empty text fails the check below
 				answered <- text
 			}()
 		}
@@ -117,7 +117,7 @@ func TestBlockedCallersNeverExceedTheWindow(t *testing.T) {
 				require.True(t, strings.HasPrefix(text, "*5\r\n:0\r\n"), "%q", text)
 				left--
 			}
-			// The next window begins: those that wait and the one that does not come at once.
+			// The next window begins for the waiting clients and for the one that calls at once.
 			time.Sleep(window)
 		}
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/simnet"
 )
 
-// TestBlockIsFIFO: clients that wait under a key pass in the order they came, one for each
-// unit; others, under other keys, do not wait for them.
+// TestBlockIsFIFO: clients that wait under a key pass in the order of their arrival, one for each
+// free unit. Clients that wait under other keys do not delay them.
 func TestBlockIsFIFO(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
@@ -37,8 +37,8 @@ func TestBlockIsFIFO(t *testing.T) {
 	})
 }
 
-// TestBlockFIFOIsNotByQuantity: a small call does not overtake a large one that came
-// first, but a call that does not wait may take what there is.
+// TestBlockFIFOIsNotByQuantity: a call for few units does not overtake an earlier call for many,
+// but a call without BLOCK may take what is available.
 func TestBlockFIFOIsNotByQuantity(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -58,8 +58,8 @@ func TestBlockFIFOIsNotByQuantity(t *testing.T) {
 	})
 }
 
-// TestBlockTimeout: the answer at the timeout is the refusal as it is by then, the
-// next client moves up, and the units of the timeout are those of the call.
+// TestBlockTimeout: the reply at the timeout is the refusal that holds by then, the next client
+// becomes the first, and the unit of the timeout is the time unit of the call.
 func TestBlockTimeout(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
@@ -88,8 +88,8 @@ func TestBlockTimeout(t *testing.T) {
 	})
 }
 
-// TestBlockAnswersAtOnce: what can never pass, what only looks or gives back, and what
-// passes right now.
+// TestBlockAnswersAtOnce: calls that can never pass, that only look, that return units, or that
+// pass now are answered at once.
 func TestBlockAnswersAtOnce(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
@@ -122,8 +122,8 @@ func TestBlockAnswersAtOnce(t *testing.T) {
 	})
 }
 
-// TestBlockInsideMulti: nothing waits inside a transaction: TB answers as with WAIT 0,
-// the others as without BLOCK.
+// TestBlockInsideMulti: no call waits inside a transaction. TB.ACQUIRE answers as with WAIT 0,
+// and the other commands as without BLOCK.
 func TestBlockInsideMulti(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
@@ -139,8 +139,8 @@ func TestBlockInsideMulti(t *testing.T) {
 	})
 }
 
-// TestWhateverMakesRoomWakesTheFirst: whatever makes room lets the first in line look at
-// once.
+// TestWhateverMakesRoomWakesTheFirst: each way of making room wakes the first client in the queue
+// at once.
 func TestWhateverMakesRoomWakesTheFirst(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -166,9 +166,9 @@ func TestWhateverMakesRoomWakesTheFirst(t *testing.T) {
 		conns := w.Queue(f, 2, "CC.ACQUIRE cc 1 60 b BLOCK 0\r\n")
 		require.Equal(t, ":1\r\n", c.Do("CC.RELEASE", "cc", "a"))
 		conns[0].Expect(inproc.Five(0, 1, 0, -1, 60))
-		conns[1].Expect(inproc.Five(0, 1, 0, -1, 60)) // the same member, which has the place already
+		conns[1].Expect(inproc.Five(0, 1, 0, -1, 60)) // the same member, which holds the place already
 
-		// A key that expires is room, too, be it found by a look or by the sweeper.
+		// An expired key also makes room, whether a read or the sweep finds it expired.
 		c.Do("FLUSHALL")
 		c.FillWindow()
 		require.Equal(t, ":1\r\n", c.Do("EXPIRE", "k", "5"))
@@ -179,7 +179,8 @@ func TestWhateverMakesRoomWakesTheFirst(t *testing.T) {
 	})
 }
 
-// TestWakesDoNotPileUp: however often the first is woken in vain, it keeps one timer.
+// TestWakesDoNotPileUp: the first client keeps a single timer, however often it is woken without
+// room.
 func TestWakesDoNotPileUp(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
@@ -201,8 +202,9 @@ func TestWakesDoNotPileUp(t *testing.T) {
 	})
 }
 
-// TestBlockedClientLeaves: by closing, by closing its half or killed: its
-// place in line and its reservation are given back, and reservations behind it stay.
+// TestBlockedClientLeaves: when a blocked client closes the connection, closes its half of it or
+// is killed, its place in the queue is freed and its reservation is returned. Later reservations
+// stay.
 func TestBlockedClientLeaves(t *testing.T) {
 	leave := map[string]func(admin, c *inproc.Client, id string){
 		"close":      func(_, c *inproc.Client, _ string) { require.NoError(t, c.Close()) },
@@ -251,8 +253,8 @@ func TestBlockedClientLeaves(t *testing.T) {
 	})
 }
 
-// TestUnblock: CLIENT UNBLOCK answers as the timeout would, or with an error, and gives
-// back what was reserved.
+// TestUnblock: CLIENT UNBLOCK answers as the timeout would, or with an error, and returns the
+// reserved units.
 func TestUnblock(t *testing.T) {
 	const unblocked = "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -266,7 +268,7 @@ func TestUnblock(t *testing.T) {
 				waiter := f.Dial()
 				id := waiter.ID()
 				waiter.Send(wait + "PING\r\n")
-				// Its timer runs a moment before it can be unblocked.
+				// A client can be unblocked only after its timer has started.
 				w.Settle()
 				_, waits := f.Engine().CountClients()
 				require.EqualValues(t, 1, waits)
@@ -288,8 +290,8 @@ func TestUnblock(t *testing.T) {
 	})
 }
 
-// TestStopWakesEverybody: a server that stops answers all clients that wait, whatever their
-// timeout, and lets none wait any more.
+// TestStopWakesEverybody: a server that stops answers all waiting clients, whatever their
+// timeout, and lets no further client wait.
 func TestStopWakesEverybody(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
@@ -312,8 +314,8 @@ func TestStopWakesEverybody(t *testing.T) {
 	})
 }
 
-// TestGrantSurvivesAnotherType: tokens that were granted stay granted when something
-// else lies under the key by the time they are there; a client that only waits is told.
+// TestGrantSurvivesAnotherType: a grant of tokens stays valid if the key has another type by the
+// time the tokens are available. A client that only waits for room gets an error.
 func TestGrantSurvivesAnotherType(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
@@ -336,8 +338,8 @@ func TestGrantSurvivesAnotherType(t *testing.T) {
 	})
 }
 
-// TestCrashWhileBlocked: a caller that waits in BLOCK when the process dies has been
-// charged nothing; one that was let in has been charged once.
+// TestCrashWhileBlocked: a client that waits in BLOCK when the process dies has been charged
+// nothing. A client whose call passed has been charged once.
 func TestCrashWhileBlocked(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--appendonly", "yes")
@@ -358,8 +360,8 @@ func TestCrashWhileBlocked(t *testing.T) {
 	})
 }
 
-// TestNoRoomForAnotherWait: a call that would keep more than all clients may is answered as if its
-// timeout had passed, and gives back what it has reserved.
+// TestNoRoomForAnotherWait: a wait that would exceed the memory bound for all clients is answered
+// as if its timeout had passed, and its reservation is returned.
 func TestNoRoomForAnotherWait(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--maxmemory-clients", "20kb")
@@ -367,7 +369,7 @@ func TestNoRoomForAnotherWait(t *testing.T) {
 		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), c.Do("SW.ALLOW", key, "1", "60", "1", "FIXED", "ANCHOR", "FIRST"))
 		require.Equal(t, inproc.Five(1, 1, 0, 60, 60), c.Do("SW.ALLOW", key, "1", "60", "1", "FIXED", "ANCHOR", "FIRST", "BLOCK", "0"))
 		require.Equal(t, inproc.OK, c.Do("FLUSHALL"))
-		for range 3 { // the first that finds room is let in as ever
+		for range 3 { // the first call that finds room passes as always
 			c.Command("CC.ACQUIRE", key, "1", "60", "a", "BLOCK", "0")
 			require.Equal(t, inproc.Five(0, 1, 0, -1, 60), c.Reply())
 		}
@@ -387,8 +389,8 @@ func TestNoRoomForAnotherWait(t *testing.T) {
 	})
 }
 
-// TestHolderIsNotRefreshedByAReplica: a wait that ends because the server becomes a replica changes
-// nothing, although its member has got a place elsewhere while it waited.
+// TestHolderIsNotRefreshedByAReplica: a wait that ends because the server becomes a replica
+// changes nothing, although its member has acquired a place through another call meanwhile.
 func TestHolderIsNotRefreshedByAReplica(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -404,8 +406,9 @@ func TestHolderIsNotRefreshedByAReplica(t *testing.T) {
 	})
 }
 
-// TestHolderWaitsForNobody: a member that holds a place refreshes its lease at once, although others
-// wait for a place before it. So does one that has got it elsewhere while it waited.
+// TestHolderWaitsForNobody: a member that holds a place renews its lease at once, although other
+// clients wait for a place before it. The same holds for a member that acquires a place through
+// another call while it waits.
 func TestHolderWaitsForNobody(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -414,7 +417,7 @@ func TestHolderWaitsForNobody(t *testing.T) {
 		waiter := w.Queue(f, 1, "CC.ACQUIRE c 1 60 b BLOCK 20\r\n")[0]
 		w.Advance(5 * time.Second)
 		require.Equal(t, inproc.Five(0, 1, 0, -1, 60), c.Do("CC.ACQUIRE", "c", "1", "60", "a", "BLOCK", "1"))
-		late := w.Queue(f, 1, "CC.ACQUIRE c 2 60 d BLOCK 2\r\n")[0] // behind b, though there is room for it
+		late := w.Queue(f, 1, "CC.ACQUIRE c 2 60 d BLOCK 2\r\n")[0] // behind b, although there is room for d
 		require.Equal(t, inproc.Five(0, 2, 0, -1, 60), c.Do("CC.ACQUIRE", "c", "2", "60", "d"))
 		w.Advance(2 * time.Second)
 		late.Expect(inproc.Five(0, 2, 0, -1, 60))

@@ -40,7 +40,7 @@ func askLease(c *command.Call) resp.Error {
 	return c.WithUsage(err)
 }
 
-// leaseAcquire is CC.ACQUIRE, which may wait.
+// leaseAcquire is the handler of CC.ACQUIRE, which may wait.
 func leaseAcquire(c *command.Call) {
 	if err := askLease(c); err != "" {
 		c.Fail(err)
@@ -58,7 +58,7 @@ func leaseAcquire(c *command.Call) {
 	answerFive(c, a)
 }
 
-// leaseWaits is Waits of CC.ACQUIRE.
+// leaseWaits is the field Waits of CC.ACQUIRE.
 func leaseWaits(s *command.Server, args [][]byte) bool {
 	if !saysBlock(args) {
 		return false
@@ -75,7 +75,7 @@ func askRenew(c *command.Call) resp.Error {
 	return c.WithUsage(clause.LeaseRenew(c.Args[1:], &c.NewAsk(decide.Lease, c.Args[1]).Lease))
 }
 
-// answerLease replies whether the member held a lease that could be changed.
+// answerLease replies with 1 if the member held a lease that could be changed, else 0.
 func answerLease(c *command.Call, a *decide.Ask) {
 	if a.Decision.Refused == 0 {
 		c.W.Int(1)

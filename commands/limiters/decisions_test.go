@@ -18,7 +18,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// groupCounts returns what the server has counted of the calls of each group.
+// groupCounts returns the decisions that the server has counted for each group of keys.
 func groupCounts(s *inproc.Node) map[string]stats.GroupCount {
 	counts := make(map[string]stats.GroupCount)
 	for _, n := range command.Find[stats.Groups](&s.Engine().Server).Snapshot() {
@@ -29,7 +29,7 @@ func groupCounts(s *inproc.Node) map[string]stats.GroupCount {
 	return counts
 }
 
-// startWithStore starts a server with the option store, which asks a double.
+// startWithStore starts a server with the option store set to a test double.
 func startWithStore(t *testing.T, w *inproc.World) *inproc.Node {
 	now := func() int64 { return time.Now().UnixNano() }
 	ks := keyspace.New(keyspace.Options{Databases: 1, Clock: clock.NewSystem(clock.Options{}.WithSources(now, now, now))})
@@ -40,7 +40,8 @@ func startWithStore(t *testing.T, w *inproc.World) *inproc.Node {
 	}, "--store", "redis://127.0.0.1")
 }
 
-// TestDecisionsAreCountedByGroup: those of every command and clause, wherever they are made.
+// TestDecisionsAreCountedByGroup: the decisions of every command and clause are counted, whether
+// this server or a store decides.
 func TestDecisionsAreCountedByGroup(t *testing.T) {
 	for _, kind := range []string{"here", "store"} {
 		t.Run(kind, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestDecisionsAreCountedByGroup(t *testing.T) {
 					}
 				}
 				for i, group := range []string{"cl", "sw", "tb", "cc", "m"} {
-					do(16, fmt.Sprintf("CL.THROTTLE %s:warm 1000 1 60", group)) // the 16th is counted by name
+					do(16, fmt.Sprintf("CL.THROTTLE %s:warm 1000 1 60", group)) // the 16th call is counted by its key
 					require.Equal(t, stats.GroupCount{Calls: 1}, groupCounts(s)[group])
 					require.EqualValues(t, 15*(i+1), groupCounts(s)["other"].Calls)
 				}
@@ -96,7 +97,7 @@ func TestDecisionsAreCountedByGroup(t *testing.T) {
 	}
 }
 
-// TestWaitsAreCountedAsTheyEnd: a call that waits for room is one call, allowed or denied.
+// TestWaitsAreCountedAsTheyEnd: a call that waits for room counts once, as allowed or denied.
 func TestWaitsAreCountedAsTheyEnd(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--metrics-group-by", "none")
@@ -119,15 +120,16 @@ func TestWaitsAreCountedAsTheyEnd(t *testing.T) {
 	})
 }
 
-// TestLongCallsAreCountedByGroup: a call of more clauses than a policy has is counted as a short one is,
-// once in each group of its keys, by the clause that leaves least.
+// TestLongCallsAreCountedByGroup: a call with more clauses than a policy may have is counted like
+// a short one: once in each group of its keys, by the clause that leaves the smallest share of
+// its limit.
 func TestLongCallsAreCountedByGroup(t *testing.T) {
 	for _, clauses := range []int{4, 40} {
 		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 			s := w.Start()
 			c := s.Dial()
 			for _, group := range []string{"x", "y"} {
-				for range 16 { // the 16th is counted by name
+				for range 16 { // the 16th call is counted by its key
 					c.Do("CL.THROTTLE", group+":warm", "1000", "1", "60")
 				}
 			}

@@ -23,19 +23,19 @@ func explainCommand() *command.Command {
 	}
 }
 
-// explainMember stands for a member that holds no place, for clauses of leases.
+// explainMember is the member for CC clauses. It holds no place.
 var explainMember = []byte("\x00RL.EXPLAIN")
 
-// explanation is what RL.EXPLAIN says of a call.
+// explanation is the content of the reply of RL.EXPLAIN.
 type explanation struct {
 	*useScratch
 	now      limit.Instant
-	decision limit.Decision // of the limits in force
+	decision limit.Decision // of the limits that apply
 	details  []limit.Decision
 	limits   *policy.Limits
 }
 
-// explain is RL.EXPLAIN.
+// explain is the handler of RL.EXPLAIN.
 func explain(c *command.Call) {
 	u := &command.Scratch[scratch](c).use
 	if err := u.parse(c.Args[1:]); err != "" {
@@ -59,7 +59,7 @@ func explain(c *command.Call) {
 	e.write(c)
 }
 
-// decide has limits decided, and keeps their decisions.
+// decide decides the call under limits without charging, and keeps the decision on each clause.
 func (e *explanation) decide(c *command.Call, limits *policy.Limits, candidate bool) resp.Error {
 	a, err := e.several(c, limits, candidate)
 	if err != "" {
@@ -72,7 +72,7 @@ func (e *explanation) decide(c *command.Call, limits *policy.Limits, candidate b
 	return ""
 }
 
-// write replies the explanation. The candidate is decided last.
+// write writes the reply. The candidate is decided last.
 func (e *explanation) write(c *command.Call) {
 	w, tries := c.W, e.hasCandidate()
 	name, entry := e.entry()
@@ -124,7 +124,8 @@ func (e *explanation) write(c *command.Call) {
 	}
 }
 
-// entry returns what applies to the key, and its name; nil is for the policy itself.
+// entry returns the entry that applies to the key, with its kind; nil if the limits of the policy
+// itself apply.
 func (e *explanation) entry() (name string, entry *policy.Entry) {
 	switch a := &e.applied; {
 	case a.Exempt != nil:
@@ -137,7 +138,7 @@ func (e *explanation) entry() (name string, entry *policy.Entry) {
 	return "default", nil
 }
 
-// answered is what RL.USE would answer.
+// answered returns the decision that RL.USE would reply with.
 func (e *explanation) answered() limit.Decision {
 	d := e.decision
 	switch {
@@ -150,7 +151,7 @@ func (e *explanation) answered() limit.Decision {
 	return d
 }
 
-// text is the explanation in words.
+// text returns the explanation as a sentence.
 func (e *explanation) text(name string, entry *policy.Entry) string {
 	var b strings.Builder
 	verdict := "allowed"
@@ -186,7 +187,7 @@ func (e *explanation) text(name string, entry *policy.Entry) string {
 	return b.String()
 }
 
-// writeClauses writes the decision on each clause by itself.
+// writeClauses writes the decision on each clause.
 func (e *explanation) writeClauses(c *command.Call, candidate bool) {
 	w := c.W
 	w.Array(len(e.details))

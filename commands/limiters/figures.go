@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// figures are those of groups of keys, and of keys that two limits share.
+// figures are the statistics of key groups, and of keys that two limits share.
 func figures() []figure.Figure {
 	return []figure.Figure{
 		{
@@ -36,10 +36,10 @@ func figures() []figure.Figure {
 	}
 }
 
-// groupCounts is what one look at the server has found of groups.
+// groupCounts are the counts of all groups, from one look at the server.
 type groupCounts []stats.GroupCount
 
-// eachGroup reads a figure of each group.
+// eachGroup returns a function that reads a figure for each group.
 func eachGroup(read func(g *stats.GroupCount, emit figure.Emit)) func(*figure.View, figure.Emit) {
 	return func(v *figure.View, emit figure.Emit) {
 		all := figure.Of[groupCounts](v)

@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Group returns the limiters: what this server is for.
+// Group returns the commands of the limiters.
 func Group() command.Group {
 	return command.Group{
 		Commands: slices.Concat(throttleCommands(), slidingWindowCommands(), tokenBucketCommands(), concurrencyCommands(),

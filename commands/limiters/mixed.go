@@ -11,37 +11,37 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// mixed counts calls that find the usage of another limit under their key: of windows, a mode or a
-// rate other than theirs. Once for a key, that is a changed limit. Again and again, two limits share
-// the key, and count each other's calls. Nothing tells the two apart by one call, so none is refused.
-// Any goroutine may use it.
+// mixed counts calls that find the state of another limit under their key, such as a window with
+// another mode or a token bucket with another rate. If this happens to a key once, the limit of
+// the key was changed. If it happens repeatedly, two limits share the key and count each other's
+// calls. One call cannot tell the two cases apart, so none is refused. Any goroutine may use it.
 type mixed struct {
 	calls atomic.Int64
 
 	mu     sync.Mutex
 	keys   map[topName]*mixedKey // guarded by mu: at most maxMixed
-	warned limit.Instant         // guarded by mu: when the log was told
-	told   int64                 // guarded by mu: how many calls the log was told of
+	warned limit.Instant         // guarded by mu: when the latest warning was logged
+	told   int64                 // guarded by mu: the number of calls that warnings have reported
 }
 
-// mixedKey is how often a key was found so, and when last.
+// mixedKey has the number of such calls for a key, and the time of the latest.
 type mixedKey struct {
 	calls int64
 	last  limit.Instant
 }
 
 const (
-	// maxMixed bounds the keys that are remembered.
+	// maxMixed is the largest number of keys that are remembered.
 	maxMixed = 256
-	// mixedFor is for how long a key is remembered, and mixedTwice from how many calls on it counts
-	// as one with two limits.
+	// mixedFor is how long a key is remembered. From mixedTwice calls on, the key counts as
+	// shared by two limits.
 	mixedFor, mixedTwice = time.Hour, 2
-	// mixedWarning is how often the log is told at most.
+	// mixedWarning is the least time between two warnings in the log.
 	mixedWarning = time.Minute
 )
 
-// note notes a call about key. Its answer is warn if the log is to be told, of so many calls since
-// it was told last.
+// note counts a call about key. If warn is true, the caller has to log a warning about the given
+// number of calls, which are those since the latest warning.
 func (m *mixed) note(db int, key []byte, now limit.Instant) (calls int64, warn bool) {
 	all := m.calls.Add(1)
 	if len(key) > topKey {
@@ -61,8 +61,8 @@ func (m *mixed) note(db int, key []byte, now limit.Instant) (calls int64, warn b
 	return calls, true
 }
 
-// add begins to count for a key, in the place of the one that was seen least lately if there are too
-// many. m.mu is held.
+// add begins to count for a key. If there are maxMixed keys, it replaces the one whose latest
+// call is the oldest. m.mu is held.
 func (m *mixed) add(db int, key []byte, now limit.Instant) *mixedKey {
 	if m.keys == nil {
 		m.keys = make(map[topName]*mixedKey)
@@ -81,7 +81,7 @@ func (m *mixed) add(db int, key []byte, now limit.Instant) *mixedKey {
 	return k
 }
 
-// has reports whether a key has two limits.
+// has reports whether two limits share a key.
 func (m *mixed) has(db int, key string, now limit.Instant) bool {
 	if m.calls.Load() == 0 {
 		return false
@@ -92,7 +92,7 @@ func (m *mixed) has(db int, key string, now limit.Instant) bool {
 	return k != nil && k.calls >= mixedTwice && now.Sub(k.last) <= mixedFor
 }
 
-// reset forgets everything.
+// reset removes all keys and counts.
 func (m *mixed) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,7 +100,8 @@ func (m *mixed) reset() {
 	m.keys, m.warned, m.told = nil, 0, 0
 }
 
-// noteMixed notes the decision on a, if key is the one under which it found another limit.
+// noteMixed counts the decision on a, if key is the key under which it found the state of another
+// limit.
 func (s *scratch) noteMixed(c *command.Call, a *decide.Ask, key []byte) {
 	if a.Family == decide.Several && !bytes.Equal(key, a.Clauses[a.Foreign-1].Key) {
 		return

@@ -10,7 +10,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestTwoLimitsAreToldToTheLog: once a minute, with no key, and not for a limit that has changed.
+// TestTwoLimitsAreToldToTheLog: the warning is logged at most once a minute, names no key, and
+// does not come for a limit that was changed.
 func TestTwoLimitsAreToldToTheLog(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()

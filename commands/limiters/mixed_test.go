@@ -10,7 +10,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// TestMixed: a key that was found with another limit once has a changed limit, and more often two.
+// TestMixed: one call with another limit counts as a changed limit, and further ones as two
+// limits.
 func TestMixed(t *testing.T) {
 	const start limit.Instant = 1_700_000_000_000_000_000
 	var m mixed
@@ -19,7 +20,7 @@ func TestMixed(t *testing.T) {
 		require.Equal(t, warn, calls > 0)
 		return calls
 	}
-	for i := range 1000 { // a deployment changes the limit of many keys
+	for i := range 1000 { // a deployment that changes the limits of many keys
 		require.Zero(t, note(fmt.Sprint(i), 0))
 	}
 	require.Len(t, m.keys, maxMixed)

@@ -20,8 +20,8 @@ func multiCommands() []*command.Command {
 	}}
 }
 
-// clauseWordWork is a fifth of what a clause takes, which has five words with its key or
-// so.
+// clauseWordWork is the work per argument of RL.MULTI: a fifth of the work of a clause, since a
+// clause has about five arguments with its key.
 const clauseWordWork = 5
 
 func askMulti(c *command.Call) resp.Error {

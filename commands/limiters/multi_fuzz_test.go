@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/clause"
 )
 
-// FuzzParseMulti: no key or clause goes astray, whatever the words.
+// FuzzParseMulti: whatever the arguments, each parsed clause has its own key, and none is lost.
 func FuzzParseMulti(f *testing.F) {
 	for _, call := range []string{
 		"3 u:7:s u:7:d ip:9 TB 10 10 1 SW 1000 86400 FIXED CL 99 100 60 WITHDETAILS", "2 a a CL 1 1 1 CL 1 1 1",

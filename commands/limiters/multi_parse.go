@@ -14,28 +14,28 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// multiArgs is a parsed RL.MULTI. Its room is a worker's scratch.
+// multiArgs is a parsed RL.MULTI. Its slices belong to a worker and are reused.
 type multiArgs struct {
 	multiRoom
 	millis bool
 	peek   bool
 	detail bool
-	// member is the word MEMBER and what follows it, nil without it.
+	// member has the word MEMBER and the argument after it; nil without MEMBER.
 	member [][]byte
 }
 
-// multiRoom is what the clauses of an RL.MULTI need.
+// multiRoom has the slices that the clauses of an RL.MULTI need.
 type multiRoom struct {
 	clauses []decide.Clause
 	details []limit.Decision
 	calls   []clause.Room
 }
 
-// wideMultis keeps room for calls that are wider than what a worker has room for. What is
-// in there points to nothing that is still needed.
+// wideMultis keeps slices for calls with more clauses than laneClauses. The slices in the pool
+// refer to no memory in use.
 var wideMultis sync.Pool // of *multiRoom
 
-// laneClauses is for how many clauses a worker keeps room.
+// laneClauses is the number of clauses for which a worker keeps slices.
 const laneClauses = 64
 
 // parse reads
@@ -79,7 +79,7 @@ func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
 	return m.lease()
 }
 
-// lease gives the clauses CC their member.
+// lease sets the member of the CC clauses.
 func (m *multiArgs) lease() resp.Error {
 	some := false
 	for i := range m.calls {
@@ -99,9 +99,9 @@ func (m *multiArgs) lease() resp.Error {
 	return ""
 }
 
-// options cuts the options of the whole command off the end of args. A member may be any
-// word, an option or one that begins a clause, too: so what follows the first MEMBER, which
-// no clause has, is read forwards.
+// options removes the options of the whole command from the end of args. The member may be any
+// word, even the name of an option or of a family. So the words after the first MEMBER, which no
+// clause contains, are read forwards.
 func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 	m.millis, m.peek, m.detail, m.member = false, false, false, nil
 	for i, word := range args {
@@ -129,7 +129,7 @@ func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 	return args, ""
 }
 
-// flag sets the option that a word is.
+// flag sets the option that a word names.
 func (m *multiArgs) flag(word []byte) resp.Error {
 	option := m.option(word)
 	if option == nil {
@@ -138,7 +138,7 @@ func (m *multiArgs) flag(word []byte) resp.Error {
 	return arg.Once(word, option)
 }
 
-// option is where a word is noted that is an option without a value, nil for others.
+// option returns the field of an option without a value, and nil for other words.
 func (m *multiArgs) option(word []byte) *bool {
 	switch {
 	case arg.IsWord(word, "MS"):
@@ -151,8 +151,8 @@ func (m *multiArgs) option(word []byte) *bool {
 	return nil
 }
 
-// hasDuplicate reports whether two keys are equal. Beyond a few keys it is worth a
-// table of them: with thousands, comparing all pairs would take long.
+// hasDuplicate reports whether two keys are equal. Beyond 16 keys it uses a hash table, because
+// comparing all pairs of thousands of keys would take long.
 func hasDuplicate(keys [][]byte) bool {
 	if len(keys) > 16 {
 		return hasDuplicateOfMany(keys)
@@ -167,11 +167,11 @@ func hasDuplicate(keys [][]byte) bool {
 	return false
 }
 
-// hasDuplicateOfMany looks for each key among those before it, in slots by a seeded
-// hash, so that no client knows which keys share one.
+// hasDuplicateOfMany is hasDuplicate with a hash table. The hash is seeded, so that no client can
+// choose keys that collide.
 func hasDuplicateOfMany(keys [][]byte) bool {
 	seed, mask := maphash.MakeSeed(), uint64(1)<<bits.Len(uint(2*len(keys)))-1
-	slots := make([]int32, mask+1) // one more than the index of a key; 0 is free
+	slots := make([]int32, mask+1) // a slot has the index of a key plus one; 0 is free
 	for i, k := range keys {
 		at := maphash.Bytes(seed, k) & mask
 		for ; slots[at] != 0; at = (at + 1) & mask {
@@ -191,7 +191,7 @@ func (m *multiArgs) grow(n int) {
 	m.clauses, m.details, m.calls = m.clauses[:n], m.details[:n], m.calls[:n]
 }
 
-// newMultiRoom returns room for n clauses at least.
+// newMultiRoom returns slices for at least n clauses.
 func newMultiRoom(n int) multiRoom {
 	if n > laneClauses {
 		if room, _ := wideMultis.Get().(*multiRoom); room != nil && cap(room.clauses) >= n {
@@ -201,10 +201,10 @@ func newMultiRoom(n int) multiRoom {
 	return multiRoom{make([]decide.Clause, n), make([]limit.Decision, n), make([]clause.Room, n)}
 }
 
-// trim has others use the room that a very wide call needed, behind its batch.
+// trim returns the slices of a very wide call to the pool, at the end of the batch.
 func (m *multiArgs) trim() {
 	if cap(m.clauses) > laneClauses {
-		clear(m.clauses[:cap(m.clauses)]) // they point to the words of the command
+		clear(m.clauses[:cap(m.clauses)]) // they refer to the arguments of the command
 		for i := range m.calls[:cap(m.calls)] {
 			m.calls[i].Lease.Member = nil
 		}

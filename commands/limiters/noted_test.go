@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// TestNotedCallsOfAScriptAreBounded: a script is one batch, however many limiters it calls. What
-// RL.TOP and reports remember of them does not grow with their number.
+// TestNotedCallsOfAScriptAreBounded: a script is one batch, however many limiters it calls. The
+// memory for RL.TOP and reports does not grow with the number of its calls.
 func TestNotedCallsOfAScriptAreBounded(t *testing.T) {
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
 	require.NoError(t, err)
@@ -33,8 +33,8 @@ func TestNotedCallsOfAScriptAreBounded(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// TestNotedKeysOfPoliciesOutlastAScript: the keys of a call are noted until its batch ends, and a
-// script behind it in the batch has others.
+// TestNotedKeysOfPoliciesOutlastAScript: the noted keys of a call stay intact until its batch
+// ends, although a later script of the batch uses other keys.
 func TestNotedKeysOfPoliciesOutlastAScript(t *testing.T) {
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
 	require.NoError(t, err)

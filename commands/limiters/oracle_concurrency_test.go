@@ -31,7 +31,7 @@ func TestLeasesRecorded(t *testing.T) {
 	require.Equal(t, 16527+4156, steps)
 }
 
-// leaseStore is the least store that the recorded scenarios need.
+// leaseStore is a minimal store for the recorded scenarios.
 type leaseStore map[string]*leaseEntry
 
 type leaseEntry struct {
@@ -63,7 +63,7 @@ func (s leaseStore) run(now limit.Instant, args [][]byte) any {
 			delete(s, key)
 			return int64(1)
 		}
-		return resp.ErrWrongType // GET, LPUSH and the other families
+		return resp.ErrWrongType // GET, LPUSH and commands of other families
 	}
 	switch name {
 	case "EXISTS", "DEL":

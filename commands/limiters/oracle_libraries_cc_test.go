@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// heldLine is one line of the recorded decisions of other libraries: the head of a
-// scenario, or a step of it.
+// heldLine is one line of the recorded decisions of other libraries: the head of a scenario, or
+// one of its steps.
 type heldLine struct {
 	Scenario  string `json:"scenario"`
 	Family    string `json:"family"`
@@ -29,12 +29,12 @@ type heldLine struct {
 	N      int64      `json:"n"`
 	Member string     `json:"member"`
 	Result heldResult `json:"result"`
-	// Ours holds the fields in which we differ on purpose, for the reason Class.
+	// Ours has the fields in which cellserver differs on purpose. Class is the reason.
 	Ours  heldResult `json:"ours"`
 	Class string     `json:"class"`
 }
 
-// heldResult is what a library answered. What it did not say is nil.
+// heldResult is the answer of a library. Fields that it did not report are nil.
 type heldResult struct {
 	Granted   *bool  `json:"granted"`
 	Limit     *int64 `json:"limit"`
@@ -50,10 +50,10 @@ type heldRun struct {
 	leases leaseStore
 }
 
-// TestThrottleAndLeaseLibraries replays the recorded decisions of the libraries
-// whose algorithm CL.THROTTLE or CC.ACQUIRE has. Every step has to agree in every
-// field, times to the nanosecond but for the tolerance of a scenario, and steps
-// that carry the class of an intended difference have to differ as recorded.
+// TestThrottleAndLeaseLibraries replays the recorded decisions of the libraries whose algorithm
+// CL.THROTTLE or CC.ACQUIRE has. Every step has to agree in every field, with times exact to the
+// nanosecond except for the tolerance of a scenario. Steps with the class of an intended
+// difference have to differ as recorded.
 func TestThrottleAndLeaseLibraries(t *testing.T) {
 	steps, classes := map[string]int{}, map[string]int{}
 	for _, library := range []string{"throttled", "redis_rate", "mennanov"} {
@@ -103,7 +103,7 @@ func (r *heldRun) play(t *testing.T, line *heldLine) {
 			require.NotEqual(t, *field.theirs, *field.ours, where())
 			differs = true
 		}
-		// Where the admission differs, the library's other fields tell of another state.
+		// Where the admission differs, the other fields of the library describe another state.
 		comparable := line.Op == "acquire" && (line.Ours.Granted == nil || field.ours != nil)
 		if want != nil && comparable {
 			require.InDelta(t, *want, field.got, float64(field.tolerance), "%s: %+v", where(), got)
@@ -112,7 +112,7 @@ func (r *heldRun) play(t *testing.T, line *heldLine) {
 	require.Equal(t, line.Class != "", differs, where())
 }
 
-// decide does the step's call.
+// decide makes the call of a step.
 func (r *heldRun) decide(t *testing.T, now limit.Instant, line *heldLine) limit.Decision {
 	t.Helper()
 	text := strings.NewReplacer("{q}", strconv.FormatInt(line.N, 10), "{member}", line.Member).Replace(r.head.Command)
@@ -144,7 +144,7 @@ func (r *heldRun) decide(t *testing.T, now limit.Instant, line *heldLine) limit.
 	return d
 }
 
-// heldNumber is 1 for true, 0 for false and nil for nil.
+// heldNumber returns 1 for true, 0 for false and nil for nil.
 func heldNumber(b *bool) *int64 {
 	if b == nil {
 		return nil

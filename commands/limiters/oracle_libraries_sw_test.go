@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// windowLibraryLine is one line of the recorded decisions of other libraries: the
-// head of a scenario, or a step of it.
+// windowLibraryLine is one line of the recorded decisions of other libraries: the head of a
+// scenario, or one of its steps.
 type windowLibraryLine struct {
 	Scenario string   `json:"scenario"`
 	Family   string   `json:"family"`
@@ -28,12 +28,12 @@ type windowLibraryLine struct {
 	Op     string              `json:"op"`
 	N      int64               `json:"n"`
 	Result windowLibraryResult `json:"result"`
-	// Ours holds the fields in which we differ on purpose, for the reason Class.
+	// Ours has the fields in which cellserver differs on purpose. Class is the reason.
 	Ours  *windowLibraryResult `json:"ours"`
 	Class string               `json:"class"`
 }
 
-// windowLibraryResult is what a library answered. What it did not say is nil.
+// windowLibraryResult is the answer of a library. Fields that it did not report are nil.
 type windowLibraryResult struct {
 	Granted   *bool    `json:"granted"`
 	Remaining *int64   `json:"remaining"`
@@ -42,10 +42,9 @@ type windowLibraryResult struct {
 	Reset     *int64   `json:"reset_ns"`
 }
 
-// TestSlidingWindowLibraries replays the recorded decisions of the libraries whose
-// algorithm SW.ALLOW has. Every step has to agree in every field that can be
-// compared, but for those that carry the class of an intended difference: they
-// have to differ from the library exactly as recorded.
+// TestSlidingWindowLibraries replays the recorded decisions of the libraries whose algorithm
+// SW.ALLOW has. Every step has to agree in every comparable field, except for steps with the
+// class of an intended difference, which have to differ from the library exactly as recorded.
 func TestSlidingWindowLibraries(t *testing.T) {
 	steps, classes := map[string]int{}, map[string]int{}
 	for _, library := range []string{"slidingwindow", "mennanov", "limits", "redisson", "resilience4j", "bucket4j"} {
@@ -134,7 +133,7 @@ func (r *windowLibraryRun) play(t *testing.T, step *windowLibraryLine) {
 	}
 }
 
-// different lists the compared fields in which d is not what a library answered.
+// different returns the compared fields in which d differs from the answer of a library.
 func (r *windowLibraryRun) different(d limit.Decision, want *windowLibraryResult) []string {
 	var fields []string
 	compare := func(field string, said, same bool) {
@@ -151,7 +150,7 @@ func (r *windowLibraryRun) different(d limit.Decision, want *windowLibraryResult
 	return fields
 }
 
-// millisUp rounds nanoseconds up to milliseconds; -1 stays.
+// millisUp rounds nanoseconds up to milliseconds. -1 stays -1.
 func millisUp(ns int64) int64 {
 	if ns < 0 {
 		return -1

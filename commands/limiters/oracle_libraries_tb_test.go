@@ -15,10 +15,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// TestAcquireAsLibraries plays the recorded decisions of rate limiter libraries on
-// the TB.ACQUIRE that stands for each. Steps without a class must agree; a step
-// with one carries our values, which must be what we answer, and differ from the
-// library's. classes counts them, so that none can appear or vanish unseen.
+// TestAcquireAsLibraries replays the recorded decisions of rate limiter libraries with the
+// TB.ACQUIRE that corresponds to each call. Steps without a class must agree. A step with a class
+// has the values of cellserver, which must match and must differ from those of the library. The
+// steps of each class are counted, so that a difference cannot appear or vanish unnoticed.
 func TestAcquireAsLibraries(t *testing.T) {
 	effort.Alone(t)
 	for _, family := range []struct {
@@ -69,13 +69,13 @@ func TestAcquireAsLibraries(t *testing.T) {
 	}
 }
 
-// unlabelled lists the recorded values that differ from ours without a class to say
-// so, with ours.
+// unlabelled has the recorded values that differ from those of cellserver although their steps
+// have no class, each with the value of cellserver.
 //
-// Bucket4j: the recording has a refund with INIT on a missing key create it; the
-// rule, and the recorded calls of TB.ACQUIRE, have it create nothing and
-// answer from the INIT tokens. x/time: 1 ns before the token is there the library
-// cuts the wait to 0, which is its class xtime-double.
+// Bucket4j: in the recording a refund with INIT on a missing key creates the key. By the rule,
+// and by the recorded calls of TB.ACQUIRE, it creates nothing and is answered from the INIT
+// tokens. x/time: 1 ns before the token is available the library truncates the wait to 0, which
+// is the class xtime-double.
 var unlabelled = map[string]int64{
 	"bucket4j-greedy-random-310023 269688474821086 available":  1,
 	"bucket4j-greedy-random-310023 269688474821086 remaining":  1,
@@ -148,7 +148,7 @@ func (play *libraryPlay) check(t *testing.T, line *libraryLine, five []any, fiel
 		play.head.Scenario, line.At, line.Op, line.N, field, got, want, line.Class, five)
 }
 
-// arguments returns those of our call, the key first.
+// arguments returns the arguments of the corresponding TB.ACQUIRE, beginning with the key.
 func (play *libraryPlay) arguments(line *libraryLine) [][]byte {
 	quantity, word := line.N, ""
 	switch line.Op {
@@ -173,8 +173,8 @@ func (play *libraryPlay) arguments(line *libraryLine) [][]byte {
 	return args
 }
 
-// comparable reports whether the command can be judged by a field of the library's
-// result.
+// comparable reports whether a field of the library's result can be compared with the command's
+// reply.
 func (play *libraryPlay) comparable(field string, line *libraryLine, five []any) bool {
 	granted := five[0] == int64(0)
 	switch field {
@@ -196,7 +196,7 @@ func (play *libraryPlay) comparable(field string, line *libraryLine, five []any)
 	return slices.Contains(play.head.Compare, field)
 }
 
-// libraryField returns our value of a field of the library's result.
+// libraryField returns the value of cellserver for a field of the library's result.
 func libraryField(field string, line *libraryLine, five []any) any {
 	switch field {
 	case "granted":
@@ -213,8 +213,8 @@ func libraryField(field string, line *libraryLine, five []any) any {
 	return five[4]
 }
 
-// same compares a value of the library with ours: durations rounded up to our unit,
-// tokens cut to whole ones that are there.
+// same compares a value of the library with that of cellserver: durations rounded up to the unit
+// of the reply, and tokens rounded down to whole ones.
 func (play *libraryPlay) same(field string, want, got any) bool {
 	number, ok := want.(float64)
 	if !ok {

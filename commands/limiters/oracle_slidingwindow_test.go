@@ -15,9 +15,9 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// TestSlidingWindowRecorded replays the recorded replies of an exact model of
-// SW.ALLOW through parse, decide, apply and a map. Of the two files about changed
-// parameters, the other families' scenarios are replayed elsewhere.
+// TestSlidingWindowRecorded replays the recorded replies of an exact model of SW.ALLOW through
+// parse, decide, apply and a map. In the two files about changed parameters, the scenarios of
+// other families are skipped; other tests replay them.
 func TestSlidingWindowRecorded(t *testing.T) {
 	effort.Alone(t)
 	steps, elsewhere := 0, 0
@@ -31,11 +31,11 @@ func TestSlidingWindowRecorded(t *testing.T) {
 				steps++
 				got := store.run(step.at, step.args)
 				if err, isError := step.want[0].(resp.Error); got == nil && isError && err != resp.ErrWrongType {
-					elsewhere++ // another family's call that fails by its arguments alone
+					elsewhere++ // a call of another family that fails because of its arguments alone
 					continue
 				}
 				if got == nil && store[string(step.args[1])] != nil {
-					got = resp.ErrWrongType // another family's call on our key
+					got = resp.ErrWrongType // a call of another family on a key with a window
 				}
 				if !step.matches(got) {
 					t.Errorf("%s: %s step %d: %q\n got %v\nwant %v", name, scenario.name, i, step.args, got, step.want)
@@ -47,7 +47,7 @@ func TestSlidingWindowRecorded(t *testing.T) {
 	require.Equal(t, 31, elsewhere)
 }
 
-// windowStore is the least store that the recorded scenarios need.
+// windowStore is a minimal store for the recorded scenarios.
 type windowStore map[string]*windowEntry
 
 type windowEntry struct {
@@ -56,7 +56,7 @@ type windowEntry struct {
 	expiry limit.Instant
 }
 
-// run plays one command. It answers nil for a command of another family.
+// run runs one command. It returns nil for a command of another family.
 func (s windowStore) run(now limit.Instant, args [][]byte) any {
 	for key, e := range s {
 		if e.expiry <= now {
@@ -109,7 +109,7 @@ func (s windowStore) allow(now limit.Instant, args [][]byte) any {
 	return []any{d.Refused, d.Limit, d.Remaining, up(d.RetryAfter), up(d.ResetAfter)}
 }
 
-// decide judges and applies c, and checks what it stores.
+// decide decides c, applies the plan and checks what it stores.
 func (s windowStore) decide(now limit.Instant, key string, c *slidingwindow.Call) (limit.Decision, error) {
 	var p slidingwindow.Plan
 	e := s[key]
@@ -133,7 +133,7 @@ func (s windowStore) decide(now limit.Instant, key string, c *slidingwindow.Call
 	return p.Decision, nil
 }
 
-// TestSlidingWindowUnits holds MS against the same windows in seconds.
+// TestSlidingWindowUnits compares MS with the same windows in seconds.
 func TestSlidingWindowUnits(t *testing.T) {
 	var seconds, millis slidingwindow.Call
 	require.Empty(t, clause.SlidingWindow(words("k 5 2 ANCHOR 1"), 0, &seconds))

@@ -23,15 +23,15 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// recordedScenario is one scenario of the recorded replies: commands played in
-// order on an empty store, each at its own frozen instant.
+// recordedScenario is one scenario of the recorded replies: commands in order on an empty store,
+// each at its own fixed instant.
 type recordedScenario struct {
 	name  string
 	steps []recordedStep
 }
 
-// recordedStep is one command of a scenario and what it may be answered: the
-// intended reply where that differs from the recorded one, else the recorded one.
+// recordedStep is one command of a scenario with its correct replies: the intended reply where it
+// differs from the recorded one, else the recorded one.
 type recordedStep struct {
 	at   limit.Instant
 	args [][]byte
@@ -88,7 +88,7 @@ func readRecordedLines(t *testing.T, name string) [][]byte {
 	return bytes.Split(bytes.TrimSpace(all), []byte("\n"))
 }
 
-// wanted lists the replies that are right for the line.
+// wanted returns the correct replies of the line.
 func (l *recordedLine) wanted(t *testing.T) []any {
 	t.Helper()
 	switch {
@@ -127,8 +127,8 @@ func recordedIntegers(t *testing.T, v any) any {
 	return v
 }
 
-// matches reports whether got is one of the step's right replies. An error was recorded without
-// the argument that it names.
+// matches reports whether got is one of the correct replies of the step. Errors were recorded
+// without the argument that they name.
 func (s *recordedStep) matches(got any) bool {
 	if err, isError := got.(resp.Error); isError {
 		got = resp.Bare(err)
@@ -146,8 +146,8 @@ func (s *recordedStep) matches(got any) bool {
 	return false
 }
 
-// notYet lists the scenarios that need a command which this test's store does not
-// have, and which are therefore expected to differ.
+// notYet has the scenarios that need a command which the store of this test lacks, and which
+// therefore differ.
 var notYet = map[string]string{
 	"lua": "EVAL and EVAL_RO: command not available yet",
 }
@@ -179,11 +179,11 @@ func TestThrottleRecorded(t *testing.T) {
 	require.Equal(t, 910+40022+16256, steps)
 }
 
-// cellStore is the least store that the recorded scenarios need.
+// cellStore is a minimal store for the recorded scenarios.
 type cellStore map[string]*cellEntry
 
 type cellEntry struct {
-	kind    string // as TYPE and OBJECT ENCODING tell them apart: "cell", "string" or "list"
+	kind    string // "cell", "string" or "list", as TYPE and OBJECT ENCODING distinguish them
 	value   []byte
 	expiry  limit.Instant
 	expires bool
@@ -228,7 +228,7 @@ func (s cellStore) run(now limit.Instant, args [][]byte) any {
 	return e.read(now, name)
 }
 
-// read answers the commands that only look at one key.
+// read answers the commands that only read one key.
 func (e *cellEntry) read(now limit.Instant, name string) any {
 	ms := int64(-2)
 	if e != nil {

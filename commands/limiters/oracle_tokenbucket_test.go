@@ -15,10 +15,10 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// TestAcquireRecorded plays the recorded calls of TB.ACQUIRE through parse, decide,
-// apply and a map, with natural expiry. Of RL.MULTI it plays the TB clauses and
-// takes from the recorded answer only whether the clauses of other families let the
-// call pass. Keys of other families are known by name alone.
+// TestAcquireRecorded replays the recorded calls of TB.ACQUIRE through parse, decide, apply and a
+// map, with natural expiry. In an RL.MULTI it decides the TB clauses, and takes from the recorded
+// reply only whether the clauses of other families let the call pass. Of keys of other families
+// it knows only the names.
 func TestAcquireRecorded(t *testing.T) {
 	effort.Alone(t)
 	for _, file := range []struct {
@@ -52,16 +52,15 @@ func TestAcquireRecorded(t *testing.T) {
 	}
 }
 
-// bucketStore is the least store that the recorded scenarios of buckets need.
+// bucketStore is a minimal store for the recorded scenarios of token buckets.
 type bucketStore struct {
 	keys map[string]*bucketEntry
-	// How many calls, clauses of RL.MULTI and detailed answers of clauses were
-	// compared.
+	// The numbers of compared calls, RL.MULTI clauses and detailed replies of clauses.
 	acquired, clauses, details int
 }
 
-// bucketEntry is a key. A foreign one belongs to another family: all that is known
-// of it is that a recorded call has created it.
+// bucketEntry is a key. A foreign one belongs to another family: the test knows only that a
+// recorded call has created it.
 type bucketEntry struct {
 	foreign bool
 	mode    tokenbucket.Mode
@@ -69,7 +68,7 @@ type bucketEntry struct {
 	expiry  limit.Instant
 }
 
-// run plays a step; judged is false where only another family could answer.
+// run runs a step. judged is false for a step that only another family could answer.
 func (s *bucketStore) run(t *testing.T, step *recordedStep) (got any, judged bool) {
 	s.expire(step.at)
 	name, args := strings.ToUpper(string(step.args[0])), step.args[1:]
@@ -115,7 +114,7 @@ func (s *bucketStore) expire(now limit.Instant) {
 	}
 }
 
-// read answers the commands that do not know families.
+// read answers the commands that work on any type of key.
 func (e *bucketEntry) read(now limit.Instant, name string) any {
 	switch {
 	case name == "TYPE" && e == nil:
@@ -173,7 +172,7 @@ func (s *bucketStore) apply(key string, p *tokenbucket.Plan) {
 	}
 }
 
-// bucketReply is a decision as TB.ACQUIRE replies it.
+// bucketReply returns a decision as TB.ACQUIRE replies with it.
 func bucketReply(d *limit.Decision, millis bool) []any {
 	round := limit.SecondsUp
 	if millis {
@@ -182,7 +181,7 @@ func bucketReply(d *limit.Decision, millis bool) []any {
 	return []any{d.Refused, d.Limit, d.Remaining, round(d.RetryAfter), round(d.ResetAfter)}
 }
 
-// multi plays the TB clauses of an RL.MULTI that did not fail.
+// multi decides the TB clauses of an RL.MULTI that did not fail.
 func (s *bucketStore) multi(t *testing.T, step *recordedStep, args [][]byte) {
 	t.Helper()
 	m := cutMulti(args)
@@ -226,10 +225,10 @@ func (s *bucketStore) multi(t *testing.T, step *recordedStep, args [][]byte) {
 	}
 }
 
-// recordedMulti is an RL.MULTI, cut into its parts.
+// recordedMulti is an RL.MULTI, split into its parts.
 type recordedMulti struct {
 	keys    [][]byte
-	clauses [][][]byte // each with its family word
+	clauses [][][]byte // each with the word of its family
 	unit    time.Duration
 	peek    bool
 	details bool

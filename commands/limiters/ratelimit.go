@@ -34,7 +34,8 @@ func ratelimitCommands() []*command.Command {
 	}
 }
 
-// rlInfo gathers the fields first: their number stands before them.
+// rlInfo is the handler of RL.INFO. It collects the fields first, because the reply begins with
+// their number.
 func rlInfo(c *command.Call) {
 	by, fault := parseInfo(c.Args[2:])
 	if fault != "" {
@@ -66,7 +67,7 @@ func rlInfo(c *command.Call) {
 	writeTwoLimits(c, two)
 }
 
-// askInfo is Parse of RL.INFO.
+// askInfo is the field Parse of RL.INFO.
 func askInfo(c *command.Call) resp.Error {
 	by, fault := parseInfo(c.Args[2:])
 	if fault != "" {
@@ -76,7 +77,7 @@ func askInfo(c *command.Call) resp.Error {
 	return ""
 }
 
-// answerInfo is Answer of RL.INFO.
+// answerInfo is the field Answer of RL.INFO.
 func answerInfo(c *command.Call, a *decide.Ask) {
 	if !a.Result.Found {
 		c.W.Null()
@@ -95,7 +96,8 @@ func answerInfo(c *command.Call, a *decide.Ask) {
 	writeTwoLimits(c, two)
 }
 
-// hasTwoLimits returns 1 if two limits share the key, else 0: how many fields that takes.
+// hasTwoLimits returns the number of fields for a key that two limits share: 1 if they do, else
+// 0.
 func hasTwoLimits(c *command.Call, db int, key []byte) int {
 	return int(elements.OneIf(command.Scratch[scratch](c).mixed.has(db, string(key), c.Store.Now())))
 }
@@ -107,8 +109,8 @@ func writeTwoLimits(c *command.Call, two int) {
 	}
 }
 
-// parseInfo reads the limit that a caller of RL.INFO supplies, in the words of a clause
-// of RL.MULTI as far as the limit goes; nil if there is none.
+// parseInfo parses the limit that a caller of RL.INFO may give, in the words of a clause of
+// RL.MULTI; nil if there is none.
 func parseInfo(args [][]byte) (by any, err resp.Error) {
 	if len(args) == 0 {
 		return nil, ""

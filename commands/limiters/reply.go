@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// writeDecision writes the five integers with times rounded up.
+// writeDecision writes the five integers of a decision with times rounded up.
 func writeDecision(w *resp.Writer, d *limit.Decision, millis bool) {
 	if millis {
 		w.FiveInts(d.Refused, d.Limit, d.Remaining, limit.MillisUp(d.RetryAfter), limit.MillisUp(d.ResetAfter))
@@ -15,7 +15,7 @@ func writeDecision(w *resp.Writer, d *limit.Decision, millis bool) {
 	w.FiveInts(d.Refused, d.Limit, d.Remaining, limit.SecondsUp(d.RetryAfter), limit.SecondsUp(d.ResetAfter))
 }
 
-// decisionOf is the answer to a as a whole.
+// decisionOf returns the decision on a as a whole.
 func decisionOf(a *decide.Ask) limit.Decision {
 	if a.Family == decide.Several {
 		return a.Binding()
@@ -23,7 +23,7 @@ func decisionOf(a *decide.Ask) limit.Decision {
 	return a.Decision
 }
 
-// writeUse replies the decision d of a, with those of its clauses if that was asked for.
+// writeUse writes the decision d on a, and those of its clauses with WITHDETAILS.
 func writeUse(w *resp.Writer, a *decide.Ask, d *limit.Decision) {
 	if !a.WithDetails {
 		writeDecision(w, d, a.Millis)

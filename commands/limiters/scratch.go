@@ -6,21 +6,22 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// scratch is the scratch of the limiters, and what RL.TOP shows.
+// scratch has the reusable memory of a worker for the limiters, and its tables for RL.TOP.
 type scratch struct {
 	multi  multiArgs
 	use    useScratch
 	counts *stats.GroupLane
-	mixed  *mixed // that of the server
-	// What RL.TOP shows of this batch.
+	mixed  *mixed // the one of the server
+	// The keys of this batch that were noted for RL.TOP: those of refusals and those of calls.
 	noted, called []notedKey
-	details       []detail // what calls that are noted were like
+	details       []detail // details of noted calls
 	denials       stats.Sampler
-	calledOnce    bool // a call has been noted
-	// How many calls are left before the next that is noted, and the next whose details are.
+	calledOnce    bool // at least one call has been noted
+	// The number of calls before the next one that is noted, and before the next one whose
+	// details are noted.
 	untilCall, untilDetail int
 
 	mu            sync.Mutex
-	denied, calls topTable   // guarded by mu: RL.TOP
+	denied, calls topTable   // guarded by mu: the tables of RL.TOP
 	groups        seenGroups // guarded by mu
 }

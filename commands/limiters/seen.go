@@ -46,7 +46,7 @@ func (w watch) TakeGroups() []stats.SeenGroup {
 	return groups
 }
 
-// addCalls adds a kind of calls to those of other workers.
+// addCalls adds a kind of calls to the sum over workers.
 func addCalls(s *stats.SeenGroup, k *seenKind) {
 	is := k.call()
 	for i := range s.Calls {
@@ -95,7 +95,7 @@ func (w watch) keys(table func(*scratch) *topTable, now limit.Instant) (seen sta
 	return seen
 }
 
-// look adds what the table knows to sum, and returns how often all keys occurred recently.
+// look adds the keys of the table to sum, and returns how often all keys occurred recently.
 func (t *topTable) look(now limit.Instant, sum map[topName]*stats.SeenKey) float64 {
 	for i := range t.slots {
 		s := &t.slots[i]

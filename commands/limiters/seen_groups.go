@@ -4,21 +4,21 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// seenGroups is what one worker has seen of groups of keys since somebody took it. Only calls
-// that RL.TOP looks at come here.
+// seenGroups has what one worker has seen of key groups since the latest take. It sees only the
+// calls that are noted for RL.TOP.
 type seenGroups struct {
 	byName map[string]*seenGroup // at most maxSeenGroups
-	// last is the group of the keys that begin with prefix: most calls are of the same as the
-	// one before. none is that of keys without a delimiter.
+	// last is the group of the keys that begin with prefix. It is a cache, because most calls are
+	// of the same group as the call before. none is the group of the keys without a delimiter.
 	last, none *seenGroup
 	prefix     []byte
 }
 
-// seenGroup is one group. kinds are the kinds of its calls that occur most (Misra and Gries:
-// a kind that makes up more than a fifth is among them).
+// seenGroup is one group. kinds are its most frequent kinds of calls, found by the algorithm of
+// Misra and Gries: with four counters it keeps each kind that makes up more than a fifth.
 type seenGroup struct {
 	name    string
-	used    bool // since the last take
+	used    bool // since the latest take
 	denied  stats.Sketch
 	refused int64
 	kinds   [4]seenKind
@@ -29,7 +29,8 @@ type seenKind struct {
 	count int64
 }
 
-// maxSeenGroups is how many groups a worker keeps apart; further ones are the others.
+// maxSeenGroups is the largest number of groups that a worker distinguishes. Further groups are
+// counted together as stats.OtherGroups.
 const maxSeenGroups = 256
 
 // of returns the group of a key.
@@ -61,7 +62,7 @@ func (g *seenGroups) of(key []byte, delimiter string) *seenGroup {
 	return group
 }
 
-// enter makes room for a group.
+// enter adds a group.
 func (g *seenGroups) enter(name string) *seenGroup {
 	if g.byName == nil {
 		g.byName = make(map[string]*seenGroup)
@@ -77,7 +78,7 @@ func (g *seenGroups) enter(name string) *seenGroup {
 	return group
 }
 
-// called notes weight calls.
+// called adds weight calls like is.
 func (g *seenGroup) called(is *detail, weight int64) {
 	free := -1
 	for i := range g.kinds {
@@ -99,7 +100,7 @@ func (g *seenGroup) called(is *detail, weight int64) {
 	}
 }
 
-// take gives f what has been seen, and forgets it.
+// take calls f with each group that was used since the latest take, and clears it.
 func (g *seenGroups) take(f func(*seenGroup)) {
 	for name, group := range g.byName {
 		if !group.used {

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// seenBy runs calls on a server of its own, as one client, one command a batch.
+// seenBy starts a server for calls of one client. Each call is a batch of its own.
 func seenBy(t *testing.T, options ...string) (*inproc.Session, func(call string)) {
 	t.Helper()
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9), options...)
@@ -25,8 +25,8 @@ func seenBy(t *testing.T, options ...string) (*inproc.Session, func(call string)
 	}
 }
 
-// TestTheMostDeniedKeySaysWhoCallsItAndHow: by which command, with which words, since when, how
-// often a second, and how long it was told to wait.
+// TestTheMostDeniedKeySaysWhoCallsItAndHow: the report on a denied key has the command, its
+// arguments, since when and how often a second it is denied, and the retry time of the reply.
 func TestTheMostDeniedKeySaysWhoCallsItAndHow(t *testing.T) {
 	s, do := seenBy(t)
 	now := s.Server().Clock.Now()
@@ -49,7 +49,8 @@ func TestTheMostDeniedKeySaysWhoCallsItAndHow(t *testing.T) {
 	require.Positive(t, called.Keys[0].PerSecond, "the first call of a worker is noted")
 }
 
-// TestWordsOfSeenCalls: of every family, bounded, without what names a caller.
+// TestWordsOfSeenCalls: the noted arguments of each family are bounded and do not identify the
+// caller.
 func TestWordsOfSeenCalls(t *testing.T) {
 	for call, want := range map[string]stats.SeenCall{
 		"SW.ALLOW g:k 1 60 1 FIXED":                                {Command: "sw.allow", Args: "1 60 1 FIXED", Limit: 4, RetryAfter: 40 * time.Second},
@@ -80,8 +81,8 @@ func TestWordsOfSeenCalls(t *testing.T) {
 	require.Equal(t, "CC 1 60000 MS", keys[0].Args)
 }
 
-// TestGroupsAreSeenOnce: which calls a group gets and how many keys are denied, until somebody
-// has taken it.
+// TestGroupsAreSeenOnce: the calls and denied keys of a group are reported once, by the next
+// take.
 func TestGroupsAreSeenOnce(t *testing.T) {
 	s, do := seenBy(t)
 	seen := s.Server().Engine().Seen
@@ -108,7 +109,8 @@ func TestGroupsAreSeenOnce(t *testing.T) {
 	require.Empty(t, seen.TakeGroups())
 }
 
-// TestGroupsThatAreSeenAreBounded: whatever keys a client makes up.
+// TestGroupsThatAreSeenAreBounded: the number of groups stays bounded whatever keys a client
+// sends.
 func TestGroupsThatAreSeenAreBounded(t *testing.T) {
 	s, do := seenBy(t)
 	for i := range 2000 {
@@ -125,7 +127,7 @@ func TestGroupsThatAreSeenAreBounded(t *testing.T) {
 	require.Equal(t, 1, other)
 }
 
-// TestGroupsSayWhoLacksMemory: a refusal for want of memory counts for the group of its key.
+// TestGroupsSayWhoLacksMemory: a refusal for lack of memory counts for the group of its key.
 func TestGroupsSayWhoLacksMemory(t *testing.T) {
 	s, do := seenBy(t, "--maxmemory", "1mb")
 	for i := range 40_000 {
@@ -140,8 +142,8 @@ func TestGroupsSayWhoLacksMemory(t *testing.T) {
 	require.True(t, found)
 }
 
-// TestNoPlaceInPipelinesIsPreferred: sixteen keys that are called in turn, in pipelines of sixteen, are
-// called as often as each other.
+// TestNoPlaceInPipelinesIsPreferred: sixteen keys that are called in turn, in pipelines of
+// sixteen, get about equal counts.
 func TestNoPlaceInPipelinesIsPreferred(t *testing.T) {
 	const rounds = 1600
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
@@ -155,7 +157,8 @@ func TestNoPlaceInPipelinesIsPreferred(t *testing.T) {
 		_, err := s.Send(pipeline)
 		require.NoError(t, err)
 	}
-	// The count of each is off by 4*sqrt(1600), which is 160. Keys that share a place show less.
+	// The sampling error of each count is at most 4*sqrt(1600) = 160. Keys that share a slot show
+	// less.
 	right := 0
 	for _, k := range s.Server().Engine().Seen.Called(s.Server().Clock.Now()).Keys {
 		require.Less(t, k.Count, int64(rounds+6*160), k.Key)

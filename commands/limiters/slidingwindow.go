@@ -20,7 +20,7 @@ func slidingWindowCommands() []*command.Command {
 	}}
 }
 
-// fiveReply describes the answer of the limiters with rounded-up times.
+// fiveReply describes the reply of the limiters that round times up.
 const fiveReply = "five integers: limited, limit, remaining, retry after, reset after (seconds, milliseconds with MS)"
 
 func askAllow(c *command.Call) resp.Error {
@@ -30,7 +30,7 @@ func askAllow(c *command.Call) resp.Error {
 	return c.WithUsage(err)
 }
 
-// allow is SW.ALLOW, which may wait.
+// allow is the handler of SW.ALLOW, which may wait.
 func allow(c *command.Call) {
 	if err := askAllow(c); err != "" {
 		c.Fail(err)
@@ -48,7 +48,7 @@ func allow(c *command.Call) {
 	answerFive(c, a)
 }
 
-// allowWaits is Waits of SW.ALLOW.
+// allowWaits is the field Waits of SW.ALLOW.
 func allowWaits(s *command.Server, args [][]byte) bool {
 	if !saysBlock(args) {
 		return false

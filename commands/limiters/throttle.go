@@ -12,7 +12,7 @@ import (
 func throttleCommands() []*command.Command {
 	entry := command.Command{
 		Name:       "cl.throttle",
-		Arity:      -1, // as a module command: redis-cell counts its arguments itself
+		Arity:      -1, // like the command of a module: redis-cell counts its arguments itself
 		Flags:      command.FlagWrite | command.FlagModule | command.FlagDecides,
 		Keys:       command.OneKey,
 		Group:      "module",
@@ -31,7 +31,7 @@ func throttleCommands() []*command.Command {
 	return []*command.Command{&entry, &alias}
 }
 
-// throttle is what the table would make of Parse and Answer, with fewer calls in between.
+// throttle does what the command table would do with Parse and Answer, with fewer function calls.
 func throttle(c *command.Call) {
 	if err := askThrottle(c); err != "" {
 		c.Fail(err)
@@ -53,7 +53,7 @@ func askThrottle(c *command.Call) resp.Error {
 	return clause.Throttle(c.Args[1:], &a.Quota, &a.Quantity)
 }
 
-// answerThrottle replies with redis-cell's rounding.
+// answerThrottle replies with the rounding of redis-cell.
 func answerThrottle(c *command.Call, a *decide.Ask) {
 	decided(c, a)
 	d := &a.Decision

@@ -32,13 +32,13 @@ func askAcquire(c *command.Call) resp.Error {
 	return c.WithUsage(err)
 }
 
-// acquireWaits is Waits of TB.ACQUIRE.
+// acquireWaits is the field Waits of TB.ACQUIRE.
 func acquireWaits(_ *command.Server, args [][]byte) bool {
 	var call tokenbucket.Call
 	return saysBlock(args) && clause.Acquire(args[1:], &call) == "" && call.Block
 }
 
-// answerAcquire replies, or has the caller of a granted reservation wait.
+// answerAcquire replies, or parks the caller of a reservation until its tokens are available.
 func answerAcquire(c *command.Call, a *decide.Ask) {
 	if grantsLater(a) {
 		serveOut(c, a)
@@ -47,27 +47,28 @@ func answerAcquire(c *command.Call, a *decide.Ask) {
 	answerFive(c, a)
 }
 
-// grantsLater reports whether a bucket has granted tokens that come later, to a caller that waits here.
+// grantsLater reports whether the bucket has granted tokens that become available later, to a
+// call with BLOCK.
 func grantsLater(a *decide.Ask) bool {
 	return a.Bucket.Block && a.Decision.Refused == 0 && a.Decision.RetryAfter > 0
 }
 
-// reservation is a granted TB.ACQUIRE whose caller waits until its tokens are
-// there. The units are charged already; a caller that goes away gives them back.
+// reservation is a granted TB.ACQUIRE whose caller waits until its tokens are available. The
+// units are charged already. If the caller disconnects, they are returned.
 type reservation struct {
 	parked *command.Wait
 	ask    decide.Ask  // owns its bytes; its answer is the grant
-	stop   func() bool // the timer
+	stop   func() bool // stops the timer
 	policy *policy.Counts
 }
 
-// serveOut keeps the caller of a granted reservation waiting.
+// serveOut parks the caller of a reservation.
 func serveOut(c *command.Call, a *decide.Ask) {
 	kept := a.Bytes()
 	r := &reservation{parked: c.NewWait(kept), ask: *a, policy: countedBy(c)}
 	r.ask.Own(make([]byte, 0, kept))
 	r.parked.Args, r.ask.WithDetails = waitingArgs(c, r.ask.Key), a.WithDetails && c.Cmd.Keys.Policy
-	if !r.parked.Reserve() { // it is answered as if it had been made to stop waiting
+	if !r.parked.Reserve() { // answered as if CLIENT UNBLOCK had ended the wait
 		giveBack(c.Store, a)
 		noteDecided(c, a, &limit.Decision{Refused: 1, RetryAfter: limit.NoRetry})
 		r.answer(c.Store, c.W, 1)
@@ -83,8 +84,8 @@ func serveOut(c *command.Call, a *decide.Ask) {
 	c.Park(r.parked)
 }
 
-// serve tells the caller that its tokens are there. If it may not have them any more it gives
-// them back.
+// serve replies that the tokens are available. If the user has lost the permission meanwhile, it
+// returns them and replies with the error.
 func (r *reservation) serve(st env.Store) {
 	r.parked.Finish(func(w *resp.Writer) {
 		if err := r.parked.Forbidden(st); err != "" {
@@ -97,7 +98,7 @@ func (r *reservation) serve(st env.Store) {
 	})
 }
 
-// giveUp is the answer of a caller that is made to stop waiting.
+// giveUp replies to a caller whose wait was ended before its tokens were available.
 func (r *reservation) giveUp(st env.Store, w *resp.Writer) {
 	r.undo(st)
 	if err := r.parked.Forbidden(st); err != "" {
@@ -108,11 +109,12 @@ func (r *reservation) giveUp(st env.Store, w *resp.Writer) {
 	r.answer(st, w, 1)
 }
 
-// undo gives the units back, or will once a pause is over: during a handover nothing changes.
+// undo returns the units, after a pause if there is one, because nothing may change during a
+// handover.
 func (r *reservation) undo(st env.Store) {
 	r.stop()
-	later := func(goOn bool) {
-		if goOn {
+	later := func(resumed bool) {
+		if resumed {
 			r.parked.Work(r.refund)
 		}
 	}
@@ -121,8 +123,8 @@ func (r *reservation) undo(st env.Store) {
 	}
 }
 
-// refund gives the units back, unless the server has become a replica: its primary has the
-// charge, and knows nothing of the caller.
+// refund returns the units, unless the server has become a replica. Then the primary has the
+// charge and does not know the caller.
 func (r *reservation) refund(st env.Store) {
 	if r.parked.Client.Server.Halts.Load()&command.HaltReadOnly != 0 {
 		return
@@ -130,16 +132,15 @@ func (r *reservation) refund(st env.Store) {
 	giveBack(st, &r.ask)
 }
 
-// giveBack gives the units of a grant back.
+// giveBack returns the units of a grant.
 func giveBack(st env.Store, grant *decide.Ask) {
 	a := *grant
 	a.Family = decide.Cancel
 	st.Decide(&a)
 }
 
-// answer writes what the bucket shows now. Should something else lie under the key
-// by now, it is what the bucket showed when the reservation was made: the grant
-// stands.
+// answer writes the current state of the bucket. If the key has another type by now, it writes
+// the state at the time of the reservation, since the grant remains valid.
 func (r *reservation) answer(st env.Store, w *resp.Writer, refused int64) {
 	look := r.ask
 	look.Bucket.Block, look.Bucket.MaxWait = false, 0

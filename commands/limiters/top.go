@@ -12,20 +12,20 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// topEntry is a line of RL.TOP.
+// topEntry is an entry of the reply of RL.TOP.
 type topEntry struct {
 	topName
 	count     int64
 	perSecond float64 // over the last recentPeriod
-	share     float64 // of the occurrences of all keys, from 0 to 1
+	share     float64 // of the calls on all keys, from 0 to 1
 }
 
-// everyDatabase stands for all of them where a database may be chosen.
+// everyDatabase selects all databases in place of one.
 const everyDatabase = -1
 
-// topKeys returns the n most frequent keys of a database, or of every one, over all
-// workers, the most frequent first, of those that shown accepts; nil accepts all. Shares are
-// of what occurred in all databases.
+// topKeys returns the n most frequent keys of a database, or of all, summed over the workers, in
+// descending order. It returns only keys that shown accepts; a nil shown accepts all. Shares
+// refer to the calls on all databases.
 func topKeys(c *command.Call, table func(*scratch) *topTable, db, n int, shown func(key string) bool) []topEntry {
 	sum, total, now := make(map[topName]topCount), int64(0), c.Store.Now()
 	since := c.Server.Host.EachWorker(func(w *command.Worker) {
@@ -49,21 +49,20 @@ func topKeys(c *command.Call, table func(*scratch) *topTable, db, n int, shown f
 }
 
 const (
-	// callsSample is of how many calls one is in the table of calls, at random.
+	// callsSample is the sampling of the table of calls: one call in 16, at random.
 	callsSample = 16
-	// detailSample is of how many calls of a long batch that are noted one is remembered with
-	// what it was like.
+	// detailSample is the sampling of details in long batches: one noted call in 3.
 	detailSample = 3
-	// maxNoted is of how many calls a batch remembers what they were like until they are moved
+	// maxNoted is the largest number of noted calls that a batch gathers before it moves them
 	// into the tables.
 	maxNoted = 256
 )
 
-// callsRate is callsSample as a probability.
+// callsRate is 1/callsSample as a probability.
 var callsRate = stats.OneIn(callsSample)
 
-// note remembers the key of a decision for RL.TOP until the batch ends: of some refusals and of
-// about every callsSample-th call. The decision is counted in the group of the key.
+// note counts a decision in the group of its key, and samples the key for RL.TOP: some refusals,
+// and about one call in callsSample. The sampled keys are kept until the batch ends.
 func (s *scratch) note(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	if s.counts.Due() {
 		s.counts.Add(key, outcome(d))
@@ -71,8 +70,8 @@ func (s *scratch) note(c *command.Call, a *decide.Ask, key []byte, d *limit.Deci
 	s.noteKey(c, a, key, d)
 }
 
-// noteClauses is note for a call of several clauses: each key is remembered, and the call counts once
-// in each group of its keys.
+// noteClauses is note for a call of several clauses: each of its keys may be sampled, and the
+// call counts once in each group of its keys.
 func noteClauses(c *command.Call, a *decide.Ask) {
 	s := command.Scratch[scratch](c)
 	if s.counts.Due() {
@@ -83,8 +82,8 @@ func noteClauses(c *command.Call, a *decide.Ask) {
 	}
 }
 
-// countClauses counts a call that stands for so many in the groups of its keys. Those of a policy are
-// of one group.
+// countClauses counts a call, with a weight of calls, in the groups of its keys. All keys of a
+// policy are in one group.
 func (s *scratch) countClauses(c *command.Call, a *decide.Ask, calls int64) {
 	if c.Cmd.Keys.Policy {
 		s.counts.Count(a.Clauses[0].Key, outcome(worst(a, 0, nil)), calls)
@@ -111,13 +110,13 @@ func (s *scratch) countClauses(c *command.Call, a *decide.Ask, calls int64) {
 	}
 }
 
-// countManyClauses is countClauses for a call of many clauses, which is worth a map: to compare each
-// clause with all others would take seconds with the most that a call may have.
+// countManyClauses is countClauses for a call of many clauses. It uses a map, because comparing
+// each clause with all others would take seconds for the largest possible call.
 func (s *scratch) countManyClauses(a *decide.Ask, groupBy string, calls int64) {
 	type group struct {
 		name, fixed string
 	}
-	tells := make(map[group]int) // the clause of each
+	tells := make(map[group]int) // the index of the clause that counts for each group
 	for i := range a.Details {
 		name, fixed := stats.GroupOf(a.Clauses[i].Key, groupBy)
 		is := group{string(name), fixed}
@@ -130,15 +129,16 @@ func (s *scratch) countManyClauses(a *decide.Ask, groupBy string, calls int64) {
 	}
 }
 
-// worse reports whether a group is told of o and not of d.
+// worse reports whether o counts for a group in place of d: o is refused and d is not, or neither
+// is and o leaves a smaller share of its limit.
 func worse(o, d *limit.Decision) bool {
 	left := func(d *limit.Decision) float64 { return float64(d.Remaining) / float64(max(1, d.Limit)) }
 	return d.Refused == 0 && (o.Refused != 0 || left(o) < left(d))
 }
 
-// worst is what a group is told of a call: that a clause about its keys is refused, or else the one that
-// leaves least of its limit. It looks at clause i and at those behind it that are in the group; nil
-// stands for all.
+// worst returns the decision that counts for a group: a refused one if there is any, else the one
+// that leaves the smallest share of its limit. It considers clause i and the later clauses for
+// which in is true; a nil in is true for all.
 func worst(a *decide.Ask, i int, in func(j int) bool) *limit.Decision {
 	d := &a.Details[i]
 	for j := i + 1; j < len(a.Details) && d.Refused == 0; j++ {
@@ -149,7 +149,7 @@ func worst(a *decide.Ask, i int, in func(j int) bool) *limit.Decision {
 	return d
 }
 
-// noteKey is note without the group.
+// noteKey is note without the count of the group.
 func (s *scratch) noteKey(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	if a.Foreign != 0 {
 		s.noteMixed(c, a, key)
@@ -162,8 +162,8 @@ func (s *scratch) noteKey(c *command.Call, a *decide.Ask, key []byte, d *limit.D
 	}
 }
 
-// noteDenied notes a refusal that is due. What the first one of a batch was like is remembered,
-// and of some that stand for others.
+// noteDenied notes a sampled refusal. It keeps the details of the first refusal of a batch, and
+// of some of those with a weight above 1.
 func (s *scratch) noteDenied(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	k := noted(c, a.DB, key, s.denials.Weight())
 	if len(s.noted) == 0 || k.weight > 1 && s.detailDue() {
@@ -172,8 +172,8 @@ func (s *scratch) noteDenied(c *command.Call, a *decide.Ask, key []byte, d *limi
 	s.noted = append(s.noted, k)
 }
 
-// noteCalled notes a call that stands for callsSample, but for the first of a worker, which stands for
-// itself, so that there is something to see from the first call on.
+// noteCalled notes a sampled call with the weight callsSample. The first call of a worker has the
+// weight 1, so that RL.TOP shows something from the first call on.
 func (s *scratch) noteCalled(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	weight := int64(callsSample)
 	if !s.calledOnce {
@@ -188,12 +188,13 @@ func (s *scratch) noteCalled(c *command.Call, a *decide.Ask, key []byte, d *limi
 		k.is, k.like = s.detailed(c, a.Family, d), weight*detailSample
 	}
 	s.called = append(s.called, k)
-	if len(s.called) >= maxNoted { // a script may call without end
+	if len(s.called) >= maxNoted { // a script may make any number of calls
 		s.flush(c.Worker)
 	}
 }
 
-// detailDue reports whether what a call was like is to be remembered, which costs most of all.
+// detailDue reports whether to keep the details of a call. This is sampled because it is the most
+// expensive part.
 func (s *scratch) detailDue() bool {
 	s.untilDetail--
 	if s.untilDetail > 0 {
@@ -203,7 +204,7 @@ func (s *scratch) detailDue() bool {
 	return true
 }
 
-// detailed notes what a call is like, and returns the index of that.
+// detailed stores the details of a call and returns their index.
 func (s *scratch) detailed(c *command.Call, f decide.Family, d *limit.Decision) int {
 	n := len(s.details)
 	if n < cap(s.details) {
@@ -215,7 +216,8 @@ func (s *scratch) detailed(c *command.Call, f decide.Family, d *limit.Decision) 
 	return n
 }
 
-// noted names a key, which is copied if it does not last.
+// noted returns the note of a key. It copies the key if the memory of the key does not last until
+// the batch ends.
 func noted(c *command.Call, db int, key []byte, weight int64) notedKey {
 	if c.Volatile {
 		key = bytes.Clone(key)
@@ -223,7 +225,7 @@ func noted(c *command.Call, db int, key []byte, weight int64) notedKey {
 	return notedKey{key: key, db: db, is: -1, weight: weight}
 }
 
-// flush moves what a batch has noted into the tables.
+// flush moves the notes of a batch into the tables.
 func (s *scratch) flush(w *command.Worker) {
 	if len(s.noted) == 0 && len(s.called) == 0 {
 		return
@@ -246,12 +248,12 @@ func (s *scratch) flush(w *command.Worker) {
 		s.calls.add(k, now, is)
 	}
 	s.mu.Unlock()
-	clear(s.noted) // the input is about to go
+	clear(s.noted) // the keys refer to the input of the batch, which is reused
 	clear(s.called)
 	s.noted, s.called, s.details = s.noted[:0], s.called[:0], s.details[:0]
 }
 
-// detailOf returns what a noted call was like, nil if that is not kept.
+// detailOf returns the details of a noted call, or nil if they were not kept.
 func (s *scratch) detailOf(k *notedKey) *detail {
 	if k.is < 0 {
 		return nil
@@ -259,7 +261,7 @@ func (s *scratch) detailOf(k *notedKey) *detail {
 	return &s.details[k.is]
 }
 
-// topHooks keep the tables of RL.TOP.
+// topHooks returns the hooks that maintain the tables of RL.TOP.
 func topHooks(slot command.Slot) command.Hooks {
 	of := func(w *command.Worker) *scratch { return slot.OfWorker(w).(*scratch) }
 	return command.Hooks{
@@ -305,12 +307,12 @@ func topHooks(slot command.Slot) command.Hooks {
 	}
 }
 
-// outcome is a decision as groups count it.
+// outcome converts a decision to the form that the counts of groups take.
 func outcome(d *limit.Decision) stats.Outcome {
 	return stats.Outcome{Refused: d.Refused, Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter}
 }
 
-// decided notes the outcome of a limiter command for its key.
+// decided counts and samples the decision of a limiter command.
 func decided(c *command.Call, a *decide.Ask) {
 	if a.Decision.Refused != 0 {
 		c.Denied++

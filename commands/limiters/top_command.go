@@ -18,7 +18,7 @@ const (
 
 // topCall is a parsed RL.TOP.
 type topCall struct {
-	calls   bool // CALLS, not DENIED
+	calls   bool // CALLS rather than DENIED
 	count   int64
 	db      int // unless hasDB is not set
 	hasDB   bool
@@ -31,7 +31,7 @@ func rlTop(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	command.Scratch[scratch](c).flush(c.Worker) // what this very batch has noted belongs to the picture
+	command.Scratch[scratch](c).flush(c.Worker) // the reply includes what this batch has noted
 	table, db := (*scratch).deniedKeys, c.Client.Selected()
 	if call.calls {
 		table = (*scratch).calledKeys
@@ -54,7 +54,8 @@ func rlTop(c *command.Call) {
 	}
 }
 
-// readable returns which keys the user of the caller may read; nil for all.
+// readable returns a predicate for the keys that the caller's user may read; nil if it may read
+// all.
 func readable(c *command.Call) func(key string) bool {
 	r := c.Client.User.Load().Rules()
 	if slices.ContainsFunc(r.Selectors(), (*acl.Selector).AllKeys) {
@@ -88,11 +89,10 @@ func writeTopDetails(c *command.Call, top []topEntry) {
 	}
 }
 
-// roundTo rounds f to whole parts of 1/unit: an estimate needs no more digits.
+// roundTo rounds f to multiples of 1/unit, since an estimate needs no more digits.
 func roundTo(f, unit float64) float64 { return math.Round(f*unit) / unit }
 
-// parseTop reads `[DENIED | CALLS] [COUNT count] [DB index] [WITHDETAILS]`, in any
-// order.
+// parseTop parses `[DENIED | CALLS] [COUNT count] [DB index] [WITHDETAILS]`, in any order.
 func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 	call.count = topDefault
 	var table, count bool
@@ -126,7 +126,7 @@ func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 	return call, ""
 }
 
-// parseDatabase reads the index of a database.
+// parseDatabase parses the index of a database.
 func parseDatabase(b []byte, databases int) (db int, err resp.Error) {
 	n, ok := arg.Int(b)
 	switch {

@@ -10,18 +10,19 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// detail is what a call was like. It has room for the words, so that to note one allocates
-// nothing: those of the call are gone when its batch ends.
+// detail describes a call. It has an array for the arguments, because those of the call are gone
+// when its batch ends, and so that storing a detail allocates nothing.
 type detail struct {
 	client  int64
 	command string
 	retry   int64 // nanoseconds
 	words   [stats.MaxSeenArgs]byte
-	length  uint8 // of words that is in use
-	limit   uint8 // of that, what says how much is allowed
+	length  uint8 // the number of bytes of words in use
+	limit   uint8 // how many of these bytes give the limit
 }
 
-// set makes d say what the running command is, whose words are gone if a Remote has decided.
+// set fills d from the running command. If a Remote has decided, the arguments of the command are
+// no longer available.
 func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
 	d.client, d.command, d.retry, d.length, d.limit = c.Client.ID, c.Cmd.Name, retry, 0, 0
 	from, limitWords := 2, 3
@@ -39,13 +40,13 @@ func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
 		}
 	}
 	words, member := c.Args, len(c.Args)
-	switch family { // a member is as good as a key
+	switch family { // a member may identify the caller, as a key does
 	case decide.Lease:
 		words = words[:min(len(words), from+limitWords)]
 	case decide.Several:
 		member = memberAt(words, from)
 	}
-	if c.Cmd.Keys.Policy { // the limit is the policy's, and behind its name is the key
+	if c.Cmd.Keys.Policy { // the policy has the limit, and the key follows its name
 		from, limitWords, words = 1, 1, words[:min(len(words), 2)]
 	}
 	for i := from; i < len(words); i++ {
@@ -58,8 +59,8 @@ func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
 	}
 }
 
-// setBounds takes the words of an INCREX that say how much is allowed in which time. An instant is not
-// among them: it differs by call.
+// setBounds adds the arguments of an INCREX that give the limit and its period. It leaves out an
+// instant, which differs for each call.
 func (d *detail) setBounds(words [][]byte) {
 	for i := 2; i+1 < len(words); i++ {
 		switch name := words[i]; {
@@ -72,7 +73,7 @@ func (d *detail) setBounds(words [][]byte) {
 	d.limit = d.length
 }
 
-// add appends a word, as far as there is room.
+// add appends a word as far as it fits.
 func (d *detail) add(word []byte) {
 	n := int(d.length)
 	if n > 0 && n < len(d.words) {
@@ -83,7 +84,7 @@ func (d *detail) add(word []byte) {
 	d.length = uint8(n)
 }
 
-// memberAt is where the option MEMBER of an RL.MULTI is, or how many words there are.
+// memberAt returns the index of the option MEMBER in an RL.MULTI, or len(words).
 func memberAt(words [][]byte, from int) int {
 	for i := from; i < len(words); i++ {
 		if arg.IsWord(words[i], "MEMBER") {
@@ -93,17 +94,17 @@ func memberAt(words [][]byte, from int) int {
 	return len(words)
 }
 
-// call returns d for those who read it later.
+// call returns d as a value that is independent of the worker's memory.
 func (d *detail) call() stats.SeenCall {
 	return stats.SeenCall{Command: d.command, Args: string(d.words[:d.length]), Limit: int(d.limit), RetryAfter: time.Duration(max(0, d.retry))}
 }
 
-// sameLimit reports whether two calls allow the same.
+// sameLimit reports whether two calls have the same command and limit.
 func (d *detail) sameLimit(o *detail) bool {
 	return d.limit == o.limit && d.command == o.command && string(d.words[:d.limit]) == string(o.words[:o.limit])
 }
 
-// callers are the clients that were seen to call a key, as a ring.
+// callers is a ring of the latest clients that called a key.
 type callers struct {
 	ids  [stats.MaxSeenClients]int64
 	last uint8
@@ -119,7 +120,7 @@ func (cs *callers) add(id int64) {
 	cs.ids[cs.last] = id
 }
 
-// list returns the clients, the newest last.
+// list returns the clients, with the newest last.
 func (cs *callers) list() []int64 {
 	var ids []int64
 	for i := range cs.ids {
@@ -130,10 +131,10 @@ func (cs *callers) list() []int64 {
 	return ids
 }
 
-// quietTime is after which a key that occurs again begins anew.
+// quietTime is the time without a call after which the next one counts as a new beginning.
 const quietTime = limit.Instant(60e9)
 
-// span is since when the key of a slot occurs.
+// span has the first and the latest occurrence of the key of a slot.
 type span struct{ first, last limit.Instant }
 
 // note adds an occurrence at now.
@@ -144,8 +145,8 @@ func (t *span) note(now limit.Instant) {
 	t.last = max(t.last, now)
 }
 
-// manner is what the newest call of a key was like, and who made such calls. If it is not
-// known, it is that of another key.
+// manner has the details of the newest call of a key, and the clients that made such calls. It
+// belongs to another key if known is false.
 type manner struct {
 	known   bool
 	callers callers

@@ -6,20 +6,20 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// recentPeriod is the time that RL.TOP's figures per second are of: short enough to
-// show an attack as it is, long enough for a key that is denied now and then.
+// recentPeriod is the time over which RL.TOP averages its rates. It is short enough to show an
+// attack at its full rate, and long enough for a key that is denied now and then.
 const recentPeriod = 10 * time.Second
 
-// recentCount counts what happened in about the last recentPeriod, in a fixed amount
-// of memory and without a timer: this period's count, and that of the one before in
-// the proportion in which the last recentPeriod still overlaps it.
+// recentCount counts the events of about the last recentPeriod, in constant memory and without a
+// timer. It adds to the count of the current period that of the previous one, weighted by the
+// part of it that the last recentPeriod still overlaps.
 type recentCount struct {
-	period     int64 // number of the period that curr counts
+	period     int64 // the number of the period that curr counts
 	curr, prev int64
 }
 
-// add counts weight at now. Workers may differ by a moment: what comes late counts for
-// the period that has begun.
+// add counts weight at now. The clocks of workers may differ by a moment: a late event counts for
+// the current period.
 func (r *recentCount) add(now limit.Instant, weight int64) {
 	r.roll(int64(now) / int64(recentPeriod))
 	r.curr += weight
@@ -32,7 +32,7 @@ func (r recentCount) at(now limit.Instant) float64 {
 	return float64(r.curr) + float64(r.prev)*(1-elapsed.Seconds()/recentPeriod.Seconds())
 }
 
-// roll goes on to a later period.
+// roll advances to a later period.
 func (r *recentCount) roll(period int64) {
 	switch {
 	case period <= r.period:
@@ -45,8 +45,8 @@ func (r *recentCount) roll(period int64) {
 	r.period, r.curr = period, 0
 }
 
-// over is the time that a recent count is to be divided by, when counting began that
-// long ago. Below a second nothing is known of a rate per second.
+// over returns the time to divide a recent count by, if counting began the duration counted ago.
+// It is at least a second, since less does not give a rate per second.
 func over(counted time.Duration) time.Duration {
 	return min(max(counted, time.Second), recentPeriod)
 }

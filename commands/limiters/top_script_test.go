@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestTopKnowsCountersWithBounds: INCREX is a limiter, of whichever group of commands.
+// TestTopKnowsCountersWithBounds: INCREX counts as a limiter, although it belongs to another
+// group of commands.
 func TestTopKnowsCountersWithBounds(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -25,8 +26,8 @@ func TestTopKnowsCountersWithBounds(t *testing.T) {
 	})
 }
 
-// TestTopKeepsTheKeysOfScripts: a number that a script gives as a key is written where
-// its next call writes its own.
+// TestTopKeepsTheKeysOfScripts: the next call of a script overwrites the memory of a number that
+// the script passed as a key, and RL.TOP still shows the right key.
 func TestTopKeepsTheKeysOfScripts(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()

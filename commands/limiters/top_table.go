@@ -6,21 +6,21 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// topTable finds the keys that occur most often, in bounded memory: every key of a
-// database has one slot by its hash, a hit adds to the slot, and a hit of another key
-// takes one away until the slot is free for it. A frequent key thus keeps its slot
-// against any number of rare ones (the majority vote of Boyer and Moore, per slot). A key
-// whose slot is taken when it first comes gets the neighbour of that if it is free, so that
-// a few keys are all counted. A count is never above what was noted.
+// topTable finds the most frequent keys in bounded memory. Each key of a database has one slot by
+// its hash. A call of the slot's key adds to its count, and a call of another key subtracts until
+// the slot is free for that key. So a frequent key keeps its slot against any number of rare ones
+// (the majority vote algorithm of Boyer and Moore, for each slot). A key whose slot is taken uses
+// the neighbouring slot if that is free, so that a few keys are all counted. A count is never
+// higher than the number of noted calls.
 type topTable struct {
 	slots  []topSlot
-	more   []topDetail // of each slot
-	total  int64       // occurrences of all keys, halved with them
-	recent recentCount // of all keys
-	seen   int64       // what locate has looked at
+	more   []topDetail // parallel to slots
+	total  int64       // calls of all keys, halved together with the slots
+	recent recentCount // calls of all keys
+	seen   int64       // a sum that makes locate's reads have a use
 }
 
-// topSlot is what most occurrences look at, in a cache line.
+// topSlot has the fields that most calls need, in one cache line.
 type topSlot struct {
 	hash   uint64
 	count  int64
@@ -29,7 +29,7 @@ type topSlot struct {
 	db int
 }
 
-// topDetail is what is known of the key of a slot beside its counts.
+// topDetail has the key of a slot and its details.
 type topDetail struct {
 	key []byte
 	manner
@@ -37,21 +37,21 @@ type topDetail struct {
 
 const (
 	topSlots = 512
-	// topKey is the longest key that is remembered: the table of a worker then stays
-	// below a megabyte whatever keys a client makes up.
+	// topKey is the length of the longest key that is noted. It keeps the table of a worker below
+	// a megabyte whatever keys a client sends.
 	topKey = 1 << 10
 )
 
 var topSeed = maphash.MakeSeed()
 
-// topHash is the hash of a key of a database. The factor is odd, so that equal keys
-// of different databases differ in every part of their hashes.
+// topHash returns the hash of a key in a database. The factor is odd, so that equal keys in
+// different databases differ in every part of their hashes.
 func topHash(db int, key []byte) uint64 {
 	return maphash.Bytes(topSeed, key) + uint64(db)*0x9e3779b97f4a7c15
 }
 
-// locate computes the hashes of keys, and looks at all of their slots, so that the memory comes
-// at the same time and not for one after the other.
+// locate computes the hashes of keys and reads all of their slots, so that the cache misses
+// overlap.
 func (t *topTable) locate(keys []notedKey) {
 	if t.slots == nil {
 		t.slots, t.more = make([]topSlot, topSlots), make([]topDetail, topSlots)
@@ -59,12 +59,12 @@ func (t *topTable) locate(keys []notedKey) {
 	for i := range keys {
 		k := &keys[i]
 		k.hash = topHash(k.db, k.key)
-		t.seen += t.slots[k.hash%topSlots].count // its neighbour comes with it, mostly
+		t.seen += t.slots[k.hash%topSlots].count // the neighbouring slot is mostly in the same cache line
 	}
 }
 
-// add notes the occurrences of a key that k stands for at now, the last of which was as is
-// says, unless that is nil.
+// add adds the calls that k stands for at now. is has the details of the latest of them, or is
+// nil.
 func (t *topTable) add(k *notedKey, now limit.Instant, is *detail) {
 	t.total += k.weight
 	t.recent.add(now, k.weight)
@@ -99,7 +99,7 @@ func (t *topTable) add(k *notedKey, now limit.Instant, is *detail) {
 	}
 }
 
-// halve forgets half of everything, so that the table shows what happens now.
+// halve halves all counts, so that the table shows recent calls.
 func (t *topTable) halve() {
 	t.total /= 2
 	for i := range t.slots {
@@ -107,7 +107,7 @@ func (t *topTable) halve() {
 	}
 }
 
-// reset forgets everything.
+// reset clears the counts.
 func (t *topTable) reset() {
 	t.total, t.recent = 0, recentCount{}
 	for i := range t.slots {
@@ -115,19 +115,19 @@ func (t *topTable) reset() {
 	}
 }
 
-// topName names a key and its database.
+// topName is a key and its database.
 type topName struct {
 	db  int
 	key string
 }
 
-// topCount is how often a key occurred, and how often in the last recentPeriod.
+// topCount has the number of calls on a key: all of them, and those within the last recentPeriod.
 type topCount struct {
 	count  int64
 	recent float64
 }
 
-// collect adds the table's counts to sum, and returns the total behind them.
+// collect adds the counts of the table to sum, and returns the total of all keys.
 func (t *topTable) collect(now limit.Instant, sum map[topName]topCount) int64 {
 	for i := range t.slots {
 		if s := &t.slots[i]; s.count > 0 {
@@ -139,13 +139,13 @@ func (t *topTable) collect(now limit.Instant, sum map[topName]topCount) int64 {
 	return t.total
 }
 
-// notedKey is a key on its way to a table of RL.TOP. It lies in the input of its
-// batch, which stays until the batch ends.
+// notedKey is a key that was noted for a table of RL.TOP. It refers to the input of its batch,
+// which is kept until the batch ends.
 type notedKey struct {
 	key    []byte
 	db     int
-	is     int    // index of what its call was like, -1 if that is not kept
-	weight int64  // how many calls it stands for
-	like   int64  // how many calls of its group are like it
+	is     int    // index of the details of its call, or -1
+	weight int64  // the number of calls that it stands for
+	like   int64  // the number of calls of its group that its details stand for
 	hash   uint64 // of key and db
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// add counts occurrences of a key.
+// add adds calls of a key to a table.
 func add(t *topTable, db int, key []byte, weight int64) {
 	t.add(&notedKey{key: key, db: db, weight: weight, hash: topHash(db, key)}, 0, nil)
 }
 
-// sumOf returns what a table has counted of database 0.
+// sumOf returns the counts of a table for database 0.
 func sumOf(t *topTable) map[string]int64 {
 	sum, counts := make(map[topName]topCount), make(map[string]int64)
 	t.collect(0, sum)
@@ -30,8 +30,8 @@ func sumOf(t *topTable) map[string]int64 {
 	return counts
 }
 
-// TestTopTableFindsTheHeavyUnderFlood: keys that make up a good part of all calls
-// keep their slots against a million others that are never the same twice.
+// TestTopTableFindsTheHeavyUnderFlood: keys with a good part of all calls keep their slots
+// against a million other keys that occur once each.
 func TestTopTableFindsTheHeavyUnderFlood(t *testing.T) {
 	effort.Alone(t)
 	const flood, heavy = 1_000_000, 10
@@ -54,14 +54,14 @@ func TestTopTableFindsTheHeavyUnderFlood(t *testing.T) {
 	}
 	for key, n := range truth {
 		require.LessOrEqual(t, sum[key], n, "a count is never above the truth")
-		// Heavy keys that share a pair of slots may keep each other out of it.
+		// Frequent keys that share a pair of slots may push each other out.
 		if tenants[topHash(0, []byte(key))%topSlots/2] == 1 {
 			require.Greater(t, sum[key], n/2)
 		}
 	}
 }
 
-// TestTopTableCountsTwoKeysOfASlot: two keys whose hashes name the same slot are both counted, exactly.
+// TestTopTableCountsTwoKeysOfASlot: two keys with the same slot are both counted exactly.
 func TestTopTableCountsTwoKeysOfASlot(t *testing.T) {
 	first := []byte("a")
 	var second []byte
@@ -78,8 +78,8 @@ func TestTopTableCountsTwoKeysOfASlot(t *testing.T) {
 	require.Equal(t, map[string]int64{"a": 6, string(second): 3}, sumOf(&table))
 }
 
-// TestTopTableForgets: what has stopped is gone after a while, and a long key is not
-// remembered at all.
+// TestTopTableForgets: a key that is no longer called disappears after a while, and a long key is
+// never kept.
 func TestTopTableForgets(t *testing.T) {
 	var table topTable
 	for range 1000 {
@@ -93,7 +93,7 @@ func TestTopTableForgets(t *testing.T) {
 	require.Empty(t, sumOf(&table))
 }
 
-// TestTopTableKeepsItsKeys: the table copies keys, since the input they lie in is
+// TestTopTableKeepsItsKeys: the table copies keys, since the input that they refer to is
 // overwritten.
 func TestTopTableKeepsItsKeys(t *testing.T) {
 	var table topTable
@@ -103,8 +103,8 @@ func TestTopTableKeepsItsKeys(t *testing.T) {
 	require.Equal(t, map[string]int64{"mine": 3}, sumOf(&table))
 }
 
-// TestTopTableKeepsDatabasesApart: a key of two databases is two keys, and one database
-// takes no slot away from another.
+// TestTopTableKeepsDatabasesApart: a key in two databases counts as two keys, and neither takes
+// the slot of the other.
 func TestTopTableKeepsDatabasesApart(t *testing.T) {
 	var table topTable
 	for db := range 16 {
@@ -119,8 +119,8 @@ func TestTopTableKeepsDatabasesApart(t *testing.T) {
 	}
 }
 
-// TestTopTableResetForgetsEverything: nothing of before is in a count, a rate or the
-// total.
+// TestTopTableResetForgetsEverything: counts, rates and the total have nothing of the calls
+// before a reset.
 func TestTopTableResetForgetsEverything(t *testing.T) {
 	var table topTable
 	add(&table, 0, []byte("a"), 5)
@@ -134,8 +134,8 @@ func TestTopTableResetForgetsEverything(t *testing.T) {
 	require.Equal(t, topCount{1, 1}, sum[topName{0, "a"}])
 }
 
-// TestTopRatesFollowTheLastTenSeconds: a steady rate is shown as it is at any instant,
-// and one that has ended is gone after two periods.
+// TestTopRatesFollowTheLastTenSeconds: a steady rate is shown correctly at any instant, and a
+// rate that has ended is 0 after two periods.
 func TestTopRatesFollowTheLastTenSeconds(t *testing.T) {
 	var r recentCount
 	start := limit.Instant(1_700_000_003 * time.Second)
@@ -155,8 +155,8 @@ func TestTopRatesFollowTheLastTenSeconds(t *testing.T) {
 	require.Equal(t, recentPeriod, over(time.Hour))
 }
 
-// TestTopRatesTakeLateCountsForNow: workers read the clock at their own instants, so a
-// count may be a moment older than one that is there already.
+// TestTopRatesTakeLateCountsForNow: workers read the clock at different instants, so a count may
+// be slightly older than the latest one.
 func TestTopRatesTakeLateCountsForNow(t *testing.T) {
 	var r recentCount
 	r.add(limit.Instant(20*time.Second), 1)

@@ -19,7 +19,7 @@ func useCommands() []*command.Command {
 	}}
 }
 
-// use is RL.USE.
+// use is the handler of RL.USE.
 func use(c *command.Call) {
 	u := &command.Scratch[scratch](c).use
 	if err := u.parse(c.Args[1:]); err != "" {
@@ -58,18 +58,18 @@ func use(c *command.Call) {
 	u.answer(c, a)
 }
 
-// useWrites is Writes of RL.USE: a call that only looks changes nothing.
+// useWrites is the field Writes of RL.USE: a call that only looks changes nothing.
 func useWrites(_ *command.Call, _ *command.Command, args [][]byte) bool {
 	var u useScratch
 	return u.parse(args[1:]) != "" || !u.looks()
 }
 
-// useWaits is Waits of RL.USE.
+// useWaits is the field Waits of RL.USE.
 func useWaits(_ *command.Server, args [][]byte) bool { return saysBlock(args) }
 
-// answer replies to a, which has been decided, and then has the candidate decide the same call.
+// answer replies with the decision on a, and then decides the same call under the candidate.
 func (u *useScratch) answer(c *command.Call, a *decide.Ask) {
-	if a.Family != decide.Several && !a.WithDetails && !u.lenient() && u.policy.Candidate == nil { // as most
+	if a.Family != decide.Several && !a.WithDetails && !u.lenient() && u.policy.Candidate == nil { // the common case
 		u.answered(a.Decision.Refused != 0)
 		answerFive(c, a)
 		return
@@ -87,7 +87,7 @@ func (u *useScratch) answer(c *command.Call, a *decide.Ask) {
 	}
 }
 
-// allow makes the answer of a that of a call which passes.
+// allow changes the decision on a into that of a call which passes.
 func (u *useScratch) allow(a *decide.Ask, d *limit.Decision) {
 	d.Refused, d.RetryAfter = 0, limit.NoRetry
 	if a.Family == decide.Several {
@@ -97,7 +97,7 @@ func (u *useScratch) allow(a *decide.Ask, d *limit.Decision) {
 	}
 }
 
-// count counts a call that is allowed whatever is decided, and whether it would be denied.
+// count counts a call that passes whatever is decided, and whether it would have been denied.
 func (u *useScratch) count(denied bool) {
 	counts := u.policy.Counts
 	switch {
@@ -112,8 +112,8 @@ func (u *useScratch) count(denied bool) {
 	}
 }
 
-// replyBlocked denies the call, and each of its clauses, for as long as the block lasts. Nothing is
-// decided or charged.
+// replyBlocked denies the call and each of its clauses until the block ends. It decides and
+// charges nothing.
 func (u *useScratch) replyBlocked(c *command.Call) {
 	m := &command.Scratch[scratch](c).multi
 	m.grow(len(u.limits.Clauses))

@@ -13,8 +13,9 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// ask makes what limits ask about the key: one ask of a family if there is one clause and its
-// family has the mode, else that of an RL.MULTI. A candidate has state of its own.
+// ask returns the ask of limits for the key: that of a single family if there is one clause and
+// its family supports the mode, else one of the form of RL.MULTI. The candidate has its own
+// state.
 func (u *useScratch) ask(c *command.Call, limits *policy.Limits, candidate bool) (a *decide.Ask, err resp.Error) {
 	if len(limits.Clauses) == 1 {
 		a, err = u.one(c, &limits.Clauses[0], candidate)
@@ -28,7 +29,7 @@ func (u *useScratch) ask(c *command.Call, limits *policy.Limits, candidate bool)
 	return a, err
 }
 
-// one makes the ask of a limit with one clause; nil if its family does not have the mode.
+// one returns the ask of a limit with one clause, or nil if its family does not support the mode.
 func (u *useScratch) one(c *command.Call, cl *policy.Clause, candidate bool) (*decide.Ask, resp.Error) {
 	if cl.Kind == clause.Cell && u.mode != useWhole && u.mode != useWait || cl.Kind == clause.Lease && u.quantity < 0 {
 		return nil, ""
@@ -62,7 +63,7 @@ func (u *useScratch) one(c *command.Call, cl *policy.Clause, candidate bool) (*d
 	return a, ""
 }
 
-// boosted makes the ask of the clause in the room.
+// boosted returns the ask of the clause in u.room.
 func (u *useScratch) boosted(c *command.Call, key []byte) (a *decide.Ask, err resp.Error) {
 	err = u.set(c, &u.room)
 	is := u.room.Clause(key)
@@ -84,7 +85,7 @@ func (u *useScratch) boosted(c *command.Call, key []byte) (a *decide.Ask, err re
 	return a, err
 }
 
-// several makes the ask of all clauses.
+// several returns the ask of all clauses.
 func (u *useScratch) several(c *command.Call, limits *policy.Limits, candidate bool) (*decide.Ask, resp.Error) {
 	m := &command.Scratch[scratch](c).multi
 	m.grow(len(limits.Clauses))
@@ -104,8 +105,7 @@ func (u *useScratch) several(c *command.Call, limits *policy.Limits, candidate b
 	return a, ""
 }
 
-// set puts the options of the caller into the call of a clause that is one of several, or is
-// boosted.
+// set applies the caller's options to a clause that is one of several, or is boosted.
 func (u *useScratch) set(c *command.Call, room *clause.Room) resp.Error {
 	switch room.Kind {
 	case clause.Bucket:
@@ -119,7 +119,7 @@ func (u *useScratch) set(c *command.Call, room *clause.Room) resp.Error {
 	return ""
 }
 
-// How the families call the modes: all others charge the whole quantity.
+// The charge modes of the families. Modes that are not listed charge the whole quantity.
 var (
 	bucketCharges = [...]tokenbucket.Charge{
 		usePeek: tokenbucket.Peek, usePartial: tokenbucket.Partial, useForce: tokenbucket.Force, useBlock: tokenbucket.Whole,
@@ -129,8 +129,8 @@ var (
 	}
 )
 
-// setBucket puts the options into the call of a bucket. One that does not wait here although
-// BLOCK is asked for is as with WAIT 0.
+// setBucket applies the options to a token bucket. A call with BLOCK that may not wait here is
+// treated as WAIT 0.
 func (u *useScratch) setBucket(c *command.Call, b *tokenbucket.Call) resp.Error {
 	b.Quantity, b.Charge = u.quantity, bucketCharges[u.mode]
 	switch u.mode {
@@ -165,8 +165,8 @@ func (u *useScratch) setWindow(c *command.Call, w *slidingwindow.Call) resp.Erro
 	return ""
 }
 
-// setLease puts the options into the call of a lease. It takes one place whatever the quantity is.
-// A call that gives units back leaves the places alone, and is not refused for want of one.
+// setLease applies the options to a lease. The call takes one place whatever its quantity. A call
+// that returns units leaves the places unchanged, and is not refused for lack of one.
 func (u *useScratch) setLease(c *command.Call, l *concurrency.Call) resp.Error {
 	l.Op, l.Member, l.MaxMembers = concurrency.Acquire, u.member, c.Server.Limits().MaxMembers
 	l.Peek = u.quantity < 0
@@ -176,7 +176,7 @@ func (u *useScratch) setLease(c *command.Call, l *concurrency.Call) resp.Error {
 	return ""
 }
 
-// limitOf returns the limit of clause i, from 0, as it is answered.
+// limitOf returns the limit of clause i, counted from 0, as the reply shows it.
 func (u *useScratch) limitOf(i int) int64 {
 	u.limits.Clauses[i].Boost(u.factor(), &u.room)
 	switch u.room.Kind {
@@ -190,8 +190,8 @@ func (u *useScratch) limitOf(i int) int64 {
 	return u.room.Quota.Limit()
 }
 
-// try has the candidate decide the call that the policy has denied or allowed. Nobody is told of
-// its errors: it counts as denied then.
+// try decides the call under the candidate and compares the decision with that of the policy. An
+// error of the candidate is not reported; the call then counts as denied.
 func (u *useScratch) try(c *command.Call, denied bool) {
 	limits := u.policy.Candidate.Limits
 	u.limits = limits

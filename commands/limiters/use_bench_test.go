@@ -18,8 +18,8 @@ import (
 	"github.com/cellserver/cellserver/policy/registry"
 )
 
-// manyPolicies has n policies, and exact overrides and prefixes for keys that no call is about,
-// spread over them. All have the same limits.
+// manyPolicies returns n policies, and spread over them exact overrides and prefixes for keys
+// that no call uses. All have the same limits.
 func manyPolicies(n, exact, prefixes int, limits ...string) *document.Document {
 	d := &document.Document{Policies: make([]document.Policy, n)}
 	for i := range d.Policies {
@@ -38,7 +38,7 @@ func manyPolicies(n, exact, prefixes int, limits ...string) *document.Document {
 	return d
 }
 
-// apply makes the policies of the server of b those of d.
+// apply replaces the policies of the server by those of d.
 func apply(tb testing.TB, b *inproc.Fed, d *document.Document) {
 	tb.Helper()
 	b.Server().Engine().WithStore(0, func(st env.Store) {
@@ -47,8 +47,8 @@ func apply(tb testing.TB, b *inproc.Fed, d *document.Document) {
 	})
 }
 
-// TestUseAllocatesNothing: neither where the limits are the policy's nor where something else
-// applies, nor with several clauses.
+// TestUseAllocatesNothing: RL.USE allocates nothing, whether the limits of the policy or those of
+// an entry apply, and with one clause or several.
 func TestUseAllocatesNothing(t *testing.T) {
 	effort.Alone(t)
 	b := inproc.OpenTimed(t)
@@ -74,8 +74,8 @@ func TestUseAllocatesNothing(t *testing.T) {
 	})
 	for _, args := range [][]string{
 		{"policy00", "key"},
-		{"policy00", "user:900000000000"}, // exact
-		{"policy00", "tenant0:x"},         // prefix
+		{"policy00", "user:900000000000"}, // an exact override
+		{"policy00", "tenant0:x"},         // a prefix
 		{"policy00", "key", "3", "PEEK"},
 		{"policy01", "key", "MEMBER", "m", "WITHDETAILS", "MS"},
 		{"policy02", "key"},
@@ -94,12 +94,12 @@ func TestUseAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkUse measures RL.USE beside the TB.ACQUIRE that it stands for, in pipelines of 32 over
-// 32,000 keys, with 100 policies, 10,000 exact overrides and 1,000 prefixes. Both charge the same
-// keys, and take turns as in BenchmarkUsers: the fastest turn of each is reported.
+// BenchmarkUse compares RL.USE with the corresponding TB.ACQUIRE, in pipelines of 32 over 32,000
+// keys, with 100 policies, 10,000 exact overrides and 1,000 prefixes. Both charge the same keys
+// and take turns as in BenchmarkUsers: the fastest turn of each is reported.
 func BenchmarkUse(b *testing.B) {
 	const depth, turn = 32, 25
-	// Buckets are in use when they are called again, however long that takes.
+	// With these numbers a bucket is still in use at its next call, however long that takes.
 	const capacity, count, period = "1000000", "1", "60"
 	kinds := []struct {
 		name    string

@@ -8,23 +8,23 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// What RL.USE refuses before it decides.
+// The errors of RL.USE for calls that are refused before they are decided.
 const (
 	errUseMember  resp.Error = "ERR the policy has a CC clause, which needs MEMBER"
 	errUseForce   resp.Error = "ERR FORCE is not for a policy with a CC clause"
 	errUsePartial resp.Error = "ERR PARTIAL is not for a policy with DEBT"
 )
 
-// useMode says how a call of RL.USE takes its quantity. The modes exclude each other.
+// useMode is how a call of RL.USE takes its quantity. A call has one mode.
 type useMode uint8
 
 const (
 	useWhole   useMode = iota
-	usePeek            // changes nothing
-	usePartial         // takes what there is
-	useForce           // takes all, whatever there is
-	useWait            // reserves, and says how long to wait
-	useBlock           // waits here
+	usePeek            // charges nothing
+	usePartial         // takes what is available
+	useForce           // takes all, even beyond the limit
+	useWait            // reserves, and replies how long to wait
+	useBlock           // waits for room
 )
 
 // useArgs are the arguments of
@@ -32,22 +32,22 @@ const (
 //	RL.USE policy key [quantity] [PEEK | PARTIAL | FORCE | WAIT max | BLOCK timeout]
 //	  [MEMBER m] [MS] [WITHDETAILS]
 type useArgs struct {
-	name, key []byte // of the policy, and what it is asked about
+	name, key []byte // of the policy, and the key to charge
 	quantity  int64
 	mode      useMode
-	// wait is how long a caller of WAIT or BLOCK waits at most; with BLOCK 0 is no bound.
+	// wait is the longest wait of WAIT or BLOCK. With BLOCK, 0 means no bound.
 	wait time.Duration
-	// member is that of MEMBER, nil without it.
+	// member is the argument of MEMBER, nil without it.
 	member              []byte
 	millis, withDetails bool
-	// options says that there was more than policy and key.
+	// options reports that the call had arguments after policy and key.
 	options bool
 }
 
-// parse reads the arguments, the policy first. They are judged from left to right, and then
-// times, whose unit may stand behind them.
+// parse parses the arguments, beginning with the policy. It checks them from left to right, and
+// times at the end, because MS may follow them.
 func (u *useArgs) parse(args [][]byte) resp.Error {
-	if u.options { // of the call before
+	if u.options { // reset what the previous call has set
 		*u = useArgs{}
 	}
 	u.name, u.key, u.quantity = args[0], args[1], 1
@@ -94,7 +94,7 @@ func (u *useArgs) parse(args [][]byte) resp.Error {
 	return u.parseWait(wait)
 }
 
-// is sets the mode, which can be set once.
+// is sets the mode, unless it has been set already.
 func (u *useArgs) is(word []byte, m useMode) resp.Error {
 	if u.mode != useWhole {
 		return resp.SyntaxNear(word)

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// useWords are the words of a line, of which "_" is an empty one.
+// useWords splits a line into words. "_" stands for an empty word.
 func useWords(line string) (words [][]byte) {
 	for _, w := range strings.Fields(line) {
 		words = append(words, []byte(strings.ReplaceAll(w, "_", "")))
@@ -82,7 +82,7 @@ func TestParseUseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseUse: no words cause a panic, and nothing of a call is left for the next one.
+// FuzzParseUse: no arguments cause a panic, and nothing of a call affects the next one.
 func FuzzParseUse(f *testing.F) {
 	for _, line := range []string{
 		"api acme", "api acme 7 PARTIAL", "api acme WAIT 5 MS", "api acme BLOCK 0.5 MEMBER m WITHDETAILS", "api acme#2", "a b -1 FORCE", "a b 1e3",

@@ -11,25 +11,26 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// useScratch is what RL.USE needs of a worker. The zero value is ready.
+// useScratch has the reusable memory of a worker for RL.USE. The zero value is ready.
 type useScratch struct {
 	useArgs
 	policy  *policy.Policy
 	applied policy.Applied
-	// limits are those in force, before the boost.
+	// limits are the limits that apply, before the boost.
 	limits *policy.Limits
-	room   clause.Room // of a clause that is boosted
-	// keys has the state keys of the calls of a batch, of which the first lasting bytes are referred
-	// to until it ends. What is behind them is that of a call of a script.
+	room   clause.Room // for the ask of a boosted clause
+	// keys has the state keys of a batch. Its first lasting bytes are referred to until the batch
+	// ends. The bytes after them belong to a single call of a script.
 	keys    []byte
 	lasting int
 }
 
-// maxUseKeys is the largest buffer for state keys that a worker keeps. A batch that needs more takes
-// another one, and the first lasts as long as something refers to it.
+// maxUseKeys is the size of the largest buffer for state keys that a worker keeps. A batch that
+// needs more gets another buffer, and the first lives as long as something refers to it.
 const maxUseKeys = 64 << 10
 
-// trim forgets the keys of a batch. If they were long m, whose clauses refer to them, does, too.
+// trim resets the keys at the end of a batch. If the buffer was large, it drops it, and clears m,
+// whose clauses refer to it.
 func (u *useScratch) trim(m *multiRoom) {
 	u.lasting = 0
 	if u.keys = u.keys[:0]; cap(u.keys) > maxUseKeys {
@@ -38,12 +39,12 @@ func (u *useScratch) trim(m *multiRoom) {
 	}
 }
 
-// find looks up the policy, nil if there is none, and what applies to the key.
+// find looks up the policy, which is nil if there is none, and the entries that apply to the key.
 func (u *useScratch) find(c *command.Call) {
 	switch u.policy = nil; {
 	case len(u.keys) > maxUseKeys: // a transaction may have thousands of calls
 		u.keys, u.lasting = nil, 0
-	case c.Volatile: // a script may call without end, and what is noted of it is copied
+	case c.Volatile: // a script may make any number of calls, and notes copy its keys
 		u.keys = u.keys[:u.lasting]
 	}
 	if r := c.Server.Options.Policies; r != nil {
@@ -55,12 +56,12 @@ func (u *useScratch) find(c *command.Call) {
 	}
 }
 
-// blocks reports whether a block denies the call. What gives units back passes.
+// blocks reports whether a block denies the call. A call that returns units passes.
 func (u *useScratch) blocks() bool {
 	return u.applied.Block != nil && u.applied.Exempt == nil && u.quantity >= 0
 }
 
-// blockedFor is how long the block lasts from now on, [limit.NoRetry] if it has no end.
+// blockedFor returns how long the block lasts from now on; [limit.NoRetry] if it has no end.
 func (u *useScratch) blockedFor(now limit.Instant) time.Duration {
 	if u.applied.Block.Until == limit.MaxInstant {
 		return limit.NoRetry
@@ -68,13 +69,13 @@ func (u *useScratch) blockedFor(now limit.Instant) time.Duration {
 	return u.applied.Block.Until.Sub(now)
 }
 
-// lenient reports whether the call is allowed whatever is decided.
+// lenient reports whether the call passes whatever is decided.
 func (u *useScratch) lenient() bool { return u.applied.Exempt != nil || u.policy.Main.Shadow }
 
 // looks reports whether the call changes nothing.
 func (u *useScratch) looks() bool { return u.mode == usePeek || u.quantity == 0 }
 
-// counted returns what the answer is counted by; nil if the call charges nothing.
+// counted returns the counters for the reply, or nil if the call charges nothing.
 func (u *useScratch) counted() *policy.Counts {
 	if u.looks() || u.quantity < 0 {
 		return nil
@@ -82,15 +83,15 @@ func (u *useScratch) counted() *policy.Counts {
 	return u.policy.Counts
 }
 
-// answered counts the answer of the running call.
+// answered counts the reply to the running call.
 func (u *useScratch) answered(denied bool) {
 	if n := u.counted(); n != nil {
 		n.Answered(denied)
 	}
 }
 
-// countedBy returns what the answer of the running command is counted by; nil for one that names no
-// policy, or charges nothing.
+// countedBy returns the counters for the reply to the running command, or nil if the command
+// names no policy or charges nothing.
 func countedBy(c *command.Call) *policy.Counts {
 	if !c.Cmd.Keys.Policy {
 		return nil
@@ -103,7 +104,7 @@ func (u *useScratch) waits(c *command.Call) bool {
 	return u.mode == useBlock && u.quantity > 0 && !u.lenient() && c.MayWait()
 }
 
-// check reports what of the options the limits in force do not offer.
+// check returns the error for an option that the limits do not support, or "".
 func (u *useScratch) check() resp.Error {
 	for i := range u.limits.Clauses {
 		cl := &u.limits.Clauses[i]
@@ -119,7 +120,7 @@ func (u *useScratch) check() resp.Error {
 	return ""
 }
 
-// factor is that of the boost, [policy.OneFactor] without one.
+// factor returns the factor of the boost, [policy.OneFactor] without a boost.
 func (u *useScratch) factor() int64 {
 	if u.applied.Boost == nil {
 		return policy.OneFactor
@@ -127,7 +128,8 @@ func (u *useScratch) factor() int64 {
 	return u.applied.Boost.Factor
 }
 
-// stateKey returns the key of the state of clause i, from 0, which is valid until the batch ends.
+// stateKey returns the key of the state of clause i, counted from 0. It is valid until the batch
+// ends.
 func (u *useScratch) stateKey(c *command.Call, i int, candidate bool) []byte {
 	if i == 0 && !candidate && c.PolicyKey != nil {
 		return c.PolicyKey
@@ -139,8 +141,8 @@ func (u *useScratch) stateKey(c *command.Call, i int, candidate bool) []byte {
 	return u.keys[from:len(u.keys):len(u.keys)]
 }
 
-// hasCandidate reports whether there is a candidate for the limits that apply, which are those of
-// the policy itself.
+// hasCandidate reports whether the candidate is to decide the call: the policy has one, and
+// neither an override nor an exemption applies to the key.
 func (u *useScratch) hasCandidate() bool {
 	return u.policy.Candidate != nil && u.applied.Override == nil && u.applied.Exempt == nil
 }
