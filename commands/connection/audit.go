@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// auditLogin notes an attempt to authenticate that has failed. It says the name that was given if
-// a user has it, and nothing else: who has mistaken the order gives the password as the name.
+// auditLogin logs a failed attempt to authenticate. It logs the given name only if a user has it:
+// a client that passes the arguments in the wrong order gives the password as the name.
 func auditLogin(c *command.Call, name string) {
 	tried := "(no such user)"
 	if c.Server.Users.Find(name) != nil {

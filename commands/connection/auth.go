@@ -13,18 +13,18 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// authGuard slows down guessing with our own GCRA: failed attempts of one address pass ten at
-// once and then one a second, and those of all addresses together 100 at once and then ten a
-// second. An attempt beyond that takes the next free place in the line of its address, and is
-// answered when that comes, without the store or any loop waiting for it. So however many
-// connections guess, no more passwords are tried. With more than a few in line an attempt is
-// refused, and its password not looked at.
+// authGuard limits failed logins by GCRA, to slow down password guessing. Each address has ten
+// failures at once and then one a second, and all addresses together have 100 at once and then
+// ten a second. A further attempt is answered at the time at which one more failure of its
+// address is allowed; it holds up neither the store nor a loop. So more connections do not try
+// more passwords. If that time is more than maxAuthWait away, the attempt is refused without
+// looking at its password.
 type authGuard struct {
 	mu     sync.Mutex
 	tats   map[string]limit.Instant // guarded by mu: TAT by source
 	all    limit.Instant            // guarded by mu: TAT of all sources together
-	known  map[string]limit.Instant // guarded by mu: until when a source counts as known
-	failed int64                    // guarded by mu
+	known  map[string]limit.Instant // guarded by mu: until when a source is exempt from the limit of all sources
+	failed int64                    // guarded by mu: the number of failed attempts
 	failing
 }
 
@@ -33,21 +33,21 @@ func newAuthGuard() *authGuard {
 }
 
 const (
-	// authPenalty is how long an attempt that is refused waits for its answer.
+	// authPenalty is how long the reply to a refused attempt is delayed.
 	authPenalty = time.Second
-	// maxAuthWait is how long an attempt waits in line at most. It is less than auth-timeout is by
-	// default.
+	// maxAuthWait is the longest time that an attempt waits for its turn. It is less than the
+	// default of auth-timeout.
 	maxAuthWait = 5 * time.Second
-	// maxAuthAddresses bounds each table of the guard.
+	// maxAuthAddresses bounds the size of each table of the guard.
 	maxAuthAddresses = 10000
-	// knownFor is for how long a source that has logged in with a password is not kept waiting for
-	// failures of others.
+	// knownFor is how long a source that has logged in with a password is exempt from the limit
+	// of all sources.
 	knownFor = time.Hour
 )
 
 var authQuota, authQuotaOfAll = quotaOf(10, 1), quotaOf(100, 10)
 
-// quotaOf is a quota of so many at once, and so many a second.
+// quotaOf returns a quota of most failures at once and rate failures a second.
 func quotaOf(most, rate int64) gcra.Quota {
 	q, err := gcra.NewQuota(most-1, rate, 1)
 	if err != nil {
@@ -56,7 +56,8 @@ func quotaOf(most, rate int64) gcra.Quota {
 	return q
 }
 
-// sourceOf is what counts as one address: of IPv6 a network of 64 bits, since a host has all of it.
+// sourceOf returns what counts as one source. For IPv6 this is the /64 network, since one host
+// usually has all of it.
 func sourceOf(addr string) string {
 	ip, err := netip.ParseAddr(addr)
 	if err != nil || !ip.Is6() || ip.Is4In6() {
@@ -66,7 +67,8 @@ func sourceOf(addr string) string {
 	return net.String()
 }
 
-// Attempt implements [command.Logins]. An attempt that has to wait is charged as if it failed.
+// Attempt implements [command.Logins]. An attempt that has to wait is charged at once, as if it
+// failed.
 func (g *authGuard) Attempt(addr string, now limit.Instant) command.Attempt {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,7 +87,7 @@ func (g *authGuard) Attempt(addr string, now limit.Instant) command.Attempt {
 	return a
 }
 
-// untilFree is after how long one more failure is within q.
+// untilFree returns the time until q allows one more failure.
 func untilFree(tat, now limit.Instant, q *gcra.Quota) time.Duration {
 	if _, d, _ := gcra.Decide(tat, now, q, 1); !d.Allowed() {
 		return d.RetryAfter
@@ -123,7 +125,8 @@ func (g *authGuard) Dropped(a command.Attempt, now limit.Instant) {
 	}
 }
 
-// charge charges n failures to the source, even beyond its limit, or gives them back. g.mu is held.
+// charge adds n failures to the source, even beyond its limit. A negative n takes failures back.
+// g.mu is held.
 func (g *authGuard) charge(a *command.Attempt, now limit.Instant, n int64) {
 	if len(g.tats) >= maxAuthAddresses && g.tats[a.Source] == 0 {
 		forget(g.tats, now)
@@ -134,14 +137,14 @@ func (g *authGuard) charge(a *command.Attempt, now limit.Instant, n int64) {
 	}
 }
 
-// charged is the TAT after one failure more, or after one less if n is negative.
+// charged returns the TAT after n more failures; n may be negative.
 func charged(tat, now limit.Instant, q *gcra.Quota, n int64) limit.Instant {
 	return max(tat, now).Add(time.Duration(n) * q.Interval())
 }
 
-// forget makes room in a table of instants by source: of a few it drops those that have passed by
-// now, or the earliest if none has. Looking at all of them for every attempt would be a way to keep
-// the server busy.
+// forget makes room in a table of instants by source. It looks at 64 entries and drops those that
+// have passed by now, or the earliest one if none has. Looking at all entries for each attempt
+// would let attackers keep the server busy.
 func forget(table map[string]limit.Instant, now limit.Instant) {
 	const few = 64
 	looked, least, owner := 0, limit.MaxInstant, ""
@@ -160,23 +163,23 @@ func forget(table map[string]limit.Instant, now limit.Instant) {
 	}
 }
 
-// failures is how many attempts have failed since the start.
+// failures returns the number of failed attempts since the start.
 func (g *authGuard) failures() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.failed
 }
 
-// errTooManyLogins answers an attempt whose password was not looked at.
+// errTooManyLogins is the reply to an attempt whose password was not checked.
 const errTooManyLogins resp.Error = "ERR too many failed logins from your address, try again in some seconds"
 
-// tryLogin checks the credentials, makes the client one of that user if they are right, and
-// then runs done, or answers that they are wrong: at once, or, if too many attempts have failed,
-// when its turn comes, with the session parked. They have to be right then, too.
+// tryLogin checks the credentials. If they are right it makes the client one of that user and
+// runs done, else it replies with an error. After too many failures the reply waits for its turn
+// with the session parked, and the credentials have to be right at that time as well.
 func tryLogin(c *command.Call, name string, password []byte, done func(w *resp.Writer)) {
 	g, s, now := command.ServerState[authGuard](c), c.Client, c.Store.Now()
 	a := g.Attempt(command.HostOf(s.Peer), now)
-	if s.Exclusive && a.Wait > 0 { // a transaction cannot wait, so there it is no use trying
+	if s.Exclusive && a.Wait > 0 { // a transaction cannot wait, so the attempt is refused
 		g.Dropped(a, now)
 		a.Refused = true
 	}
@@ -222,7 +225,7 @@ func tryLogin(c *command.Call, name string, password []byte, done func(w *resp.W
 	if a.Refused {
 		wait = authPenalty
 	}
-	password = bytes.Clone(password) // which lies in the input
+	password = bytes.Clone(password) // it refers to the input
 	p.Resume = func(w *resp.Writer) { finish(w, ok && s.LoginAs(find)) }
 	stop := c.Store.AfterFunc(wait, func() { p.Finish(nil) })
 	p.Cancel = func() { stop() }

@@ -12,7 +12,8 @@ import (
 
 const guardStart limit.Instant = 1_700_000_000_000_000_000
 
-// guesses has an attempt fail at now, and returns how long it had to wait, -1 if it was refused.
+// guesses makes an attempt that fails at now, and returns how long it had to wait; -1 if it was
+// refused.
 func guesses(g *authGuard, addr string, now limit.Instant) time.Duration {
 	a := g.Attempt(addr, now)
 	if a.Refused {
@@ -36,7 +37,7 @@ func TestGuardOfAnAddress(t *testing.T) {
 	require.Zero(t, guesses(g, "b", guardStart), "another address")
 	require.Equal(t, 5*time.Second, guesses(g, "a", guardStart.Add(time.Second)))
 
-	// A right password takes its turn, and gives back what it was charged.
+	// An attempt with the right password waits for its turn, and then takes its charge back.
 	a := g.Attempt("a", guardStart.Add(2*time.Second))
 	require.Equal(t, 5*time.Second, a.Wait)
 	g.Judged(a, guardStart.Add(2*time.Second), true, true)
@@ -47,14 +48,14 @@ func TestGuardOfAnAddress(t *testing.T) {
 	require.EqualValues(t, 10+5+100+1+1+1, g.failures())
 }
 
-// TestGuardOfAllAddresses: from however many addresses, 100 failures pass at once and then ten a
-// second. An address that has logged in with a password has its own limit only.
+// TestGuardOfAllAddresses: over all addresses, 100 failures are answered at once and then ten a
+// second. For an address that has logged in with a password only its own limit holds.
 func TestGuardOfAllAddresses(t *testing.T) {
 	g := newAuthGuard()
 	a := g.Attempt("friend", guardStart)
 	g.Judged(a, guardStart, true, true)
 	a = g.Attempt("open", guardStart)
-	g.Judged(a, guardStart, true, false) // a user without a password says nothing of an address
+	g.Judged(a, guardStart, true, false) // a login to a user without a password does not exempt an address
 	tried := 0
 	for second := range 60 {
 		now := guardStart.Add(time.Duration(second) * time.Second)
@@ -72,7 +73,8 @@ func TestGuardOfAllAddresses(t *testing.T) {
 	require.LessOrEqual(t, len(g.tats), maxAuthAddresses)
 }
 
-// TestGuardTakesANetworkForAnAddress: a host with an address of IPv6 mostly has 2^64 of them.
+// TestGuardTakesANetworkForAnAddress: a host with IPv6 mostly has 2^64 addresses, so its /64
+// network counts as one.
 func TestGuardTakesANetworkForAnAddress(t *testing.T) {
 	for addr, want := range map[string]string{
 		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "2001:db8:1:2::": "2001:db8:1:2::/64", "::1": "::/64",

@@ -19,7 +19,7 @@ const (
 	wrongPass = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 )
 
-// TestAuthTexts: every way to authenticate and to fail, in Redis' words.
+// TestAuthTexts: each way to authenticate and to fail has the reply of Redis.
 func TestAuthTexts(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		open := w.Start().Dial()
@@ -49,14 +49,14 @@ func TestAuthTexts(t *testing.T) {
 	})
 }
 
-// TestFailedAuthIsLimited: ten failures of an address pass at once, and one a second;
-// what comes beyond waits for its turn, while other clients go on.
+// TestFailedAuthIsLimited: an address has ten failures at once and one a second. Further attempts
+// wait for their turn, while other clients are served.
 func TestFailedAuthIsLimited(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed("--requirepass", "sesame")
 		friend := f.Dial()
 		require.Equal(t, "+OK\r\n", friend.Do("AUTH", "sesame"))
-		for i := range 10 { // a new connection is no new chance
+		for i := range 10 { // a new connection does not reset the count
 			c := f.Dial()
 			if i%2 == 0 {
 				require.Equal(t, wrongPass, c.Do("AUTH", "guess"))
@@ -84,7 +84,7 @@ func TestFailedAuthIsLimited(t *testing.T) {
 		w.Advance(time.Second)
 		right.Expect("+OK\r\n", "+PONG\r\n")
 
-		// The right password was no failure: its second is another's, at once.
+		// The right password took its charge back, so another failure is answered at once.
 		c := f.Dial()
 		require.Equal(t, wrongPass, c.Do("AUTH", "guess"))
 		c.Send("AUTH guess\r\n")
@@ -100,8 +100,8 @@ func TestFailedAuthIsLimited(t *testing.T) {
 	})
 }
 
-// TestPipelinedGuesses: a pipeline of guesses is answered in order, and nothing behind
-// one that waits overtakes it.
+// TestPipelinedGuesses: a pipeline of wrong passwords is answered in order, and no command
+// overtakes one that waits.
 func TestPipelinedGuesses(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed("--requirepass", "sesame")
@@ -123,8 +123,8 @@ func TestPipelinedGuesses(t *testing.T) {
 	})
 }
 
-// TestManyConnectionsGuessNoFaster: with 300 connections of an address that guess all the time, ten
-// passwords are tried at once and one a second, and no more.
+// TestManyConnectionsGuessNoFaster: 300 connections of one address that guess all the time try no
+// more than ten passwords at once and one a second.
 func TestManyConnectionsGuessNoFaster(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--requirepass", "sesame", "--auth-timeout", "3600")
@@ -154,8 +154,8 @@ func TestManyConnectionsGuessNoFaster(t *testing.T) {
 	})
 }
 
-// TestClientMayLeaveDuringADelayedAuth: a client that goes away while its attempt waits
-// leaves nothing behind, and one that is killed is not answered.
+// TestClientMayLeaveDuringADelayedAuth: nothing remains of a client that disconnects while its
+// attempt waits, and a killed one gets no reply.
 func TestClientMayLeaveDuringADelayedAuth(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed("--requirepass", "sesame")
@@ -183,7 +183,8 @@ func TestClientMayLeaveDuringADelayedAuth(t *testing.T) {
 	})
 }
 
-// TestResetDeauthenticates: also for what follows in the same packet, and inside MULTI.
+// TestResetDeauthenticates: RESET ends the login also for commands of the same packet, and inside
+// MULTI.
 func TestResetDeauthenticates(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--requirepass", "sesame")
@@ -191,7 +192,7 @@ func TestResetDeauthenticates(t *testing.T) {
 		c.Send("AUTH sesame\r\nCL.THROTTLE k 1 1 1\r\nRESET\r\nGET k\r\nMULTI\r\nAUTH sesame\r\nMULTI\r\nCLIENT SETNAME x\r\nRESET\r\nEXEC\r\n")
 		c.Expect("+OK\r\n", inproc.Five(0, 2, 1, -1, 1), "+RESET\r\n", noAuth, noAuth, "+OK\r\n", "+OK\r\n", "+QUEUED\r\n", "+RESET\r\n",
 			"-EXECABORT Transaction discarded because of: NOAUTH Authentication required.\r\n")
-		// RESET begins the time to authenticate anew.
+		// RESET starts the time to authenticate again.
 		require.Equal(t, "+OK\r\n", c.Do("AUTH", "sesame"))
 		w.Advance(time.Minute)
 		require.Equal(t, "+RESET\r\n", c.Do("RESET"))
@@ -210,8 +211,8 @@ func TestResetDeauthenticates(t *testing.T) {
 	})
 }
 
-// TestAuthInsideMulti: it is queued like any command, and EXEC does not wait: what
-// exceeds the limit of failures is refused there, right or wrong.
+// TestAuthInsideMulti: AUTH is queued like any command, and EXEC does not wait: an attempt that
+// exceeds the limit of failures is refused there, whether its password is right or wrong.
 func TestAuthInsideMulti(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed("--requirepass", "sesame")
@@ -230,8 +231,8 @@ func TestAuthInsideMulti(t *testing.T) {
 	})
 }
 
-// TestPasswordChangesAtRuntime: a client that is in stays in; one that is not is let in when
-// the password goes away.
+// TestPasswordChangesAtRuntime: authenticated clients stay so when the password changes, and the
+// others are authenticated when the password is removed.
 func TestPasswordChangesAtRuntime(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -248,8 +249,8 @@ func TestPasswordChangesAtRuntime(t *testing.T) {
 	})
 }
 
-// TestProtectedMode: without a password only this machine is served, whatever the
-// server listens on, as in Redis 7.
+// TestProtectedMode: without a password only clients of this machine are served, whatever
+// addresses the server listens on, as in Redis 7.
 func TestProtectedMode(t *testing.T) {
 	local := []net.Addr{
 		&net.TCPAddr{IP: net.ParseIP("127.0.0.1"), Port: 1},
@@ -262,7 +263,7 @@ func TestProtectedMode(t *testing.T) {
 		&net.TCPAddr{IP: net.ParseIP("192.0.2.1"), Port: 1},
 		&net.TCPAddr{IP: net.ParseIP("2001:db8::1"), Port: 1},
 		&net.TCPAddr{IP: net.ParseIP("::ffff:192.0.2.1"), Port: 1},
-		&net.IPAddr{IP: net.ParseIP("127.0.0.1")}, // of no kind that is known
+		&net.IPAddr{IP: net.ParseIP("127.0.0.1")}, // not a *net.TCPAddr or *net.UnixAddr
 	}
 	admitted := func(flags ...string) (n int) {
 		t.Helper()

@@ -99,8 +99,8 @@ func clientNoEvict(c *command.Call) {
 	clientOnOff(c)
 }
 
-// clientReply answers OK only when replies are on: the other modes begin with
-// their own silence.
+// clientReply replies with OK only when it turns replies on: the modes OFF and SKIP suppress
+// their own reply.
 func clientReply(c *command.Call) {
 	switch {
 	case arg.IsWord(c.Args[2], "ON"):
@@ -152,10 +152,11 @@ func clientList(c *command.Call) {
 	list(c.Store, c.W)
 }
 
-// listInline is how many clients are listed on the loop itself.
+// listInline is the number of clients up to which CLIENT LIST is answered on the loop.
 const listInline = 200
 
-// request is what a running command takes, in bytes: as it arrived, and its words alone.
+// request is the memory of a running command, in bytes: as it arrived, and that of its arguments
+// alone.
 type request struct{ arrived, words int64 }
 
 func requestOf(args [][]byte) (r request) {
@@ -168,9 +169,9 @@ func requestOf(args [][]byte) (r request) {
 	return r
 }
 
-// describe appends the line of CLIENT LIST about s. Everything it reads may be
-// read from any goroutine. running is the command of a client that asks about itself: between
-// two commands nothing is kept.
+// describe appends the line of CLIENT LIST for s. It only reads fields that any goroutine may
+// read. running is the command of a client that asks about itself; of other clients no command is
+// kept between commands.
 func describe(e *command.Server, b []byte, s *command.Client, now limit.Instant, running request) []byte {
 	who, a := s.Identity(), e.Host.Activity(s)
 	d := &a.Description
@@ -218,12 +219,12 @@ func describe(e *command.Server, b []byte, s *command.Client, now limit.Instant,
 	return b
 }
 
-// absentFields are numbers of Redis that have no counterpart here: a client has no buffer of
-// replies, and a buffer of input only for what it has sent. redis-py 5 reads
-// each of them as an integer and fails without it.
+// absentFields are fields of Redis without a counterpart here: a client has no reply buffer, and
+// an input buffer only for unfinished commands. redis-py 5 fails unless each of them is an
+// integer.
 var absentFields = []string{"rbs", "rbp", "obl", "oll"}
 
-// descriptor is the number of the client's socket, -1 if there is none.
+// descriptor returns the file descriptor of the client's socket, or -1.
 func descriptor(s *command.Client) int64 {
 	if d, ok := s.Peer.(interface{ Descriptor() int }); ok {
 		return int64(d.Descriptor())
@@ -231,7 +232,7 @@ func descriptor(s *command.Client) int64 {
 	return -1
 }
 
-// letters is what CLIENT LIST says of a client in letters, in the order of Redis.
+// letters returns the flags of a client in CLIENT LIST, in the order of Redis.
 func letters(s *command.Client, a *command.Activity) string {
 	var b []byte
 	for _, f := range []struct {
@@ -259,8 +260,8 @@ func letters(s *command.Client, a *command.Activity) string {
 	return string(b)
 }
 
-// clientUnblock ends a wait: with the answer that its timeout would have given,
-// or, with ERROR, with an error.
+// clientUnblock ends a wait with the reply that its timeout would give, or, with ERROR, with an
+// error.
 func clientUnblock(c *command.Call) {
 	if len(c.Args) > 4 {
 		c.Fail(command.SubcommandSyntax(c))
@@ -306,8 +307,9 @@ func clientKill(c *command.Call) {
 	c.W.Int(int64(kill(c, func(s *command.Client) bool { return f.matches(s, self, now) })))
 }
 
-// kill closes the clients that match; the caller's own goes after its reply. One that
-// was killed before is gone, although its transport may not have said so yet.
+// kill closes the clients that match and returns their number. The caller is closed after its
+// reply. A client that was killed before does not count, even if its transport has not closed it
+// yet.
 func kill(c *command.Call, match func(*command.Client) bool) int {
 	n := 0
 	for _, s := range c.Server.Host.Clients() {

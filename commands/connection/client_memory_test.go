@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// queueing has the client begin a transaction, and put n bytes into it.
+// queueing makes the client begin a transaction and queue n bytes in it.
 func queueing(t *testing.T, c *inproc.Client, name string, n int) *inproc.Client {
 	t.Helper()
 	require.Equal(t, inproc.OK, c.Do("CLIENT", "SETNAME", name))
@@ -22,12 +22,12 @@ func queueing(t *testing.T, c *inproc.Client, name string, n int) *inproc.Client
 	return c
 }
 
-// TestClientsThatTakeMostAreClosedBeyondMaxmemoryClients fills maxmemory-clients. The
-// clients that take most are closed until the others are within it. A client with CLIENT
-// NO-EVICT stays.
+// TestClientsThatTakeMostAreClosedBeyondMaxmemoryClients: beyond maxmemory-clients the clients
+// that take most memory are closed until the others are within it. A client with CLIENT NO-EVICT
+// stays.
 func TestClientsThatTakeMostAreClosedBeyondMaxmemoryClients(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		s := w.Start("--maxmemory", "100m") // of which clients may have a tenth
+		s := w.Start("--maxmemory", "100m") // clients may take a tenth of it
 		witness, spared := s.Dial(), s.Dial()
 		require.Equal(t, inproc.OK, spared.Do("CLIENT", "NO-EVICT", "ON"))
 		require.Contains(t, spared.Do("CLIENT", "LIST"), " flags=e ")
@@ -54,8 +54,8 @@ func TestClientsThatTakeMostAreClosedBeyondMaxmemoryClients(t *testing.T) {
 	})
 }
 
-// TestClientMemoryCountsEveryKind tests that unread replies, unfinished commands,
-// messages and subscriptions count.
+// TestClientMemoryCountsEveryKind: unread replies, unfinished commands, messages and
+// subscriptions count as memory of clients.
 func TestClientMemoryCountsEveryKind(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--write-timeout", "3600")
@@ -74,7 +74,7 @@ func TestClientMemoryCountsEveryKind(t *testing.T) {
 			witness.Do("PUBLISH", "news", strings.Repeat("x", 100_000))
 		}
 		require.NotEmpty(t, topics.Do("PSUBSCRIBE", strings.Repeat("x", 500)))
-		// A command of which little has come is not refused: its client is closed as well.
+		// A command whose first part has arrived cannot be refused, so its client is closed.
 		w.Settle()
 		require.GreaterOrEqual(t, witness.Listed("input", "qbuf"), int64(500_000), "all of the input has come")
 		for name, field := range map[string]string{"input": "qbuf", "output": "omem", "messages": "omem", "topics": "psub"} {
@@ -91,8 +91,8 @@ func TestClientMemoryCountsEveryKind(t *testing.T) {
 	})
 }
 
-// TestWritersAreRefusedNotClosed: those that send long commands, more than clients may
-// take together, get the error of full memory or their answer, and keep their connection.
+// TestWritersAreRefusedNotClosed: clients that send long commands, together more than the memory
+// for clients, get replies or the error of full memory, and keep their connections.
 func TestWritersAreRefusedNotClosed(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const writers = 8
@@ -106,7 +106,7 @@ func TestWritersAreRefusedNotClosed(t *testing.T) {
 			c.Send("*3\r\n$3\r\nSET\r\n$1\r\n" + strconv.Itoa(i) + "\r\n$1000000\r\n" + value[:900_000])
 			all = append(all, c)
 		}
-		w.Advance(time.Second) // the next look at what all clients have
+		w.Advance(time.Second) // until the next check of the memory of all clients
 		require.Greater(t, witness.InfoNumber("total_net_input_bytes"), int64(writers*900_000))
 		require.Less(t, witness.InfoNumber("mem_clients_normal"), int64(3<<20), "what they hold is within the bound")
 		refused := 0
@@ -124,8 +124,8 @@ func TestWritersAreRefusedNotClosed(t *testing.T) {
 	})
 }
 
-// TestClientThatTakesMostBySubscriptionsIsClosed has clients with subscriptions. The one
-// that takes most by them is closed, and no other.
+// TestClientThatTakesMostBySubscriptionsIsClosed: the client whose subscriptions take most memory
+// is closed, and no other.
 func TestClientThatTakesMostBySubscriptionsIsClosed(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -144,9 +144,9 @@ func TestClientThatTakesMostBySubscriptionsIsClosed(t *testing.T) {
 	})
 }
 
-// TestClientThatReadsIsNotClosed has four clients get replies that are together more than clients may
-// keep. None is closed within the first half second, in which a busy machine may be slow to take them, and
-// one that has taken nothing then is.
+// TestClientThatReadsIsNotClosed: four clients get replies that together exceed the memory for
+// clients. None is closed within the first half second, because a busy machine may be slow to
+// read. After that, a client that has read nothing is closed.
 func TestClientThatReadsIsNotClosed(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--maxmemory-clients", "4mb", "--write-timeout", "3600")

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestKilledClientIsGoneAtOnce kills a client. It is not listed any more, even if its
-// connection has not ended yet.
+// TestKilledClientIsGoneAtOnce: a killed client is no longer listed, even if its connection has
+// not ended yet.
 func TestKilledClientIsGoneAtOnce(t *testing.T) {
 	c := inproc.Open(t)
 	victim := c.Another()
@@ -22,7 +22,7 @@ func TestKilledClientIsGoneAtOnce(t *testing.T) {
 	require.NotContains(t, c.Do("CLIENT", "LIST"), "id="+id+" ")
 }
 
-// TestKillArguments: what CLIENT KILL makes of bad arguments, in Redis' words.
+// TestKillArguments: CLIENT KILL replies to bad arguments with the errors of Redis.
 func TestKillArguments(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()
@@ -59,7 +59,7 @@ func TestKillArguments(t *testing.T) {
 	})
 }
 
-// TestClientReply: ON, OFF and SKIP, with commands that answer at once, fail, park or
+// TestClientReply: ON, OFF and SKIP work with commands that are answered at once, fail, park or
 // are queued.
 func TestClientReply(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -80,21 +80,21 @@ func TestClientReply(t *testing.T) {
 			c.Send(packet)
 			c.Expect(want...)
 		}
-		// A wait that is answered, skipped.
+		// The reply of a command that waits is skipped, too.
 		require.Equal(t, inproc.Five(0, 1, 0, -1, 1), c.Do("TB.ACQUIRE", "b", "1", "1", "1"))
 		c.Send("CLIENT REPLY SKIP\r\nTB.ACQUIRE b 1 1 1 1 BLOCK 0\r\nPING a\r\n")
 		w.Settle()
 		require.Equal(t, 1, clock.Timers())
 		w.Advance(time.Second)
 		c.Expect(inproc.Bulk("a"))
-		// Even what ends the connection is silent.
+		// The error that closes the connection is suppressed, too.
 		c.Send("CLIENT REPLY OFF\r\nPING\r\n*x\r\n")
 		c.ExpectEnd()
 	})
 }
 
-// TestDelayedHelloSwitchesTheProtocol: commands behind a HELLO AUTH that had to wait are
-// answered in the protocol that it asked for.
+// TestDelayedHelloSwitchesTheProtocol: commands after a HELLO AUTH that had to wait are answered
+// in the protocol that it asked for.
 func TestDelayedHelloSwitchesTheProtocol(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed("--requirepass", "sesame")
@@ -111,8 +111,8 @@ func TestDelayedHelloSwitchesTheProtocol(t *testing.T) {
 	})
 }
 
-// TestUnknownCommandIsNoLastCommand: CLIENT LIST names the command before it, be it of the
-// same batch.
+// TestUnknownCommandIsNoLastCommand: for an unknown command CLIENT LIST names the command before
+// it, also one of the same batch.
 func TestUnknownCommandIsNoLastCommand(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()

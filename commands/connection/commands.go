@@ -64,7 +64,7 @@ func ping(c *command.Call) {
 	}
 }
 
-// pong is what PING answers a client that only listens: the shape of a message.
+// pong is the reply of PING to a subscribed RESP2 client, in the form of a message.
 func pong(c *command.Call) {
 	c.W.Array(2)
 	c.W.BulkString("pong")
@@ -152,11 +152,11 @@ func hello(c *command.Call) {
 		greet(s, c.W, &h)
 		return
 	}
-	h.name = append([]byte(nil), h.name...) // the answer may come after the input is gone
+	h.name = append([]byte(nil), h.name...) // the reply may be written after the input is gone
 	tryLogin(c, h.user, h.password, func(w *resp.Writer) { greet(s, w, &h) })
 }
 
-// helloSecrets hides the user and password of HELLO.
+// helloSecrets hides the user and the password of HELLO.
 func helloSecrets(args [][]byte, hide func(i int)) {
 	for i := 2; i < len(args); i++ {
 		switch {
@@ -202,8 +202,8 @@ func parseHello(args [][]byte, h *helloCall) resp.Error {
 	return ""
 }
 
-// greet switches the protocol and describes the server. The order of the fields
-// and every type matter: some clients read them by position.
+// greet switches the protocol and describes the server. The order and types of the fields matter,
+// because some clients read them by position.
 func greet(s *command.Client, w *resp.Writer, h *helloCall) {
 	if h.setName {
 		s.SetName(h.name)
@@ -231,12 +231,12 @@ func greet(s *command.Client, w *resp.Writer, h *helloCall) {
 	command.WriteModules(w)
 }
 
-// maxName is the longest name of a client or its library. Redis has no bound here;
-// CLIENT LIST shows the names of everybody.
+// maxName is the longest name of a client or its library. Redis has no such bound. CLIENT LIST
+// shows the names of all clients.
 const maxName = 1 << 10
 
-// nameFault says why a client or its library may not be called so, "" if it may: names are printable
-// and have no spaces.
+// nameFault returns the error for a name of a client or its library, or "". A name must be
+// printable and have no spaces.
 func nameFault(what string, name []byte) resp.Error {
 	if len(name) > maxName {
 		return resp.Error(fmt.Sprintf("ERR %s cannot be longer than %d characters: this one has %d", what, maxName, len(name)))

@@ -1,3 +1,3 @@
-// Package connection has the commands on client connections: AUTH, HELLO, SELECT, RESET,
-// CLIENT.
+// Package connection implements the commands about client connections: AUTH, HELLO, SELECT,
+// RESET, CLIENT and others.
 package connection

@@ -8,29 +8,31 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// failing follows which open connections cannot log in, and as whom. Any goroutine may use it.
+// failing tracks the open connections that fail to log in, and the user of each. Any goroutine
+// may use it.
 type failing struct {
-	any      atomic.Bool // whether there is any, so that others pay nothing when they close
+	any      atomic.Bool // whether there is any, so that closing other connections costs nothing
 	userMu   sync.Mutex
-	byClient map[int64]string      // guarded by userMu: the user whose password was wrong
+	byClient map[int64]string      // guarded by userMu: the user of the latest failed login
 	byUser   map[string]*wrongUser // guarded by userMu
 }
 
-// wrongUser is a user as whom connections fail to log in.
+// wrongUser is a user for which logins of connections fail.
 type wrongUser struct {
-	now, most int64 // connections; most at once since it began
+	now, most int64 // the number of connections now, and the most at any time since the first failure
 	last      limit.Instant
 }
 
 const (
-	// maxFailing bounds the users that are followed, and maxFailingName their names.
+	// maxFailing is the largest number of users that are tracked, and maxFailingName the length
+	// of their names.
 	maxFailing     = 64
 	maxFailingName = 128
-	// failingFor is after how long without a failure it begins anew.
+	// failingFor is the time without a failure after which the maximum starts again.
 	failingFor = time.Minute
 )
 
-// note says that a client has failed to log in as user.
+// note records that a client has failed to log in as user.
 func (f *failing) note(client int64, user string, now limit.Instant) {
 	f.userMu.Lock()
 	defer f.userMu.Unlock()
@@ -58,8 +60,8 @@ func (f *failing) note(client int64, user string, now limit.Instant) {
 	f.any.Store(true)
 }
 
-// room reports whether one more user can be followed, and forgets those who have not failed for
-// long. f.userMu is held.
+// room reports whether one more user can be tracked. It first drops the users without failing
+// connections whose latest failure is older than failingFor. f.userMu is held.
 func (f *failing) room(now limit.Instant) bool {
 	if len(f.byUser) < maxFailing {
 		return true
@@ -72,7 +74,7 @@ func (f *failing) room(now limit.Instant) bool {
 	return len(f.byUser) < maxFailing
 }
 
-// drop forgets a client. f.userMu is held.
+// drop removes a client. f.userMu is held.
 func (f *failing) drop(client int64) {
 	if user, is := f.byClient[client]; is {
 		delete(f.byClient, client)
@@ -80,7 +82,7 @@ func (f *failing) drop(client int64) {
 	}
 }
 
-// end says that a client has logged in, or is closed.
+// end records that a client has logged in or was closed.
 func (f *failing) end(client int64) {
 	if !f.any.Load() {
 		return
@@ -90,7 +92,8 @@ func (f *failing) end(client int64) {
 	f.drop(client)
 }
 
-// Failing returns how many connections could not log in as user at once, at most.
+// Failing returns the largest number of connections that failed to log in as user at the same
+// time.
 func (f *failing) Failing(user string) int64 {
 	f.userMu.Lock()
 	defer f.userMu.Unlock()

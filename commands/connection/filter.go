@@ -11,19 +11,19 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// filter is which clients CLIENT LIST and CLIENT KILL are about: those that all its parts
-// match. CLIENT LIST has only TYPE or ID in Redis 7.2, and the others in later versions of
-// Valkey; MAXAGE is of Redis 7.4 and Valkey 8.0.
+// filter selects the clients for CLIENT LIST and CLIENT KILL: those that match all its parts. In
+// Redis 7.2 CLIENT LIST has only TYPE or ID; the other parts are in later versions of Valkey.
+// MAXAGE is of Redis 7.4 and Valkey 8.0.
 type filter struct {
-	ids         map[int64]bool // nil: of any
-	addr, laddr []byte         // nil: any
+	ids         map[int64]bool // nil for any id
+	addr, laddr []byte         // nil for any address
 	typed       func(*command.Client) bool
 	user        *acl.User
 	minAge      time.Duration
 	skipMe      bool
 }
 
-// filterWords begin a part of a filter.
+// filterWords are the words that begin a part of a filter.
 var filterWords = []string{"ID", "TYPE", "ADDR", "LADDR", "USER", "SKIPME", "MAXAGE"}
 
 // isFilterWord reports whether a word begins a part of a filter.
@@ -36,9 +36,9 @@ func isFilterWord(word []byte) bool {
 	return false
 }
 
-// parseFilter reads pairs of a word and its value. For CLIENT LIST an ID may be followed by
-// more, and the caller is listed too unless SKIPME says no; CLIENT KILL spares the caller
-// unless it does.
+// parseFilter parses pairs of a word and its value. For CLIENT LIST, an ID may be followed by
+// more ids, and the caller is included unless SKIPME is YES. For CLIENT KILL, the caller is
+// excluded unless SKIPME is NO.
 func parseFilter(args [][]byte, users *acl.Users, list bool) (f filter, err resp.Error) {
 	f.skipMe = !list
 	for len(args) > 0 {
@@ -59,8 +59,8 @@ func parseFilter(args [][]byte, users *acl.Users, list bool) (f filter, err resp
 	return f, ""
 }
 
-// parseIDs reads one id, or for CLIENT LIST all up to the next part, and returns how many
-// words they take with the one before.
+// parseIDs parses one id, or, for CLIENT LIST, all ids up to the next part. It returns the number
+// of words used, including ID.
 func (f *filter) parseIDs(args [][]byte, list bool) (used int, err resp.Error) {
 	if f.ids == nil {
 		f.ids = make(map[int64]bool)
@@ -79,7 +79,7 @@ func (f *filter) parseIDs(args [][]byte, list bool) (used int, err resp.Error) {
 	return used + 1, ""
 }
 
-// parsePair reads any other part.
+// parsePair parses any other part.
 func (f *filter) parsePair(word, value []byte, users *acl.Users) (err resp.Error) {
 	switch {
 	case arg.IsWord(word, "TYPE"):
@@ -112,7 +112,7 @@ func (f *filter) parsePair(word, value []byte, users *acl.Users) (err resp.Error
 // maxAge is an age in seconds that no client reaches: a hundred years.
 const maxAge = 100 * 366 * 24 * 3600
 
-// matches reports whether a client is among them. self is the id of the caller.
+// matches reports whether the filter selects a client. self is the id of the caller.
 func (f *filter) matches(s *command.Client, self int64, now limit.Instant) bool {
 	return (f.ids == nil || f.ids[s.ID]) &&
 		(f.addr == nil || string(f.addr) == s.Addr()) &&
@@ -123,9 +123,9 @@ func (f *filter) matches(s *command.Client, self int64, now limit.Instant) bool 
 		(!f.skipMe || s.ID != self)
 }
 
-// clientType returns what makes a client one of the type: those that are sent a stream are
-// replicas, the one that this server follows is the master, of the others those that have
-// subscribed to something are pubsub, and all others normal.
+// clientType returns the predicate of a client type. Clients that are sent a replication stream
+// are replicas, and the one that this server replicates from is the master. Of the others, those
+// with a subscription are pubsub, and the rest are normal.
 func clientType(b []byte) (matches func(*command.Client) bool, err resp.Error) {
 	switch {
 	case arg.IsWord(b, "NORMAL"):

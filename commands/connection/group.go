@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Group returns AUTH, HELLO, CLIENT and their kin.
+// Group returns AUTH, HELLO, CLIENT and the other commands about connections.
 func Group() command.Group {
 	return command.Group{
 		Commands: command.With(command.FlagLocal, slices.Concat(commands(), command.With(command.FlagFence, clientCommands()...))...),

@@ -32,8 +32,9 @@ func clientPause(c *command.Call) {
 		c.Fail(err)
 		return
 	}
-	// With the world stopped no other batch is in the middle of a command that it let
-	// through before. In a transaction somebody may be there who waits for our locks.
+	// With the world stopped, no other batch is in the middle of a command that passed the check
+	// for pauses before. A transaction cannot stop the world: another goroutine may hold it up by
+	// waiting for the locks of the transaction.
 	if !c.Client.Exclusive && !c.Server.Host.StopWorld(c) {
 		return
 	}
@@ -41,7 +42,7 @@ func clientPause(c *command.Call) {
 	c.OK()
 }
 
-// parsePause reads whole milliseconds, at most 292 years of them.
+// parsePause parses whole milliseconds, at most 292 years.
 func parsePause(b []byte) (time.Duration, resp.Error) {
 	n, ok := arg.Int(b)
 	switch {

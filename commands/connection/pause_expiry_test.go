@@ -9,9 +9,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestKeysDoNotExpireDuringClientPause: while a pause is on, of writes or of all, a key that
-// is past its expiry is found by no client, but it is removed, and counted as expired, only
-// once the pause is over.
+// TestKeysDoNotExpireDuringClientPause: during a pause, of writes or of all commands, no client
+// finds a key that is past its expiry, but the key is removed and counted as expired only after
+// the pause.
 func TestKeysDoNotExpireDuringClientPause(t *testing.T) {
 	for _, mode := range []string{"WRITE", "ALL"} {
 		t.Run(mode, func(t *testing.T) {

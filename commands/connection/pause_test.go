@@ -15,9 +15,9 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestPauseWrites: what may change something waits for the end of the pause with all that
-// its client has sent behind it, for one timer in all; others are served. It ends to the
-// millisecond, and every reply comes once and in its place.
+// TestPauseWrites: a command that may change something waits for the end of the pause, together
+// with everything that its client has sent after it. All waiting clients share one timer, and
+// others are served. The pause ends to the millisecond, and every reply comes once and in order.
 func TestPauseWrites(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed("--appendonly", "yes")
@@ -50,8 +50,8 @@ func TestPauseWrites(t *testing.T) {
 	})
 }
 
-// TestPauseOfEverything: ALL postpones its own client's next command, too, and CLIENT
-// UNPAUSE; a further pause makes it longer, never shorter or less strict.
+// TestPauseOfEverything: CLIENT PAUSE ALL also postpones the next command of its own client, and
+// CLIENT UNPAUSE. A further pause can only make it longer or stricter.
 func TestPauseOfEverything(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
@@ -69,8 +69,8 @@ func TestPauseOfEverything(t *testing.T) {
 	})
 }
 
-// TestPauseStopsChanges: when a pause of writes is answered nothing changes any more,
-// whatever was going on: pipelines on other loops, and clients who wait for room.
+// TestPauseStopsChanges: once a pause of writes is answered nothing changes, although pipelines
+// on other loops were running and clients were waiting for room.
 func TestPauseStopsChanges(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -103,7 +103,7 @@ func TestPauseStopsChanges(t *testing.T) {
 	})
 }
 
-// slowStore deletes when it is told to.
+// slowStore blocks in a delete until it is released.
 type slowStore struct {
 	env.Store
 	inside, release chan struct{}
@@ -115,8 +115,8 @@ func (s slowStore) Delete(db int, key []byte) bool {
 	return s.Store.Delete(db, key)
 }
 
-// TestPauseWaitsForChanges: a pause is not answered while a command that it is for is
-// still at work.
+// TestPauseWaitsForChanges: a pause is answered only after the running commands that it postpones
+// have ended.
 func TestPauseWaitsForChanges(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		inside, release := make(chan struct{}), make(chan struct{})
@@ -132,14 +132,14 @@ func TestPauseWaitsForChanges(t *testing.T) {
 		for ; probe.Enter(); probe.Leave() {
 			require.True(t, pauses.Conn.(*simnet.Conn).Idle(), "it is answered")
 		}
-		close(release) // the gate is closed: the pause waits for the change
+		close(release) // the gate is closed, so the pause waits for the change
 		changes.Expect(":0\r\n")
 		pauses.Expect(inproc.OK)
 	})
 }
 
-// TestPauseExtendsTheTimeToAuthenticate: a client that is about to authenticate when a pause
-// begins has time for it.
+// TestPauseExtendsTheTimeToAuthenticate: a client that has not authenticated when a pause begins
+// still has time for it after the pause.
 func TestPauseExtendsTheTimeToAuthenticate(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--requirepass", "secret")
@@ -174,7 +174,7 @@ func TestPauseUnderLoad(t *testing.T) {
 		for going := true; going; {
 			admin.Send("CLIENT PAUSE 1000 WRITE\r\nCLIENT PAUSE 1000 ALL\r\n")
 			admin.Expect(inproc.OK, inproc.OK)
-			time.Sleep(time.Second) // all go on at once
+			time.Sleep(time.Second) // all continue at once
 			admin.Send("CLIENT PAUSE 1000 WRITE\r\nPING\r\nCLIENT UNPAUSE\r\n")
 			admin.Expect(inproc.OK, "+PONG\r\n", inproc.OK)
 			select {

@@ -1,6 +1,6 @@
 package elements
 
-// OneIf is 1 for yes, and 0 for no.
+// OneIf returns 1 for true and 0 for false.
 func OneIf(yes bool) int64 {
 	if yes {
 		return 1

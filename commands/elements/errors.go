@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ElementsError is what a client is told of an error of a collection in the store.
+// ElementsError returns the reply for an error of a collection in the store.
 func ElementsError(c *command.Call, err error) resp.Error {
 	if errors.Is(err, collection.ErrFull) {
 		return resp.Error("ERR the collection is full, at most " + strconv.FormatInt(c.Server.Limits().MaxElements, 10) + " elements")
@@ -24,7 +24,7 @@ func ElementsError(c *command.Call, err error) resp.Error {
 	return command.StoreError(err)
 }
 
-// WroteElements replies what f writes, or why a write did not happen.
+// WroteElements writes the reply with f, or the error of a failed write if err is set.
 func WroteElements(c *command.Call, err error, f func(w *resp.Writer)) {
 	switch {
 	case c.LeftLoop(err):

@@ -11,9 +11,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestRepliesOfManyShortValuesAreReservedFirst: whatever command it is, replies that copy
-// much are made only while there is memory for them, however many clients ask and do not
-// read, and a client that reads gets its reply.
+// TestRepliesOfManyShortValuesAreReservedFirst: replies of any command that copy much are built
+// only while there is memory for them, however many clients ask for them without reading, and a
+// client that reads gets its reply.
 func TestRepliesOfManyShortValuesAreReservedFirst(t *testing.T) {
 	effort.Alone(t)
 	const unread, size = 5, inproc.ShortValues * inproc.ShortSize
@@ -81,13 +81,13 @@ func call(name string, words ...string) string {
 	return string(inproc.Encode(nil, append([]string{name}, words...)...))
 }
 
-// TestLargeRepliesInTheBackgroundAreWhole compares replies that are made in pieces with
-// replies that are made at once.
+// TestLargeRepliesInTheBackgroundAreWhole: replies that are built in pieces equal replies that
+// are built at once.
 func TestLargeRepliesInTheBackgroundAreWhole(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()
 		keys := c.FillShort()
-		for i := range 3 { // long ones between the short
+		for i := range 3 { // long values between short ones
 			c.Do("SET", keys[50*i+7], strings.Repeat("l", 20_000+i))
 			c.Do("HSET", "hash", keys[50*i+9], strings.Repeat("h", 30_000+i))
 		}

@@ -10,9 +10,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestLargeReadsAreAnsweredWholeAndInOrder reads collections in the background. The
-// replies come in their order and whole, as inside a transaction. A reply that is too
-// long is an error.
+// TestLargeReadsAreAnsweredWholeAndInOrder: collections that are read in the background are
+// replied in order and whole, as inside a transaction. A reply that is too long is an error.
 func TestLargeReadsAreAnsweredWholeAndInOrder(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -40,7 +39,7 @@ func TestLargeReadsAreAnsweredWholeAndInOrder(t *testing.T) {
 			c.Expect(inproc.OK, inproc.Queued, inproc.Queued, inproc.Array(got, ":0\r\n"))
 		}
 		scanned := func(n int) string { return fmt.Sprintf("*2\r\n$1\r\n0\r\n*%d\r\n", n) }
-		inner := "*" + strings.Repeat("a", 100) + "b*" // which the names of slow are compared with for long
+		inner := "*" + strings.Repeat("a", 100) + "b*" // comparing it with the names in slow takes long
 		for i := range 300 {
 			c.Send(fmt.Sprintf("SADD slow %s%d\r\nHSET slower %[1]s%[2]d v\r\n", strings.Repeat("a", 400), i))
 			c.Expect(":1\r\n", ":1\r\n")
@@ -67,7 +66,7 @@ func TestLargeReadsAreAnsweredWholeAndInOrder(t *testing.T) {
 			for i := 2; i < len(got); i += 2 {
 				members[got[i]] = true
 			}
-			if command != "-100" { // of which none is likely to come twice
+			if command != "-100" { // 100 random members may or may not repeat one
 				require.Equal(t, command[0] != '-', len(members) == count, command)
 			}
 		}

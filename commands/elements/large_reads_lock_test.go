@@ -20,7 +20,7 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// wrapped starts a server whose stores are passed through wrap.
+// wrapped starts a server whose stores are wrapped by wrap.
 func wrapped(tb testing.TB, wrap func(env.Store) env.Store) (s *inproc.Stepped, newStore func() env.Store) {
 	tb.Helper()
 	s = inproc.StepWith(tb, func(o *server.Options) {
@@ -32,9 +32,8 @@ func wrapped(tb testing.TB, wrap func(env.Store) env.Store) (s *inproc.Stepped, 
 	return s, newStore
 }
 
-// lockedReads is told of the reads of collections: during is called with their shard locked
-// and has to call read, which does what the command does; then behind is called, when it
-// is locked no more.
+// lockedReads wraps the reads of collections. It calls during with the shard locked; during has
+// to call read, which does the read of the command. It calls behind after the shard is unlocked.
 type lockedReads struct {
 	env.Store
 	during func(read func())
@@ -61,8 +60,7 @@ func (s lockedReads) ReadSortedSet(db int, key []byte, f func(z *collection.Sort
 	return s.Store.ReadSortedSet(db, key, func(z *collection.SortedSet) { s.during(func() { f(z) }) })
 }
 
-// readsOfMany are commands that read much of what fillMany makes, and how many of its
-// elements each replies.
+// readsOfMany returns commands that read many elements of the collections that fillMany makes.
 func readsOfMany(n int) map[string][]string {
 	fields := []string{"HMGET", "hash"}
 	for i := range min(n, 30_000) {
@@ -103,8 +101,8 @@ func fillMany(tb testing.TB, c *inproc.Client, n, size int) {
 	}
 }
 
-// TestLargeCollectionsAreNotCopiedWhileLocked: a command that reads much of a collection takes
-// next to no memory while its shard is locked.
+// TestLargeCollectionsAreNotCopiedWhileLocked: a command that reads much of a collection
+// allocates almost nothing while its shard is locked.
 func TestLargeCollectionsAreNotCopiedWhileLocked(t *testing.T) {
 	const n, size = 5000, 600
 	var mu sync.Mutex
@@ -133,8 +131,8 @@ func TestLargeCollectionsAreNotCopiedWhileLocked(t *testing.T) {
 	}
 }
 
-// TestLargeRepliesAreOfOneState: however much the collection changes between the end of its
-// lock and the copying, the reply has what there was under the lock.
+// TestLargeRepliesAreOfOneState: a reply has the elements as they were under the lock, however
+// much the collection changes between the unlock and the copying.
 func TestLargeRepliesAreOfOneState(t *testing.T) {
 	effort.Alone(t)
 	const n, size = 2000, 600
@@ -200,15 +198,15 @@ func TestLargeRepliesAreOfOneState(t *testing.T) {
 						states[line[6:]]++
 					}
 				}
-				last := strings.Repeat(letter(generation.Load()-1), size-6) // what came behind the lock is another
+				last := strings.Repeat(letter(generation.Load()-1), size-6) // the generation after the unlock differs
 				require.Equal(t, map[string]int{last: n}, states)
 			}
 		})
 	}
 }
 
-// TestNoReaderSeesHalfOfAWrite: each write replaces all elements, in a command or a
-// transaction, and readers beside the writers see those of one of them.
+// TestNoReaderSeesHalfOfAWrite: each write replaces all elements, by a command or a transaction,
+// and concurrent readers see only elements of a single write.
 func TestNoReaderSeesHalfOfAWrite(t *testing.T) {
 	const n, size, rounds = 1000, 600, 12
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -253,11 +251,11 @@ func TestNoReaderSeesHalfOfAWrite(t *testing.T) {
 	})
 }
 
-// BenchmarkLockOfLargeRead is how long a shard is locked for a reply of 60 MB.
+// BenchmarkLockOfLargeRead measures how long a shard is locked for a reply of 60 MB.
 func BenchmarkLockOfLargeRead(b *testing.B) {
 	const n, size = 100_000, 600
 	var mu sync.Mutex
-	var longest time.Duration // of one request
+	var longest time.Duration // the longest of all requests
 	s, _ := wrapped(b, func(st env.Store) env.Store {
 		return lockedReads{st, func(read func()) {
 			began := time.Now()

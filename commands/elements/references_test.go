@@ -14,8 +14,9 @@ import (
 
 const megabyte = 1_000_000
 
-// TestRepliesOfLongValuesTakeNoMemory: readers that do not read keep no copies, and a
-// value that is gone counts until the last of them is.
+// TestRepliesOfLongValuesTakeNoMemory: replies of long values that clients do not read hold no
+// copies, and the memory of a deleted value counts until the last reply that refers to it is
+// gone.
 func TestRepliesOfLongValuesTakeNoMemory(t *testing.T) {
 	const elements, readers = 30, 40
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -50,8 +51,8 @@ func TestRepliesOfLongValuesTakeNoMemory(t *testing.T) {
 	})
 }
 
-// TestRefusesToReplaceWhatIsReadUnderFullMemory: a value that replies refer to stays in
-// memory when it is replaced, so that this takes memory.
+// TestRefusesToReplaceWhatIsReadUnderFullMemory: a value that replies refer to stays in memory
+// when it is replaced, so a replacement needs memory and is refused when memory is full.
 func TestRefusesToReplaceWhatIsReadUnderFullMemory(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--write-timeout", "3600")
@@ -60,7 +61,7 @@ func TestRefusesToReplaceWhatIsReadUnderFullMemory(t *testing.T) {
 		require.Equal(t, inproc.OK, c.Do("SET", "long", value))
 		r.Send(strings.Repeat("GET long\r\n", 100))
 		require.NotEmpty(t, r.Reply())
-		w.Settle() // the next reply is under way, and waits for the client to read
+		w.Settle() // the next reply has begun, and waits for the client to read
 		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "maxmemory", "1"))
 		require.Contains(t, c.Do("SET", "long", value), "-OOM")
 		require.NoError(t, r.Close())
@@ -69,8 +70,8 @@ func TestRefusesToReplaceWhatIsReadUnderFullMemory(t *testing.T) {
 	})
 }
 
-// TestRefusesToReplaceElementsThatAreReadUnderFullMemory: HSET and LSET as SET. What takes
-// no memory goes on, as with a limiter that exists.
+// TestRefusesToReplaceElementsThatAreReadUnderFullMemory: HSET and LSET are refused like SET.
+// Calls that need no memory continue, as those of an existing limiter do.
 func TestRefusesToReplaceElementsThatAreReadUnderFullMemory(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--write-timeout", "3600")
@@ -85,7 +86,7 @@ func TestRefusesToReplaceElementsThatAreReadUnderFullMemory(t *testing.T) {
 			r := s.Dial()
 			r.Send(strings.Repeat(name+"\r\n", 100))
 			require.NotEmpty(t, r.Reply())
-			w.Settle() // the next reply is under way, and waits for the client to read
+			w.Settle() // the next reply has begun, and waits for the client to read
 			require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "maxmemory", "1"))
 			require.Equal(t, inproc.OOM, c.Do(words...), name)
 			require.Equal(t, ":0\r\n", c.Do("HSET", "hash", "free", value), "nobody reads it")
@@ -99,8 +100,8 @@ func TestRefusesToReplaceElementsThatAreReadUnderFullMemory(t *testing.T) {
 	})
 }
 
-// TestLargeCopiedRepliesTakeTheirMemoryInTurn: readers of a large collection of short
-// elements wait for each other, and none is closed for what is kept for it.
+// TestLargeCopiedRepliesTakeTheirMemoryInTurn: readers of a large collection of short elements
+// wait for each other, and no connection is closed because of the memory of its reply.
 func TestLargeCopiedRepliesTakeTheirMemoryInTurn(t *testing.T) {
 	const fields, size, readers = 20_000, 400, 8
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

@@ -11,14 +11,14 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// sample is after how many elements the length of a reply is guessed.
+// sample is the number of elements from whose length the length of the whole reply is estimated.
 const sample = 64
 
-// Whole is the size of a reply that has n of the of elements of a collection, whose
-// reply as a whole would copy so many bytes.
+// Whole is the size of a reply with N of the Of elements of a collection. A reply with all
+// elements would copy Copied bytes.
 type Whole struct{ N, Of, Copied int }
 
-// bytes is about how many the reply will copy.
+// bytes returns the approximate number of bytes that the reply copies.
 func (p Whole) bytes() int {
 	bytes := p.Copied
 	if p.N != p.Of {
@@ -27,15 +27,15 @@ func (p Whole) bytes() int {
 	return min(bytes+p.N*command.HeadBytes, command.MaxReply)
 }
 
-// ReadsBeside reports whether a reply is too large for the loop itself, and about how many
+// ReadsBeside reports whether a reply is too large to be built on the loop, and about how many
 // bytes it copies.
 func ReadsBeside(c *command.Call, p Whole) (size int, beside bool) {
 	size = p.bytes()
 	return size, c.ExceedsLoop(command.Units(p.N, size))
 }
 
-// BesideRead runs read, which replies about size bytes of what the key at the first
-// argument holds, in the background; none replies that it does not exist any more.
+// BesideRead runs read in the background. read replies with about size bytes from the key in the
+// first argument. If the key no longer exists, none writes the reply.
 func BesideRead(c *command.Call,
 	size int, read func(st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
 ) {
@@ -55,12 +55,12 @@ func BesideRead(c *command.Call,
 	})
 }
 
-// WholeReply writes one element after another, and stops when the reply is too long.
+// WholeReply writes the elements of a reply, and stops when the reply is too long.
 type WholeReply struct {
 	W       *resp.Writer
-	Mark    int // where it begins
-	N, Done int // elements in all, and written
-	Most    int // bytes that it may copy
+	Mark    int // the offset in W.Buf at which it begins
+	N, Done int // the number of elements in all, and of those written
+	Most    int // the largest number of bytes that it may copy
 }
 
 // WholeOf begins a reply of n elements.
@@ -68,14 +68,14 @@ func WholeOf(w *resp.Writer, n int) WholeReply {
 	return WholeReply{W: w, Mark: len(w.Buf), N: n, Most: command.Longest(w)}
 }
 
-// pinner is a collection.
+// pinner is a collection whose elements can be pinned.
 type pinner interface {
 	// Pin is [collection.List.Pin].
 	Pin() (unpin func())
 }
 
-// WholeFrom is WholeOf for n elements of a collection, of so many strings each. If w does
-// that they are copied when its shard is not locked any more.
+// WholeFrom is WholeOf for n elements of a collection with the given number of strings each. If w
+// supports pinning, they are copied only after their shard is unlocked.
 func WholeFrom(w *resp.Writer, n, strings int, of pinner) WholeReply {
 	r := WholeOf(w, n)
 	if w.Defers {
@@ -86,7 +86,8 @@ func WholeFrom(w *resp.Writer, n, strings int, of pinner) WholeReply {
 	return r
 }
 
-// MostHere is how many bytes a reply of the running command may copy where it runs.
+// MostHere returns how many bytes a reply of the running command may copy on the goroutine that
+// it runs on.
 func MostHere(c *command.Call) int {
 	if c.Client.Exclusive || c.Client.Background {
 		return command.Longest(c.W)
@@ -94,9 +95,9 @@ func MostHere(c *command.Call) int {
 	return command.InlineReply
 }
 
-// More notes that an element has been written and reports whether to go on. Once some
-// have been it makes room for all, since a buffer that grows by and by is copied, and
-// faulted in, time and again while a shard is locked.
+// More counts a written element and reports whether to continue. After the first elements it
+// grows the buffer for all of them, because a buffer that grows step by step is copied, and
+// causes page faults, repeatedly while a shard is locked.
 func (r *WholeReply) More() bool {
 	r.Done++
 	if r.W.Pieces != nil {
@@ -108,7 +109,7 @@ func (r *WholeReply) More() bool {
 	return r.W.Size(r.Mark) <= r.Most
 }
 
-// WriteHash replies the fields of h, or its values, or both.
+// WriteHash replies with the fields of h, with its values, or with both.
 func WriteHash(w *resp.Writer, h *collection.Hash, fields, values bool) {
 	reply := WholeFrom(w, h.Len(), int(OneIf(fields)+OneIf(values)), h)
 	WriteHashHead(w, h.Len(), fields && values)
@@ -134,7 +135,7 @@ func WriteHashHead(w *resp.Writer, n int, pairs bool) {
 	}
 }
 
-// WriteSet replies the members of s.
+// WriteSet replies with the members of s.
 func WriteSet(w *resp.Writer, s *collection.Set) {
 	reply := WholeFrom(w, s.Len(), 1, s)
 	w.Set(s.Len())
@@ -146,7 +147,7 @@ func WriteSet(w *resp.Writer, s *collection.Set) {
 	}
 }
 
-// WriteList replies the values of l from an index to before another.
+// WriteList replies with the values of l from index from up to, but not including, index to.
 func WriteList(w *resp.Writer, l *collection.List, from, to int) {
 	reply := WholeFrom(w, to-from, 1, l)
 	w.Array(to - from)
@@ -158,8 +159,8 @@ func WriteList(w *resp.Writer, l *collection.List, from, to int) {
 	}
 }
 
-// CopiedOf returns how many bytes a reply of elements copies. One that may refer to long
-// elements does.
+// CopiedOf returns the number of bytes that a reply of elements copies. A writer that may refer
+// to long elements does not copy these.
 func CopiedOf(w *resp.Writer, elements iter.Seq[[]byte]) (n int) {
 	for e := range elements {
 		if w.Ledger == nil {

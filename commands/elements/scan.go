@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ParseCursor reads a cursor as Redis does, with C's strtoul: nothing is 0, a sign is
-// allowed, and a NUL ends it.
+// ParseCursor parses a cursor as Redis does, with strtoul of C: an empty text is 0, a sign is
+// allowed, and a NUL ends the number.
 func ParseCursor(b []byte) (cursor uint64, ok bool) {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	if len(b) == 0 {
@@ -31,18 +31,18 @@ func ParseCursor(b []byte) (cursor uint64, ok bool) {
 	return cursor, err == nil
 }
 
-// Elements are those of a collection: their names and, of a hash or a sorted set, their
-// values or scores.
+// Elements are the elements of a collection: names, and for a hash or a sorted set also values or
+// scores.
 type Elements struct {
 	N      int
-	Copied int // as [collection.List.Copied]
+	Copied int // like [collection.List.Copied]
 	All    iter.Seq2[[]byte, []byte]
 	Values bool
-	Scores bool // the values are scores, as text that is there until the next one
+	Scores bool // the values are scores, as text that is valid only until the next element
 	Of     pinner
 }
 
-// append writes one of them.
+// append writes one element.
 func (e *Elements) append(w *resp.Writer, name, value []byte) {
 	w.Element(name)
 	switch {
@@ -53,20 +53,19 @@ func (e *Elements) append(w *resp.Writer, name, value []byte) {
 	}
 }
 
-// readElements calls f with what key holds, if it exists.
+// readElements calls f with the collection in key, if the key exists.
 type readElements func(st env.Store, db int, key []byte, f func(e Elements)) (found bool, err error)
 
-// maxScanSteps bounds what matching a pattern may cost while a shard is locked, in
+// maxScanSteps bounds the cost of matching a pattern while a shard is locked, as a number of
 // comparisons of a character.
 const maxScanSteps = 1 << 20
 
 const errScanLong resp.Error = "ERR the pattern takes too long to match"
 
-// ScanElements is HSCAN, SSCAN and ZSCAN, which give all elements at once, whatever cursor
-// they are asked for: so none is seen twice or missed, and nobody has to remember where
-// an iteration was. Many elements are read in the background, and so are those that a
-// pattern takes long to be compared with. Options are looked at only if there is a
-// collection, as in Redis.
+// ScanElements implements HSCAN, SSCAN and ZSCAN. It replies with all elements whatever the
+// cursor, so no element is missed or seen twice, and the server keeps no state of an iteration.
+// It reads in the background if there are many elements, or if the pattern takes long to match.
+// Like Redis it checks the options only if the collection exists.
 func ScanElements(c *command.Call, read readElements) {
 	if _, ok := ParseCursor(c.Args[2]); !ok {
 		c.Fail(resp.ErrInvalidCursor)
@@ -106,15 +105,15 @@ func ScanElements(c *command.Call, read readElements) {
 	}
 }
 
-// scannedHead begins the reply of n elements with the cursor of an iteration that is over.
+// scannedHead begins a reply of n elements with the cursor 0, which ends an iteration.
 func scannedHead(w *resp.Writer, n int) {
 	w.Array(2)
 	w.BulkString("0")
 	w.Array(n)
 }
 
-// match writes those whose names match, all if pattern is nil, and returns how many
-// strings these are; or it gives up, because that takes too long.
+// match writes the elements whose names match, or all if pattern is nil, and returns their number
+// of strings. If matching takes too long it gives up and returns long.
 func (e *Elements) match(found *resp.Writer, pattern []byte) (n int, long bool) {
 	steps := maxScanSteps
 	for name, value := range e.All {
@@ -133,7 +132,7 @@ func (e *Elements) match(found *resp.Writer, pattern []byte) (n int, long bool) 
 	return n, false
 }
 
-// strings is how many there are of one element.
+// strings returns the number of strings of an element.
 func (e *Elements) strings() int {
 	if e.Values {
 		return 2
@@ -141,11 +140,11 @@ func (e *Elements) strings() int {
 	return 1
 }
 
-// element is one of a collection.
+// element is an element of a collection.
 type element struct{ name, value []byte }
 
-// pin returns all elements, which stay as they are until unpin is called. A small collection
-// is copied for that, and so are scores.
+// pin returns all elements, which stay unchanged until unpin is called. Scores, and the elements
+// of a small collection, are copied for this.
 func (e *Elements) pin() (all []element, unpin func()) {
 	unpin = e.Of.Pin()
 	small := unpin == nil
@@ -165,8 +164,8 @@ func (e *Elements) pin() (all []element, unpin func()) {
 	return all, unpin
 }
 
-// scanBeside replies those of the elements under key whose names match. The shard is not
-// locked for as long as it takes to compare and to copy them.
+// scanBeside replies with the elements of key whose names match. It compares and copies them
+// after the shard is unlocked.
 func scanBeside(st env.Store, db int, key []byte, read readElements, pattern []byte, w *resp.Writer) (bool, error) {
 	var of Elements
 	var all []element
@@ -186,7 +185,7 @@ func scanBeside(st env.Store, db int, key []byte, read readElements, pattern []b
 	scannedHead(w, len(all)*of.strings())
 	for i, e := range all {
 		of.append(w, e.name, e.value)
-		all[i] = element{} // which may have left the store
+		all[i] = element{} // it may have left the store
 		if !reply.More() {
 			break
 		}
@@ -194,8 +193,8 @@ func scanBeside(st env.Store, db int, key []byte, read readElements, pattern []b
 	return true, nil
 }
 
-// parseElementScan reads the options of HSCAN and its siblings: a pattern, of which it returns
-// a copy, and a count, which is only a hint.
+// parseElementScan parses the options of HSCAN, SSCAN and ZSCAN: a pattern, of which it returns a
+// copy, and a count, which is ignored, as it is only a hint.
 func parseElementScan(args [][]byte) (pattern []byte, fault resp.Error) {
 	for ; len(args) > 0; args = args[2:] {
 		switch {

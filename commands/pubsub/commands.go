@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Group returns SUBSCRIBE, PUBLISH and their kin.
+// Group returns SUBSCRIBE, PUBLISH and related commands.
 func Group() command.Group {
 	return command.Group{
 		Commands: commands(),
@@ -25,7 +25,7 @@ func Group() command.Group {
 func commands() []*command.Command {
 	const flags = command.FlagPubSub | command.FlagLoading | command.FlagStale
 	always := func(*command.Call, *command.Command, [][]byte) bool { return true }
-	writes := map[string]func(*command.Call, *command.Command, [][]byte) bool{"publish": always, "spublish": always} // to others
+	writes := map[string]func(*command.Call, *command.Command, [][]byte) bool{"publish": always, "spublish": always} // they affect other clients
 	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
 		return &command.Command{
 			Name: name, Arity: arity, Flags: f | flags, Group: "pubsub", Summary: summary, Syntax: syntax,
@@ -62,11 +62,11 @@ func commands() []*command.Command {
 	return all
 }
 
-// leaveAllWork is the work of a queued command that ends all subscriptions of a kind, of
-// which the queue may have begun some itself.
+// leaveAllWork returns the work of a queued command that ends all subscriptions of a kind,
+// including the begun ones that commands before it in the queue start.
 func leaveAllWork(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
 	if len(args) > 1 {
-		return 0 // as many as its words
+		return 0 // its work is that of its words
 	}
 	h := cmd.Slot().OfServer(c.Server).(*hub)
 	for kind, word := range unsubscribeWords {
@@ -77,7 +77,7 @@ func leaveAllWork(c *command.Call, cmd *command.Command, args [][]byte, begun in
 	return 0
 }
 
-// subscribeWords and unsubscribeWords are how the answers begin.
+// subscribeWords and unsubscribeWords are the first words of the replies.
 var (
 	subscribeWords   = [topicKinds]string{"subscribe", "psubscribe", "ssubscribe"}
 	unsubscribeWords = [topicKinds]string{"unsubscribe", "punsubscribe", "sunsubscribe"}
@@ -99,7 +99,7 @@ func subscribe(kind topicKind) func(*command.Call) {
 	}
 }
 
-// maySubscribe checks the arguments before anything is done about them.
+// maySubscribe checks all arguments before any subscription begins.
 func maySubscribe(c *command.Call, kind topicKind) resp.Error {
 	cost, inner := 0, 0
 	for _, name := range c.Args[1:] {
@@ -137,16 +137,16 @@ func unsubscribe(kind topicKind) func(*command.Call) {
 		c.InSlices(names, func(c *command.Call, name []byte) {
 			h.unsubscribe(c.Client, kind, name)
 			if c.Client.Reply == command.ReplyOn && !c.Client.Exclusive {
-				c.Server.Host.TakeMessages(c) // what came before comes before
+				c.Server.Host.TakeMessages(c) // messages that arrived before the end of the subscription come before its reply
 			}
 			confirm(c, h, unsubscribeWords[kind], kind, name)
 		}, nil)
 	}
 }
 
-// confirm says what a subscription has become, and how many there are. No name is the
-// answer to leaving everything without having been anywhere. As in Redis the client is
-// told even if it does not want replies.
+// confirm replies with the name of a subscription that has begun or ended, and with the number of
+// subscriptions. The name is nil if the client unsubscribed from everything without having any
+// subscription. As in Redis the message is sent even if the client has turned replies off.
 func confirm(c *command.Call, h *hub, word string, kind topicKind, name []byte) {
 	own := resp.Writer{Proto: c.Client.Proto}
 	w := c.W

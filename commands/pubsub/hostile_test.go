@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestManyChannels: ten thousand channels of one client, left by RESET, UNSUBSCRIBE in a
-// transaction, or hanging up, leave nothing behind, on Go's heap neither.
+// TestManyChannels: after a client ends ten thousand subscriptions by RESET, by UNSUBSCRIBE in a
+// transaction or by disconnecting, nothing of them is left, also on Go's heap.
 func TestManyChannels(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const channels = 10_000
@@ -65,8 +65,9 @@ func TestManyChannels(t *testing.T) {
 	})
 }
 
-// TestLeavingManyChannelsInATransactionIsRefused: ending very many subscriptions is more than
-// a loop does in one go, and a transaction has no slices. Few are ended as ever.
+// TestLeavingManyChannelsInATransactionIsRefused: a transaction cannot end very many
+// subscriptions, since this is too long for one turn of a loop and a transaction is not divided
+// into slices. It can end few.
 func TestLeavingManyChannelsInATransactionIsRefused(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const few, many = 1000, 4000
@@ -110,9 +111,8 @@ func TestLeavingManyChannelsInATransactionIsRefused(t *testing.T) {
 	})
 }
 
-// TestUnsubscribeInATransactionTakesEffectWithExec: UNSUBSCRIBE inside of MULTI takes
-// effect with EXEC and not before, and a message that came between comes before its
-// answer.
+// TestUnsubscribeInATransactionTakesEffectWithExec: UNSUBSCRIBE inside MULTI takes effect with
+// EXEC, and a message that arrives before comes before its reply.
 func TestUnsubscribeInATransactionTakesEffectWithExec(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()

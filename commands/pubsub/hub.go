@@ -13,7 +13,7 @@ import (
 
 const (
 	maxInner = 1024
-	// maxChannel is the longest name of a channel.
+	// maxChannel is the longest name of a channel, in bytes.
 	maxChannel = 4 << 10
 )
 
@@ -22,7 +22,7 @@ const (
 	errChannelTooLong    resp.Error = "ERR channel name is too long, at most 4096 bytes"
 )
 
-// topicKind is one of the namespaces that clients subscribe in.
+// topicKind is one of the namespaces of subscriptions.
 type topicKind uint8
 
 const (
@@ -32,12 +32,12 @@ const (
 	topicKinds = 3
 )
 
-// hubOf is what the group of the running command, which is this one, keeps.
+// hubOf returns the hub of the server. The running command must be of this group.
 func hubOf(c *command.Call) *hub { return command.ServerState[hub](c) }
 
-// hub knows who has subscribed to what. Nobody holds a lock of the whole hub while
-// messages are handed out: its maps are locked for a lookup only, and each topic has a
-// lock of its own, under which all its subscribers get a message in one order.
+// hub has all subscriptions. No lock covers the whole hub while messages are delivered: a map is
+// locked only for a lookup, and each topic has its own lock, under which all its subscribers get
+// the messages in the same order.
 type hub struct {
 	server *command.Server
 	slot   command.Slot
@@ -45,12 +45,12 @@ type hub struct {
 	memory atomic.Int64 // bytes that subscriptions take
 }
 
-// space is the topics of one kind that have subscribers.
+// space has the topics of one kind that have subscribers.
 type space struct {
 	mu     sync.RWMutex
 	topics map[string]*topic // guarded by mu
-	// all is the same topics for those who look at each; nil after a change, never
-	// changed itself.
+	// all has the same topics as a slice for iteration. It is nil after a change, and is itself
+	// never changed.
 	all []*topic // guarded by mu
 }
 
@@ -62,31 +62,31 @@ type topic struct {
 
 	mu      sync.Mutex
 	members []*membership // guarded by mu
-	dead    bool          // guarded by mu: nobody is left, and of forgets it
+	dead    bool          // guarded by mu: it has no subscribers and is removed from its space
 }
 
-// membership is one client's subscription to one topic.
+// membership is the subscription of one client to one topic.
 type membership struct {
 	topic  *topic
 	client *command.Client
-	at     int // index in topic.members, guarded by topic.mu
+	at     int // its index in topic.members, guarded by topic.mu
 }
 
-// get returns the topic of that name, or nil.
+// get returns the topic with a name, or nil.
 func (sp *space) get(name []byte) *topic {
 	sp.mu.RLock()
 	defer sp.mu.RUnlock()
 	return sp.topics[string(name)]
 }
 
-// len is how many topics there are.
+// len returns the number of topics.
 func (sp *space) len() int {
 	sp.mu.RLock()
 	defer sp.mu.RUnlock()
 	return len(sp.topics)
 }
 
-// list returns all topics, in no order. The result must not be changed.
+// list returns all topics in no particular order. The caller must not change the result.
 func (sp *space) list() []*topic {
 	sp.mu.RLock()
 	all, n := sp.all, len(sp.topics)
@@ -105,7 +105,7 @@ func (sp *space) list() []*topic {
 	return sp.all
 }
 
-// open returns the topic of that name, made if there is none.
+// open returns the topic with a name, and creates it if necessary.
 func (sp *space) open(kind topicKind, name []byte) *topic {
 	if t := sp.get(name); t != nil {
 		return t
@@ -124,7 +124,7 @@ func (sp *space) open(kind topicKind, name []byte) *topic {
 	return t
 }
 
-// forget removes a topic that has died.
+// forget removes a dead topic.
 func (sp *space) forget(t *topic) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
@@ -132,13 +132,13 @@ func (sp *space) forget(t *topic) {
 	sp.all = nil
 }
 
-// join subscribes cl.
+// join subscribes a client to a topic.
 func (h *hub) join(kind topicKind, name []byte, cl *command.Client) *membership {
 	sp := &h.spaces[kind]
 	for {
 		t := sp.open(kind, name)
 		t.mu.Lock()
-		if t.dead { // it died meanwhile; its place in the map is free now
+		if t.dead { // the topic died meanwhile and has been removed from the map
 			t.mu.Unlock()
 			continue
 		}
@@ -150,7 +150,7 @@ func (h *hub) join(kind topicKind, name []byte, cl *command.Client) *membership 
 	}
 }
 
-// leave ends a subscription. No message of the topic reaches its client afterwards.
+// leave ends a subscription. Once it returns, the client gets no message of the topic.
 func (h *hub) leave(m *membership) {
 	t := m.topic
 	h.memory.Add(-int64(command.SubscriptionCost(t.name)))
@@ -170,32 +170,31 @@ func (h *hub) leave(m *membership) {
 	}
 }
 
-// count is how many clients are subscribed to the topic.
+// count returns the number of subscribers.
 func (t *topic) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.members)
 }
 
-// subscriptions is what one client has subscribed to.
+// subscriptions has all subscriptions of one client.
 type subscriptions struct {
 	topics [topicKinds]map[string]*membership // used by the feeding goroutine only
 	inner  int                                // of the patterns, as glob.InnerLength
 
-	// For others to read, too: how much they take, as command.SubscriptionCost, and how many
-	// there are.
+	// The memory of the subscriptions, as command.SubscriptionCost, and their numbers. Any
+	// goroutine may read them.
 	cost   atomic.Int64
 	counts [topicKinds]atomic.Int32
 }
 
-// of is what a client has subscribed to, nil if that is nothing. Any goroutine may call it.
+// of returns the subscriptions of a client, or nil. Any goroutine may call it.
 func (h *hub) of(cl *command.Client) *subscriptions {
 	subs, _ := h.slot.OfClient(cl).(*subscriptions)
 	return subs
 }
 
-// subscribed returns how many subscriptions of a kind a client has. Any goroutine may call
-// it.
+// subscribed returns the number of a client's subscriptions of a kind. Any goroutine may call it.
 func (h *hub) subscribed(cl *command.Client, kind topicKind) int {
 	if subs := h.of(cl); subs != nil {
 		return int(subs.counts[kind].Load())
@@ -222,12 +221,12 @@ func (h *hub) subscribe(cl *command.Client, kind topicKind, name []byte) {
 	h.count(cl, 1)
 }
 
-// count notes that a client has n subscriptions more.
+// count adds n to the number of a client's subscriptions.
 func (h *hub) count(cl *command.Client, n int32) {
 	cl.Mark(command.MarkListening, cl.Subscriptions.Add(n) > 0)
 }
 
-// unsubscribe ends a subscription if there is one.
+// unsubscribe ends a subscription if the client has it.
 func (h *hub) unsubscribe(cl *command.Client, kind topicKind, name []byte) {
 	if subs := h.of(cl); subs != nil {
 		if m := subs.topics[kind][string(name)]; m != nil {
@@ -236,7 +235,7 @@ func (h *hub) unsubscribe(cl *command.Client, kind topicKind, name []byte) {
 	}
 }
 
-// end ends one of the subscriptions of a client.
+// end ends a subscription of a client.
 func (h *hub) end(cl *command.Client, subs *subscriptions, m *membership) {
 	name, kind := m.topic.name, m.topic.kind
 	h.leave(m)
@@ -249,7 +248,7 @@ func (h *hub) end(cl *command.Client, subs *subscriptions, m *membership) {
 	h.count(cl, -1)
 }
 
-// names returns what a client has subscribed to, in no order.
+// names returns the names of a client's subscriptions in no particular order.
 func (h *hub) names(cl *command.Client, kind topicKind) [][]byte {
 	subs := h.of(cl)
 	if subs == nil {
@@ -262,8 +261,8 @@ func (h *hub) names(cl *command.Client, kind topicKind) [][]byte {
 	return names
 }
 
-// unsubscribeSome ends at most so many subscriptions of a client, without a word to it, and
-// reports whether there are more.
+// unsubscribeSome ends at most most subscriptions of a client without a reply, and reports
+// whether there are more.
 func (h *hub) unsubscribeSome(cl *command.Client, most int) (more bool) {
 	subs := h.of(cl)
 	if subs == nil {
@@ -277,23 +276,22 @@ func (h *hub) unsubscribeSome(cl *command.Client, most int) (more bool) {
 			h.end(cl, subs, m)
 		}
 	}
-	subs.topics = [topicKinds]map[string]*membership{} // maps keep their room
+	subs.topics = [topicKinds]map[string]*membership{} // replaced, since maps never shrink
 	return false
 }
 
-// unsubscribeAll ends every subscription of a client, without a word to it.
+// unsubscribeAll ends all subscriptions of a client without a reply.
 func (h *hub) unsubscribeAll(cl *command.Client) {
 	for h.unsubscribeSome(cl, command.SliceWords) {
 	}
 }
 
-// reset is RESET.
+// reset ends subscriptions for the command RESET.
 func (h *hub) reset(c *command.Call) (more bool) {
 	return h.unsubscribeSome(c.Client, command.SliceWords)
 }
 
-// closed ends the subscriptions of a client that is gone; on a goroutine of its own if they
-// are many.
+// closed ends the subscriptions of a disconnected client, on its own goroutine if there are many.
 func (h *hub) closed(cl *command.Client) {
 	const few = 256
 	if cl.Subscriptions.Load() <= few {
@@ -303,7 +301,7 @@ func (h *hub) closed(cl *command.Client) {
 	h.server.Host.Spawn(func() { h.unsubscribeAll(cl) })
 }
 
-// describe adds what CLIENT LIST says of a client.
+// describe adds the subscription fields of CLIENT LIST.
 func (h *hub) describe(cl *command.Client, d *command.Description) {
 	if subs := h.of(cl); subs != nil {
 		d.Channels, d.Patterns, d.ShardChannels = h.subscribed(cl, toChannel), h.subscribed(cl, toPattern), h.subscribed(cl, toShard)
@@ -311,7 +309,7 @@ func (h *hub) describe(cl *command.Client, d *command.Description) {
 	}
 }
 
-// figures are how many channels and patterns clients have subscribed to.
+// figures are the numbers of channels and patterns with subscribers.
 func figures() []figure.Figure {
 	in := func(kind topicKind, field string) figure.Figure {
 		return figure.Shown("Stats", field, command.Counted(func(h *hub) int64 { return int64(h.spaces[kind].len()) }))

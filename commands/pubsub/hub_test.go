@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// TestResetFreesTheRoomOfSubscriptions: a map keeps the room of all that it ever had, which
-// is not counted.
+// TestResetFreesTheRoomOfSubscriptions: a Go map keeps the memory of all entries that it ever
+// had, which the counters do not include.
 func TestResetFreesTheRoomOfSubscriptions(t *testing.T) {
 	h, cl := &hub{}, &command.Client{}
 	for i := range 2 * command.SliceWords {

@@ -29,7 +29,7 @@ func pubsubCommand() *command.Command {
 	}
 }
 
-// channelsInline is how many channels are listed on the loop itself.
+// channelsInline is the number of channels up to which PUBSUB CHANNELS is answered on the loop.
 const channelsInline = 1000
 
 // pubsubChannels is the handler of PUBSUB CHANNELS and SHARDCHANNELS.
@@ -56,7 +56,7 @@ func pubsubChannels(kind topicKind) func(*command.Call) {
 	}
 }
 
-// write replies the names of the topics that match pattern, all if it is nil.
+// write replies with the names of the topics that match pattern, or with all if pattern is nil.
 func (sp *space) write(w *resp.Writer, pattern []byte) {
 	var names [][]byte
 	size := 0

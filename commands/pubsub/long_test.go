@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// TestLongSubscriptionsGoOnInSlices feeds SUBSCRIBE, UNSUBSCRIBE and WATCH with many
-// names: others have their turn in between, and nothing is lost.
+// TestLongSubscriptionsGoOnInSlices: SUBSCRIBE, UNSUBSCRIBE and WATCH with many names are divided
+// into slices. Other clients are served in between, and nothing is lost.
 func TestLongSubscriptionsGoOnInSlices(t *testing.T) {
 	const n = 5000
 	names := func(command string) []byte {
@@ -47,9 +47,8 @@ func TestLongSubscriptionsGoOnInSlices(t *testing.T) {
 	require.True(t, strings.HasSuffix(reply, ":0\r\n"))
 }
 
-// TestResetOfManySubscriptionsGoesOnInSlices: RESET of a client with tens of thousands of
-// subscriptions ends them in slices: others have their turn in between, and nothing is
-// left of them behind its reply.
+// TestResetOfManySubscriptionsGoesOnInSlices: RESET ends tens of thousands of subscriptions in
+// slices. Other clients are served in between, and no subscription is left after its reply.
 func TestResetOfManySubscriptionsGoesOnInSlices(t *testing.T) {
 	const n = 50_000
 	b := inproc.Open(t)
@@ -81,8 +80,8 @@ func TestResetOfManySubscriptionsGoesOnInSlices(t *testing.T) {
 	require.Zero(t, b.Server().Engine().ClientMemory())
 }
 
-// TestPublishToManyLeavesTheLoop publishes to a crowd: each gets the message, and the
-// loop of the publisher does not wait for all of them.
+// TestPublishToManyLeavesTheLoop: of a message to many clients each gets a copy, and the loop of
+// the publisher does not wait for all of them.
 func TestPublishToManyLeavesTheLoop(t *testing.T) {
 	b := inproc.Open(t)
 	const crowd = 3000

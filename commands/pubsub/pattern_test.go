@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/glob"
 )
 
-// TestPatternsHaveABudget: what a hostile pattern costs is bounded, and within the budget
-// the answer is that of the matcher without one.
+// TestPatternsHaveABudget: the cost of a hostile pattern is bounded, and within the budget the
+// result is that of the matcher without a budget.
 func TestPatternsHaveABudget(t *testing.T) {
 	pattern := append(append([]byte("*"), bytes.Repeat([]byte("a"), 500)...), "b*a"...)
 	name := bytes.Repeat([]byte("a"), maxChannel)

@@ -13,29 +13,29 @@ type message struct {
 	channel, body []byte
 }
 
-// posting is a worker's scratch for handing out messages.
+// posting is the reusable memory of a worker for the delivery of messages.
 type posting struct {
 	matched []*topic
 	wake    []*command.Client
 	cutOff  []*command.Client
-	frames  [2]resp.Writer // the message in RESP2 and RESP3, empty until it is needed
+	frames  [2]resp.Writer // the message in RESP2 and RESP3; empty until needed
 	shared  [2]*command.SharedFrame
-	// held are messages of a transaction or script that has not ended yet; bytes is
-	// their size.
+	// held has the messages of a transaction or script that has not ended yet, and bytes is their
+	// size.
 	held  []message
 	bytes int
 }
 
 const (
-	// publishSteps is how much matching with patterns is done on the loop itself, in
-	// comparisons of one character: well below a millisecond.
+	// publishSteps is the largest cost of matching patterns on the loop, as a number of
+	// comparisons of a character. It takes well below a millisecond.
 	publishSteps = 1 << 18
-	// maxHeld is how many bytes of messages wait for the end of a transaction. Beyond
-	// that they leave at once.
+	// maxHeld is the number of bytes of messages that are held until the end of a transaction.
+	// Messages beyond it are delivered at once.
 	maxHeld = 16 << 20
-	// stepsPerWork is how much matching counts as one unit of work.
+	// stepsPerWork is the number of matching steps that count as one unit of work.
 	stepsPerWork = 64
-	// postWork is the work of leaving a message with one client and waking that.
+	// postWork is the work of posting a message to one client and waking it.
 	postWork = 4
 )
 
@@ -68,13 +68,14 @@ func publish(kind topicKind) func(*command.Call) {
 	}
 }
 
-// clone returns a message that owns its bytes.
+// clone returns a message with its own copy of the bytes.
 func (m *message) clone() message {
 	own := command.CloneArgs([][]byte{m.channel, m.body})
 	return message{m.kind, own[0], own[1]}
 }
 
-// publishBeside publishes what takes long to match, in the background.
+// publishBeside publishes a message in the background, because matching it takes long or it has
+// many receivers.
 func publishBeside(c *command.Call, m message) {
 	h := hubOf(c)
 	c.Offload(func(_ env.Store, w *resp.Writer) {
@@ -84,7 +85,7 @@ func publishBeside(c *command.Call, m message) {
 	})
 }
 
-// receivers counts the clients that have subscribed to what has matched.
+// receivers returns the number of subscribers of the matched topics.
 func (p *posting) receivers() (n int) {
 	for _, t := range p.matched {
 		n += t.count()
@@ -92,8 +93,8 @@ func (p *posting) receivers() (n int) {
 	return n
 }
 
-// hold keeps a message until the transaction or script is over, and returns how many
-// clients are to get it.
+// hold keeps a message until the transaction or script ends, and returns the number of its
+// receivers.
 func (p *posting) hold(m *message) (receivers int) {
 	receivers = p.receivers()
 	p.forget()
@@ -104,8 +105,8 @@ func (p *posting) hold(m *message) (receivers int) {
 	return receivers
 }
 
-// publishHeld hands out what was published by a transaction or script, which must
-// have ended, locks and all.
+// publishHeld delivers the messages of a transaction or script, after this has ended and released
+// its locks.
 func (h *hub) publishHeld(w *command.Worker) {
 	p := h.slot.OfWorker(w).(*posting)
 	for i := range p.held {
@@ -116,8 +117,8 @@ func (h *hub) publishHeld(w *command.Worker) {
 	p.held, p.bytes = nil, 0
 }
 
-// match finds the topics that a message goes to, unless that takes more steps than
-// there are.
+// match finds the topics that a message goes to. It returns false if *steps ran out before it was
+// done.
 func (h *hub) match(p *posting, m *message, steps *int) bool {
 	p.matched = p.matched[:0]
 	if t := h.spaces[m.kind].get(m.channel); t != nil {
@@ -137,8 +138,8 @@ func (h *hub) match(p *posting, m *message, steps *int) bool {
 	return true
 }
 
-// post hands a message to the subscribers of the matched topics and returns how many
-// these are. They are woken behind the locks.
+// post delivers a message to the subscribers of the matched topics and returns their number. It
+// wakes them after the locks are released.
 func (h *hub) post(p *posting, m *message) (receivers int) {
 	memory, host := 0, h.server.Host
 	for _, t := range p.matched {
@@ -158,7 +159,8 @@ func (h *hub) post(p *posting, m *message) (receivers int) {
 	return receivers
 }
 
-// postTo hands a message to the subscribers of one topic, in one order for all.
+// postTo posts a message to the subscribers of one topic. The lock of the topic keeps the order
+// of messages the same for all of them.
 func (h *hub) postTo(p *posting, t *topic, m *message) (receivers, memory int) {
 	t.mu.Lock()
 	for _, member := range t.members {
@@ -184,11 +186,11 @@ func (h *hub) postTo(p *posting, t *topic, m *message) (receivers, memory int) {
 	return receivers, memory + p.forgetFrames()
 }
 
-// messageWords are how messages begin.
+// messageWords are the first words of messages.
 var messageWords = [topicKinds]string{"message", "pmessage", "smessage"}
 
-// encode writes the message as the subscribers of t get it, once for each protocol. It
-// returns what a long one, which they share, takes.
+// encode encodes the message for the subscribers of t in one protocol version. It returns the
+// memory of a long message, which the subscribers share.
 func (p *posting) encode(i int, t *topic, m *message) (memory int) {
 	w := &p.frames[i]
 	w.Proto = 2 + i
@@ -211,8 +213,8 @@ func (p *posting) encode(i int, t *topic, m *message) (memory int) {
 	return len(w.Buf)
 }
 
-// forgetFrames makes room for the next message, and returns by how much the memory
-// changes if nobody took a long one.
+// forgetFrames resets the frames for the next message. It returns the change of memory for long
+// messages that no client took.
 func (p *posting) forgetFrames() (memory int) {
 	for i := range p.frames {
 		if f := p.shared[i]; f != nil {
@@ -226,7 +228,7 @@ func (p *posting) forgetFrames() (memory int) {
 	return memory
 }
 
-// forget forgets the clients and topics of the last message.
+// forget drops the references to the clients and topics of the previous message.
 func (p *posting) forget() {
 	clear(p.matched)
 	clear(p.wake)

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// told encodes the message that a client of a protocol gets.
+// told encodes the message that a client of a protocol version gets.
 func told(proto, channel, body string) string {
 	m := inproc.Array(inproc.Bulk("message"), inproc.Bulk(channel), inproc.Bulk(body))
 	if proto == "3" {
@@ -21,8 +21,8 @@ func told(proto, channel, body string) string {
 	return m
 }
 
-// TestSubscriptionsAreBounded: too many, and names and patterns too long, are refused as
-// a whole.
+// TestSubscriptionsAreBounded: a command with too many names, or with a name or pattern that is
+// too long, is refused as a whole.
 func TestSubscriptionsAreBounded(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -49,8 +49,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	})
 }
 
-// TestHostilePatterns: matching that takes long runs in the background, and the answer is
-// the same.
+// TestHostilePatterns: matching that takes long runs in the background, with the same result.
 func TestHostilePatterns(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -76,8 +75,9 @@ func TestHostilePatterns(t *testing.T) {
 	})
 }
 
-// TestSubscribersThatComeAndGoLeaveNothing: clients that subscribe, leave, publish, reset
-// and hang up all at once leave nothing behind, and no client hears what it has left.
+// TestSubscribersThatComeAndGoLeaveNothing: clients that concurrently subscribe, unsubscribe,
+// publish, reset and disconnect leave nothing behind, and no client gets a message of a channel
+// that it has left.
 func TestSubscribersThatComeAndGoLeaveNothing(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -101,8 +101,8 @@ func TestSubscribersThatComeAndGoLeaveNothing(t *testing.T) {
 	})
 }
 
-// wander is one client that joins and leaves a few channels and publishes to them. It must hear
-// nothing after it has left all.
+// wander is one client that joins and leaves a few channels and publishes to them. It must get no
+// message after it has left all of them.
 func wander(t *testing.T, f *inproc.Node, r *rand.Rand) {
 	c := f.Dial()
 	c.Do("HELLO", "3")
@@ -133,8 +133,8 @@ func wander(t *testing.T, f *inproc.Node, r *rand.Rand) {
 	require.NoError(t, c.Close())
 }
 
-// TestPublishingAllocatesNothing: a message costs its subscribers no allocation once
-// their outboxes have grown, and none of the memory is left when they have.
+// TestPublishingAllocatesNothing: once the output buffers have grown, a message causes no
+// allocation for its subscribers, and its memory is freed after they have read it.
 func TestPublishingAllocatesNothing(t *testing.T) {
 	const subscribers = 100
 	type listener struct {

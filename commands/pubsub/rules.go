@@ -7,11 +7,13 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// fewTopics is among how many topics those that a user has lost are looked for at once.
+// fewTopics is the number of topics up to which the loop itself looks for subscriptions that a
+// user has lost.
 const fewTopics = 4 << 10
 
-// rulesChanged closes the clients of a user that listen to what it may no longer. Where
-// there are many topics that is done beside the caller, who may be on a loop.
+// rulesChanged closes the clients of a user that are subscribed to topics which its new rules
+// forbid. If there are many topics it does so on another goroutine, because the caller may be on
+// a loop.
 func (h *hub) rulesChanged(u *acl.User, before *acl.Rules) {
 	if u.Rules().KeepsChannels(before) {
 		return
@@ -27,7 +29,7 @@ func (h *hub) rulesChanged(u *acl.User, before *acl.Rules) {
 	}
 }
 
-// closeListeners closes the clients of a user that listen to what it may not.
+// closeListeners closes the clients of a user that are subscribed to a forbidden topic.
 func (h *hub) closeListeners(u *acl.User) {
 	r := u.Rules()
 	for kind := range h.spaces {
@@ -42,8 +44,9 @@ func (h *hub) closeListeners(u *acl.User) {
 	}
 }
 
-// closeIfForbidden closes a client that has just subscribed to a topic if its user lost that
-// since the command was allowed: whoever changed the rules may have looked before.
+// closeIfForbidden closes a client that has just subscribed to a topic if its user has lost the
+// permission since the command was checked. The goroutine that changed the rules may have looked
+// for subscribers before this one was added.
 func closeIfForbidden(cl *command.Client, kind topicKind, name []byte) {
 	r := cl.User.Load().Rules()
 	if r.Unrestricted || mayListen(r, kind, name) {
@@ -55,7 +58,7 @@ func closeIfForbidden(cl *command.Client, kind topicKind, name []byte) {
 	cl.Kill()
 }
 
-// mayListen reports whether a selector allows to subscribe to a topic.
+// mayListen reports whether a selector of the rules allows a subscription to a topic.
 func mayListen(r *acl.Rules, kind topicKind, name []byte) bool {
 	return slices.ContainsFunc(r.Selectors(), func(s *acl.Selector) bool {
 		if kind == toPattern {

@@ -8,9 +8,10 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// BenchmarkScript measures a pipeline of 32 scripts over 100,000 keys from bytes in to
-// bytes out; one operation is one script. Pass is the pass-through that applications
-// have, Set what Redis is measured with, and Loop does with a loop what Four does without.
+// BenchmarkScript measures pipelines of 32 scripts over 100,000 keys, from input bytes to output
+// bytes. One operation is one script. Pass passes its arguments to a command, as applications do,
+// Set is the script that Redis is measured with, and Loop does with a loop what Four does without
+// one.
 func BenchmarkScript(b *testing.B) {
 	for name, script := range map[string]struct {
 		source string

@@ -22,8 +22,8 @@ type bomb struct {
 	endless bool
 }
 
-// bombs are scripts that would end a careless server. Those that never end by
-// themselves are killed by the test; each is an error, or harmless.
+// bombs are scripts that would bring down a server without bounds. The test kills those that
+// never end. Each of them fails or is harmless.
 var bombs = map[string]bomb{
 	"a loop":                         {"while true do end", true},
 	"a loop in pcall":                {"while true do pcall(function() while true do end end) end", true},
@@ -61,11 +61,11 @@ var bombs = map[string]bomb{
 	"a loop that no kill can escape": {"while true do local ok, e = pcall(function() while true do end end) end", true},
 }
 
-// longBomb takes seconds until it has taken all memory that it may.
+// longBomb runs for seconds until it has used all memory that it may.
 const longBomb = "local t = {} for i = 1, 1e9 do t[#t + 1] = 'x' end return table.concat(t)"
 
-// TestScriptBombs: no script harms another client. Memory stays within what a script may
-// use, others are answered, and the server goes on.
+// TestScriptBombs: no script harms another client. Memory stays within the bound for scripts,
+// other clients are answered, and the server continues.
 func TestScriptBombs(t *testing.T) {
 	effort.Alone(t)
 	s := inproc.Step(t)
@@ -77,7 +77,7 @@ func TestScriptBombs(t *testing.T) {
 	}
 	for name, bomb := range all {
 		c := s.Dial()
-		runtime.GC() // of what the one before has left
+		runtime.GC() // of what the previous script has left
 		peak, stop := watchHeap()
 		c.Command("EVAL", bomb.script, "0")
 		if bomb.endless {
@@ -87,7 +87,7 @@ func TestScriptBombs(t *testing.T) {
 			require.Equal(t, inproc.OK, admin.Do("SCRIPT", "KILL"), name)
 		}
 		require.NoError(t, c.SetReadDeadline(time.Time{}))
-		reply, err := c.R.ReadString('\n') // of a long reply the first line, since the test shares its heap
+		reply, err := c.R.ReadString('\n') // only the first line of a long reply, since the test shares the heap of the server
 		require.NoError(t, err, name)
 		if bomb.endless {
 			require.True(t, strings.HasPrefix(reply, killedReply), "%s: %.200q", name, reply)
@@ -100,7 +100,7 @@ func TestScriptBombs(t *testing.T) {
 	require.Equal(t, "0", admin.Info("internal_errors"))
 }
 
-// watchHeap follows the heap until stop is called.
+// watchHeap records the peak of the heap until stop is called.
 func watchHeap() (peak *atomic.Uint64, stop func()) {
 	peak = new(atomic.Uint64)
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -125,9 +125,9 @@ func watchHeap() (peak *atomic.Uint64, stop func()) {
 	}
 }
 
-// TestCommandsOfScriptsAreNoLongerThanAClientsMayBe: a script can name one long string many
-// times in one command, which would take as many times its memory before anybody asks
-// whether there is some.
+// TestCommandsOfScriptsAreNoLongerThanAClientsMayBe: a script can repeat one long string many
+// times in a command. The command is bounded like that of a client, because its memory would be
+// needed before maxmemory is checked.
 func TestCommandsOfScriptsAreNoLongerThanAClientsMayBe(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--maxmemory", "64mb")

@@ -9,28 +9,29 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// What the script cache holds at most: so many scripts that only EVAL has brought, as
-// in Redis 7.4, since a client may put an argument into the text of its script; and so
-// many bytes of scripts in all. Redis has no bound for those that SCRIPT LOAD has
-// brought. None of them goes here either, since whoever has loaded one may call it by its
-// name for ever; but where they fill the cache, the next is refused.
+// The bounds of the script cache. maxEvalScripts bounds the scripts that only EVAL has added, as
+// in Redis 7.4, since a client may put arguments into the text of its script. maxScriptBytes
+// bounds all scripts. Redis has no bound for scripts of SCRIPT LOAD. They are never evicted here
+// either, since a client that has loaded a script may call it by its SHA-1 forever; but once they
+// fill the cache, the next SCRIPT LOAD is refused.
 const (
 	maxEvalScripts = 500
 	maxScriptBytes = 32 << 20
-	// scriptCost is what the cache takes for a script, beside the script.
+	// scriptCost is the memory that the cache takes for a script, in bytes, in addition to the
+	// script.
 	scriptCost = 512
 )
 
 const errScriptsFull resp.Error = "ERR the script cache is full, loaded scripts take its 32 MiB; SCRIPT FLUSH empties it"
 
-// shaSize is the length of a script's name, its SHA-1 in hexadecimal digits.
+// shaSize is the length of a script's SHA-1 in hexadecimal digits.
 const shaSize = 40
 
-// scriptSHA is the name of a script, in lower case.
+// scriptSHA is the SHA-1 of a script in lower-case hexadecimal digits.
 type scriptSHA [shaSize]byte
 
-// parseSHA reads a name in any case. What has another length is none; what has
-// other letters is one that no script has.
+// parseSHA parses a SHA-1 in any case. ok is false for another length. Characters that are not
+// hexadecimal are accepted, as no script has such a name.
 func parseSHA(b []byte) (sha scriptSHA, ok bool) {
 	if len(b) != shaSize {
 		return sha, false
@@ -44,37 +45,37 @@ func parseSHA(b []byte) (sha scriptSHA, ok bool) {
 	return sha, true
 }
 
-// script is a compiled script with what the table of commands says of its calls.
+// script is a compiled script, with what the table of commands says about its calls.
 type script struct {
 	*lua.Script
 	sha scriptSHA
-	// keysOnly says that the script touches no key beside its KEYS.
+	// keysOnly reports that the script accesses no key except its KEYS.
 	keysOnly bool
-	// result is the size of its last result if that was large: see noteResult.
+	// result is the size of its latest result if that was large: see noteResult.
 	result atomic.Int64
 
-	// The rest is the cache's.
+	// The fields below belong to the cache.
 	cost   int64
-	loaded bool        // by SCRIPT LOAD: stays until SCRIPT FLUSH
-	used   atomic.Bool // since the cache last looked for one to drop
+	loaded bool        // by SCRIPT LOAD: it stays until SCRIPT FLUSH
+	used   atomic.Bool // since the cache last looked for a script to evict
 }
 
-// scriptCache holds the scripts that have been run or loaded. Those that only EVAL
-// has brought make room for others, the ones that have not been used for long
-// first (a second chance for each that was).
+// scriptCache holds the scripts that have been run or loaded. Scripts that only EVAL has added
+// are evicted to make room, in the order of their last use (approximated by the second-chance
+// algorithm).
 type scriptCache struct {
-	flushed atomic.Uint64 // counts changes after which a worker must look again
+	flushed atomic.Uint64 // counts changes that invalidate the memos of workers
 
 	mu     sync.Mutex
 	byName map[scriptSHA]*script // guarded by mu
-	queue  []*script             // guarded by mu: those of EVAL, the oldest first, and some loaded since
-	evals  int                   // guarded by mu: how many are of EVAL
+	queue  []*script             // guarded by mu: scripts of EVAL, the oldest first, and some that were loaded later
+	evals  int                   // guarded by mu: the number of scripts that only EVAL has added
 	bytes  int64                 // guarded by mu
 
-	evicted atomic.Int64 // scripts that had to go
+	evicted atomic.Int64 // the number of evicted scripts
 }
 
-// get returns the script of that name, or nil.
+// get returns the script with a SHA-1, or nil.
 func (sc *scriptCache) get(sha scriptSHA) *script {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -85,9 +86,9 @@ func (sc *scriptCache) get(sha scriptSHA) *script {
 	return s
 }
 
-// add keeps s, for good if it was loaded, and returns what the cache has under its
-// name: another goroutine may have been faster. A script that EVAL has brought and
-// that finds no room is not kept, which does no harm.
+// add adds s, permanently if it was loaded, and returns the script that the cache has under its
+// SHA-1, which another goroutine may have added before. A script of EVAL for which there is no
+// room is not kept; the next EVAL compiles it again.
 func (sc *scriptCache) add(s *script, loaded bool) (*script, resp.Error) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -119,8 +120,7 @@ func (sc *scriptCache) add(s *script, loaded bool) (*script, resp.Error) {
 	return s, ""
 }
 
-// drop forgets one script that EVAL has brought; it reports whether there was one.
-// The caller holds mu.
+// drop evicts one script of EVAL, and reports whether there was one. mu is held.
 func (sc *scriptCache) drop() bool {
 	for len(sc.queue) > 0 {
 		s := sc.queue[0]
@@ -128,7 +128,7 @@ func (sc *scriptCache) drop() bool {
 		sc.queue = sc.queue[1:]
 		switch {
 		case s.loaded:
-			// never asked again
+			// a loaded script is never evicted, so it leaves the queue
 		case s.used.Swap(false):
 			sc.queue = append(sc.queue, s)
 		default:
@@ -143,7 +143,7 @@ func (sc *scriptCache) drop() bool {
 	return false
 }
 
-// flush forgets all scripts.
+// flush removes all scripts.
 func (sc *scriptCache) flush() {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -151,20 +151,20 @@ func (sc *scriptCache) flush() {
 	sc.flushed.Add(1)
 }
 
-// size is how many scripts there are and what they take.
+// size returns the number of scripts and their memory in bytes.
 func (sc *scriptCache) size() (n int, bytes int64) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	return len(sc.byName), sc.bytes
 }
 
-// scriptMemo is the script that a worker has looked up last, and when.
+// scriptMemo is the script that a worker looked up last, with the value of flushed at that time.
 type scriptMemo struct {
 	script *script
 	at     uint64
 }
 
-// noteResult remembers how large the result of a script was.
+// noteResult remembers the size of a large result.
 func (s *script) noteResult(n int) {
 	if n < leastResult {
 		n = 0
@@ -174,12 +174,11 @@ func (s *script) noteResult(n int) {
 	}
 }
 
-// leastResult is from how many bytes on the size of a result is remembered.
+// leastResult is the size in bytes from which on the size of a result is remembered.
 const leastResult = 1 << 20
 
-// keysOnly reports whether the script can only touch its KEYS: it calls commands
-// that are known from its text, which stay with the keys they are given, and gives
-// them nothing else for keys.
+// keysOnly reports whether the script can access only its KEYS: all commands that it calls are
+// known from its text, access only the keys in their arguments, and get nothing but KEYS as keys.
 func keysOnly(t *command.Table, s *lua.Script) bool {
 	calls, known := s.Calls()
 	if !known {
@@ -188,7 +187,7 @@ func keysOnly(t *command.Table, s *lua.Script) bool {
 	for _, call := range calls {
 		cmd := t.Lookup([]byte(call.Name))
 		switch {
-		case cmd == nil: // an error, whatever it is given
+		case cmd == nil: // it fails, whatever its arguments are
 			continue
 		case cmd.Sub != nil, cmd.SpansKeyspace(), cmd.Keys.Count > 0:
 			return false

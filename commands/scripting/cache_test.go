@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/internal/effort"
 )
 
-// named returns a script that is nothing but a name and its cost.
+// named returns a script that has only a name and a cost.
 func named(n int, cost int64) *script {
 	s := &script{cost: cost}
 	copy(s.sha[:], fmt.Sprintf("%040d", n))
@@ -20,9 +20,9 @@ func named(n int, cost int64) *script {
 
 func nameOf(n int) scriptSHA { return named(n, 0).sha }
 
-// TestScriptCacheForgetsWhatIsNotUsed: scripts of EVAL make room for others, in number
-// and in bytes, those that were used since the last; loaded ones stay, and are refused
-// once they fill the cache.
+// TestScriptCacheForgetsWhatIsNotUsed: scripts of EVAL are evicted beyond the bounds of their
+// number and bytes, recently used ones last. Loaded scripts stay, and are refused once they fill
+// the cache.
 func TestScriptCacheForgetsWhatIsNotUsed(t *testing.T) {
 	var sc scriptCache
 	_, err := sc.add(named(0, 1), true)
@@ -64,8 +64,8 @@ func TestScriptCacheForgetsWhatIsNotUsed(t *testing.T) {
 	require.Zero(t, bytes)
 }
 
-// TestScriptCacheTakesManyScriptsOfAKilobyte: what compiled scripts take is counted, and
-// that is little enough for thousands of common length to be loaded.
+// TestScriptCacheTakesManyScriptsOfAKilobyte: the memory of compiled scripts is counted, and is
+// small enough for thousands of scripts of common length.
 func TestScriptCacheTakesManyScriptsOfAKilobyte(t *testing.T) {
 	effort.Alone(t)
 	e := newEngine(&command.Server{Commands: command.NewTable(nil)})
@@ -83,7 +83,7 @@ func TestScriptCacheTakesManyScriptsOfAKilobyte(t *testing.T) {
 	require.EqualValues(t, maxEvalScripts, e.scripts.evicted.Load())
 }
 
-// TestLoadingKeepsAScript: what EVAL has brought stays once it is loaded.
+// TestLoadingKeepsAScript: a script that EVAL has added is permanent once it is loaded.
 func TestLoadingKeepsAScript(t *testing.T) {
 	var sc scriptCache
 	first, _ := sc.add(named(0, 1), false)
@@ -97,8 +97,8 @@ func TestLoadingKeepsAScript(t *testing.T) {
 	require.NotNil(t, sc.get(nameOf(0)))
 }
 
-// TestCompilesAScriptOnce: a script that is there is not compiled again, and one that
-// EVAL has brought stays once SCRIPT LOAD names it; SCRIPT FLUSH forgets it.
+// TestCompilesAScriptOnce: a cached script is not compiled again, a script of EVAL is permanent
+// after SCRIPT LOAD, and SCRIPT FLUSH removes it.
 func TestCompilesAScriptOnce(t *testing.T) {
 	e := newEngine(&command.Server{Commands: command.NewTable(nil)})
 	source := []byte("return 1 --[[" + strings.Repeat("x", compileInline) + "]]")
@@ -119,7 +119,7 @@ func TestCompilesAScriptOnce(t *testing.T) {
 	require.NotSame(t, first, again)
 }
 
-// TestParseSHA: 40 letters in any case.
+// TestParseSHA: a SHA-1 has 40 digits in any case.
 func TestParseSHA(t *testing.T) {
 	sha, ok := parseSHA([]byte("D006F1A90249474274C76F5BE725B8F5804A346B"))
 	require.True(t, ok)

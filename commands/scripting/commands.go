@@ -27,7 +27,7 @@ func commands() []*command.Command {
 	}
 }
 
-// scriptContainer is SCRIPT with its subcommands.
+// scriptContainer returns SCRIPT with its subcommands.
 func scriptContainer() *command.Command {
 	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		cmd := command.Subcommand("script", name, arity, command.FlagNoScript|f, syntax, summary, reply, run)
@@ -47,7 +47,7 @@ func scriptContainer() *command.Command {
 	}
 }
 
-// countScriptKeys reads numkeys.
+// countScriptKeys parses numkeys.
 func countScriptKeys(args [][]byte) (int, resp.Error) {
 	if len(args) < 3 {
 		return 0, resp.ErrSyntax
@@ -64,7 +64,7 @@ func countScriptKeys(args [][]byte) (int, resp.Error) {
 	return int(n), ""
 }
 
-// eval is EVAL and EVAL_RO.
+// eval implements EVAL and EVAL_RO.
 func eval(c *command.Call) {
 	n, err := countScriptKeys(c.Args)
 	if err != "" {
@@ -86,7 +86,7 @@ func eval(c *command.Call) {
 	callScript(c, k, s, n)
 }
 
-// evalSHA is EVALSHA and EVALSHA_RO.
+// evalSHA implements EVALSHA and EVALSHA_RO.
 func evalSHA(c *command.Call) {
 	sha, ok := parseSHA(c.Args[1])
 	if !ok {
@@ -107,7 +107,7 @@ func evalSHA(c *command.Call) {
 	callScript(c, k, s, n)
 }
 
-// callScript runs s with the first n arguments as keys, here or where it delays nobody.
+// callScript runs s with the first n arguments as keys, on the loop or on a coroutine.
 func callScript(c *command.Call, k *worker, s *script, n int) {
 	call := invocation{script: s, keys: c.Args[3 : 3+n], args: c.Args[3+n:], readonly: c.Cmd.Flags&command.FlagReadonly != 0}
 	if err := call.refused(c); err != "" {
@@ -119,7 +119,7 @@ func callScript(c *command.Call, k *worker, s *script, n int) {
 		k.runScript(c, &call)
 	case s.Bounded(len(c.Args) - 3):
 		k.runBounded(c, &call)
-	case c.Client.Exclusive: // it has come since EXEC looked for it
+	case c.Client.Exclusive: // it was added after EXEC looked for it
 		c.Fail(errNoScript)
 	default:
 		k.call = call
@@ -127,7 +127,7 @@ func callScript(c *command.Call, k *worker, s *script, n int) {
 	}
 }
 
-// runBounded runs a script that ends soon, unless it has to wait for memory.
+// runBounded runs a script whose running time has a bound, unless it has to wait for memory.
 func (k *worker) runBounded(c *command.Call, call *invocation) {
 	if need := reserve(c, call); need > 0 {
 		runLater(c, call, need)
@@ -140,12 +140,12 @@ func (k *worker) runBounded(c *command.Call, call *invocation) {
 	}
 }
 
-// scriptCoroutine is how scripts run of which nobody knows how long they take.
+// scriptCoroutine runs scripts of unknown duration.
 var scriptCoroutine = command.Coroutine{
 	Do: func(c *command.Call, arg any) {
 		k := scriptsOf(c)
 		call := &k.call
-		*call = *arg.(*invocation) // which the loop may use again once the script has yielded
+		*call = *arg.(*invocation) // the loop may reuse *arg once the script has yielded
 		call.keys, call.args = c.Args[3:3+len(call.keys)], c.Args[3+len(call.keys):]
 		defer call.end()
 		k.runScript(c, call)
@@ -160,7 +160,8 @@ var scriptCoroutine = command.Coroutine{
 	},
 }
 
-// runOnCoroutine runs the call of k, at once if it ends soon.
+// runOnCoroutine runs the call in k.call. A script that ends soon has ended when runOnCoroutine
+// returns.
 func (k *worker) runOnCoroutine(c *command.Call) {
 	if !c.Server.Host.StopWorld(c) {
 		return
@@ -172,14 +173,14 @@ func (k *worker) runOnCoroutine(c *command.Call) {
 	if c.Server.Host.RunOnCoroutine(c, &scriptCoroutine, &k.call) {
 		runLater(c, &k.call, c.Server.LargeRoom())
 	}
-	k.call = invocation{} // its words lie in the input, which goes with the batch
+	k.call = invocation{} // its arguments refer to the input of the batch
 }
 
-// compileInline is how much source is compiled where the command is run; more would
-// delay others. Compiling a kilobyte takes some 20 µs.
+// compileInline is the number of bytes of source that are compiled on the loop. A longer source
+// would delay other clients: compiling a kilobyte takes some 20 µs.
 const compileInline = 2 << 10
 
-// evalElsewhere compiles on a goroutine, and then runs the script exclusively, since its
+// evalElsewhere compiles the script on a goroutine, and then runs it exclusively, since its
 // session waits anyway.
 func evalElsewhere(c *command.Call, n int) {
 	e, host, cmd, own := scriptsOf(c).engine, c.Server.Host, c.Cmd, command.CloneArgs(c.Args)
@@ -216,7 +217,7 @@ func scriptLoad(c *command.Call) {
 	c.Offload(func(_ env.Store, w *resp.Writer) { load(w, source) })
 }
 
-// scriptKill is SCRIPT KILL.
+// scriptKill implements SCRIPT KILL.
 func scriptKill(c *command.Call) {
 	if err := c.Server.Host.KillExclusive(c); err != "" {
 		c.Fail(err)

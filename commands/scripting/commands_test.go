@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// onceHost runs what comes to a coroutine at once.
+// onceHost runs a coroutine at once on the caller's goroutine.
 type onceHost struct {
 	command.Host
 	ran *invocation
@@ -22,8 +22,8 @@ func (h *onceHost) RunOnCoroutine(_ *command.Call, _ *command.Coroutine, arg any
 	return false
 }
 
-// TestWorkerForgetsTheCallOfACoroutine: the words of a call lie in the input of its client,
-// which may be megabytes.
+// TestWorkerForgetsTheCallOfACoroutine: the worker keeps no reference to the arguments of a call,
+// because these refer to the input of the client, which may be megabytes.
 func TestWorkerForgetsTheCallOfACoroutine(t *testing.T) {
 	host := &onceHost{}
 	c := &command.Call{Worker: &command.Worker{Server: &command.Server{Host: host}}, Client: &command.Client{}}

@@ -1,3 +1,3 @@
-// Package scripting has EVAL, SCRIPT and FUNCTION. It caches scripts, decides where a script
-// runs, and gives it access to the server. Package lua runs it.
+// Package scripting implements EVAL, SCRIPT and FUNCTION. It caches scripts, decides on which
+// goroutine a script runs, and gives it access to the server. Package lua is the interpreter.
 package scripting

@@ -12,8 +12,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// engine is what the group keeps for the server: the scripts that are known, and the
-// states that run them.
+// engine is the state of the group for the server: the script cache and the pool of Lua states.
 type engine struct {
 	server  *command.Server
 	scripts scriptCache
@@ -21,7 +20,7 @@ type engine struct {
 	tidy    tidy
 }
 
-// figures are those of the scripts that are kept.
+// figures are the statistics of the cached scripts.
 func figures() []figure.Figure {
 	return []figure.Figure{
 		figure.Shown("Memory", "used_memory_scripts", command.Counted(func(e *engine) int64 {
@@ -36,26 +35,26 @@ func figures() []figure.Figure {
 	}
 }
 
-// host is what a running script sees of the server: the worker it runs on.
+// host is what a running script can access of the server, through the worker that it runs on.
 type host struct {
 	c        *command.Call
-	caller   *command.Command // that runs the script
-	w        resp.Writer      // the reply of the last command
+	caller   *command.Command // the command that runs the script
+	w        resp.Writer      // the reply of the latest command
 	readonly bool
 	run      *lua.Run
-	wrote    bool // has called a command that writes
-	begun    bool // it was let do that: it comes to its end, whatever the role of the server is then
-	lent     int  // how often it was lent a value
-	full     bool // memory was full when it began, and it has not said that it can do with that
-	spent    int  // instructions, once it is over
+	wrote    bool // it has called a command that writes
+	begun    bool // it was allowed to call such a command, so it runs to its end even if the role of the server changes
+	referred int  // how many values it got as references
+	full     bool // memory was full when it began, and it has not declared that it needs none
+	spent    int  // the instructions that it took, set at its end
 
 	// For scripts that wait for memory: see wait.go.
-	memory  *budget.Grant // of its result, if that was asked for
-	mayWait bool          // it is no part of a transaction
-	acted   bool          // has called a command that does more than read
+	memory  *budget.Grant // of its result, if it was requested
+	mayWait bool          // it is not part of a transaction
+	acted   bool          // it has called a command that does more than read
 }
 
-// worker is what the group keeps for a worker.
+// worker is the state of the group for a worker.
 type worker struct {
 	engine *engine
 	host   host
@@ -63,17 +62,17 @@ type worker struct {
 	call   invocation // of the coroutine that the worker is
 }
 
-// scriptsOf is what the group of the running command, which is this one, keeps for the
-// worker.
+// scriptsOf returns the state of the group for the worker. The running command must be of this
+// group.
 func scriptsOf(c *command.Call) *worker { return command.Scratch[worker](c) }
 
-// tidy says whether a goroutine frees what large scripts have left, and whether it has to
-// begin again.
+// tidy is the state of the goroutine that frees the memory of large scripts: whether it runs, and
+// whether it has to run again.
 type tidy struct {
 	running, again atomic.Bool
 }
 
-// scriptOf returns the script of that source if the cache has it.
+// scriptOf returns the cached script with the given source, or nil.
 func (k *worker) scriptOf(source []byte) *script {
 	if len(source) > lua.MaxSource {
 		return nil
@@ -81,16 +80,15 @@ func (k *worker) scriptOf(source []byte) *script {
 	return k.script(shaOf(source))
 }
 
-// shaOf is the name of a script.
+// shaOf returns the SHA-1 of a script.
 func shaOf(source []byte) (sha scriptSHA) {
 	sum := sha1.Sum(source)
 	hex.Encode(sha[:], sum[:])
 	return sha
 }
 
-// compile returns the script of source, which it copies, and keeps it in the cache.
-// One that is there already costs no more than its name: clients load all their
-// scripts whenever they connect.
+// compile returns the script of source, which it copies, and adds it to the cache. For a cached
+// script it only computes the SHA-1: many clients load all their scripts each time they connect.
 func (e *engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 	if len(source) > lua.MaxSource {
 		return nil, errSourceLong
@@ -108,8 +106,8 @@ func (e *engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 	return e.scripts.add(s, loaded)
 }
 
-// script returns the cached script of that name, or nil. A worker remembers the last one, so
-// that a pipeline of one script takes no lock.
+// script returns the cached script with a SHA-1, or nil. The worker remembers the latest one, so
+// that a pipeline with one script takes no lock.
 func (k *worker) script(sha scriptSHA) *script {
 	m := &k.last
 	at := k.engine.scripts.flushed.Load()

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// errorstats is how often INFO says that each kind of error was replied.
+// errorstats returns the counts of each kind of error in INFO.
 func errorstats(c *inproc.Client) map[string]string {
 	counts := map[string]string{}
 	for line := range strings.SplitSeq(c.Do("INFO", "errorstats"), "\r\n") {
@@ -21,9 +21,9 @@ func errorstats(c *inproc.Client) map[string]string {
 	return counts
 }
 
-// TestErrorsOfScriptsAreCountedByTheirFirstWord: an error that a script returns or raises
-// counts as one of its own words, one of a command once, and one that it caught for the
-// command alone.
+// TestErrorsOfScriptsAreCountedByTheirFirstWord: an error that a script returns or raises is
+// counted by its own first word, an error of a command is counted once, and an error that the
+// script catches counts only for the command.
 func TestErrorsOfScriptsAreCountedByTheirFirstWord(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()

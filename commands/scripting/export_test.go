@@ -5,8 +5,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// KeysOnly reports whether a script touches no key beside its KEYS, by the commands of
-// table.
+// KeysOnly reports whether a script accesses only its KEYS, according to the commands of table.
 func KeysOnly(table *command.Table, source string) (bool, resp.Error) {
 	s, err := newEngine(&command.Server{Commands: table}).compile([]byte(source), false)
 	if err != "" {

@@ -9,8 +9,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// This file answers for a server that has scripts but no functions: as Redis 7.2 does
-// while none is loaded, so that programs which ask, flush, save and restore them go on.
+// This file implements the commands for functions as a server without any function. They reply as
+// Redis 7.2 does while no library is loaded, so that programs which list, flush, save and restore
+// functions work.
 
 const (
 	errNoFunctions    resp.Error = "ERR functions are not supported, only scripts with EVAL and EVALSHA are"
@@ -22,7 +23,7 @@ const (
 	errRestorePayload resp.Error = "ERR DUMP payload version or checksum are wrong"
 )
 
-// functionCommands are FUNCTION with its subcommands, FCALL and FCALL_RO.
+// functionCommands returns FUNCTION with its subcommands, FCALL and FCALL_RO.
 func functionCommands() []*command.Command {
 	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		cmd := command.Subcommand("function", name, arity, command.FlagNoScript|f, syntax, summary, reply, run)
@@ -90,8 +91,8 @@ func functionFlush(c *command.Call) {
 	}
 }
 
-// functionBusy runs f unless a script runs for long, which FUNCTION KILL and STATS may
-// ask about but are not for.
+// functionBusy runs f, unless a script has been running for long. FUNCTION KILL and FUNCTION
+// STATS are allowed then, but do not apply to scripts.
 func functionBusy(c *command.Call, f func()) {
 	if c.Busy {
 		c.Fail(command.ErrBusy)
@@ -115,14 +116,14 @@ func functionStats(c *command.Call) {
 }
 
 const (
-	// dumpVersion is the version of the format of Redis 7.2.
+	// dumpVersion is the version of the dump format of Redis 7.2.
 	dumpVersion = 11
-	// dumpFooter is the length of what ends a dump: its version and its checksum.
+	// dumpFooter is the length of the end of a dump: its version and its checksum.
 	dumpFooter = 2 + 8
 )
 
-// dumpChecksum is that of Redis: its polynomial, as Go's package writes it, begun with 0
-// and with nothing inverted.
+// dumpChecksum is the CRC-64 of Redis: the polynomial as Go's package represents it, an initial
+// value of 0, and no final inversion.
 func dumpChecksum(b []byte) uint64 {
 	return ^crc64.Update(^uint64(0), crc64.MakeTable(0x95ac9329ac4bc9b5), b)
 }
@@ -152,8 +153,8 @@ func functionRestore(c *command.Call) {
 	}
 }
 
-// checkDump reports whether b is a whole dump of a version that we know, and whether
-// nothing is in it.
+// checkDump reports whether b is a complete dump of a supported version, and whether it contains
+// no function.
 func checkDump(b []byte) (empty, ok bool) {
 	n := len(b) - dumpFooter
 	if n < 0 || binary.LittleEndian.Uint16(b[n:]) > dumpVersion {

@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestAScriptIsNotEndedHalfWay has changes refused at each reading of the stopwatch of a script, of
-// which there are some for each command: it does all that it is for, or nothing.
+// TestAScriptIsNotEndedHalfWay: changes become forbidden at each possible time during a script,
+// of which there are some for each command. The script makes all its changes or none.
 func TestAScriptIsNotEndedHalfWay(t *testing.T) {
 	const writes = 5
 	script := "for i = 1, " + fmt.Sprint(writes) + " do redis.call('SET', 'k' .. i, '1') end"

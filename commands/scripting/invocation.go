@@ -11,17 +11,17 @@ type invocation struct {
 	script     *script
 	keys, args [][]byte
 	readonly   bool
-	memory     *budget.Grant // of its result, if that was asked for; who runs it ends that
+	memory     *budget.Grant // of its result, if it was requested; the function that runs the script ends it
 }
 
-// end gives back what was asked for and is not needed.
+// end returns the memory that was requested and not used.
 func (call *invocation) end() {
 	call.memory.End()
 	call.memory = nil
 }
 
-// refused says why a call may not even begin. A script that declares nothing finds out when
-// it writes.
+// refused returns the error if the call may not begin, or "". A script without declared flags is
+// checked when it calls its first write.
 func (call *invocation) refused(c *command.Call) resp.Error {
 	f := call.script.Flags()
 	writes := f.Declared && !f.NoWrites

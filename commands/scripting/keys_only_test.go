@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/commands/scripting"
 )
 
-// TestScriptsThatTouchOnlyTheirKeys: only a script all of whose commands stay with its KEYS holds no more
-// than those.
+// TestScriptsThatTouchOnlyTheirKeys: a script locks only its KEYS if all its commands access only
+// these, and else all keys.
 func TestScriptsThatTouchOnlyTheirKeys(t *testing.T) {
 	table := commands.NewTable()
 	for source, want := range map[string]bool{

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestScriptsSeeLongValuesAsTheyWere: a long value that a script has read does not change
-// with what the script, or a command behind it, does to its key.
+// TestScriptsSeeLongValuesAsTheyWere: a long value that a script has read does not change when
+// the script, or a later command, changes its key.
 func TestScriptsSeeLongValuesAsTheyWere(t *testing.T) {
 	value := strings.Repeat("0123456789", 4000)
 	get := "local v = redis.call('GET', KEYS[1]) "
@@ -48,8 +48,8 @@ func TestScriptsSeeLongValuesAsTheyWere(t *testing.T) {
 	})
 }
 
-// TestScriptsReadOneValueAgainAndAgain: neither what a script is lent nor what it
-// overwrites piles up.
+// TestScriptsReadOneValueAgainAndAgain: neither the references that a script gets nor the values
+// that it overwrites accumulate.
 func TestScriptsReadOneValueAgainAndAgain(t *testing.T) {
 	effort.Alone(t)
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestLoadAndCallInOneTransaction: EVALSHA finds the script that SCRIPT LOAD has brought before it in the
-// same transaction, however long it may run and however long its text is.
+// TestLoadAndCallInOneTransaction: EVALSHA finds a script that SCRIPT LOAD has added earlier in
+// the same transaction, even if its duration is unknown or its text is long.
 func TestLoadAndCallInOneTransaction(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/lua"
 )
 
-// limits bounds all scripts of the server together.
+// limits returns the bounds for all scripts of the server together.
 func (e *engine) limits() lua.Limits {
 	l := lua.DefaultLimits()
 	l.Room = e.server.Options.ScriptRoom
@@ -16,8 +16,8 @@ func (e *engine) limits() lua.Limits {
 	return l
 }
 
-// freeGarbage has the garbage of a large script given back in the background, where
-// maxmemory bounds the process: keys may need that memory before the next script does.
+// freeGarbage starts a garbage collection in the background after a large script, if maxmemory
+// bounds the process: keys may need that memory before the next script does.
 func (e *engine) freeGarbage() {
 	if e.server.Options.ScriptRoom == nil {
 		return

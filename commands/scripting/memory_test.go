@@ -13,10 +13,10 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// plenty is more room than any script needs.
+// plenty is more memory than any script needs.
 const plenty = math.MaxInt64 - 1
 
-// roomOfScripts starts a server whose scripts have the room that the result sets.
+// roomOfScripts starts a server in which scripts may use the memory that room says.
 func roomOfScripts(w *inproc.World) (s *inproc.Node, room *atomic.Int64) {
 	room = new(atomic.Int64)
 	room.Store(plenty)
@@ -27,7 +27,7 @@ func roomOfScripts(w *inproc.World) (s *inproc.Node, room *atomic.Int64) {
 	}), room
 }
 
-// holding has a client hold a large reply that it does not read.
+// holding returns a client that keeps a large reply unread.
 func holding(t *testing.T, w *inproc.World, s *inproc.Node, keys []string) *inproc.Client {
 	t.Helper()
 	holder := s.Dial()
@@ -40,8 +40,8 @@ func holding(t *testing.T, w *inproc.World, s *inproc.Node, keys []string) *inpr
 // build is a part of a script that needs much memory.
 const build = "local s = string.rep('x', 3000000) "
 
-// TestScriptThatLacksMemoryWaitsForReplies: where others' replies take the memory that a
-// script needs it is run again once they have left, wherever it runs.
+// TestScriptThatLacksMemoryWaitsForReplies: if replies to other clients take the memory that a
+// script needs, the script is run again after they have left, on the loop and elsewhere.
 func TestScriptThatLacksMemoryWaitsForReplies(t *testing.T) {
 	for name, source := range map[string]string{
 		"straight":  build + "return #s",
@@ -69,8 +69,8 @@ func TestScriptThatLacksMemoryWaitsForReplies(t *testing.T) {
 	}
 }
 
-// TestScriptThatLacksMemoryFails: where no replies take the memory that a script needs, and where
-// it may have done something by then, it is an error.
+// TestScriptThatLacksMemoryFails: a script that lacks memory fails if no replies take it, or if
+// the script may have changed something already.
 func TestScriptThatLacksMemoryFails(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s, room := roomOfScripts(w)
@@ -92,8 +92,8 @@ func TestScriptThatLacksMemoryFails(t *testing.T) {
 	})
 }
 
-// TestResultsOfScriptsAreNotTheirReaders: what a script returns is counted as a large
-// reply, so that no client is closed for it, and the next one waits until it has left.
+// TestResultsOfScriptsAreNotTheirReaders: the result of a script counts as a large reply, so that
+// no client is closed because of it, and the next script waits until it has left.
 func TestResultsOfScriptsAreNotTheirReaders(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--maxmemory", "100mb", "--maxmemory-clients", "4mb", "--write-timeout", "3600")

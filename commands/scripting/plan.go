@@ -7,12 +7,13 @@ import (
 	"github.com/cellserver/cellserver/lua"
 )
 
-// mayChange asks what a script declares, and without that what it is called by.
+// mayChange reports whether a call of a script may change something, from the flags of the script
+// or, without flags, from the command that calls it.
 func mayChange(c *command.Call, cmd *command.Command, args [][]byte) bool {
 	return writes(cmd, workerFor(c, cmd).flags(cmd, args))
 }
 
-// writes reports whether a script with these flags, called by cmd, may change something.
+// writes reports whether a script with these flags that cmd calls may change something.
 func writes(cmd *command.Command, f lua.Flags) bool {
 	if f.Declared {
 		return !f.NoWrites
@@ -20,13 +21,13 @@ func writes(cmd *command.Command, f lua.Flags) bool {
 	return cmd.Flags&command.FlagReadonly == 0
 }
 
-// workerFor is what the group keeps for the worker that runs c, where cmd is one of its
-// commands and c may be of another.
+// workerFor returns the state of the group for the worker that runs c. cmd is a command of the
+// group; c may be of another group.
 func workerFor(c *command.Call, cmd *command.Command) *worker {
 	return cmd.Slot().OfWorker(c.Worker).(*worker)
 }
 
-// flags returns what the script of a call declares.
+// flags returns the flags that the script of a call declares.
 func (k *worker) flags(cmd *command.Command, args [][]byte) (f lua.Flags) {
 	if !bySHA(cmd) {
 		return lua.Declared(args[1])
@@ -42,9 +43,9 @@ func (k *worker) flags(cmd *command.Command, args [][]byte) (f lua.Flags) {
 // bySHA reports whether cmd is EVALSHA or EVALSHA_RO.
 func bySHA(cmd *command.Command) bool { return strings.HasPrefix(cmd.Name, "evalsha") }
 
-// plan says what a queued call of a script may do. One that the server does not have yet may
-// take long: EVAL has to compile it, and a SCRIPT LOAD before EVALSHA in the same transaction, or of
-// another client meanwhile, may bring one of which nothing is known.
+// plan returns what a queued call of a script may do. A script that the cache lacks counts as one
+// of unknown duration: EVAL has to compile it, and EVALSHA may get one from a SCRIPT LOAD before
+// it in the transaction, or of another client meanwhile.
 func plan(c *command.Call, cmd *command.Command, args [][]byte) command.Plan {
 	k := workerFor(c, cmd)
 	f := k.flags(cmd, args)
@@ -58,8 +59,7 @@ func plan(c *command.Call, cmd *command.Command, args [][]byte) command.Plan {
 	return p
 }
 
-// queued returns the script that a queued call will run, or nil if the server does not have
-// it yet.
+// queued returns the script of a queued call, or nil if the cache does not have it.
 func (k *worker) queued(cmd *command.Command, args [][]byte) *script {
 	if !bySHA(cmd) {
 		return k.scriptOf(args[1])

@@ -10,15 +10,15 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// refusedScript is a script, and what a server that may not write answers; "" in the
-// place of %s stands for the error itself.
+// refusedScript is a script and its reply on a server that may not write. %s stands for the error
+// itself.
 type refusedScript struct {
 	source, reply string
 	keys          []string
 }
 
-// refusedScripts are answered by Redis 7.0.15 with the same bytes, without room for
-// its log and beyond maxmemory.
+// refusedScripts returns scripts whose replies are byte for byte those of Redis 7.0.15, with a
+// full disk and beyond maxmemory.
 func refusedScripts(e string) []refusedScript {
 	inside := func(sha string) string { return "-" + e + " script: " + sha + ", on @user_script:1.\r\n" }
 	return []refusedScript{
@@ -40,7 +40,7 @@ func (r refusedScript) call() []string {
 	return append([]string{"EVAL", r.source, fmt.Sprint(len(r.keys))}, r.keys...)
 }
 
-// requireRefused runs the scripts, which leave k and nothing else.
+// requireRefused runs the scripts and checks that they leave no key but k.
 func requireRefused(t *testing.T, c *inproc.Client, scripts []refusedScript) {
 	t.Helper()
 	for _, s := range scripts {
@@ -53,8 +53,9 @@ func requireRefused(t *testing.T, c *inproc.Client, scripts []refusedScript) {
 	require.Equal(t, ":1\r\n", c.Do("DBSIZE"))
 }
 
-// TestScriptsOnAFullDisk: a script that writes is refused in Redis' words and changes
-// nothing, one that reads is answered, and once there is room all go on.
+// TestScriptsOnAFullDisk: on a full disk a script that writes is refused with the error of Redis
+// and changes nothing, and a script that reads is answered. Once there is space, all scripts work
+// again.
 func TestScriptsOnAFullDisk(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--appendonly", "yes")
@@ -62,7 +63,7 @@ func TestScriptsOnAFullDisk(t *testing.T) {
 		require.Equal(t, inproc.OK, c.Do("SET", "k", "1"))
 		s.FillDisk(true)
 		const why = "MISCONF Errors writing to the AOF file: No space left on device"
-		// The write that meets the full disk has run: its error says that it may count.
+		// The write that meets the full disk has run: its error says that it may take effect.
 		require.Equal(t, "-"+why+"; the outcome of this command is unknown\r\n", c.Do("SET", "k", "1"))
 		require.Equal(t, "-"+why+"\r\n", c.Do("SET", "k", "2"), "from then on nothing is changed")
 		scripts := append(refusedScripts(why), refusedScript{
@@ -80,8 +81,8 @@ func TestScriptsOnAFullDisk(t *testing.T) {
 	})
 }
 
-// TestScriptsInFullMemory: where memory is full from the beginning, a script is refused
-// before its first write can be half of what it is for.
+// TestScriptsInFullMemory: if memory is full when a script begins, its first write is refused, so
+// that the script is not stopped between two writes.
 func TestScriptsInFullMemory(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()

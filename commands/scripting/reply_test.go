@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// fillFamilies fills a list, a hash and two sets with n values of size bytes and more, and
-// as many strings. It returns the commands that read them all.
+// fillFamilies fills a list, a hash and two sets with n values of at least size bytes, and as
+// many strings. It returns the commands that read all of them.
 func fillFamilies(t *testing.T, c *inproc.Client, n, size int) (reads [][]string) {
 	mget, hmget := []string{"MGET"}, []string{"HMGET", "h"}
 	for i := range n {
@@ -40,8 +40,8 @@ func fillFamilies(t *testing.T, c *inproc.Client, n, size int) (reads [][]string
 	}
 }
 
-// countInScript calls command in a script and replies how many elements it was given, and
-// how many bytes were allocated meanwhile.
+// countInScript calls command in a script. The reply is the number of elements that the script
+// got, and taken the number of bytes allocated meanwhile.
 func countInScript(c *inproc.Client, command []string) (reply string, taken uint64) {
 	taken = inproc.AllocatedBy(func() {
 		reply = c.Do(append([]string{"EVAL", "return #redis.call(unpack(ARGV))", "0"}, command...)...)
@@ -49,8 +49,9 @@ func countInScript(c *inproc.Client, command []string) (reply string, taken uint
 	return reply, taken
 }
 
-// TestRepliesToScriptsStopAtTheirBound: a reply that a script may not be given is given
-// up once it is longer than that, not when it is whole, and takes nothing from a list.
+// TestRepliesToScriptsStopAtTheirBound: a reply that is too long for a script is abandoned as
+// soon as it exceeds the bound, not when it is complete, and a pop then removes nothing from a
+// list.
 func TestRepliesToScriptsStopAtTheirBound(t *testing.T) {
 	effort.Alone(t)
 	for name, size := range map[string]int{"copied": 15_000, "lent": 1 << 20} {
@@ -67,8 +68,8 @@ func TestRepliesToScriptsStopAtTheirBound(t *testing.T) {
 						continue
 					}
 					require.Contains(t, reply, "-ERR the reply is too large for a script", command[0])
-					// A buffer that grows to the bound leaves five times that behind; all of
-					// them together would be as much for 60 MB.
+					// A buffer that grows to the bound leaves about five times the bound as
+					// garbage. The full reply of 60 MB would leave as many times its own size.
 					require.Less(t, taken, uint64(150<<20), command[0])
 				}
 				for _, command := range [][]string{{"LPOP", "l", fmt.Sprint(n)}, {"SPOP", "set", fmt.Sprint(n)}, {"ZPOPMIN", "z", fmt.Sprint(n)}} {

@@ -16,22 +16,23 @@ const (
 )
 
 const (
-	// coroutineBudget is how many instructions a script may take where it was called,
-	// about a millisecond, before it is moved to a goroutine.
+	// coroutineBudget is the number of instructions, about a millisecond, that a script may take
+	// on the loop before it is moved to a goroutine.
 	coroutineBudget = 20_000
-	// instructionsPerWork is how many of them count as one unit of work.
+	// instructionsPerWork is the number of instructions that count as one unit of work.
 	instructionsPerWork = 4
-	// maxBounded is a number of instructions far beyond what a bounded script can
-	// take, unless the interpreter has compiled it wrongly.
+	// maxBounded is a number of instructions far beyond what a bounded script can take, unless
+	// the compiler has a bug.
 	maxBounded = 5_000_000
-	// keptScriptReply is how much room for replies a worker keeps.
+	// keptScriptReply is the size of the largest reply buffer that a worker keeps.
 	keptScriptReply = 64 << 10
-	// maxLent is how often a script is lent a value instead of given a copy, about.
-	maxLent = 16 << 10
+	// maxReferred is about the largest number of values that a script gets as references rather than
+	// copies.
+	maxReferred = 16 << 10
 )
 
-// runScript runs a script at one instant, with all that it can touch locked, unless that is
-// so already because a transaction runs.
+// runScript runs a script at one instant, with everything that it can access locked. In a
+// transaction that is locked already.
 func (k *worker) runScript(c *command.Call, call *invocation) {
 	k.host.mayWait, c.Again = !c.Client.Exclusive, false
 	if c.Client.Exclusive {
@@ -46,7 +47,7 @@ func (k *worker) runScript(c *command.Call, call *invocation) {
 	c.RunLocked(func() { k.execute(c, call) })
 }
 
-// scriptRefs names the keys of a script as [command.Call.Lock] takes them.
+// scriptRefs returns the keys of a script in the form that [command.Call.Lock] takes.
 func scriptRefs(c *command.Call, keys [][]byte) []env.KeyRef {
 	c.Refs = c.Refs[:0]
 	for _, key := range keys {
@@ -55,14 +56,14 @@ func scriptRefs(c *command.Call, keys [][]byte) []env.KeyRef {
 	return c.Refs
 }
 
-// execute runs the script and writes its reply. The command's own place in the
-// worker is given back as it was.
+// execute runs the script and writes its reply. It restores the fields of c that the script's
+// commands have overwritten.
 func (k *worker) execute(c *command.Call, call *invocation) {
 	cmd, args, w, db := c.Cmd, c.Args, c.W, c.Client.Selected()
 	h := &k.host
 	h.c, h.caller, h.readonly, h.w.Proto = c, cmd, call.readonly, 2
 	run := k.engine.runs.Get()
-	h.run, h.wrote, h.begun, h.acted, h.lent = run, false, false, false, 0
+	h.run, h.wrote, h.begun, h.acted, h.referred = run, false, false, false, 0
 	if h.full = c.Store.Full() && !call.script.Flags().AllowOOM; !h.full {
 		c.Store.Begin()
 	}
@@ -85,7 +86,7 @@ func (k *worker) execute(c *command.Call, call *invocation) {
 		w.Pieces = &c.Server.Large
 	}
 	c.Volatile = true
-	defer func() { // be it that a command panics
+	defer func() { // also if a command panics
 		c.Volatile = false
 		w.Pieces, h.memory = pieces, nil
 		if c.Exclusive != nil {
@@ -99,7 +100,7 @@ func (k *worker) execute(c *command.Call, call *invocation) {
 	}()
 	run.Execute(call.script.Script, call.keys, call.args, h, w)
 	if c.Exclusive != nil {
-		c.Exclusive.End() // before anybody else has this run
+		c.Exclusive.End() // before another goroutine reuses the run
 	}
 	if w.SpillRest(mark); !c.Again {
 		call.script.noteResult(copied(w, mark, refs))
@@ -109,8 +110,8 @@ func (k *worker) execute(c *command.Call, call *invocation) {
 	c.Failed = len(w.Buf) > mark && w.Buf[mark] == '-'
 }
 
-// copied is how much memory w took for a reply before which Buf had mark bytes and there
-// were so many refs.
+// copied returns the memory that w used for a reply. Before the reply, Buf had mark bytes and
+// there were refs references.
 func copied(w *resp.Writer, mark, refs int) int {
 	n := len(w.Buf) - mark
 	for _, r := range w.Refs[refs:] {
@@ -121,9 +122,10 @@ func copied(w *resp.Writer, mark, refs int) int {
 	return n
 }
 
-// Call implements [lua.Host]: redis.call and redis.pcall. Until the script writes it is
-// lent long values, [maxLent] of them. From then on it is given copies, which are freed as
-// the script forgets them: a value that it sets and reads again and again would pile up.
+// Call implements [lua.Host] for redis.call and redis.pcall. Until the script writes, it gets
+// long values as references, up to [maxReferred] of them. After that it gets copies, which the
+// garbage collector frees when the script drops them. References would accumulate if a script
+// sets and reads a value repeatedly.
 func (h *host) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	c := h.c
 	h.w.Buf, h.w.Refs, h.w.Referred, h.w.Proto = h.w.Buf[:0], h.w.Refs[:0], 0, proto
@@ -134,13 +136,13 @@ func (h *host) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 		return h.w.Buf, nil
 	}
 	h.w.Ledger = c.Server.Options.Ledger
-	if h.wrote || h.lent > maxLent {
+	if h.wrote || h.referred > maxReferred {
 		h.w.Ledger = nil
 	}
 	c.Cmd, c.Args, c.W, c.Failed = cmd, args, &h.w, false
 	c.Server.Host.Run(c)
 	if h.full && h.wrote && !c.Failed {
-		h.full = false // the rest is refused nothing: half of it would be worse
+		h.full = false // the script may write from now on: stopping it halfway would be worse
 		c.Store.Begin()
 	}
 	if len(h.w.Buf) > command.MaxScriptReply {
@@ -148,11 +150,11 @@ func (h *host) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 		h.w.Buf = nil
 		h.w.Error(command.ErrScriptReply)
 	}
-	h.lent += len(h.w.Refs)
+	h.referred += len(h.w.Refs)
 	return h.w.Buf, h.w.Refs
 }
 
-// find returns the command that a script calls, if there is one, and why it may not.
+// find returns the command that a script calls, and the error if the script may not call it.
 func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	cmd := h.c.Server.Commands.Lookup(args[0])
 	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
@@ -172,7 +174,7 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	switch {
 	case h.readonly && (cmd.Flags&command.FlagWrite != 0 || cmd.Name == "publish"):
 		return cmd, errScriptReadonly
-	case h.begun: // as in Redis: half of it would be worse, and a role changes behind it
+	case h.begun: // as in Redis the script may finish: stopping it halfway would be worse, and a change of role takes effect after it
 	case h.c.Server.Halts.Load()&command.HaltStandby != 0:
 		if err := h.c.HaltedInScript(cmd, args); err != "" {
 			return cmd, err
@@ -182,8 +184,8 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	}
 	switch {
 	case h.full && cmd.NeedsMemory():
-		// As a first step this could be half of what it is for: Redis refuses it, too,
-		// whatever it is about. Limiters that exist go on.
+		// If the script's first write ran, memory could stop it halfway. Redis refuses this
+		// command as well, whatever its keys are. Calls of existing limiters are allowed.
 		return cmd, resp.ErrOOM
 	}
 	if err := h.c.Server.Limits().Frame.Check(args); err != "" {
@@ -196,13 +198,13 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	if cmd.Flags&command.FlagWrite != 0 {
 		h.wrote = true
 		if x := h.c.Exclusive; x != nil && !x.Write() {
-			return cmd, errScriptDenied // it has been killed, and will never see this
+			return cmd, errScriptDenied // it has been killed and will never see this error
 		}
 	}
 	return cmd, ""
 }
 
-// forbidden returns the error for what the user of the caller may not do.
+// forbidden returns the error for a command that the caller's user may not call, or "".
 func (h *host) forbidden(cmd *command.Command, args [][]byte) resp.Error {
 	c := h.c
 	if c.Client.User.Load().Rules().Unrestricted {
@@ -215,7 +217,7 @@ func (h *host) forbidden(cmd *command.Command, args [][]byte) resp.Error {
 	return ""
 }
 
-// Allowed implements [lua.Allower]: redis.acl_check_cmd.
+// Allowed implements [lua.Allower] for redis.acl_check_cmd.
 func (h *host) Allowed(args [][]byte) (known, allowed bool) {
 	cmd := h.c.Server.Commands.Lookup(args[0])
 	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
@@ -228,8 +230,8 @@ func (h *host) Allowed(args [][]byte) (known, allowed bool) {
 	return true, is.Reason == acl.DeniedNothing
 }
 
-// Log implements [lua.Host]: redis.log. What a script says may hold keys, which our
-// log never shows, so that only its length and severity are noted.
+// Log implements [lua.Host] for redis.log. The message of a script may contain keys, which the
+// log never shows, so only its length and level are logged.
 func (h *host) Log(level int, msg []byte) {
 	h.c.Server.Log.Debug("a script logged a message", "level", level, "bytes", len(msg))
 }

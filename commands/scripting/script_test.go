@@ -21,22 +21,22 @@ const (
 	killedReply = "-ERR Script killed by user with SCRIPT KILL..."
 )
 
-// scriptModes are spellings of one script, each of which runs in its own way: with its
-// keys held, with all keys held, with everybody else stopped, and with a short loop.
+// scriptModes returns variants of one script that run in different ways: with its keys locked,
+// with all keys locked, with the world stopped, and with a short loop.
 func scriptModes(body string) []string {
 	straight := strings.NewReplacer("KEYS[1]", "ARGV[1]", "KEYS[2]", "ARGV[2]", "KEYS[3]", "ARGV[3]").Replace(body)
 	return []string{body, straight, "return (function() " + body + " end)()", "for _ = 1, 1 do " + body + " end"}
 }
 
-// evalFrame is an EVAL that gives its words both as keys and as arguments.
+// evalFrame returns an EVAL that passes the same words as keys and as arguments.
 func evalFrame(script string, keys ...string) string {
 	words := append([]string{"EVAL", script, fmt.Sprint(len(keys))}, keys...)
 	return string(inproc.Encode(nil, append(words, keys...)...))
 }
 
-// TestScriptsAreAtomic: clients that charge two keys in one go, in a script of either
-// kind, a transaction or an RL.MULTI, and others that look at both. No client ever sees one
-// key charged and not the other.
+// TestScriptsAreAtomic: clients charge two keys together, by a script of either kind, a
+// transaction or an RL.MULTI, while other clients read both. No client sees one key charged and
+// the other not.
 func TestScriptsAreAtomic(t *testing.T) {
 	const limit = 1_000_000
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -83,16 +83,16 @@ func TestScriptsAreAtomic(t *testing.T) {
 	})
 }
 
-// change is what one script or transaction of TestScriptsAndTransactionsAreSequential
-// did: its place in the order of all, what it took of each key, and what it saw left.
+// change is the effect of one script or transaction of TestScriptsAndTransactionsAreSequential:
+// its place in the order of all, what it charged to each key, and what it saw left.
 type change struct {
 	place      int64
 	took, left [3]int64
 }
 
-// TestScriptsAndTransactionsAreSequential: many clients change three keys at once by
-// scripts and transactions, each of which also takes a number. Played in the order of the
-// numbers against a model of three sums, every one of them saw what it had to see.
+// TestScriptsAndTransactionsAreSequential: many clients change three keys together by scripts and
+// transactions, each of which also takes a sequence number. When they are replayed in the order
+// of the numbers against a model with three sums, each of them has seen the values of the model.
 func TestScriptsAndTransactionsAreSequential(t *testing.T) {
 	const limit, keys = 1_000_000, 3
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -152,8 +152,8 @@ func TestScriptsAndTransactionsAreSequential(t *testing.T) {
 	})
 }
 
-// TestBusyScript: a script that does not end keeps everybody waiting; after
-// busy-reply-threshold they are told so, and may kill it.
+// TestBusyScript: a script that does not end blocks all other clients. After busy-reply-threshold
+// they get an error, and may kill the script.
 func TestBusyScript(t *testing.T) {
 	s := inproc.Step(t)
 	c, other, third := s.Dial(), s.Dial(), s.Dial()
@@ -169,9 +169,9 @@ func TestBusyScript(t *testing.T) {
 	require.Equal(t, "-ERR wrong number of arguments for 'get' command\r\n", other.Do("GET"))
 	other.Dialogue([2]string{"MULTI", inproc.OK}, [2]string{"PING", busyReply},
 		[2]string{"EXEC", "-EXECABORT Transaction discarded because of: " + busyReply[1:]})
-	fresh := s.Dial() // a client that comes now is told as well
+	fresh := s.Dial() // a client that connects now gets the error as well
 	require.Equal(t, busyReply, fresh.Do("PING"))
-	third.Send("UNWATCH\r\nPING\r\n") // needs the store, so it waits
+	third.Send("UNWATCH\r\nPING\r\n") // UNWATCH needs the store, so it waits
 	require.Equal(t, inproc.OK, other.Do("SCRIPT", "KILL"))
 	require.True(t, strings.HasPrefix(c.Reply(), killedReply))
 	third.Expect(inproc.OK, inproc.Pong)
@@ -180,8 +180,8 @@ func TestBusyScript(t *testing.T) {
 	require.Equal(t, ":1\r\n", c.Do("EVAL", "for i = 1, 3 do end return 1", "0"), "after a kill")
 }
 
-// TestScriptThatHasWrittenIsKilledByShutdownOnly: what has written is not killed by a
-// client, but by the end of the server; then nothing of it is kept.
+// TestScriptThatHasWrittenIsKilledByShutdownOnly: a client cannot kill a script that has written,
+// but SHUTDOWN can. Its changes are then not kept.
 func TestScriptThatHasWrittenIsKilledByShutdownOnly(t *testing.T) {
 	flags := []string{"--dir", t.TempDir(), "--appendonly", "yes"}
 	s := inproc.Step(t, flags...)
@@ -201,8 +201,8 @@ func TestScriptThatHasWrittenIsKilledByShutdownOnly(t *testing.T) {
 	require.Equal(t, ":1\r\n", s.Dial().Do("EXISTS", "before", "half"))
 }
 
-// TestStopWhileAScriptRuns: a server that is asked to stop waits for a script as long
-// as for any client, and then ends it; nothing of it is kept.
+// TestStopWhileAScriptRuns: a server that stops waits for a script as long as for any client, and
+// then ends it. Its changes are not kept.
 func TestStopWhileAScriptRuns(t *testing.T) {
 	for name, script := range map[string]string{
 		"reads":  endless,
@@ -225,7 +225,8 @@ func TestStopWhileAScriptRuns(t *testing.T) {
 	}
 }
 
-// TestScriptOfAClientThatLeaves: it runs to its end, and does what it does.
+// TestScriptOfAClientThatLeaves: a script runs to its end although its client disconnects, and
+// its changes are kept.
 func TestScriptOfAClientThatLeaves(t *testing.T) {
 	s := inproc.Step(t)
 	for _, leave := range []func(c *inproc.Client){
@@ -248,8 +249,8 @@ func TestScriptOfAClientThatLeaves(t *testing.T) {
 	}
 }
 
-// TestScriptIsOneRecord: what a script does is kept as one record, whatever way it ran,
-// and comes back.
+// TestScriptIsOneRecord: the changes of a script are logged as one record, whichever way the
+// script ran, and a restart restores them.
 func TestScriptIsOneRecord(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--appendonly", "yes")
@@ -266,9 +267,9 @@ func TestScriptIsOneRecord(t *testing.T) {
 	})
 }
 
-// TestScriptsInTheBackgroundKeepOrderAndAtomicity: scripts that take longer than a loop
-// waits for, some of them in a pipeline, from many clients; nothing of them is lost or
-// seen halfway, and what is sent behind one is answered behind it.
+// TestScriptsInTheBackgroundKeepOrderAndAtomicity: many clients run scripts that take longer than
+// a loop waits for, some of them in pipelines. No change is lost or seen halfway, and commands
+// after a script are answered after it.
 func TestScriptsInTheBackgroundKeepOrderAndAtomicity(t *testing.T) {
 	const turns, clients, rounds = 3000, 6, 10
 	script := fmt.Sprintf("local i = 0 repeat i = i + 1 redis.call('incr', KEYS[1]) until i == %d return tonumber(redis.call('get', KEYS[1]))", turns)

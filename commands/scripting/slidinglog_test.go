@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// tickingClock moves a microsecond on each time that it is read, about as long as the shortest
+// tickingClock advances by a microsecond each time that it is read, about as long as the shortest
 // script takes.
 type tickingClock struct{ *clocktest.Clock }
 
@@ -22,9 +22,9 @@ func (c tickingClock) Now() limit.Instant {
 	return c.Clock.Now()
 }
 
-// TestSlidingLogsOfOnePacket: the usual limiter in Lua has a sorted set with an entry for each call.
-// Calls of one instant are told apart by math.random, those of one packet by the microseconds of
-// TIME: as in Redis, 10 of 40 are admitted.
+// TestSlidingLogsOfOnePacket: the usual rate limiter in Lua uses a sorted set with an entry for
+// each call. math.random distinguishes calls of one instant, and the microseconds of TIME
+// distinguish calls of one packet. As in Redis, 10 of 40 calls are admitted.
 func TestSlidingLogsOfOnePacket(t *testing.T) {
 	const log = `redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - 1000000)
 		if redis.call('ZCARD', KEYS[1]) >= 10 then return 0 end

@@ -5,10 +5,10 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// A script may lack memory because of replies that others have not taken yet. As long as
-// nothing of it can have been noticed it is run again from its beginning once there is
-// room: it waits as [budget.Budget] has others wait. One whose last result was large asks
-// for as much before it begins, where that does not fit at once.
+// A script may lack memory because of replies that other clients have not read yet. As long as it
+// has had no visible effect it is run again from its beginning once there is room, in the queue
+// of [budget.Budget]. A script whose latest result was large requests as much memory before it
+// begins, if that does not fit at once.
 
 // Waits implements [lua.Waiter].
 func (h *host) Waits() bool {
@@ -17,8 +17,9 @@ func (h *host) Waits() bool {
 	return c.Again
 }
 
-// reserve asks for the memory of the result of a script whose last one was large, and
-// some more. It returns how much that is, 0 if it was granted at once or is not needed.
+// reserve requests memory for the result of a script whose latest result was large, plus a
+// quarter. It returns the number of bytes to wait for; 0 if they were granted at once or are not
+// needed.
 func reserve(c *command.Call, call *invocation) (need int64) {
 	need = call.script.result.Load()
 	if need == 0 || c.Client.Exclusive {
@@ -31,8 +32,7 @@ func reserve(c *command.Call, call *invocation) (need int64) {
 	return 0
 }
 
-// runLater parks the session until there is room for the script, and then runs it
-// exclusively.
+// runLater parks the session until there is memory for the script, and then runs it exclusively.
 func runLater(c *command.Call, call *invocation, need int64) {
 	own := command.CloneArgs(c.Args)
 	x := c.Server.Host.ParkExclusive(c, again(c.Cmd, own, call))
@@ -40,14 +40,14 @@ func runLater(c *command.Call, call *invocation, need int64) {
 	c.Server.Host.EnqueueWith(x, need)
 }
 
-// again returns what runs a script that has been called with own.
+// again returns a function that runs a script with the arguments own.
 func again(cmd *command.Command, own [][]byte, call *invocation) func(c *command.Call) {
 	later, n := *call, len(call.keys)
 	later.memory = nil
 	later.keys, later.args = own[3:3+n], own[3+n:]
 	return func(c *command.Call) {
 		c.Cmd, c.Args = cmd, own
-		if is, forbidden := c.Forbidden(acl.TopLevel, cmd); forbidden { // rules may have changed since it was called
+		if is, forbidden := c.Forbidden(acl.TopLevel, cmd); forbidden { // the rules may have changed since the call
 			c.Server.Host.Reject(c, is.Error(c.Client, cmd))
 			return
 		}
@@ -59,5 +59,5 @@ func again(cmd *command.Command, own [][]byte, call *invocation) func(c *command
 	}
 }
 
-// maxRetries is how often a script is run again that has lacked memory.
+// maxRetries is how often a script that lacked memory is run again.
 const maxRetries = 3

@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// setuser is ACL SETUSER. All clients of the user have the new rules before it answers.
+// setuser implements ACL SETUSER. When it replies, the new rules apply to all clients of the
+// user.
 func setuser(c *command.Call) {
 	words := make([]string, len(c.Args)-3)
 	for i, arg := range c.Args[3:] {
@@ -25,7 +26,8 @@ func setuser(c *command.Call) {
 	c.OK()
 }
 
-// oneLine is the text of an error that may quote a caller.
+// oneLine returns the text of an error, which may quote client input, with control characters
+// replaced.
 func oneLine(err error) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' {
@@ -35,7 +37,7 @@ func oneLine(err error) string {
 	}, string(command.Echo([]byte(err.Error()), 4*command.MaxEcho)))
 }
 
-// deluser is ACL DELUSER.
+// deluser implements ACL DELUSER.
 func deluser(c *command.Call) {
 	names := make([]string, 0, len(c.Args)-2)
 	for _, arg := range c.Args[2:] {
@@ -50,7 +52,7 @@ func deluser(c *command.Call) {
 	c.W.Int(int64(len(gone)))
 }
 
-// closeClients closes the clients of users, that of c after its reply.
+// closeClients closes the clients of users. The client of c is closed after its reply.
 func closeClients(c *command.Call, users []*acl.User) {
 	if len(users) == 0 {
 		return
@@ -72,7 +74,7 @@ func closeClients(c *command.Call, users []*acl.User) {
 
 const errNoFile resp.Error = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
 
-// load is ACL LOAD.
+// load implements ACL LOAD.
 func load(c *command.Call) {
 	file := c.Server.Options.UserFile
 	if file == nil {
@@ -84,14 +86,14 @@ func load(c *command.Call) {
 	c.Server.Host.Outside(c, func() { changed, err = file.Load(c.Server.Users) })
 	if err != nil {
 		c.Server.Log.Warn("the users were not loaded", "error", err)
-		c.Fail(resp.Error("ERR " + err.Error())) // which is one line, and not too long
+		c.Fail(resp.Error("ERR " + err.Error())) // the text is a single line of bounded length
 		return
 	}
 	closeClients(c, changed)
 	c.OK()
 }
 
-// save is ACL SAVE.
+// save implements ACL SAVE.
 func save(c *command.Call) {
 	file := c.Server.Options.UserFile
 	if file == nil {

@@ -24,7 +24,7 @@ func container() *command.Command {
 	const calm = command.FlagNoScript | command.FlagLoading | command.FlagStale
 	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 		cmd := command.Subcommand("acl", name, arity, calm|f, syntax, summary, reply, run)
-		if name == "setuser" || name == "getuser" || name == "deluser" { // rules have passwords
+		if name == "setuser" || name == "getuser" || name == "deluser" { // rules contain passwords
 			cmd.Secrets = stats.SecretsFrom(2)
 		}
 		return cmd
@@ -60,13 +60,13 @@ func container() *command.Command {
 	return all
 }
 
-// sizeOfAll is ReplySize of commands that show all users: about how long that is at most. The text of
-// a password has twice as many bytes as what is kept of it.
+// sizeOfAll is the field ReplySize of commands that show all users: an upper estimate. The text
+// of a password hash has twice as many bytes as the hash in memory.
 func sizeOfAll(cl *command.Client, _ env.Store, _ *command.Command, _ [][]byte) int {
 	return int(2 * cl.Server.Users.Memory())
 }
 
-// ruleWork is about what the rule of a category takes.
+// ruleWork is the approximate work of a rule about a category.
 const ruleWork = 100
 
 func writeWords(w *resp.Writer, words []string) {
@@ -76,7 +76,7 @@ func writeWords(w *resp.Writer, words []string) {
 	}
 }
 
-// cat is ACL CAT.
+// cat implements ACL CAT.
 func cat(c *command.Call) {
 	if len(c.Args) > 3 {
 		c.Fail(command.SubcommandSyntax(c))
@@ -101,13 +101,13 @@ func cat(c *command.Call) {
 	writeWords(c.W, names)
 }
 
-// list is ACL LIST.
+// list implements ACL LIST.
 func list(c *command.Call) {
 	n, lines := c.Server.Users.Lines()
 	writeAll(c, n, lines)
 }
 
-// names is ACL USERS.
+// names implements ACL USERS.
 func names(c *command.Call) {
 	all := c.Server.Users.Names()
 	writeAll(c, len(all), slices.Values(all))
@@ -115,8 +115,8 @@ func names(c *command.Call) {
 
 const errTooManyUsers resp.Error = "ERR the reply is too long, use ACL GETUSER for one user"
 
-// writeAll writes a line for each of n users. All of them may take megabytes, so what is finished is
-// counted as a part of a long reply.
+// writeAll writes a line for each of n users. The lines may take megabytes, so finished parts are
+// accounted as a long reply.
 func writeAll(c *command.Call, n int, lines iter.Seq[string]) {
 	reply := elements.WholeOf(c.W, n)
 	c.W.Array(n)
@@ -130,10 +130,11 @@ func writeAll(c *command.Call, n int, lines iter.Seq[string]) {
 	}
 }
 
-// defaultBits is how long a password is that ACL GENPASS makes, and maxBits the most.
+// defaultBits is the default length of a password that ACL GENPASS makes, in bits, and maxBits
+// the largest.
 const defaultBits, maxBits = 256, 4096
 
-// genpass is ACL GENPASS.
+// genpass implements ACL GENPASS.
 func genpass(c *command.Call) {
 	if len(c.Args) > 3 {
 		c.Fail(command.SubcommandSyntax(c))
@@ -153,11 +154,11 @@ func genpass(c *command.Call) {
 	}
 	digits := (bits + 3) / 4
 	random := make([]byte, (digits+1)/2)
-	_, _ = rand.Read(random) // never fails, by its contract
+	_, _ = rand.Read(random) // it never fails, according to its documentation
 	c.W.BulkString(hex.EncodeToString(random)[:digits])
 }
 
-// getuser is ACL GETUSER.
+// getuser implements ACL GETUSER.
 func getuser(c *command.Call) {
 	u := c.Server.Users.Find(string(c.Args[2]))
 	if u == nil {

@@ -1,2 +1,3 @@
-// Package users has the ACL command: who may log in, and what they may do.
+// Package users implements the ACL command, which manages the users that may log in and their
+// permissions.
 package users

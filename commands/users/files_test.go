@@ -25,7 +25,8 @@ func written(t *testing.T, content string) string {
 	return path
 }
 
-// TestUserFiles: a file is put in force whole or not at all, and is written as it is read.
+// TestUserFiles: a file of users is loaded as a whole or not at all, and ACL SAVE writes a file
+// that loads to the same users.
 func TestUserFiles(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		dir := t.TempDir()
@@ -73,8 +74,9 @@ func TestUserFiles(t *testing.T) {
 	})
 }
 
-// TestFilesOfUsersThatLetNobodyInAreTaken: a user default who cannot log in, or may not call
-// anything, opens no address, whatever the password. The log says if no user is left that can.
+// TestFilesOfUsersThatLetNobodyInAreTaken: a file in which the default user cannot log in, or may
+// not call anything, is accepted although other machines can reach the server, whether the user
+// has a password or not. The log has a warning if no user can log in.
 func TestFilesOfUsersThatLetNobodyInAreTaken(t *testing.T) {
 	const app = "user app on >p ~* +@all\n"
 	for users, want := range map[string]struct{ taken, warned bool }{
@@ -110,8 +112,8 @@ func TestFilesOfUsersThatLetNobodyInAreTaken(t *testing.T) {
 	}
 }
 
-// TestLongFilesOfFaultsEndInHowManyMoreThereAre: the reply of ACL LOAD is one line, whole, and in
-// the shape of Redis'.
+// TestLongFilesOfFaultsEndInHowManyMoreThereAre: the error of ACL LOAD is one complete line in
+// the form of Redis, which ends with the number of further errors.
 func TestLongFilesOfFaultsEndInHowManyMoreThereAre(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		path := filepath.Join(t.TempDir(), "users.acl")
@@ -139,7 +141,7 @@ func TestLongFilesOfFaultsEndInHowManyMoreThereAre(t *testing.T) {
 	})
 }
 
-// slowUserFile is a file of users on a disk that answers late.
+// slowUserFile is a file of users on a slow disk.
 type slowUserFile struct{ came, answer chan struct{} }
 
 func (f slowUserFile) Load(*acl.Users) ([]*acl.User, error) {
@@ -153,7 +155,8 @@ func (f slowUserFile) Save(us *acl.Users) error {
 	return err
 }
 
-// TestNobodyWaitsForTheDiskOfUsers: not even a caller that wants the store for itself.
+// TestNobodyWaitsForTheDiskOfUsers: while ACL LOAD or ACL SAVE waits for the disk, no other
+// client waits, also not for a command that stops the world.
 func TestNobodyWaitsForTheDiskOfUsers(t *testing.T) {
 	for _, call := range []string{"LOAD", "SAVE"} {
 		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

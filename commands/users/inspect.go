@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// dryrun is ACL DRYRUN.
+// dryrun implements ACL DRYRUN.
 func dryrun(c *command.Call) {
 	name, args := string(c.Args[2]), c.Args[3:]
 	u := c.Server.Users.Find(name)
@@ -34,7 +34,7 @@ func dryrun(c *command.Call) {
 	case acl.DeniedNothing:
 		c.OK()
 	case acl.DeniedKey:
-		if is.At == 0 { // it names no key, and reaches all: see acl-keyspace-needs-allkeys
+		if is.At == 0 { // the command names no key and reaches all keys: see acl-keyspace-needs-allkeys
 			c.W.BulkString("User " + name + " has no permissions to access all keys, which the '" + cmd.Name + "' command needs")
 			return
 		}
@@ -46,10 +46,10 @@ func dryrun(c *command.Call) {
 	}
 }
 
-// defaultEntries is how many entries ACL LOG lists.
+// defaultEntries is the default number of entries that ACL LOG lists.
 const defaultEntries = 10
 
-// aclLog is ACL LOG.
+// aclLog implements ACL LOG.
 func aclLog(c *command.Call) {
 	n := int64(defaultEntries)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestLongListsOfUsersAreOnTheAccountOfLongReplies: until they are read, so that their readers take their
-// memory in turn, and are not closed for it.
+// TestLongListsOfUsersAreOnTheAccountOfLongReplies: lists of users count as long replies until
+// they are read, so that their readers get memory in turn and are not closed because of it.
 func TestLongListsOfUsersAreOnTheAccountOfLongReplies(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--maxmemory", "64mb")

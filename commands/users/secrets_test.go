@@ -11,9 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestUsersTellNoSecrets: whatever is said of users, right or wrong, no password is in the log,
-// in INFO, in CLIENT LIST, in CONFIG or among the changes that an operator is shown. Those who
-// have changed a user are named.
+// TestUsersTellNoSecrets: no password, right or wrong, is in the log, in INFO, in CLIENT LIST, in
+// CONFIG or in the changes that an operator sees. The clients that have changed a user are named.
 func TestUsersTellNoSecrets(t *testing.T) {
 	const password = "canary-password"
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

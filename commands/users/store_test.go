@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestUsersWhereKeysAreElsewhere: with --store rules are checked before anything is asked, and
-// again when a wait for room is over.
+// TestUsersWhereKeysAreElsewhere: with --store the rules are checked before the store is asked,
+// and again when a wait for room ends.
 func TestUsersWhereKeysAreElsewhere(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		var double *remotedouble.Double

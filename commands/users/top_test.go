@@ -11,15 +11,15 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestTopShowsKeysThatTheUserMayRead alone, whatever it is asked for; a user of several selectors
-// those of all of them.
+// TestTopShowsKeysThatTheUserMayRead: RL.TOP shows only keys that the user may read, with any
+// options, and to a user with several selectors the keys of all of them.
 func TestTopShowsKeysThatTheUserMayRead(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		names := []string{"app", "secret", "other", "write"}
 		keys := map[string]string{}
 		var f *inproc.Node
 		var c *inproc.Client
-		for n := 0; len(keys) < len(names); n++ { // two of four keys may share a slot of the table
+		for n := 0; len(keys) < len(names); n++ { // two of the four keys may share a slot of the table
 			f = w.Start()
 			c = f.Dial()
 			clear(keys)

@@ -16,7 +16,7 @@ const (
 	noChannel = "-NOPERM No permissions to access a channel\r\n"
 )
 
-// noCommand is the error for a command that user may not call.
+// noCommand returns the error for a command that a user may not call.
 func noCommand(user, command string) string {
 	return "-NOPERM User " + user + " has no permissions to run the '" + command + "' command\r\n"
 }
@@ -26,7 +26,7 @@ const (
 	wrongPass = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 )
 
-// TestUsersMayDoWhatTheirRulesSay plays calls of a restricted user.
+// TestUsersMayDoWhatTheirRulesSay makes calls as a restricted user.
 func TestUsersMayDoWhatTheirRulesSay(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -48,7 +48,7 @@ func TestUsersMayDoWhatTheirRulesSay(t *testing.T) {
 			"CL.THROTTLE b 1 1 1":      noKey,
 			"CL.THROTTLE in:x 1 1 1 0": noKey,
 			"RL.INFO in:x":             "$-1\r\n",
-			"RL.MULTI 1 a1 TB 1 1 1":   "", // of another type: the call itself fails
+			"RL.MULTI 1 a1 TB 1 1 1":   "", // a key of another type: the call itself fails
 			"RL.MULTI 1 a9:x TB 1 1 1": "",
 			"RL.MULTI 1 b TB 1 1 1":    noKey,
 			"RENAME in:1 a1":           noKey,
@@ -74,7 +74,7 @@ func TestUsersMayDoWhatTheirRulesSay(t *testing.T) {
 	})
 }
 
-// TestRulesThatChangeUnderATransaction has the words of Redis for what is queued and no
+// TestRulesThatChangeUnderATransaction: EXEC replies as Redis does to queued commands that are no
 // longer allowed.
 func TestRulesThatChangeUnderATransaction(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -97,7 +97,8 @@ func TestRulesThatChangeUnderATransaction(t *testing.T) {
 	})
 }
 
-// TestClientsOfUsersThatChange are closed where Redis closes them.
+// TestClientsOfUsersThatChange: clients of changed users are closed in the same cases as in
+// Redis.
 func TestClientsOfUsersThatChange(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -120,7 +121,7 @@ func TestClientsOfUsersThatChange(t *testing.T) {
 	})
 }
 
-// TestDryrunTellsWhatIsNotAllowed in the words of Redis 7.2 and Valkey 8.
+// TestDryrunTellsWhatIsNotAllowed: ACL DRYRUN replies as Redis 7.2 and Valkey 8 do.
 func TestDryrunTellsWhatIsNotAllowed(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()
@@ -167,8 +168,8 @@ func TestUserLines(t *testing.T) {
 	})
 }
 
-// TestUsersOfCommandsTakeATenthOfMaxmemory: ACL SETUSER makes users take no more, and what shortens a
-// rule or deletes a user passes.
+// TestUsersOfCommandsTakeATenthOfMaxmemory: ACL SETUSER is refused beyond a tenth of maxmemory
+// for users. A call that shortens a rule or deletes a user is accepted.
 func TestUsersOfCommandsTakeATenthOfMaxmemory(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--maxmemory", "32mb")

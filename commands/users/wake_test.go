@@ -12,14 +12,14 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// A window of one unit a minute that starts with its first hit: a second call waits for the end of
-// the minute.
+// A window of one unit a minute that starts with its first call: a second call waits until the
+// minute ends.
 const (
 	takeWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST\r\n"
 	waitWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
 )
 
-// asApp gives the user app rules, and returns a client of it.
+// asApp sets rules for the user app, and returns a client that is logged in as app.
 func asApp(t *testing.T, f *inproc.Node, admin *inproc.Client, rules ...string) *inproc.Client {
 	t.Helper()
 	c := f.Dial()
@@ -28,8 +28,8 @@ func asApp(t *testing.T, f *inproc.Node, admin *inproc.Client, rules ...string) 
 	return c
 }
 
-// TestCallsThatWaitAreCheckedWhenTheyWake: a client that loses a permission while it
-// waits gets nothing, and leaves everything as it is.
+// TestCallsThatWaitAreCheckedWhenTheyWake: a client that loses a permission while it waits is
+// refused, and its call changes nothing.
 func TestCallsThatWaitAreCheckedWhenTheyWake(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, waits, lost, then string
@@ -73,8 +73,8 @@ func TestCallsThatWaitAreCheckedWhenTheyWake(t *testing.T) {
 	}
 }
 
-// TestWhoMayWaitIsServedInsteadOfWhoMayNot: one that has lost its key is no hindrance for the
-// one behind it.
+// TestWhoMayWaitIsServedInsteadOfWhoMayNot: a waiting client that has lost access to the key does
+// not hold up the client behind it.
 func TestWhoMayWaitIsServedInsteadOfWhoMayNot(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -93,8 +93,9 @@ func TestWhoMayWaitIsServedInsteadOfWhoMayNot(t *testing.T) {
 	})
 }
 
-// TestSubscribersWhoLoseAChannelMeanwhile: SUBSCRIBE looks once more when it has subscribed,
-// since the command that takes the channel away may have looked before.
+// TestSubscribersWhoLoseAChannelMeanwhile: SUBSCRIBE checks the rules again after it has
+// subscribed, because the command that takes the channel away may have looked for subscribers
+// before.
 func TestSubscribersWhoLoseAChannelMeanwhile(t *testing.T) {
 	for _, call := range []string{"SUBSCRIBE", "SSUBSCRIBE"} {
 		s := inproc.Open(t)
@@ -103,18 +104,19 @@ func TestSubscribersWhoLoseAChannelMeanwhile(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, inproc.OK, s.Do("AUTH", "app", "x"))
 		words := []string{call}
-		for i := range 1500 { // which it subscribes to in two turns
+		for i := range 1500 { // it subscribes to them in two slices
 			words = append(words, fmt.Sprint("c", i))
 		}
 		require.Equal(t, transport.Again, s.Turn(inproc.Encode(nil, words...), nil).Next, call)
-		_, _, err = users.Set("app", []string{"resetchannels"}) // without a word to any client
+		_, _, err = users.Set("app", []string{"resetchannels"}) // without closing any client
 		require.NoError(t, err)
 		s.Turn(nil, nil)
 		require.Equal(t, transport.Close, s.Turn(nil, nil).Next, call)
 	}
 }
 
-// TestLoginsThatWaitAreCheckedWhenTheyEnd: a password that was right a second ago is none.
+// TestLoginsThatWaitAreCheckedWhenTheyEnd: a login that waits fails if its password is changed
+// meanwhile.
 func TestLoginsThatWaitAreCheckedWhenTheyEnd(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed()
