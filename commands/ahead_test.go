@@ -16,12 +16,12 @@ import (
 	"github.com/cellserver/cellserver/internal/script"
 )
 
-// telling are commands that say something of the server or the connection, answer at
-// random, wait, or change who is listening: what they answer is no matter of keys.
-// DBSIZE is among them, since it counts expired keys until the sweep has been there.
+// telling matches commands whose replies depend on more than keys: commands about the server or
+// the connection, with random replies, that wait, or that change subscriptions. DBSIZE is among
+// them, since it counts expired keys until the sweep has removed them.
 var telling = regexp.MustCompile(`(?i)^(auth|p?sync|replicaof|slaveof|replconf|failover|role|quit|reset|hello|client|config|debug|info|time|monitor|shutdown|save|bg\w+|lastsave|command|memory|slowlog|latency|acl|module|[ps]?(un)?subscribe|psubscribe|ssubscribe|sunsubscribe|rl\.(top|report|changes)|\w*scan|\w*rand\w*|spop|wait\w*|script|function|object|swapdb|b[lrz]\w+)\b|block|dbsize|\$\{|while|repeat|math\.random|'TIME'|'scan'|'keys'|HELLO`)
 
-// vocabulary is every command of the scripts that can be told alone.
+// vocabulary returns all commands of the scripts that can be compared by themselves.
 func vocabulary(t *testing.T) (lines []string) {
 	files, err := script.Files("..", script.Folders...)
 	require.NoError(t, err)
@@ -38,15 +38,15 @@ func vocabulary(t *testing.T) (lines []string) {
 	return lines
 }
 
-// told sends raw and returns all that is answered before the sentinel behind it, with
-// the lines of each reply sorted, since elements may come in any order.
+// told sends raw and returns all replies before that of a sentinel command. The lines of each
+// reply are sorted, since elements may come in any order.
 func told(c *inproc.Client, raw string) (replies []string) {
 	const sentinel = "$9\r\nthat's it\r\n"
 	c.Send(raw + "DISCARD\r\nECHO \"that's it\"\r\n")
 	for {
 		r := c.Reply()
 		if r == sentinel {
-			return replies[:len(replies)-1] // DISCARD's, which depends on how it was sent
+			return replies[:len(replies)-1] // without that of DISCARD, which depends on how it was sent
 		}
 		lines := strings.SplitAfter(r, "\r\n")
 		slices.Sort(lines)
@@ -54,10 +54,10 @@ func told(c *inproc.Client, raw string) (replies []string) {
 	}
 }
 
-// TestPrefetchChangesNoReply has one server get commands many at a time, which looks up
-// their keys before it runs the first, and another the same ones by one: commands of
-// every kind about the same few keys, so that what is looked up early is often moved,
-// replaced, removed, flushed or expired before its turn.
+// TestPrefetchChangesNoReply: one server gets many commands at a time and looks up their keys
+// before it runs the first, and another gets the same commands one by one. The commands are of
+// every kind and about the same few keys, so that a key that was looked up is often moved,
+// replaced, removed, flushed or expired before its command runs.
 func TestPrefetchChangesNoReply(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		lines := vocabulary(t)
@@ -69,7 +69,7 @@ func TestPrefetchChangesNoReply(t *testing.T) {
 		for round := range rounds {
 			var batch []string
 			for range 2 + rng.IntN(60) {
-				// Neighbours of a script are about the same keys.
+				// Neighbouring lines of a script are about the same keys.
 				at := rng.IntN(len(lines))
 				batch = append(batch, lines[at:min(at+1+rng.IntN(4), len(lines))]...)
 				if rng.IntN(60) == 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// calls are sensible arguments for the commands that do not take the first words of
-// everything: a key, then numbers.
+// calls has valid arguments for the commands that do not accept the default ones: a key, then
+// numbers.
 var calls = map[string]string{
 	"rl.multi":                "2 k l CL 1 1 1 SW 5 60",
 	"cc.acquire":              "c 5 60 member",
@@ -61,7 +61,7 @@ var calls = map[string]string{
 	"latency|history":         "event",
 }
 
-// callOf is a call of the command that its arity allows.
+// callOf returns a call of the command that its arity allows.
 func callOf(cmd *command.Command) string {
 	words := strings.ReplaceAll(cmd.Name, "|", " ")
 	if args, ok := calls[cmd.Name]; ok {
@@ -73,8 +73,8 @@ func callOf(cmd *command.Command) string {
 	return words
 }
 
-// TestEveryCommandInsideExec: whatever is queued, between commands that hold keys, EXEC
-// answers as many replies as there were commands, and the server goes on.
+// TestEveryCommandInsideExec: with any command in the queue, between commands that lock keys,
+// EXEC has a reply for each command, and the server continues.
 func TestEveryCommandInsideExec(t *testing.T) {
 	atOnce := map[string]bool{"exec": true, "discard": true, "multi": true, "watch": true, "quit": true, "reset": true}
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -101,8 +101,8 @@ func TestEveryCommandInsideExec(t *testing.T) {
 	})
 }
 
-// words is what random calls are made of: names of everything, numbers at the edges,
-// keys of every kind and bytes that mean nothing.
+// words are the parts of random calls: all names, numbers at the limits of types, keys of every
+// kind, and random bytes.
 func words(table *command.Table) []string {
 	all := []string{
 		"", "k", "l", "s", "b", "c", "0", "1", "-1", "2", "5", "60", "1000000", "9223372036854775807", "-9223372036854775808",
@@ -116,8 +116,8 @@ func words(table *command.Table) []string {
 	return all
 }
 
-// TestRandomCommands: calls made of random words, alone, pipelined and in transactions,
-// never end in an internal error, and never leave the server unable to answer.
+// TestRandomCommands: calls of random words, alone, pipelined and in transactions, never cause an
+// internal error, and never leave the server unable to reply.
 func TestRandomCommands(t *testing.T) {
 	effort.Alone(t)
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -162,12 +162,12 @@ func TestRandomCommands(t *testing.T) {
 	})
 }
 
-// randomCall is a command of the table with words of which most are none that it wants.
+// randomCall returns a command of the table with mostly unsuitable arguments.
 func randomCall(r *rand.Rand, table *command.Table, vocabulary []string) []byte {
 	cmd := table.All()[r.IntN(len(table.All()))]
 	switch cmd.Name {
 	case "shutdown", "config|set", "config":
-		return inproc.Encode(nil, "PING") // these would end or change the test
+		return inproc.Encode(nil, "PING") // these commands would end or change the test
 	}
 	args := strings.Fields(callOf(cmd))
 	for range r.IntN(4) {
@@ -190,8 +190,8 @@ func randomCall(r *rand.Rand, table *command.Table, vocabulary []string) []byte 
 	return inproc.Encode(nil, args...)
 }
 
-// FuzzFeed gives a session arbitrary bytes, in two pieces: nothing panics, what is not
-// consumed is not lost, and replies stay within their bounds.
+// FuzzFeed feeds a session arbitrary bytes in two pieces: nothing panics, unconsumed bytes are
+// not lost, and replies stay within their bounds.
 func FuzzFeed(f *testing.F) {
 	for _, seed := range []string{
 		"PING\r\n*1\r\n$4\r\nPING\r\n", "MULTI\r\nCL.THROTTLE k 1 1 1\r\nEXEC\r\n", "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*-1\r\n*0\r\n",
@@ -205,7 +205,7 @@ func FuzzFeed(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream []byte, cut uint16) {
 		for _, word := range []string{"config", "save", "rewrite", "pause"} {
 			if strings.Contains(strings.ToLower(string(stream)), word) {
-				return // would change the server under the others, or the folder
+				return // it would change the server of the other inputs, or the folder
 			}
 		}
 		session, rejection := b.Server().Engine().Open(inproc.NewPeer())

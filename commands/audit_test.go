@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestAuditLines: the client, what it did, and whether that was refused; never a key, a value or a
-// password.
+// TestAuditLines: a line has the client, its action, and whether it was refused, and never a key,
+// a value or a password.
 func TestAuditLines(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--requirepass", "canary1")
@@ -61,13 +61,14 @@ func TestAuditLines(t *testing.T) {
 	})
 }
 
-// onlyLook are commands for administrators that change nothing for others.
+// onlyLook are commands for administrators that change nothing for other clients.
 var onlyLook = []string{
 	"acl|", "client|list", "client|no-evict", "client|unblock", "config|get", "config|rewrite", "info", "keys", "lastsave", "latency|",
 	"role", "slowlog|", "rl.top", "rl.report|", "monitor", "debug", "sort", "sync", "psync", "replconf",
 }
 
-// TestEveryAdminCommandIsAudited, unless it only looks: that covers commands to come.
+// TestEveryAdminCommandIsAudited: each command for administrators is audited unless it only
+// reads. This covers future commands.
 func TestEveryAdminCommandIsAudited(t *testing.T) {
 	audited := 0
 	for _, cmd := range commands.NewTable().All() {
@@ -86,8 +87,8 @@ func TestEveryAdminCommandIsAudited(t *testing.T) {
 	require.GreaterOrEqual(t, audited, 10)
 }
 
-// TestAuditLineIsShortWhateverIsNamed: a CONFIG SET of thousands of options makes no line
-// of as many, nor is each of them looked for.
+// TestAuditLineIsShortWhateverIsNamed: a CONFIG SET with thousands of options makes a short line,
+// and does not look up each option.
 func TestAuditLineIsShortWhateverIsNamed(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()

@@ -13,9 +13,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestLogTellsNoSecrets: after a run in which a password, keys and values were used,
-// guessed, mistyped, queued, waited for and sent as garbage, none of them is in the log,
-// nor in what INFO and CLIENT LIST show to others.
+// TestLogTellsNoSecrets: after a run in which a password, keys and values were used, guessed,
+// mistyped, queued, waited for and sent as garbage, none of them is in the log, or in what INFO
+// and CLIENT LIST show to other clients.
 func TestLogTellsNoSecrets(t *testing.T) {
 	const password, key, value, guess = "canary-password", "canary-key", "canary-value", "canary-guess"
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -54,8 +54,8 @@ func TestLogTellsNoSecrets(t *testing.T) {
 			"*1\r\n" + password + "\r\n", strings.Repeat(value, 10_000),
 		} {
 			bad := f.Dial()
-			_, _ = bad.Write([]byte(raw))     // may be cut short
-			_, _ = io.Copy(io.Discard, bad.R) // until it is closed
+			_, _ = bad.Write([]byte(raw))     // the server may close the connection early
+			_, _ = io.Copy(io.Discard, bad.R) // until the server closes the connection
 		}
 		waiting := f.Dial()
 		require.Equal(t, "+OK\r\n", waiting.Do("AUTH", password))
@@ -77,8 +77,8 @@ func TestLogTellsNoSecrets(t *testing.T) {
 	})
 }
 
-// TestPasswordsAreShownNowhere: whatever way a password comes in, rightly or not, nothing that
-// prints shows it to others: no log, report, list or stream of commands.
+// TestPasswordsAreShownNowhere: however a password reaches the server, rightly or not, no log,
+// report, list or stream of commands shows it to other clients.
 func TestPasswordsAreShownNowhere(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		path := filepath.Join(t.TempDir(), "cellserver.conf")

@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// TestChangesSayWhatExplains: what an operator does to everybody is noted, without secrets, and
-// what is refused or changes nothing is not.
+// TestChangesSayWhatExplains: the list of changes has, without secrets, what an operator changes
+// for all clients, and does not have calls that were refused or changed nothing.
 func TestChangesSayWhatExplains(t *testing.T) {
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
 	require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// chunkable are requests that answer the same whenever they come, among them what
-// is swallowed, what changes the session and what is refused.
+// chunkable are requests whose replies do not depend on their timing, including ignored ones,
+// ones that change the session, and refused ones.
 var chunkable = []string{
 	"PING\r\n", "\r\n", "*0\r\n", "*-1\r\n", "  \r\n", "ECHO \"a b\"\r\n",
 	"*1\r\n$4\r\nPING\r\n", "*2\r\n$4\r\nECHO\r\n$3\r\nabc\r\n", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n",
@@ -23,8 +23,8 @@ var chunkable = []string{
 	"*1\r\n$4\r\nQUIT\r\n", "*1\r\n+oops\r\n", "*1\r\n$-1\r\n",
 }
 
-// play feeds the stream as it is cut and returns all replies up to the close. The ids of
-// connections, which differ, are left out.
+// play feeds the stream in the given pieces and returns all replies until the close, without the
+// ids of connections, which differ.
 func play(b *inproc.Fed, cuts [][]byte) string {
 	var pending, replies []byte
 	for _, cut := range cuts {
@@ -48,8 +48,8 @@ var connectionID = regexp.MustCompile(`id\r\n:\d+`)
 
 func withoutID(replies []byte) string { return string(connectionID.ReplaceAll(replies, []byte("id"))) }
 
-// TestChunksDoNotMatter cuts random streams at random places: the replies are those
-// of the whole stream, whatever is split ahead of what runs.
+// TestChunksDoNotMatter: random streams that are cut at random places have the same replies as
+// the whole stream, whatever is parsed ahead of the running command.
 func TestChunksDoNotMatter(t *testing.T) {
 	server := inproc.OpenTimed(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryWriterCountsErrors: code that makes a writer says what counts its errors. Those of
-// this list write none, or parts of a reply only.
+// TestEveryWriterCountsErrors: all code that creates a writer sets what counts its errors. The
+// exceptions write no errors, or only parts of a reply.
 func TestEveryWriterCountsErrors(t *testing.T) {
 	none := map[string]string{
 		"rlInfo": "fields", "confirm": "acknowledgements", "ScanElements": "elements", "redirectBroken": "a push", "scanStep": "keys", "writeScan": "keys", "allKeys": "keys", "Keep": "what is the same for all",
@@ -48,7 +48,7 @@ func TestEveryWriterCountsErrors(t *testing.T) {
 	}
 }
 
-// uncounted reports whether n makes a writer whose errors are not counted.
+// uncounted reports whether n creates a writer whose errors are not counted.
 func uncounted(n ast.Node) bool {
 	isWriter := func(e ast.Expr) bool {
 		sel, ok := e.(*ast.SelectorExpr)

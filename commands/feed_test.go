@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// hotCommands are a call of each command that must be fast.
+// hotCommands has a call of each command that must be fast.
 var hotCommands = map[string][]string{
 	"PING":       {"PING"},
 	"GET":        {"GET", "cell"},
@@ -35,8 +35,8 @@ var hotCommands = map[string][]string{
 	"TBLeaky":    {"TB.ACQUIRE", "leaky", "100", "1000000", "1", "1", "LEAKY"},
 }
 
-// TestHotPathsAllocateNothing holds every fast command to 0 allocations from bytes
-// in to bytes out.
+// TestHotPathsAllocateNothing: no fast command allocates anything from input bytes to output
+// bytes.
 func TestHotPathsAllocateNothing(t *testing.T) {
 	b := inproc.OpenTimed(t)
 	b.Packet(inproc.Encode(nil, "CL.THROTTLE", "cell", "15", "30", "60", "1"))
@@ -49,7 +49,7 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestRestrictedUsersAllocateNothing is the same for a user with patterns of each kind, and
+// TestRestrictedUsersAllocateNothing is the same test for a user with patterns of each kind, and
 // for a call with selectors.
 func TestRestrictedUsersAllocateNothing(t *testing.T) {
 	for _, rules := range [][]string{
@@ -72,9 +72,9 @@ func TestRestrictedUsersAllocateNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkUsers measures CL.THROTTLE as BenchmarkFeed does, for users with more and less to
-// compare. They take turns, since a busy machine is not as fast at one time as at another, and
-// of each the fastest turn is reported; one operation is a turn of all of them.
+// BenchmarkUsers measures CL.THROTTLE like BenchmarkFeed, for users with few and many rules. The
+// users take turns, since the speed of a busy machine varies, and the fastest turn of each is
+// reported. One operation is a turn of all of them.
 func BenchmarkUsers(b *testing.B) {
 	users := []struct {
 		name, rules string
@@ -99,7 +99,7 @@ func BenchmarkUsers(b *testing.B) {
 	all := inproc.OpenTimed(b)
 	for i := range users {
 		u := &users[i]
-		u.Fed, u.fastest = all.Beside(), time.Hour // so that they differ in nothing else
+		u.Fed, u.fastest = all.Beside(), time.Hour // so that they differ only in their users
 		if u.rules == "" {
 			continue
 		}
@@ -124,8 +124,8 @@ func BenchmarkUsers(b *testing.B) {
 	}
 }
 
-// BenchmarkFeed measures a pipeline of 32 equal commands over 100,000 keys from
-// bytes in to bytes out; one operation is one command.
+// BenchmarkFeed measures a pipeline of 32 equal commands over 100,000 keys, from input bytes to
+// output bytes. One operation is one command.
 func BenchmarkFeed(b *testing.B) {
 	for name, args := range hotCommands {
 		b.Run(name, func(b *testing.B) {

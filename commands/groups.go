@@ -21,7 +21,8 @@ import (
 	"github.com/cellserver/cellserver/commands/users"
 )
 
-// Groups lists all groups of commands. Each can be left out: the others do not know of it.
+// Groups returns all groups of commands. Each of them can be left out, because the others do not
+// depend on it.
 func Groups() []command.Group {
 	return []command.Group{
 		limiters.Group(),
@@ -44,7 +45,7 @@ func Groups() []command.Group {
 	}
 }
 
-// NewTable makes the table of all commands.
+// NewTable returns the table of all commands.
 func NewTable() *command.Table { return command.NewTable(Groups()) }
 
 // NewRenamedTable is NewTable with commands under other names; see [command.NewRenamedTable].

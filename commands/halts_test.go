@@ -18,8 +18,8 @@ const (
 	masterDown = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
 )
 
-// looks are calls of commands that write which change nothing whatever their keys hold, and
-// takes calls next to them that may.
+// looks are calls of commands that write which change nothing whatever their keys hold, and takes
+// are similar calls that may change something.
 var (
 	looks = []string{
 		"CL.THROTTLE k 3 1 60 0", "RL.THROTTLE k 3 1 60 0", "SW.ALLOW k 5 60 0", "SW.ALLOW k 5 60 1 PEEK", "TB.ACQUIRE k 10 1 1 0",
@@ -34,10 +34,10 @@ var (
 	}
 )
 
-// TestHaltsOfAllCommands: a replica refuses exactly the commands that may write, and while it has
-// lost its primary those that Redis does not let run then.
+// TestHaltsOfAllCommands: a replica refuses exactly the commands that may write, and without its
+// primary also those that Redis refuses then.
 func TestHaltsOfAllCommands(t *testing.T) {
-	s, err := inproc.Feed(limit.Instant(1_700_000_000e9), "--min-replicas-to-write", "1") // it has none
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9), "--min-replicas-to-write", "1") // there is no replica
 	require.NoError(t, err)
 	defer s.Close()
 	e := s.Server().Engine()
@@ -83,9 +83,10 @@ func TestHaltsOfAllCommands(t *testing.T) {
 	}
 }
 
-// TestHaltedCommandsChangeNothing at once, in EXEC and in scripts, and others go on.
+// TestHaltedCommandsChangeNothing: refused commands change nothing, alone, in EXEC and in
+// scripts, and other commands work.
 func TestHaltedCommandsChangeNothing(t *testing.T) {
-	s, err := inproc.Feed(limit.Instant(1_700_000_000e9), "--min-replicas-to-write", "1") // it has none
+	s, err := inproc.Feed(limit.Instant(1_700_000_000e9), "--min-replicas-to-write", "1") // there is no replica
 	require.NoError(t, err)
 	defer s.Close()
 	e := s.Server().Engine()
@@ -138,8 +139,9 @@ func TestHaltedCommandsChangeNothing(t *testing.T) {
 	require.Equal(t, "$1\r\n1\r\n", do("GET", "a"))
 }
 
-// TestScriptsOfAReplicaThatHasLostItsPrimary: with replica-serve-stale-data no a script has to say
-// that it may run then, and calls nothing that may not. The rows are what Redis 7.0.15 replies.
+// TestScriptsOfAReplicaThatHasLostItsPrimary: with replica-serve-stale-data no, a script needs
+// the flag that allows it, and may call only commands that are allowed then. The expected replies
+// are those of Redis 7.0.15.
 func TestScriptsOfAReplicaThatHasLostItsPrimary(t *testing.T) {
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
 	require.NoError(t, err)

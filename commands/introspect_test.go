@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// TestCommandWithoutNamesIsMadeOnce shows that what COMMAND and COMMAND DOCS say of all
-// commands is written anew for nobody, and is what is said of each in its protocol.
+// TestCommandWithoutNamesIsMadeOnce: the replies of COMMAND and COMMAND DOCS about all commands
+// are encoded once and reused, and equal the replies about each command in the protocol.
 func TestCommandWithoutNamesIsMadeOnce(t *testing.T) {
 	table := NewTable()
 	for _, proto := range []int{2, 3, 2} {

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// TestKeysAreUsedAsInRedis compares the flags of keys with those that a Redis shows.
+// TestKeysAreUsedAsInRedis compares the flags of keys with those of a Redis.
 func TestKeysAreUsedAsInRedis(t *testing.T) {
 	f, err := os.Open("testdata/redis-key-uses.txt")
 	require.NoError(t, err)

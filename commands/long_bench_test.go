@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// longCommands are commands with as many arguments as fit, and how many keys or
-// elements each has.
+// longCommands returns commands with as many arguments as fit, with the number of keys or
+// elements of each.
 func longCommands() map[string]longCommand {
 	words := func(name string, n int, each func(i int) []string) longCommand {
 		args := []string{name}
@@ -43,8 +43,8 @@ type longCommand struct {
 	packet []byte
 }
 
-// BenchmarkLongCommand shows what a key of a long command takes, beside what a
-// pipeline of short ones takes for the same.
+// BenchmarkLongCommand compares the time for a key of a long command with that for the same key
+// in a pipeline of short ones.
 func BenchmarkLongCommand(b *testing.B) {
 	s := inproc.OpenTimed(b)
 	for name, c := range longCommands() {

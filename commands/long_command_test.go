@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// TestLongCommandsLeaveTheLoop feeds each command with tens of thousands of arguments:
-// the feed returns before it is done, and its reply is that of a short one.
+// TestLongCommandsLeaveTheLoop: of each command with tens of thousands of arguments the feed
+// returns before the command is done, and its reply is that of short commands.
 func TestLongCommandsLeaveTheLoop(t *testing.T) {
 	const n = 20_000
 	args := func(name string, each ...string) []string {
@@ -33,7 +33,7 @@ func TestLongCommandsLeaveTheLoop(t *testing.T) {
 	all := fmt.Sprintf(":%d\r\n", n)
 	for _, c := range []struct {
 		args []string
-		want string // how the reply begins
+		want string // the beginning of the reply
 	}{
 		{args("MSET", "k#", "v#"), inproc.OK},
 		{args("MSETNX", "k#", "v"), ":0\r\n"},
@@ -77,7 +77,8 @@ func TestLongCommandsLeaveTheLoop(t *testing.T) {
 	}
 }
 
-// TestFewCostlyArgumentsLeaveTheLoop: where each word takes long, few of them are many.
+// TestFewCostlyArgumentsLeaveTheLoop: a command with expensive arguments leaves the loop even if
+// it has few of them.
 func TestFewCostlyArgumentsLeaveTheLoop(t *testing.T) {
 	b := inproc.Open(t)
 	for call, word := range map[string]string{

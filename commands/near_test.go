@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestOwnCommandsNameTheArgumentInTheWay: commands of our own name what they do not
-// understand. The texts of Redis and redis-cell are contracts, and stay as they are.
+// TestOwnCommandsNameTheArgumentInTheWay: the errors of cellserver's own commands name the wrong
+// argument. The texts of Redis and redis-cell are contracts and stay unchanged.
 func TestOwnCommandsNameTheArgumentInTheWay(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -28,7 +28,7 @@ func TestOwnCommandsNameTheArgumentInTheWay(t *testing.T) {
 			"rl.top":     "RL.TOP",
 		}
 		for _, cmd := range commands.NewTable().Top() {
-			// A command of fixed length has no option to be wrong about.
+			// A command of fixed length has no options.
 			if cmd.Categories&command.CatRateLimit == 0 || cmd.Flags&command.FlagModule != 0 || cmd.Arity > 0 {
 				continue
 			}

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tree is everything below a directory: the content of files, and what else there is, but
-// nothing below the directory without.
+// tree returns everything below a directory, with the content of files, except what is below the
+// directory without.
 func tree(t *testing.T, root, without string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -44,11 +44,11 @@ func tree(t *testing.T, root, without string) map[string]string {
 	return found
 }
 
-// onDisk has a server keep its state on the disk of the machine.
+// onDisk makes a server keep its state on the real disk.
 func onDisk(o *server.Options) { o.FS = nil }
 
-// decoys makes a directory with one for the server and another, in which there is
-// something and in which the process works.
+// decoys creates a directory with two directories: one for the server, and one with a file, which
+// becomes the working directory of the process.
 func decoys(t *testing.T) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -60,8 +60,8 @@ func decoys(t *testing.T) (root string) {
 	return root
 }
 
-// refusedPaths are calls that name a file, or write one in Redis, with their answers; path
-// stands for one.
+// refusedPaths has calls that name a file, or write one in Redis, with their replies. path stands
+// for a file.
 func refusedPaths() map[string]string {
 	const (
 		immutable  = "-ERR CONFIG SET failed (possibly related to argument '%') - can't set immutable config\r\n"
@@ -71,7 +71,7 @@ func refusedPaths() map[string]string {
 		functions  = "-ERR functions are not supported, only scripts with EVAL and EVALSHA are\r\n"
 	)
 	calls := map[string]string{
-		// Redis 7.0.15 answers the same bytes.
+		// Redis 7.0.15 replies with the same bytes.
 		"CONFIG REWRITE":       "-ERR The server is running without a config file\r\n",
 		"CONFIG REWRITE path":  "-ERR wrong number of arguments for 'config|rewrite' command\r\n",
 		"SAVE path":            "-ERR wrong number of arguments for 'save' command\r\n",
@@ -86,7 +86,7 @@ func refusedPaths() map[string]string {
 		"ACL LOAD":             noUserFile,
 		"CLUSTER SAVECONFIG":   "-ERR This instance has cluster support disabled\r\n",
 
-		// These would be other words in Redis, which has what we have not.
+		// Redis has these subcommands and replies differently.
 		"MODULE LOAD path":      "-ERR unknown subcommand 'LOAD'. Try MODULE HELP.\r\n",
 		"MODULE LOADEX path":    "-ERR unknown subcommand 'LOADEX'. Try MODULE HELP.\r\n",
 		"FUNCTION LOAD path":    functions,
@@ -104,7 +104,7 @@ func refusedPaths() map[string]string {
 		calls["CONFIG SET "+name+" path"] = strings.ReplaceAll(immutable, "%", name)
 		calls["CONFIG SET timeout 7 "+name+" path"] = strings.ReplaceAll(immutable, "%", name)
 	}
-	for _, name := range []string{"tls-cert-file", "tls-ca-cert-dir", "proc-title-template"} { // which mean nothing here
+	for _, name := range []string{"tls-cert-file", "tls-ca-cert-dir", "proc-title-template"} { // they have no meaning here
 		calls["CONFIG SET "+name+" path"] = inproc.OK
 	}
 	for _, name := range []string{"include", "loadmodule", "rename-command", "crash-log-file", "nosuch"} {
@@ -113,8 +113,8 @@ func refusedPaths() map[string]string {
 	return calls
 }
 
-// refusedInScripts are the ways out to files that Lua has, or a script had, with what
-// Redis 7.0.15 says of them.
+// refusedInScripts has the ways in which Lua scripts could access files, with the replies of
+// Redis 7.0.15.
 func refusedInScripts() map[string]string {
 	scripts := map[string]string{}
 	for _, global := range []string{"io", "os", "loadfile", "dofile", "require", "package", "module"} {
@@ -126,8 +126,8 @@ func refusedInScripts() map[string]string {
 	return scripts
 }
 
-// TestPathsAreRefused: a call that names a file, or would write one in Redis, is refused, and
-// no file comes into being, goes or changes.
+// TestPathsAreRefused: a call that names a file, or would write one in Redis, is refused, and no
+// file is created, removed or changed.
 func TestPathsAreRefused(t *testing.T) {
 	root := decoys(t)
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -155,11 +155,11 @@ func TestPathsAreRefused(t *testing.T) {
 	})
 }
 
-// ownFiles are the files of persistence, which only the operator names.
+// ownFiles matches the files of persistence, whose directory only the operator names.
 var ownFiles = regexp.MustCompile(`^(cellserver\.(lock|manifest)|base\.\d+\.snap|incr\.\d+\.log)$`)
 
-// TestNoArgumentIsAPath: every command there is, and every option that can be set, is
-// given paths for arguments; all that is written are the server's own files.
+// TestNoArgumentIsAPath: every command, and every option that can be set, gets paths as
+// arguments. The server writes only its own files.
 func TestNoArgumentIsAPath(t *testing.T) {
 	root := decoys(t)
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -171,7 +171,7 @@ func TestNoArgumentIsAPath(t *testing.T) {
 		paths := []string{filepath.Join(root, "decoy", "made"), "made", "../server/appendonlydir/made", filepath.Join(root, "decoy", "there")}
 		for _, cmd := range s.Engine().Table().All() {
 			if cmd.Name == "shutdown" {
-				continue // TestPathsAreRefused has it
+				continue // TestPathsAreRefused covers it
 			}
 			for n := range len(paths) + 1 {
 				session, _ := s.Engine().Open(inproc.NewPeer())
@@ -190,7 +190,7 @@ func TestNoArgumentIsAPath(t *testing.T) {
 		for _, path := range paths {
 			require.Equal(t, inproc.OK, c.Do("SET", path, path))
 		}
-		w.Settle() // BGSAVE may be at it
+		w.Settle() // BGSAVE may be running
 		require.Equal(t, inproc.OK, c.Do("SAVE"))
 		require.NoError(t, s.Stop())
 		require.Equal(t, before, tree(t, root, own))

@@ -27,8 +27,7 @@ func storeServer(t *testing.T) *remotedouble.Server {
 	return s
 }
 
-// scriptedCalls are all calls of the conversations that clients are promised, which call
-// every command there is.
+// scriptedCalls returns all calls of the scripts of commands, which cover every command.
 func scriptedCalls(t *testing.T) (all [][]string) {
 	t.Helper()
 	scripts, err := script.Load("..", script.Folders...)
@@ -39,8 +38,8 @@ func scriptedCalls(t *testing.T) (all [][]string) {
 	return all
 }
 
-// call feeds one call to a session of its own, which may be in a transaction, and returns
-// the client as it was found and as it was left.
+// call feeds one call to its own session, which may be in a transaction, and returns the reply
+// and the state of the client before and after.
 func call(t *testing.T, s *remotedouble.Server, w transport.Worker, words []string, inside bool) (reply string, before, after clientState, blocked bool) {
 	t.Helper()
 	c, err := remotedouble.OpenWith(s.Engine, w)
@@ -80,7 +79,7 @@ func stateOf(cl *command.Client) clientState {
 	}
 }
 
-// entryOf is the entry that a call is of, nil if there is none.
+// entryOf returns the entry of a call, or nil.
 func entryOf(t *command.Table, words []string) *command.Command {
 	cmd := t.Lookup([]byte(words[0]))
 	if cmd == nil || cmd.Sub == nil || len(words) == 1 {
@@ -92,9 +91,9 @@ func entryOf(t *command.Table, words []string) *command.Command {
 	return cmd
 }
 
-// TestWithAStoreNoCommandReachesAKeyspace: each command there is asks the store, or reaches no
-// key, or is refused by name. The stores of the server have no keys: a command that looks
-// for one panics.
+// TestWithAStoreNoCommandReachesAKeyspace: with --store, each command asks the store, accesses no
+// key, or is refused by name. The stores of the test server have no keyspace, so a command that
+// looks for a key panics.
 func TestWithAStoreNoCommandReachesAKeyspace(t *testing.T) {
 	s := storeServer(t)
 	w := s.NewWorker()
@@ -121,7 +120,7 @@ func TestWithAStoreNoCommandReachesAKeyspace(t *testing.T) {
 			}
 			reply, _, _, _ := call(t, s, w, append(words, "k", "v"), false)
 			want := "-ERR '" + name + "' is not served with --store; ask the store itself\r\n"
-			if strings.HasPrefix(name, "rl.") { // no store has it
+			if strings.HasPrefix(name, "rl.") { // not in the table with a store
 				want = "-ERR '" + name + "' is not served with --store\r\n"
 			}
 			require.Equal(t, want, reply)
@@ -136,13 +135,13 @@ func TestWithAStoreNoCommandReachesAKeyspace(t *testing.T) {
 	}
 }
 
-// served are the commands that a server with a store has, those of containers aside.
+// served are the commands of a server with a store, except subcommands.
 const served = "acl asking auth cc.acquire cc.release cc.renew cl.throttle client cluster command config dbsize debug del discard " +
 	"echo exec exists expire expireat expiretime failover flushdb get hello increx info latency memory module monitor multi persist pexpire pexpireat " +
 	"pexpiretime ping psync pttl quit readonly readwrite replconf replicaof reset rl.info rl.multi rl.report rl.throttle rl.top role scan select shutdown slaveof slowlog " +
 	"sw.allow sync tb.acquire time touch ttl type unlink wait"
 
-// TestWithAStoreTheTableHasWhatIsServed: COMMAND says what is served, and nothing else.
+// TestWithAStoreTheTableHasWhatIsServed: COMMAND lists exactly the commands that are served.
 func TestWithAStoreTheTableHasWhatIsServed(t *testing.T) {
 	table, err := commands.NewStoreTable(nil)
 	require.NoError(t, err)
@@ -160,7 +159,8 @@ func TestWithAStoreTheTableHasWhatIsServed(t *testing.T) {
 	require.Equal(t, resp.Error("ERR unknown subcommand 'nope'. Try CLIENT HELP."), table.UnknownSub(table.Find([]byte("client")), []byte("nope")))
 }
 
-// TestWithAStoreCommandsMayHaveOtherNames: rename-command is about those that are refused, too.
+// TestWithAStoreCommandsMayHaveOtherNames: rename-command also applies to commands that are
+// refused.
 func TestWithAStoreCommandsMayHaveOtherNames(t *testing.T) {
 	table, err := commands.NewStoreTable([][2]string{{"SET", "put"}, {"DEL", "remove"}, {"LPUSH", ""}})
 	require.NoError(t, err)
@@ -173,8 +173,8 @@ func TestWithAStoreCommandsMayHaveOtherNames(t *testing.T) {
 	require.Contains(t, string(unknown("del")), "ERR unknown command 'del'")
 }
 
-// TestCommandsThatChangeTheClientOrWaitAreFences: what others have asked before has to be over
-// when a command changes the client, or waits by itself.
+// TestCommandsThatChangeTheClientOrWaitAreFences: a command that changes the client, or waits,
+// runs only after the asks before it are answered.
 func TestCommandsThatChangeTheClientOrWaitAreFences(t *testing.T) {
 	s := storeServer(t)
 	w := s.NewWorker()

@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/syntax"
 )
 
-// spell writes arguments in a notation of its own, so that a whole tree fits a line:
-// name:kind, =TOKEN, ? for optional, + for several, parentheses around parts.
+// spell formats arguments compactly, so that a tree fits a line: name:kind, =TOKEN, ? for
+// optional, + for several, parentheses around parts.
 func spell(args []syntax.Argument) string {
 	var words []string
 	for _, a := range args {
@@ -49,8 +49,8 @@ func TestParseSyntax(t *testing.T) {
 	}
 }
 
-// TestSyntaxOfEveryCommand: a token that a syntax line names appears in what
-// COMMAND DOCS says, and every bracket is closed.
+// TestSyntaxOfEveryCommand: each token of a syntax line appears in COMMAND DOCS, and every
+// bracket is closed.
 func TestSyntaxOfEveryCommand(t *testing.T) {
 	for _, cmd := range NewTable().All() {
 		s := cmd.Syntax
@@ -65,8 +65,8 @@ func TestSyntaxOfEveryCommand(t *testing.T) {
 	}
 }
 
-// TestSyntaxAgreesWithArity: a command takes a varying number of words exactly if its
-// syntax has a bracket, and as many as there are outside of it.
+// TestSyntaxAgreesWithArity: a command has a variable number of arguments exactly if its syntax
+// has a bracket, and at least as many as there are outside of brackets.
 func TestSyntaxAgreesWithArity(t *testing.T) {
 	odd := map[string]string{
 		"quit":        "takes and ignores any words, as Redis does",
@@ -92,7 +92,7 @@ func TestSyntaxAgreesWithArity(t *testing.T) {
 	}
 }
 
-// leastOf is how many words an argument takes at least.
+// leastOf returns the least number of words that an argument takes.
 func leastOf(a *syntax.Argument) int {
 	n := 0
 	switch a.Kind {

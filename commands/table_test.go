@@ -32,7 +32,7 @@ func TestTableLookup(t *testing.T) {
 	}
 }
 
-// TestTableSlots: a lookup stays short, as long as a table has enough free slots.
+// TestTableSlots: the table has enough free slots for short lookups.
 func TestTableSlots(t *testing.T) {
 	table := NewTable()
 	require.GreaterOrEqual(t, len(table.Slots), 4*len(table.Sorted))
@@ -48,7 +48,7 @@ func TestTableSlots(t *testing.T) {
 	require.LessOrEqual(t, longest, 12)
 }
 
-// TestEntriesArePublishable: what an entry says of itself agrees with itself.
+// TestEntriesArePublishable: the fields of each entry are consistent.
 func TestEntriesArePublishable(t *testing.T) {
 	for _, c := range NewTable().All() {
 		require.Equal(t, strings.ToLower(c.Name), c.Name)
@@ -71,8 +71,8 @@ func TestEntriesArePublishable(t *testing.T) {
 	}
 }
 
-// TestKeyPositions: where each command's keys are, for transactions (which lock by
-// them), for the length check and for COMMAND GETKEYS.
+// TestKeyPositions: the positions of each command's keys, which transactions (for locks), the
+// check of key lengths and COMMAND GETKEYS use.
 func TestKeyPositions(t *testing.T) {
 	table := NewTable()
 	for call, want := range map[string]string{
@@ -112,8 +112,8 @@ func TestKeyPositions(t *testing.T) {
 	}
 }
 
-// TestCommandsTouchOnlyTheirKeysOrSaySo: inside a transaction only the keys that a
-// command names are locked, so one that touches others has to say so.
+// TestCommandsTouchOnlyTheirKeysOrSaySo: a transaction locks only the keys that its commands
+// name, so a command that accesses others has to be marked.
 func TestCommandsTouchOnlyTheirKeysOrSaySo(t *testing.T) {
 	spans := map[string]bool{}
 	for _, c := range NewTable().All() {
@@ -122,7 +122,7 @@ func TestCommandsTouchOnlyTheirKeysOrSaySo(t *testing.T) {
 		}
 	}
 	want := map[string]bool{"randomkey": true, "dbsize": true, "flushdb": true, "flushall": true, "scan": true, "keys": true, "info": true, "memory|stats": true}
-	want["rl.use"], want["rl.explain"], want["rl.reset"] = true, true, true // which keys a policy has depends on it
+	want["rl.use"], want["rl.explain"], want["rl.reset"] = true, true, true // the keys of a call depend on its policy
 	require.Equal(t, want, spans)
 }
 
@@ -133,8 +133,8 @@ func TestEchoedNamesAreCut(t *testing.T) {
 	require.Equal(t, resp.Error("ERR unknown subcommand 'nope'. Try CLIENT HELP."), NewTable().UnknownSub(NewTable().Find([]byte("client")), []byte("nope")))
 }
 
-// TestLookupIgnoresCaseOnly asks for every name in random cases, and for every name
-// with one bit of it changed, for which command.EqualFold has the last word.
+// TestLookupIgnoresCaseOnly looks up each name in random cases, and each name with one bit
+// changed, which only command.EqualFold distinguishes.
 func TestLookupIgnoresCaseOnly(t *testing.T) {
 	table := NewTable()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -166,9 +166,9 @@ func TestLookupIgnoresCaseOnly(t *testing.T) {
 	require.False(t, command.EqualFold([]byte("@"), "`"), "only letters have a case")
 }
 
-// TestEveryEntryOfAGroupIsInTheTable: a subcommand whose container no group has is left out
-// without a word, so that its group can do without the group of the container. A slip in the
-// name of the container would go unnoticed but for this.
+// TestEveryEntryOfAGroupIsInTheTable: a subcommand whose container is in no group is left out
+// silently, so that its group works without the group of the container. This test finds a
+// misspelled container.
 func TestEveryEntryOfAGroupIsInTheTable(t *testing.T) {
 	table := NewTable()
 	for _, g := range Groups() {
@@ -179,8 +179,8 @@ func TestEveryEntryOfAGroupIsInTheTable(t *testing.T) {
 	require.Nil(t, command.NewTable([]command.Group{tracking.Group()}).Find([]byte("client|tracking")))
 }
 
-// TestGroupsShareTheirParts: a part that several groups need is in a table once, and not
-// at all if no group of the table needs it.
+// TestGroupsShareTheirParts: a part that several groups need is in a table once, and not at all
+// if no group of the table needs it.
 func TestGroupsShareTheirParts(t *testing.T) {
 	made := 0
 	part := &command.Group{Server: func(*command.Server, command.Slot) (any, command.Hooks) {
@@ -196,12 +196,13 @@ func TestGroupsShareTheirParts(t *testing.T) {
 	}
 }
 
-// TestTooManyGroups: a table says so at start-up.
+// TestTooManyGroups: creating a table with too many groups panics at start-up.
 func TestTooManyGroups(t *testing.T) {
 	require.PanicsWithValue(t, "command: 99 groups and parts, of 24 at most", func() { command.NewTable(make([]command.Group, 99)) })
 }
 
-// TestStrangersReachFewCommands: a client that has yet to authenticate can call these and no others.
+// TestStrangersReachFewCommands: a client that has not authenticated can call exactly these
+// commands.
 func TestStrangersReachFewCommands(t *testing.T) {
 	var open []string
 	for _, c := range NewTable().All() {

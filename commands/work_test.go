@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// TestWorkOfEveryCommandIsBounded walks the whole table: a command with any number of
-// words leaves the loop when it has many, or says why it does not.
+// TestWorkOfEveryCommandIsBounded: a command with a variable number of arguments leaves the loop
+// when it has many, or declares why it does not.
 func TestWorkOfEveryCommandIsBounded(t *testing.T) {
 	for _, cmd := range NewTable().All() {
 		if cmd.Run == nil || cmd.Arity > 0 {
@@ -26,8 +26,8 @@ func TestWorkOfEveryCommandIsBounded(t *testing.T) {
 	}
 }
 
-// TestCommandsThatNeverLeaveTheLoopAreListed holds those that never leave because of
-// their words to a list, so that none is added without a thought.
+// TestCommandsThatNeverLeaveTheLoopAreListed: the commands that never leave the loop because of
+// their arguments are those of a list, so that none is added by accident.
 func TestCommandsThatNeverLeaveTheLoopAreListed(t *testing.T) {
 	may := map[string]bool{"connection": true, "pubsub": true, "transactions": true, "scripting": true}
 	for _, cmd := range NewTable().All() {
@@ -38,9 +38,8 @@ func TestCommandsThatNeverLeaveTheLoopAreListed(t *testing.T) {
 	}
 }
 
-// TestLinearCommandsAreThoseWithTheFlag: whether a command goes through a collection is
-// said by a flag, whatever its texts say, and the commands that take one element have
-// none.
+// TestLinearCommandsAreThoseWithTheFlag: the commands with FlagLinear are those that go through a
+// collection, and not those that take one element.
 func TestLinearCommandsAreThoseWithTheFlag(t *testing.T) {
 	linear := map[string]bool{}
 	for _, cmd := range NewTable().All() {

@@ -6,11 +6,11 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// mostAudited is how many options of one CONFIG SET a line names.
+// mostAudited is the largest number of options of one CONFIG SET that a log line names.
 const mostAudited = 64
 
-// knownOptions returns the names that a CONFIG SET names, but for those that do not
-// exist: they may be values that are out of place.
+// knownOptions returns the option names of a CONFIG SET. Unknown names are replaced by "?",
+// because they may be values in the wrong place.
 func knownOptions(c *command.Call) string {
 	var names []string
 	for i := 2; i < len(c.Args); i += 2 {

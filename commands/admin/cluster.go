@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// clusterCommands refuse everything: clients in cluster mode then treat the server as
-// the single node that it is.
+// clusterCommands returns the CLUSTER commands, which all reply with an error: clients in cluster
+// mode then treat the server as a single node.
 func clusterCommands() []*command.Command {
 	entry := func(name string, arity int, f command.Flag, cats command.Category, group, summary, syntax string) *command.Command {
 		return &command.Command{

@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Group returns the commands of operators.
+// Group returns the commands for operators.
 func Group() command.Group {
 	names := new(optionNames)
 	return command.Group{
@@ -114,8 +114,8 @@ func memoryCommand() *command.Command {
 	}
 }
 
-// memoryStats names what can be told apart: the keys, the Go heap beside them and
-// what waits to be sent to clients.
+// memoryStats replies with the parts of memory that can be told apart: the keys, the rest of the
+// Go heap, and the data that waits to be sent to clients.
 func memoryStats(c *command.Call) {
 	p := c.Server.Process()
 	rss, heap := p.Memory()
@@ -167,8 +167,7 @@ func memoryUsage(c *command.Call) {
 	c.W.Int(bytes)
 }
 
-// timeCommand replies civil time, as everybody who compares it with a clock of
-// their own expects.
+// timeCommand replies with wall-clock time, because clients compare it with their own clocks.
 func timeCommand(c *command.Call) {
 	us := int64(c.Store.Civil(c.Store.Now())) / int64(time.Microsecond)
 	c.W.Array(2)
@@ -176,7 +175,7 @@ func timeCommand(c *command.Call) {
 	c.W.BulkString(strconv.FormatInt(us%1e6, 10))
 }
 
-// shutdown stops the server once the clients are served.
+// shutdown stops the server after the clients have been served.
 func shutdown(c *command.Call) {
 	var save, noSave, abort bool
 	for _, a := range c.Args[1:] {

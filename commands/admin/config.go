@@ -10,11 +10,12 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// configCommands returns CONFIG. names knows which words of CONFIG SET others may see.
+// configCommands returns CONFIG. names decides which arguments of CONFIG SET may be shown to
+// others.
 func configCommands(names *optionNames) []*command.Command {
 	const flags = command.FlagAdmin | command.FlagNoScript | command.FlagLoading | command.FlagStale
 	get := command.Subcommand("config", "get", -3, flags, "parameter [parameter ...]", "Returns the values of parameters.", "a map of names and values", configGet)
-	get.WordWork = 150 // each is compared with hundreds of names
+	get.WordWork = 150 // each argument is compared with hundreds of names
 	set := command.Subcommand("config", "set", -4, flags|command.FlagAudit, "parameter value [parameter value ...]", "Sets parameters, all or none.", "OK", configSet)
 	set.AuditAttrs = func(c *command.Call) []slog.Attr { return []slog.Attr{slog.String("options", knownOptions(c))} }
 	reload := command.Subcommand("config", "reload", 2, command.FlagAdmin|command.FlagNoScript|command.FlagNoMulti|command.FlagAudit, "",
@@ -38,7 +39,7 @@ func configCommands(names *optionNames) []*command.Command {
 
 func configGet(c *command.Call) {
 	patterns := make([][]byte, 0, len(c.Args)-2)
-	asked := make(map[string][]byte) // names as they were written, which Redis repeats
+	asked := make(map[string][]byte) // the names as the client wrote them, which Redis repeats
 	for _, p := range c.Args[2:] {
 		if len(p) > glob.MaxPattern {
 			c.Fail(command.ErrPatternTooLong)
@@ -66,10 +67,11 @@ func configGet(c *command.Call) {
 	}
 }
 
-// errFilesInTransaction answers a call for whose files a transaction, which holds others up, would wait.
+// errFilesInTransaction is the reply to a CONFIG SET that reads files in a transaction, since all
+// clients would wait for the disk.
 const errFilesInTransaction resp.Error = "ERR CONFIG SET of an option that names files is not allowed in transactions"
 
-// configSet is CONFIG SET. It runs beside the loops, since it may read files.
+// configSet implements CONFIG SET. It runs in the background, since it may read files.
 func configSet(c *command.Call) {
 	args := c.Args[2:]
 	if len(args)%2 != 0 {
@@ -98,11 +100,11 @@ func configSet(c *command.Call) {
 	c.OK()
 }
 
-// errNoReload answers where an engine runs without a server around it.
+// errNoReload is the reply of an engine that runs without a server around it.
 const errNoReload resp.Error = "ERR this server has no configuration to reload"
 
-// configReload is CONFIG RELOAD. It runs beside the loops, since it reads files. A caller whose
-// user has changed has the reply before its connection is closed.
+// configReload implements CONFIG RELOAD. It runs in the background, since it reads files. A
+// caller whose user has changed gets the reply before its connection is closed.
 func configReload(c *command.Call) {
 	reload := c.Server.Options.Reload
 	if reload == nil {
@@ -120,10 +122,10 @@ func configReload(c *command.Call) {
 	c.OK()
 }
 
-// errNoFile is Redis' text.
+// errNoFile is the error of Redis.
 const errNoFile resp.Error = "ERR The server is running without a config file"
 
-// configRewrite is CONFIG REWRITE. Files are read and written in the background.
+// configRewrite implements CONFIG REWRITE. It reads and writes files in the background.
 func configRewrite(c *command.Call) {
 	rewrite, file := c.Server.Options.Rewrite, c.Server.Options.Process.ConfigFile()
 	if rewrite == nil || file == "" {
@@ -131,8 +133,8 @@ func configRewrite(c *command.Call) {
 		return
 	}
 	if c.Client.Exclusive {
-		// Sentinel asks for it in a transaction. Others would wait for the disk then: so OK only
-		// says that it has begun, and a failure is logged.
+		// Sentinel calls CONFIG REWRITE in a transaction, where all clients would wait for the
+		// disk. So OK only means that it has begun, and a failure is logged.
 		c.Server.Host.Spawn(func() { _ = rewrite() })
 		c.OK()
 		return
@@ -148,14 +150,14 @@ func configRewrite(c *command.Call) {
 	})
 }
 
-// maxFaults is how many bytes of faults a reply has.
+// maxFaults is the largest size of the errors in a reply, in bytes.
 const maxFaults = 8 << 10
 
-// oneLine is the text of an error with a fault on each line.
+// oneLine joins the text of an error with one fault a line into a single line.
 func oneLine(err error) string { return acl.FaultLine(err, "; ", maxFaults) }
 
 func configResetStat(c *command.Call) {
-	c.Server.BatchEnd(c.Worker) // what this very batch has noted came before
+	c.Server.BatchEnd(c.Worker) // the notes of this batch so far belong to the time before
 	c.Server.Host.ResetStatistics()
 	c.OK()
 }

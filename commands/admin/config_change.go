@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// valuesOf returns what the options of pairs have at the moment, in the order of the table of
+// valuesOf returns the current values of the options in pairs, in the order of the table of
 // options.
 func valuesOf(settings env.Settings, pairs [][2]string) [][2]string {
 	names := make([]string, len(pairs))
@@ -17,8 +17,8 @@ func valuesOf(settings env.Settings, pairs [][2]string) [][2]string {
 	return settings.Get(func(name string) bool { return slices.Contains(names, name) })
 }
 
-// changedOptions says which options have other values than before, without those that may
-// have a secret in them; "" if none has.
+// changedOptions returns a text with the options whose values differ, without values that may
+// contain secrets; "" if none differs.
 func changedOptions(before, after [][2]string) string {
 	var text []string
 	for i, p := range after {
@@ -33,10 +33,10 @@ func changedOptions(before, after [][2]string) string {
 	return strings.Join(text, ", ")
 }
 
-// mostSaid is how long both values of an option may be together.
+// mostSaid is the largest total length of the two values of an option that are shown.
 const mostSaid = 64
 
-// maySayValue reports whether the value of an option is no secret and has none in it.
+// maySayValue reports whether the value of an option contains no secret.
 func maySayValue(name string) bool {
 	return !slices.ContainsFunc([]string{"pass", "auth", "store", "user", "secret"}, func(part string) bool { return strings.Contains(name, part) })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestConfigSet: what can be changed while the server runs, all or nothing, and what it
-// changes.
+// TestConfigSet: which options can be changed at runtime, that a change is all or nothing, and
+// what it affects.
 func TestConfigSet(t *testing.T) {
 	immutable := []string{"bind", "unixsocket", "unixsocketperm", "dir", "logfile", "databases", "transport", "io-threads", "tcp-backlog", "save", "appendonly"}
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -49,7 +49,7 @@ func TestConfigSet(t *testing.T) {
 	})
 }
 
-// TestConfigSetRace: of many changes at once the last one is in force.
+// TestConfigSetRace: of many concurrent changes the last one is in force.
 func TestConfigSetRace(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()

@@ -1,3 +1,3 @@
-// Package admin has the commands of operators: INFO, CONFIG, COMMAND, ACL, SAVE, SHUTDOWN
-// and others.
+// Package admin implements the commands for operators: INFO, CONFIG, COMMAND, SAVE, SHUTDOWN and
+// others.
 package admin

@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// errorstats returns INFO errorstats by word.
+// errorstats returns INFO errorstats by the first word of the error.
 func errorstats(c *inproc.Client) map[string]string {
 	counts := map[string]string{}
 	for _, line := range strings.Split(c.Do("INFO", "errorstats"), "\r\n") {
@@ -23,8 +23,8 @@ func errorstats(c *inproc.Client) map[string]string {
 	return counts
 }
 
-// TestErrorstatsCountEveryKindOfError: whatever way an error takes to a client, it is
-// counted once by its first word, and the command that failed or was rejected is.
+// TestErrorstatsCountEveryKindOfError: whichever way an error reaches a client, it is counted
+// once by its first word, and so is the command that failed or was rejected.
 func TestErrorstatsCountEveryKindOfError(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--appendonly", "yes")
@@ -83,12 +83,11 @@ func TestErrorstatsCountEveryKindOfError(t *testing.T) {
 	})
 }
 
-// TestCommandstatsShowTimeForEveryCommandThatRan: no command that has run shows 0
-// microseconds.
+// TestCommandstatsShowTimeForEveryCommandThatRan: no command that has run shows 0 microseconds.
 func TestCommandstatsShowTimeForEveryCommandThatRan(t *testing.T) {
 	c := inproc.OpenTimed(t)
 	c.Packet([]byte("PING\r\nSET s v\r\nGET s\r\nPING\r\nEVAL \"return redis.call('strlen',KEYS[1])\" 1 s\r\nMULTI\r\nINCR n\r\nEXEC\r\nCONFIG RESETSTAT\r\nPING\r\nTTL s\r\n"))
-	for range 2 { // the second time with INFO
+	for range 2 { // the second time includes INFO itself
 		reply := c.Do("INFO", "commandstats")
 		require.Contains(t, reply, "cmdstat_ttl:")
 		for line := range strings.SplitSeq(reply, "\r\n") {

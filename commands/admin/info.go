@@ -22,11 +22,11 @@ func infoCommands() []*command.Command {
 		Name: "info", Arity: -1, Flags: command.FlagLoading | command.FlagStale, Categories: command.CatDangerous, Group: "server",
 		Summary: "Returns information and statistics about the server.", Syntax: "[section [section ...]]",
 		Since: "1.0.0", Complexity: "O(1)", Reply: "text, a field on every line", Run: info,
-		WordWork: 10, // each is compared with the names of all sections
+		WordWork: 10, // each argument is compared with the names of all sections
 	}}
 }
 
-// infoSection is one part of INFO. The default reply has all but those marked.
+// infoSection is one section of INFO. The default reply has all except those with extra.
 type infoSection struct {
 	name  string
 	extra bool // only when named, or with all or everything
@@ -53,7 +53,7 @@ func infoSections() []infoSection {
 	}
 }
 
-// infoWriter gathers the text of INFO.
+// infoWriter collects the text of INFO.
 type infoWriter struct {
 	strings.Builder
 	c        *command.Call
@@ -63,8 +63,8 @@ type infoWriter struct {
 	stats    command.Statistics
 	moved    stats.Traffic
 	measured stats.Measures
-	// values are the figures of the section that is being written, by field, and names their fields
-	// in the order of the registry. A field leaves them once it is written.
+	// values has the figures of the current section by field, and names the fields in the order
+	// of the registry. A field is removed from names when it is written.
 	values map[string]int64
 	names  []string
 }
@@ -77,8 +77,8 @@ func (w *infoWriter) look(v *figure.View, section string) {
 	})
 }
 
-// figures writes fields that Redis has, in its order; 0 for those of which there is no figure, such
-// as of a group that the server does not have.
+// figures writes fields of Redis in the order of Redis. A field without a figure, such as one of
+// a group that the server does not have, is 0.
 func (w *infoWriter) figures(names ...string) {
 	for _, name := range names {
 		w.int(name, w.values[name])
@@ -86,7 +86,7 @@ func (w *infoWriter) figures(names ...string) {
 	}
 }
 
-// rest writes the figures of the section that have not been written.
+// rest writes the figures of the section that have not been written yet.
 func (w *infoWriter) rest() { w.figures(slices.Clone(w.names)...) }
 
 func (w *infoWriter) str(name, value string) { fmt.Fprintf(w, "%s:%s\r\n", name, value) }
@@ -94,7 +94,7 @@ func (w *infoWriter) int(name string, value int64) {
 	fmt.Fprintf(w, "%s:%d\r\n", name, value)
 }
 
-// kept returns what persistence says in that field, 0 if nothing.
+// kept returns the value of a field from persistence, or 0.
 func (w *infoWriter) kept(field string) string {
 	if p := w.e.Options.Persistence; p != nil {
 		for _, f := range p.Info() {
@@ -108,7 +108,7 @@ func (w *infoWriter) kept(field string) string {
 
 func info(c *command.Call) {
 	v := c.Server.Figures.View()
-	figure.Put(v, c.Store.Stats()) // which holds all keys, if the command does
+	figure.Put(v, c.Store.Stats()) // in a transaction it uses the locks that the command holds
 	w := &infoWriter{
 		c: c, e: c.Server, p: c.Server.Process(),
 		store: figure.Of[env.StoreStats](v), stats: figure.Of[command.Statistics](v), moved: figure.Of[stats.Traffic](v),
@@ -202,8 +202,7 @@ func infoMemory(w *infoWriter) {
 	w.int("active_defrag_running", 0)
 }
 
-// infoMemoryShares shows what the figures of memory are to each other. What the allocator has is
-// Go's heap.
+// infoMemoryShares writes the ratios of memory figures. The allocator is Go's heap.
 func infoMemoryShares(w *infoWriter) {
 	used, dataset, rss, heap := w.values["used_memory"], w.values["used_memory_dataset"], w.values["used_memory_rss"], w.values["allocator_allocated"]
 	peak := memoryPeak(w.c, max(used, w.measured.PeakMemory))
@@ -230,16 +229,16 @@ func infoMemoryShares(w *infoWriter) {
 	w.sized("total_system_memory")
 }
 
-// sized writes a field in bytes, and in a form for people.
+// sized writes a field in bytes and in readable units.
 func (w *infoWriter) sized(name string) {
 	w.figures(name)
 	w.str(name+"_human", human(w.values[name]))
 }
 
-// highest is what the group keeps for the server.
+// highest is the state of the group for the server: the peak of memory.
 type highest struct{ memory atomic.Int64 }
 
-// memoryPeak returns the most memory that was seen so far, by the process or by INFO.
+// memoryPeak returns the highest memory that the janitor or INFO has seen.
 func memoryPeak(c *command.Call, used int64) int64 {
 	h := command.ServerState[highest](c)
 	for {
@@ -300,7 +299,7 @@ func infoStats(w *infoWriter) {
 		"acl_access_denied_channel", "internal_errors")
 }
 
-// infoReplication is what the node says of itself.
+// infoReplication writes the state of replication.
 func infoReplication(w *infoWriter) {
 	for _, f := range w.e.Node().Info() {
 		w.str(f.Name, f.Value)
@@ -313,11 +312,11 @@ func infoCPU(w *infoWriter) {
 	fmt.Fprintf(w, "used_cpu_user:%.6f\r\n", user.Seconds())
 	w.str("used_cpu_sys_children", "0.000000")
 	w.str("used_cpu_user_children", "0.000000")
-	fmt.Fprintf(w, "used_cpu_sys_main_thread:%.6f\r\n", sys.Seconds()) // there is no other
+	fmt.Fprintf(w, "used_cpu_sys_main_thread:%.6f\r\n", sys.Seconds()) // there are no other threads to tell apart
 	fmt.Fprintf(w, "used_cpu_user_main_thread:%.6f\r\n", user.Seconds())
 }
 
-// infoModules names redis-cell in the seven fields that exporters split.
+// infoModules writes redis-cell with the seven fields that exporters parse.
 func infoModules(w *infoWriter) {
 	w.str("module", "name=redis-cell,ver=1,api=1,filters=0,usedby=[],using=[],options=[]")
 }
@@ -327,7 +326,7 @@ func infoCommandstats(w *infoWriter) {
 		if t.Calls == 0 && t.Rejected == 0 {
 			continue
 		}
-		usec := (t.Nanos + 999) / 1000 // what ran has taken time
+		usec := (t.Nanos + 999) / 1000 // rounded up, so that a command that has run shows some time
 		per := 0.0
 		if t.Calls > 0 {
 			per = max(float64(t.Nanos)/1000/float64(t.Calls), 0.01)
@@ -337,7 +336,7 @@ func infoCommandstats(w *infoWriter) {
 	}
 }
 
-// infoLatencystats shows percentiles of how long calls took, in microseconds.
+// infoLatencystats writes percentiles of the duration of calls, in microseconds.
 func infoLatencystats(w *infoWriter) {
 	shown := w.e.Limits().Observing.Percentiles
 	for id, t := range w.stats.Commands {
@@ -371,14 +370,14 @@ func infoKeyspace(w *infoWriter) {
 	}
 }
 
-// infoStore shows what has the limits, where that is not this process.
+// infoStore writes the state of the store that keeps the limits in place of this process.
 func infoStore(w *infoWriter) {
 	for _, f := range w.e.Options.RemoteInfo() {
 		w.str(f.Name, f.Value)
 	}
 }
 
-// infoRatelimit shows what each limiter command has allowed and denied.
+// infoRatelimit writes how many calls of each limiter command were allowed and denied.
 func infoRatelimit(w *infoWriter) {
 	for id, t := range w.stats.Commands {
 		cmd := w.e.Commands.Entries[id]
@@ -388,7 +387,7 @@ func infoRatelimit(w *infoWriter) {
 	}
 }
 
-// limiter reports whether the command answers with a decision.
+// limiter reports whether a command replies with a decision.
 func limiter(c *command.Command) bool {
 	return c.Flags&command.FlagModule != 0 || c.Categories&command.CatRateLimit != 0 && c.Flags&command.FlagWrite != 0
 }

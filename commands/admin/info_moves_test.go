@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// number is a field of INFO that is a number.
+// number returns a numeric field of INFO.
 func number(t *testing.T, c *inproc.Client, field string) float64 {
 	t.Helper()
 	n, err := strconv.ParseFloat(c.Info(field), 64)
@@ -20,7 +20,7 @@ func number(t *testing.T, c *inproc.Client, field string) float64 {
 	return n
 }
 
-// TestInfoShowsBytesPerSecond, of what was received and of what was sent.
+// TestInfoShowsBytesPerSecond: INFO has the rates of received and sent bytes.
 func TestInfoShowsBytesPerSecond(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()
@@ -33,7 +33,8 @@ func TestInfoShowsBytesPerSecond(t *testing.T) {
 	})
 }
 
-// TestInfoShowsTheLargestBufferOfAClient, of the last seconds.
+// TestInfoShowsTheLargestBufferOfAClient: INFO has the largest buffer of a client within the last
+// seconds.
 func TestInfoShowsTheLargestBufferOfAClient(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const size = 300_000
@@ -56,7 +57,8 @@ func TestInfoShowsTheLargestBufferOfAClient(t *testing.T) {
 	})
 }
 
-// TestInfoShowsMemoryOfTheStartAndThePeak, even if no client asked at the peak.
+// TestInfoShowsMemoryOfTheStartAndThePeak: INFO has the memory at the start and the peak, even if
+// no client asked at the peak.
 func TestInfoShowsMemoryOfTheStartAndThePeak(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const size = 32 << 20
@@ -75,7 +77,8 @@ func TestInfoShowsMemoryOfTheStartAndThePeak(t *testing.T) {
 	})
 }
 
-// TestInfoCountsTheTimeOfRemovingExpiredKeys: the server looks for them again and again.
+// TestInfoCountsTheTimeOfRemovingExpiredKeys: INFO counts the time of the sweeps for expired
+// keys.
 func TestInfoCountsTheTimeOfRemovingExpiredKeys(t *testing.T) {
 	c := inproc.OpenTimed(t)
 	spent := func() string {
@@ -90,7 +93,7 @@ func TestInfoCountsTheTimeOfRemovingExpiredKeys(t *testing.T) {
 	}
 }
 
-// TestInfoSaysHowLongSnapshotsTook, and how many were written.
+// TestInfoSaysHowLongSnapshotsTook: INFO has the number and the duration of snapshots.
 func TestInfoSaysHowLongSnapshotsTook(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		for _, row := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// fieldsOfRedis are those of INFO everything of Redis 7.0.15.
+// fieldsOfRedis are the fields of INFO everything of Redis 7.0.15.
 const fieldsOfRedis = `
 active_defrag_hits active_defrag_key_hits active_defrag_key_misses active_defrag_misses
 active_defrag_running allocator_active allocator_allocated allocator_frag_bytes
@@ -55,7 +55,8 @@ used_memory_scripts_eval used_memory_scripts_human used_memory_startup used_memo
 used_memory_vm_functions used_memory_vm_total used_memory_vm_total_human
 `
 
-// TestInfoHasEveryFieldOfRedis: exporters and dashboards miss none.
+// TestInfoHasEveryFieldOfRedis: INFO has all fields, so that exporters and dashboards find
+// theirs.
 func TestInfoHasEveryFieldOfRedis(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		for _, flags := range [][]string{nil, {"--appendonly", "yes"}} {
@@ -73,8 +74,8 @@ func TestInfoHasEveryFieldOfRedis(t *testing.T) {
 	})
 }
 
-// TestInfoLatencystats has a line for each command that was called, with the percentiles that
-// were asked for.
+// TestInfoLatencystats: INFO latencystats has a line for each command that was called, with the
+// configured percentiles.
 func TestInfoLatencystats(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()

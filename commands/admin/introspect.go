@@ -18,7 +18,7 @@ func introspectCommands() []*command.Command {
 			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "O(N)", Reply: reply, Run: run,
 		}
 	}
-	// Of each command that is named much is said.
+	// The reply has much text for each command that is named.
 	docs := sub("docs", -2, "[command-name ...]", "Returns the documentation of commands.", "a map by command name", commandDocs)
 	info := sub("info", -2, "[command-name ...]", "Returns information about the named commands.", "ten fields or null for each", commandInfo)
 	docs.WordWork, info.WordWork = 50, 100
@@ -97,7 +97,7 @@ func commandGetKeys(c *command.Call) {
 	if cmd.Keys.Policy {
 		args, at = [][]byte{cmd.Keys.AppendPolicyKey(nil, args)}, []int{0}
 	}
-	if len(at) == 0 && !cmd.RunsScript() { // those may do without
+	if len(at) == 0 && !cmd.RunsScript() { // scripts may have no keys
 		c.Fail("ERR Invalid arguments specified for command")
 		return
 	}

@@ -28,7 +28,8 @@ func reportCommand() *command.Command {
 	}
 }
 
-// reportOptions are the options of RL.REPORT, and what the admin port calls them.
+// reportOptions are the options of RL.REPORT, with the parameters of the admin port that
+// correspond to them.
 var reportOptions = [...]struct{ report, word, parameter string }{
 	{"changes", "SINCE", "since"},
 	{"history", "SPAN", "span"},
@@ -37,7 +38,7 @@ var reportOptions = [...]struct{ report, word, parameter string }{
 	{"keys", "GROUP", "group"},
 }
 
-// reportRun is each of the subcommands.
+// reportRun is the handler of each subcommand.
 func reportRun(c *command.Call) {
 	name := strings.TrimPrefix(c.Cmd.Name, "rl.report|")
 	given := make(map[string][]string)
@@ -72,7 +73,7 @@ func reportRun(c *command.Call) {
 		}
 		w.Bulk(text)
 	}
-	if c.Busy { // nobody gets into the store
+	if c.Busy { // the store cannot be entered
 		answer(nil, c.W)
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// FuzzReportCommand: RL.REPORT answers JSON or an error of one line, whatever its options are.
+// FuzzReportCommand: RL.REPORT replies with JSON or an error of one line, whatever its options.
 func FuzzReportCommand(f *testing.F) {
 	f.Add("KEYS BY calls COUNT 5 GROUP api")
 	s, err := inproc.Feed(inproc.Epoch)

@@ -29,7 +29,8 @@ const (
 	errRewriting     resp.Error = "ERR Background append only file rewriting already in progress"
 )
 
-// persistence returns what keeps the state, or answers that there is nothing.
+// persistence returns the server's persistence, or replies with an error and returns nil if there
+// is none.
 func persistence(c *command.Call) env.Persistence {
 	p := c.Server.Options.Persistence
 	if p == nil {

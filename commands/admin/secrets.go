@@ -6,11 +6,11 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// optionNames knows the options of a server, so that nothing is shown of a CONFIG SET but the
-// names that there are, and the values of those that are no secret. A name that does not exist may
-// be a mistyped requirepass, or a password out of its place.
+// optionNames has the names of the server's options. Of a CONFIG SET only existing names are
+// shown, and only values that are no secrets. An unknown name may be a mistyped requirepass, or a
+// password in the wrong place.
 type optionNames struct {
-	settings env.Settings // nil before there is a server
+	settings env.Settings // nil before the server exists
 }
 
 // secrets implements [stats.Secrets] for CONFIG SET.
@@ -35,8 +35,8 @@ func (o *optionNames) secrets(args [][]byte, hide func(i int)) {
 	}
 }
 
-// secretOption reports whether the value of an option is secret, be it one that Redis has and
-// this server does not.
+// secretOption reports whether the value of an option is secret, including options of Redis that
+// this server does not have.
 func secretOption(name string) bool {
 	switch name {
 	case "requirepass", "masterauth", "masteruser", "primaryauth", "primaryuser", "store",

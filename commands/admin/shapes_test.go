@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// infoFields reads INFO the way clients do: sections, and lines of a name and a value.
+// infoFields parses INFO the way clients do: sections, and lines of a name and a value.
 func infoFields(t *testing.T, text string) (sections []string, fields map[string]string) {
 	t.Helper()
 	fields = make(map[string]string)
@@ -30,7 +30,7 @@ func infoFields(t *testing.T, text string) (sections []string, fields map[string
 	return sections, fields
 }
 
-// bulkText is the content of a bulk or verbatim reply.
+// bulkText returns the content of a bulk or verbatim reply.
 func bulkText(t *testing.T, reply string) string {
 	t.Helper()
 	_, text, ok := strings.Cut(reply, "\r\n")
@@ -42,8 +42,8 @@ func bulkText(t *testing.T, reply string) string {
 	return strings.TrimSuffix(text, "\r\n")
 }
 
-// TestInfoFields: what clients, exporters and health checks parse is there, in the form
-// that they parse.
+// TestInfoFields: the fields that clients, exporters and health checks parse exist in the
+// expected form.
 func TestInfoFields(t *testing.T) {
 	const number = `^-?\d+$`
 	want := map[string]string{
@@ -84,7 +84,7 @@ func TestInfoFields(t *testing.T) {
 	})
 }
 
-// elements splits an aggregate into the bytes of its replies.
+// elements splits an aggregate into the bytes of its elements.
 func elements(t *testing.T, reply string) []string {
 	t.Helper()
 	r := bufio.NewReader(strings.NewReader(reply))
@@ -104,8 +104,8 @@ func elements(t *testing.T, reply string) []string {
 	return all
 }
 
-// TestCommandEntries: ten elements for each command, of the types that clients cast them
-// to, and redis-cell's own entry as the module shows it.
+// TestCommandEntries: COMMAND has ten elements for each command, of the types that clients
+// expect, and for redis-cell's command the entry that the module shows.
 func TestCommandEntries(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()

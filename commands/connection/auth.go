@@ -15,8 +15,8 @@ import (
 
 // authGuard limits failed logins by GCRA, to slow down password guessing. Each address has ten
 // failures at once and then one a second, and all addresses together have 100 at once and then
-// ten a second. A further attempt is answered at the time at which one more failure of its
-// address is allowed; it holds up neither the store nor a loop. So more connections do not try
+// ten a second. A further attempt is answered at the time at which one more failure is
+// allowed, and holds up neither the store nor a loop meanwhile. So more connections do not try
 // more passwords. If that time is more than maxAuthWait away, the attempt is refused without
 // looking at its password.
 type authGuard struct {

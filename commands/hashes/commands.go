@@ -19,7 +19,7 @@ func Group() command.Group {
 	return command.Group{Commands: keyUses.In(commands()), Worker: func(*command.Worker, command.Slot) any { return new(hashCall) }}
 }
 
-// keyUses are the uses of keys that are not those of most commands.
+// keyUses has the uses of keys that differ from those of most commands.
 var keyUses = command.KeyUses{
 	{"hset hmset", command.UsesUpdates, 0},
 	{"hsetnx", command.UsesInserts, 0},
@@ -64,10 +64,10 @@ func commands() []*command.Command {
 	}
 }
 
-// hashCall is what HSET and HGET do with a hash: functions that are made once for a
-// worker, since a new one for each call would be an allocation.
+// hashCall has the functions with which HSET and HGET access a hash. They are created once for a
+// worker, because a new closure for each call would be an allocation.
 type hashCall struct {
-	args    [][]byte // of HSET the pairs, of HGET the field
+	args    [][]byte // the pairs of HSET, or the field of HGET
 	added   int64
 	w       *resp.Writer
 	setFunc func(*collection.Hash) error
@@ -81,7 +81,7 @@ func (call *hashCall) prepare(args [][]byte, w *resp.Writer) {
 	call.args, call.w, call.added = args, w, 0
 }
 
-// set sets all pairs, or none if there is no room for all.
+// set sets all pairs, or none if they do not all fit.
 func (call *hashCall) set(h *collection.Hash) error {
 	if h.Max > 0 && h.Len()+len(call.args)/2 > h.Max && h.Len()+newFields(h, call.args) > h.Max {
 		return collection.ErrFull
@@ -98,7 +98,7 @@ func (call *hashCall) set(h *collection.Hash) error {
 	return nil
 }
 
-// newFields counts the fields of pairs that h does not have.
+// newFields returns how many different fields of pairs h does not have.
 func newFields(h *collection.Hash, pairs [][]byte) int {
 	fresh := map[string]bool{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -111,7 +111,7 @@ func newFields(h *collection.Hash, pairs [][]byte) int {
 
 func (call *hashCall) get(h *collection.Hash) { writeField(call.w, h, call.args[0]) }
 
-// writeField replies the value of a field, or null.
+// writeField writes the value of a field, or null.
 func writeField(w *resp.Writer, h *collection.Hash, field []byte) {
 	if value, ok := h.Get(field); ok {
 		w.Element(value)
@@ -120,7 +120,7 @@ func writeField(w *resp.Writer, h *collection.Hash, field []byte) {
 	w.Null()
 }
 
-// hset is HSET and HMSET.
+// hset implements HSET and HMSET.
 func hset(c *command.Call) {
 	if len(c.Args)%2 != 0 {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
@@ -154,8 +154,8 @@ func hsetnx(c *command.Call) {
 	c.ReplyWhether(added, nil)
 }
 
-// readHash calls f with the hash at the first argument. It reports whether there is
-// something to be replied still: absent where there is no such key.
+// readHash calls f with the hash of the first argument. It returns true, without having replied,
+// if the key does not exist.
 func readHash(c *command.Call, f func(h *collection.Hash)) (absent bool) {
 	found, err := c.Store.ReadHash(c.Client.Selected(), c.Args[1], f)
 	c.NoteLookup(found)
@@ -195,8 +195,8 @@ func hmget(c *command.Call) {
 	}
 }
 
-// writeFields replies the values of fields, or reports that this takes more than most
-// bytes, and then has written nothing.
+// writeFields writes the values of fields. If this takes more than most bytes it writes nothing
+// and returns false.
 func writeFields(w *resp.Writer, h *collection.Hash, fields [][]byte, most int) bool {
 	reply := elements.WholeFrom(w, len(fields), 1, h)
 	reply.Most = most
@@ -210,7 +210,7 @@ func writeFields(w *resp.Writer, h *collection.Hash, fields [][]byte, most int) 
 	return true
 }
 
-// writeNoFields replies that n fields are not there.
+// writeNoFields writes n nulls for fields that do not exist.
 func writeNoFields(w *resp.Writer, n int) {
 	w.Array(n)
 	for range n {
@@ -218,7 +218,7 @@ func writeNoFields(w *resp.Writer, n int) {
 	}
 }
 
-// hashAll is HGETALL, HKEYS and HVALS.
+// hashAll implements HGETALL, HKEYS and HVALS.
 func hashAll(c *command.Call, fields, values bool) {
 	mark, size, large := len(c.W.Buf), 0, false
 	absent := readHash(c, func(h *collection.Hash) {
@@ -252,7 +252,7 @@ func hdel(c *command.Call) {
 	c.ReplyCount(n, err)
 }
 
-// readNumber replies what f finds in the hash, 0 where there is none.
+// readNumber replies with the result of f for the hash, or with 0 if there is none.
 func readNumber(c *command.Call, f func(h *collection.Hash) int) {
 	if readHash(c, func(h *collection.Hash) { c.W.Int(int64(f(h))) }) {
 		c.W.Int(0)

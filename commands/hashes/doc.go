@@ -1,2 +1,2 @@
-// Package hashes has the commands on hashes.
+// Package hashes implements the commands on hashes.
 package hashes

@@ -12,10 +12,10 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// model is what a map would answer.
+// model is a map that answers like a hash.
 type model map[string]string
 
-// do runs a command on the model and returns the reply as it is written.
+// do runs a command on the model and returns the encoded reply.
 func (m model) do(command []string) string {
 	args := command[2:]
 	n := 0
@@ -64,8 +64,8 @@ func (m model) do(command []string) string {
 	return strconv.Itoa(n)
 }
 
-// TestHashesAgainstAMap drives hashes small and large, and looks at all of them in
-// between, with a cap that is reached.
+// TestHashesAgainstAMap compares hashes with a map while they grow and shrink, and all elements
+// in between, with a bound that is reached.
 func TestHashesAgainstAMap(t *testing.T) {
 	const most = 120
 	for seed := range uint64(effort.Steps(5, 20)) {
@@ -105,7 +105,7 @@ func TestHashesAgainstAMap(t *testing.T) {
 	}
 }
 
-// randomCommand is a call about one hash.
+// randomCommand returns a call about one hash.
 func randomCommand(r *rand.Rand) []string {
 	one := func(of ...string) string { return of[r.IntN(len(of))] }
 	field := func() string { return "f" + strconv.Itoa(r.IntN(200)) }

@@ -6,17 +6,17 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// What a Remote is asked by the commands on keys, and what they reply. Run of each does the
-// same with the store.
+// This file has the asks that the commands on keys send to a Remote, and their replies. The field
+// Run of each command does the same with the store.
 
-// ask begins an ask that is no limiter.
+// ask creates an ask that is not about a limiter.
 func ask(c *command.Call, op decide.Op, key []byte) *decide.Ask {
 	a := c.NewAsk(decide.Admin, key)
 	a.Admin = decide.AdminCall{Op: op}
 	return a
 }
 
-// askOne returns Parse of a command on one key.
+// askOne returns the field Parse of a command on one key.
 func askOne(op decide.Op) func(c *command.Call) resp.Error {
 	return func(c *command.Call) resp.Error {
 		ask(c, op, c.Args[1])
@@ -24,7 +24,7 @@ func askOne(op decide.Op) func(c *command.Call) resp.Error {
 	}
 }
 
-// askEach returns Parse of a command that asks the same of each of its keys.
+// askEach returns the field Parse of a command that makes the same ask for each of its keys.
 func askEach(op decide.Op) func(c *command.Call) resp.Error {
 	return func(c *command.Call) resp.Error {
 		next := ask(c, op, c.Args[1])
@@ -36,7 +36,7 @@ func askEach(op decide.Op) func(c *command.Call) resp.Error {
 	}
 }
 
-// askAll returns Parse of a command without a key and without parameters.
+// askAll returns the field Parse of a command without keys and parameters.
 func askAll(op decide.Op) func(c *command.Call) resp.Error {
 	return func(c *command.Call) resp.Error {
 		ask(c, op, nil)

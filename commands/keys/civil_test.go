@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestCivilTime: TIME, EXPIREAT and EXPIRETIME speak civil time, while decisions and
-// times to live go on from the server's own clock when the wall clock is stepped.
+// TestCivilTime: TIME, EXPIREAT and EXPIRETIME follow the wall clock. When that is stepped,
+// decisions and times to live continue by the server's own clock.
 func TestCivilTime(t *testing.T) {
 	s := inproc.Step(t)
 	c := s.Dial()

@@ -16,7 +16,7 @@ func Group() command.Group {
 	return command.Group{Commands: keyUses.In(slices.Concat(commands(), expireCommands(), scanCommands()))}
 }
 
-// keyUses are the uses of keys that are not those of most commands.
+// keyUses has the uses of keys that differ from those of most commands.
 var keyUses = command.KeyUses{
 	{"del unlink", command.UseRM | command.UseDelete, 0},
 	{"exists touch type", command.UsesNothing, 0},
@@ -94,7 +94,7 @@ func commands() []*command.Command {
 	}
 }
 
-// countKeys replies how many of the keys in the call f is true for.
+// countKeys replies with the number of keys for which f is true.
 func countKeys(c *command.Call, f func(db int, key []byte) bool) {
 	n, db := int64(0), c.Client.Selected()
 	for i, key := range c.Args[1:] {
@@ -116,7 +116,7 @@ func exists(c *command.Call) {
 
 func typeOf(c *command.Call) { c.W.Status(c.Store.TypeName(c.Client.Selected(), c.Args[1])) }
 
-// rename is RENAME and RENAMENX.
+// rename implements RENAME and RENAMENX.
 func rename(c *command.Call) {
 	nx := c.Cmd.Name == "renamenx"
 	renamed, found := c.Store.Rename(c.Client.Selected(), c.Args[1], c.Args[2], nx)
@@ -144,8 +144,8 @@ func randomKey(c *command.Call) {
 
 func dbsize(c *command.Call) { c.W.Int(int64(c.Store.Len(c.Client.Selected()))) }
 
-// flushMode checks the only option of FLUSHDB and FLUSHALL. Both modes drop the
-// tables at once and return their memory in the background.
+// flushMode checks the option of FLUSHDB and FLUSHALL. Both modes drop the tables at once and
+// free their memory in the background.
 func flushMode(args [][]byte) resp.Error {
 	switch {
 	case len(args) == 1:

@@ -1,2 +1,2 @@
-// Package keys has the commands on keys of any type: DEL, EXPIRE, SCAN and others.
+// Package keys implements the commands on keys of any type: DEL, EXPIRE, SCAN and others.
 package keys

@@ -50,7 +50,7 @@ func expireCommands() []*command.Command {
 	}
 }
 
-// expire is EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
+// expire implements EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
 func expire(c *command.Call, unit time.Duration, absolute bool) {
 	at, cond, err := parseExpire(c, unit, absolute)
 	switch {
@@ -63,7 +63,7 @@ func expire(c *command.Call, unit time.Duration, absolute bool) {
 	}
 }
 
-// parseExpire reads when a key is to expire, and on what condition.
+// parseExpire parses the expiry of a key and its condition.
 func parseExpire(c *command.Call, unit time.Duration, absolute bool) (limit.Instant, decide.ExpireCondition, resp.Error) {
 	cond, err := parseExpireOptions(c.Args[3:])
 	if err != "" {
@@ -80,7 +80,7 @@ func parseExpire(c *command.Call, unit time.Duration, absolute bool) (limit.Inst
 	return at, cond, ""
 }
 
-// askExpire returns Parse of EXPIRE and its kin.
+// askExpire returns the field Parse of EXPIRE, PEXPIRE, EXPIREAT or PEXPIREAT.
 func askExpire(unit time.Duration, absolute bool) func(c *command.Call) resp.Error {
 	return func(c *command.Call) resp.Error {
 		at, cond, err := parseExpire(c, unit, absolute)
@@ -117,7 +117,7 @@ func parseExpireOptions(args [][]byte) (decide.ExpireCondition, resp.Error) {
 	return cond, ""
 }
 
-// ttl is TTL and PTTL.
+// ttl implements TTL and PTTL.
 func ttl(c *command.Call, unit time.Duration) {
 	at, has, found := c.Store.Expiry(c.Client.Selected(), c.Args[1])
 	if noExpiry(c, has, found) {
@@ -125,7 +125,7 @@ func ttl(c *command.Call, unit time.Duration) {
 	}
 }
 
-// expireTime is EXPIRETIME and PEXPIRETIME, in civil time.
+// expireTime implements EXPIRETIME and PEXPIRETIME, in wall-clock time.
 func expireTime(c *command.Call, unit time.Duration) {
 	at, has, found := c.Store.Expiry(c.Client.Selected(), c.Args[1])
 	if noExpiry(c, has, found) {
@@ -133,8 +133,8 @@ func expireTime(c *command.Call, unit time.Duration) {
 	}
 }
 
-// replyTTL replies milliseconds, rounded up: a key lives until its very nanosecond. Of
-// those it makes seconds as Redis does, which rounds to the nearest one.
+// replyTTL replies with milliseconds, rounded up, because a key lives until its exact nanosecond.
+// Seconds are the milliseconds rounded to the nearest second, as in Redis.
 func replyTTL(c *command.Call, d, unit time.Duration) {
 	ms := limit.MillisUp(d)
 	if unit == time.Second {
@@ -143,7 +143,7 @@ func replyTTL(c *command.Call, d, unit time.Duration) {
 	c.W.Int(ms)
 }
 
-// answerTTL returns Answer of TTL and PTTL.
+// answerTTL returns the field Answer of TTL and PTTL.
 func answerTTL(unit time.Duration) func(c *command.Call, a *decide.Ask) {
 	return func(c *command.Call, a *decide.Ask) {
 		if r := &a.Result; noExpiry(c, r.HasExpiry, r.Found) {
@@ -152,7 +152,7 @@ func answerTTL(unit time.Duration) func(c *command.Call, a *decide.Ask) {
 	}
 }
 
-// answerExpireTime returns Answer of EXPIRETIME and PEXPIRETIME.
+// answerExpireTime returns the field Answer of EXPIRETIME and PEXPIRETIME.
 func answerExpireTime(unit time.Duration) func(c *command.Call, a *decide.Ask) {
 	return func(c *command.Call, a *decide.Ask) {
 		if r := &a.Result; noExpiry(c, r.HasExpiry, r.Found) {
@@ -161,8 +161,8 @@ func answerExpireTime(unit time.Duration) func(c *command.Call, a *decide.Ask) {
 	}
 }
 
-// noExpiry replies -2 or -1 for a key without an expiry to speak of; it reports
-// whether there is one.
+// noExpiry replies with -2 if there is no key and with -1 if it has no expiry. It reports whether
+// the key has one.
 func noExpiry(c *command.Call, has, found bool) bool {
 	c.NoteLookup(found)
 	switch {

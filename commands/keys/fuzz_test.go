@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzParseScan: options of SCAN and EXPIRE do not panic, whatever the words.
+// FuzzParseScan: no options of SCAN and EXPIRE cause a panic.
 func FuzzParseScan(f *testing.F) {
 	for _, call := range []string{
 		"3 u:7:s u:7:d ip:9 TB 10 10 1 SW 1000 86400 FIXED CL 99 100 60 WITHDETAILS", "2 a a CL 1 1 1 CL 1 1 1",

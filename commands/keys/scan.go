@@ -31,23 +31,23 @@ func scanCommands() []*command.Command {
 	}
 }
 
-// scanCall is a parsed SCAN. It owns its pattern and type, because a large scan
-// runs after the input is gone.
+// scanCall is a parsed SCAN. It has its own copies of pattern and type, because a large scan runs
+// after the input is gone.
 type scanCall struct {
 	cursor  uint64
 	count   int
-	pattern []byte // nil matches everything
-	typ     string // "" matches everything
+	pattern []byte // nil matches all keys
+	typ     string // "" matches all types
 }
 
 const (
 	scanDefaultCount = 10
-	// scanInline is the largest COUNT that is served on the loop itself.
+	// scanInline is the largest COUNT for which a scan runs on the loop.
 	scanInline = 1000
-	scanMost   = 1 << 20 // keys a step looks at, whatever COUNT says
+	scanMost   = 1 << 20 // the largest number of keys of one step, whatever COUNT is
 	scanPage   = 256     // keys that are copied while a shard is locked
-	// scanWork is how much matching is done on the loop itself, as the product of the
-	// lengths of pattern and keys: a few milliseconds at worst.
+	// scanWork bounds the matching on the loop, as the product of the lengths of pattern and
+	// keys. It takes a few milliseconds at worst.
 	scanWork = 1 << 21
 )
 
@@ -66,7 +66,8 @@ func scan(c *command.Call) {
 		func(st env.Store, w *resp.Writer) { scanStep(st, w, db, &call, math.MaxInt) })
 }
 
-// askScan is Parse of SCAN. The count is a hint, and a step elsewhere is a short one.
+// askScan is the field Parse of SCAN. It lowers the count, which is only a hint, so that a step
+// of a Remote is short.
 func askScan(c *command.Call) resp.Error {
 	var call scanCall
 	if err := parseScan(c.Args[1:], &call); err != "" {
@@ -77,7 +78,7 @@ func askScan(c *command.Call) resp.Error {
 	return ""
 }
 
-// answerScan replies those keys of a step that match. If that is much work it is done in the
+// answerScan replies with the matching keys of a step. If matching is much work it runs in the
 // background.
 func answerScan(c *command.Call, a *decide.Ask) {
 	call := scanCall{pattern: a.Admin.Match, typ: a.Admin.TypeName}
@@ -85,12 +86,12 @@ func answerScan(c *command.Call, a *decide.Ask) {
 	if writeScan(c.W, &call, &found, scanWork) {
 		return
 	}
-	call.pattern = append([]byte{}, call.pattern...) // the ask goes
+	call.pattern = append([]byte{}, call.pattern...) // the ask is reused
 	c.Offload(func(_ env.Store, w *resp.Writer) { writeScan(w, &call, &found, math.MaxInt) })
 }
 
-// writeScan replies one step of an iteration. It returns false, with nothing written, when
-// matching would take more than work.
+// writeScan replies with one step of an iteration. If matching would take more than work it
+// writes nothing and returns false.
 func writeScan(w *resp.Writer, call *scanCall, step *decide.AdminResult, work int) bool {
 	found, n := resp.Writer{Pieces: w.Pieces}, 0
 	for _, k := range step.Keys {
@@ -140,13 +141,13 @@ func parseScan(args [][]byte, call *scanCall) resp.Error {
 	return ""
 }
 
-// matches reports whether a key of that type is asked for.
+// matches reports whether the scan includes a key of that type.
 func (s *scanCall) matches(key []byte, typ string) bool {
 	return (s.typ == "" || s.typ == typ) && (s.pattern == nil || glob.Match(s.pattern, key))
 }
 
-// scanStep replies one step of an iteration. It returns false, with nothing written,
-// when matching would take more than work.
+// scanStep reads and replies with one step of an iteration. If matching would take more than work
+// it writes nothing and returns false.
 func scanStep(st env.Store, w *resp.Writer, db int, call *scanCall, work int) bool {
 	found := resp.Writer{Pieces: w.Pieces}
 	n := 0
@@ -170,7 +171,7 @@ func scanStep(st env.Store, w *resp.Writer, db int, call *scanCall, work int) bo
 	return true
 }
 
-// writeStep replies the next cursor and n keys.
+// writeStep writes the next cursor and n keys.
 func writeStep(w *resp.Writer, next uint64, n int, keys resp.Reply) {
 	w.Array(2)
 	w.BulkString(strconv.FormatUint(next, 10))
@@ -178,10 +179,11 @@ func writeStep(w *resp.Writer, next uint64, n int, keys resp.Reply) {
 	w.Reply(keys)
 }
 
-// nameBytes is about what a key takes in a reply. Longer ones are counted as they come.
+// nameBytes is the approximate size of a key in a reply. Longer keys are counted as they are
+// written.
 const nameBytes = 64
 
-// addName adds a key to those that were found.
+// addName adds a key to the found keys.
 func addName(found *resp.Writer, key []byte) {
 	found.Bulk(key)
 	if found.Pieces != nil {
@@ -189,12 +191,12 @@ func addName(found *resp.Writer, key []byte) {
 	}
 }
 
-// walk calls f for about count keys from cursor on, until f returns false, and
-// returns the next cursor. f may take its time: the keys are copied a page at a
-// time, so that no shard is locked while f looks at them.
+// walk calls f for about count keys from cursor on, until f returns false, and returns the next
+// cursor. f may be slow: the keys are copied a page at a time, so that no shard is locked while f
+// runs.
 func walk(st env.Store, db int, cursor uint64, count int, f func(key []byte, typ string) bool) (next uint64) {
 	type entry struct {
-		end int // of the key in text
+		end int // the end of the key in text
 		typ string
 	}
 	var text []byte
@@ -228,13 +230,12 @@ func keysCommand(c *command.Call) {
 	call := scanCall{pattern: bytes.Clone(c.Args[1])}
 	db := c.Client.Selected()
 	e := c.Server
-	c.OffloadSized(func(st env.Store) int { return 2 * st.Len(db) * nameBytes }, // they are remembered, too
+	c.OffloadSized(func(st env.Store) int { return 2 * st.Len(db) * nameBytes }, // twice, because the names are also kept in a set
 		func(st env.Store, w *resp.Writer) { allKeys(e, st, w, db, &call) })
 }
 
-// allKeys writes every matching key once: a scan may show a key twice when the
-// table grows meanwhile, which KEYS may not. When the server
-// has ended, nobody waits for it.
+// allKeys writes every matching key once. It remembers the keys, because a scan may return a key
+// twice if the table grows meanwhile. It gives up when the server has ended.
 func allKeys(e *command.Server, st env.Store, w *resp.Writer, db int, call *scanCall) {
 	found := resp.Writer{Pieces: w.Pieces}
 	seen := make(map[string]struct{})

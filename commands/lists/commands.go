@@ -131,8 +131,8 @@ func llen(c *command.Call) {
 	elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(n)) })
 }
 
-// lindex looks for the key before it reads the index, as Redis does: without the key
-// any index will do.
+// lindex looks the key up before it parses the index, as Redis does: without the key any index is
+// accepted.
 func lindex(c *command.Call) {
 	index, ok := arg.Int(c.Args[2])
 	mark, some := len(c.W.Buf), false
@@ -154,8 +154,8 @@ func lindex(c *command.Call) {
 	}
 }
 
-// listIndex returns the index that a client's means in a list of that length, where
-// negative ones count from the end; -1 is before all, and length or more behind all.
+// listIndex returns the list index for an index of a client, where negative ones count from the
+// end. A result of -1 is before the list, and length or more after it.
 func listIndex(index int64, length int) int {
 	if index < 0 {
 		return int(max(index+int64(length), -1))
@@ -163,7 +163,7 @@ func listIndex(index int64, length int) int {
 	return int(min(index, math.MaxInt32))
 }
 
-// parseSpan reads the two indexes of LRANGE and LTRIM.
+// parseSpan parses the two indexes of LRANGE and LTRIM.
 func parseSpan(c *command.Call) (from, to int64, ok bool) {
 	from, ok = arg.Int(c.Args[2])
 	if ok {
@@ -175,8 +175,8 @@ func parseSpan(c *command.Call) (from, to int64, ok bool) {
 	return from, to, ok
 }
 
-// listSpan returns the part of a list of that length that clients' indexes mean, the end
-// excluded; it is empty if they cross.
+// listSpan returns the range of a list of the given length for two indexes of a client. The end
+// is exclusive, and the range is empty if the indexes cross.
 func listSpan(from, to int64, length int) (start, end int) {
 	start, end = max(listIndex(from, length), 0), min(listIndex(to, length)+1, length)
 	return start, max(start, end)
@@ -228,7 +228,7 @@ func ltrim(c *command.Call) {
 	elements.WroteElements(c, err, (*resp.Writer).OK)
 }
 
-// errNoList and errBadIndex are what LSET finds out with the list locked.
+// errNoList and errBadIndex are errors of LSET that it finds while the list is locked.
 var (
 	errNoList   = command.ElementError(resp.ErrNoSuchKey)
 	errBadIndex = command.ElementError(errIndexRange)

@@ -1,2 +1,2 @@
-// Package lists has the commands on lists.
+// Package lists implements the commands on lists.
 package lists

@@ -15,7 +15,7 @@ func Group() command.Group {
 	}
 }
 
-// keyUses are the uses of keys that are not those of most commands.
+// keyUses has the uses of keys that differ from those of most commands.
 var keyUses = command.KeyUses{
 	{"lpush rpush lpushx rpushx", command.UsesInserts, 0},
 	{"lset", command.UsesUpdates, 0},

@@ -11,10 +11,10 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// model is what lists are, by their keys, as one would write it first.
+// model is a simple model of lists, by key.
 type model map[string][]string
 
-// Do does one random thing to a list and returns the command and its reply.
+// Do makes a random call about a list and returns the command and the expected reply.
 func (m model) Do(r *rand.Rand) (command []string, reply string) {
 	k := "l" + fmt.Sprint(r.IntN(3))
 	l, v := m[k], fmt.Sprint(r.IntN(20))
@@ -55,7 +55,7 @@ func (m model) Do(r *rand.Rand) (command []string, reply string) {
 	return []string{"LSET", k, fmt.Sprint(i - len(l)), v}, inproc.OK
 }
 
-// RequireState compares everything that is there.
+// RequireState compares all lists.
 func (m model) RequireState(t *testing.T, c *inproc.Client) {
 	t.Helper()
 	for k, l := range m {
@@ -67,9 +67,10 @@ func (m model) RequireState(t *testing.T, c *inproc.Client) {
 	}
 }
 
-// TestListsAgainstAModel: thousands of random commands are answered as by a model, and after each
-// of a few restarts all is what it was.
+// TestListsAgainstAModel: thousands of random commands have the replies of the model, and after
+// each of a few restarts the lists are unchanged.
 func TestListsAgainstAModel(t *testing.T) { inproc.AgainstModel(t, model{}) }
 
-// TestFullMemory: a list stops growing when memory is full, and what makes it smaller still works.
+// TestFullMemory: a list stops growing when memory is full, and commands that shrink it still
+// work.
 func TestFullMemory(t *testing.T) { inproc.FullMemory(t, "RPUSH", "LREM", "k", "0") }

@@ -21,10 +21,10 @@ func lmove(c *command.Call) {
 
 func rpoplpush(c *command.Call) { moveElement(c, listMove{toFront: true}) }
 
-// listMove says from which end an element goes to which.
+// listMove has the end from which an element is taken and the end to which it goes.
 type listMove struct{ fromFront, toFront bool }
 
-// parseMove reads the ends that LMOVE and BLMOVE name.
+// parseMove parses the ends of LMOVE and BLMOVE.
 func parseMove(args [][]byte) (m listMove, err resp.Error) {
 	for i, front := range []*bool{&m.fromFront, &m.toFront} {
 		if *front = arg.IsWord(args[3+i], "LEFT"); !*front && !arg.IsWord(args[3+i], "RIGHT") {
@@ -34,7 +34,7 @@ func parseMove(args [][]byte) (m listMove, err resp.Error) {
 	return m, ""
 }
 
-// moveElement moves an element from one list to another, or in one, at one instant.
+// moveElement moves an element from one list to another, or within a list, at one instant.
 func moveElement(c *command.Call, m listMove) {
 	from, to, db := c.Args[1], c.Args[2], c.Client.Selected()
 	if !c.Client.Exclusive { // else the keys are locked already
@@ -60,8 +60,8 @@ func (m listMove) move(st env.Store, db int, from, to []byte) (value []byte, fou
 	return value, found, err
 }
 
-// peek returns a copy of the element that is to be moved. The destination is looked at
-// only if there is one, as in Redis.
+// peek returns a copy of the element that is to be moved. As in Redis it checks the destination
+// only if there is an element.
 func (m listMove) peek(st env.Store, db int, from, to []byte) (value []byte, found bool, err error) {
 	found, err = st.ReadList(db, from, func(l *collection.List) {
 		i := l.Len() - 1
@@ -77,7 +77,7 @@ func (m listMove) peek(st env.Store, db int, from, to []byte) (value []byte, fou
 	return value, found, err
 }
 
-// transfer does what peek has found possible: the element is added first, which alone may
+// transfer moves the element that peek returned. It adds the element first, since only that may
 // fail.
 func (m listMove) transfer(st env.Store, db int, from, to, value []byte) error {
 	take := func(l *collection.List) error {

@@ -28,7 +28,7 @@ func popCommands() []*command.Command {
 	}
 }
 
-// listPops takes elements from lists.
+// listPops pops elements from lists.
 var listPops = blocking.Kind{
 	Take: func(call *blocking.Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
 		mark := len(w.Buf)
@@ -52,7 +52,7 @@ var listPops = blocking.Kind{
 	},
 }
 
-// movePops moves an element of a list to another list.
+// movePops moves an element from one list to another.
 var movePops = blocking.Kind{
 	Take: func(call *blocking.Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
 		value, found, err := listMove{fromFront: call.Front, toFront: call.ToFront}.move(st, db, key, call.To)

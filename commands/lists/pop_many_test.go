@@ -10,10 +10,10 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestPushServesOnlyTheFirstOfManyWaiters: of a thousand clients that wait under one key
-// each push serves the one that came first, and of a thousand that wait under a key each
-// only the one of that key. When all hang up at once nothing of them is left, and what is
-// pushed then stays.
+// TestPushServesOnlyTheFirstOfManyWaiters: if a thousand clients wait under one key, each push
+// serves the one that came first, and if a thousand wait under a key each, a push serves only the
+// one of its key. After all of them disconnect at once nothing of them is left, and further
+// elements stay in the list.
 func TestPushServesOnlyTheFirstOfManyWaiters(t *testing.T) {
 	const n = 1000
 	for name, key := range map[string]func(i int) string{
@@ -57,8 +57,8 @@ func TestPushServesOnlyTheFirstOfManyWaiters(t *testing.T) {
 	}
 }
 
-// TestPushOfManyServesManyWaitersInTheirOrder: one push of as many elements as clients
-// wait serves all of them, each with the element of its place.
+// TestPushOfManyServesManyWaitersInTheirOrder: a push of as many elements as clients wait serves
+// all of them in the order of their arrival.
 func TestPushOfManyServesManyWaitersInTheirOrder(t *testing.T) {
 	const n = 1000
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

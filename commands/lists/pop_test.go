@@ -13,14 +13,14 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// waiting wants n clients to wait once everything that can happen has happened.
+// waiting checks that n clients wait once nothing more can happen.
 func waiting(t *testing.T, w *inproc.World, admin *inproc.Client, n int) {
 	t.Helper()
 	w.Settle()
 	require.Equal(t, fmt.Sprint(n), admin.Info("blocked_clients"))
 }
 
-// tracker is a RESP3 client that tracks what it reads, but for what it changes itself.
+// tracker returns a RESP3 client that tracks what it reads, without its own changes.
 func tracker(t *testing.T, s *inproc.Node) *inproc.Client {
 	t.Helper()
 	c := s.Dial()
@@ -29,8 +29,9 @@ func tracker(t *testing.T, s *inproc.Node) *inproc.Client {
 	return c
 }
 
-// TestPopsOutlastTheirTimeoutInWholeMilliseconds: a client that reads a clock of whole milliseconds
-// before and after sees more than the timeout pass, wherever in a millisecond it begins, as with Redis.
+// TestPopsOutlastTheirTimeoutInWholeMilliseconds: a client that reads a clock of whole
+// milliseconds before and after sees a wait of more than the timeout, wherever in a millisecond
+// it begins, as with Redis.
 func TestPopsOutlastTheirTimeoutInWholeMilliseconds(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()
@@ -45,8 +46,8 @@ func TestPopsOutlastTheirTimeoutInWholeMilliseconds(t *testing.T) {
 	})
 }
 
-// TestEachElementIsPoppedOnce: in whatever way elements are pushed, and however many clients wait
-// under several keys and move elements on, each element reaches exactly one client.
+// TestEachElementIsPoppedOnce: however elements are pushed, and while many clients wait under
+// several keys or move elements on, each element reaches exactly one client.
 func TestEachElementIsPoppedOnce(t *testing.T) {
 	const poppers, movers, pushers, each = 60, 10, 8, 150
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -113,7 +114,7 @@ func TestEachElementIsPoppedOnce(t *testing.T) {
 		require.Len(t, seen, pushers*each, "all have been popped")
 		mu.Unlock()
 		require.Equal(t, ":0\r\n", admin.Do("EXISTS", "a", "b", "in", "out", "tmp"))
-		// The movers stop after one more, which a popper takes as nothing.
+		// The movers stop after one more element, which the poppers ignore.
 		for range movers + poppers {
 			admin.Do("RPUSH", "a", "end")
 			admin.Do("RPUSH", "in", "stop")
@@ -130,9 +131,10 @@ func TestEachElementIsPoppedOnce(t *testing.T) {
 	})
 }
 
-// TestPopWaiterLooksAtItsKeysInOrder: a waiter one of whose keys has come to hold something of another
-// type goes on waiting. Once there is an element, that is an error if the key comes before it, and
-// nothing is taken, as in Redis 7.2; whichever shards the keys are in, and whatever is held then.
+// TestPopWaiterLooksAtItsKeysInOrder: a waiter continues to wait when one of its keys gets
+// another type. Once there is an element in another key, the reply is an error if the key of
+// another type comes first, and nothing is taken, as in Redis 7.2. This holds whichever shards
+// the keys are in and whatever is locked.
 func TestPopWaiterLooksAtItsKeysInOrder(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -180,8 +182,8 @@ func TestPopWaiterLooksAtItsKeysInOrder(t *testing.T) {
 	})
 }
 
-// TestPopWaitersThatLeave: a client that is gone or killed takes nothing, the next is served, and
-// one that still waits when the server stops is closed.
+// TestPopWaitersThatLeave: a client that has disconnected or was killed takes nothing, and the
+// next one is served. A client that still waits when the server stops is closed.
 func TestPopWaitersThatLeave(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -204,8 +206,8 @@ func TestPopWaitersThatLeave(t *testing.T) {
 	})
 }
 
-// TestPopsBehindAPause: while changes are paused no waiter is served, since no client
-// can push, and what was sent meanwhile counts once the pause is over.
+// TestPopsBehindAPause: while changes are paused no waiter is served, since no client can push,
+// and commands that were sent meanwhile take effect after the pause.
 func TestPopsBehindAPause(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -223,7 +225,8 @@ func TestPopsBehindAPause(t *testing.T) {
 	})
 }
 
-// TestPopsAreKept: what a waiter took is gone after a restart, and where it was moved it is.
+// TestPopsAreKept: an element that a waiter took is gone after a restart, and an element that it
+// moved is in the destination.
 func TestPopsAreKept(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--appendonly", "yes", "--appendfsync", "always")
@@ -243,8 +246,8 @@ func TestPopsAreKept(t *testing.T) {
 	})
 }
 
-// TestPopWaitersAreBounded: what a client waits for counts as held for it, with a bound,
-// and is given back.
+// TestPopWaitersAreBounded: the memory for the keys of a waiter counts for its client, has a
+// bound, and is freed.
 func TestPopWaitersAreBounded(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -272,9 +275,9 @@ func TestPopWaitersAreBounded(t *testing.T) {
 	})
 }
 
-// TestServedMoveCountsAsTheWaitersOwnWrite serves a waiter that moves an element. The
-// move is the waiter's write, not that of the client whose push served it: that client is
-// notified of the change even with NOLOOP.
+// TestServedMoveCountsAsTheWaitersOwnWrite: the move of a served waiter is a write of the waiter
+// and not of the client whose push served it: that client is notified of the change even with
+// NOLOOP.
 func TestServedMoveCountsAsTheWaitersOwnWrite(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -291,8 +294,8 @@ func TestServedMoveCountsAsTheWaitersOwnWrite(t *testing.T) {
 	})
 }
 
-// TestPopsOfManyKeysThatEnd: the wait for very many keys ends with its timeout, by CLIENT
-// UNBLOCK and with its client, whether it has joined the queues by then or not.
+// TestPopsOfManyKeysThatEnd: a wait for very many keys ends with its timeout, by CLIENT UNBLOCK
+// and when its client disconnects, whether it has joined the queues by then or not.
 func TestPopsOfManyKeysThatEnd(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -327,8 +330,8 @@ func TestPopsOfManyKeysThatEnd(t *testing.T) {
 	})
 }
 
-// TestMoveBehindManyOthers: a client that waits for an element of a list to move is served however many
-// wait for a sorted set under the same key before it.
+// TestMoveBehindManyOthers: a client that waits for an element to move is served, although many
+// others wait for a sorted set under the same key before it.
 func TestMoveBehindManyOthers(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// elements brings n elements of a length under key, scored if the command is ZADD.
+// elements adds n elements of a length to key, with scores if the command is ZADD.
 func elements(b *inproc.Fed, command, key string, n, length int) {
 	const each = 500
 	for from := 0; from < n; from += each {
@@ -28,9 +28,9 @@ func elements(b *inproc.Fed, command, key string, n, length int) {
 	}
 }
 
-// TestPopsOfMuchLeaveTheLoop: a command that takes many elements, or many bytes of them, from a
-// key leaves its loop, by its words alone or because of what it finds, also while a client waits
-// for elements elsewhere. One that takes few stays.
+// TestPopsOfMuchLeaveTheLoop: a pop of many elements, or of many bytes, leaves its loop, because
+// of its arguments or of the elements that it finds, also while a client waits for elements
+// elsewhere. A pop of few elements stays on the loop.
 func TestPopsOfMuchLeaveTheLoop(t *testing.T) {
 	const many = 20_000
 	for _, waits := range []bool{false, true} {
@@ -94,8 +94,8 @@ func TestPopsOfMuchLeaveTheLoop(t *testing.T) {
 	}
 }
 
-// TestPopThatIsTooLongTakesNothing: what would not fit into a reply stays where it is, and
-// its client is told. Long elements take no room there.
+// TestPopThatIsTooLongTakesNothing: elements that would not fit into a reply stay in the list,
+// and the client gets an error. Long elements do not count, because replies refer to them.
 func TestPopThatIsTooLongTakesNothing(t *testing.T) {
 	effort.Alone(t)
 	b := inproc.Open(t)
@@ -123,8 +123,9 @@ func TestPopThatIsTooLongTakesNothing(t *testing.T) {
 	}
 }
 
-// TestPopsOfManyKeysLeaveTheLoop: a client that waits under very many keys holds up no other, and
-// is served as any other: what there is in the order of its keys, then what comes, once.
+// TestPopsOfManyKeysLeaveTheLoop: a client that waits under very many keys delays no other
+// client, and is served like any other: existing elements in the order of its keys, and later
+// ones once.
 func TestPopsOfManyKeysLeaveTheLoop(t *testing.T) {
 	b := inproc.Open(t)
 	other := b.Another()

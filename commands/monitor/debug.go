@@ -59,7 +59,7 @@ func debug(c *command.Call) {
 	}
 }
 
-// sleepTime reads DEBUG SLEEP. Like strtod it takes what is no number for 0.
+// sleepTime parses DEBUG SLEEP. Like strtod it reads a text that is not a number as 0.
 func sleepTime(args [][]byte) (d time.Duration, ok bool) {
 	if len(args) != 3 || !arg.IsWord(args[1], "SLEEP") {
 		return 0, false
@@ -82,8 +82,8 @@ func (s *sleeper) Kill(string) { s.wake() }
 
 func (s *sleeper) wake() { s.once.Do(func() { close(s.over) }) }
 
-// sleep keeps everybody else out of the store. It runs on a goroutine of its own, so that
-// no event loop stands still. SCRIPT KILL and the end of the server end it.
+// sleep keeps all other goroutines out of the store. It runs on its own goroutine, so that no
+// event loop blocks. SCRIPT KILL and the end of the server end it.
 func sleep(c *command.Call, d time.Duration) {
 	if d == 0 {
 		c.OK()
@@ -98,5 +98,5 @@ func sleep(c *command.Call, d time.Duration) {
 	c.OK()
 }
 
-// Name implements [command.Killable]: what sleeps has none.
+// Name implements [command.Killable]; a sleep has no name.
 func (*sleeper) Name() string { return "" }

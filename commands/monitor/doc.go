@@ -1,4 +1,4 @@
-// Package monitor has the commands that show what the server does and what takes long:
-// MONITOR, SLOWLOG, LATENCY, and DEBUG SLEEP, which makes something take long. What they show
-// is kept by package session in package stats.
+// Package monitor implements the commands that show what the server does and what takes long:
+// MONITOR, SLOWLOG, LATENCY, and DEBUG SLEEP, which makes a command take long. Package session
+// records what they show, in types of package stats.
 package monitor

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// advice says for an event what may help.
+// advice returns a suggestion about slow occurrences of an event.
 func advice(e stats.Event) string {
 	switch e {
 	case stats.CommandEvent:
@@ -25,7 +25,7 @@ func advice(e stats.Event) string {
 	return ""
 }
 
-// diagnose says in words what took long.
+// diagnose describes the latency samples in words.
 func diagnose(all []stats.Samples, threshold time.Duration) string {
 	if threshold == 0 && len(all) == 0 {
 		return "Events are not watched. CONFIG SET latency-monitor-threshold <milliseconds> starts to keep those that take that long.\n"
@@ -48,7 +48,7 @@ func diagnose(all []stats.Samples, threshold time.Duration) string {
 	return b.String()
 }
 
-// spread returns the mean of the samples, and how far they are from it on average.
+// spread returns the mean of the samples and their mean deviation from it.
 func spread(s *stats.Samples) (mean, deviation int64) {
 	n := int64(len(s.List))
 	for _, at := range s.List {
@@ -61,7 +61,7 @@ func spread(s *stats.Samples) (mean, deviation int64) {
 	return mean, deviation / n
 }
 
-// period is how many seconds are between two samples on average.
+// period returns the mean number of seconds between two samples.
 func period(s *stats.Samples) float64 {
 	n := len(s.List)
 	return float64(s.List[n-1].At-s.List[0].At) / float64(max(1, n-1))

@@ -10,11 +10,11 @@ import (
 const (
 	graphRows    = 4
 	graphColumns = 80
-	graphLevels  = "_o#" // of one row
+	graphLevels  = "_o#" // from the bottom to the top of a row
 )
 
-// graph draws the samples of an event at a Unix time: a column for each of the newest, and
-// below how long ago it was, to be read downwards.
+// graph draws the samples of an event at a Unix time. The newest samples have a column each, with
+// their age below it, written downwards.
 func graph(s *stats.Samples, now int64) string {
 	samples := s.List[max(0, len(s.List)-graphColumns):]
 	low, high := samples[0].Took, samples[0].Took
@@ -46,7 +46,7 @@ func graph(s *stats.Samples, now int64) string {
 	return b.String()
 }
 
-// cell is what is drawn of a value in a row, the lowest of which is 0.
+// cell returns the character for a value in a row. The lowest row is 0.
 func cell(value, low, high int64, row int) byte {
 	const levels = graphRows * int64(len(graphLevels))
 	level := int64(0)
@@ -63,7 +63,7 @@ func cell(value, low, high int64, row int) byte {
 	return graphLevels[level]
 }
 
-// ago says how long ago something was, in at most three characters unless it is years.
+// ago formats an age in at most three characters, unless it is years.
 func ago(seconds int64) string {
 	seconds = max(0, seconds)
 	switch {

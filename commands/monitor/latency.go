@@ -32,7 +32,7 @@ func latencyCommand() *command.Command {
 	}
 }
 
-// eventOf is the event that a word names.
+// eventOf returns the event with the given name.
 func eventOf(word []byte) (stats.Event, bool) { return stats.EventNamed(strings.ToLower(string(word))) }
 
 func latencyHistory(c *command.Call) {
@@ -88,15 +88,15 @@ func latencyGraph(c *command.Call) {
 	c.W.Verbatim("txt", graph(&s, c.Server.CivilMillis()/1000))
 }
 
-// called is a command with calls that were timed.
+// called is a command with timed calls.
 type called struct {
 	cmd   *command.Command
 	took  stats.Distribution
 	calls int64
 }
 
-// latencyHistogram is LATENCY HISTOGRAM. Names of nothing, and commands that nobody has
-// called, are left out.
+// latencyHistogram implements LATENCY HISTOGRAM. It leaves out unknown names and commands without
+// calls.
 func latencyHistogram(c *command.Call) {
 	var asked []*command.Command
 	seen := make(map[*command.Command]bool)
@@ -136,15 +136,15 @@ func latencyHistogram(c *command.Call) {
 	}
 }
 
-// leastBound is the first bound of LATENCY HISTOGRAM, which is one microsecond there.
+// leastBound is the first bound of LATENCY HISTOGRAM, which appears there as one microsecond.
 const leastBound = 1024 * time.Nanosecond
 
-// mostBound is the last bound below which calls are told apart, 17 s.
+// mostBound is the last bound that separates calls, about 17 s.
 const mostBound = leastBound << 24
 
-// write replies calls and histogram. Of pipelined calls only a sample was timed, which stands
-// for all. As in Redis each bound is twice the one before, and those without calls of their
-// own are left out.
+// write writes the calls and the histogram of a command. Only a sample of pipelined calls was
+// timed, and the counts are scaled up to all calls. As in Redis each bound is twice the previous
+// one, and bounds without calls of their own are left out.
 func (h *called) write(w *resp.Writer) {
 	w.BulkString(h.cmd.Name)
 	w.Map(2)

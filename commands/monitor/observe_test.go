@@ -27,7 +27,7 @@ func slowWords(e *session.Engine) (all []string) {
 	return all
 }
 
-// TestSlowlogHidesSecrets wants no password in any entry.
+// TestSlowlogHidesSecrets: no entry of SLOWLOG has a password.
 func TestSlowlogHidesSecrets(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--slowlog-log-slower-than", "0", "--requirepass", "canary")
@@ -53,8 +53,9 @@ func TestSlowlogHidesSecrets(t *testing.T) {
 	})
 }
 
-// TestSlowlogHasCommandsThatWaitOnceTheyAreAnswered: a BLPOP, a script that goes on elsewhere,
-// a command that leaves its loop, and those of a transaction, but not EXEC.
+// TestSlowlogHasCommandsThatWaitOnceTheyAreAnswered: after their reply, SLOWLOG has a BLPOP, a
+// script that continued on another goroutine, a command that left its loop, and the commands of a
+// transaction, but not EXEC.
 func TestSlowlogHasCommandsThatWaitOnceTheyAreAnswered(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--slowlog-log-slower-than", "0")
@@ -91,15 +92,15 @@ func TestSlowlogHasCommandsThatWaitOnceTheyAreAnswered(t *testing.T) {
 	})
 }
 
-// commandStat returns calls and microseconds of INFO commandstats.
+// commandStat returns calls and microseconds of a command from INFO commandstats.
 func commandStat(info, name string) (calls, usec int64) {
 	_, line, _ := strings.Cut(info, "cmdstat_"+name+":")
 	_, _ = fmt.Sscanf(line, "calls=%d,usec=%d", &calls, &usec)
 	return calls, usec
 }
 
-// TestDebugSleepKeepsEverybodyWaiting: other commands wait, as in Redis, and it is noted as
-// slow.
+// TestDebugSleepKeepsEverybodyWaiting: during DEBUG SLEEP other commands wait, as in Redis, and
+// it is in SLOWLOG.
 func TestDebugSleepKeepsEverybodyWaiting(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed("--enable-debug-command", "local", "--latency-monitor-threshold", "1", "--busy-reply-threshold", "0")
@@ -121,7 +122,8 @@ func TestDebugSleepKeepsEverybodyWaiting(t *testing.T) {
 	})
 }
 
-// TestDebugSleepIsBusyForOthers: after the threshold they are told so, and may end it.
+// TestDebugSleepIsBusyForOthers: after busy-reply-threshold other clients get the error BUSY, and
+// may end the sleep.
 func TestDebugSleepIsBusyForOthers(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f, clock := w.StartTimed("--enable-debug-command", "local", "--busy-reply-threshold", "1")
@@ -138,8 +140,8 @@ func TestDebugSleepIsBusyForOthers(t *testing.T) {
 	})
 }
 
-// TestPipelinesAreTimedAsAWhole: of commands that arrive together a sample is timed, and
-// LATENCY HISTOGRAM shows all of them.
+// TestPipelinesAreTimedAsAWhole: of commands that arrive together a sample is timed, and LATENCY
+// HISTOGRAM counts all of them.
 func TestPipelinesAreTimedAsAWhole(t *testing.T) {
 	c := inproc.OpenTimed(t)
 	e := c.Server().Engine()
@@ -161,15 +163,15 @@ func TestPipelinesAreTimedAsAWhole(t *testing.T) {
 	require.Equal(t, "*0\r\n", c.Do("LATENCY", "HISTOGRAM", "ping"))
 }
 
-// TestPipelinesAreTimedByWhatCallsFind: of calls that find little a sample is timed, of those
-// that find much each one, and what leaves the loop is in SLOWLOG by itself.
+// TestPipelinesAreTimedByWhatCallsFind: of calls that read few elements a sample is timed, calls
+// that read many are each timed, and a call that leaves the loop has its own entry in SLOWLOG.
 func TestPipelinesAreTimedByWhatCallsFind(t *testing.T) {
 	c := inproc.OpenTimed(t, "--slowlog-log-slower-than", "1000")
 	e := c.Server().Engine()
 	pipeline := func(n int, args ...string) {
 		c.Packet([]byte(strings.Repeat(string(inproc.Encode(nil, args...)), n)))
 	}
-	timed := func(name string) int64 { // with those that timed ones stand for
+	timed := func(name string) int64 { // scaled up to the calls that timed calls stand for
 		took, _ := e.Durations(e.Commands.Find([]byte(name)).ID)
 		return took.Calls
 	}
@@ -200,16 +202,16 @@ func TestPipelinesAreTimedByWhatCallsFind(t *testing.T) {
 	require.Contains(t, slowWords(e), "ZREMRANGEBYSCORE big -inf +inf")
 }
 
-// TestBatchThatTakesLongIsEnteredAsItsCostliestCommand uses a threshold that many commands
-// exceed together.
+// TestBatchThatTakesLongIsEnteredAsItsCostliestCommand: a batch whose commands exceed the
+// threshold only together is entered in SLOWLOG as its costliest command.
 func TestBatchThatTakesLongIsEnteredAsItsCostliestCommand(t *testing.T) {
 	c := inproc.OpenTimed(t, "--slowlog-log-slower-than", "1000")
 	e := c.Server().Engine()
 	long := strings.Repeat("x", 200)
-	for threshold := 1000; !slices.ContainsFunc(slowWords(e), func(words string) bool { // others may be slow by themselves
+	for threshold := 1000; !slices.ContainsFunc(slowWords(e), func(words string) bool { // single commands may be slow as well
 		return strings.HasPrefix(words, "EXISTS "+long[:128]+"... (72 more bytes)")
 	}); {
-		threshold = max(1, threshold*9/10) // how fast the machine is decides nothing
+		threshold = max(1, threshold*9/10) // so that the speed of the machine does not matter
 		require.Equal(t, "+OK\r\n", c.Do("CONFIG", "SET", "slowlog-log-slower-than", strconv.Itoa(threshold)))
 		var batch []byte
 		for i := range 31 {
@@ -245,12 +247,12 @@ func (f slowFile) Sync() error {
 	return f.File.Sync()
 }
 
-// TestLatencyHasWritesAndFsyncsThatTakeLong uses a slow disk.
+// TestLatencyHasWritesAndFsyncsThatTakeLong: LATENCY has the writes and fsyncs of a slow disk.
 func TestLatencyHasWritesAndFsyncsThatTakeLong(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.StartWith(func(o *server.Options) { o.FS = slowDisk{faultfs.New()} },
 			"--appendonly", "yes", "--appendfsync", "always", "--latency-monitor-threshold", "2")
-		w.Advance(time.Second) // it has loaded
+		w.Advance(time.Second) // loading has ended
 		require.Equal(t, "+OK\r\n", f.Dial().Do("SET", "k", "v"))
 		for _, e := range []stats.Event{stats.WriteEvent, stats.SyncEvent} {
 			event, ok := f.Engine().Events.Of(e)
@@ -260,7 +262,7 @@ func TestLatencyHasWritesAndFsyncsThatTakeLong(t *testing.T) {
 	})
 }
 
-// TestMonitorShowsCommandsAsRedisDoes has the lines of Redis, and no secret.
+// TestMonitorShowsCommandsAsRedisDoes: MONITOR shows the lines of Redis, and no secret.
 func TestMonitorShowsCommandsAsRedisDoes(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()

@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// calm are the flags of commands for operators.
+// calm are the flags of commands that operators may also call while the server loads or is a
+// stale replica.
 const calm = command.FlagAdmin | command.FlagLoading | command.FlagStale
 
 func slowlogCommand() *command.Command {
@@ -28,7 +29,7 @@ func slowlogCommand() *command.Command {
 	}
 }
 
-// slowlogCount is how many entries SLOWLOG GET returns unless it is told otherwise.
+// slowlogCount is the default number of entries of SLOWLOG GET.
 const slowlogCount = 10
 
 func slowlogGet(c *command.Call) {

@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// setPolicy sets limits, with options before LIMITS.
+// setPolicy sets the limits of a policy, with options before LIMITS.
 func setPolicy(n *node, name string, l *limits, options ...string) {
 	words := append([]string{"RL.POLICY", "SET", name}, options...)
 	if l.millis {
@@ -23,7 +23,7 @@ func setPolicy(n *node, name string, l *limits, options ...string) {
 	require.Equal(n.t, ok, n.do(append(append(words, "LIMITS"), l.words()...)...))
 }
 
-// like makes limits of the families of l, none of which is about its key.
+// like returns random limits of the same families as l, none with ANCHOR KEY.
 func (d dice) like(l *limits) *limits {
 	another := &limits{millis: l.millis}
 	for i := range l.clauses {
@@ -36,12 +36,12 @@ func (d dice) like(l *limits) *limits {
 	return another
 }
 
-// denies reports whether the answer to a call is not to go ahead.
+// denies reports whether a reply denies the call.
 func denies(reply string) bool {
 	return reply[0] == '-' || !strings.HasPrefix(strings.TrimPrefix(reply, "*2\r\n"), "*5\r\n:0\r\n")
 }
 
-// counts returns what RL.POLICY GET says that a policy has counted.
+// counts returns the counters of a policy, as RL.POLICY GET shows them.
 func counts(n *node, name string) map[string]int64 {
 	_, text, found := strings.Cut(n.do("RL.POLICY", "GET", name), inproc.Bulk("counts"))
 	require.True(n.t, found)
@@ -54,8 +54,9 @@ func counts(n *node, name string) map[string]int64 {
 
 var counted = regexp.MustCompile(`\r\n([a-z-]+)\r\n:(\d+)\r\n`)
 
-// TestTryCountsAsTwoServersAnswer: a policy with a candidate answers as one without, and what
-// it counts is what a server with the policy and one with the candidate have answered.
+// TestTryCountsAsTwoServersAnswer: a policy with a candidate answers like one without, and its
+// counters are those of two servers, one with the policy and one with the candidate as its
+// policy.
 func TestTryCountsAsTwoServersAnswer(t *testing.T) {
 	effort.Alone(t)
 	d := dice{rand.New(rand.NewPCG(3, 16))}
@@ -72,7 +73,7 @@ func TestTryCountsAsTwoServersAnswer(t *testing.T) {
 			other := d.like(d.limits(l.millis))
 			setPolicy(candidate, name, other)
 			require.Equal(t, ok, tries.do(append([]string{"RL.POLICY", "TRY", name, "LIMITS"}, other.words()...)...))
-			for i := range 16 { // the state of what was tried before may not fit
+			for i := range 16 { // the state of an earlier candidate may not fit the new one
 				for k := range 4 {
 					c := call{policy: name, key: fmt.Sprintf("k%d", k)}
 					candidate.do("DEL", c.stateKey(i))
@@ -129,8 +130,8 @@ func TestTryCountsAsTwoServersAnswer(t *testing.T) {
 
 var eachFive = regexp.MustCompile(`\*5\r\n:\d+\r\n:(\d+)\r\n:(-?\d+)\r\n:-?\d+\r\n:(-?\d+)\r\n`)
 
-// TestShadowAllowsAndCounts: a policy that is a shadow answers as one that is none, but allows
-// every call, and counts those that the other one denies.
+// TestShadowAllowsAndCounts: a policy with SHADOW replies like the same policy without it, except
+// that it allows every call and counts those that would be denied.
 func TestShadowAllowsAndCounts(t *testing.T) {
 	effort.Alone(t)
 	d := dice{rand.New(rand.NewPCG(4, 16))}

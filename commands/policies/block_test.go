@@ -11,12 +11,12 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// three is a policy with a limit of each of three families, and threeCall one that waits for it.
+// three is a policy with limits of three families, and threeCall is a call that waits for it.
 const three = "RL.POLICY SET api LIMITS SW 2 60 FIXED ANCHOR FIRST CC 2 60 TB 2 1 60"
 
 func threeCall(member string) string { return "RL.USE api k BLOCK 0 MEMBER " + member }
 
-// line is a server whose clock stands still, and clients that wait on it.
+// line is a server with a stopped clock and clients that wait on it.
 type line struct {
 	*inproc.Node
 	w     *inproc.World
@@ -30,13 +30,13 @@ func newLine(t *testing.T, w *inproc.World) *line {
 	return &line{n, w, clock, t}
 }
 
-// advance moves the clock, and returns when all is done that was due.
+// advance moves the clock, and returns when everything that was due is done.
 func (l *line) advance(d time.Duration) {
 	l.clock.Advance(d)
 	l.w.Settle()
 }
 
-// queued has clients wait, one behind the other. Each takes a place under several keys.
+// queued makes clients wait in the given order. Each is in the queues of several keys.
 func (l *line) queued(calls ...string) (conns []*inproc.Client) {
 	l.t.Helper()
 	_, before := l.Engine().CountClients()
@@ -50,7 +50,7 @@ func (l *line) queued(calls ...string) (conns []*inproc.Client) {
 	return conns
 }
 
-// queue has a client wait.
+// queue makes a client wait.
 func (l *line) queue(c *inproc.Client, call string) {
 	l.t.Helper()
 	c.Command(strings.Fields(call)...)
@@ -59,7 +59,7 @@ func (l *line) queue(c *inproc.Client, call string) {
 	require.NotZero(l.t, blocked)
 }
 
-// nobodyWaits wants the server to have forgotten all calls that waited.
+// nobodyWaits checks that no waiting call is left on the server.
 func (l *line) nobodyWaits() {
 	l.t.Helper()
 	l.w.Settle()
@@ -69,8 +69,8 @@ func (l *line) nobodyWaits() {
 	require.Zero(l.t, l.clock.Timers())
 }
 
-// TestUseWaitsForAllItsClauses: whichever clause is full, whatever makes room in it lets the
-// first in, and those behind it in the order in which they came.
+// TestUseWaitsForAllItsClauses: whichever clause is full, anything that makes room in it lets the
+// first client pass, and the others after it in the order of their arrival.
 func TestUseWaitsForAllItsClauses(t *testing.T) {
 	for name, c := range map[string]struct{ fill, room []string }{
 		"window, time":   {[]string{"SW.ALLOW api:k 2 60 2 FIXED ANCHOR FIRST"}, []string{"+60"}},
@@ -120,8 +120,8 @@ func TestUseWaitsForAllItsClauses(t *testing.T) {
 	}
 }
 
-// TestUseInLineWithOthers: under each of its keys a call waits with others, and all pass in the
-// order in which they came. No call waits for a client that is gone.
+// TestUseInLineWithOthers: a call waits in the queue of each of its keys, and all calls pass in
+// the order of their arrival. No call waits for a client that has disconnected.
 func TestUseInLineWithOthers(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := newLine(t, w)
@@ -135,7 +135,7 @@ func TestUseInLineWithOthers(t *testing.T) {
 		conns[0].Expect(inproc.Five(0, 1, 0, -1, 60))
 		inproc.Silent(conns[1:]...)
 		require.NoError(t, conns[1].Close())
-		conns[3].Expect(inproc.Five(0, 1, 0, -1, 600)) // only that one kept it waiting
+		conns[3].Expect(inproc.Five(0, 1, 0, -1, 600)) // only that call was in its way
 		inproc.Silent(conns[2], conns[4])
 		f.advance(time.Minute)
 		conns[2].Expect(inproc.Five(0, 1, 0, -1, 60))
@@ -156,8 +156,8 @@ func TestUseInLineWithOthers(t *testing.T) {
 	})
 }
 
-// TestUseStopsWaiting: at its timeout, by CLIENT UNBLOCK, when its user may no longer, when it
-// is killed; and it has charged nothing then.
+// TestUseStopsWaiting: a wait ends at its timeout, by CLIENT UNBLOCK, when the user loses the
+// permission, and when the client is killed. It has charged nothing then.
 func TestUseStopsWaiting(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := newLine(t, w)
@@ -205,8 +205,8 @@ func TestUseStopsWaiting(t *testing.T) {
 	})
 }
 
-// TestUseDoesNotWait: where that is no use, where it is not possible, and where a call passes
-// whatever there is.
+// TestUseDoesNotWait: a call does not wait where waiting cannot help or is impossible, or where
+// the call passes in any case.
 func TestUseDoesNotWait(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := newLine(t, w)
@@ -243,7 +243,8 @@ func TestUseDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestWaitsKeepTheLimitsThatTheyCameWith: a policy that changes, or goes, leaves calls that wait alone.
+// TestWaitsKeepTheLimitsThatTheyCameWith: calls that wait are not affected when their policy is
+// changed or deleted.
 func TestWaitsKeepTheLimitsThatTheyCameWith(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := newLine(t, w)

@@ -14,8 +14,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// TestPoliciesAndTransactions: RL.USE in EXEC is decided by what is in force then, and what
-// changes policies is refused when it is queued. State is watched, policies are not.
+// TestPoliciesAndTransactions: RL.USE in EXEC uses the policies at the time of EXEC, and commands
+// that change policies are refused when they are queued. WATCH covers the state of keys but not
+// policies.
 func TestPoliciesAndTransactions(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -49,7 +50,7 @@ func TestPoliciesAndTransactions(t *testing.T) {
 			{"api:w", "RL.USE api w", false},
 			{"api:w", "RL.USE api w PEEK", true},
 			{"api:w", "RL.USE api w 0", true},
-			{"api:w", "RL.USE api w 100", true}, // denied
+			{"api:w", "RL.USE api w 100", true}, // the call is denied
 			{"api:w", "RL.EXPLAIN api w", true},
 			{"api:w", "RL.POLICY SET api LIMITS SW 11 3600 FIXED ANCHOR FIRST", true},
 			{"api:w", "RL.BLOCK api w EX 9", true},
@@ -67,7 +68,8 @@ func TestPoliciesAndTransactions(t *testing.T) {
 	})
 }
 
-// TestPoliciesInScripts: a script uses policies, also such as it makes up, and changes none.
+// TestPoliciesInScripts: a script can use policies, also with names that it computes, and can
+// change none.
 func TestPoliciesInScripts(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -88,8 +90,8 @@ func TestPoliciesInScripts(t *testing.T) {
 	})
 }
 
-// TestPoliciesWhenMemoryIsFull: an abuser can still be blocked, and what is there can be
-// deleted. What else would take memory is refused, and changes nothing.
+// TestPoliciesWhenMemoryIsFull: with full memory a key can still be blocked, and entries can be
+// deleted. Other changes that need memory are refused and change nothing.
 func TestPoliciesWhenMemoryIsFull(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -123,15 +125,15 @@ func TestPoliciesWhenMemoryIsFull(t *testing.T) {
 	})
 }
 
-// TestWhatFreesPassesFarBeyondFullMemory: not even a block passes any more, but whatever ends
-// something does, and deletes it.
+// TestWhatFreesPassesFarBeyondFullMemory: far beyond full memory even a block is refused, but
+// commands that end or delete an entry succeed.
 func TestWhatFreesPassesFarBeyondFullMemory(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
 		c := f.Dial()
 		c.Set(hour, "RL.OVERRIDE SET api there LIMITS TB 1 1 1", "RL.EXEMPT api out EX 100", "RL.BLOCK api in EX 100", "RL.BOOST api up 2 EX 100",
 			"RL.POLICY SET goes LIMITS TB 1 1 1", "RL.POLICY SET left LIMITS TB 1 1 1", "RL.POLICY TRY api LIMITS TB 1 1 1")
-		for _, key := range []string{"a", "b"} { // more than is lent to what has begun
+		for _, key := range []string{"a", "b"} { // more than the reserve for calls that have begun
 			require.Equal(t, inproc.OK, c.Do("SET", key, strings.Repeat("x", 20<<20)))
 		}
 		c.Set("CONFIG SET maxmemory 1")
@@ -147,8 +149,8 @@ func TestWhatFreesPassesFarBeyondFullMemory(t *testing.T) {
 	})
 }
 
-// TestPoliciesOnAFullDisk: a change that cannot be kept is refused, and once the log takes
-// records again what is in force and what is kept are the same.
+// TestPoliciesOnAFullDisk: a change that cannot be logged is refused. Once the log can be written
+// again, the policies in memory and on disk are the same.
 func TestPoliciesOnAFullDisk(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--appendonly", "yes")
@@ -171,8 +173,8 @@ func TestPoliciesOnAFullDisk(t *testing.T) {
 	})
 }
 
-// TestHostileWords: whatever bytes names, keys, patterns and texts have, and however long they
-// are, the answer is an error or what was asked for, and the records can be read again.
+// TestHostileWords: whatever bytes are in names, keys, patterns and texts, and however long they
+// are, the reply is an error or the requested result, and the records can be read again.
 func TestHostileWords(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--appendonly", "yes")
@@ -263,7 +265,7 @@ func TestHostileWords(t *testing.T) {
 	})
 }
 
-// manyPolicies is a document with n policies.
+// manyPolicies returns a document with n policies.
 func manyPolicies(n int) string {
 	var b strings.Builder
 	b.WriteString("policies:\n")
@@ -273,8 +275,8 @@ func manyPolicies(n int) string {
 	return b.String()
 }
 
-// TestHostileYAML: a text that is too long, or means more than it says, changes nothing, takes no
-// long time, and is answered with a short error.
+// TestHostileYAML: a text that is too long, or expands to more than it says, changes nothing,
+// takes little time, and gets a short error.
 func TestHostileYAML(t *testing.T) {
 	effort.Alone(t)
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -319,7 +321,7 @@ func TestHostileYAML(t *testing.T) {
 	})
 }
 
-// TestRepliesAboutPoliciesAreWhole: in both protocols, whatever there is to show.
+// TestRepliesAboutPoliciesAreWhole: replies about policies are complete in both protocols.
 func TestRepliesAboutPoliciesAreWhole(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -347,7 +349,8 @@ func TestRepliesAboutPoliciesAreWhole(t *testing.T) {
 	})
 }
 
-// TestPausesHoldChangesOfPolicies: CLIENT PAUSE WRITE has them wait, and what only looks goes on.
+// TestPausesHoldChangesOfPolicies: CLIENT PAUSE WRITE delays commands that change policies, but
+// not those that show them.
 func TestPausesHoldChangesOfPolicies(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -371,7 +374,7 @@ func TestPausesHoldChangesOfPolicies(t *testing.T) {
 	})
 }
 
-// TestRandomWords: no words of RL.USE and the commands about policies take the server down.
+// TestRandomWords: no arguments of RL.USE or of the commands about policies crash the server.
 func TestRandomWords(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -409,8 +412,9 @@ func TestRandomWords(t *testing.T) {
 	})
 }
 
-// TestCallsOfAPolicyAreCounted as they are answered, each once, whatever has decided them and however
-// long they have waited. What charges nothing does not count.
+// TestCallsOfAPolicyAreCounted: each answered call of a policy is counted once, by its answer,
+// whatever has decided it and however long it has waited. A call that charges nothing is not
+// counted.
 func TestCallsOfAPolicyAreCounted(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()

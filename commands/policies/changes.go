@@ -9,10 +9,10 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// defaultChanges is how many changes RL.CHANGES shows.
+// defaultChanges is the number of changes that RL.CHANGES shows by default.
 const defaultChanges = 10
 
-// changes is RL.CHANGES.
+// changes implements RL.CHANGES.
 func changes(c *command.Call) {
 	which, err := parseChanges(c.Args[1:])
 	if err != "" {
@@ -40,7 +40,7 @@ func changes(c *command.Call) {
 
 const errTooManyChanges resp.Error = "ERR the reply is too long, use a smaller COUNT"
 
-// changesSize is about how long what RL.CHANGES replies is at most.
+// changesSize returns about the largest size of a reply of RL.CHANGES.
 func changesSize(cl *command.Client, _ env.Store, _ *command.Command, args [][]byte) int {
 	which, err := parseChanges(args[1:])
 	if r := cl.Server.Options.Policies; err == "" && r != nil {

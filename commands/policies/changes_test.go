@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestLongListsOfChangesAreOnTheAccountOfLongReplies: until they are read, so that their readers take
-// their memory in turn.
+// TestLongListsOfChangesAreOnTheAccountOfLongReplies: lists of changes count as long replies
+// until they are read, so that their readers get memory in turn.
 func TestLongListsOfChangesAreOnTheAccountOfLongReplies(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--maxmemory", "64mb")
@@ -33,8 +33,8 @@ func TestLongListsOfChangesAreOnTheAccountOfLongReplies(t *testing.T) {
 	})
 }
 
-// TestChangesOfLongWordsTakeLittle: of a call with long or many words the list of changes has their
-// beginning.
+// TestChangesOfLongWordsTakeLittle: of a call with long or many arguments the list of changes
+// keeps only the beginning.
 func TestChangesOfLongWordsTakeLittle(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -43,7 +43,7 @@ func TestChangesOfLongWordsTakeLittle(t *testing.T) {
 		require.Equal(t, inproc.OK, c.Do("RL.POLICY", "SET", "api", "LIMITS", "SW", "1", "60"))
 		require.Equal(t, inproc.OK, c.Do("RL.BLOCK", "api", "one", "REASON", strings.Repeat("r", 500)))
 		require.Equal(t, inproc.OK, c.Do(append([]string{"RL.OVERRIDE", "SET", "api", "two", "LIMITS"}, limits...)...))
-		all := s.Engine().Changes.Since(1) // behind the start
+		all := s.Engine().Changes.Since(1) // after the start
 		require.Len(t, all, 3)
 		require.Equal(t, "api:one", all[1].Key)
 		require.Equal(t, "one REASON "+strings.Repeat("r", 64)+"…", all[1].Words)

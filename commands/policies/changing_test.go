@@ -14,9 +14,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestEachAnswerIsOfAPolicyInForce: 32 clients call while four administrators each change a policy
-// and an override of it all the time. The limits say which version they are of: each answer has
-// one that was in force during the call, in both clauses.
+// TestEachAnswerIsOfAPolicyInForce: 32 clients call while four administrators each keep changing
+// a policy and an override of it. The limits encode their version: each answer has, in both
+// clauses, a version that was in force during the call.
 func TestEachAnswerIsOfAPolicyInForce(t *testing.T) {
 	const policies, first = 4, 1000
 	last := first + int64(effort.Steps(400, 100_000))/policies
@@ -62,7 +62,7 @@ func TestEachAnswerIsOfAPolicyInForce(t *testing.T) {
 		}
 		for i, admin := range admins {
 			changing.Go(func() {
-				defer done[i].Store(last) // whatever comes, clients end
+				defer done[i].Store(last) // the clients end, whatever happens
 				for v := int64(first + 1); v <= last; v++ {
 					change(admin, i, v)
 				}
@@ -80,7 +80,8 @@ func TestEachAnswerIsOfAPolicyInForce(t *testing.T) {
 	})
 }
 
-// versionFault says what is wrong with an answer to a call during which versions were in force.
+// versionFault returns what is wrong with a reply to a call during which the given versions were
+// in force.
 func versionFault(reply string, from, to int64) string {
 	fives := strings.Split(reply, "*5\r\n")
 	if len(fives) != 4 {
@@ -100,9 +101,9 @@ func versionFault(reply string, from, to int64) string {
 	return ""
 }
 
-// TestEveryUnitIsCountedOnce: clients use a policy of several clauses in every way that there is
-// while its limits and its candidate change. What is used in the end is what they were granted,
-// in each clause.
+// TestEveryUnitIsCountedOnce: clients use a policy of several clauses in every possible way while
+// its limits and its candidate change. In the end the used units of each clause are those that
+// the clients were granted.
 func TestEveryUnitIsCountedOnce(t *testing.T) {
 	each := effort.Steps(100, 10_000)
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

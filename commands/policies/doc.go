@@ -1,7 +1,7 @@
-// Package policies has the commands that change and show policies: RL.POLICY, RL.OVERRIDE,
-// RL.BOOST, RL.BLOCK, RL.EXEMPT and their opposites, and RL.CHANGES. All run in the background,
-// for a change waits for others.
+// Package policies implements the commands that change and show policies: RL.POLICY, RL.OVERRIDE,
+// RL.BOOST, RL.BLOCK, RL.EXEMPT and the commands that undo these, and RL.CHANGES. All of them run
+// in the background, because a change waits for other changes.
 //
-// What is kept, and how, is in policy/registry. RL.USE and RL.EXPLAIN, which look policies up, are
+// Package policy/registry keeps the records. RL.USE and RL.EXPLAIN, which look policies up, are
 // in commands/limiters.
 package policies

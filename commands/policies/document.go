@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// dump is RL.POLICY DUMP. With FILE it leaves out what commands have added to a policy file, if
-// there is one.
+// dump implements RL.POLICY DUMP. With FILE it leaves out what commands have added to a policy
+// file, if there is one.
 func dump(c *command.Call) {
 	r := c.Server.Options.Policies
 	if r == nil {
@@ -33,13 +33,14 @@ func dump(c *command.Call) {
 	outside(c, func() { c.W.Bulk(r.Document(c.Store.Now(), c.Store.Civil, keep).Append(nil)) })
 }
 
-// dumpSize is about how long what RL.POLICY DUMP replies is.
+// dumpSize returns about the size of a reply of RL.POLICY DUMP.
 func dumpSize(cl *command.Client, _ env.Store, _ *command.Command, _ [][]byte) int {
 	s := tableOf(cl.Server).Sizes()
 	return (s.Policies + s.Overrides) * overrideBytes
 }
 
-// parseDocument reads the YAML of the running command. If there is a fault it has answered.
+// parseDocument parses the YAML argument of the running command. It returns nil after it has
+// replied with an error.
 func parseDocument(c *command.Call) (d *document.Document) {
 	if c.Server.Options.Policies == nil {
 		c.Fail(errNone)
@@ -54,7 +55,7 @@ func parseDocument(c *command.Call) (d *document.Document) {
 	return d
 }
 
-// shownFaults is how many faults of a text an error tells.
+// shownFaults is the largest number of faults of a text that an error shows.
 const shownFaults = 3
 
 func faultText(faults document.Faults) (text string) {
@@ -67,7 +68,7 @@ func faultText(faults document.Faults) (text string) {
 	return string(command.Echo([]byte(text), 4*command.MaxEcho))
 }
 
-// diff is RL.POLICY DIFF.
+// diff implements RL.POLICY DIFF.
 func diff(c *command.Call) {
 	if d := parseDocument(c); d != nil {
 		outside(c, func() {
@@ -76,7 +77,7 @@ func diff(c *command.Call) {
 	}
 }
 
-// apply is RL.POLICY APPLY.
+// apply implements RL.POLICY APPLY.
 func apply(c *command.Call) {
 	d := parseDocument(c)
 	if d == nil {
@@ -95,7 +96,7 @@ func apply(c *command.Call) {
 
 const errNoFile resp.Error = "ERR This server has no policy file: see the option policy-file"
 
-// reload is RL.POLICY RELOAD.
+// reload implements RL.POLICY RELOAD.
 func reload(c *command.Call) {
 	file := c.Server.Options.PolicyFile
 	if file == nil {

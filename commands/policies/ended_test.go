@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEntriesThatHaveEndedAreNotShown: they stay in memory for up to a minute.
+// TestEntriesThatHaveEndedAreNotShown: entries that have ended are not shown, although they stay
+// in memory for up to a minute.
 func TestEntriesThatHaveEndedAreNotShown(t *testing.T) {
 	n := newNode(t)
 	require.Equal(t, ok, n.do("RL.POLICY", "SET", "api", "LIMITS", "TB", "1", "1", "60"))

@@ -26,7 +26,7 @@ const goodPolicies = `policies:
     limits: [SW 1 3600 FIXED]
 `
 
-// policyFile is a file of policies that a test changes.
+// policyFile is a policy file that a test changes.
 type policyFile struct {
 	t    testing.TB
 	path string
@@ -44,12 +44,13 @@ func (f *policyFile) write(text string) {
 	require.NoError(f.t, os.WriteFile(f.path, []byte(text), 0o600))
 }
 
-// fileChanges is how many changes a policy file has made.
+// fileChanges returns how many changes came from a policy file.
 func fileChanges(c *inproc.Client) int {
 	return strings.Count(c.Say("RL.CHANGES COUNT 1000"), inproc.Bulk("command")+inproc.Bulk("policy-file"))
 }
 
-// TestPolicyFileIsInForceWholeOrNotAtAll: at the start, and after each kind of reload.
+// TestPolicyFileIsInForceWholeOrNotAtAll: a policy file takes effect completely or not at all, at
+// the start and after each kind of reload.
 func TestPolicyFileIsInForceWholeOrNotAtAll(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		file := newPolicyFile(t, goodPolicies)
@@ -97,8 +98,8 @@ func TestPolicyFileIsInForceWholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-// TestWhatAFileDefines: commands do not change it, and the error names the file. What ends by
-// itself can be set, and other policies, and other overrides of the policies of the file.
+// TestWhatAFileDefines: commands cannot change what the file defines, and their error names the
+// file. Temporary entries, other policies, and other overrides of the file's policies can be set.
 func TestWhatAFileDefines(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		file := newPolicyFile(t, goodPolicies)
@@ -132,8 +133,8 @@ func TestWhatAFileDefines(t *testing.T) {
 	})
 }
 
-// TestPolicyFileOverRestarts: a file that says the same makes no changes in a log that has it.
-// Without the option the entries stay, and commands may change them.
+// TestPolicyFileOverRestarts: a file that is already in the log makes no changes. Without the
+// option its entries stay, and commands may change them.
 func TestPolicyFileOverRestarts(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		file := newPolicyFile(t, goodPolicies)

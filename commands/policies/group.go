@@ -32,20 +32,20 @@ func Group() command.Group {
 
 const ifThere = "1 if there was one, 0 if not"
 
-// What a command does, as its entry says it.
+// Flags of the commands.
 const (
-	// change is for what changes policies: it says so by Writes, and not by FlagWrite, since who
-	// may write keys may not change limits.
+	// change is for commands that change policies. They have Writes in place of FlagWrite,
+	// because a user with the permission to write keys must not be able to change limits.
 	change = command.FlagAdmin | command.FlagNoScript | command.FlagNoMulti | command.FlagAudit
 	show   = command.FlagNoScript | command.FlagNoMulti
 )
 
-// entry makes the entry of a command that runs in the background.
+// entry returns the entry of a command that runs in the background.
 func entry(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
 	c := &command.Command{
 		Name: name, Arity: arity, Flags: f, Categories: command.CatPolicy, Group: "policy", Summary: summary, Syntax: syntax,
 		Since: "1.0.0", Complexity: "O(N) of the entries that it changes or shows", Reply: reply, Run: run,
-		WordWork: command.MaxLoopWork + 1, // even one word is more than a loop has time for
+		WordWork: command.MaxLoopWork + 1, // so that a call with any number of arguments leaves the loop
 	}
 	if f&command.FlagAdmin != 0 {
 		c.Writes = func(*command.Call, *command.Command, [][]byte) bool { return true }
@@ -53,19 +53,20 @@ func entry(name string, arity int, f command.Flag, syntax, summary, reply string
 	return c
 }
 
-// urgent is for a command that incidents need: it waits for no long one.
+// urgent marks a command that operators need during incidents: it does not wait for long-running
+// changes.
 func urgent(c *command.Command) *command.Command {
 	c.Urgent = true
 	return c
 }
 
-// about is for a command about the keys of the pattern that is its argument of that number.
+// about marks a command about the keys of a pattern, which is the argument with that index.
 func about(pattern int, c *command.Command) *command.Command {
 	c.Pattern = pattern
 	return c
 }
 
-// sized is for a command whose reply may be long, so that it waits for the memory.
+// sized marks a command whose reply may be long, so that it waits for memory.
 func sized(c *command.Command, size func(cl *command.Client, st env.Store, cmd *command.Command, args [][]byte) int) *command.Command {
 	c.ReplySize = size
 	return c

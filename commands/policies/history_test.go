@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-// TestHistoryOfALaterVersion keeps no server from starting: fields that it does not know are passed
-// over, and a change that it cannot read is left out and told to the log.
+// TestHistoryOfALaterVersion: a server starts with a history of a later version. It ignores
+// unknown fields, and skips and logs a change that it cannot read.
 func TestHistoryOfALaterVersion(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		n := w.Start("--appendonly", "yes", "--appendfsync", "always")

@@ -10,14 +10,13 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// keeper is what the group keeps for the server.
+// keeper is the state of the group for the server.
 type keeper struct {
 	server *command.Server
-	tidies atomic.Bool // a goroutine does
+	tidies atomic.Bool // a goroutine runs Tidy
 }
 
-// tidy drops what has ended, once a minute, on a goroutine of its own: see
-// [registry.Registry.Tidy].
+// tidy removes expired entries once a minute, on its own goroutine: see [registry.Registry.Tidy].
 func (k *keeper) tidy() {
 	s := k.server
 	if s.Options.Policies == nil || k.tidies.Swap(true) {
@@ -32,10 +31,10 @@ func (k *keeper) tidy() {
 	})
 }
 
-// maxPolicies is how many policies have series of their own.
+// maxPolicies is the largest number of policies with their own time series.
 const maxPolicies = 50
 
-// figures are what there is of policies, and what they have counted, over all of them.
+// figures are the number of policies and the sums of their counters.
 func figures() []figure.Figure {
 	return []figure.Figure{
 		{
@@ -83,7 +82,8 @@ func figures() []figure.Figure {
 	}
 }
 
-// reading reads a figure from the policies in force; it is absent on a server without.
+// reading returns a reader of a figure about the policies in force; the figure is absent on a
+// server without policies.
 func reading(read func(t *policy.Table, emit figure.Emit)) func(*figure.View, figure.Emit) {
 	return func(v *figure.View, emit figure.Emit) {
 		if s := figure.Of[*command.Server](v); s.Options.Policies != nil {
@@ -92,13 +92,13 @@ func reading(read func(t *policy.Table, emit figure.Emit)) func(*figure.View, fi
 	}
 }
 
-// counter is something that a policy counts.
+// counter is a counter of a policy.
 type counter struct {
 	name string
 	of   func(n *policy.Counts) *atomic.Int64
 }
 
-// answers are how calls are answered, in the order in which they are shown.
+// answers are the counters of the possible answers, in the order in which they are shown.
 var answers = [...]counter{
 	{"allowed", func(n *policy.Counts) *atomic.Int64 { return &n.Allowed }},
 	{"denied", func(n *policy.Counts) *atomic.Int64 { return &n.Denied }},

@@ -40,9 +40,9 @@ func hasTemporary(t testing.TB, c *inproc.Client, inForce bool, left int64) {
 	}
 }
 
-// TestEntriesEndToTheNanosecond: boosts, blocks, exemptions and overrides with EX are in force a
-// nanosecond before their end, and at that instant no longer, in a server that goes on and in
-// one that has been started again on the log, on a rewritten log or on a snapshot.
+// TestEntriesEndToTheNanosecond: boosts, blocks, exemptions and overrides with EX are in force
+// until a nanosecond before their end and not at that instant. This holds for a running server,
+// and after a restart from the log, from a rewritten log or from a snapshot.
 func TestEntriesEndToTheNanosecond(t *testing.T) {
 	const lasts = 10 * time.Second
 	for name, again := range map[string]func(t *testing.T, w *inproc.World, f *inproc.Node) (left *faultfs.FS){
@@ -89,7 +89,7 @@ func TestEntriesEndToTheNanosecond(t *testing.T) {
 	}
 }
 
-// TestFlushesLeavePolicies: FLUSHALL and FLUSHDB take the state of keys, and no policy.
+// TestFlushesLeavePolicies: FLUSHALL and FLUSHDB delete the state of keys, and no policy.
 func TestFlushesLeavePolicies(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--appendonly", "yes")
@@ -110,7 +110,8 @@ func TestFlushesLeavePolicies(t *testing.T) {
 	})
 }
 
-// TestPoliciesAreOutOfReach: no command for keys shows, counts or changes the records.
+// TestPoliciesAreOutOfReach: no command for keys shows, counts or changes the records of
+// policies.
 func TestPoliciesAreOutOfReach(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -130,8 +131,8 @@ func TestPoliciesAreOutOfReach(t *testing.T) {
 	})
 }
 
-// TestChangesAreBounded: RL.CHANGES has the latest 10,000, also after a restart, and the log
-// and the store have no more.
+// TestChangesAreBounded: RL.CHANGES, the log and the store have the latest 10,000 changes, also
+// after a restart.
 func TestChangesAreBounded(t *testing.T) {
 	effort.Alone(t)
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

@@ -14,20 +14,20 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// override is limits of their own for a pattern, or a boost of it, until an instant.
+// override is the limits, or the boost, of a pattern until an instant.
 type override struct {
 	limits *limits
 	factor int64
 	until  limit.Instant
 }
 
-// believed is a policy as a test believes it to be.
+// believed is the test's model of a policy.
 type believed struct {
 	limits            *limits
 	overrides, boosts map[string]override
 }
 
-// at returns what of m is in force for a key: the exact entry, or that of the longest prefix.
+// at returns the entry of m for a key: the exact one, or that of the longest matching prefix.
 func at(m map[string]override, key string, now limit.Instant) (best override, found bool) {
 	length := -1
 	for pattern, o := range m {
@@ -46,7 +46,8 @@ func at(m map[string]override, key string, now limit.Instant) (best override, fo
 	return best, found
 }
 
-// oracle plays the same calls as RL.USE on one server, and with their numbers on another.
+// oracle makes the same calls as RL.USE on one server, and as commands with explicit limits on
+// another.
 type oracle struct {
 	dice
 	t          testing.TB
@@ -66,7 +67,7 @@ func newOracle(t testing.TB, seed uint64) *oracle {
 
 func (o *oracle) now() limit.Instant { return o.ours.Server().Clock.Now() }
 
-// some makes limits that are mostly sound.
+// some returns limits that are mostly valid.
 func (o *oracle) some(millis bool) *limits {
 	l := o.limits(millis)
 	if !o.boosts && o.IntN(20) == 0 {
@@ -86,7 +87,7 @@ func (o *oracle) pattern() string {
 	return pick(o.dice, "a", "acme", "acme:1", "b", "*", "a*", "ac*", "acme*", "acme:*", "zz*", "ac\x00*")
 }
 
-// change changes something, as it may be refused.
+// change makes a random change, which may be refused.
 func (o *oracle) change() {
 	name := o.name()
 	p := o.policies[name]
@@ -115,7 +116,7 @@ func (o *oracle) change() {
 	}
 }
 
-// set sets a policy, unless its limits are not sound.
+// set sets a policy, unless its limits are invalid.
 func (o *oracle) set(name string, p *believed) {
 	l := o.some(o.IntN(3) == 0)
 	words := []string{"RL.POLICY", "SET", name}
@@ -132,13 +133,13 @@ func (o *oracle) set(name string, p *believed) {
 	p.limits = l
 }
 
-// bare takes from an error reply what it says of the argument and the usage, which differ: times of
-// policies have units, and clauses of policies no quantity.
+// bare removes from an error reply the argument and the usage, which differ: times of policies
+// have units, and clauses of policies have no quantity.
 func bare(reply string) resp.Error {
 	return resp.Bare(resp.Error(strings.TrimSuffix(strings.TrimPrefix(reply, "-"), "\r\n")))
 }
 
-// accepted reports whether limits were set. They are refused if RL.MULTI refuses them.
+// accepted reports whether limits were set. They have to be refused if RL.MULTI refuses them.
 func (o *oracle) accepted(l *limits, reply string) bool {
 	if reply == ok {
 		return true
@@ -205,7 +206,7 @@ func (o *oracle) call() {
 		want, kind = o.expected(&c, l)
 	}
 	if kind == "" {
-		return // nothing has the same words
+		return // no command has the same meaning
 	}
 	o.seen[kind]++
 	if got := o.ours.do(c.words()...); got != want {
@@ -235,7 +236,7 @@ func (o *oracle) inForce(p *believed, key string) *limits {
 	return l
 }
 
-// expected has the other server decide the same call, with the numbers in it.
+// expected returns the reply of the other server to the same call with explicit limits.
 func (o *oracle) expected(c *call, l *limits) (reply, kind string) {
 	one := len(l.clauses) == 1
 	first := &l.clauses[0]
@@ -244,7 +245,7 @@ func (o *oracle) expected(c *call, l *limits) (reply, kind string) {
 	}
 	switch {
 	case l.has("CC") && c.quantity < 0:
-		return "", "" // a clause CC has no quantity
+		return "", "" // a CC clause has no quantity
 	case c.mode == "" || c.mode == "PEEK", one && c.mode == "WAIT" && !first.is("TB"):
 		words, unit := c.multi(l)
 		return inUnit(o.base.do(words...), unit), fmt.Sprintf("%d clauses", min(len(l.clauses), 4))
@@ -262,7 +263,7 @@ func (o *oracle) expected(c *call, l *limits) (reply, kind string) {
 	return reply, first.words[0] + " " + c.mode
 }
 
-// refusal is what the first clause that the options are not for says.
+// refusal returns the error of the first clause that does not support the options.
 func refusal(c *call, l *limits) string {
 	for i := range l.clauses {
 		switch cl := &l.clauses[i]; {
@@ -283,7 +284,7 @@ const (
 	noPartial = "PARTIAL is not for a policy with DEBT"
 )
 
-// run makes so many calls.
+// run makes the given number of calls.
 func (o *oracle) run(calls int) {
 	for range calls {
 		if o.IntN(40) == 0 {
@@ -298,9 +299,9 @@ func (o *oracle) run(calls int) {
 	}
 }
 
-// TestUseIsMultiWithTheNumbersOfThePolicy: random calls of RL.USE are answered as RL.MULTI, or
-// the command of the only clause, answers them on the same keys at the same instants, byte for
-// byte, while policies and overrides change, also to other families.
+// TestUseIsMultiWithTheNumbersOfThePolicy: random calls of RL.USE have, byte for byte, the
+// replies of RL.MULTI, or of the command of a single clause, on the same keys at the same
+// instants. Meanwhile policies and overrides change, also to other families.
 func TestUseIsMultiWithTheNumbersOfThePolicy(t *testing.T) {
 	effort.Alone(t)
 	o := newOracle(t, 1)
@@ -314,7 +315,7 @@ func TestUseIsMultiWithTheNumbersOfThePolicy(t *testing.T) {
 	}
 }
 
-// TestUseUnderABoostIsMultiWithMultipliedNumbers is the same with boosts.
+// TestUseUnderABoostIsMultiWithMultipliedNumbers does the same with boosts.
 func TestUseUnderABoostIsMultiWithMultipliedNumbers(t *testing.T) {
 	effort.Alone(t)
 	o := newOracle(t, 2)

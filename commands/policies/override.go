@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// setOverride is RL.OVERRIDE SET. Times of its clauses are in the unit of the policy.
+// setOverride implements RL.OVERRIDE SET. The times of its clauses are in the unit of the policy.
 func setOverride(c *command.Call) {
 	var w words
 	if err := w.parse(c.Args[4:], options{expires: true, text: "COMMENT", limits: true}); err != "" {
@@ -37,7 +37,7 @@ func setOverride(c *command.Call) {
 
 func deleteOverride(c *command.Call) { deleteEntry(c, policy.Override) }
 
-// listOverrides is RL.OVERRIDE LIST.
+// listOverrides implements RL.OVERRIDE LIST.
 func listOverrides(c *command.Call) {
 	t, name := tableOf(c.Server), string(c.Args[2])
 	if t.Policy(c.Args[2]) == nil {
@@ -55,15 +55,16 @@ func listOverrides(c *command.Call) {
 	})
 }
 
-// listSize is about how long what RL.OVERRIDE LIST replies is at most.
+// listSize returns about the largest size of a reply of RL.OVERRIDE LIST.
 func listSize(cl *command.Client, _ env.Store, _ *command.Command, _ [][]byte) int {
 	return tableOf(cl.Server).Sizes().Overrides * overrideBytes
 }
 
-// overrideBytes is about what an override takes in a reply.
+// overrideBytes is the approximate size of an override in a reply.
 const overrideBytes = 256
 
-// tableOf returns the policies in force. A command that looks at it twice sees the same.
+// tableOf returns the policies in force. A table never changes, so a command uses one table for
+// all its lookups.
 func tableOf(s *command.Server) *policy.Table {
 	if s.Options.Policies == nil {
 		return &policy.Table{}
@@ -71,7 +72,7 @@ func tableOf(s *command.Server) *policy.Table {
 	return s.Options.Policies.Table()
 }
 
-// entriesOf returns the entries of a kind and a policy that are in force, by pattern.
+// entriesOf returns the entries of a policy and kind that are in force, sorted by pattern.
 func entriesOf(t *policy.Table, name string, kind policy.Kind, now limit.Instant) (found []*policy.Entry) {
 	t.Each(name, func(e *policy.Entry) bool {
 		if e.Kind == kind && e.InForce(now) {

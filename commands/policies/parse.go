@@ -19,18 +19,18 @@ import (
 // words are the options of a command that sets an entry.
 type words struct {
 	millis, shadow bool
-	text           []byte // of COMMENT or REASON, nil without
-	expiry         []byte // of EX, nil without
+	text           []byte // of COMMENT or REASON; nil without one
+	expiry         []byte // of EX; nil without it
 	limits         [][]byte
 }
 
-// options says which of the words a command has.
+// options says which options a command has.
 type options struct {
 	millis, shadow, expires, limits bool
-	text                            string // COMMENT, REASON or none
+	text                            string // COMMENT, REASON or "" for neither
 }
 
-// parse reads options in any order. LIMITS takes all that is behind it.
+// parse parses options in any order. LIMITS takes all arguments after it.
 func (w *words) parse(args [][]byte, o options) resp.Error {
 	for len(args) > 0 {
 		word, rest := args[0], args[1:]
@@ -66,7 +66,7 @@ func (w *words) parse(args [][]byte, o options) resp.Error {
 
 const errNoLimits resp.Error = "ERR LIMITS and its clauses are missing"
 
-// until returns when EX ends, or never without it.
+// until returns the instant of EX, or never without EX.
 func (w *words) until(c *command.Call) (limit.Instant, resp.Error) {
 	if w.expiry == nil {
 		return limit.MaxInstant, ""
@@ -85,19 +85,19 @@ func (w *words) until(c *command.Call) (limit.Instant, resp.Error) {
 	return min(at, limit.MaxInstant-1), ""
 }
 
-// bounds are those of clauses by the options of the server.
+// bounds returns the bounds for clauses from the options of the server.
 func bounds(c *command.Call) policy.Bounds {
 	l := c.Server.Limits()
 	return policy.Bounds{LogMaxEntries: l.LogMaxEntries, MaxMembers: l.MaxMembers}
 }
 
-// author says whose doing the running command is.
+// author returns the author of the change that the running command makes.
 func author(c *command.Call) registry.Author {
 	return registry.Author{User: c.Client.UserName(), Address: c.Client.Addr(), What: strings.ToUpper(strings.ReplaceAll(c.Cmd.Name, "|", " "))}
 }
 
-// update changes the entries as plan says, and reports whether that went well. If not it has
-// answered.
+// update changes the entries as plan says, and reports success. After a failure it has replied
+// with the error.
 func update(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) bool {
 	r := c.Server.Options.Policies
 	if r == nil {
@@ -116,7 +116,7 @@ func update(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]
 
 const errNone resp.Error = "ERR this server keeps no policies"
 
-// fail answers an error of the registry.
+// fail replies with an error of the registry.
 func fail(c *command.Call, err error) {
 	var answer resp.Error
 	var file *registry.FileError
@@ -132,20 +132,20 @@ func fail(c *command.Call, err error) {
 	c.Fail(answer)
 }
 
-// outside runs f, which may take long or wait for others, while somebody may stop the world: it
-// reads tables, texts and the clock, and writes the reply.
+// outside runs f outside of the store, so that other goroutines can stop the world meanwhile. f
+// may take long or wait. It reads tables, texts and the clock, and writes the reply.
 func outside(c *command.Call, f func()) { c.Server.Host.Outside(c, f) }
 
-// changing is outside for f that changes policies.
+// changing is outside for an f that changes policies.
 func changing(c *command.Call, f func(st registry.Store)) {
-	if !c.Client.Background { // it has not left the store
+	if !c.Client.Background { // it runs on a loop, inside the store
 		f(policystore.Store(c.Store))
 		return
 	}
 	outside(c, func() { f(policystore.Left(c.Store, c.Server)) })
 }
 
-// setEntry sets an entry whose policy has to exist, unless it is the policy itself.
+// setEntry sets an entry. Its policy has to exist, unless the entry is the policy itself.
 func setEntry(c *command.Call, make func(main *policy.Entry, now limit.Instant) (*policy.Entry, resp.Error)) {
 	name := c.Args[nameAt(c)]
 	if err := policy.CheckName(name); err != nil {
@@ -169,7 +169,7 @@ func setEntry(c *command.Call, make func(main *policy.Entry, now limit.Instant) 
 	}
 }
 
-// nameAt is which argument of the running command is the name of a policy.
+// nameAt returns the index of the argument with the name of a policy.
 func nameAt(c *command.Call) int {
 	if c.Cmd.Parent != nil {
 		return 2
@@ -177,7 +177,7 @@ func nameAt(c *command.Call) int {
 	return 1
 }
 
-// deleteEntry deletes an entry and answers whether there was one.
+// deleteEntry deletes an entry and replies whether it existed.
 func deleteEntry(c *command.Call, kind policy.Kind) {
 	at := nameAt(c)
 	name, pattern := string(c.Args[at]), string(c.Args[at+1])

@@ -13,7 +13,7 @@ import (
 // showing are the commands that show policies.
 var showing = []string{"RL.POLICY GET api", "RL.POLICY LIST", "RL.POLICY DUMP", "RL.POLICY DIFF x", "RL.OVERRIDE LIST api", "RL.CHANGES"}
 
-// deniedAll wants a client to be allowed none of the calls, in any way of making them.
+// deniedAll checks that a client may make none of the calls, in any way.
 func deniedAll(t *testing.T, c *inproc.Client, calls []string) {
 	t.Helper()
 	for _, words := range calls {
@@ -21,8 +21,8 @@ func deniedAll(t *testing.T, c *inproc.Client, calls []string) {
 	}
 }
 
-// TestWhoMayUsePoliciesMayNotChangeThem: +rl.use alone changes nothing and shows nothing. Rules
-// about keys are about the keys of the state.
+// TestWhoMayUsePoliciesMayNotChangeThem: the permission +rl.use does not allow to change or show
+// policies. Rules about keys apply to the keys of the state.
 func TestWhoMayUsePoliciesMayNotChangeThem(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()
@@ -57,8 +57,9 @@ func TestWhoMayUsePoliciesMayNotChangeThem(t *testing.T) {
 	})
 }
 
-// TestWhoMayDoWhatWithPolicies: the category @policy has all but RL.USE, and subcommands can be
-// allowed one by one. RL.EXPLAIN reads the key, and RL.USE changes it.
+// TestWhoMayDoWhatWithPolicies: the category @policy has all commands except RL.USE, and
+// subcommands can be allowed one by one. RL.EXPLAIN needs read access to the key, and RL.USE
+// needs write access.
 func TestWhoMayDoWhatWithPolicies(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start()

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// setPolicy is RL.POLICY SET.
+// setPolicy implements RL.POLICY SET.
 func setPolicy(c *command.Call) {
 	var w words
 	if err := w.parse(c.Args[3:], options{millis: true, shadow: true, text: "COMMENT", limits: true}); err != "" {
@@ -31,8 +31,8 @@ func setPolicy(c *command.Call) {
 	})
 }
 
-// tryPolicy is RL.POLICY TRY. Times of its clauses are in the unit of the policy. A new candidate
-// begins to count at 0.
+// tryPolicy implements RL.POLICY TRY. The times of its clauses are in the unit of the policy. The
+// counters of a new candidate begin at 0.
 func tryPolicy(c *command.Call) {
 	if len(c.Args) == 4 && arg.IsWord(c.Args[3], "OFF") {
 		stopTrying(c)
@@ -72,8 +72,8 @@ func stopTrying(c *command.Call) {
 	}
 }
 
-// deletePolicy is RL.POLICY DEL: with the policy goes what belongs to it. The state of its keys
-// stays until it ends.
+// deletePolicy implements RL.POLICY DEL. It also deletes the entries of the policy. The state of
+// its keys stays until it expires.
 func deletePolicy(c *command.Call) {
 	name, there := string(c.Args[2]), false
 	done := update(c, func(b *policy.Builder, _ limit.Instant) (edits []registry.Edit, _ error) {
@@ -91,7 +91,7 @@ func deletePolicy(c *command.Call) {
 	}
 }
 
-// listPolicies is RL.POLICY LIST.
+// listPolicies implements RL.POLICY LIST.
 func listPolicies(c *command.Call) {
 	r := c.Server.Options.Policies
 	if r == nil {
@@ -107,10 +107,11 @@ func listPolicies(c *command.Call) {
 	}
 }
 
-// maxShown is how many boosts, blocks and exemptions RL.POLICY GET shows of each.
+// maxShown is how many boosts, how many blocks and how many exemptions RL.POLICY GET shows at
+// most.
 const maxShown = 100
 
-// getPolicy is RL.POLICY GET.
+// getPolicy implements RL.POLICY GET.
 func getPolicy(c *command.Call) { outside(c, func() { writePolicy(c) }) }
 
 func writePolicy(c *command.Call) {
@@ -153,7 +154,7 @@ func writePolicy(c *command.Call) {
 	writeCounts(w, p.Counts)
 }
 
-// writeTemporary writes what is in force of boosts, blocks or exemptions.
+// writeTemporary writes the boosts, blocks or exemptions in force.
 func writeTemporary(w *resp.Writer, all []*policy.Entry, now limit.Instant) {
 	all = all[:min(len(all), maxShown)]
 	w.Array(len(all))
@@ -173,7 +174,7 @@ func writeTemporary(w *resp.Writer, all []*policy.Entry, now limit.Instant) {
 	}
 }
 
-// writeCounts writes what a policy has counted since the server was started.
+// writeCounts writes the counters of a policy, which begin at the start of the server.
 func writeCounts(w *resp.Writer, n *policy.Counts) {
 	w.Map(len(answers) + len(counters))
 	for _, is := range slices.Concat(answers[:], counters[:]) {

@@ -12,9 +12,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// The ways in which there may be entries of a kind for a key.
+// The combinations of entries of one kind that may exist for a key.
 var ways = []struct {
-	exact, prefix, exactOver, prefixOver bool // Over: it is set, and has ended
+	exact, prefix, exactOver, prefixOver bool // Over: the entry exists and has ended
 }{
 	{},
 	{exact: true},
@@ -24,8 +24,8 @@ var ways = []struct {
 	{exactOver: true, prefix: true},
 }
 
-// TestPrecedence takes all combinations of exemptions, blocks, overrides and boosts that are
-// exact, prefixes, both or none, in force or over.
+// TestPrecedence tests all combinations of exemptions, blocks, overrides and boosts: each exact,
+// as a prefix, both or neither, in force or ended.
 func TestPrecedence(t *testing.T) {
 	effort.Alone(t)
 	n := newNode(t)
@@ -72,7 +72,7 @@ func TestPrecedence(t *testing.T) {
 			}
 			if ways[way[k]].prefix {
 				set(policy, kind, longest, false, 50)
-				set(policy, kind, "acme*", false, 200) // a longer one than this is there
+				set(policy, kind, "acme*", false, 200) // there is a longer pattern than this one
 				set(policy, kind, "other", true, 200)
 				set(policy, kind, "acme:12*", false, 200)
 			}

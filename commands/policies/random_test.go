@@ -14,12 +14,12 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// epoch is where the clocks of servers start.
+// epoch is the start of the servers' clocks.
 const epoch = limit.Instant(1_700_000_000 * int64(time.Second))
 
 const ok = "+OK\r\n"
 
-// node is a session on a server of its own, whose clock stands still.
+// node is a session on its own server, whose clock stands still.
 type node struct {
 	*inproc.Session
 	t testing.TB
@@ -33,7 +33,7 @@ func newNode(t testing.TB, options ...string) *node {
 	return &node{s, t}
 }
 
-// do returns the bytes of a reply.
+// do runs a command and returns the bytes of its reply.
 func (n *node) do(words ...string) string {
 	n.t.Helper()
 	reply, err := n.Do(words...)
@@ -41,25 +41,26 @@ func (n *node) do(words ...string) string {
 	return string(reply)
 }
 
-// clause is a clause of a policy in words.
+// clause is a clause of a policy, as words.
 type clause struct {
 	words []string
-	// units are the words that are durations, and counts those that a boost multiplies.
+	// units are the indexes of the words that are durations, and counts those of the words that a
+	// boost multiplies.
 	units, counts []int
-	init          int // the word that is the tokens of INIT, 0 without
-	quantity      int // where the quantity stands in RL.MULTI, 0 for none
+	init          int // the index of the tokens of INIT, 0 without it
+	quantity      int // the index of the quantity in RL.MULTI, 0 without one
 	debt          bool
 }
 
 func (c *clause) is(family string) bool { return c.words[0] == family }
 
-// at returns a number of the clause.
+// at returns the number at index i.
 func (c *clause) at(i int) int64 {
 	n, _ := strconv.ParseInt(c.words[i], 10, 64)
 	return n
 }
 
-// scaled returns the words with durations in units that are smaller by a factor.
+// scaled returns the words with durations in a unit that is smaller by factor.
 func (c *clause) scaled(factor int64) []string {
 	words := append([]string(nil), c.words...)
 	for _, i := range c.units {
@@ -132,7 +133,7 @@ func (d dice) upTo(n int) string { return fmt.Sprint(1 + d.IntN(n)) }
 
 func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 
-// clause makes a clause of a family.
+// clause returns a random clause of a family.
 func (d dice) clause(family string) clause {
 	switch family {
 	case "CL":
@@ -192,7 +193,7 @@ func (d dice) window() clause {
 	return c
 }
 
-// limits makes limits of a few clauses, now and then of many.
+// limits returns limits of a few clauses, or rarely of many.
 func (d dice) limits(millis bool) *limits {
 	n := pick(d, 1, 1, 1, 2, 2, 3)
 	if d.IntN(50) == 0 {
@@ -205,7 +206,7 @@ func (d dice) limits(millis bool) *limits {
 	return l
 }
 
-// pass is how far a clock moves between two calls.
+// pass returns a random time between two calls.
 func (d dice) pass() time.Duration {
 	switch d.IntN(100) {
 	case 0:
@@ -226,7 +227,7 @@ func (d dice) pass() time.Duration {
 type call struct {
 	policy, key         string
 	quantity            int64
-	mode                string // a word, "" for none
+	mode                string // a word, "" for no mode
 	wait                int64  // of WAIT
 	member              string // "" for none
 	millis, withDetails bool
@@ -275,7 +276,7 @@ func (c *call) words() []string {
 	return words
 }
 
-// stateKey is where the state of a clause is, counted from 0.
+// stateKey returns the key of the state of clause i, counted from 0.
 func (c *call) stateKey(i int) string {
 	if i == 0 {
 		return c.policy + ":" + c.key
@@ -283,8 +284,8 @@ func (c *call) stateKey(i int) string {
 	return fmt.Sprintf("%s:%s#%d", c.policy, c.key, i+1)
 }
 
-// multi returns the RL.MULTI that has the same limits as the call in it, and how often its
-// unit is in that of the call.
+// multi returns the RL.MULTI with the same limits as the call, and how many units of the call its
+// time unit has.
 func (c *call) multi(l *limits) (words []string, unit int64) {
 	factor, millis := c.unit(l)
 	words = []string{"RL.MULTI", fmt.Sprint(len(l.clauses))}
@@ -309,7 +310,7 @@ func (c *call) multi(l *limits) (words []string, unit int64) {
 	return words, c.longer(millis)
 }
 
-// single returns the command of its family for the only clause, nil if it has none.
+// single returns the command of the family of the only clause, or nil if there is none.
 func (c *call) single(l *limits) (words []string, unit int64) {
 	factor, millis := c.unit(l)
 	one := &l.clauses[0]
@@ -332,7 +333,8 @@ func (c *call) single(l *limits) (words []string, unit int64) {
 	return words, c.longer(millis)
 }
 
-// unit says in which unit limits are to be written for a call, and the factor to it.
+// unit returns the time unit in which to write limits for a call, and the factor for converting
+// them.
 func (c *call) unit(l *limits) (factor int64, millis bool) {
 	if c.millis && !l.millis {
 		return 1000, true
@@ -340,7 +342,7 @@ func (c *call) unit(l *limits) (factor int64, millis bool) {
 	return 1, l.millis
 }
 
-// longer is how often the unit that a command is written in is in that of the call.
+// longer returns how many time units of the call the unit of a command has.
 func (c *call) longer(millis bool) int64 {
 	if millis && !c.millis {
 		return 1000
@@ -350,7 +352,7 @@ func (c *call) longer(millis bool) int64 {
 
 var integer = regexp.MustCompile(`:-?\d+\r\n`)
 
-// inUnit turns the times of a reply into those of a unit that is longer.
+// inUnit converts the times of a reply to a longer unit.
 func inUnit(reply string, unit int64) string {
 	if unit == 1 {
 		return reply

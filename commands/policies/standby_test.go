@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// allEntries sets one entry of each kind that lasts, and answers of allAnswers say so.
+// allEntries sets one lasting entry of each kind, which the answers of allAnswers show.
 func allEntries(t testing.TB, c *inproc.Client) {
 	c.Set(hour,
 		"RL.POLICY SET tried COMMENT gold LIMITS TB 5 1 3600 SW 9 3600 FIXED", "RL.POLICY TRY tried LIMITS TB 7 1 3600",
@@ -25,7 +25,7 @@ func allEntries(t testing.TB, c *inproc.Client) {
 	require.Equal(t, ":1\r\n", c.Say("RL.UNBLOCK api gone"))
 }
 
-// allAnswers is what a server says of what allEntries has set, without times.
+// allAnswers returns replies that show what allEntries has set, without times.
 func allAnswers(t testing.TB, c *inproc.Client) (all []string) {
 	for _, key := range []string{"k", "over1", "boosted", "blocked1", "exempt", "gone"} {
 		_, answer, found := strings.Cut(c.Do("RL.EXPLAIN", "api", key, "1000"), inproc.Bulk("answer"))
@@ -38,16 +38,17 @@ func allAnswers(t testing.TB, c *inproc.Client) (all []string) {
 	return append(all, c.Say("RL.POLICY LIST"), c.Say("RL.POLICY DUMP"), c.Say("RL.CHANGES COUNT 100"), c.Say("RL.EXPLAIN gone k"))
 }
 
-// changing are the commands that change policies, as a replica or a user may not.
+// changing are commands that change policies, which a replica refuses, and a user without the
+// permission cannot call.
 var changing = []string{
 	"RL.POLICY SET api LIMITS TB 1 1 1", "RL.POLICY DEL api", "RL.POLICY TRY api OFF", "RL.POLICY TRY api LIMITS TB 1 1 1",
 	"RL.POLICY APPLY policies:", "RL.POLICY RELOAD", "RL.OVERRIDE SET api k LIMITS TB 1 1 1", "RL.OVERRIDE DEL api k",
 	"RL.BOOST api k 2 EX 9", "RL.UNBOOST api k", "RL.BLOCK api k EX 9", "RL.UNBLOCK api k", "RL.EXEMPT api k EX 9", "RL.UNEXEMPT api k",
 }
 
-// TestReplicasHavePolicies: a replica has what there was when it came, what came later, and what
-// came while its link was cut. It changes nothing itself, and enforces all of it once it is
-// promoted, as does a server that is started again with its files.
+// TestReplicasHavePolicies: a replica has the policies from before it connected, from later, and
+// from the time when its link was cut. It cannot change them, and enforces all of them once it is
+// promoted, as does a server that is restarted with its files.
 func TestReplicasHavePolicies(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary := w.Start()
@@ -97,8 +98,8 @@ func TestReplicasHavePolicies(t *testing.T) {
 	})
 }
 
-// TestPoliciesDuringAHandover: what the primary was told before it handed over is in force on
-// the new one, and what the old one refuses then happens on the other.
+// TestPoliciesDuringAHandover: the changes that the primary accepted before a handover are in
+// force on the new primary. The old one refuses later changes, and the new one accepts them.
 func TestPoliciesDuringAHandover(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		a, b := w.Start(), w.Start()
@@ -121,7 +122,7 @@ func TestPoliciesDuringAHandover(t *testing.T) {
 	})
 }
 
-// TestPolicyFileOfAReplica: it is checked, and comes into force once the replica is promoted.
+// TestPolicyFileOfAReplica: a replica checks its policy file, and applies it once it is promoted.
 func TestPolicyFileOfAReplica(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		file := filepath.Join(t.TempDir(), "policies.yaml")
@@ -151,8 +152,8 @@ func TestPolicyFileOfAReplica(t *testing.T) {
 	})
 }
 
-// TestPolicyFileOfAServerThatWasAReplicaForAWhile: what its file defines is in force again once
-// it is a primary, also if the primary in between had something else.
+// TestPolicyFileOfAServerThatWasAReplicaForAWhile: a server that is a primary again applies its
+// policy file again, also if the primary in between had other policies.
 func TestPolicyFileOfAServerThatWasAReplicaForAWhile(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		file := newPolicyFile(t, goodPolicies)
@@ -177,8 +178,8 @@ func TestPolicyFileOfAServerThatWasAReplicaForAWhile(t *testing.T) {
 	})
 }
 
-// TestARedisThatFollowsGetsNoPolicies: it is sent the keys of clients, whole and as they change,
-// and nothing of the database that it does not have.
+// TestARedisThatFollowsGetsNoPolicies: a Redis that replicates from this server gets the keys of
+// clients, and nothing of the database with the policies.
 func TestARedisThatFollowsGetsNoPolicies(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary := w.Start("--databases", "16")

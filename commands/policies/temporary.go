@@ -9,14 +9,14 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// The kinds of entries that end by themselves, or may do so.
+// The kinds of entries that may end by themselves.
 const (
 	boostKind  = policy.Boost
 	blockKind  = policy.Block
 	exemptKind = policy.Exempt
 )
 
-// boost is RL.BOOST policy pattern factor EX duration.
+// boost implements RL.BOOST policy pattern factor EX duration.
 func boost(c *command.Call) {
 	factor, err := policy.ParseFactor(c.Args[3])
 	if err != nil {
@@ -26,7 +26,7 @@ func boost(c *command.Call) {
 	temporary(c, c.Args[4:], options{expires: true}, policy.Entry{Kind: boostKind, Factor: factor})
 }
 
-// block is RL.BLOCK policy pattern [EX duration] [REASON text].
+// block implements RL.BLOCK policy pattern [EX duration] [REASON text].
 func block(c *command.Call) {
 	if i := bytes.IndexByte(c.Args[2], '*'); i >= 0 && i < len(c.Args[2])-1 {
 		c.Fail(errStar)
@@ -35,12 +35,13 @@ func block(c *command.Call) {
 	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: blockKind})
 }
 
-// exempt is RL.EXEMPT policy pattern [EX duration] [REASON text].
+// exempt implements RL.EXEMPT policy pattern [EX duration] [REASON text].
 func exempt(c *command.Call) {
 	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: exemptKind})
 }
 
-// temporary sets e with a pattern and an end, if there is one: the arity of RL.BOOST asks for it.
+// temporary sets e, with its pattern and its end if there is one. RL.BOOST always has an end, by
+// its arity.
 func temporary(c *command.Call, args [][]byte, o options, e policy.Entry) {
 	var w words
 	if err := w.parse(args, o); err != "" {
@@ -56,11 +57,11 @@ func temporary(c *command.Call, args [][]byte, o options, e policy.Entry) {
 	setEntry(c, func(*policy.Entry, limit.Instant) (*policy.Entry, resp.Error) { return &e, "" })
 }
 
-// errStar refuses a block whose author means many keys, and which would deny one: a star that is not
-// the last character stands for itself.
+// errStar refuses a block with a star that is not the last character. Such a star stands for
+// itself, so the block would deny a single key, while its author probably means many.
 const errStar resp.Error = "ERR only the last character of a pattern may be '*' here; RL.OVERRIDE SET takes others as they are"
 
-// end returns the handler of a command that ends what another one has set.
+// end returns the handler of a command that deletes an entry of the kind.
 func end(kind policy.Kind) func(*command.Call) {
 	return func(c *command.Call) { deleteEntry(c, kind) }
 }

@@ -1,6 +1,6 @@
-// Package policystore has the records of policies in the database of the server: it is the store as
-// the registry of policies uses it. It is beside the commands about policies, since a server without
-// them has the policy file, too.
+// Package policystore adapts the database of the server to the registry of policies, which keeps
+// its records there. It is not part of the commands about policies, because a server without
+// these commands can have a policy file, too.
 package policystore
 
 import (
@@ -13,27 +13,28 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Store returns st, which its caller has entered, as the registry of policies uses it. Use it only in
-// code that never waits for another change: a goroutine that has entered the store keeps all others
+// Store returns st as a store of the registry. The caller has entered st. Use it only in code
+// that never waits for another change: a goroutine that has entered the store prevents all others
 // from stopping the world.
 func Store(st env.Store) registry.Store { return store{Store: st} }
 
-// Outside leaves st for as long as f runs, which may wait for changes of others, and gives f a store
-// that is entered for each access: see [Left].
+// Outside leaves st while f runs, which may wait for other changes, and gives f a store that is
+// entered for each access: see [Left].
 func Outside(st env.Store, server *command.Server, f func(st registry.Store)) {
 	st.Leave()
 	defer enter(st)
 	f(Left(st, server))
 }
 
-// Left returns st, which its caller has left, as one that is entered for each access. What is to be
-// written waits for the end of a pause of changes, and is refused where the server may not change
-// anything any more: that is looked at in the store, for it may have become a replica since.
+// Left returns st, which the caller has left, as a store of the registry that is entered for each
+// access. A write waits for the end of a pause of changes. It is refused if the server may not
+// change anything, which is checked inside the store, because the server may have become a
+// replica meanwhile.
 func Left(st env.Store, server *command.Server) registry.Store {
 	return store{Store: st, server: server}
 }
 
-// enter enters the store once nobody has stopped the world.
+// enter enters the store, and waits while another goroutine has stopped the world.
 func enter(st env.Store) {
 	for !st.Enter() {
 		open := make(chan struct{})
@@ -43,14 +44,15 @@ func enter(st env.Store) {
 	st.Refresh()
 }
 
-// store has the records of policies in the database of the server.
+// store implements [registry.Store] with the database of the server.
 type store struct {
 	env.Store
-	// server is that of a store which has to be entered; nil if it has been.
+	// server is set if the store has to be entered for each access, and nil if the caller has
+	// entered it.
 	server *command.Server
 }
 
-// in runs f in the store.
+// in runs f inside the store.
 func (s store) in(f func()) {
 	if s.server != nil {
 		enter(s.Store)
@@ -75,7 +77,8 @@ func (s store) SetStrings(pairs [][]byte, need registry.Need) (err error) {
 	return err
 }
 
-// refused waits for the end of a pause of changes, and returns why nothing may be changed.
+// refused waits for the end of a pause of changes. It returns an error if the server may not
+// change anything.
 func (s store) refused() error {
 	if s.server == nil {
 		return nil
@@ -97,8 +100,9 @@ func (s store) refused() error {
 
 const errStops resp.Error = "ERR the server stops"
 
-// set sets strings. Only if memory is full does a change that may go on lock all its keys, for what
-// has begun comes to its end. That of very many keys stops everybody meanwhile.
+// set sets strings. If memory is full and need is not Spare, it locks all the keys and uses the
+// memory that is reserved for calls which have begun. Very many keys block all other commands
+// meanwhile.
 func (s store) set(pairs [][]byte, need registry.Need) error {
 	_, err := s.Store.SetStrings(registry.Database, pairs, false)
 	if need == registry.Spare || !errors.Is(err, limit.ErrFull) {
@@ -119,8 +123,8 @@ func (s store) set(pairs [][]byte, need registry.Need) error {
 	return err
 }
 
-// Delete implements [registry.Store]. A server that may not change anything keeps the key: its
-// primary says what becomes of it.
+// Delete implements [registry.Store]. A server that may not change anything keeps the key,
+// because its primary decides about it.
 func (s store) Delete(key []byte) {
 	s.in(func() {
 		if s.refused() == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/policy/registry"
 )
 
-// TestNothingIsWrittenOnceTheServerIsAReplica: neither set nor deleted, although the caller had begun
-// while it was a primary.
+// TestNothingIsWrittenOnceTheServerIsAReplica: a caller that began while the server was a primary
+// can neither set nor delete after it has become a replica.
 func TestNothingIsWrittenOnceTheServerIsAReplica(t *testing.T) {
 	s, err := inproc.Feed(limit.Instant(1_700_000_000e9))
 	require.NoError(t, err)

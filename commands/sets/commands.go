@@ -18,7 +18,7 @@ func Group() command.Group {
 	return command.Group{Commands: keyUses.In(commands())}
 }
 
-// keyUses are the uses of keys that are not those of most commands.
+// keyUses has the uses of keys that differ from those of most commands.
 var keyUses = command.KeyUses{
 	{"sadd", command.UsesInserts, 0},
 	{"srem", command.UsesDeletes, 0},
@@ -91,8 +91,8 @@ func srem(c *command.Call) {
 	elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(removed)) })
 }
 
-// readSet calls f with the set at the first argument, an empty one if there is none,
-// and replies what f writes.
+// readSet calls f with the set of the first argument, or with an empty one if there is none, and
+// replies with what f writes.
 func readSet(c *command.Call, f func(s *collection.Set)) {
 	found, err := c.Store.ReadSet(c.Client.Selected(), c.Args[1], f)
 	c.NoteLookup(found)
@@ -167,7 +167,7 @@ func spop(c *command.Call) {
 			}
 		}
 		for i := range picked {
-			picked[i] = bytes.Clone(picked[i]) // it moves when others go
+			picked[i] = bytes.Clone(picked[i]) // it moves when other members are removed
 		}
 		for _, m := range picked {
 			s.Remove(m)
@@ -177,15 +177,15 @@ func spop(c *command.Call) {
 	elements.WroteElements(c, err, func(w *resp.Writer) { writePicked(w, picked, many) })
 }
 
-// pick returns n different members of s, at most all, each as likely as any other. They are
-// valid until s changes.
+// pick returns n different random members of s, at most all, each with the same probability. They
+// are valid until s changes.
 func pick(s *collection.Set, n int) [][]byte {
 	picked := make([][]byte, n)
 	if n == 1 {
 		picked[0] = s.At(rand.IntN(s.Len()))
 		return picked
 	}
-	moved := make(map[int]int, n) // of a shuffle, of which only the first n are made
+	moved := make(map[int]int, n) // the swaps of a Fisher-Yates shuffle, of which only the first n steps are made
 	at := func(i int) int {
 		if to, is := moved[i]; is {
 			return to
@@ -200,7 +200,7 @@ func pick(s *collection.Set, n int) [][]byte {
 	return picked
 }
 
-// writePicked replies random members: with a count a set, else one or null.
+// writePicked writes random members: an array with a count, else one member or null.
 func writePicked(w *resp.Writer, picked [][]byte, many bool) {
 	switch {
 	case many:
@@ -213,8 +213,8 @@ func writePicked(w *resp.Writer, picked [][]byte, many bool) {
 	}
 }
 
-// maxRepeats is how many members SRANDMEMBER with a negative count returns at most.
-// Redis has no bound here.
+// maxRepeats is the largest number of members that SRANDMEMBER with a negative count returns.
+// Redis has no such bound.
 const maxRepeats = 1 << 20
 
 func srandmember(c *command.Call) {
@@ -229,7 +229,7 @@ func srandmember(c *command.Call) {
 			c.Fail(resp.ErrNotInteger)
 			return
 		}
-		if count == math.MinInt64 { // has no opposite
+		if count == math.MinInt64 { // its negation overflows
 			c.Fail("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
 			return
 		}
@@ -253,8 +253,8 @@ func srandmember(c *command.Call) {
 	}, func(w *resp.Writer) { w.Array(0) })
 }
 
-// randomMembers is how many members of s SRANDMEMBER replies: up to count different
-// ones, or if that is negative so many of which some may be the same.
+// randomMembers returns how many members SRANDMEMBER replies with: up to count different ones,
+// or, for a negative count, -count members with possible repetitions.
 func randomMembers(s *collection.Set, count int64) int {
 	if count < 0 && s.Len() > 0 {
 		return int(-count)
@@ -262,7 +262,7 @@ func randomMembers(s *collection.Set, count int64) int {
 	return int(min(max(count, 0), int64(s.Len())))
 }
 
-// writeRandom replies them, each as likely as any other.
+// writeRandom writes that many random members, each with the same probability.
 func writeRandom(w *resp.Writer, s *collection.Set, count int64, many bool) {
 	n := randomMembers(s, count)
 	if !many {
@@ -299,8 +299,9 @@ func writeRandom(w *resp.Writer, s *collection.Set, count int64, many bool) {
 	}
 }
 
-// writeSome writes as many different members as the reply has, each with the chance that
-// is left for it.
+// writeSome writes as many different random members as the reply has. Each is chosen with the
+// probability of the members that are still needed among those that are left (selection
+// sampling).
 func writeSome(reply *elements.WholeReply, s *collection.Set) {
 	left := s.Len()
 	for m := range s.All() {

@@ -1,2 +1,2 @@
-// Package sets has the commands on sets.
+// Package sets implements the commands on sets.
 package sets

@@ -10,11 +10,10 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// model is what sets are, by their keys, as one would write it first: whether each member that was
-// ever added is in it.
+// model is a simple model of sets, by key: whether each member that was ever added is in the set.
 type model map[string]map[string]bool
 
-// Do does one random thing to a set and returns the command and its reply.
+// Do makes a random call about a set and returns the command and the expected reply.
 func (m model) Do(r *rand.Rand) (command []string, reply string) {
 	k := "s" + fmt.Sprint(r.IntN(3))
 	if m[k] == nil {
@@ -33,7 +32,7 @@ func (m model) Do(r *rand.Rand) (command []string, reply string) {
 	return command, fmt.Sprintf(":%d\r\n", n)
 }
 
-// RequireState compares everything that is there.
+// RequireState compares all sets.
 func (m model) RequireState(t *testing.T, c *inproc.Client) {
 	t.Helper()
 	for k, s := range m {
@@ -48,9 +47,10 @@ func (m model) RequireState(t *testing.T, c *inproc.Client) {
 	}
 }
 
-// TestSetsAgainstAModel: thousands of random commands are answered as by a model, and after each
-// of a few restarts all is what it was.
+// TestSetsAgainstAModel: thousands of random commands have the replies of the model, and after
+// each of a few restarts the sets are unchanged.
 func TestSetsAgainstAModel(t *testing.T) { inproc.AgainstModel(t, model{}) }
 
-// TestFullMemory: a set stops growing when memory is full, and what makes it smaller still works.
+// TestFullMemory: a set stops growing when memory is full, and commands that shrink it still
+// work.
 func TestFullMemory(t *testing.T) { inproc.FullMemory(t, "SADD", "SREM", "k") }

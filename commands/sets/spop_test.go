@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestSpopTakesEachMemberOnce: whatever is taken together is different, and gone.
+// TestSpopTakesEachMemberOnce: the members of one SPOP differ from each other, and are removed.
 func TestSpopTakesEachMemberOnce(t *testing.T) {
 	b := inproc.Open(t)
 	for _, n := range []int{30, 3000} {

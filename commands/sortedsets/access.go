@@ -9,9 +9,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// sortedCall is what a worker keeps for those commands on sorted sets that a log of
-// requests is made of, so that they allocate nothing: what a command wants, what came
-// of it, and the functions for the store, bound once.
+// sortedCall is the reusable memory of a worker for the commands on sorted sets that rate
+// limiters use as a log of calls, so that they allocate nothing. It has the arguments and results
+// of a command, and the functions for the store, which are bound once.
 type sortedCall struct {
 	zadd   zaddCall
 	by     rangeBy
@@ -21,19 +21,19 @@ type sortedCall struct {
 	score          float64
 	processed      bool
 	removed        int
-	// size is how many elements there are, and inside how many in the window.
+	// size is the number of elements, and inside the number of those in the window.
 	size, inside int64
 
-	ctx *command.Call // that of the command, for those that may have to leave the loop
+	ctx *command.Call // the running command, for commands that may have to leave the loop
 
 	addFunc, removeFunc func(z *collection.SortedSet) error
 	countFunc           func(z *collection.SortedSet)
-	// none stands for a key that does not exist; nobody changes it.
+	// none stands for a key that does not exist. It is never changed.
 	none collection.SortedSet
 }
 
-// readSortedSet calls f with the sorted set at the first argument, an empty one if
-// there is none, unless the key holds something else.
+// readSortedSet calls f with the sorted set of the first argument, or with an empty one if there
+// is none. If the key has another type it replies with an error.
 func readSortedSet(c *command.Call, f func(z *collection.SortedSet)) {
 	found, err := c.Store.ReadSortedSet(c.Client.Selected(), c.Args[1], f)
 	c.NoteLookup(found)
@@ -45,15 +45,15 @@ func readSortedSet(c *command.Call, f func(z *collection.SortedSet)) {
 	}
 }
 
-// writeSortedSet calls f likewise, to change the set. It reports whether all went
-// well; if not, it has replied.
+// writeSortedSet calls f with the sorted set of the first argument, for a change. After a failure
+// it has replied with an error and returns false.
 func writeSortedSet(c *command.Call, f func(z *collection.SortedSet) error) bool {
 	mark := len(c.W.Buf)
 	err := c.Store.WriteSortedSet(c.Client.Selected(), c.Args[1], f)
 	if err == nil {
 		return true
 	}
-	c.W.Cut(mark) // what f may have replied before it came out
+	c.W.Cut(mark) // remove what f has written before it failed
 	switch {
 	case c.LeftLoop(err):
 	case errors.Is(err, errNaNSum):
@@ -66,16 +66,16 @@ func writeSortedSet(c *command.Call, f func(z *collection.SortedSet) error) bool
 
 const errNaN resp.Error = "ERR resulting score is not a number (NaN)"
 
-// errNaNSum is errNaN on its way through the store.
+// errNaNSum stands for errNaN while the error passes through the store.
 var errNaNSum = errors.New("sum of opposite infinities")
 
 // writeScoreReply replies a score.
 func writeScoreReply(c *command.Call, score float64) { c.W.Double(score) }
 
-// rangeBy is what a range is one of.
+// rangeBy is the kind of a range.
 type rangeBy uint8
 
-// sortedWindow is the ends of a range, of which those of one kind are used.
+// sortedWindow has the ends of a range. Only those of one kind are used.
 type sortedWindow struct {
 	start, stop     int64
 	low, high       scoreBound

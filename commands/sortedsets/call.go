@@ -34,7 +34,7 @@ func zincrby(c *command.Call) {
 	addScores(c)
 }
 
-// addScores is ZADD with its arguments read.
+// addScores runs a ZADD with parsed arguments.
 func addScores(c *command.Call) {
 	call := command.Scratch[sortedCall](c).bind()
 	call.added, call.updated, call.processed = 0, 0, false
@@ -66,7 +66,7 @@ func (call *sortedCall) add(z *collection.SortedSet) error {
 		}
 		switch {
 		case math.IsNaN(score):
-			return errNaNSum // there is one pair only
+			return errNaNSum // INCR has a single pair, so nothing has changed
 		case call.zadd.forbids(old, score, known):
 			continue
 		}
@@ -100,7 +100,7 @@ func (call *sortedCall) count(z *collection.SortedSet) {
 	}
 }
 
-// forbids says whether an option keeps a member from its score.
+// forbids reports whether an option prevents setting the score of a member.
 func (call *zaddCall) forbids(old, score float64, known bool) bool {
 	if !known {
 		return call.xx
@@ -108,8 +108,8 @@ func (call *zaddCall) forbids(old, score float64, known bool) bool {
 	return call.nx || call.gt && score <= old || call.lt && score >= old
 }
 
-// fits returns [collection.ErrFull] for a call that would have more elements than the
-// set may, so that it adds all of its members or none.
+// fits returns [collection.ErrFull] if the set would have more elements than it may, so that a
+// call adds all of its members or none.
 func (call *zaddCall) fits(z *collection.SortedSet) error {
 	if call.xx || len(call.pairs) == 2 || z.Max == 0 || z.Len()+len(call.pairs)/2 <= z.Max {
 		return nil

@@ -62,7 +62,7 @@ func zrem(c *command.Call) {
 	}
 }
 
-// scoreOf replies the score of a member, or null.
+// scoreOf replies with the score of a member, or null.
 func scoreOf(c *command.Call, z *collection.SortedSet, member []byte) {
 	if score, ok := z.Score(member); ok {
 		writeScoreReply(c, score)
@@ -93,7 +93,7 @@ func zcard(c *command.Call) {
 	}
 }
 
-// zrank is ZRANK, and ZREVRANK if down.
+// zrank implements ZRANK, and ZREVRANK if down.
 func zrank(c *command.Call, down bool) {
 	withScore := len(c.Args) == 4
 	switch {
@@ -124,8 +124,8 @@ func zrank(c *command.Call, down bool) {
 	})
 }
 
-// zpop is ZPOPMIN, and ZPOPMAX if down. In RESP3 the pairs are arrays of their own
-// where a count was asked for.
+// zpop implements ZPOPMIN, and ZPOPMAX if down. In RESP3 each pair is an array if the command has
+// a count.
 func zpop(c *command.Call, down bool) {
 	count, nested := int64(1), false
 	if len(c.Args) > 3 {
@@ -161,7 +161,7 @@ func zpop(c *command.Call, down bool) {
 	})
 }
 
-// MembersOf are the members of z from one rank to before another.
+// MembersOf returns the members of z from rank from up to, but not including, rank to.
 func MembersOf(z *collection.SortedSet, from, to int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for m := range z.Range(from, to) {

@@ -1,2 +1,2 @@
-// Package sortedsets has the commands on sorted sets.
+// Package sortedsets implements the commands on sorted sets.
 package sortedsets

@@ -16,7 +16,7 @@ func Group() command.Group {
 	}
 }
 
-// keyUses are the uses of keys that are not those of most commands.
+// keyUses has the uses of keys that differ from those of most commands.
 var keyUses = command.KeyUses{
 	{"zadd", command.UsesUpdates, 0},
 	{"zrem zremrangebyscore zremrangebyrank", command.UsesDeletes, 0},

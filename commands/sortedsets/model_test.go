@@ -16,7 +16,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// model is a map that is sorted whenever it is asked.
+// model is a map that is sorted for each read.
 type model map[string]int
 
 func (m model) sorted() []string {
@@ -41,7 +41,7 @@ func (m model) remove(members []string) string {
 	return strconv.Itoa(n - len(m))
 }
 
-// do runs a command on the model and returns the reply as it is written.
+// do runs a command on the model and returns the encoded reply.
 func (m model) do(command []string) string {
 	args := command[2:]
 	switch command[0] {
@@ -83,7 +83,7 @@ func quoted(words []string) string {
 	return strings.Join(all, ", ")
 }
 
-// randomCommand is a call about one sorted set.
+// randomCommand returns a call about one sorted set.
 func randomCommand(r *rand.Rand) []string {
 	member := func() string { return "m" + strconv.Itoa(r.IntN(300)) }
 	score := func() string { return strconv.Itoa(r.IntN(400)) }
@@ -114,8 +114,8 @@ func randomCommand(r *rand.Rand) []string {
 	return []string{"ZRANK", "z", member()}
 }
 
-// TestSortedSetsAgainstAMap drives a sorted set small and large, and looks at all of
-// it in between, with a cap that is reached.
+// TestSortedSetsAgainstAMap compares a sorted set with a map while it grows and shrinks, and all
+// elements in between, with a bound that is reached.
 func TestSortedSetsAgainstAMap(t *testing.T) {
 	const most = 150
 	for seed := range uint64(effort.Steps(3, 12)) {

@@ -15,9 +15,9 @@ type scoreBound struct {
 	exclusive bool
 }
 
-// parseScoreBound reads a score, with ( before it for one that is not in the range.
-// Redis is less strict here than with scores: there may be space in front, nothing is
-// 0, a number too large is infinite, and a zero byte ends it.
+// parseScoreBound parses a score, or ( and a score that is not in the range. Redis is less strict
+// here than for scores: leading space is allowed, an empty text is 0, too large a number is
+// infinite, and a zero byte ends the number.
 func parseScoreBound(b []byte) (bound scoreBound, ok bool) {
 	if len(b) > 0 && b[0] == '(' {
 		bound.exclusive = true
@@ -37,12 +37,12 @@ func parseScoreBound(b []byte) (bound scoreBound, ok bool) {
 	return bound, !failed && !math.IsNaN(f)
 }
 
-// below says whether a score is before a range that begins at the bound.
+// below reports whether a score is before a range that begins at the bound.
 func (b scoreBound) below(score float64) bool {
 	return score < b.score || b.exclusive && score == b.score
 }
 
-// above says whether a score is behind a range that ends at the bound.
+// above reports whether a score is after a range that ends at the bound.
 func (b scoreBound) above(score float64) bool {
 	return score > b.score || b.exclusive && score == b.score
 }
@@ -51,10 +51,10 @@ func (b scoreBound) above(score float64) bool {
 type lexBound struct {
 	member    []byte
 	exclusive bool
-	infinite  int // -1 before all members, 1 behind all
+	infinite  int // -1 before all members, 1 after all
 }
 
-// parseLexBound reads -, +, or a member behind [ or (.
+// parseLexBound parses -, +, or a member after [ or (.
 func parseLexBound(b []byte) (bound lexBound, ok bool) {
 	if len(b) == 0 {
 		return bound, false
@@ -73,7 +73,7 @@ func parseLexBound(b []byte) (bound lexBound, ok bool) {
 	return bound, false
 }
 
-// compare is that of a member with the bound.
+// compare compares a member with the bound.
 func (b *lexBound) compare(member []byte) int {
 	if b.infinite != 0 {
 		return -b.infinite
@@ -94,11 +94,11 @@ func (b *lexBound) above(member []byte) bool {
 // zaddCall is the options of ZADD.
 type zaddCall struct {
 	nx, xx, gt, lt, ch, incr bool
-	// pairs are scores and members in turn.
+	// pairs has scores and members alternately.
 	pairs [][]byte
 }
 
-// parseZadd reads what follows the key; that the scores are some is checked, too.
+// parseZadd parses the arguments after the key, and checks that the scores are numbers.
 func parseZadd(args [][]byte) (call zaddCall, fault resp.Error) {
 	options := []struct {
 		word string

@@ -32,8 +32,8 @@ func TestParseScore(t *testing.T) {
 	}
 }
 
-// FuzzParseSortedSet: whatever is asked for, what is accepted can be done, and a score
-// is spelled as something that reads as the same.
+// FuzzParseSortedSet: each accepted call can be executed, and the text of a score reads back as
+// the same score.
 func FuzzParseSortedSet(f *testing.F) {
 	for _, line := range []string{
 		"NX CH 1 a", "GT 1.5 a inf b", "INCR -inf a", "0x1.8p3 a", "(1 +inf BYSCORE LIMIT 1 2 WITHSCORES", "[a (b BYLEX REV", "0 -1 REV WITHSCORES",

@@ -25,7 +25,7 @@ func popCommands() []*command.Command {
 	}
 }
 
-// pops takes elements from sorted sets.
+// pops pops elements from sorted sets.
 var pops = blocking.Kind{
 	SortedSet: true,
 	Take: func(call *blocking.Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {

@@ -44,10 +44,10 @@ const (
 	byLex
 )
 
-// rangeCall is ZRANGE or one of those that it has replaced.
+// rangeCall is a parsed ZRANGE or one of the commands that it has replaced.
 type rangeCall struct {
 	by      rangeBy
-	byFixed bool // by the command, so that no option may say it
+	byFixed bool // the command fixes the kind, so no option may set it
 	down    bool
 	// downFixed says that the command fixes the direction.
 	downFixed     bool
@@ -63,7 +63,7 @@ const (
 	errNoLexBound   resp.Error = "ERR min or max not valid string range item"
 )
 
-// parse reads the ends and the options behind them, in Redis' order of complaints.
+// parse parses the ends and then the options, and reports errors in the order of Redis.
 func (r *rangeCall) parse(ends, options [][]byte) resp.Error {
 	r.count = -1
 	for len(options) > 0 {
@@ -128,9 +128,9 @@ func (w *sortedWindow) parse(by rangeBy, first, last []byte) resp.Error {
 	return ""
 }
 
-// ranks returns the ranks of what is in the window: from, and before to. If down, a
-// window by ranks counts from the end. Of the others it need not find more than most
-// elements, which are the first ones, or if down the last.
+// ranks returns the ranks of the elements in the window; to is exclusive. If down is set, a
+// window of ranks counts from the end. Windows of scores or members are cut to their first most
+// elements, or, if down is set, to their last ones.
 func (w *sortedWindow) ranks(z *collection.SortedSet, by rangeBy, down bool, most int) (from, to int) {
 	switch by {
 	case byScore:
@@ -162,7 +162,7 @@ func (w *sortedWindow) ranks(z *collection.SortedSet, by rangeBy, down bool, mos
 	return from, to
 }
 
-// searchEnds returns the ranks of the elements that are entered and not left.
+// searchEnds returns the ranks of the elements for which entered is true and left is not.
 func searchEnds(z *collection.SortedSet, down bool, most int, entered, left func([]byte, float64) bool) (from, to int) {
 	if down {
 		to = z.Search(left)
@@ -172,7 +172,7 @@ func searchEnds(z *collection.SortedSet, down bool, most int, entered, left func
 	return from, z.SearchIn(from, from+most, left)
 }
 
-// zrange replies the elements of a range.
+// zrange replies with the elements of a range.
 func zrange(c *command.Call, call rangeCall) {
 	unparsed := call
 	if fault := call.parse(c.Args[2:4], c.Args[4:]); fault != "" {
@@ -191,7 +191,7 @@ func zrange(c *command.Call, call rangeCall) {
 	}
 	args := command.CloneArgs(c.Args)
 	call = unparsed
-	_ = call.parse(args[2:4], args[4:]) // as it went before
+	_ = call.parse(args[2:4], args[4:]) // it succeeded before
 	elements.BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) {
 			from, to := call.ranks(z)
@@ -202,7 +202,7 @@ func zrange(c *command.Call, call rangeCall) {
 	}, func(w *resp.Writer) { w.Array(0) })
 }
 
-// ranks returns the ranks from which and before which the elements are.
+// ranks returns the ranks of the elements; to is exclusive.
 func (r *rangeCall) ranks(z *collection.SortedSet) (from, to int) {
 	from, to = r.window.ranks(z, r.by, r.down, r.most(z.Len()))
 	if r.by != byRank {
@@ -211,12 +211,12 @@ func (r *rangeCall) ranks(z *collection.SortedSet) (from, to int) {
 	return from, to
 }
 
-// reply says how the elements are written to w.
+// reply returns how the elements are written to w.
 func (r *rangeCall) reply(w *resp.Writer) RangeReply {
 	return RangeReply{Down: r.down, Scores: r.scores, Nested: r.scores && w.Proto == 3}
 }
 
-// most is how many elements of n are needed for LIMIT.
+// most returns how many of n elements have to be found for LIMIT.
 func (r *rangeCall) most(n int) int {
 	if r.count < 0 || r.offset < 0 || r.offset > int64(n) || r.count > int64(n) {
 		return n
@@ -242,15 +242,15 @@ func (r *rangeCall) limit(from, to int) (int, int) {
 	return from, from + int(count)
 }
 
-// RangeReply says how elements are written.
+// RangeReply is the form in which elements are written.
 type RangeReply struct {
 	Down, Scores bool
 	// Nested writes each member with its score as an array.
 	Nested bool
 }
 
-// WriteElements replies the elements from a rank to before another, or reports that
-// the reply would be too long, and then has written nothing.
+// WriteElements writes the elements from rank from up to, but not including, rank to. If the
+// reply would be too long it writes nothing and returns false.
 func WriteElements(w *resp.Writer, z *collection.SortedSet, from, to int, r RangeReply) bool {
 	reply := elements.WholeFrom(w, to-from, 1, z)
 	if r.Scores && !r.Nested {
@@ -291,7 +291,7 @@ func zcount(c *command.Call) {
 	}
 }
 
-// zremrange is ZREMRANGEBYSCORE and ZREMRANGEBYRANK.
+// zremrange implements ZREMRANGEBYSCORE and ZREMRANGEBYRANK.
 func zremrange(c *command.Call, by rangeBy) {
 	call := command.Scratch[sortedCall](c).bind()
 	call.by, call.ctx = by, c

@@ -19,7 +19,7 @@ func Group() command.Group {
 	return command.Group{Commands: keyUses.In(slices.Concat(commands(), counterCommands()))}
 }
 
-// keyUses are the uses of keys that are not those of most commands.
+// keyUses has the uses of keys that differ from those of most commands.
 var keyUses = command.KeyUses{
 	{"setex psetex mset", command.UsesSets, 0},
 	{"setnx msetnx", command.UseOW | command.UseInsert, 0},
@@ -87,7 +87,7 @@ func commands() []*command.Command {
 	}
 }
 
-// useOfSet is how SET uses its key: it reads it if it returns the old value.
+// useOfSet returns how a SET uses its key: it also reads it if it returns the old value.
 func useOfSet(args [][]byte) command.KeyUse {
 	for _, word := range args[min(3, len(args)):] {
 		if arg.IsWord(word, "GET") {
@@ -97,7 +97,7 @@ func useOfSet(args [][]byte) command.KeyUse {
 	return command.UsesSets
 }
 
-// set is SET.
+// set implements SET.
 func set(c *command.Call) {
 	call, err := parseSet(c.Args[3:])
 	if err != "" {
@@ -126,13 +126,13 @@ func set(c *command.Call) {
 	}
 }
 
-// swap sets the key and replies what it held.
+// swap sets the key and replies with its old value.
 func swap(c *command.Call, o env.SetOptions) {
 	old, found, _, err := c.Store.SwapString(c.Text[:0], c.Client.Selected(), c.Args[1], c.Args[2], o)
 	c.ReplyString(old, found, err)
 }
 
-// setUntil is SETEX and PSETEX.
+// setUntil implements SETEX and PSETEX.
 func setUntil(c *command.Call, unit time.Duration) {
 	at, fault := futureInstant(c, c.Args[2], unit, false)
 	if fault != "" {
@@ -157,7 +157,7 @@ func getdel(c *command.Call) {
 	c.ReplyString(c.Store.TakeString(c.Text[:0], c.Client.Selected(), c.Args[1]))
 }
 
-// getex is GETEX. An expiry is looked at only once there is a string to give it to.
+// getex implements GETEX. It checks the expiry only if the key has a string.
 func getex(c *command.Call) {
 	call, err := parseGetex(c.Args[2:])
 	if err != "" {
@@ -198,8 +198,8 @@ func mget(c *command.Call) {
 	})
 }
 
-// replyValues replies what keys hold, or reports that this takes more than most bytes,
-// and then has written nothing. l counts what was found; it may be in use.
+// replyValues replies with the values of keys. If this takes more than most bytes it writes
+// nothing and returns false. l counts the hits and misses; other goroutines may use l.
 func replyValues(l *command.Worker, st env.Store, w *resp.Writer, db int, keys [][]byte, most int) bool {
 	reply, hits, fits := elements.WholeOf(w, len(keys)), int64(0), true
 	reply.Most = most
@@ -223,7 +223,7 @@ func replyValues(l *command.Worker, st env.Store, w *resp.Writer, db int, keys [
 	return true
 }
 
-// mset is MSET and MSETNX.
+// mset implements MSET and MSETNX.
 func mset(c *command.Call, nx bool) {
 	if len(c.Args)%2 == 0 {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
@@ -237,11 +237,11 @@ func mset(c *command.Call, nx bool) {
 	c.OK()
 }
 
-// longestString is how long a string may become: as long as one that a client can
-// send.
+// longestString returns the longest size that a string may have: that of the longest one that a
+// client can send.
 func longestString(c *command.Call) int { return c.Server.Limits().Frame.MaxBulk }
 
-// appendTo is APPEND.
+// appendTo implements APPEND.
 func appendTo(c *command.Call) {
 	n, err := c.Store.ExtendString(c.Client.Selected(), c.Args[1], c.Args[2], longestString(c))
 	c.ReplyCount(int64(n), err)
@@ -263,8 +263,8 @@ func getrange(c *command.Call) {
 	c.ReplySpan(value, start, end)
 }
 
-// span returns which part of length bytes is meant by one byte to another, both
-// included; a negative one counts from the end, and what is outside is left out.
+// span returns the part of a value of the given length from byte from to byte to, inclusive.
+// Negative numbers count from the end, and the result is cut to the value.
 func span(length int, from, to int64) (start, end int) {
 	n := int64(length)
 	if from < 0 && to < 0 && from > to {
@@ -321,18 +321,18 @@ func setrange(c *command.Call) {
 	c.ReplyCount(int64(length), err)
 }
 
-// get replies a plain string, or the TAT of a CL.THROTTLE key.
+// get replies with a plain string, or with the TAT of a CL.THROTTLE key.
 func get(c *command.Call) {
 	c.ReplyString(c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1]))
 }
 
-// askText is Parse of GET.
+// askText is the field Parse of GET.
 func askText(c *command.Call) resp.Error {
 	c.NewAsk(decide.Admin, c.Args[1]).Admin = decide.AdminCall{Op: decide.Text}
 	return ""
 }
 
-// answerText is Answer of GET.
+// answerText is the field Answer of GET.
 func answerText(c *command.Call, a *decide.Ask) {
 	c.NoteLookup(a.Result.Found)
 	if a.Result.Found {
@@ -355,8 +355,8 @@ func strlen(c *command.Call) {
 	}
 }
 
-// readString reads the string at the first argument into the worker's scratch, or has the
-// store lend it: replySpan or giveBack ends that.
+// readString reads the string of the first argument into the worker's buffer, or gets a reference
+// to it from the store, which replySpan or GiveBack returns.
 func readString(c *command.Call) (value []byte, found bool, err error) {
 	value, found, err = c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1])
 	c.NoteLookup(found)

@@ -54,8 +54,8 @@ func decrby(c *command.Call) {
 	}
 }
 
-// incrbyfloat is INCRBYFLOAT. The type of the key is looked at before the increment
-// is, as in Redis.
+// incrbyfloat implements INCRBYFLOAT. As in Redis it checks the type of the key before the
+// increment.
 func incrbyfloat(c *command.Call) {
 	var text []byte
 	err := c.Store.UpdateString(c.Client.Selected(), c.Args[1], func(old []byte, found bool, expiry limit.Instant) ([]byte, limit.Instant, error) {

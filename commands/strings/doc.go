@@ -1,2 +1,2 @@
-// Package strings has the commands on plain strings and counters.
+// Package strings implements the commands on plain strings and counters.
 package strings

@@ -23,14 +23,14 @@ func increxCommand() *command.Command {
 	}
 }
 
-// increxWords are the options of an INCREX that have a number, or a flag, not yet read.
+// increxWords are the options of an INCREX. Their numbers are not parsed yet.
 type increxWords struct {
 	setCall
 	by, lower, upper     []byte // nil without the option
 	float, saturate, enx bool
 }
 
-// parseIncrex reads what follows the key. No option may come twice.
+// parseIncrex parses the arguments after the key. Each option may occur once.
 func parseIncrex(args [][]byte) (call increxWords, err resp.Error) {
 	flag := func(on *bool) bool {
 		first := !*on
@@ -81,7 +81,7 @@ func parseIncrex(args [][]byte) (call increxWords, err resp.Error) {
 	return call, ""
 }
 
-// askIncrex is Parse of INCREX.
+// askIncrex is the field Parse of INCREX.
 func askIncrex(c *command.Call) resp.Error {
 	words, err := parseIncrex(c.Args[2:])
 	if err != "" {
@@ -109,7 +109,7 @@ func askIncrex(c *command.Call) resp.Error {
 	return err
 }
 
-// intsOf reads the numbers of a call in whole numbers.
+// intsOf parses the numbers of an integer call.
 func intsOf(words *increxWords, call *counter.Call) resp.Error {
 	read := func(text []byte, absent int64, n *int64) bool {
 		if *n = absent; text == nil {
@@ -132,7 +132,7 @@ func intsOf(words *increxWords, call *counter.Call) resp.Error {
 	return ""
 }
 
-// floatsOf reads those of a call with fractions.
+// floatsOf parses the numbers of a call with fractions.
 func floatsOf(words *increxWords) (*counter.Floats, resp.Error) {
 	f := &counter.Floats{}
 	read := func(text []byte, n **big.Float) (ok bool) {
@@ -162,7 +162,7 @@ func floatsOf(words *increxWords) (*counter.Floats, resp.Error) {
 	return f, ""
 }
 
-// answerIncrex is Answer of INCREX.
+// answerIncrex is the field Answer of INCREX.
 func answerIncrex(c *command.Call, a *decide.Ask) {
 	a.Decision = a.Counter.Decision(&a.Counted)
 	c.Server.Limited(c, a)

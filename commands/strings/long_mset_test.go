@@ -11,8 +11,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestLongMSETIsSeenWholeOrNotAtAll has one client set 30,000 keys to one value after
-// another, while another reads both ends of them at one instant.
+// TestLongMSETIsSeenWholeOrNotAtAll: one client repeatedly sets 30,000 keys to the next value,
+// while another reads the first and the last of them at one instant and always sees the same
+// value.
 func TestLongMSETIsSeenWholeOrNotAtAll(t *testing.T) {
 	writer := inproc.Open(t)
 	set := func(value string) []byte {

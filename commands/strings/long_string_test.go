@@ -11,11 +11,11 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestGrowingALongStringCopiesItOnce: APPEND and SETRANGE beyond the room that a long value
-// has make the value anew, and nothing else of its length.
+// TestGrowingALongStringCopiesItOnce: APPEND and SETRANGE beyond the capacity of a long value
+// allocate the new value, and nothing else of its length.
 func TestGrowingALongStringCopiesItOnce(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
-		const size, more = 8_000_000, 20_000 // which is more than memory is rounded up by
+		const size, more = 8_000_000, 20_000 // more than an allocation is rounded up by
 		c := w.Start().Dial()
 		value, tail := strings.Repeat("v", size), strings.Repeat("t", more-10)+"0123456789"
 		for name, call := range map[string][]string{
@@ -28,7 +28,7 @@ func TestGrowingALongStringCopiesItOnce(t *testing.T) {
 			var n string
 			taken := inproc.AllocatedBy(func() { n = c.Do(call...) })
 			require.Equal(t, fmt.Sprintf(":%d\r\n", size+more), n, name)
-			if !effort.RaceDetector { // with it the compiler makes new memory and appends to it in two steps
+			if !effort.RaceDetector { // the race detector makes the compiler allocate and append in two steps
 				require.Less(t, taken, uint64(size*13/10), name)
 			}
 			want := "t0123456789"
@@ -49,8 +49,8 @@ func TestGrowingALongStringCopiesItOnce(t *testing.T) {
 	})
 }
 
-// TestSetrangeAsksForItsZerosFirst: a short command that makes a long value is refused
-// before that is made, where it would not fit.
+// TestSetrangeAsksForItsZerosFirst: a short command that would make a long value is refused
+// before the value is allocated, if it does not fit into memory.
 func TestSetrangeAsksForItsZerosFirst(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--maxmemory", "40mb")

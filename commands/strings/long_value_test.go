@@ -9,8 +9,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestLongValueIsStoredOrRefusedAndItsConnectionKept: what caches store is taken, and
-// beyond that the error names the option, at its place among others.
+// TestLongValueIsStoredOrRefusedAndItsConnectionKept: values of the size that caches store are
+// accepted. The error for longer ones names the option, comes in the order of the commands, and
+// keeps the connection.
 func TestLongValueIsStoredOrRefusedAndItsConnectionKept(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -36,7 +37,8 @@ func TestLongValueIsStoredOrRefusedAndItsConnectionKept(t *testing.T) {
 	})
 }
 
-// TestRefusedValueIsNotKept: while it comes nothing of it is in memory.
+// TestRefusedValueIsNotKept: no part of a value that will be refused is kept in memory while it
+// arrives.
 func TestRefusedValueIsNotKept(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		const megabyte = 1_000_000

@@ -9,18 +9,18 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// setCall is what the options of SET and GETEX say.
+// setCall has the options of SET and GETEX.
 type setCall struct {
 	nx, xx, get      bool
 	keepTTL, persist bool
 
-	expiry   []byte // not yet read; nil if there is none
+	expiry   []byte // not parsed yet; nil if there is none
 	unit     time.Duration
 	absolute bool
-	word     string // which of the four
+	word     string // which of the four options it was
 }
 
-// expiryOptions are the options of a string's expiry.
+// expiryOptions are the options for the expiry of a string.
 var expiryOptions = []struct {
 	word     string
 	unit     time.Duration
@@ -32,7 +32,7 @@ var expiryOptions = []struct {
 	{"PXAT", time.Millisecond, true},
 }
 
-// parseSet reads what follows the value in SET.
+// parseSet parses the arguments after the value of SET.
 func parseSet(args [][]byte) (call setCall, err resp.Error) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
@@ -53,7 +53,7 @@ func parseSet(args [][]byte) (call setCall, err resp.Error) {
 	return call, ""
 }
 
-// parseGetex reads what follows the key in GETEX.
+// parseGetex parses the arguments after the key of GETEX.
 func parseGetex(args [][]byte) (call setCall, err resp.Error) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
@@ -68,9 +68,9 @@ func parseGetex(args [][]byte) (call setCall, err resp.Error) {
 	return call, ""
 }
 
-// takeExpiry takes an expiry option and its number from the front of args and reports
-// whether it is one. The same option may come again, and the last one counts; another
-// one may not.
+// takeExpiry parses an expiry option and its number at the front of args, and reports whether
+// there was one. The same option may be repeated, and the last one counts. Two different options
+// are refused.
 func (call *setCall) takeExpiry(args [][]byte) bool {
 	if len(args) < 2 {
 		return false
@@ -85,8 +85,8 @@ func (call *setCall) takeExpiry(args [][]byte) bool {
 	return false
 }
 
-// futureInstant turns the expiry that a command sets a string with into an instant:
-// a positive number, which may all the same lie in the past if it is absolute.
+// futureInstant converts the expiry of a command that sets a string into an instant. The number
+// has to be positive; an absolute one may be in the past.
 func futureInstant(c *command.Call, text []byte, unit time.Duration, absolute bool) (limit.Instant, resp.Error) {
 	n, ok := arg.Int(text)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestWorkersKeepNoLongValues: a worker that has read a long value does not keep its memory. A
-// goroutine transport under pressure makes a worker for nearly every client.
+// TestWorkersKeepNoLongValues: a worker that has read a long value does not keep its memory. With
+// the goroutine transport under load nearly every client has its own worker.
 func TestWorkersKeepNoLongValues(t *testing.T) {
 	const size, workers = 900_000, 20
 	f := inproc.Open(t)
@@ -27,7 +27,8 @@ func TestWorkersKeepNoLongValues(t *testing.T) {
 	require.Equal(t, inproc.Pong, all[0].Do("PING"))
 }
 
-// TestIncrexAllocatesNothing: a call in whole numbers, applied or declined, costs the collector nothing.
+// TestIncrexAllocatesNothing: an integer call allocates nothing, whether it is applied or
+// declined.
 func TestIncrexAllocatesNothing(t *testing.T) {
 	if effort.RaceDetector {
 		t.Skip("the race detector has pools lose some of what they are given")

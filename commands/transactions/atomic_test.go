@@ -15,9 +15,9 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestExecIsAtomic: sixteen clients at once, of whom some charge two keys inside a
-// transaction and the others look at both inside one. No client ever sees one key charged
-// and not the other, though flushes, wide transactions and single calls come in between.
+// TestExecIsAtomic: sixteen clients run transactions at once. Some charge two keys, and the
+// others read both. No client sees one key charged and the other not, although flushes, wide
+// transactions and single calls run in between.
 func TestExecIsAtomic(t *testing.T) {
 	const limit = 1_000_000
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -34,7 +34,7 @@ func TestExecIsAtomic(t *testing.T) {
 			c := s.Dial()
 			all.Go(func() {
 				for n := range 150 {
-					if n%10 == 0 { // something that is not a transaction
+					if n%10 == 0 { // a call outside a transaction
 						c.Do("SW.ALLOW", fmt.Sprint("other", i), "5", "60")
 					}
 					c.Send(scripts[(i+n)%len(scripts)])
@@ -52,8 +52,8 @@ func TestExecIsAtomic(t *testing.T) {
 	})
 }
 
-// TestExecIsOneInstant: the clock stands still inside a transaction, however long it takes. Each
-// reading of it is a millisecond later than the one before.
+// TestExecIsOneInstant: the clock stands still inside a transaction, however long it takes,
+// although each reading of the real clock is a millisecond later than the one before.
 func TestExecIsOneInstant(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		var readings atomic.Int64
@@ -78,8 +78,8 @@ func TestExecIsOneInstant(t *testing.T) {
 	})
 }
 
-// TestWatchIsCompareAndSet: many clients count a key down by reading it, and charging it
-// only if no other client has since. No charge is lost, none is made twice.
+// TestWatchIsCompareAndSet: many clients decrement a key: they read it under WATCH, and charge it
+// only if no other client has changed it. No charge is lost or made twice.
 func TestWatchIsCompareAndSet(t *testing.T) {
 	const clients, each, limit = 16, 20, 100_000
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestTransactionsAllocateNothing holds a transaction to 0 allocations from bytes in to
-// bytes out.
+// TestTransactionsAllocateNothing: a transaction makes no allocation from input bytes to output
+// bytes.
 func TestTransactionsAllocateNothing(t *testing.T) {
 	if effort.RaceDetector {
 		t.Skip("the race detector has pools lose some of what they are given")
@@ -23,8 +23,8 @@ func TestTransactionsAllocateNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() { b.Packet(calls) }))
 }
 
-// BenchmarkTransaction measures ten CL.THROTTLE in one packet, with MULTI and EXEC
-// around them and without; one operation is the packet.
+// BenchmarkTransaction measures ten CL.THROTTLE in one packet, with and without MULTI and EXEC.
+// One operation is the packet.
 func BenchmarkTransaction(b *testing.B) {
 	for _, kind := range []string{"MultiOfTen", "TenPlain"} {
 		b.Run(kind, func(b *testing.B) {

@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// lateStore lets nothing run until late is closed.
+// lateStore lets no call run until late is closed.
 type lateStore struct {
 	env.Store
 	late chan struct{}
@@ -25,12 +25,12 @@ func (s lateStore) Enter() bool {
 	return s.Store.Enter()
 }
 
-// TestExclusiveTransactionCountsAsClientMemoryUntilItHasRun has a transaction wait for
-// exclusive execution. It counts as memory of its client until it has run.
+// TestExclusiveTransactionCountsAsClientMemoryUntilItHasRun: a transaction that waits for
+// exclusive execution counts as memory of its client until it has run.
 func TestExclusiveTransactionCountsAsClientMemoryUntilItHasRun(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		late := make(chan struct{})
-		var background atomic.Bool // whether the stores that are made are of goroutines in the background
+		var background atomic.Bool // whether new stores are for goroutines in the background
 		s := w.StartWith(func(o *server.Options) {
 			o.Env = func(o *env.Options) {
 				made := o.NewStore

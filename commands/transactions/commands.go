@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Group returns MULTI, EXEC and WATCH, which run commands at one instant.
+// Group returns MULTI, EXEC, WATCH and related commands.
 func Group() command.Group {
 	return command.Group{
 		Commands: transactionCommands(),
@@ -59,14 +59,14 @@ const (
 	errWatchMany      resp.Error = "ERR too many watched keys"
 )
 
-// What one transaction may queue and watch, in commands and in bytes of memory.
-// Redis has no bound here; without one a client could fill the memory with commands
-// that never run.
+// The bounds of the queue and of the watched keys of one transaction, in commands and in bytes of
+// memory. Redis has no such bound; without one a client could fill the memory with commands that
+// never run.
 const (
 	maxQueued = 1 << 16
 )
 
-// jumpsQueue lists the commands that act at once inside a transaction.
+// jumpsQueue reports whether a command acts at once inside a transaction.
 func jumpsQueue(c *command.Command) bool {
 	switch c.Name {
 	case "exec", "discard", "multi", "watch", "quit", "reset":
@@ -75,8 +75,8 @@ func jumpsQueue(c *command.Command) bool {
 	return false
 }
 
-// enqueue keeps the command for EXEC. It reports whether it did, or refused to: either way
-// nothing runs now.
+// enqueue queues the command for EXEC. It reports whether it has queued or refused the command,
+// so that nothing runs now.
 func (m *transactions) enqueue(c *command.Call, size int) bool {
 	if jumpsQueue(c.Cmd) {
 		return false
@@ -110,20 +110,20 @@ func multi(c *command.Call) {
 	c.OK()
 }
 
-// rejected makes the EXEC to come abort, after a command that could not be queued.
+// rejected makes the next EXEC abort, after a command that could not be queued.
 func (m *transactions) rejected(c *command.Call) {
 	if c.Client.Marks&command.MarkQueuing != 0 {
 		m.of(c.Client).tx.failed = true
 	}
 }
 
-// rejectExec ends the transaction of an EXEC that is refused.
+// rejectExec ends the transaction when EXEC is refused.
 func rejectExec(c *command.Call, e resp.Error) resp.Error {
 	transactionsOf(c).discard(c.Client, c.Store)
 	return resp.Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(e), "ERR "))
 }
 
-// discard ends the transaction and forgets the watched keys.
+// discard ends the transaction and unwatches all keys.
 func (m *transactions) discard(cl *command.Client, st env.Store) {
 	m.unwatch(cl, st)
 	if k := m.of(cl); k != nil && k.tx != nil {
@@ -142,7 +142,7 @@ func discard(c *command.Call) {
 	c.OK()
 }
 
-// reset is RESET.
+// reset discards the transaction for the command RESET.
 func (m *transactions) reset(c *command.Call) (more bool) {
 	m.discard(c.Client, c.Store)
 	return false
@@ -181,28 +181,28 @@ func (m *transactions) unwatch(cl *command.Client, st env.Store) {
 	}
 	watched, many := k.watched, k.watching > command.SliceWords*command.WatchCost
 	k.watched, k.watching = nil, 0
-	if many && !cl.Background { // nobody else knows of them
+	if many && !cl.Background { // nothing else refers to them
 		m.forget(watched)
 		return
 	}
 	st.Unwatch(watched)
 }
 
-// forget ends a watch on a goroutine of its own.
+// forget ends a watch on its own goroutine.
 func (m *transactions) forget(watched any) {
 	host := m.server.Host
 	host.Spawn(func() { host.WithStore(0, func(st env.Store) { st.Unwatch(watched) }) })
 }
 
-// closed forgets what a client that is gone has watched.
+// closed ends the watches of a disconnected client.
 func (m *transactions) closed(cl *command.Client) {
 	if k := m.of(cl); k != nil && k.watched != nil {
 		m.forget(k.watched)
 	}
 }
 
-// needsStore reports whether cmd, which may run while a script is busy, would wait for what
-// the script has locked.
+// needsStore reports whether cmd, which is allowed while a script is busy, would wait for locks
+// of the script.
 func (m *transactions) needsStore(cl *command.Client, cmd *command.Command) bool {
 	switch cmd.Name {
 	case "watch":
@@ -214,7 +214,8 @@ func (m *transactions) needsStore(cl *command.Client, cmd *command.Command) bool
 	return false
 }
 
-// kept is what others are told that a transaction and the watched keys take.
+// kept returns the memory of the transaction and the watched keys, and the number of queued
+// commands. Any goroutine may call it.
 func (m *transactions) kept(cl *command.Client) (bytes, queued int) {
 	k := m.of(cl)
 	if k == nil {
@@ -226,7 +227,7 @@ func (m *transactions) kept(cl *command.Client) (bytes, queued int) {
 	return k.watching + k.tx.bytes, len(k.tx.queue)
 }
 
-// transfer moves the transaction of a client, and what it watches, to its proxy.
+// transfer moves the transaction and the watches of a client to its proxy.
 func (m *transactions) transfer(cl, proxy *command.Client) (bytes int) {
 	k := m.of(cl)
 	if k == nil || k.tx == nil {
@@ -237,13 +238,14 @@ func (m *transactions) transfer(cl, proxy *command.Client) (bytes int) {
 	return bytes
 }
 
-// queueWrites reports whether EXEC changes something: whether a command of its queue does.
+// queueWrites reports whether EXEC changes something, which it does if one of the queued commands
+// does.
 func queueWrites(c *command.Call, exec *command.Command, _ [][]byte) bool {
 	k := keptOf(exec.Slot(), c.Client)
 	return k != nil && k.tx != nil && slices.ContainsFunc(k.tx.queue, func(q queued) bool { return c.MayChange(q.cmd, q.args) })
 }
 
-// exec runs the queue with every shard that it touches locked, at one instant.
+// exec implements EXEC: it runs the queue at one instant with all shards of its keys locked.
 func exec(c *command.Call) {
 	if c.Client.Marks&command.MarkQueuing == 0 {
 		c.Fail(errExecAlone)
@@ -308,15 +310,15 @@ func (m *transactions) run(c *command.Call, k *clientTransaction) {
 		c.Store.Begin()
 	}
 	c.RunLocked(func() { runQueue(c, t) })
-	c.Server.BatchEnd(c.Worker) // which has keys of the queue
+	c.Server.BatchEnd(c.Worker) // it refers to keys of the queue
 	m.discard(c.Client, c.Store)
 }
 
-// lacksMemory reports whether memory is full and a command of t, whose keys are locked,
-// would need some: then nothing of it may happen. A limiter needs memory for a key that
-// does not exist, and a script for whatever it writes, unless it says that it may when
-// memory is full. If such a script is all that may change anything it finds out by itself,
-// as outside of a transaction.
+// lacksMemory reports whether memory is full and a command of t needs some, so that the whole
+// transaction is refused. The keys of t are locked. A limiter needs memory if its key does not
+// exist, and a script needs it for any write, unless its flags say allow-oom. byItself reports a
+// script that is the only command which may change something: it is then refused at its first
+// write, as outside a transaction.
 func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
 	if !c.Store.Full() {
 		return false, false
@@ -335,7 +337,7 @@ func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
 			if p := q.cmd.Plan(c, q.cmd, q.args); p.Writes && !p.AllowOOM {
 				scripts++
 			}
-		case q.cmd.Flags&(command.FlagDenyOOM|command.FlagModule) != 0: // a limiter; CL.THROTTLE's flags are a module's
+		case q.cmd.Flags&(command.FlagDenyOOM|command.FlagModule) != 0: // a limiter; CL.THROTTLE has the flags of a module command
 			if q.cmd.Keys.Policy {
 				return !c.Store.Exists(db, q.cmd.Keys.AppendPolicyKey(nil, q.args))
 			}
@@ -346,7 +348,7 @@ func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
 	return lacks || scripts > 0 && changes > 1, scripts > 0
 }
 
-// errRulesChanged is followed by what of a queued command is no longer allowed.
+// errRulesChanged is followed by the reason for which a queued command is no longer allowed.
 const errRulesChanged resp.Error = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: "
 
 var whyRulesChanged = map[acl.Denied]string{
@@ -355,9 +357,9 @@ var whyRulesChanged = map[acl.Denied]string{
 	acl.DeniedChannel: "no permission to access one of the channels used as arguments to the command",
 }
 
-// runQueue replies an array with the outcome of every queued command. When that
-// grows too large all commands run nonetheless, and the client, which cannot be told
-// what became of them, is closed.
+// runQueue replies with an array of the replies to the queued commands. If it grows too large,
+// the remaining commands run nonetheless, and the client is closed, because it cannot learn their
+// outcome.
 func runQueue(c *command.Call, t *transaction) {
 	cmd, args := c.Cmd, c.Args
 	mark, tooLong := len(c.W.Buf), false
@@ -384,7 +386,7 @@ func runQueue(c *command.Call, t *transaction) {
 	c.Cmd, c.Args, c.Failed = cmd, args, false
 }
 
-// prefetchQueue tells the store which keys are about to be used.
+// prefetchQueue passes the keys of the queue to the store, which looks them up ahead.
 func prefetchQueue(c *command.Call, queue []queued) {
 	c.Keys = c.Keys[:0]
 	for i := range queue {
@@ -397,8 +399,8 @@ func prefetchQueue(c *command.Call, queue []queued) {
 	}
 }
 
-// collect gathers the keys of the queued commands with their databases, following
-// SELECT. It returns false when a command is not confined to the keys it names.
+// collect gathers the keys of the queued commands with their databases, following SELECT. It
+// returns false if a command may access keys that it does not name.
 func collect(c *command.Call, t *transaction) bool {
 	t.refs = t.refs[:0]
 	db := c.Client.Selected()

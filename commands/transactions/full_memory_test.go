@@ -13,7 +13,7 @@ import (
 
 const execOOM = "-EXECABORT Transaction discarded because of: OOM command not allowed when used memory > 'maxmemory'.\r\n"
 
-// fullSession is a session of a server with two keys, and bound sets its maxmemory.
+// fullSession returns a session of a server with two keys, and bound, which sets its maxmemory.
 func fullSession(fatal func(error)) (do func(args ...string) string, bound func(most int64), end func()) {
 	s, err := inproc.Feed(inproc.Epoch)
 	fatal(err)
@@ -27,15 +27,15 @@ func fullSession(fatal func(error)) (do func(args ...string) string, bound func(
 	return do, s.Server().Keyspace().SetMaxMemory, s.Close
 }
 
-// TestExecUnderFullMemoryAppliesNothing takes each way in which a transaction may lack
-// memory: nothing of it happens.
+// TestExecUnderFullMemoryAppliesNothing: a transaction that lacks memory in any way has no
+// effect.
 func TestExecUnderFullMemoryAppliesNothing(t *testing.T) {
 	const write = "return redis.call('SET', KEYS[1], 'v')"
 	throttle := func(key string) []string { return []string{"CL.THROTTLE", key, "9", "1", "60"} }
 	for name, c := range map[string]struct {
-		fullAt  int // before which command memory becomes full
+		fullAt  int // the index of the command before which memory becomes full
 		queue   [][]string
-		replies []string // to the queue, where they are not QUEUED
+		replies []string // to queued commands whose reply is not QUEUED
 		exec    string
 	}{
 		"when queued": {
@@ -83,8 +83,9 @@ func TestExecUnderFullMemoryAppliesNothing(t *testing.T) {
 	}
 }
 
-// TestExecUnderFullMemoryGoesOnWithWhatNeedsNone queues what is not refused outside of
-// transactions either: limiters that exist, and what frees memory.
+// TestExecUnderFullMemoryGoesOnWithWhatNeedsNone: with full memory a transaction may have the
+// commands that are allowed outside of one: calls of existing limiters, and commands that free
+// memory.
 func TestExecUnderFullMemoryGoesOnWithWhatNeedsNone(t *testing.T) {
 	do, bound, end := fullSession(func(err error) { require.NoError(t, err) })
 	defer end()
@@ -93,7 +94,7 @@ func TestExecUnderFullMemoryGoesOnWithWhatNeedsNone(t *testing.T) {
 	for _, args := range [][]string{
 		{"CL.THROTTLE", "known", "9", "1", "60"},
 		{"DEL", "known"},
-		{"CL.THROTTLE", "known", "9", "1", "60"}, // its place is free
+		{"CL.THROTTLE", "known", "9", "1", "60"}, // the key exists, so it needs no memory
 		{"GET", "stock"},
 		{"EVAL", "#!lua flags=no-writes\nreturn redis.call('GET', KEYS[1])", "1", "stock"},
 		{"EVAL", "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '11')", "1", "stock"},
@@ -107,7 +108,8 @@ func TestExecUnderFullMemoryGoesOnWithWhatNeedsNone(t *testing.T) {
 	require.Equal(t, ":1\r\n", do("DBSIZE"))
 }
 
-// TestMemoryThatFillsMeanwhileFailsNothing has what has begun come to its end.
+// TestMemoryThatFillsMeanwhileFailsNothing: a command or transaction that has begun completes
+// although memory becomes full meanwhile.
 func TestMemoryThatFillsMeanwhileFailsNothing(t *testing.T) {
 	for name, run := range map[string]func(do func(args ...string) string) string{
 		"EXEC": func(do func(args ...string) string) string {
@@ -143,7 +145,7 @@ func TestMemoryThatFillsMeanwhileFailsNothing(t *testing.T) {
 	}
 }
 
-// usedMemory is what keys take.
+// usedMemory returns the memory of keys.
 func usedMemory(t require.TestingT, do func(args ...string) string) int64 {
 	_, field, found := strings.Cut(do("INFO", "memory"), "\nused_memory_dataset:")
 	require.True(t, found)
@@ -153,8 +155,8 @@ func usedMemory(t require.TestingT, do func(args ...string) string) int64 {
 	return n
 }
 
-// TestTransactionsApplyAllOrNothing runs random transactions under random bounds: none
-// is applied in part for want of memory.
+// TestTransactionsApplyAllOrNothing: of random transactions under random bounds none is applied
+// in part because memory is full.
 func TestTransactionsApplyAllOrNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		do, bound, end := fullSession(func(err error) { require.NoError(t, err) })
@@ -199,8 +201,8 @@ func TestTransactionsApplyAllOrNothing(t *testing.T) {
 	})
 }
 
-// TestTransactionThatSelectsNoDatabase: a queued SELECT of a database that does not exist
-// is an error of its own, and what comes behind it stays where it was.
+// TestTransactionThatSelectsNoDatabase: a queued SELECT of a database that does not exist fails
+// by itself, and the commands after it use the previous database.
 func TestTransactionThatSelectsNoDatabase(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()

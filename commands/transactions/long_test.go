@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// TestLongTransactionLeavesTheLoop runs a queue of 20,000 commands, with what it watches.
+// TestLongTransactionLeavesTheLoop runs a queue of 20,000 commands with watched keys.
 func TestLongTransactionLeavesTheLoop(t *testing.T) {
 	b := inproc.Open(t)
 	b.Do("WATCH", "k1")
@@ -27,8 +27,7 @@ func TestLongTransactionLeavesTheLoop(t *testing.T) {
 	require.Equal(t, "-ERR EXEC without MULTI\r\n", b.Do("EXEC"), "it is over")
 }
 
-// TestTransactionOverLargeCollectionsLeavesTheLoop queues few commands that go through
-// much.
+// TestTransactionOverLargeCollectionsLeavesTheLoop queues few commands that read many elements.
 func TestTransactionOverLargeCollectionsLeavesTheLoop(t *testing.T) {
 	b := inproc.Open(t)
 	push := []string{"RPUSH", "l"}

@@ -6,15 +6,15 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// What EXEC asks of its queue before it runs.
+// This file has the checks of a queue that EXEC makes before it runs it.
 
-// fewReads is of how many words the reads of a transaction may be before it is asked how
-// long their values are: so many of them are no work.
+// fewReads is the number of arguments up to which the reads of a transaction are taken as cheap
+// without looking at the length of their values.
 const fewReads = 128
 
-// transactionWork is the work of a transaction: of its commands, as far as their words
-// tell, of the collections that those read which go through them, of the bytes of many
-// values, of subscriptions, and of what is watched.
+// transactionWork returns the work of a transaction: that of the arguments of its commands, of
+// the collections that they read completely, of the bytes of many values, of subscriptions, and
+// of the watched keys.
 func transactionWork(c *command.Call, k *clientTransaction) int {
 	t := k.tx
 	n := t.work + k.watching/command.WatchCost*command.CommandWork
@@ -25,7 +25,7 @@ func transactionWork(c *command.Call, k *clientTransaction) int {
 		case n > command.MaxLoopWork:
 			return n
 		case q.cmd.SpansKeyspace() && q.cmd.Flags&command.FlagFast == 0:
-			return command.MaxLoopWork + 1 // KEYS and its kind
+			return command.MaxLoopWork + 1 // KEYS and similar commands
 		case q.cmd.Name == "select":
 			db = selects(c.Server, q, db)
 		case q.cmd.Work != nil:
@@ -42,8 +42,8 @@ func transactionWork(c *command.Call, k *clientTransaction) int {
 	return n
 }
 
-// halted says why the server as a part of replication refuses a command of t: it may have become
-// a replica since they were queued. Then nothing of t happens.
+// halted returns the error if the role of the server forbids a command of t, so that the whole
+// transaction is refused. The server may have become a replica since the commands were queued.
 func halted(c *command.Call, t *transaction) resp.Error {
 	if c.Server.Halts.Load()&command.HaltStandby == 0 {
 		return ""
@@ -56,10 +56,11 @@ func halted(c *command.Call, t *transaction) resp.Error {
 	return ""
 }
 
-// lacksJournal reports whether effects cannot be kept and t, whose keys are locked, would
-// have some: then nothing of it may happen, as in Redis, no message of it either. Limiters
-// that are all it has, and a script that is, are asked one by one: what only looks is
-// answered, and of the others none has an effect.
+// lacksJournal reports whether the log cannot take effects and t would have some, so that, as in
+// Redis, the whole transaction is refused, including its messages. The keys of t are locked. A
+// transaction whose only changing commands are limiters, or a single script, is not refused: each
+// of these commands is checked when it runs, so that those which only read are answered, and the
+// others have no effect.
 func lacksJournal(c *command.Call, t *transaction) bool {
 	if !c.Journal.Refuses() {
 		return false
@@ -71,7 +72,7 @@ func lacksJournal(c *command.Call, t *transaction) bool {
 		case q.cmd.Plan != nil:
 			scripts++
 		case q.cmd.Flags&command.FlagWrite == 0:
-			others++ // a message
+			others++ // PUBLISH
 		case q.cmd.Categories&command.CatRateLimit == 0 && q.cmd.Flags&command.FlagModule == 0:
 			return true
 		default:
@@ -81,9 +82,9 @@ func lacksJournal(c *command.Call, t *transaction) bool {
 	return scripts > 0 && scripts+limiters+others > 1 || limiters > 0 && others > 0
 }
 
-// runsLong reports whether a command of the transaction may take long: a script with a
-// loop, or one that has to be compiled. A script that SCRIPT FLUSH of another takes away
-// meanwhile is compiled again in the transaction, but it is the same script.
+// runsLong reports whether a command of the transaction may take long: a script with a loop, or
+// one that has to be compiled. A script that SCRIPT FLUSH of another client removes meanwhile is
+// compiled again in the transaction, but is the same script.
 func runsLong(c *command.Call, t *transaction) bool {
 	for i := range t.queue {
 		if q := &t.queue[i]; q.cmd.Plan != nil && q.cmd.Plan(c, q.cmd, q.args).Long {
@@ -93,7 +94,7 @@ func runsLong(c *command.Call, t *transaction) bool {
 	return false
 }
 
-// queueReplySize is about how many bytes the replies of a transaction copy.
+// queueReplySize returns about how many bytes the replies of a transaction copy.
 func queueReplySize(cl *command.Client, st env.Store, exec *command.Command, _ [][]byte) (n int) {
 	k := keptOf(exec.Slot(), cl)
 	if k == nil || k.tx == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestExecOnAFullDiskAppliesNothing: as in Redis EXEC is refused as a whole where its
-// effects could not be kept, and what it would have published stays unsaid. What only
-// looks is answered.
+// TestExecOnAFullDiskAppliesNothing: as in Redis, EXEC is refused as a whole if its effects
+// cannot be logged, and its messages are not published. A transaction that only reads is
+// answered.
 func TestExecOnAFullDiskAppliesNothing(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start("--appendonly", "yes")
@@ -45,7 +45,7 @@ func TestExecOnAFullDiskAppliesNothing(t *testing.T) {
 		s.FillDisk(false)
 		w.Until("healed", 100*time.Millisecond, time.Minute, func() bool { return c.Info("aof_last_write_status") == "ok" })
 		require.Equal(t, inproc.Array(":1\r\n", inproc.OK), exec(publish, set))
-		listener.Expect("*3\r\n" + inproc.Bulk("message") + inproc.Bulk("news") + inproc.Bulk("k")) // and no other before it
+		listener.Expect("*3\r\n" + inproc.Bulk("message") + inproc.Bulk("news") + inproc.Bulk("k")) // no other message came before it
 		require.Equal(t, inproc.Bulk("2"), c.Do("GET", "k"))
 	})
 }

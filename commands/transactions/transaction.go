@@ -8,51 +8,50 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// transaction is what a session has queued since MULTI.
+// transaction is the queue of a session since MULTI.
 type transaction struct {
-	failed bool // a command was refused: EXEC must abort
+	failed bool // a command was refused, so EXEC must abort
 	queue  []queued
 	bytes  int
-	work   int          // of the queue: see transactionWork
-	refs   []env.KeyRef // scratch of EXEC
+	work   int          // of the queued arguments: see transactionWork
+	refs   []env.KeyRef // reusable memory for EXEC
 
-	// Where the latest arguments are; those before stay where they were.
+	// The memory for the latest arguments. Earlier arguments stay in previous slices.
 	text  []byte
 	words [][]byte
 }
 
-// keptTransaction is how much of each a transaction may have grown to that is used
-// again.
+// keptTransaction is the largest capacity of the slices of a transaction that is reused.
 const keptTransaction = 4 << 10
 
-// transactions is what the group keeps for the server.
+// transactions is the state of the group for the server.
 type transactions struct {
 	server *command.Server
 	slot   command.Slot
-	free   sync.Pool // of *transaction, which are empty
+	free   sync.Pool // of empty *transaction
 }
 
-// transactionsOf is what the group of the running command, which is this one, keeps.
+// transactionsOf returns the state of the group. The running command must be of this group.
 func transactionsOf(c *command.Call) *transactions { return command.ServerState[transactions](c) }
 
-// clientTransaction is what MULTI and WATCH keep of a client.
+// clientTransaction is the state of MULTI and WATCH for a client.
 type clientTransaction struct {
 	tx       *transaction // nil outside of a transaction
-	watched  any          // the store's token for the keys of WATCH, nil if there are none
-	watching int          // bytes that these take
+	watched  any          // the store's token for the keys of WATCH, nil without any
+	watching int          // the bytes of the watched keys
 }
 
-// of is what is kept of a client, nil if that is nothing.
+// of returns the state of a client, or nil.
 func (m *transactions) of(cl *command.Client) *clientTransaction { return keptOf(m.slot, cl) }
 
-// keptOf is what the group with that slot keeps of a client, nil if that is nothing.
+// keptOf returns the state of a client for the group with that slot, or nil.
 func keptOf(slot command.Slot, cl *command.Client) *clientTransaction {
 	k, _ := slot.OfClient(cl).(*clientTransaction)
 	return k
 }
 
-// make is of, made at first use: most clients never have a transaction, and idle ones
-// should be small.
+// make returns the state of a client, which is created at first use: most clients never have a
+// transaction, and idle clients should be small.
 func (m *transactions) make(cl *command.Client) *clientTransaction {
 	return command.ClientState[clientTransaction](cl, m.slot)
 }
@@ -65,7 +64,7 @@ func (m *transactions) begin() *transaction {
 	return &transaction{}
 }
 
-// recycle takes back a transaction that has ended.
+// recycle takes a transaction that has ended back into the pool.
 func (m *transactions) recycle(t *transaction) {
 	if cap(t.text) > keptTransaction || cap(t.words) > keptTransaction || cap(t.queue) > keptTransaction || cap(t.refs) > keptTransaction {
 		return
@@ -98,14 +97,14 @@ func (t *transaction) own(args [][]byte) [][]byte {
 	return t.words[from:len(t.words):len(t.words)]
 }
 
-// queued is a command that waits for EXEC; its arguments are copies.
+// queued is a command that waits for EXEC. Its arguments are copies.
 type queued struct {
 	cmd  *command.Command
 	args [][]byte
 }
 
-// selects returns the database behind a queued SELECT, where db is selected before it. A
-// SELECT that will fail changes nothing.
+// selects returns the database after a queued SELECT, given the one before. A SELECT that will
+// fail does not change it.
 func selects(e *command.Server, q *queued, db int) int {
 	n, ok := arg.Int(q.args[1])
 	if !ok || n < 0 || n >= int64(e.Limits().Databases) {

@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestTransactionTexts: what belongs into a transaction, what does not, and how errors
-// end it, in Redis' words.
+// TestTransactionTexts: what a transaction may contain, what it may not, and how errors end it,
+// with the replies of Redis.
 func TestTransactionTexts(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
@@ -26,10 +26,10 @@ func TestTransactionTexts(t *testing.T) {
 			[2]string{"MULTI x", "-ERR wrong number of arguments for 'multi' command\r\n"},
 			[2]string{"MULTI", inproc.OK}, [2]string{"EXEC", "*0\r\n"},
 			[2]string{"MULTI", inproc.OK}, [2]string{"PING", inproc.Queued}, [2]string{"DISCARD", inproc.OK}, [2]string{"EXEC", "-ERR EXEC without MULTI\r\n"},
-			// Nesting is refused, and ends nothing.
+			// Nesting is refused and does not end the transaction.
 			[2]string{"MULTI", inproc.OK}, [2]string{"MULTI", "-ERR MULTI calls can not be nested\r\n"},
 			[2]string{"WATCH k", "-ERR WATCH inside MULTI is not allowed\r\n"}, [2]string{"PING", inproc.Queued}, [2]string{"EXEC", inproc.Array(inproc.Pong)},
-			// A bad argument is found out by EXEC, and the others run.
+			// A wrong argument fails in EXEC, and the other commands run.
 			[2]string{"MULTI", inproc.OK}, [2]string{"CL.THROTTLE k x 1 1", inproc.Queued}, [2]string{"CL.THROTTLE k", inproc.Queued},
 			[2]string{"CL.THROTTLE k 1 1 1", inproc.Queued}, [2]string{"SW.ALLOW s 0 1", inproc.Queued}, [2]string{"TYPE s", inproc.Queued},
 			[2]string{"EXEC", inproc.Array("-Cell error: Store error: Couldn't parse as integer: x\r\n",
@@ -59,8 +59,8 @@ func TestTransactionTexts(t *testing.T) {
 	})
 }
 
-// TestTransactionSelect: the database chosen inside counts for what follows, inside and
-// afterwards, and for the locks.
+// TestTransactionSelect: SELECT inside a transaction applies to the commands after it, inside and
+// after the transaction, and to the locks.
 func TestTransactionSelect(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()
@@ -76,7 +76,7 @@ func TestTransactionSelect(t *testing.T) {
 	})
 }
 
-// TestTransactionOverAllKeys: commands that touch keys they do not name.
+// TestTransactionOverAllKeys runs commands that access keys which they do not name.
 func TestTransactionOverAllKeys(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()
@@ -92,7 +92,7 @@ func TestTransactionOverAllKeys(t *testing.T) {
 	})
 }
 
-// TestInfoInsideExec: INFO counts keys whose locks the transaction holds already.
+// TestInfoInsideExec: INFO counts keys while the transaction holds their locks.
 func TestInfoInsideExec(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		c := w.Start().Dial()
@@ -102,14 +102,14 @@ func TestInfoInsideExec(t *testing.T) {
 	})
 }
 
-// TestWatch: what makes EXEC answer null, and what does not.
+// TestWatch: changes that make EXEC reply with null, and calls that do not.
 func TestWatch(t *testing.T) {
 	type step = [2]string
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
 		for name, c := range map[string]struct {
-			before, meanwhile string // by another client, before WATCH and after it
-			own               string // by the watching client, after WATCH
+			before, meanwhile string // commands of another client, before WATCH and after it
+			own               string // commands of the watching client, after WATCH
 			fails             bool
 		}{
 			"nothing happens":                {"CL.THROTTLE k 1 1 9", "PING", "", false},
@@ -173,14 +173,15 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestTransactionsAndWatchesAreBounded: how much a transaction and a watch may hold.
+// TestTransactionsAndWatchesAreBounded: the size of a transaction and of its watched keys is
+// bounded.
 func TestTransactionsAndWatchesAreBounded(t *testing.T) {
 	const tooLarge = "-ERR the transaction is too large\r\n"
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		s := w.Start()
 		c := s.Dial()
 		flood := func(command, answer string, n int) {
-			go func() { _, _ = c.Write([]byte(strings.Repeat(command, n))) }() // the replies tell
+			go func() { _, _ = c.Write([]byte(strings.Repeat(command, n))) }() // the replies show when it has been read
 			for range n {
 				c.Expect(answer)
 			}
