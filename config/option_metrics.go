@@ -8,9 +8,9 @@ import (
 // metricsOptions are what the metrics tell apart.
 func metricsOptions() []option {
 	return []option{
-		{name: "metrics-group-by", def: "prefix :", kind: groupBy{}, doc: "Which group a key belongs to in the metrics: prefix and a delimiter of up to 8 bytes take what stands before the delimiter, none has no groups."},
-		{name: "metrics-max-groups", def: "100", kind: integer{0, 200, ""}, doc: "Maximum number of groups that are counted by name: the first that about 16 calls were about. The others are counted together."},
-		{name: "metrics-near-limit", def: "80", kind: integer{1, 99, ""}, mutable: true, doc: "Percentage of a limit in use from which an allowed call counts as near the limit."},
+		{name: "metrics-group-by", def: "prefix :", kind: groupBy{}, doc: "How the metrics group keys: prefix and a delimiter of up to 8 bytes make the text before the delimiter the group, and none makes no groups."},
+		{name: "metrics-max-groups", def: "100", kind: integer{0, 200, ""}, doc: "Maximum number of groups that are counted by name: the first ones with about 16 calls. The others are counted together."},
+		{name: "metrics-near-limit", def: "80", kind: integer{1, 99, ""}, mutable: true, doc: "Percentage of the limit that is in use when an allowed call counts as near the limit."},
 	}
 }
 

@@ -11,12 +11,12 @@ import (
 // made to.
 func observeOptions() []option {
 	return []option{
-		{name: "slowlog-log-slower-than", def: "10000", kind: integer{-1, math.MaxInt64 / 1000, "µs"}, mutable: true, doc: "Least duration in microseconds from which a call enters SLOWLOG. 0 enters every call, -1 none. Below 1000 every call is timed, which costs a tenth of a pipelined command."},
+		{name: "slowlog-log-slower-than", def: "10000", kind: integer{-1, math.MaxInt64 / 1000, "µs"}, mutable: true, doc: "Least duration in microseconds of a call that enters SLOWLOG. 0 enters every call, -1 none. Below 1000 every call is timed, which costs a tenth of a pipelined command."},
 		{name: "slowlog-max-len", def: "128", kind: integer{0, math.MaxInt32, ""}, mutable: true, doc: "Maximum number of entries of SLOWLOG. They take at most 16 MiB, whatever this is."},
-		{name: "latency-monitor-threshold", def: "0", kind: integer{0, math.MaxInt64 / 1_000_000, "ms"}, mutable: true, doc: "Least duration in milliseconds from which LATENCY keeps an event. 0 keeps none."},
+		{name: "latency-monitor-threshold", def: "0", kind: integer{0, math.MaxInt64 / 1_000_000, "ms"}, mutable: true, doc: "Least duration in milliseconds of an event that LATENCY keeps. 0 keeps none."},
 		{name: "latency-tracking", def: "yes", kind: boolean{}, mutable: true, doc: "Count how long calls took, by command, for LATENCY HISTOGRAM and INFO latencystats."},
 		{name: "latency-tracking-info-percentiles", def: "50 99 99.9", kind: percentiles{}, mutable: true, doc: "Percentiles that INFO latencystats shows."},
-		{name: "enable-debug-command", def: "no", kind: choice{"no", "yes", "local"}, doc: "Who may call DEBUG: nobody, everybody, or clients on this machine."},
+		{name: "enable-debug-command", def: "no", kind: choice{"no", "yes", "local"}, doc: "Clients that may call DEBUG: none, all, or those on this machine."},
 	}
 }
 

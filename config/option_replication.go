@@ -9,24 +9,24 @@ import (
 // replicationOptions are whom the server follows, and how it serves those who follow it.
 func replicationOptions() []option {
 	return []option{
-		{name: "replicaof", alias: "slaveof", def: "", kind: primary{}, doc: "Host and port of the primary that this server is a replica of. Empty, or no one, makes it a primary. REPLICAOF changes it, and CONFIG REWRITE keeps that."},
+		{name: "replicaof", alias: "slaveof", def: "", kind: primary{}, doc: "Host and port of the primary of this replica. Empty, or no one, makes the server a primary. REPLICAOF changes the value, and CONFIG REWRITE writes it."},
 		{name: "masteruser", def: "", kind: text{}, mutable: true, doc: "User as whom a replica logs in to its primary. Empty stands for the user default."},
 		{name: "masterauth", def: "", kind: text{}, mutable: true, secret: true, doc: "Password with which a replica logs in to its primary. Empty logs in without."},
 		{name: "tls-replication", def: "no", kind: boolean{}, mutable: true, doc: "Speak TLS with the primary."},
 		{name: "replica-priority", alias: "slave-priority", def: "100", kind: integer{0, 1<<31 - 1, ""}, mutable: true, doc: "Sentinel promotes the replica with the lowest priority. It never promotes one with 0."},
-		{name: "replica-announce-ip", alias: "slave-announce-ip", def: "", kind: text{}, mutable: true, doc: "Address that a replica tells its primary, for others to find it. Empty leaves it to the primary to see."},
-		{name: "replica-announce-port", alias: "slave-announce-port", def: "0", kind: integer{0, 65535, ""}, mutable: true, doc: "Port that a replica tells its primary. 0 stands for the one it listens on."},
-		{name: "replica-announced", def: "yes", kind: boolean{}, mutable: true, doc: "Let Sentinel know of this replica."},
-		{name: "replica-serve-stale-data", alias: "slave-serve-stale-data", def: "yes", kind: boolean{}, mutable: true, doc: "Answer commands that read while a replica has no link to its primary. no answers -MASTERDOWN."},
-		{name: "repl-timeout", def: "60", kind: integer{1, 1<<31 - 1, "s"}, mutable: true, doc: "Time after which a link between a primary and a replica is given up on which nothing has come."},
-		{name: "repl-ping-replica-period", alias: "repl-ping-slave-period", def: "10", kind: integer{1, 1<<31 - 1, "s"}, mutable: true, doc: "Time after which a primary that has nothing to send tells its replicas that it is there."},
-		{name: "repl-backlog-size", def: "16mb", kind: size{1, 1 << 40}, mutable: true, doc: "Memory for the newest changes. A replica that was away for less needs only those."},
-		{name: "repl-backlog-ttl", def: "3600", kind: integer{0, 1<<31 - 1, "s"}, mutable: true, doc: "Time after which a primary without replicas frees that memory. 0 never does."},
-		{name: "min-replicas-to-write", alias: "min-slaves-to-write", def: "0", kind: integer{0, 1<<31 - 1, ""}, mutable: true, doc: "Number of replicas without which a primary refuses writes with -NOREPLICAS. 0 needs none."},
-		{name: "min-replicas-max-lag", alias: "min-slaves-max-lag", def: "10", kind: integer{0, 1<<31 - 1, "s"}, mutable: true, doc: "Time since it was heard from for which a replica counts for min-replicas-to-write. 0 counts none, and needs none."},
-		{name: "repl-ack-replies", def: "0", kind: integer{0, 1000, ""}, mutable: true, doc: "Hold the reply to a write until so many replicas have it. Then a failover loses no decision that was answered. 0 holds none."},
-		{name: "repl-ack-timeout", def: "1000", kind: integer{1, 1<<31 - 1, "ms"}, mutable: true, doc: "Time in milliseconds after which such a reply becomes -NOREPLICAS. The decision stands."},
-		{name: "repl-refuse-empty", def: "yes", kind: boolean{}, mutable: true, doc: "Let a replica with keys or policies refuse a primary that has another data set, as one does that has come back without its files. A server that was restored from a backup refuses all others, too."},
+		{name: "replica-announce-ip", alias: "slave-announce-ip", def: "", kind: text{}, mutable: true, doc: "Address of this replica that it reports to its primary, for Sentinel and clients. Empty means the address that the primary sees."},
+		{name: "replica-announce-port", alias: "slave-announce-port", def: "0", kind: integer{0, 65535, ""}, mutable: true, doc: "Port of this replica that it reports to its primary. 0 means the port that it listens on."},
+		{name: "replica-announced", def: "yes", kind: boolean{}, mutable: true, doc: "Whether Sentinel learns of this replica."},
+		{name: "replica-serve-stale-data", alias: "slave-serve-stale-data", def: "yes", kind: boolean{}, mutable: true, doc: "Whether a replica without a link to its primary answers commands that read. With no it replies with -MASTERDOWN."},
+		{name: "repl-timeout", def: "60", kind: integer{1, 1<<31 - 1, "s"}, mutable: true, doc: "Time without any data after which a primary or a replica closes the link between them."},
+		{name: "repl-ping-replica-period", alias: "repl-ping-slave-period", def: "10", kind: integer{1, 1<<31 - 1, "s"}, mutable: true, doc: "Period of the PINGs that a primary sends to its replicas while it has nothing else to send."},
+		{name: "repl-backlog-size", def: "16mb", kind: size{1, 1 << 40}, mutable: true, doc: "Size of the replication backlog. A replica that reconnects within its changes needs no full resynchronization."},
+		{name: "repl-backlog-ttl", def: "3600", kind: integer{0, 1<<31 - 1, "s"}, mutable: true, doc: "Time after which a primary without replicas frees the replication backlog. 0 never does."},
+		{name: "min-replicas-to-write", alias: "min-slaves-to-write", def: "0", kind: integer{0, 1<<31 - 1, ""}, mutable: true, doc: "Number of replicas that a primary needs, else it refuses writes with -NOREPLICAS. 0 needs none."},
+		{name: "min-replicas-max-lag", alias: "min-slaves-max-lag", def: "10", kind: integer{0, 1<<31 - 1, "s"}, mutable: true, doc: "Longest time since the last acknowledgement of a replica that counts for min-replicas-to-write. 0 disables min-replicas-to-write."},
+		{name: "repl-ack-replies", def: "0", kind: integer{0, 1000, ""}, mutable: true, doc: "Number of replicas that must have a write before the server replies to it. A failover then loses no decision that was answered. 0 does not wait."},
+		{name: "repl-ack-timeout", def: "1000", kind: integer{1, 1<<31 - 1, "ms"}, mutable: true, doc: "Time in milliseconds that repl-ack-replies waits. After it the reply is -NOREPLICAS, and the write remains in effect."},
+		{name: "repl-refuse-empty", def: "yes", kind: boolean{}, mutable: true, doc: "Let a replica with keys or policies refuse a primary with another data set, such as one that was restarted without its files. A server that was restored from a backup refuses all other data sets, too."},
 	}
 }
 

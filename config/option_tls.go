@@ -9,18 +9,18 @@ import (
 // tlsOptions are those of TLS.
 func tlsOptions() []option {
 	return []option{
-		{name: "tls-port", def: "0", kind: integer{0, 65535, ""}, mutable: true, doc: "TCP port for clients with TLS. 0 listens on no port. port may be 0, so that nobody connects without TLS."},
-		{name: "tls-cert-file", def: "", kind: text{}, mutable: true, doc: "Certificate of the server in PEM, with those between it and its authority. Setting it reads the file again."},
+		{name: "tls-port", def: "0", kind: integer{0, 65535, ""}, mutable: true, doc: "TCP port for clients with TLS. 0 listens on no port. Set port to 0 to refuse connections without TLS."},
+		{name: "tls-cert-file", def: "", kind: text{}, mutable: true, doc: "Certificate of the server in PEM, followed by intermediate certificates. Setting it reads the file again."},
 		{name: "tls-key-file", def: "", kind: text{}, mutable: true, doc: "Private key of the certificate in PEM."},
 		{name: "tls-key-file-pass", def: "", kind: text{}, mutable: true, secret: true, doc: "Password of the private key, if it is encrypted."},
-		{name: "tls-ca-cert-file", def: "", kind: text{}, mutable: true, doc: "Certificates of the authorities that sign those of clients, in PEM."},
-		{name: "tls-ca-cert-dir", def: "", kind: text{}, mutable: true, doc: "Directory of files like tls-ca-cert-file. The names do not matter."},
-		{name: "tls-auth-clients", def: "yes", kind: choice{"yes", "no", "optional"}, mutable: true, doc: "Whether clients have to show a certificate. With optional they need not, but one that is shown has to be valid."},
+		{name: "tls-ca-cert-file", def: "", kind: text{}, mutable: true, doc: "Certificates of the authorities that sign client certificates, in PEM."},
+		{name: "tls-ca-cert-dir", def: "", kind: text{}, mutable: true, doc: "Directory of files like that of tls-ca-cert-file, with any names."},
+		{name: "tls-auth-clients", def: "yes", kind: choice{"yes", "no", "optional"}, mutable: true, doc: "Whether clients need a certificate. With optional they need none, but a certificate that a client sends has to be valid."},
 		{name: "tls-auth-clients-user", def: "off", kind: choice{"off", "CN", "URI"}, mutable: true, doc: "Which field of a client certificate is the user name: the common name, or the first URI among its alternative names that is a user. The user has to exist and be on; otherwise the client authenticates as usual."},
-		{name: "tls-protocols", def: "", kind: tlsProtocols{}, mutable: true, doc: "Versions of TLS, such as \"TLSv1.2 TLSv1.3\", which is what an empty value means. There are no older ones."},
-		{name: "tls-ciphers", def: "", kind: tlsCiphers{}, mutable: true, doc: "Cipher suites of TLS 1.2 as a list of OpenSSL. Empty means those with ECDHE and an AEAD cipher."},
+		{name: "tls-protocols", def: "", kind: tlsProtocols{}, mutable: true, doc: "Versions of TLS. An empty value means \"TLSv1.2 TLSv1.3\". Older versions are not supported."},
+		{name: "tls-ciphers", def: "", kind: tlsCiphers{}, mutable: true, doc: "Cipher suites of TLS 1.2, as a list in the syntax of OpenSSL. Empty means those with ECDHE and an AEAD cipher."},
 		{name: "tls-ciphersuites", def: "", kind: text{}, mutable: true, doc: "Cipher suites of TLS 1.3. They are fixed, so the value has no effect: AES-128-GCM, AES-256-GCM and ChaCha20-Poly1305."},
-		{name: "tls-session-caching", def: "yes", kind: boolean{}, mutable: true, doc: "Let clients resume sessions, which saves most of a handshake. The server keeps nothing for that: clients keep tickets, which a reload makes useless."},
+		{name: "tls-session-caching", def: "yes", kind: boolean{}, mutable: true, doc: "Let clients resume sessions, which saves most of a handshake. Clients keep tickets for that, and the server keeps nothing. A reload invalidates the tickets."},
 	}
 }
 

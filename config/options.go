@@ -50,13 +50,13 @@ func networkOptions() []option {
 // userOptions are who may do what.
 func userOptions() []option {
 	return []option{
-		{name: "protected-mode", def: "yes", kind: boolean{}, mutable: true, doc: "Serve only this machine while there is no password and no chosen bind."},
-		{name: "requirepass", def: "", kind: text{}, mutable: true, secret: true, doc: "Password of the user default. Empty lets everybody in."},
-		{name: "aclfile", def: "", kind: text{}, doc: "File of users, a line 'user name rule ...' each, which ACL LOAD reads again and ACL SAVE writes. Users are there or in lines 'user' of the configuration, not in both."},
+		{name: "protected-mode", def: "yes", kind: boolean{}, mutable: true, doc: "Serve only clients on this machine while the user default needs no password."},
+		{name: "requirepass", def: "", kind: text{}, mutable: true, secret: true, doc: "Password of the user default. With an empty one all clients are authenticated."},
+		{name: "aclfile", def: "", kind: text{}, doc: "File of users, with a line 'user name rule ...' for each. ACL LOAD reads it again, and ACL SAVE writes it. It excludes lines 'user' in the configuration."},
 		{name: "policy-file", def: "", kind: text{}, doc: "File of policies and overrides in YAML, read at the start, on SIGHUP and by RL.POLICY RELOAD. Commands cannot change what it defines."},
 		{name: "acl-pubsub-default", def: "resetchannels", kind: choice{"resetchannels", "allchannels"}, mutable: true, doc: "Channels of a new user: none, or all."},
 		{name: "acllog-max-len", def: "128", kind: integer{0, 10_000, ""}, mutable: true, doc: "Maximum number of entries of ACL LOG."},
-		{name: "acl-keyspace-needs-allkeys", def: "yes", kind: boolean{}, mutable: true, doc: "Let only users with all keys run KEYS, SCAN, RANDOMKEY, FLUSHDB and FLUSHALL. Redis lets everybody who may call them."},
+		{name: "acl-keyspace-needs-allkeys", def: "yes", kind: boolean{}, mutable: true, doc: "Let only users with access to all keys run KEYS, SCAN, RANDOMKEY, FLUSHDB and FLUSHALL. In Redis the permission for the command is enough."},
 	}
 }
 
@@ -64,11 +64,11 @@ func userOptions() []option {
 func memoryOptions() []option {
 	return []option{
 		{name: "maxmemory", def: "0", kind: size{0, 1 << 50}, mutable: true, doc: "Memory for keys and clients above which new keys are refused. 0 means no bound."},
-		{name: "maxmemory-clients", def: "10%", kind: sizeOrShare{size{0, 1 << 50}}, mutable: true, doc: "Memory for all clients together: bytes, or a share of maxmemory. Above it, the clients that hold most are refused the command that they are sending, or closed. 0 means no bound."},
-		{name: "maxmemory-policy", def: "noeviction", kind: evictionPolicy{}, mutable: true, doc: "What happens when memory is full: existing limiters go on, and new keys are refused."},
+		{name: "maxmemory-clients", def: "10%", kind: sizeOrShare{size{0, 1 << 50}}, mutable: true, doc: "Memory for all clients together: bytes, or a percentage of maxmemory. Above it, the clients that take most are closed, or the command that they are sending is refused. 0 means no bound."},
+		{name: "maxmemory-policy", def: "noeviction", kind: evictionPolicy{}, mutable: true, doc: "What happens when memory is full: existing limiters continue, and new keys are refused."},
 		{name: "sw-log-max-entries", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Largest limit of SW.ALLOW LOG, which keeps an entry for each distinct instant."},
 		{name: "cc-max-members", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Maximum number of leases of one CC.ACQUIRE key."},
-		{name: "busy-reply-threshold", alias: "lua-time-limit", def: "5000", kind: integer{0, 1<<31 - 1, "ms"}, mutable: true, doc: "Time in milliseconds after which clients that wait for a script get -BUSY and may kill it. 0 lets them wait."},
+		{name: "busy-reply-threshold", alias: "lua-time-limit", def: "5000", kind: integer{0, 1<<31 - 1, "ms"}, mutable: true, doc: "Time in milliseconds after which clients that wait for a script get -BUSY and may kill the script. 0 never does."},
 		{name: "tracking-table-max-keys", def: "1000000", kind: integer{0, 1<<63 - 1, ""}, mutable: true, doc: "Maximum number of keys that CLIENT TRACKING remembers. A further key replaces another, which is invalidated. 0 means no bound."},
 		{name: "collection-max-elements", def: "100000", kind: integer{1, 1 << 24, ""}, mutable: true, doc: "Maximum number of elements of a hash, sorted set, list or set."},
 	}
@@ -79,11 +79,11 @@ func adminOptions() []option {
 	return []option{
 		{name: "admin-port", def: "0", kind: integer{0, 65535, ""}, doc: "TCP port for operators, over HTTP: /healthz, /readyz, /metrics and a page. 0 listens on no port. See docs/metrics.md."},
 		{name: "admin-bind", def: "127.0.0.1 -::1", kind: words{}, doc: "Addresses of admin-port, as in bind. Addresses that other machines can reach need admin-tls or a password."},
-		{name: "admin-hosts", def: "", kind: words{}, doc: "Names by which admin-port may be asked for, beside addresses, localhost and the name of the machine. * is every name. Other names are refused, since a foreign page could make its name lead here."},
+		{name: "admin-hosts", def: "", kind: words{}, doc: "Host names that requests to admin-port may have, in addition to addresses, localhost and the name of the machine. * allows all names. Other names are refused, as protection against DNS rebinding."},
 		{name: "admin-tls", def: "no", kind: boolean{}, doc: "Encrypt admin-port, with the certificates of tls-port."},
-		{name: "admin-anonymous-metrics", def: "yes", kind: boolean{}, doc: "Show /metrics to everybody. Otherwise only to users who may call INFO."},
-		{name: "admin-actions", def: "no", kind: boolean{}, doc: "Let users run commands from the page of admin-port, as far as they may run them."},
-		{name: "admin-pprof", def: "no", kind: boolean{}, doc: "Serve /debug/pprof/ on admin-port, to users who may call DEBUG."},
+		{name: "admin-anonymous-metrics", def: "yes", kind: boolean{}, doc: "Whether /metrics needs no login. With no it needs a user with the permission for INFO."},
+		{name: "admin-actions", def: "no", kind: boolean{}, doc: "Let users run commands from the page of admin-port, within their permissions."},
+		{name: "admin-pprof", def: "no", kind: boolean{}, doc: "Serve /debug/pprof/ on admin-port, to users with the permission for DEBUG."},
 	}
 }
 
@@ -91,7 +91,7 @@ func adminOptions() []option {
 func processOptions() []option {
 	return []option{
 		{name: "dir", def: ".", kind: text{}, doc: "Working directory, which must exist. Other paths are relative to it."},
-		{name: "loglevel", def: "notice", kind: choice{"debug", "verbose", "notice", "warning", "nothing"}, mutable: true, doc: "Lowest severity that is logged."},
+		{name: "loglevel", def: "notice", kind: choice{"debug", "verbose", "notice", "warning", "nothing"}, mutable: true, doc: "Lowest level that is logged."},
 		{name: "logfile", def: "", kind: text{}, doc: "File to append logs to. Empty is the standard error."},
 		{name: "daemonize", def: "no", kind: boolean{}, doc: "Run in the background. The command returns when the server listens. Under systemd use supervised instead."},
 		{name: "pidfile", def: "", kind: text{}, doc: "File that contains the process id while the server runs."},
