@@ -52,13 +52,13 @@ func newConfig(t *testing.T) admin.Config {
 	}
 }
 
-// request is one request and what is expected of its answer.
+// request is one request and its expected reply.
 type request struct {
 	method, path, user, password string
 	host                         string
 	header                       map[string]string
 	status                       int
-	body                         string // what is in the answer
+	body                         string // a part of the reply
 }
 
 func (q request) check(t *testing.T, h http.Handler) *http.Response {

@@ -10,14 +10,14 @@ import (
 	"github.com/cellserver/cellserver/acl"
 )
 
-// Config is what an admin port serves, and to whom.
+// Config has the handlers of an admin port and the rules for access to them.
 type Config struct {
-	// Users are those who may log in, and May reports whether one may call a command. Both
-	// are needed.
+	// Users are the users that may log in, and May reports whether a user may call a command.
+	// Both are required.
 	Users *acl.Users
 	May   func(u *acl.User, command string) bool
-	// Protected reports whether clients of other machines have to give a password, even for a
-	// user who needs none; nil never does.
+	// Protected reports whether clients on other machines need a password, even as a user that
+	// needs none; nil means that they do not.
 	Protected func() bool
 	// Logins bounds how fast passwords can be guessed; nil does not.
 	Logins Logins
@@ -26,11 +26,11 @@ type Config struct {
 	// The context ends when the answer is due.
 	Healthy, Ready func(ctx context.Context) string
 
-	// Metrics answers /metrics, API all below /api/v1/, and Page everything else. Those that
-	// are nil do not exist. The user who asks is in the context of the request: see [User].
+	// Metrics answers /metrics, API all paths below /api/v1/, and Page everything else. A nil
+	// handler does not exist. The user of a request is in its context: see [User].
 	Metrics, API, Page http.Handler
-	// AnonymousMetrics shows the metrics to everybody, and Pprof serves /debug/pprof/ to
-	// users who may call DEBUG.
+	// AnonymousMetrics serves the metrics without a login, and Pprof serves /debug/pprof/ to
+	// users that may call DEBUG.
 	AnonymousMetrics, Pprof bool
 	// Hosts are names by which the port may be asked for, beside addresses and localhost;
 	// "*" is every name.
@@ -38,7 +38,7 @@ type Config struct {
 
 	// TLS encrypts the port; nil does not.
 	TLS *tls.Config
-	// Log receives what an operator should know; nil is nobody.
+	// Log receives messages for operators; nil discards them.
 	Log *slog.Logger
 	// MaxConnections is how many connections may have requests at once, beside those of probes; 0 is
 	// [DefaultMaxConnections].
@@ -47,9 +47,9 @@ type Config struct {
 
 // Logins counts and slows down attempts to log in. Any goroutine may call it.
 type Logins interface {
-	// Attempt says after how long an attempt of the address may be answered by whether the password
-	// is right, or that it is refused, since too many have failed. One that is not refused is told
-	// how it ended by a call of judged, unless it is given up.
+	// Attempt returns the time after which a login from the address may be answered, or that it
+	// is refused, because too many have failed. For an attempt that is not refused, judged is
+	// called with its outcome, unless the request is abandoned.
 	Attempt(user, address string) (wait time.Duration, refused bool, judged func(u *acl.User, ok bool))
 }
 

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// connections bounds how many connections are open. When there are too many, the one that has
-// asked for nothing for longest makes room: clients that send their requests slowly keep out
-// nobody who sends one at once.
+// connections bounds the number of open connections. When there are too many, the connection
+// whose latest request is the oldest is closed: clients that send their requests slowly cannot
+// keep out clients that send them at once.
 type connections struct {
 	most int
 	mu   sync.Mutex
@@ -47,7 +47,7 @@ func (l *boundListener) Accept() (net.Conn, error) {
 		if c := l.all.admit(conn); c != nil {
 			return c, nil
 		}
-		_ = conn.Close() // there is no room, and nobody to tell
+		_ = conn.Close() // there is no room, and no reply can be sent yet
 	}
 }
 

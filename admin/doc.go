@@ -1,8 +1,7 @@
-// Package admin is the port for those who run a server: an HTTP server of its own with
-// /healthz, /readyz, /metrics, /debug/pprof/, an API and a page. [New] makes one of a
-// [Config], whose handlers answer; this package decides who may reach them, and bounds what
-// a client can take.
+// Package admin is the port for operators: an HTTP server with /healthz, /readyz, /metrics,
+// /debug/pprof/, an API and a page. [New] creates one from a [Config], whose handlers answer;
+// this package decides who may reach them, and bounds what a client can use.
 //
-// Nothing of a request is trusted before it is checked: the host that it names, the page that
-// it comes from, its size, its user. It knows no command, no client and no key.
+// Each part of a request is checked before it is trusted: its host, the page that it comes from,
+// its size, its user. The package does not know what the handlers answer: see package report.
 package admin

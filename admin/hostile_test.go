@@ -197,7 +197,7 @@ func TestALongBodyIsRefused(t *testing.T) {
 }
 
 // TestSlowClientsKeepOutNobody: with all connections held by clients that send their requests
-// byte by byte, and with many more of them coming, others are served at once.
+// byte by byte, and many more of these connecting, other clients are served at once.
 func TestSlowClientsKeepOutNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newConfig(t)
@@ -374,7 +374,8 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 	require.NotContains(t, log.String(), "canary")
 }
 
-// TestProfilesAreForThoseWhoMayDebug, and only where the option allows them.
+// TestProfilesAreForThoseWhoMayDebug: only users with the permission for DEBUG get profiles, and
+// only with the option that allows them.
 func TestProfilesAreForThoseWhoMayDebug(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newConfig(t)

@@ -120,7 +120,7 @@ func TestUsersAreCounted(t *testing.T) {
 	})
 }
 
-// BenchmarkScrapeOfAMillionKeys is one answer of /metrics by a server with so many keys.
+// BenchmarkScrapeOfAMillionKeys measures one reply of /metrics by a server with a million keys.
 func BenchmarkScrapeOfAMillionKeys(b *testing.B) {
 	s, get := inproc.StepAdmin(b)
 	floodGroups(s.Dial(), 1_000_000)

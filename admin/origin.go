@@ -12,9 +12,9 @@ import (
 // cannot set it without asking first, which is always refused.
 const ActionHeader = "X-Cellserver-Action"
 
-// hostAllowed reports whether a request may name that host: an address, localhost, or a name
-// of the configuration. Any other name may be one whose owner makes it resolve to this
-// address, so that a page of that name could read what only this network may.
+// hostAllowed reports whether a request may name the host: an address, localhost, or a name of
+// the configuration. The owner of any other name could make it resolve to this address, so that a
+// page of that name could read what is meant for this network only (DNS rebinding).
 func (s *Server) hostAllowed(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

@@ -46,8 +46,8 @@ func offered(s *report.KeyState) map[string]string {
 	return lines
 }
 
-// TestKeyOfAPolicyIsExplained: what applies to it and why, who has set that until when, each limit in
-// numbers, and what may be done.
+// TestKeyOfAPolicyIsExplained: the explanation has what applies to the key and why, who has set
+// it until when, each limit in numbers, and the possible actions.
 func TestKeyOfAPolicyIsExplained(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		o := w.StartAdmin("--admin-actions", "yes")
@@ -124,8 +124,8 @@ func TestKeyOfAPolicyIsExplained(t *testing.T) {
 	})
 }
 
-// TestWhatAUserMayNotReadIsLeftOut: patterns and reasons in the list of changes, who has set what
-// applies, and actions.
+// TestWhatAUserMayNotReadIsLeftOut: without the permission a user sees no patterns and reasons in
+// the list of changes, no author of what applies, and no actions.
 func TestWhatAUserMayNotReadIsLeftOut(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		o := w.StartAdmin()

@@ -49,8 +49,9 @@ func (s *Server) bounded(h http.Handler) http.Handler {
 	})
 }
 
-// healthTime is within which every event loop has to answer for the server to be healthy, readyTime
-// for it to be ready: an orchestrator gives up a probe after a second if it is told nothing else.
+// healthTime is the time within which each event loop has to answer for the server to be healthy,
+// and readyTime the one for it to be ready. By default an orchestrator abandons a probe after a
+// second.
 const (
 	healthTime = 5 * time.Second
 	readyTime  = time.Second

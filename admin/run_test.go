@@ -170,8 +170,8 @@ func TestTheServerStopsWhileTheAdminPortRunsCommands(t *testing.T) {
 	})
 }
 
-// TestWhatWaitsAtTheAdminPortEndsWithTheServer: a command behind CLIENT PAUSE is told so, and does
-// not keep the server from its end.
+// TestWhatWaitsAtTheAdminPortEndsWithTheServer: a command that waits for the end of CLIENT PAUSE
+// gets an error when the server stops, and does not delay the stop.
 func TestWhatWaitsAtTheAdminPortEndsWithTheServer(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		o := w.StartAdmin("--admin-actions", "yes")

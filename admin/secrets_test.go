@@ -85,7 +85,7 @@ func TestTheAdminPortShowsNoSecrets(t *testing.T) {
 		}
 		seen := strings.ReplaceAll(shown.String(), key, "")
 		require.Contains(t, seen, "(redacted)")
-		seen = strings.ReplaceAll(seen, "canary-user", "") // of whom ACL LOG tells
+		seen = strings.ReplaceAll(seen, "canary-user", "") // ACL LOG shows it
 		for what, text := range map[string]string{"shown": seen, "open": strings.ReplaceAll(open.String(), "canary-user", ""), "log": o.Log.String()} {
 			at := max(0, strings.Index(text, "canary")-200)
 			require.NotContains(t, text, "canary", "%s, near %s", what, fmt.Sprintf("%q", text[at:min(at+400, len(text))]))

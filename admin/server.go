@@ -51,7 +51,7 @@ func New(c Config) *Server {
 	return s
 }
 
-// discard takes what nobody reads.
+// discard is a log handler that discards everything.
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
@@ -67,8 +67,8 @@ func (s *Server) Handler() http.Handler {
 	})
 }
 
-// recovered answers a request whose handler has panicked, without the value, which may hold a
-// key.
+// recovered replies to a request whose handler has panicked. The reply does not contain the panic
+// value, which may hold a key.
 func (s *Server) recovered(w http.ResponseWriter) {
 	if recover() != nil {
 		s.Log.Error("a request to the admin port failed on an internal error")
@@ -88,7 +88,7 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting, lets requests end until ctx does, and closes what is left.
+// Shutdown stops accepting connections, lets requests end until ctx is done, and closes the rest.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop.Do(func() { close(s.stopped) })
 	if err := s.http.Shutdown(ctx); err != nil {

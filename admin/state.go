@@ -11,7 +11,7 @@ type Server struct {
 	http    http.Server
 	conns   *connections
 	serving chan struct{} // requests that are no probes
-	waiting chan struct{} // who waits because of failed logins
+	waiting chan struct{} // requests that wait because of failed logins
 	stopped chan struct{} // closed by Shutdown
 	stop    sync.Once
 }

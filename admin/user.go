@@ -12,7 +12,7 @@ import (
 // userKey is the key of the user in the context of a request.
 type userKey struct{}
 
-// User returns who asks, nil for somebody who need not say so.
+// User returns the user of a request, or nil if the request needed no login.
 func User(ctx context.Context) *acl.User {
 	u, _ := ctx.Value(userKey{}).(*acl.User)
 	return u
@@ -23,8 +23,8 @@ func WithUser(ctx context.Context, u *acl.User) context.Context {
 	return context.WithValue(ctx, userKey{}, u)
 }
 
-// login returns who asks, or answers that nobody known does. As over the Redis protocol, who
-// says nothing is the user default if that needs no password.
+// login returns the user of a request, or replies that a login is required. As over the Redis
+// protocol, a request without credentials is one of the user default if that needs no password.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) (u *acl.User, ok bool) {
 	name, password, said := r.BasicAuth()
 	if !said {
@@ -91,7 +91,7 @@ func askForLogin(w http.ResponseWriter) {
 	refuse(w, http.StatusUnauthorized, "a user and a password of the server's ACL are needed")
 }
 
-// needs serves h to users who may call a command.
+// needs serves h to users that may call a command.
 func (s *Server) needs(command string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u, ok := s.login(w, r)

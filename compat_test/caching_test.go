@@ -56,8 +56,8 @@ func cachingClients(binaries string) []client {
 	}
 }
 
-// TestClientCachesAreNeverStale: what a real client keeps under CLIENT TRACKING is given up
-// when somebody else has changed it, in each of many rounds; and it does keep it.
+// TestClientCachesAreNeverStale: a real client with CLIENT TRACKING caches values, and drops a
+// cached value when another client has changed it, in each of many rounds.
 func TestClientCachesAreNeverStale(t *testing.T) {
 	if testing.Short() {
 		t.Skip("real clients are left to the full test run")

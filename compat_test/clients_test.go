@@ -224,9 +224,9 @@ func (r *report) add(line string) {
 	r.failed[name] = why
 }
 
-// judge reports every check as a subtest, and then what is wrong with the
-// program as a whole: a check it left out, another version or protocol than
-// the one promised, an exit code that its checks do not explain.
+// judge reports every check as a subtest, and then the faults of the program as a whole: a
+// missing check, another version or protocol than expected, or an exit code that its checks do
+// not explain.
 func (r *report) judge(t *testing.T, c client, protocol string, exit error) {
 	for _, name := range r.checks {
 		t.Run(name, func(t *testing.T) {
@@ -265,14 +265,14 @@ func (c client) needs(t *testing.T) {
 	needs(t, c.name, filepath.Join("clients", c.dir), runsOn, c.installed, c.inputs)
 }
 
-// needs skips the test when a program that name runs on is missing, or when what is
-// installed in dir, whose stamp is the file installed, is older than an input. On CI
-// that is a failure, since there the setup script has to have installed it.
+// needs skips the test if a program that name runs on is missing, or if the installation in dir,
+// whose stamp is the file installed, is older than an input. On CI that is a failure, since the
+// setup script has to install it there.
 func needs(t *testing.T, name, dir string, runsOn []string, installed string, inputs []string) {
 	t.Helper()
 	for _, program := range runsOn {
 		if strings.HasPrefix(program, ".") {
-			continue // part of what is installed, below
+			continue // a part of the installation, see below
 		}
 		programs.Need(t, program)
 	}
@@ -314,7 +314,7 @@ func buildGoClients(t *testing.T) string {
 	return out
 }
 
-// lineWriter calls each for every whole line written to it.
+// lineWriter calls each for every complete line written to it.
 type lineWriter struct {
 	each    func(string)
 	partial []byte

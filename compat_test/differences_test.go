@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// knownDifferences is the one list of what is expected to differ, and why.
+// knownDifferences is the only list of expected differences, with their reasons.
 const knownDifferences = "known_differences.md"
 
 // readTable returns the rows of the table below a heading of knownDifferences,
@@ -41,7 +41,7 @@ func tableCells(line string) (cells []string) {
 	for {
 		at := cellBorder.FindStringIndex(line)
 		if at == nil {
-			return cells[1:] // what is left of the first border
+			return cells[1:] // without the empty cell at the left border
 		}
 		cell := strings.TrimSpace(line[:at[1]-1])
 		if len(cell) > 1 && cell[0] == '`' && cell[len(cell)-1] == '`' {

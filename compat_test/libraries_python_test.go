@@ -4,8 +4,8 @@ package compat_test
 
 import "path/filepath"
 
-// pythonLibraries are the programs of libraries/python, whose install.sh puts all
-// libraries into one environment.
+// pythonLibraries are the programs of libraries/python, whose install.sh puts all libraries into
+// one environment.
 func pythonLibraries() []library {
 	const huge = "it stores a million entries under one key, more than `collection-max-elements` allows by default; " +
 		"with the option raised, its script takes about the two seconds that the test gives"

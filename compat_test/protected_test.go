@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestProtectedMode: a server without a password serves this machine only, and says
-// why to everybody else.
+// TestProtectedMode: a server without a password serves only clients on this machine, and replies
+// to others with the reason.
 func TestProtectedMode(t *testing.T) {
 	elsewhere := &net.TCPAddr{IP: net.IPv4(203, 0, 113, 9), Port: 40000}
 	for _, c := range []struct {

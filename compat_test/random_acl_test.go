@@ -63,8 +63,7 @@ func randomCall(r *rand.Rand) []string {
 	return call
 }
 
-// verdict is what a reply of ACL DRYRUN says, without whom it is about: Redis 7.0 does not
-// name the user.
+// verdict is a reply of ACL DRYRUN without the name of the user, which Redis 7.0 leaves out.
 func verdict(t *testing.T, in *bufio.Reader) string {
 	t.Helper()
 	v, err := script.ReadValue(in)

@@ -65,8 +65,7 @@ func (r roulette) listCommand() []string {
 	return []string{"LRANGE", k, "0", "-1"}
 }
 
-// setCommand is a call of one of the commands of sets, or one whose outcome is no
-// matter of chance.
+// setCommand returns a call of one of the set commands, without those whose reply is random.
 func (r roulette) setCommand() []string {
 	k := r.one("a", "b", "c", "string")
 	switch r.IntN(12) {

@@ -122,7 +122,7 @@ func (p *programmer) table() string {
 	})
 }
 
-// values is a list of at least so many expressions.
+// values returns a list of at least n expressions.
 func (p *programmer) values(least int) string {
 	list := make([]string, least+p.IntN(3))
 	for i := range list {

@@ -26,7 +26,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// twins are a Redis and a server of ours that are told the same.
+// twins are a Redis and a cellserver that get the same commands.
 type twins struct {
 	redis net.Conn
 	in    *bufio.Reader
@@ -136,8 +136,8 @@ func TestStringsAgainstRedis(t *testing.T) {
 	}
 }
 
-// unordered sorts what a hash is asked for as a whole: large ones of Redis are in
-// another order than ours.
+// unordered sorts the elements of a reply about a whole hash, since large hashes of Redis have
+// another order.
 func unordered(command string, v script.Value) script.Value {
 	size := map[string]int{"HGETALL": 2, "HKEYS": 1, "HVALS": 1}[command]
 	if size == 0 || len(v.Elems) == 0 {

@@ -85,7 +85,7 @@ func (c *control) serverKind(tb testing.TB) string {
 
 var infoVersion = regexp.MustCompile(`redis_version:([0-9.]+)`)
 
-// version is the one that clients are told.
+// version is the version that clients see.
 func (c *control) version(tb testing.TB) string {
 	tb.Helper()
 	found := infoVersion.FindStringSubmatch(c.must(tb, "INFO", "server").Text)

@@ -18,8 +18,8 @@ import (
 // the recorded calls.
 const scriptStart limit.Instant = 1_700_000_000_000_000_000
 
-// scriptFolders says which scripts a server has to answer: plain Redis what is
-// Redis', one with redis-cell loaded CL.THROTTLE too, and we everything.
+// scriptFolders returns the folders of scripts that a server has to pass: a plain Redis those of
+// Redis, one with redis-cell also CL.THROTTLE, and cellserver all of them.
 var scriptFolders = map[string][]string{
 	"Redis":      {"redis"},
 	"redis-cell": {"redis", "redis-cell"},

@@ -29,8 +29,8 @@ var ownKeyspace = map[string]string{
 
 const oneDatabase = "there is one database"
 
-// TestScriptsWithAStore: a server whose keys are elsewhere says what one with a keyspace
-// says, in all conversations that do with the commands it serves.
+// TestScriptsWithAStore: a server with a store replies like one with a keyspace, in all scripts
+// that use only the commands it serves.
 func TestScriptsWithAStore(t *testing.T) {
 	out := unserved(t)
 	played, seen := 0, map[string]bool{}
@@ -73,7 +73,7 @@ func unserved(t *testing.T) *leftOut {
 	return o
 }
 
-// playWithStore plays a section on a server whose keys are elsewhere, in a bubble.
+// playWithStore runs a section on a server with a store, in a bubble.
 func playWithStore(t *testing.T, s *script.Script, section *script.Section, proto int) {
 	t.Helper()
 	options := append(inproc.SectionOptions(section, t.TempDir()), "--store", "redis://127.0.0.1:1")

@@ -100,8 +100,8 @@ func readValkeyList(tb testing.TB) (entries []*valkeyEntry) {
 	return entries
 }
 
-// judgeValkey holds what became of a unit's tests to the list, and returns what is
-// wrong, in a sentence each. A name that several tests have fails if one of them does.
+// judgeValkey compares the results of a unit's tests with the list, and returns the differences,
+// a sentence each. A name that several tests have fails if one of them does.
 func judgeValkey(unit string, outcomes []valkeyOutcome, entries []*valkeyEntry) (faults []string) {
 	failed := make(map[string]bool)
 	for i := range outcomes {

@@ -39,8 +39,8 @@ var valkeyUnits = []string{
 	"unit/introspection", "unit/introspection-2",
 }
 
-// valkeyOwnServers are those files whose subject is the configuration of a server, so that
-// they start servers of their own.
+// valkeyOwnServers are the files whose subject is the configuration of a server, so that they
+// start servers themselves.
 var valkeyOwnServers = []string{"unit/acl", "unit/acl-v2", "unit/slowlog", "unit/latency-monitor"}
 
 // allValkeyUnits are both kinds of files.

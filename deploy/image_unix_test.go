@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// user is who the server of the image is: nobody in particular, and not root.
+// user is the unprivileged id of the server's user in the image.
 const user = 65532
 
 // builder is buildah with a store of its own. It needs no daemon.
@@ -82,8 +82,8 @@ func (i *image) within(root string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestImageHasNothingButTheServer: no shell, no library, no user who could write to anything
-// but the state.
+// TestImageHasNothingButTheServer: the image has no shell, no library, and no user that could
+// write to anything but the state.
 func TestImageHasNothingButTheServer(t *testing.T) {
 	root, i := newBuilder(t).built()
 	var names []string

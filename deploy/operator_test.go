@@ -24,8 +24,8 @@ type operator struct {
 	socket string
 }
 
-// systemctl does as much of systemd as the pages need. The server is a child of nobody: it is
-// found by the file with its number.
+// systemctl does as much of systemd as the pages need. The server is detached from the test and
+// found by its pidfile.
 const systemctl = `#!/bin/bash
 set -eu
 pid=$ROOT/pid
@@ -103,7 +103,7 @@ func (o *operator) remaining() string {
 	return strings.Fields(o.types("redis-cli CL.THROTTLE user123 9 10 86400"))[2]
 }
 
-// blocks returns the blocks of a page in a language, which are at least so many.
+// blocks returns the blocks of a page in a language, and checks their least number.
 func blocks(t *testing.T, page, language string, least int) (found []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "docs", "operations", page))
@@ -138,8 +138,8 @@ func TestOperatorInstallsBacksUpRestoresAndUpgrades(t *testing.T) {
 	require.Equal(t, "5", o.remaining(), "an upgrade forgets nothing")
 }
 
-// TestBackupOfABusyServerIsWhole copies the files while clients call, several times: each copy
-// is a state that the server had.
+// TestBackupOfABusyServerIsWhole copies the files several times while clients call: each copy is
+// a state that the server had.
 func TestBackupOfABusyServerIsWhole(t *testing.T) {
 	o := newOperator(t)
 	o.types(blocks(t, "systemd.md", "sh", 1)[0])

@@ -151,7 +151,7 @@ func (r *running) ask(command string) (string, error) {
 	return lines[0], nil
 }
 
-// askAll sends one command and returns so many lines of the reply.
+// askAll sends one command and returns n lines of the reply.
 func (r *running) askAll(command string, n int) (lines []string, err error) {
 	c, err := net.DialTimeout("tcp", "127.0.0.1:"+r.port, patience)
 	if err != nil {

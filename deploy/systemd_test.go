@@ -136,7 +136,7 @@ func TestUnitAllowsTheSystemCallsOfTheServer(t *testing.T) {
 	}
 }
 
-// startTraced is start of a server whose system calls strace writes to a file.
+// startTraced is start for a server whose system calls strace writes to a file.
 func startTraced(t *testing.T, file string, cmd *exec.Cmd) *running {
 	t.Helper()
 	port := activation.Open(t, "port")

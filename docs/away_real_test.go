@@ -22,9 +22,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// awayBound is within which the quickest of a few calls has to decide without the
-// server: twenty times what the programs are told to wait. Waits that were left at a
-// client's defaults last for seconds, of every call.
+// awayBound is the time within which the fastest of a few calls has to decide without the server:
+// twenty times the configured timeout. With a client's default timeouts each call would take
+// seconds.
 const awayBound = 20 * 50 * time.Millisecond
 
 // TestProgramsSurviveAServerThatIsAway runs each program while its server answers, hangs,

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAwayPageShowsTheProgramsThatRun holds what is shown to what is run.
+// TestAwayPageShowsTheProgramsThatRun: the programs on the page are those that the tests run.
 func TestAwayPageShowsTheProgramsThatRun(t *testing.T) {
 	shown := showsPrograms(t, "when-it-is-away.md")
 	require.Len(t, shown, len(awayPrograms))

@@ -89,9 +89,9 @@ func TestContributingQuotesTests(t *testing.T) {
 
 var testLink = regexp.MustCompile(`\]\((\S+_test\.go)\)`)
 
-// TestEveryPackageIsListed: CONTRIBUTING.md says of each package what is in it, and
-// ARCHITECTURE.md names each folder at the top. Folders of tests, and commands below internal,
-// are a part of what contains them.
+// TestEveryPackageIsListed: CONTRIBUTING.md describes each package, and ARCHITECTURE.md names
+// each top-level directory. Directories of tests, and commands below internal, are part of their
+// parents.
 func TestEveryPackageIsListed(t *testing.T) {
 	contributing, err := os.ReadFile("../CONTRIBUTING.md")
 	require.NoError(t, err)

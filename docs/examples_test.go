@@ -27,9 +27,8 @@ var update = flag.Bool("update", false, "write the server's replies into the pag
 // seconds, minutes, hours and days begin too.
 var midnight = limit.Instant(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
 
-// exampleLine is a line of a ```replies block: an instant, perhaps a client, a
-// command ("..." for the reply of one that waits), and what is answered, with a
-// remark behind a '#'.
+// exampleLine is a line of a ```replies block: an instant, an optional client, a command ("..."
+// for the reply of one that waits), its reply, and an optional comment after '#'.
 var exampleLine = regexp.MustCompile(`^(\S+)( +)(?:(\w+): )?(.*?)( +)-> (.*?)( +#.*)?$`)
 
 // TestReplies runs every line of every ```replies block of the pages, each block on

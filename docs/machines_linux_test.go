@@ -29,12 +29,12 @@ import (
 // is 127.0.0.1, from which connections come.
 const network = "127.0.0.1"
 
-// patience is how long something is waited for that comes. A sentinel whose machine stood still
-// for two seconds does nothing for half a minute (TILT).
+// patience is the longest wait for an event that has to come. A sentinel whose machine stood
+// still for two seconds does nothing for half a minute (TILT).
 const patience = 3 * time.Minute
 
-// machines are those of the pages, 10.0.0.1 to 10.0.0.3, on this one: their addresses are
-// 127.0.0.11 to 127.0.0.13, which only Linux has without being told. Each has a folder.
+// machines are those of the pages, 10.0.0.1 to 10.0.0.3, on one machine: their addresses are
+// 127.0.0.11 to 127.0.0.13, which only Linux has without configuration. Each has a directory.
 type machines struct {
 	t    *testing.T
 	root string
@@ -185,7 +185,7 @@ func (m *machines) client(machine string) *redis.Client {
 	return c
 }
 
-// pageBlocks returns the blocks of a page in a language, which are so many.
+// pageBlocks returns the blocks of a page in a language, and checks their number.
 func pageBlocks(t *testing.T, page, language string, want int) (found []string) {
 	t.Helper()
 	text, err := os.ReadFile(page)

@@ -26,7 +26,7 @@ var withPlaceholders = []string{
 	"CC.ACQUIRE key 3 lease member", "SW.ALLOW key limit window", "SW.ALLOW … LOG", "TB.ACQUIRE key queue 1 200 LEAKY MS",
 }
 
-// callsOf returns the calls of limiters that a page shows whole, each as words.
+// callsOf returns the limiter calls that a page shows completely, each as words.
 func callsOf(page string) (calls [][]string) {
 	for _, m := range textCall.FindAllStringSubmatch(page, -1) {
 		calls = append(calls, strings.Fields(m[1]))
@@ -44,9 +44,8 @@ func callsOf(page string) (calls [][]string) {
 	return calls
 }
 
-// TestMigratingCalls plays each call of a limiter that the pages on migrating show whole,
-// in text and in code, on a server that is empty: none is an error, and what asks is
-// admitted.
+// TestMigratingCalls runs each limiter call that the migration pages show completely, in text and
+// in code, on an empty server: none is an error, and calls that charge are allowed.
 func TestMigratingCalls(t *testing.T) {
 	pages, err := filepath.Glob("migrating/*.md")
 	require.NoError(t, err)

@@ -189,8 +189,8 @@ func (m *moving) same() {
 	require.Equal(m.t, was, held(m.t, m.ours))
 }
 
-// reads are the commands that read a whole value, by type. Streams are not among them, nor is
-// what only cellserver has.
+// reads are the commands that read a whole value, by type, without streams and the types that
+// only cellserver has.
 var reads = map[string][]any{
 	"string": {"GET"}, "list": {"LRANGE", 0, -1}, "hash": {"HGETALL"}, "set": {"SMEMBERS"}, "zset": {"ZRANGE", 0, -1, "WITHSCORES"},
 }

@@ -58,8 +58,8 @@ func TestPoliciesInARepository(t *testing.T) {
 	}
 }
 
-// callPolicies waits for the server, and makes keys of two customers of the free plan and of one
-// who has paid.
+// callPolicies waits for the server, and makes calls about keys of two customers of the free plan
+// and one of the paid plan.
 func callPolicies(t *testing.T, addr string) {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: addr})

@@ -21,8 +21,7 @@ import (
 // idle machine.
 const programTime = 4 * time.Minute
 
-// TestPrograms runs every example against a server whose clock stands still at
-// midnight.
+// TestPrograms runs every example against a server whose clock stands still at midnight.
 func TestPrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("programs in other languages are left to the full test run")

@@ -52,7 +52,7 @@ func shownPrograms(t *testing.T, name string) (programs []*program) {
 	return programs
 }
 
-// TestRecipesShowThePrograms holds what is shown to what is run.
+// TestRecipesShowThePrograms: the programs on the page are those that the tests run.
 func TestRecipesShowThePrograms(t *testing.T) {
 	require.Len(t, showsPrograms(t, "recipes.md"), 6)
 }

@@ -17,7 +17,7 @@ var callingPages = []string{"../README.md", "calling.md"}
 // snippet is a block of such a page.
 type snippet struct {
 	title    string // the heading above it
-	language string // "" for what is typed at a shell
+	language string // "" for shell input
 	code     string
 }
 

@@ -62,8 +62,8 @@ func leaseState(t *testing.T, members int) int {
 	return len(value)
 }
 
-// TestStateSizes holds the table of limiters.md, and the sizes in the text below it,
-// to what is stored.
+// TestStateSizes compares the table of limiters.md, and the sizes in the text below it, with the
+// stored sizes.
 func TestStateSizes(t *testing.T) {
 	effort.Alone(t)
 	page, err := os.ReadFile("limiters.md")

@@ -15,8 +15,8 @@ func Offered() []string {
 	}
 }
 
-// action makes one of the words of a command, the first of which are its name. Who is offered it
-// finds the client in front of the line.
+// action makes an action from the words of a command, the first of which are its name. The line
+// does not include the client program, such as redis-cli, which is put in front of it for display.
 func action(id, name string, danger bool, words ...string) Action {
 	a := Action{ID: id, Name: name, Danger: danger}
 	var line []string

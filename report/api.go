@@ -19,7 +19,8 @@ const (
 	maxRunArgs = 1024
 )
 
-// Handler serves the reports below /api/v1/, and POST /api/v1/run. user says who asks.
+// Handler serves the reports below /api/v1/, and POST /api/v1/run. user returns the user of a
+// request.
 func (r *Reporter) Handler(user func(*http.Request) *acl.User) http.Handler {
 	return &handler{r, user}
 }
@@ -67,7 +68,7 @@ func (h *handler) serveReport(w http.ResponseWriter, req *http.Request, name str
 		failWith(w, err)
 		return
 	}
-	_, _ = w.Write(text) // who has gone away gets nothing
+	_, _ = w.Write(text) // a client that has disconnected gets nothing
 }
 
 // serveRun runs a command.
@@ -104,7 +105,7 @@ func (h *handler) serveRun(w http.ResponseWriter, req *http.Request) {
 		fail(w, http.StatusInternalServerError, "the reply cannot be shown")
 		return
 	}
-	_, _ = w.Write(text) // who has gone away gets nothing
+	_, _ = w.Write(text) // a client that has disconnected gets nothing
 }
 
 // readRun reads the body of a request to run a command.

@@ -19,7 +19,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// source is a server that has what it is told to have.
+// source is a server with the state that a test sets.
 type source struct {
 	actions bool
 	keys    stats.SeenKeys
@@ -70,8 +70,8 @@ func (s *source) Execute(_ *acl.User, _ string, _ int, args [][]byte) ([]byte, e
 	}
 }
 
-// apiOf returns a handler about src for the users of a server: admin, who may do everything, and
-// app, who may only read keys that begin with app:.
+// apiOf returns a handler about src for two users: admin may do everything, and app may only read
+// keys that begin with app:.
 func apiOf(t testing.TB, src *source) (ask func(method, target, body string, user string) *httptest.ResponseRecorder) {
 	t.Helper()
 	table := commands.NewTable()
@@ -152,7 +152,7 @@ func TestAPIAnswersEachReport(t *testing.T) {
 	require.Equal(t, "redis-cli -p 1 -n 3 DEL app:1", state.Actions[1].Line)
 }
 
-// TestAPIChecksItsParameters: what is unknown, twice there, or out of bounds is refused with 400
+// TestAPIChecksItsParameters: unknown, repeated or out-of-bounds parameters are refused with 400
 // and a reason.
 func TestAPIChecksItsParameters(t *testing.T) {
 	ask := apiOf(t, &source{})
@@ -255,8 +255,8 @@ func TestAPIRunsCommandsIfAllowed(t *testing.T) {
 	require.Equal(t, 405, ask("GET", "/api/v1/run", "", "admin").Code)
 }
 
-// FuzzAPI: whatever is asked, the answer is JSON with a status that says who is at fault, and
-// never a fault of ours.
+// FuzzAPI: the reply to any request is JSON with a status that is the client's fault or a
+// success, and never an internal error.
 func FuzzAPI(f *testing.F) {
 	f.Add("overview", "", "")
 	f.Add("keys", "by=calls&n=5&group=a", "")

@@ -93,11 +93,12 @@ func (r *Recorder) period(from, to int64, of *Key) Period {
 	return p
 }
 
-// hour is how old a change may be that explains what is seen.
+// hour is the largest age of a change that may explain an observation.
 const hour = int64(3600e3)
 
-// explains returns the newest change of those kinds in the hour before an instant that is
-// about the user of that name, or about nobody in particular. requirepass is about default.
+// explains returns the newest change of the given kinds in the hour before an instant. It has to
+// be about the user with the given name, or about no particular user. requirepass is about
+// default.
 func explains(changes []Change, before int64, name string, kinds ...string) *Change {
 	for i := range changes { // the newest first
 		c := &changes[i]

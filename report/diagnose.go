@@ -218,7 +218,8 @@ func lockedOut(f *Facts) (Verdict, bool) {
 }
 
 const (
-	// severalKeys is how many denied keys are everybody, if none of them has most of it.
+	// severalKeys is the number of denied keys from which on they count as all clients, if none
+	// of them has most of the denials.
 	severalKeys = 10
 	someMore    = 0.02 // of the calls of a group
 	manyMore    = 0.25 // of all calls
@@ -252,7 +253,7 @@ func limitChanged(f *Facts) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// shareOf is the part of what is denied that a group makes up.
+// shareOf returns the share of the denials that a group has.
 func (f *Facts) shareOf(g *GroupFacts) float64 {
 	all := f.Now.DeniedRatio * f.Now.CallsS
 	if all <= 0 {

@@ -30,8 +30,8 @@ func healthyFacts() report.Facts {
 	}
 }
 
-// TestDiagnoseNamesEachIncident: each incident is named with its culprit, and what is nearly one
-// is not.
+// TestDiagnoseNamesEachIncident: each incident is reported with its cause, and a situation that
+// is just below it is not.
 func TestDiagnoseNamesEachIncident(t *testing.T) {
 	aclChange := report.Change{ID: 9, Mark: "I", At: at - 60e3, Kind: "acl", Text: "ACL SETUSER app", By: "admin, from 10.0.0.1:1"}
 	locked := func(f *report.Facts) {
@@ -185,7 +185,7 @@ func TestDiagnoseNamesEachIncident(t *testing.T) {
 	}
 }
 
-// TestDiagnoseSaysThatACheckFails: names of checks say what is so while they pass.
+// TestDiagnoseSaysThatACheckFails: the name of a check states what holds while it passes.
 func TestDiagnoseSaysThatACheckFails(t *testing.T) {
 	f := healthyFacts()
 	f.Checks = []report.Check{{ID: report.CheckScripts, Name: "No script in the way", Text: "longest 4.0 s", Bound: "≤ 100 ms"}}

@@ -7,10 +7,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// idleSeconds is how long nobody has to call before the server is idle.
+// idleSeconds is the time without any call of a limiter after which the server counts as idle.
 const idleSeconds = 60
 
-// facts gathers what is remembered.
+// facts collects what the recorder remembers.
 func (r *Recorder) facts(top func(group string) float64) Facts {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/report"
 )
 
-// FuzzQuery: what is asked of a report, by RL.REPORT or the admin port, is within its bounds or
-// refused in a sentence that does not grow with it.
+// FuzzQuery: each query of a report, by RL.REPORT or the admin port, is within its bounds, or
+// refused with a sentence whose length does not depend on the query.
 func FuzzQuery(f *testing.F) {
 	f.Add("history", "span=6h")
 	f.Fuzz(func(t *testing.T, name, query string) {

@@ -110,7 +110,8 @@ const (
 	// enoughTime is for how long they are looked at, since a job may be the only caller for a
 	// moment.
 	enoughTime = 5 * time.Second
-	// maxKinds is how many limits of a group are told apart until there are enough calls.
+	// maxKinds is the number of limits of a group that are told apart until there are enough
+	// calls.
 	maxKinds = 16
 )
 

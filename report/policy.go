@@ -37,7 +37,7 @@ type Setting struct {
 	At      int64 `json:"at,omitempty"` // when it was set, likewise
 }
 
-// Clause is one limit, and what is used of it.
+// Clause is one limit, with the part of it that is in use.
 type Clause struct {
 	Clause  Key   `json:"clause"` // with the unit of its time: "TB 200 100 1s"
 	Key     Key   `json:"key"`    // of its state
@@ -91,8 +91,8 @@ func (r *Reporter) policy(u *acl.User, from string, db int, key string) (*Policy
 	return p, nil
 }
 
-// whoSet adds the user and address that set s, and the time, if u may ask for that. kind is the first word
-// of the change.
+// whoSet adds the user and address that set s, and the time, if u may see that. kind is the first
+// word of the change.
 func (r *Reporter) whoSet(u *acl.User, from string, p *PolicyState, s *Setting, kind string) {
 	reply, err := r.run(u, from, 0, "RL.CHANGES", "COUNT", strconv.Itoa(changesAsked), "POLICY", p.Policy, "PATTERN", string(*s.Pattern))
 	changes, is := reply.([]any)
@@ -113,7 +113,7 @@ func (r *Reporter) whoSet(u *acl.User, from string, p *PolicyState, s *Setting, 
 	}
 }
 
-// settingIn reads the pattern and the end of what is set; at is now.
+// settingIn parses the pattern and the end of an entry. at is now.
 func settingIn(f map[string]any, at int64) (s Setting) {
 	if pattern, is := f["pattern"].(Key); is {
 		s.Pattern = &pattern
@@ -124,7 +124,7 @@ func settingIn(f map[string]any, at int64) (s Setting) {
 	return s
 }
 
-// clausesIn reads clauses with what is used of them.
+// clausesIn parses clauses and the units in use.
 func clausesIn(f map[string]any, name string) []Clause {
 	list, _ := f[name].([]any)
 	all := make([]Clause, 0, len(list))
@@ -138,8 +138,8 @@ func clausesIn(f map[string]any, name string) []Clause {
 	return all
 }
 
-// clauseOf are the words of RL.INFO for the clause whose state is at key, with the limit that is in
-// force; nil if there is none.
+// clauseOf returns the arguments of RL.INFO for the clause whose state is at key, with the limit
+// in force; nil if there is none.
 func (p *PolicyState) clauseOf(key Key) []string {
 	for _, c := range slices.Concat(p.Clauses, p.Try) {
 		words := strings.Fields(string(c.Clause))

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Query is what somebody asks of one report. Its values are within their bounds.
+// Query has the parameters of one report. Their values are within their bounds.
 type Query struct {
 	Report  string
 	Span    int64 // seconds

@@ -52,7 +52,7 @@ type counted struct {
 	script                                            float32 // microseconds
 }
 
-// group is what is remembered of a group of keys.
+// group is the history of a group of keys.
 type group struct {
 	name string
 	// total is what was counted since the start, and base what of that before the last reset.
@@ -84,8 +84,8 @@ type limits struct {
 	began   limit.Instant // when the first of these calls was seen
 }
 
-// NewRecorder returns a recorder of a server that has started now. changed is told of changes
-// that calls show; it must not call the recorder.
+// NewRecorder returns a recorder of a server that starts now. It calls changed for changes that
+// it infers from calls; changed must not call the recorder.
 func NewRecorder(now limit.Instant, changed func(kind, text, group string)) *Recorder {
 	return &Recorder{
 		started: now, changed: changed,

@@ -151,8 +151,8 @@ func TestHistoryTakesMissedSecondsAndResets(t *testing.T) {
 	require.EqualValues(t, 7, h.Allowed[len(h.Allowed)-1])
 }
 
-// TestUsualIsWhatWasBeforeAnIncident: however long an incident has lasted, what is usual is that
-// from before it, unless it is older than most that is remembered.
+// TestUsualIsWhatWasBeforeAnIncident: however long an incident lasts, the usual values are those
+// from before it, unless they are older than most of the history.
 func TestUsualIsWhatWasBeforeAnIncident(t *testing.T) {
 	type part struct {
 		minutes int
@@ -296,8 +296,8 @@ func TestLimitChangesAreSeenInCalls(t *testing.T) {
 }
 
 // TestAnUnevenHealthyDayRaisesNoAlarm: over whole days of virtual time, whose load follows the
-// hour, has bursts and a few callers over their limit for moments, the verdict is that the limiter
-// works, in every ten seconds.
+// hour, has bursts and a few callers over their limit for moments, the verdict is that the
+// limiter works, in every ten seconds.
 func TestAnUnevenHealthyDayRaisesNoAlarm(t *testing.T) {
 	for seed := range uint64(effort.Steps(1, 3)) {
 		r := rand.New(rand.NewPCG(seed, 1))

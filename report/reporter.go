@@ -48,7 +48,7 @@ func (r *Reporter) Overview(u *acl.User) Overview {
 	return o
 }
 
-// you says who asks.
+// you describes the user who asks.
 func (r *Reporter) you(u *acl.User) You {
 	you := You{Actions: r.src.Actions(), May: []string{}}
 	if u == nil {
@@ -134,7 +134,8 @@ func index(keys stats.SeenKeys) map[keyName]*stats.SeenKey {
 	return all
 }
 
-// keyLine describes a key. denied and called are what is known of it as such, nil for nothing.
+// keyLine describes a key. denied and called are the statistics of the key as a denied and as a
+// called one; nil without any.
 func (r *Reporter) keyLine(k, denied, called *stats.SeenKey, all float64, group string) DeniedKey {
 	line := DeniedKey{
 		DB: k.DB, Key: Key(k.Key), Group: Key(group), Command: k.Command, Args: Key(k.Args), RetryMs: k.RetryAfter.Milliseconds(),

@@ -77,7 +77,7 @@ type Figures struct {
 	SyncAge   time.Duration
 	ClockStep time.Duration
 	Script    *RunningScript // nil while none keeps others waiting
-	// Logins are the users as whom somebody failed to log in during the last minute.
+	// Logins are the users for which logins have failed during the last minute.
 	Logins []FailedLogin
 }
 
@@ -87,8 +87,9 @@ type Elsewhere struct {
 	// does.
 	HasStore   bool
 	StoreFault string
-	// Replica is the role. Primary is whom a replica follows, LinkUp whether it gets the changes, and
-	// PrimaryRefused that it keeps its keys since its primary has another data set.
+	// Replica is the role. Primary is the primary of a replica, LinkUp reports whether it
+	// receives changes, and PrimaryRefused that it keeps its keys because its primary has another
+	// data set.
 	Replica, LinkUp, PrimaryRefused bool
 	Primary                         string
 	Lag                             time.Duration // of a replica, behind its primary
@@ -104,10 +105,10 @@ type RunningScript struct {
 	Client  int64 // 0 for the admin port
 	Name    Key   // of the client
 	Running time.Duration
-	Busy    bool // others are told that it is
+	Busy    bool // other clients get BUSY
 }
 
-// FailedLogin is a user as whom somebody fails to log in.
+// FailedLogin is a user for which logins fail.
 type FailedLogin struct {
 	User  Key
 	Known bool  // there is such a user

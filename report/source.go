@@ -9,7 +9,7 @@ import (
 
 // Source is what a [Reporter] asks of the server. Any goroutine may call it.
 type Source interface {
-	// Identity names the process. Actions says whether [Source.Execute] is for everybody.
+	// Identity names the process. Actions reports whether all users may call [Source.Execute].
 	Identity() Server
 	Actions() bool
 	Databases() int
@@ -55,5 +55,5 @@ var (
 	ErrTimeout         = &Failed{http.StatusGatewayTimeout, "the command has not answered within 10 s; it may still run"}
 )
 
-// errDepth is the error of a reply that nobody can read on a page.
+// errDepth is the error for a reply that is nested too deeply to be shown on a page.
 var errDepth = &Failed{http.StatusUnprocessableEntity, "the command has run, but its reply is nested too deeply to be shown; send it by redis-cli"}

@@ -30,7 +30,7 @@ type Server struct {
 	Client string `json:"-"`
 }
 
-// You is the user who asks.
+// You is the user of the request.
 type You struct {
 	User string `json:"user"`
 	// Actions says that POST /api/v1/run is there at all (admin-actions).
@@ -50,10 +50,10 @@ const (
 	NoPrimary = "primary"    // a replica does not get the changes of its primary
 	Errors    = "errors"     // most calls of limiters are answered with an error
 	Memory    = "memory"     // memory is full
-	Script    = "script"     // a script keeps everybody waiting
+	Script    = "script"     // a script blocks all clients
 	LockedOut = "locked_out" // clients of a user cannot log in
-	Limit     = "limit"      // everybody in a group is denied, by another limit than before
-	OneCaller = "one_caller" // one key makes up most of what is denied
+	Limit     = "limit"      // all clients of a group are denied, by another limit than before
+	OneCaller = "one_caller" // one key has most of the denials
 	Denials   = "denials"    // more is denied than usual, and no limit has changed
 	Failing   = "check"      // a check fails that no other verdict explains
 )
@@ -61,8 +61,8 @@ const (
 // Verdict is the one sentence that matters, and why.
 type Verdict struct {
 	Kind string `json:"kind"`
-	// Sick says that the server is at fault, or whoever runs it. A limiter that denies what it
-	// was told to deny is not sick.
+	// Sick reports a fault of the server or of its operation. A limiter that denies calls beyond
+	// the configured limit is not sick.
 	Sick   bool   `json:"sick"`
 	Title  string `json:"title"`
 	Text   string `json:"text"`
@@ -75,7 +75,7 @@ type Verdict struct {
 	Script string `json:"script,omitempty"` // its SHA-1
 	Change int64  `json:"change,omitempty"` // ID of the change that explains it
 	Mark   string `json:"mark,omitempty"`   // the letter of that change
-	// Share is the part of what is denied that Key or Group makes up.
+	// Share is the share of the denials that Key or Group has.
 	Share float64 `json:"share,omitempty"`
 }
 
@@ -105,7 +105,7 @@ type Check struct {
 	OK    bool    `json:"ok"`
 	Value float64 `json:"value"`
 	Limit float64 `json:"limit"` // the largest Value that is OK
-	Name  string  `json:"name"`  // what is checked: "Answers in time"
+	Name  string  `json:"name"`  // what is checked, such as "Answers in time"
 	Text  string  `json:"text"`  // Value in words: "p99 0.21 ms"
 	Bound string  `json:"bound"` // Limit in words: "≤ 1 ms"
 }
@@ -156,7 +156,7 @@ type DeniedKey struct {
 	RetryMs int64   `json:"retry_ms"`
 	// Clients are those that were seen to call it and are still connected; at most eight.
 	Clients []Caller `json:"clients"`
-	Since   int64    `json:"since"` // when it was first denied, of what is remembered
+	Since   int64    `json:"since"` // when it was first denied, within the history
 }
 
 // Caller is a client that called a key.
@@ -185,7 +185,7 @@ type Group struct {
 	Rest bool `json:"rest,omitempty"`
 }
 
-// Change is something that may explain what is seen.
+// Change is a change that may explain an observation.
 type Change struct {
 	ID   int64  `json:"id"`
 	At   int64  `json:"at"`
@@ -193,7 +193,8 @@ type Change struct {
 	Kind string `json:"kind"` // start, config, acl, reload, flush, rewrite, pause, script, certificate, client, limit
 	Text string `json:"text"`
 	By   string `json:"by"`
-	// Group is whom it concerns, if that is one group. In Around it is compared with all others.
+	// Group is the group that the change affects, if it is one group. In Around it is compared
+	// with all others.
 	Group *Key `json:"group,omitempty"`
 	// Around compares what was before with what came after; nil where little is known.
 	Around *Around `json:"around,omitempty"`
@@ -211,7 +212,7 @@ type Around struct {
 type Period struct {
 	CallsS     float64 `json:"calls_s"`
 	PerGranted float64 `json:"per_granted"` // calls for each one that was allowed; -1 if none was
-	DeniedElse float64 `json:"denied_else"` // ratio of denied calls of everybody else; -1 if there were none
+	DeniedElse float64 `json:"denied_else"` // ratio of denied calls of all other groups; -1 if there were none
 }
 
 // KeyState is one key.

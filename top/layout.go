@@ -12,7 +12,7 @@ type layout struct {
 	styled        bool
 	choice        Choice
 	focus, cursor int    // the table that has the cursor, and its row; focus -1 is none
-	note          string // what is said beside the name of the server
+	note          string // the text beside the name of the server
 	lost          bool   // the server does not answer: nothing is current
 }
 

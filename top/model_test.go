@@ -18,7 +18,7 @@ import (
 
 var start = time.Date(2026, 11, 23, 2, 47, 12, 0, time.UTC)
 
-// many is a look at a server with many keys, groups and changes, whose names are long.
+// many is a snapshot of a server with many keys, groups and changes, whose names are long.
 func many() Snapshot {
 	s := Snapshot{Overview: report.Overview{At: start.UnixMilli(), Verdict: report.Verdict{
 		Kind: report.Denials, Title: "The limiter works. More is denied than usual.", Text: strings.Repeat("Many words in a row. ", 12),

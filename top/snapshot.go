@@ -20,7 +20,7 @@ type Snapshot struct {
 	Changes  []report.Change
 }
 
-// Choice is what is looked at.
+// Choice is the user's selection.
 type Choice struct {
 	Span  int64 // seconds of history
 	Calls bool  // the keys called most, instead of those denied most

@@ -12,7 +12,7 @@ import (
 // column is a column of a table.
 type column struct {
 	title string
-	width int // 0 takes what is left
+	width int // 0 takes the remaining width
 	right bool
 	least int // the width of the terminal from which on it is shown
 }

@@ -132,7 +132,7 @@ func TestNamesOfClientsCannotDriveTheTerminal(t *testing.T) {
 	require.Contains(t, text, `a\x1b]0;title\x07\u{009b}2J\u{202e}b\x0dc\x0ad\xff`)
 }
 
-// TestAskReadsAllReports: each report is one command, and what is chosen is part of it.
+// TestAskReadsAllReports: each report is one command, which includes the selection.
 func TestAskReadsAllReports(t *testing.T) {
 	want := oneCaller()
 	var asked []string

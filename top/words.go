@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/report"
 )
 
-// shown is text of a client as a terminal may print it: what is no text is \x.., and what
-// moves the cursor or turns text round is \u{....}.
+// shown is text of a client in a form that a terminal may print: bytes that are not text as \x..,
+// and characters that move the cursor or change the direction of the text as \u{....}.
 func shown[T ~string](text T) string {
 	var b strings.Builder
 	for s := string(text); s != ""; {
@@ -117,7 +117,7 @@ func uptime(seconds int64) string {
 	return fmt.Sprintf("%d d %d h", seconds/86400, seconds%86400/3600)
 }
 
-// callers names who calls a key.
+// callers returns the names of the clients that call a key.
 func callers(cs []report.Caller) string {
 	if len(cs) == 0 {
 		return "not connected"

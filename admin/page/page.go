@@ -1,9 +1,9 @@
-// Package page is the page of the admin port: one HTML file that asks /api/v1 each second how
-// the server is, and says it. The file is embedded. It contains its script and its style, so
-// one answer is the whole page and no part of it can be of another version.
+// Package page is the page of the admin port: one HTML file that polls /api/v1 each second and
+// shows the state of the server. The file is embedded. It contains its script and its style, so
+// the page comes in one reply, and its parts cannot be of different versions.
 //
-// It asks nothing of the server itself: the API is in package report, and who may see the page
-// is decided in package admin.
+// The package accesses nothing of the server: the API is in package report, and package admin
+// decides who may see the page.
 package page
 
 import (

@@ -20,8 +20,8 @@ func split(args []string) (names, options []string) {
 	return names, options
 }
 
-// parseMixed reads options that may come before, between and behind names. An option that
-// does not exist is told with the nearest one.
+// parseMixed parses options that may stand before, between and after names. The error for an
+// unknown option suggests the nearest one.
 func parseMixed(flags *flag.FlagSet, args []string) (names []string, err error) {
 	for rest := args; ; rest = rest[1:] {
 		if err := flags.Parse(rest); err != nil {

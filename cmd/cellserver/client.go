@@ -42,7 +42,7 @@ func clientOptions(address string) (*redis.Options, error) {
 		}
 		return nil, fmt.Errorf("the address: %w (write %s)", err, addressForms)
 	}
-	// Whoever has mistyped an address should not wait for minutes.
+	// A user who has mistyped an address should not wait for minutes.
 	o.DialerRetries, o.MaxRetries = 1, 1
 	o.DialTimeout = 5 * time.Second
 	o.DisableIdentity = true
@@ -73,8 +73,8 @@ func dialWith(d dialer, o *redis.Options) {
 	}
 }
 
-// shownAddress is an address as a command is told with it: without the password and
-// whatever else of it is no place.
+// shownAddress returns an address as messages show it: PASSWORD stands for the password, and of
+// the parameters only skip_verify is left.
 func shownAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -91,8 +91,7 @@ func shownAddress(address string) string {
 	return quoted(u.String())
 }
 
-// advice is what an error of a connection means, by a sign in its text; the first that
-// fits is told.
+// advice explains errors of a connection by a part of their text. The first match is shown.
 var advice = [][2]string{
 	{"NOAUTH", "the server requires a password: redis://:PASSWORD@host:port"},
 	{"WRONGPASS", "user or password is wrong"},
@@ -120,7 +119,7 @@ const (
 	wantsTLS = "the server closed the connection: does it require TLS (rediss://)?"
 )
 
-// explain says what an error of a connection to o means for whoever has written the
+// explain returns what an error of a connection to o probably means, for the user who wrote the
 // address.
 func explain(err error, o *redis.Options) error {
 	for _, a := range advice {

@@ -50,9 +50,9 @@ func manPage(args []string, w io.Writer) error {
 // sets it. It is empty in others.
 var released string
 
-// releaseDate is when the program is from, zero if nothing says it: the date that whoever makes
-// a package has chosen, that of the release, or that of the commit that was compiled. The clock
-// does not matter, so the same program always prints the same page.
+// releaseDate returns the date of the program, zero if it is unknown: the date that a packager
+// has set, that of the release, or that of the compiled commit. It does not depend on the clock,
+// so the same program always prints the same page.
 func releaseDate(chosen, released string, build *debug.BuildInfo) time.Time {
 	for _, text := range []string{chosen, released} {
 		if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -85,7 +85,7 @@ Prints the version of the server, of Redis whose replies it gives, and of Go.
 `,
 }
 
-// described is the whole program as shells and man know it.
+// described returns the description of the whole program for shells and man.
 func described() *reference.Program {
 	p := &reference.Program{Version: server.Version, Topics: config.Names()}
 	for _, o := range config.Describe() {

@@ -75,7 +75,7 @@ var completions = map[string][]string{
 	"cellserver --port ":             nil,
 }
 
-// nothingElse are lines for whose last word exactly what completions has is offered.
+// nothingElse are lines for which a shell has to offer exactly the words of completions.
 var nothingElse = []string{"cellserver che", "cellserver --appendfsync ", "cellserver --appendonly y", "cellserver check-aof --", "cellserver help CL.", "cellserver ping --ca", "cellserver top --in", "cellserver export --", "cellserver policy ", "cellserver policy from-"}
 
 // checkOffers plays completions in a folder that contains some-folder. offer returns the words

@@ -43,8 +43,8 @@ func (m *machine) DialContext(ctx context.Context, _, address string) (net.Conn,
 	return tcp{conn}, nil
 }
 
-// tcp is a connection whose writes succeed even if the other end has closed it, as the first of
-// TCP does: so the client reads why, such as an alert of TLS.
+// tcp is a connection whose writes succeed even if the other end has closed it, as the first
+// write on TCP does. So the client reads the reason, such as a TLS alert.
 type tcp struct{ net.Conn }
 
 // Write implements [net.Conn].
@@ -118,8 +118,9 @@ func (m *machine) file(t *testing.T) string {
 	return path
 }
 
-// TestPingOverTLS: with the options of redis-cli, by an address, by the environment of a
-// container, and by the file of the server, whose own certificate it shows.
+// TestPingOverTLS: ping works with the options of redis-cli, with an address, with the
+// environment of a container, and with the file of the server, whose own certificate it then
+// sends.
 func TestPingOverTLS(t *testing.T) {
 	onSecure(t, []string{"--requirepass", "secret"}, func(t *testing.T, m *machine) {
 		ca, pair := []string{"--cacert", m.authority.File}, []string{"--cert", m.app.CertFile, "--key", m.app.KeyFile}

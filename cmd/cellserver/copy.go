@@ -108,8 +108,8 @@ func copyStates(args []string, w io.Writer) error {
 	return err
 }
 
-// checkClocks refuses states whose instants mean another time of day in the store, and says
-// so where they mean it by a little.
+// checkClocks refuses to copy states whose instants mean another time of day in the store, and
+// warns if they differ by a little.
 func (c *copying) checkClocks(ks *keyspace.Keyspace, s *stateStore) error {
 	now := ks.Clock().Now()
 	if off := ks.Clock().Civil(now).Sub(now); off != 0 {
@@ -217,7 +217,7 @@ func same(a, b entry.Entry) bool {
 func (c *copying) read(ks *keyspace.Keyspace, s *stateStore) error {
 	v := ks.NewHandle()
 	defer v.Close()
-	c.total = -1 // nobody knows before it was counted, which takes as long
+	c.total = -1 // unknown, since counting takes as long as copying
 	c.begin()
 	for cursor := uint64(0); ; {
 		next, found, err := s.scan(cursor)

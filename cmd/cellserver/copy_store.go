@@ -155,7 +155,7 @@ func together(n int, f func(i int) error) error {
 	return why
 }
 
-// isTerminal reports whether a person may be looking: what is shown to another character
+// isTerminal reports whether a person may be reading the output. Output to another character
 // device, such as /dev/null, does no harm.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)

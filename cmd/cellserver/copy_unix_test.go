@@ -75,8 +75,9 @@ func statesOf(t *testing.T, dir string) map[string]entry.Entry {
 	}
 }
 
-// TestCopyMovesStatesIntoAStoreAndBack rehearses the way from a server by itself to a store
-// and back: states come over to the nanosecond, what is newer stays, and nothing else moves.
+// TestCopyMovesStatesIntoAStoreAndBack rehearses the move from a single server to a store and
+// back: states arrive with their exact nanoseconds, newer states stay, and nothing else is
+// copied.
 func TestCopyMovesStatesIntoAStoreAndBack(t *testing.T) {
 	dir := t.TempDir()
 	fillLimiters(t, dir)
@@ -179,7 +180,7 @@ func TestCopyKeepsWhatIsNewer(t *testing.T) {
 	require.Contains(t, do(node.URL(), from), "1 skipped: not the state of a limiter\n")
 }
 
-// TestCopyIntoAStoreThatRefusesFails tests that a copy that is not whole says so.
+// TestCopyIntoAStoreThatRefusesFails: an incomplete copy ends with an error.
 func TestCopyIntoAStoreThatRefusesFails(t *testing.T) {
 	dir := t.TempDir()
 	fillLimiters(t, dir)

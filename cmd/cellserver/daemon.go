@@ -12,16 +12,16 @@ import (
 	"syscall"
 )
 
-// readyVariable tells a process that it is a server in the background, and the number of
-// the descriptor on which whoever has started it waits for news.
+// readyVariable marks a process as a server in the background. Its value is the descriptor on
+// which the starting process waits for its report.
 const readyVariable = "_CELLSERVER_READY_FD"
 
 // listens is the news that a server in the background listens; all else is an error.
 const listens = "listens\n"
 
-// detach starts this program again in the background and waits until it listens. The
-// error is what the other process says is wrong. Unlike Redis', whoever starts it so
-// learns of a port that is taken or a directory that is not there.
+// detach starts this program again in the background and waits until it listens. The error is the
+// report of the other process. Unlike with Redis, the caller learns of a port that is in use or a
+// directory that does not exist.
 func detach(args []string, stdin io.Reader) error {
 	path, err := os.Executable()
 	if err != nil {
@@ -52,8 +52,8 @@ func detach(args []string, stdin io.Reader) error {
 	return errors.New(strings.TrimPrefix(strings.TrimSpace(string(said)), "cellserver: "))
 }
 
-// detached returns where to say that the server listens, or what is wrong until then, in
-// a process that detach has started; nil in any other.
+// detached returns the writer for the report that the server listens, or for its errors until
+// then, in a process that detach has started; nil in any other.
 func detached() *os.File {
 	if os.Getenv(readyVariable) == "" {
 		return nil

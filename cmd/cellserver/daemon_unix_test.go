@@ -53,7 +53,7 @@ func endDetached(t *testing.T, pidfile string) {
 	}, patience, time.Millisecond)
 }
 
-// shortDir is a temporary folder whose name is short enough for sockets in it.
+// shortDir returns a temporary directory whose name is short enough for sockets in it.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cell")
@@ -62,8 +62,8 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// TestDaemonizeReturnsOnceTheServerListens: the command ends with 0 when clients may
-// come, the pidfile tells whom to end, and a configuration from standard input works too.
+// TestDaemonizeReturnsOnceTheServerListens: the command ends with 0 when clients can connect, the
+// pidfile has the id of the process to stop, and a configuration from standard input works too.
 func TestDaemonizeReturnsOnceTheServerListens(t *testing.T) {
 	dir := shortDir(t)
 	socket, pidfile := filepath.Join(dir, "socket"), filepath.Join(dir, "pid")
@@ -82,7 +82,7 @@ func TestDaemonizeReturnsOnceTheServerListens(t *testing.T) {
 	require.NoError(t, c.Close())
 	require.FileExists(t, filepath.Join(dir, "log"))
 
-	// What is wrong with a second one is told to the process that starts it.
+	// The errors of a second server reach the process that starts it.
 	status, said = runToEnd(t, "", "--port", "0", "--unixsocket", socket, "--dir", t.TempDir(), "--daemonize", "yes")
 	require.Equal(t, 1, status)
 	require.Contains(t, said, "cellserver: listening on "+socket+": another server is there")

@@ -40,7 +40,7 @@ type keysOfKind struct {
 // limiterKind is the kind of what redis-cell stores: a TAT in decimal with a TTL.
 const limiterKind = "limiter of redis-cell"
 
-// examine reads a server, of whose keys at most sample.
+// examine reads the properties of a server, and at most sample of its keys.
 func examine(ctx context.Context, o *redis.Options, sample int) (_ *findings, err error) {
 	c := redis.NewClient(o)
 	defer func() { err = errors.Join(err, c.Close()) }()

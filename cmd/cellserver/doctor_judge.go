@@ -16,18 +16,18 @@ import (
 	"github.com/cellserver/cellserver/internal/missing"
 )
 
-// opinion is what the doctor has to say.
-type opinion struct {
+// outcome is the content of the report of cellserver doctor.
+type outcome struct {
 	title string
-	moves []string // answers and is the same here
-	loses []string // is not, each with what to do about it
-	looks []string // should be known
-	todo  []string // commands, in order
+	moves []string // what works the same on cellserver
+	loses []string // what does not, each with what to do about it
+	looks []string // what an operator should know
+	todo  []string // the commands to run, in order
 }
 
-// judge turns what was seen into an opinion. It reads nothing and asks nobody.
-func judge(f *findings) *opinion {
-	o := &opinion{title: titleOf(f)}
+// judge derives the findings from what was read. It makes no calls.
+func judge(f *findings) *outcome {
+	o := &outcome{title: titleOf(f)}
 	o.judgeCommands(f)
 	o.judgeKeys(f)
 	options := o.judgeOptions(f)
@@ -66,7 +66,7 @@ func titleOf(f *findings) string {
 }
 
 // judgeCommands compares what callers have called with the table.
-func (o *opinion) judgeCommands(f *findings) {
+func (o *outcome) judgeCommands(f *findings) {
 	here := make(map[string]*command.Command)
 	for _, c := range commands.NewTable().All() {
 		here[c.Name] = c
@@ -95,8 +95,8 @@ func (o *opinion) judgeCommands(f *findings) {
 	}
 }
 
-// judgeMissing says what is known of a command that the table lacks.
-func (o *opinion) judgeMissing(name, called string) {
+// judgeMissing describes a command that the table lacks.
+func (o *outcome) judgeMissing(name, called string) {
 	why := "is an error here; it belongs to a module or to a later version"
 	if g, is := missing.Of(name); is {
 		why = fmt.Sprintf("is an error here. %s (%s): %s", g.What, g.Status, plain(g.Why))
@@ -135,7 +135,7 @@ func bound(option string) int64 {
 }
 
 // judgeKeys says which keys can be copied, and which are not held here.
-func (o *opinion) judgeKeys(f *findings) {
+func (o *outcome) judgeKeys(f *findings) {
 	mostElements, longestValue := bound("collection-max-elements"), bound("proto-max-bulk-len")
 	for _, kind := range slices.Sorted(maps.Keys(f.kinds)) {
 		k := f.kinds[kind]
@@ -181,12 +181,12 @@ var ofThePlace = []string{
 	"replicaof", "masteruser", "masterauth", "replica-announce-ip", "replica-announce-port", "tls-replication",
 }
 
-// redisLimits are defaults of Redis that differ from ours on purpose: who has not changed them
-// has not asked for them.
+// redisLimits are defaults of Redis that differ from those of cellserver on purpose. A server
+// with the default of Redis has not asked for it.
 var redisLimits = map[string]string{"proto-max-bulk-len": "536870912", "client-query-buffer-limit": "1073741824", "repl-backlog-size": "1048576"}
 
 // judgeOptions returns the options that a new server should be given.
-func (o *opinion) judgeOptions(f *findings) (flags []string) {
+func (o *outcome) judgeOptions(f *findings) (flags []string) {
 	ours := byDefault()
 	same, idle := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(f.config)) {
@@ -220,7 +220,7 @@ func (o *opinion) judgeOptions(f *findings) (flags []string) {
 }
 
 // judgeRole says what a server is among others.
-func (o *opinion) judgeRole(f *findings) {
+func (o *outcome) judgeRole(f *findings) {
 	if f.info["role"] == "slave" {
 		o.looks = append(o.looks, "it is a replica of "+f.info["master_host"]+": examine that server, which has the newest keys")
 	}
@@ -244,7 +244,7 @@ func (f *findings) attachable() bool {
 }
 
 // prescribeAttaching says how a server takes over all keys while callers go on.
-func (o *opinion) prescribeAttaching(f *findings, flags []string) {
+func (o *outcome) prescribeAttaching(f *findings, flags []string) {
 	host, port := "HOST", "PORT"
 	if u, err := url.Parse(strings.Trim(f.address, "'")); err == nil && u.Hostname() != "" {
 		host, port = u.Hostname(), cmp.Or(u.Port(), "6379")
@@ -270,14 +270,14 @@ func (o *opinion) prescribeAttaching(f *findings, flags []string) {
 }
 
 // prescribeFile says that there is a configuration, which can be used.
-func (o *opinion) prescribeFile(f *findings) {
+func (o *outcome) prescribeFile(f *findings) {
 	if file := f.info["config_file"]; file != "" {
 		o.todo = append(o.todo, "# or with its configuration, without the options that are refused above: cellserver "+file)
 	}
 }
 
 // prescribe says what to do.
-func (o *opinion) prescribe(f *findings, flags []string) {
+func (o *outcome) prescribe(f *findings, flags []string) {
 	if store := f.config["store"]; f.info["cellserver"] != "" && store != "" {
 		o.todo = append(o.todo, "# it is a cellserver already, and has its limits in "+store+": start another with the same --store")
 		return

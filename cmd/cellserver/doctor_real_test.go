@@ -47,8 +47,8 @@ func fillOld(t *testing.T, c *redis.Client) {
 	require.NoError(t, err)
 }
 
-// TestDoctorSaysWhatMoves: commands, keys and options of a real Redis, what is not here,
-// and how to move; and it only reads.
+// TestDoctorSaysWhatMoves: on a real Redis the report has commands, keys and options that work,
+// those that do not, and how to move. The doctor only reads.
 func TestDoctorSaysWhatMoves(t *testing.T) {
 	c, address := startRedis(t, t.TempDir(), "--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru", "--timeout", "77", "--hash-max-listpack-entries", "4", "--appendonly", "yes")
 	fillOld(t, c)
@@ -134,8 +134,8 @@ func TestDoctorOnlyReads(t *testing.T) {
 	require.NoError(t, c.ConfigGet(ctx, "timeout").Err())
 }
 
-// TestDoctorErrorsAreClear: what is wrong with an address, a password, a right, and what
-// may not be read is said and goes without.
+// TestDoctorErrorsAreClear: a wrong address, a wrong password or a missing permission has a clear
+// error, and the report leaves out what it may not read.
 func TestDoctorErrorsAreClear(t *testing.T) {
 	port := freeport.Choose()
 	c, _ := startRedis(t, t.TempDir(), "--port", port)

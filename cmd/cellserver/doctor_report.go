@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// writeFindings writes an opinion for a person.
-func writeFindings(w io.Writer, o *opinion) error {
+// writeFindings writes the findings as text.
+func writeFindings(w io.Writer, o *outcome) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", o.title)
 	for _, part := range []struct {

@@ -31,7 +31,7 @@ func TestDoctorNamesUsedCommandsThatAreMissing(t *testing.T) {
 		stats = append(stats, fmt.Sprintf("cmdstat_%s:calls=%d,usec=1", name, calls))
 	}
 	f.readInfo(strings.Join(stats, "\r\n"))
-	o := &opinion{}
+	o := &outcome{}
 	o.judgeCommands(f)
 	said := slices.Concat(o.loses, o.looks)
 	begins := func(text string) int {
@@ -105,7 +105,8 @@ func TestDoctorKnowsWhereLimitsAre(t *testing.T) {
 	require.NotContains(t, out.String(), "copy its dir")
 }
 
-// TestDoctorPrescribesAttaching: whole lines, which name the old server and its password where they need it.
+// TestDoctorPrescribesAttaching: the report has complete command lines, with the old server and a
+// placeholder for its password where needed.
 func TestDoctorPrescribesAttaching(t *testing.T) {
 	f := &findings{
 		address: "redis://:PASSWORD@10.0.0.1:6380",

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// checkAOF reads a directory whose server is stopped and says whether it is whole.
+// checkAOF reads the directory of a stopped server and reports whether it is complete.
 func checkAOF(args []string, w io.Writer) error {
 	dir, options := split(args)
 	if err := unknownOption("check-aof", options, "--fix"); err != nil {

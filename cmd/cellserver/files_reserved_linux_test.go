@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/internal/certtest"
 )
 
-// TestMaxClientsLeavesFilesForOthers: where few files may be open, what is not a client has its
-// share: the second descriptors of handshakes, and connections to the admin port.
+// TestMaxClientsLeavesFilesForOthers: with few file descriptors, some are reserved for uses other
+// than clients: the second descriptors of handshakes, and connections to the admin port.
 func TestMaxClientsLeavesFilesForOthers(t *testing.T) {
 	pair := certtest.New(t).Issue(t, certtest.Subject{Name: "server"})
 	secure := "--tls-port 7001 --tls-cert-file " + pair.CertFile + " --tls-key-file " + pair.KeyFile + " --tls-auth-clients no"

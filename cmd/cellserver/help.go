@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// help writes what is asked for: all there is, or what there is of each name. The words
-// of a command's name may be given as several.
+// help writes the general help, or that of each given name. The name of a command may be given as
+// several arguments.
 func help(topics []string, w io.Writer) error {
 	if len(topics) == 0 {
 		return writeHelp(w)
@@ -93,7 +93,7 @@ func mistyped(arg string) error {
 	return nil
 }
 
-// asksForHelp reports whether somebody wants to know how a tool is called.
+// asksForHelp reports whether the arguments of a tool ask for its help.
 func asksForHelp(name string, args []string) bool {
 	if name == "top" || name == "ping" || name == "policy" { // their -h has a host behind it
 		return slices.Contains(args, "--help") || len(args) > 0 && args[len(args)-1] == "-h"

@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// TestHelpExplainsEverything: each tool and each option, and what is mistyped is told
-// with the nearest name.
+// TestHelpExplainsEverything: there is help for each tool and each option, and for a mistyped
+// name the nearest one is suggested.
 func TestHelpExplainsEverything(t *testing.T) {
 	for name := range tools {
 		require.Contains(t, manual[name], "usage: cellserver "+name)
@@ -103,7 +103,7 @@ func TestMistypedNamesGetTheNearestName(t *testing.T) {
 	}
 }
 
-// TestToolsSilenceTheClientLibrary: what it logs by itself reaches nobody.
+// TestToolsSilenceTheClientLibrary: log messages of the client library are not shown.
 func TestToolsSilenceTheClientLibrary(t *testing.T) {
 	said := &loud{}
 	redis.SetLogger(said)

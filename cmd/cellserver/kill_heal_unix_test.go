@@ -19,8 +19,8 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// insist consumes from a key until the server is gone, also while it refuses. It
-// returns how often it was told that it may, and how often it does not know.
+// insist consumes units of a key until the server is gone, also while calls are refused. It
+// returns how many calls were allowed, and how many have an unknown outcome.
 func insist(socket, key string) (acked, unknown int) {
 	c, err := net.Dial("unix", socket)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// act is commands that are sent at once and happen wholly or not at all.
+// act is a group of commands that are sent at once and take effect completely or not at all.
 type act [][]string
 
 // encode appends the commands of an act as a client sends them.
@@ -48,7 +48,7 @@ func dial(t *testing.T, socket string, db int) *wire {
 	return w
 }
 
-// do sends acts at once and returns the replies of those that were answered wholly.
+// do sends acts at once and returns the replies of those that were answered completely.
 func (w *wire) do(acts ...act) (answers []string, err error) {
 	var b []byte
 	for _, a := range acts {
@@ -101,7 +101,7 @@ func (c clumsy) word() string {
 	return strings.Repeat(fmt.Sprint(c.IntN(300)), 1+c.IntN(4)*c.IntN(3))
 }
 
-// words is some words behind first, now and then so many that a collection is large.
+// words returns some words after first, sometimes so many that a collection becomes large.
 func (c clumsy) words(each int, first ...string) []string {
 	n := 1 + c.IntN(3)
 	if c.IntN(12) == 0 {
@@ -233,7 +233,7 @@ func (w *wire) contents(t *testing.T) string {
 	return strings.Join(all, "\n")
 }
 
-// rival is one client: what it was told, and what it does not know of.
+// rival is one client, with the replies that it got and the calls whose outcome it does not know.
 type rival struct {
 	db      int
 	made    clumsy

@@ -143,8 +143,8 @@ func consumed(t *testing.T, socket, key string) int {
 	return burst + 1 - left
 }
 
-// hammer consumes from one key of its own until the server is gone. It returns how
-// often it was told that it may, and how often it does not know.
+// hammer consumes units of its own key until the server is gone. It returns how many calls were
+// allowed, and how many have an unknown outcome.
 func hammer(socket, key string) (acked, unknown int) {
 	c, err := net.Dial("unix", socket)
 	if err != nil {
@@ -161,8 +161,8 @@ func hammer(socket, key string) (acked, unknown int) {
 	}
 }
 
-// ledger is what clients with a key each were told that they may consume, in all, and
-// how many calls more may have happened.
+// ledger has the total number of allowed calls of clients with a key each, and the number of
+// further calls that may have taken effect.
 type ledger struct{ acked, unknown [4]int }
 
 // audit wants a server that was started again to have all that was acknowledged, and

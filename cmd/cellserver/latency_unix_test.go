@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkLatencyOfOthers calls CL.THROTTLE over one connection, one call after another,
-// while others do their worst: nobody; a thousand clients that ask for much and read none
-// of it; clients beyond maxclients, who come and are refused, fifty thousand of them if
-// it lasts. It reports the latency in µs, and for the last case how many were refused.
+// BenchmarkLatencyOfOthers calls CL.THROTTLE over one connection, one call after another, with
+// different other load: none; a thousand clients that request large replies and read nothing; and
+// clients beyond maxclients that connect and are refused, up to fifty thousand. It reports the
+// latency in µs, and for the last case the number of refused clients.
 func BenchmarkLatencyOfOthers(b *testing.B) {
 	b.Run("nobody", func(b *testing.B) {
 		measureLatency(b, dialProgram(b, launch(b, b.TempDir(), nil, latencyFlags...)))
@@ -55,12 +55,12 @@ func BenchmarkLatencyOfOthers(b *testing.B) {
 	})
 }
 
-// latencyFlags keep slow readers for as long as it takes: being cut off is not what is
-// measured.
+// latencyFlags keep slow readers connected for any time, because disconnecting them is not what
+// is measured.
 var latencyFlags = []string{"--appendonly", "no", "--save", "", "--write-timeout", "3600"}
 
-// beRefused connects up to n times and returns how often it was told that there are
-// too many clients.
+// beRefused connects up to n times and returns how often it was refused because of too many
+// clients.
 func beRefused(socket string, n int, stop chan struct{}) (refused int) {
 	for range n {
 		select {

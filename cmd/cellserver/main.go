@@ -43,8 +43,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
-// run is the whole program with everything it depends on as a parameter. It
-// returns the exit status.
+// run is the whole program with its dependencies as parameters. It returns the exit status.
 func run(args, environ []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		return serve(args, environ, stderr)
@@ -86,8 +85,8 @@ func report(stderr io.Writer, err error) int {
 	return fail(stderr, err)
 }
 
-// serve runs a server until it is told to stop, and returns the exit status. In the
-// background, stderr is whoever has started it, until it listens.
+// serve runs a server until it is stopped, and returns the exit status. In the background, stderr
+// is that of the starting process until the server listens.
 func serve(args, environ []string, stderr io.Writer) int {
 	ready := detached()
 	if ready != nil {

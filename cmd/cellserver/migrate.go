@@ -298,7 +298,7 @@ func (m *migration) importKey(ks *keyspace.Keyspace, db int, key string, value *
 		return "", nil
 	}
 	e := entry.Entry{Kind: entry.Cell, Expiry: min(tat, entry.NoExpiry-1)}
-	if ends := now.Add(ttl.Val() + ttlSlack); ends < e.Expiry { // somebody has shortened it
+	if ends := now.Add(ttl.Val() + ttlSlack); ends < e.Expiry { // its expiry was shortened
 		e.Expiry, e.Value = ends, gcra.AppendState(nil, tat)
 	}
 	return "", ks.Restore(db, []byte(key), e)

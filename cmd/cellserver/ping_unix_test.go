@@ -55,7 +55,7 @@ func TestPingFindsTheServerOfTheEnvironment(t *testing.T) {
 	require.Contains(t, said, "name its address")
 }
 
-// TestPingOfAServerWhoseUserMayNotPing: it has answered, and so it works.
+// TestPingOfAServerWhoseUserMayNotPing: an error reply also shows that the server works.
 func TestPingOfAServerWhoseUserMayNotPing(t *testing.T) {
 	p := startDaemon(t, "--user", "default", "on", "nopass", "-@all", "+shutdown")
 	_, port, err := net.SplitHostPort(p.addr)

@@ -20,7 +20,7 @@ const policyDiffUsage = "usage: cellserver policy diff FILE [ADDRESS] [-h host] 
 // maxDump is the longest text of policies that a server may send: that of a million overrides.
 const maxDump = 256 << 20
 
-// anyBounds are those of a server whose options are not known.
+// anyBounds are the bounds for a server with unknown options.
 var anyBounds = policy.Bounds{LogMaxEntries: math.MaxInt64, MaxMembers: math.MaxInt64}
 
 // diffPolicies is cellserver policy diff. Its status tells changes from errors.
@@ -60,7 +60,7 @@ func compareWithServer(f *connectionFlags, name, address string, w io.Writer) (i
 	}
 	options.ReadTimeout = 30 * time.Second // a server may have many policies
 	client := redis.NewClient(options)
-	defer client.Close() //nolint:errcheck // it has told all that it had to
+	defer client.Close() //nolint:errcheck // all replies have been read
 	ctx := context.Background()
 	current, err := dumpPolicies(ctx, client)
 	if err != nil {

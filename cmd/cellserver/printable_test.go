@@ -14,7 +14,7 @@ func TestTextOfServersIsPrintedWithoutControlCharacters(t *testing.T) {
 	const hostile = "a\x1b]0;title\x07\u009b2J\u202eb\rc"
 	const harmless = "a?]0;title??2J?b?c"
 	var report, stderr strings.Builder
-	require.NoError(t, writeFindings(&report, &opinion{title: hostile, moves: []string{hostile}}))
+	require.NoError(t, writeFindings(&report, &outcome{title: hostile, moves: []string{hostile}}))
 	require.Equal(t, harmless+"\n\nMoves\n  "+harmless+"\n", report.String())
 	require.Equal(t, 1, fail(&stderr, errors.New("ERR "+hostile+"\nsecond line")))
 	require.Equal(t, "cellserver: ERR "+harmless+"\nsecond line\n", stderr.String())

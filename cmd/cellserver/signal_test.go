@@ -136,8 +136,8 @@ func kinds() []string {
 	return []string{"goroutine"}
 }
 
-// TestSignalStopsGracefully: SIGTERM and SIGINT let everybody be answered who has sent
-// something, wake those who wait, and end with status 0.
+// TestSignalStopsGracefully: after SIGTERM and SIGINT all received commands are answered, waiting
+// clients are woken, and the exit status is 0.
 func TestSignalStopsGracefully(t *testing.T) {
 	for _, kind := range kinds() {
 		for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {

@@ -13,8 +13,8 @@ func quoted(value string) string {
 	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }
 
-// printable keeps what a server says from moving the cursor of whoever reads it, and from
-// turning the direction of the text round.
+// printable replaces characters in the output of a server that would move the cursor of the
+// terminal or change the direction of the text.
 func printable(r rune) rune {
 	if r == '\n' || unicode.IsPrint(r) {
 		return r

@@ -55,7 +55,7 @@ func (o *topOptions) run(args []string, w io.Writer) error {
 		return fmt.Errorf("top: %w", err)
 	}
 	client := redis.NewClient(options)
-	defer client.Close() //nolint:errcheck // it has told all that it had to
+	defer client.Close() //nolint:errcheck // all replies have been read
 	source := func(ctx context.Context, args ...string) ([]byte, error) {
 		return reportOf(ctx, client, options, args)
 	}

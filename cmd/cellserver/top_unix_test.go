@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTopPrintsWhatAServerSays: the verdict, the key that is denied and its group, over the
-// Redis protocol; and a user without the permission is told so.
+// TestTopPrintsWhatAServerSays: top prints the verdict, the denied key and its group, over the
+// Redis protocol, and an error for a user without the permission.
 func TestTopPrintsWhatAServerSays(t *testing.T) {
 	p := startDaemon(t, "--dir", t.TempDir())
 	c, r := p.dial()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// cluster is what is shown.
+// cluster is the demonstration.
 type cluster struct {
 	server string // the program
 	// kill is after how many seconds of load the node is killed, and seconds how long the

@@ -112,13 +112,13 @@ func Client(addr string) *redis.Client {
 // its program listens on it, nor while that is killed and away.
 const firstPort, lastPort = 18000, 32000
 
-// FreePorts returns n different ports of this machine on which nobody listens.
+// FreePorts returns n different ports of this machine that are not in use.
 func FreePorts(n int) (ports []string, err error) {
 	for range 100 * n {
 		port := strconv.Itoa(firstPort + rand.IntN(lastPort-firstPort))
 		var l net.Listener
 		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err != nil {
-			continue // somebody listens on it
+			continue // it is in use
 		}
 		defer l.Close() // all at once, so that no port comes twice
 		if ports = append(ports, port); len(ports) == n {

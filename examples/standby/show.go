@@ -65,8 +65,8 @@ type events struct {
 // pending reports whether the primary was killed and no other has answered since.
 func (e *events) pending() bool { return e.killed != "" && !e.back }
 
-// after does what is to happen after a second in which so many calls were acknowledged: the
-// primary is killed, the sentinels name another, and the killed server comes back.
+// after performs the events after a second with the given number of acknowledged calls: the
+// primary is killed, the sentinels promote a replica, and the killed server comes back.
 func (e *events) after(second int, acked int64) error {
 	switch {
 	case e.next != "" && acked > 0:
@@ -87,7 +87,8 @@ func (e *events) after(second int, acked int64) error {
 	return nil
 }
 
-// conclude prints what was acknowledged, what is there, and for how long no call was answered.
+// conclude prints the acknowledged calls, the calls that the new primary has, and the longest
+// time without a reply.
 func (s *show) conclude(ctx context.Context, l *load, took time.Duration) error {
 	stored, lost, err := l.check(ctx)
 	if err != nil {

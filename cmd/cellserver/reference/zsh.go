@@ -34,7 +34,7 @@ func Zsh(w io.Writer, p *Program) error {
 	return err
 }
 
-// zshArguments returns the words with which _arguments is told of options.
+// zshArguments returns the arguments with which _arguments describes options.
 func zshArguments(options []Option, separator string) string {
 	var b strings.Builder
 	for i := range options {
