@@ -1,9 +1,10 @@
-// Package config reads the settings of a server: from a file with the syntax of redis.conf,
-// the environment and flags. [Config] has the values. Each option is one entry of a table,
-// from which CONFIG GET and SET, --help, the sample file and the page of options derive. The
-// file options.go has the table: options that belong together are in one function. Those with
-// kinds of values of their own have a file option_x.go, with these kinds. What an option does
-// is not here: the server reads its value.
+// Package config reads the settings of a server from a file with the syntax of redis.conf, the
+// environment and flags. [Config] has the values. Each option is one entry of a table, from which
+// CONFIG GET and SET, --help, the sample file and the page of options derive.
+//
+// The file options.go has the table, with a function for each group of options. Groups with their
+// own kinds of values have a file option_x.go with these kinds. The package does not implement
+// the effects of options: the server reads their values.
 package config
 
 import (
@@ -20,8 +21,8 @@ type Config struct {
 	table  []option
 	byName map[string]int
 
-	// setting is held from the change of a value until it is in force. Event loops may wait for it, so
-	// no file is read or written meanwhile.
+	// setting is held from the change of a value until the new value is in force. Event loops may
+	// wait for it, so no file is read or written while it is held.
 	setting   sync.Mutex
 	rewriting sync.Mutex // held by Rewrite
 
@@ -32,28 +33,28 @@ type Config struct {
 	prepares []Prepare
 	checks   []setCheck
 	last     setCheck // guarded by mu: see OnCommit
-	changed  uint64   // guarded by mu: how often values or users have changed
-	cores    int      // what the runtime was given at the start, a container's share included
+	changed  uint64   // guarded by mu: the number of changes of values or users
+	cores    int      // GOMAXPROCS at the start, which respects the limits of a container
 
-	idle    []string          // guarded by mu; options of Redis that were given and mean nothing, sorted
+	idle    []string          // guarded by mu; options of Redis that were given and have no effect, sorted
 	modules []string          // guarded by mu; modules that were named and are built in
 	users   []acl.Line        // guarded by mu; lines `user name rule ...`, without the first word
 	origins map[string]string // guarded by mu; where each option was given last, "" for CONFIG SET
 
 	// The fields below do not change after Load.
 	file    string      // the configuration file, "" without one
-	renamed [][2]string // commands and what they are called, "" for not at all
-	from    sources     // what Reload reads again
+	renamed [][2]string // commands with their new names, "" for removed ones
+	from    sources     // the sources that Reload reads again
 	redis   map[string]redisOption
 }
 
-// Prepare takes part in a reload. It checks everything that next asks of a part of the server,
-// such as a file of users or certificates, and returns what puts that in force, which cannot
-// fail. It changes nothing itself. apply may be nil. A configuration with other faults is
-// prepared too, so that an operator sees all of them at once.
+// Prepare takes part in a reload. It checks what next requires of a part of the server, such as a
+// file of users or certificates, and returns apply, which puts that in force and cannot fail. It
+// changes nothing itself. apply may be nil. A configuration with other faults is prepared, too,
+// so that an operator sees all faults at once.
 type Prepare func(next *Config) (apply func(), err error)
 
-// setCheck is a Prepare that Set asks about options.
+// setCheck is a Prepare that Set calls for certain options.
 type setCheck struct {
 	concerns func(name string) bool
 	prepare  Prepare

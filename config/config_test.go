@@ -36,7 +36,7 @@ func writeConfig(t *testing.T, content string) string {
 	return path
 }
 
-// TestOptionEdges: what each kind of option takes, what it makes of it, and what it
+// TestOptionEdges: which values each kind of option accepts, how it normalises them, and which it
 // refuses.
 func TestOptionEdges(t *testing.T) {
 	const refused = "\x00"
@@ -90,8 +90,8 @@ func TestOptionEdges(t *testing.T) {
 	}
 }
 
-// TestPrecedence: a flag wins over the environment, that over the file, that over the
-// default.
+// TestPrecedence: flags override the environment, which overrides the file, which overrides the
+// defaults.
 func TestPrecedence(t *testing.T) {
 	path := writeConfig(t, "port 1001\ntimeout 11\nmaxclients 101\nTIMEOUT 12\n")
 	env := []string{"PATH=/bin", "CELLSERVER_PORT=1002", "CELLSERVER_TIMEOUT=22", "CELLSERVER_PROTO_MAX_BULK_LEN=2mb", "cellserver_port=9"}
@@ -119,8 +119,8 @@ func TestFileSyntax(t *testing.T) {
 	require.Equal(t, "3600 1 60 100", got["save"])
 }
 
-// TestEveryFaultAtOnce: one message names all that is wrong, with the place, and never a
-// value that may be a secret.
+// TestEveryFaultAtOnce: one message has all faults with their places, and no value that may be a
+// secret.
 func TestEveryFaultAtOnce(t *testing.T) {
 	path := writeConfig(t, "port x\nnosuch 1\nport\nrequirepass \"unbalanced\ntimeout 1 2\nrequirepass canary canary\nnosuch\nloadmodule\n")
 	_, err := config.Load(
@@ -155,8 +155,8 @@ func TestEveryFaultAtOnce(t *testing.T) {
 	require.ErrorContains(t, err, `option "port"`)
 }
 
-// TestExposureIsDeliberate: an address that others reach needs a password, or an explicit
-// protected-mode no.
+// TestExposureIsDeliberate: an address that other machines can reach needs a password or an
+// explicit protected-mode no.
 func TestExposureIsDeliberate(t *testing.T) {
 	for _, bind := range []string{"0.0.0.0", "*", "-*", "::", "192.0.2.1", "127.0.0.1 192.0.2.1", "example.com", "-2001:db8::1"} {
 		_, err := config.Load([]string{"--bind=" + bind}, nil)
@@ -195,8 +195,8 @@ func TestSampleIsTheDefaults(t *testing.T) {
 	}
 }
 
-// FuzzConfigFile: no file makes the parser panic, and what it accepts is stable: the
-// accepted values, written down again, are accepted as the same.
+// FuzzConfigFile: no file makes the parser panic, and the values of an accepted file, written as
+// a file, are accepted as the same values.
 func FuzzConfigFile(f *testing.F) {
 	var sample bytes.Buffer
 	require.NoError(f, config.WriteSample(&sample))

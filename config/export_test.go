@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// OptionNames are the options that this server has itself, and RedisOptionNames those of
-// Redis that mean nothing to it, older names included.
+// OptionNames returns the options of this server, with older names.
 func OptionNames() (names []string) {
 	for _, o := range options() {
 		names = append(names, o.name)
@@ -30,5 +29,6 @@ func RedisOptionNames() (names []string) {
 	return names
 }
 
-// Promises are the options and words that promise something in some of their values.
+// Promises returns the options and words with values that are refused, because the operator would
+// rely on them.
 func Promises() (names []string) { return slices.Sorted(maps.Keys(promises)) }

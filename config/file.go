@@ -37,8 +37,8 @@ func (l *loader) fault(where string, err error) {
 	}
 }
 
-// unknown returns the error for a name that is not an option. It repeats what looks like the name
-// of one: anything else may be a password that stands in the wrong place.
+// unknown returns the error for a name that is not an option. It repeats the name only if it
+// looks like one: anything else may be a password in the wrong place.
 func (l *loader) unknown(name string) error {
 	lower := strings.ToLower(name)
 	if at := strings.IndexAny(lower, "=:"); at > 0 && slices.Contains(l.c.names(), lower[:at]) {
@@ -51,7 +51,8 @@ func (l *loader) unknown(name string) error {
 	return fmt.Errorf("unknown option %q%s", name, guess)
 }
 
-// nameLike reports whether a word looks as names of options do: lower-case letters and "-".
+// nameLike reports whether a word looks like the name of an option: lower-case letters, "-" and
+// "_".
 func nameLike(word string) bool {
 	return strings.IndexFunc(word, func(r rune) bool { return r != '-' && r != '_' && (r < 'a' || r > 'z') }) < 0
 }

@@ -101,7 +101,7 @@ func (c *Config) observing() stats.Observing {
 	return o
 }
 
-// Groups says how decisions are counted by group of keys.
+// Groups returns how decisions are counted by group of keys.
 func (c *Config) Groups() stats.GroupOptions {
 	o := stats.GroupOptions{Near: int(c.Number("metrics-near-limit"))}
 	if _, delimiter, ok := strings.Cut(c.Value("metrics-group-by"), " "); ok {
@@ -110,7 +110,7 @@ func (c *Config) Groups() stats.GroupOptions {
 	return o
 }
 
-// PolicyBounds are what the clauses of policies may ask for at most.
+// PolicyBounds returns the bounds for the clauses of policies.
 func (c *Config) PolicyBounds() policy.Bounds {
 	return policy.Bounds{LogMaxEntries: c.Number("sw-log-max-entries"), MaxMembers: c.Number("cc-max-members")}
 }

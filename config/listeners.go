@@ -52,7 +52,7 @@ func (c *Config) Reachable() string {
 	return ""
 }
 
-// DefinesUsers reports whether the configuration says who may log in.
+// DefinesUsers reports whether the configuration defines users.
 func (c *Config) DefinesUsers() bool { return c.Value("aclfile") != "" || len(c.Users()) > 0 }
 
 // RefuseReachableAdmin refuses an admin port that other machines can reach without TLS, where
@@ -76,7 +76,7 @@ func reachableFromAfar(address string) bool {
 	return host != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
-// checkListeners refuses listeners that cannot be open together, since they have the same port
+// checkListeners refuses listeners that cannot be open together, because they have the same port
 // of the same address.
 func (c *Config) checkListeners() error {
 	type place struct{ option, bind, address, port string }
@@ -109,8 +109,8 @@ func (c *Config) checkListeners() error {
 	return errors.Join(faults...)
 }
 
-// overlap reports whether two addresses of bind cannot have the same port: they are the same,
-// or one is all addresses of a family that the other is of.
+// overlap reports whether two addresses of bind cannot have the same port: they are equal, or one
+// of them stands for all addresses of the other's family.
 func overlap(a, b string) bool {
 	a, b = spelled(a), spelled(b)
 	if a == b {
@@ -119,7 +119,7 @@ func overlap(a, b string) bool {
 	whole := func(all, one string) bool {
 		ip := net.ParseIP(one)
 		switch {
-		case ip == nil: // a name: what it stands for is found out when it listens
+		case ip == nil: // a name, which is resolved when the server listens
 			return false
 		case all == "0.0.0.0":
 			return ip.To4() != nil
@@ -129,7 +129,7 @@ func overlap(a, b string) bool {
 	return whole(a, b) || whole(b, a)
 }
 
-// spelled is an address of bind in one spelling.
+// spelled returns an address of bind in a canonical spelling.
 func spelled(address string) string {
 	address = strings.TrimPrefix(address, "-")
 	switch address {

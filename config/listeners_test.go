@@ -47,8 +47,8 @@ func TestKubernetesVariablesOfAnAdminServiceAreNoOptions(t *testing.T) {
 	require.Equal(t, "9121", c.Value("admin-port"))
 }
 
-// TestListenersHavePlacesOfTheirOwn: two that have the same port of the same address are a fault
-// that names both, whichever way the address is written.
+// TestListenersHavePlacesOfTheirOwn: two listeners with the same port of the same address are a
+// fault that names both, however the address is written.
 func TestListenersHavePlacesOfTheirOwn(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--port 7000 --admin-port 7000":                                               `admin-port 7000 is the port of option "port" as well, at 127.0.0.1`,
@@ -80,8 +80,8 @@ func TestListenersHavePlacesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestServiceLinks: what Kubernetes tells about a service of our name is no
-// configuration, and what is still is.
+// TestServiceLinks: variables that Kubernetes sets for a service named cellserver are not
+// options, and other variables with the prefix are.
 func TestServiceLinks(t *testing.T) {
 	c, err := config.Load(nil, []string{
 		"CELLSERVER_SERVICE_HOST=10.0.0.1", "CELLSERVER_SERVICE_PORT=6379", "CELLSERVER_SERVICE_PORT_REDIS=6379",

@@ -86,7 +86,7 @@ func (c *Config) checkStore() error {
 	}
 	at := c.byName["databases"]
 	switch c.Value("databases") {
-	case "1", c.table[at].def: // nobody has asked for more
+	case "1", c.table[at].def: // 1, or the default value
 		c.values[at] = "1"
 	default:
 		clash("databases", "there is one database with a store")
@@ -94,10 +94,10 @@ func (c *Config) checkStore() error {
 	return errors.Join(faults...)
 }
 
-// environmentPrefix begins the names of our environment variables.
+// environmentPrefix is the prefix of the environment variables that set options.
 const environmentPrefix = "CELLSERVER_"
 
-// environmentOrigin begins what says that a value stems from one of them.
+// environmentOrigin begins the origin of an option that an environment variable has set.
 const environmentOrigin = "environment variable "
 
 func (l *loader) environment(environ []string) {

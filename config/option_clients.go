@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// clientOptions are bounds on clients and on what they send and receive.
+// clientOptions are the bounds on clients and on the data that they send and receive.
 func clientOptions() []option {
 	return []option{
 		{name: "databases", def: "16", kind: integer{1, 16, ""}, doc: "Number of databases for SELECT."},
@@ -26,9 +26,9 @@ func clientOptions() []option {
 	}
 }
 
-// outputLimits is `client-output-buffer-limit` as Redis writes it: for each class of
-// clients a hard bound, a soft one, and for how many seconds that may be exceeded. A
-// Value may name some of the classes only; the others stay as they are.
+// outputLimits is the kind of client-output-buffer-limit, in the form of Redis: for each class of
+// clients a hard limit, a soft limit, and the seconds for which the soft limit may be exceeded. A
+// value may have some of the classes; the others stay unchanged.
 type outputLimits struct{}
 
 // defaultOutputLimits is the default of Redis. Only the bound of pubsub has an effect:

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Described is what there is to read about an option, for pages and completions.
+// Described is the documentation of an option, for pages and completions.
 type Described struct {
 	Name string
 	// Hint stands for a value: yes|no, bytes.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// metricsOptions are what the metrics tell apart.
+// metricsOptions are the options about the detail of metrics.
 func metricsOptions() []option {
 	return []option{
 		{name: "metrics-group-by", def: "prefix :", kind: groupBy{}, doc: "How the metrics group keys: prefix and a delimiter of up to 8 bytes make the text before the delimiter the group, and none makes no groups."},

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// observeOptions are what the server keeps about what takes long, and for whom it may be
-// made to.
+// observeOptions are the options about slow calls, and about DEBUG.
 func observeOptions() []option {
 	return []option{
 		{name: "slowlog-log-slower-than", def: "10000", kind: integer{-1, math.MaxInt64 / 1000, "µs"}, mutable: true, doc: "Least duration in microseconds of a call that enters SLOWLOG. 0 enters every call, -1 none. Below 1000 every call is timed, which costs a tenth of a pipelined command."},
@@ -23,7 +22,7 @@ func observeOptions() []option {
 // percentiles is a list of numbers from 0 to 100.
 type percentiles struct{}
 
-// maxPercentiles is how many of them INFO shows of each command.
+// maxPercentiles is the largest number of percentiles.
 const maxPercentiles = 32
 
 func (k percentiles) parse(v string) (string, error) {

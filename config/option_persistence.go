@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// persistenceOptions are what is kept over a restart.
+// persistenceOptions are the options about persistence.
 func persistenceOptions() []option {
 	return []option{
 		{name: "save", def: "", kind: savePoints{}, doc: "Write a snapshot after this many seconds if there were at least this many changes: pairs of numbers. Empty writes none."},

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// replicationOptions are whom the server follows, and how it serves those who follow it.
+// replicationOptions are the options of a replica and of a primary.
 func replicationOptions() []option {
 	return []option{
 		{name: "replicaof", alias: "slaveof", def: "", kind: primary{}, doc: "Host and port of the primary of this replica. Empty, or no one, makes the server a primary. REPLICAOF changes the value, and CONFIG REWRITE writes it."},

@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/cluster/engine"
 )
 
-// storeOptions are the store elsewhere, if there is one.
+// storeOptions are the options of an external store.
 func storeOptions() []option {
 	return []option{
 		{name: "store", def: "", kind: storeURL{}, secret: true, show: MaskURL, doc: "Keep limits in the Valkey or Redis at this URL, and not in this server: valkey://user:password@host:port,host:port/ or redis://, and valkeys:// or rediss:// with TLS. See docs/scale-out.md. Empty keeps them here."},
@@ -47,8 +47,8 @@ func (storeURL) hint() string { return "url" }
 // masked stands for a password.
 const masked = "***"
 
-// MaskURL returns an address without its passwords: that of the user, and those among the
-// parameters. An address that is wrong shows less rather than more.
+// MaskURL returns an address with *** in place of its passwords, in the user part and in
+// parameters. Of a malformed address it returns less rather than more.
 func MaskURL(v string) string {
 	scheme, rest, ok := strings.Cut(v, "://")
 	if !ok {
@@ -80,7 +80,7 @@ func maskQuery(query string) string {
 	return strings.Join(pairs, "&")
 }
 
-// storePrefix is what the keys in the store begin with.
+// storePrefix is the kind of the option for the prefix of keys in the store.
 type storePrefix struct{}
 
 func (storePrefix) parse(v string) (string, error) {
@@ -98,8 +98,8 @@ func (storePrefix) hint() string { return "text" }
 // maxStorePrefix bounds what is added to each key.
 const maxStorePrefix = 64
 
-// byPrefix is a choice for all keys, and others for the keys with a prefix: a word, and
-// pairs of a prefix and a word.
+// byPrefix is the kind of an option with a choice for all keys, and others for keys with a
+// prefix: a word, and then pairs of a prefix and a word.
 type byPrefix []string
 
 func (k byPrefix) parse(v string) (string, error) {
@@ -115,7 +115,7 @@ func (k byPrefix) parse(v string) (string, error) {
 	return strings.Join(fields, " "), nil
 }
 
-// The choices that an option has for keys.
+// The options with choices by prefix.
 var (
 	failPolicies = byPrefix{"closed", "open", "local"}
 	hotKeys      = byPrefix{"exact", "lease"}
@@ -156,7 +156,7 @@ func (k byPrefix) split(v string) (all string, pairs [][2]string, err error) {
 
 // rules returns the choices by prefix; that of "" is for all keys.
 func (k byPrefix) rules(v string) map[string]string {
-	all, pairs, _ := k.split(v) // it was accepted
+	all, pairs, _ := k.split(v) // the value has been accepted before
 	rules := map[string]string{"": all}
 	for _, p := range pairs {
 		rules[p[0]] = p[1]

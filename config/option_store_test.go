@@ -34,14 +34,14 @@ func TestPasswordsOfAStoreAreNotShown(t *testing.T) {
 	}
 }
 
-// TestStoreExcludesWhatAServerKeeps: options that keep limits in the server contradict one
-// that keeps them elsewhere, and all contradictions are told at once.
+// TestStoreExcludesWhatAServerKeeps: options that keep limits in the server contradict store, and
+// all contradictions are reported at once.
 func TestStoreExcludesWhatAServerKeeps(t *testing.T) {
 	_, err := config.Load([]string{"--store", "redis://a", "--appendonly", "yes", "--save", "900", "1", "--databases", "4", "--policy-file", "p"}, nil)
 	for _, name := range []string{"appendonly", "save", "databases", "policy-file"} {
 		require.ErrorContains(t, err, `options "`+name+`" and "store" exclude each other: `)
 	}
-	// What a file has by default says nothing.
+	// Default values in a file are no contradiction.
 	path := writeConfig(t, "databases 16\nappendonly no\nsave \"\"\nstore redis://a\nfail-policy open\nfail-policy login: closed\nhot-keys tenant: lease\n")
 	c, err := config.Load([]string{path, "--hot-keys", "lease"}, nil)
 	require.NoError(t, err)

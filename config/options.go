@@ -34,7 +34,7 @@ func optionGroups() []optionGroup {
 	}
 }
 
-// networkOptions are where the server listens, and how connections are served.
+// networkOptions are the options about listening and serving connections.
 func networkOptions() []option {
 	return []option{
 		{name: "bind", def: "127.0.0.1 -::1", kind: words{}, doc: "Addresses to listen on. * is all of IPv4, and ::* all of IPv6. Empty listens on none. An address that begins with '-' may be missing on this machine."},
@@ -47,7 +47,7 @@ func networkOptions() []option {
 	}
 }
 
-// userOptions are who may do what.
+// userOptions are the options about users and permissions.
 func userOptions() []option {
 	return []option{
 		{name: "protected-mode", def: "yes", kind: boolean{}, mutable: true, doc: "Serve only clients on this machine while the user default needs no password."},
@@ -60,7 +60,7 @@ func userOptions() []option {
 	}
 }
 
-// memoryOptions are bounds on memory and on what commands may build.
+// memoryOptions are the bounds on memory and on values.
 func memoryOptions() []option {
 	return []option{
 		{name: "maxmemory", def: "0", kind: size{0, 1 << 50}, mutable: true, doc: "Memory for keys and clients above which new keys are refused. 0 means no bound."},
@@ -74,7 +74,7 @@ func memoryOptions() []option {
 	}
 }
 
-// adminOptions are the port for operators.
+// adminOptions are the options of the port for operators.
 func adminOptions() []option {
 	return []option{
 		{name: "admin-port", def: "0", kind: integer{0, 65535, ""}, doc: "TCP port for operators, over HTTP: /healthz, /readyz, /metrics and a page. 0 listens on no port. See docs/metrics.md."},
@@ -87,7 +87,7 @@ func adminOptions() []option {
 	}
 }
 
-// processOptions are the process: its directory, log and end.
+// processOptions are the options about the process: its directory, log and end.
 func processOptions() []option {
 	return []option{
 		{name: "dir", def: ".", kind: text{}, doc: "Working directory, which must exist. Other paths are relative to it."},

@@ -10,8 +10,7 @@ import (
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 
-// Value returns the value of one of our options. A name that does not exist is a mistake
-// in the source.
+// Value returns the value of an option of this server. It panics for an unknown name.
 func (c *Config) Value(name string) string {
 	i, ok := c.byName[name]
 	if !ok {
@@ -22,7 +21,7 @@ func (c *Config) Value(name string) string {
 	return c.values[i]
 }
 
-// At returns err with the place where an option was given last, if it was.
+// At returns err with the place where an option was set last, if it was set.
 func (c *Config) At(name string, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,8 +58,8 @@ func (c *Config) Path(name string) string {
 // File returns the absolute path of the configuration file, or "" without one.
 func (c *Config) File() string { return c.file }
 
-// Renamed returns the commands that rename-command names and what they are called, "" for
-// not at all.
+// Renamed returns the commands that rename-command renames with their new names, "" for removed
+// ones.
 func (c *Config) Renamed() [][2]string { return c.renamed }
 
 // Idle returns the options of Redis that were given and have no effect here, sorted.

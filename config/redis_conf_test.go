@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// redisNames are all names of options of Redis 7.2, older ones and the words of its
-// configuration files included.
+// redisNames returns all names of options of Redis 7.2, with older names and the words of its
+// configuration files.
 func redisNames(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile("testdata/redis-7.2-options.txt")
@@ -21,8 +21,8 @@ func redisNames(t *testing.T) []string {
 	return strings.Fields(string(content))
 }
 
-// TestEveryOptionOfRedisIsKnown: each is honoured, taken as meaningless, or refused with a
-// reason; none is unknown, and none is in two tables.
+// TestEveryOptionOfRedisIsKnown: each option is supported, accepted without effect, or refused
+// with a reason. None is unknown, and none is in two tables.
 func TestEveryOptionOfRedisIsKnown(t *testing.T) {
 	ours, idle, promised := config.OptionNames(), config.RedisOptionNames(), config.Promises()
 	words := []string{"include", "loadmodule", "rename-command", "user"}
@@ -89,7 +89,8 @@ func TestUnsupportedOptionsAreRefused(t *testing.T) {
 	}
 }
 
-// TestIncludes: relative to dir, by pattern, bounded, and with the place of a fault.
+// TestIncludes: included paths are relative to dir, may be patterns, are bounded, and appear in
+// the place of a fault.
 func TestIncludes(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {

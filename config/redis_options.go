@@ -31,7 +31,7 @@ var promises = map[string]promise{
 
 const onSignal = "a signal always stops the server like SHUTDOWN: with a snapshot if there are save points"
 
-// kept returns why a value of the option, or of the word, is refused, or nil.
+// kept returns the reason for refusing a value of the option or word, or nil.
 func (p promise) kept(value string) error {
 	for _, idle := range p.idle {
 		if strings.EqualFold(idle, value) {
@@ -41,7 +41,7 @@ func (p promise) kept(value string) error {
 	return errors.New(p.why)
 }
 
-// refusedRedisValue returns why a value of a Redis option is refused, or nil.
+// refusedRedisValue returns the reason for refusing a value of a Redis option, or nil.
 func refusedRedisValue(name, value string) error {
 	p, ok := promises[name]
 	if !ok {
@@ -64,9 +64,9 @@ func redisByName() map[string]redisOption {
 	return byName
 }
 
-// changeRedis is CONFIG SET of an option that has no effect here. Programs that tune Redis
-// when they start can continue. A value that asks for something the server does not do
-// fails.
+// changeRedis handles CONFIG SET of an option without effect. It succeeds, so that programs which
+// tune Redis at their start can continue, unless the value asks for something that the server
+// does not do.
 func changeRedis(o redisOption, value string) (why string) {
 	if o.immutable {
 		return "can't set immutable config"

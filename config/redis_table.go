@@ -30,9 +30,9 @@ type redisGroup struct {
 	options []redisOption
 }
 
-// redisOptions lists every option of Redis 7.2 that we do not have, by the reason why it has
-// no effect. The value is the default of Redis, or the true value if the default would be
-// wrong here.
+// redisOptions returns every option of Redis 7.2 that this server does not have, grouped by the
+// reason for which it has no effect. The value is the default of Redis, or the true value if the
+// default would be wrong here.
 func redisOptions() []redisGroup {
 	return []redisGroup{
 		{why: "The state is copied to a replica in one way, without a disk, and a replica decides nothing by itself.", options: []redisOption{

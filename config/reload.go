@@ -7,17 +7,18 @@ import (
 	"slices"
 )
 
-// OnReload has p take part in every Reload, after those that came before.
+// OnReload adds p to every Reload, after the Prepares that were added before.
 func (c *Config) OnReload(p Prepare) {
 	c.mu.Lock()
 	c.prepares = append(c.prepares, p)
 	c.mu.Unlock()
 }
 
-// Reload reads the configuration again, from the same file, environment and flags, and puts it
-// in force: afterwards the settings are those that a restart would have. Either all of it is
-// in force, or nothing has changed and the error lists all faults ([Faults]). Without a file
-// the options stay as they are, CONFIG SET included, and what takes part reads its files again.
+// Reload reads the configuration again, from the same file, environment and flags, and puts it in
+// force: afterwards the settings are those that a restart would have. Either all of it is in
+// force, or nothing has changed and the error lists all faults ([Faults]). Without a file the
+// options stay as they are, including those of CONFIG SET, and the Prepares read their files
+// again.
 func (c *Config) Reload() error {
 	for {
 		if done, err := c.tryReload(); done || err != nil {
@@ -26,8 +27,8 @@ func (c *Config) Reload() error {
 	}
 }
 
-// tryReload is Reload unless the configuration changes while files are read: then it has done
-// nothing.
+// tryReload is one attempt of Reload. It does nothing and returns done false if the configuration
+// has changed while it read files.
 func (c *Config) tryReload() (done bool, err error) {
 	c.mu.Lock()
 	seen := c.changed
@@ -59,8 +60,8 @@ func (c *Config) tryReload() (done bool, err error) {
 		}
 	}
 	c.adopt(next)
-	// The options come last: a password that is gone from them must not be in force without the
-	// users that take its place.
+	// The options come last: a removed password must stay in force until the users that replace
+	// it are.
 	for _, apply := range append(applies, put, commit) {
 		if apply != nil {
 			apply()
@@ -69,7 +70,7 @@ func (c *Config) tryReload() (done bool, err error) {
 	return true, nil
 }
 
-// reread returns what the sources say now.
+// reread returns the configuration that the sources have now.
 func (c *Config) reread() (*Config, error) {
 	if c.file == "" {
 		c.mu.Lock()
@@ -79,12 +80,13 @@ func (c *Config) reread() (*Config, error) {
 		return same, nil
 	}
 	args := slices.Clone(c.from.args)
-	args[0] = c.file // the working directory may be another one by now
+	args[0] = c.file // the working directory may have changed
 	return LoadFrom(args, c.from.environ, bytes.NewReader(c.from.stdin))
 }
 
-// changesOfImmutable returns a fault for each setting that only a restart can change. With
-// other faults it tells those only that were read: what is missing may be one of the others.
+// changesOfImmutable returns a fault for each changed setting that only a restart can change. If
+// the configuration has other faults, it considers only the settings that were read, because a
+// faulty line may set one that seems to be missing.
 func (c *Config) changesOfImmutable(next *Config, faulty bool) (faults []error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +108,7 @@ func (c *Config) changesOfImmutable(next *Config, faulty bool) (faults []error) 
 	return faults
 }
 
-// adopt takes the values of next.
+// adopt takes over the values of next.
 func (c *Config) adopt(next *Config) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,12 +119,12 @@ func (c *Config) adopt(next *Config) {
 	c.idle, c.modules = next.idle, next.modules
 }
 
-// Faults returns the faults that errors of this package are joined from.
+// Faults returns the single faults of an error of this package.
 func Faults(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) // only what was joined is taken apart
+	joined, ok := err.(interface{ Unwrap() []error }) // other errors are a single fault
 	if !ok {
 		return []error{err}
 	}

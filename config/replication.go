@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// Replication is what the configuration says about replication.
+// Replication has the settings of replication.
 type Replication struct {
-	Host, Port     string // of the primary; both empty for a server that is one
-	User, Password string // for the primary; empty for none
+	Host, Port     string // of the primary; both empty on a primary
+	User, Password string // for the login to the primary; empty for none
 	TLS            bool   // on the link to the primary
 
 	Priority       int
-	AnnounceIP     string // empty: what the primary sees
+	AnnounceIP     string // empty: the address that the primary sees
 	AnnouncePort   int    // 0: the one the server listens on
 	Announced      bool
 	ServeStaleData bool
 
 	Timeout, PingPeriod time.Duration
 	BacklogSize         int64         // bytes
-	BacklogTTL          time.Duration // 0: for ever
-	MinReplicas         int           // to accept writes; 0: none
-	MaxLag              time.Duration // of one of these; 0: none are needed
+	BacklogTTL          time.Duration // 0: forever
+	MinReplicas         int           // replicas that are needed to accept writes; 0: none
+	MaxLag              time.Duration // of such a replica; 0: none are needed
 
-	AckReplies  int // how many replicas have a write before its reply leaves
+	AckReplies  int // the number of replicas that must have a write before its reply
 	AckTimeout  time.Duration
 	RefuseOther bool
 }
 
-// leastBacklog is the smallest backlog: a smaller value stands for it, as in Redis.
+// leastBacklog is the smallest size of the backlog. Smaller values are raised to it, as in Redis.
 const leastBacklog = 16 << 10
 
-// Replication returns the present settings of replication.
+// Replication returns the current settings of replication.
 func (c *Config) Replication() Replication {
 	host, port, _ := strings.Cut(c.Value("replicaof"), " ")
 	return Replication{
@@ -48,9 +48,9 @@ func (c *Config) Replication() Replication {
 	}
 }
 
-// SetPrimary makes replicaof what the server has become: the replica of the primary at host and
-// port, or a primary if both are empty. CONFIG GET shows it and CONFIG REWRITE writes it, or takes
-// the line away. Nobody is told: the caller is who has changed it.
+// SetPrimary sets replicaof to the server's actual role: a replica of the primary at host and
+// port, or a primary if both are empty. CONFIG GET shows it, and CONFIG REWRITE writes or removes
+// the line. It calls no OnChange function, because the caller has made the change.
 func (c *Config) SetPrimary(host, port string) {
 	i := c.byName["replicaof"]
 	value := strings.TrimSpace(host + " " + port)

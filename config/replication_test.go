@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// TestReplicationSettings: the defaults, and every setting under its older name too.
+// TestReplicationSettings: the defaults, and each setting under its older name as well.
 func TestReplicationSettings(t *testing.T) {
 	c, err := config.Load(nil, nil)
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ repl-refuse-empty no
 	require.Equal(t, 20*time.Second, c.Limits().ReplicaTimeout)
 }
 
-// TestReplicaOf: what a line may say, and what CONFIG SET may not change.
+// TestReplicaOf: which values replicaof accepts, and that CONFIG SET cannot change it.
 func TestReplicaOf(t *testing.T) {
 	for line, want := range map[string]string{
 		"": "", "no one": "", "NO ONE": "", "h 1": "h 1", "h 0": "h 0", "::1 65535": "::1 65535",
@@ -71,8 +71,8 @@ func TestReplicaOf(t *testing.T) {
 	require.ErrorContains(t, err, "exclude each other")
 }
 
-// TestRewriteFollowsTheRole: CONFIG REWRITE writes the primary that REPLICAOF has named, changes it,
-// and takes the line away once the server is a primary.
+// TestRewriteFollowsTheRole: CONFIG REWRITE writes the primary of REPLICAOF, updates it, and
+// removes the line when the server is a primary.
 func TestRewriteFollowsTheRole(t *testing.T) {
 	path := writeConfig(t, "# mine\nport 7000\n")
 	c, err := config.Load([]string{path}, nil)

@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// TestFaultsTellNoSecrets: a password in a line that is wrong, in whatever way, is in no fault.
+// TestFaultsTellNoSecrets: no fault contains a password from a faulty line, whatever is wrong
+// with the line.
 func TestFaultsTellNoSecrets(t *testing.T) {
 	const canary = "s3cret.Canary"
 	lines := []string{

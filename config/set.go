@@ -47,8 +47,8 @@ func (c *Config) ReadsFiles(pairs [][2]string) bool {
 	return slices.ContainsFunc(c.checks, func(ch setCheck) bool { return ch.index(pairs) >= 0 })
 }
 
-// trySet is Set unless the configuration changes while the files of options are read: then it has
-// done nothing.
+// trySet is one attempt of Set. It does nothing and returns done false if the configuration has
+// changed while it read the files of options.
 func (c *Config) trySet(pairs [][2]string) (done bool, err resp.Error) {
 	c.mu.Lock()
 	parsed, err := c.changes(pairs)
@@ -89,32 +89,32 @@ func (c *Config) trySet(pairs [][2]string) (done bool, err resp.Error) {
 	return true, ""
 }
 
-// changedSince reports whether values have changed since c.changed was seen.
+// changedSince reports whether values have changed since c.changed had the value seen.
 func (c *Config) changedSince(seen uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.changed != seen
 }
 
-// OnSet has p asked by every Set of an option that concerns says yes to, even if its value
-// does not change: that may be the name of a file with something new in it. p may wait for a disk.
+// OnSet adds p to every Set of an option for which concerns is true, even if the value stays the
+// same: it may name a file with new content. p may wait for a disk.
 func (c *Config) OnSet(concerns func(name string) bool, p Prepare) {
 	c.mu.Lock()
 	c.checks = append(c.checks, setCheck{concerns, p})
 	c.mu.Unlock()
 }
 
-// OnCommit has p asked by every Reload, and by every Set of an option that concerns says yes to,
-// after all others, if none has found a fault. If p finds none either, what it returns is
-// called, last. So p may take what it would have to give back otherwise, such as a port.
+// OnCommit adds p to every Reload, and to every Set of an option for which concerns is true. p is
+// called last, and only if no other Prepare has found a fault; if it finds none either, its apply
+// is called last. So p may acquire a resource that it would otherwise have to give back, such as
+// a port.
 func (c *Config) OnCommit(concerns func(name string) bool, p Prepare) {
 	c.mu.Lock()
 	c.last = setCheck{concerns, p}
 	c.mu.Unlock()
 }
 
-// with returns a configuration with these values, and otherwise those of c. The caller
-// holds mu.
+// with returns a copy of the configuration with the parsed values. The caller holds mu.
 func (c *Config) with(parsed map[int]string) *Config {
 	next := Default()
 	next.values, next.users = slices.Clone(c.values), c.users
@@ -124,12 +124,12 @@ func (c *Config) with(parsed map[int]string) *Config {
 	return next
 }
 
-// index returns the first of pairs that ch is about, -1 if there is none.
+// index returns the index of the first of pairs for which concerns is true, or -1.
 func (ch *setCheck) index(pairs [][2]string) int {
 	return slices.IndexFunc(pairs, func(p [2]string) bool { return ch.concerns(strings.ToLower(p[0])) })
 }
 
-// check asks those whom pairs concern.
+// check calls the checks that pairs concern.
 func check(next *Config, checks []setCheck, pairs [][2]string) (applies []func(), err resp.Error) {
 	for _, ch := range checks {
 		if ch.prepare == nil {
@@ -149,7 +149,7 @@ func check(next *Config, checks []setCheck, pairs [][2]string) (applies []func()
 	return applies, ""
 }
 
-// changes checks the arguments of Set and returns the new values of our options. The
+// changes checks the arguments of Set and returns the new values of this server's options. The
 // caller holds mu.
 func (c *Config) changes(pairs [][2]string) (map[int]string, resp.Error) {
 	parsed, seen := make(map[int]string, len(pairs)), make(map[string]bool, len(pairs))
@@ -181,8 +181,7 @@ func (c *Config) changes(pairs [][2]string) (map[int]string, resp.Error) {
 	return parsed, ""
 }
 
-// parse returns the new value of option i, with the parts that value leaves
-// unchanged.
+// parse returns the new value of option i, including the parts that value does not mention.
 func (c *Config) parse(i int, value string) (string, error) {
 	if k, ok := c.table[i].kind.(outputLimits); ok {
 		return k.change(c.values[i], value)
@@ -190,8 +189,8 @@ func (c *Config) parse(i int, value string) (string, error) {
 	return c.table[i].kind.parse(value)
 }
 
-// change checks a new value of option i. An immutable option accepts the value that it has:
-// programs set the options that they need when they start, such as appendonly no.
+// change checks a new value of option i. An immutable option accepts its current value, because
+// programs set the options that they need at their start, such as appendonly no.
 func (c *Config) change(i int, value string) (parsed, why string) {
 	parsed, err := c.parse(i, value)
 	switch {

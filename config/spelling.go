@@ -2,10 +2,10 @@ package config
 
 import "slices"
 
-// DidYouMean returns `, did you mean "x"?` with the existing name that is nearest to a
-// mistyped one, or "" if none is near.
+// DidYouMean returns `, did you mean "x"?` with the known name that is nearest to a mistyped one,
+// or "" if none is near.
 func DidYouMean(name string, known []string) string {
-	best, least := "", min(3, len(name)/4+1) // of a short name more would be most of it: foo is not top
+	best, least := "", min(3, len(name)/4+1) // a short name allows fewer changes: foo is not near top
 	for _, k := range known {
 		if d := editDistance(name, k, least); d < least || d == least && best == "" {
 			best, least = k, d
@@ -17,8 +17,8 @@ func DidYouMean(name string, known []string) string {
 	return `, did you mean "` + best + `"?`
 }
 
-// editDistance returns how many letters must be inserted, removed, changed or swapped with
-// their neighbour to turn a into b, or most+1 if it is more than most.
+// editDistance returns how many letters must be inserted, removed, replaced or swapped with their
+// neighbour to turn a into b, or most+1 if it is more than most.
 func editDistance(a, b string, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1
@@ -44,7 +44,7 @@ func editDistance(a, b string, most int) int {
 	return min(last[len(b)], most+1)
 }
 
-// names returns every name that a configuration may have, sorted.
+// names returns all names that a configuration may have, sorted.
 func (c *Config) names() []string {
 	names := []string{"include", "loadmodule", "rename-command", "user"}
 	for name := range c.byName {
