@@ -7,27 +7,28 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The most that a [Builder] takes unless it is told another number: see [Sizes].
+// The default bounds of a [Builder]: see [Sizes].
 const (
 	DefaultPolicies  = 10_000
 	DefaultOverrides = 1_000_000
 	DefaultOthers    = 1_000_000
 )
 
-// What there can be too many of.
+// The errors for too many entries.
 var (
 	ErrTooManyPolicies  = errors.New("too many policies")
 	ErrTooManyOverrides = errors.New("too many overrides")
 	ErrTooManyOthers    = errors.New("too many boosts, blocks and exemptions")
 )
 
-// Builder has the entries that there are now, and makes tables of them. A change, and a table,
-// cost in proportion to what has changed since the table before, not to what there is. One
-// goroutine may use it at a time.
+// Builder has the current entries and creates tables of them. The cost of a change, and of a
+// table, is proportional to the changes since the previous table, not to the number of entries.
+// One goroutine may use it at a time.
 type Builder struct {
 	most     Sizes
 	policies hashed[*Policy]
-	// gen is what may be changed: parts of older generations belong to tables.
+	// gen is the generation of the parts that may be changed. Parts of older generations belong
+	// to tables.
 	gen      uint64
 	limits   interned
 	expiring expiries
@@ -49,9 +50,8 @@ func NewBuilder(most Sizes) *Builder {
 	return &Builder{most: most, policies: hashed[*Policy]{seed: maphash.MakeSeed()}, gen: 1, limits: interned{}}
 }
 
-// Set adds a copy of an entry, in the place of the one with the same kind, policy and pattern.
-// The error is that of [Entry.Check], or says what there are too many of; then nothing has
-// changed.
+// Set adds a copy of an entry, and replaces one with the same kind, policy and pattern. The error
+// is that of [Entry.Check], or says which entries are too many; then nothing has changed.
 func (b *Builder) Set(e *Entry) error {
 	if err := e.Check(); err != nil {
 		return err
@@ -123,17 +123,17 @@ func (b *Builder) Get(kind Kind, policy, pattern string) *Entry {
 	return nil
 }
 
-// Each is [Table.Each] of what there is now. f must not change the builder.
+// Each is [Table.Each] of the current entries. f must not change the builder.
 func (b *Builder) Each(policy string, f func(*Entry) bool) { eachOf(&b.policies, policy, f) }
 
 // Sizes returns how many entries there are.
 func (b *Builder) Sizes() Sizes { return b.sizes }
 
-// Bytes estimates the memory of what there is now. Tables share it, but for what has changed
-// since they were made.
+// Bytes estimates the memory of the current entries. Tables share it, except for what has changed
+// since they were created.
 func (b *Builder) Bytes() int64 { return b.bytes }
 
-// Table returns what there is now. Later changes of the builder do not change it.
+// Table returns a table of the current entries. Later changes of the builder do not change it.
 func (b *Builder) Table() *Table {
 	b.gen++
 	return &Table{policies: b.policies, sizes: b.sizes}
@@ -164,7 +164,7 @@ func (b *Builder) room(kind Kind, first bool) error {
 	return nil
 }
 
-// own returns the policy of a name in a form that may be changed. p is what there is, or nil.
+// own returns the policy of a name in a form that may be changed. p is the current one, or nil.
 func (b *Builder) own(p *Policy, name string) *Policy {
 	switch {
 	case p == nil:

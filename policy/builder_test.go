@@ -151,7 +151,7 @@ func TestSharedLimits(t *testing.T) {
 	require.NotSame(t, first, set("1", limits("SW 5 60 LOG", false, 100)))
 }
 
-// TestBytes: the estimate is near what the heap grows by.
+// TestBytes: the estimate is close to the growth of the heap.
 func TestBytes(t *testing.T) {
 	limits := limitsOf(t, "TB 200 100 1")
 	for name, entry := range map[string]func(i int) *policy.Entry{
@@ -184,7 +184,7 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestSetCopies: what a caller does with an entry that has been set changes nothing.
+// TestSetCopies: a change of an entry by the caller after Set has no effect.
 func TestSetCopies(t *testing.T) {
 	b := policy.NewBuilder(policy.Sizes{})
 	e := entryOf(t, policy.Boost, "a")

@@ -13,8 +13,8 @@ import (
 var (
 	// ErrDeleted: the value is empty, which means that the entry of the key was removed.
 	ErrDeleted = errors.New("the entry was removed")
-	// ErrRecord: the key or the value is not what [Entry.AppendKey] and [Entry.AppendValue]
-	// write.
+	// ErrRecord: the key or the value has not the form that [Entry.AppendKey] and
+	// [Entry.AppendValue] write.
 	ErrRecord = errors.New("not the record of an entry")
 )
 
@@ -31,7 +31,7 @@ func (e *Entry) AppendKey(dst []byte) []byte {
 	return dst
 }
 
-// ParseKey returns what [Entry.AppendKey] has written, or [ErrRecord] at the end of an error.
+// ParseKey parses a key that [Entry.AppendKey] has written. Its errors end with [ErrRecord].
 func ParseKey(key []byte) (kind Kind, policy, pattern string, err error) {
 	name, rest, _ := bytes.Cut(key, []byte{'/'})
 	for kind < kinds && kindNames[kind] != string(name) {
@@ -109,9 +109,9 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// DecodeEntry returns the entry of a record. It checks every byte: whatever is not as
-// [Entry.AppendValue] writes it, or is no sound entry, is an error that ends with [ErrRecord] or
-// the error of the part. It is [ErrDeleted] if the value is empty; [ParseKey] says what was
+// DecodeEntry returns the entry of a record. It checks every byte: a record in another form than
+// that of [Entry.AppendValue], or with an invalid entry, is an error that ends with [ErrRecord]
+// or the error of the part. An empty value is [ErrDeleted]; [ParseKey] says which entry was
 // removed. o bounds the limits.
 func DecodeEntry(key, value []byte, o Bounds) (*Entry, error) {
 	kind, policy, pattern, err := ParseKey(key)

@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// reader reads a value from its beginning. After a failure what it returns means nothing.
+// reader parses a value from its beginning. After a failure its results have no meaning.
 type reader struct {
 	rest   []byte
 	failed bool
@@ -50,7 +50,7 @@ func (r *reader) instant(end byte) limit.Instant {
 	return limit.Instant(n)
 }
 
-// text reads a string whose only escapes are those of quotes and backslashes.
+// text parses a string whose only escapes are those of quotes and backslashes.
 func (r *reader) text() string {
 	r.need(`"`)
 	var s []byte

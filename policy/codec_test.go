@@ -130,8 +130,8 @@ func TestCutRecords(t *testing.T) {
 	}
 }
 
-// checkRecord decodes any bytes. What is accepted is written alike, and is the JSON that it
-// looks like.
+// checkRecord decodes any bytes. An accepted record is encoded to the same bytes, and has the
+// fields of its text as JSON.
 func checkRecord(t require.TestingT, key, value []byte) {
 	e, err := policy.DecodeEntry(key, value, policy.Bounds{})
 	if err != nil {
@@ -215,7 +215,8 @@ func FuzzDecodeEntry(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, value []byte) { checkRecord(t, key, value) })
 }
 
-// FuzzParseLimits: what is accepted is written as it is read, and boosting it keeps it valid.
+// FuzzParseLimits: accepted limits are formatted as they were written, and stay valid when they
+// are boosted.
 func FuzzParseLimits(f *testing.F) {
 	f.Add("TB 200 100 1 init 5 SW 5 60 BUCKETS 10 EVEN anchor 5 CL -1 30 60", true, int64(1500))
 	f.Add("CC 5 60 cc 9223372036854775807 1", true, int64(999))

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Kind says what an [Entry] does.
+// Kind is the effect of an [Entry].
 type Kind uint8
 
 // The kinds. Those from Override on have a pattern.

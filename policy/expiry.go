@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// kept is an entry of a [Builder], and its place among those that expire. The entry is read by
-// all who have a table, the place by the builder alone.
+// kept is an entry of a [Builder], with its place among those that expire. All readers of a table
+// read the entry; only the builder reads the place.
 type kept struct {
 	Entry
 	// at is the index in expiries. It means nothing for an entry that stays.

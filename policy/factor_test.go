@@ -43,8 +43,8 @@ func TestBadFactors(t *testing.T) {
 	}
 }
 
-// TestAppendFactor goes through all factors: what is written is read again, and as short as a
-// float prints.
+// TestAppendFactor: each factor is parsed back from its text, and the text is as short as that of
+// a float.
 func TestAppendFactor(t *testing.T) {
 	var text []byte
 	for n := int64(policy.MinFactor); n <= policy.MaxFactor; n++ {

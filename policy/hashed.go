@@ -146,8 +146,7 @@ func (t *hashed[V]) each(f func(V) bool) bool {
 	return true
 }
 
-// split makes one more bucket of a part of what the bucket has from which it differs by its
-// highest bit.
+// split adds a bucket, and moves to it the part of a bucket that differs by its highest bit.
 func (t *hashed[V]) split(gen uint64) {
 	bit := highest(t.buckets)
 	at := t.at(gen, t.buckets-bit)

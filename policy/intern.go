@@ -13,7 +13,7 @@ type internedKey struct {
 	bounds Bounds
 }
 
-// internedLimits is what n entries share.
+// internedLimits are limits that n entries share.
 type internedLimits struct {
 	limits *Limits
 	n      int

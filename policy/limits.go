@@ -55,7 +55,7 @@ type Clause struct {
 	Lease  *concurrency.Call
 }
 
-// unit returns what durations are multiples of.
+// unit returns the unit of which all durations are multiples.
 func unit(millis bool) time.Duration {
 	if millis {
 		return time.Millisecond
@@ -139,7 +139,7 @@ func (c *Clause) parse(words [][]byte, millis bool, o Bounds) resp.Error {
 	return ""
 }
 
-// own gives the clause memory of its own for its call, instead of a whole room.
+// own gives the clause its own memory for the call, instead of a whole room.
 func (c *Clause) own() {
 	c.Quota, c.Window, c.Bucket, c.Lease = copied(c.Quota), copied(c.Window), copied(c.Bucket), copied(c.Lease)
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// model is what a Builder does, naively: all entries in a map, and a look at each of them.
+// model is a simple model of a Builder: a map with all entries, which it searches completely.
 type model map[id]policy.Entry
 
-// id is what there is one entry for.
+// id identifies an entry.
 type id struct {
 	kind            policy.Kind
 	policy, pattern string
 }
 
-// find returns what applies to a key, as since of the entries, which tells them apart.
+// find returns the entries that apply to a key, by their field since, which is unique.
 func (m model) find(name, key string, now limit.Instant) (applied [4]limit.Instant) {
 	var lengths [4]int
 	for at, e := range m {
@@ -63,7 +63,7 @@ func (m model) check(t require.TestingT, table *policy.Table, random *rand.Rand,
 	}
 }
 
-// sinceOf is what model.find returns, of a policy.
+// sinceOf returns the result of model.find for a policy.
 func sinceOf(p *policy.Policy, key string, now limit.Instant) (applied [4]limit.Instant) {
 	var a policy.Applied
 	p.Find([]byte(key), now, &a)
@@ -169,7 +169,7 @@ func TestModel(t *testing.T) {
 	require.Equal(t, limit.MaxInstant, b.NextExpiry())
 }
 
-// dropExpired has the builder and the model drop what has expired, and compares that.
+// dropExpired removes expired entries from the builder and the model, and compares the results.
 func (m model) dropExpired(t require.TestingT, b *policy.Builder, now limit.Instant) {
 	last := limit.MinInstant
 	for _, e := range b.DropExpired(now) {
@@ -216,8 +216,8 @@ func requireSame(t require.TestingT, m model, b *policy.Builder) {
 	require.Len(t, m, single+sizes.Overrides+sizes.Others)
 }
 
-// TestManyEntries: what is found stays right while there come to be many entries, and few again,
-// and in the tables of before.
+// TestManyEntries: lookups are correct while the number of entries grows and shrinks, also in
+// earlier tables.
 func TestManyEntries(t *testing.T) {
 	const most, step = 20_000, 500
 	b := policy.NewBuilder(policy.Sizes{})
@@ -255,8 +255,8 @@ func TestManyEntries(t *testing.T) {
 	}
 }
 
-// TestReaders: while a builder goes on, readers of its tables find in each of them what it had
-// when it was made. All entries of a table have since its number.
+// TestReaders: while a builder continues, readers of its tables find in each of them the entries
+// that it had when it was created. All entries of a table have its number in since.
 func TestReaders(t *testing.T) {
 	const patterns = 200
 	b := policy.NewBuilder(policy.Sizes{})

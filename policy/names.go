@@ -48,7 +48,7 @@ func CheckPattern(pattern []byte) error {
 	return nil
 }
 
-// prefixOf returns what keys begin with under pattern, and false if pattern is exact.
+// prefixOf returns the prefix of the keys that match pattern, and false if pattern is exact.
 func prefixOf(pattern string) (string, bool) {
 	if last := len(pattern) - 1; last >= 0 && pattern[last] == '*' {
 		return pattern[:last], true
@@ -94,8 +94,8 @@ func AppendStateKey(dst, policy, key []byte, i int, candidate bool) []byte {
 	return dst
 }
 
-// ParseStateKey returns the policy and the key whose state is at state, a key that AppendStateKey
-// makes. Of other keys it returns anything.
+// ParseStateKey returns the policy and the key of a state key that AppendStateKey has made. For
+// other keys the results have no meaning.
 func ParseStateKey(state []byte) (policy, key []byte) {
 	policy, key, _ = bytes.Cut(state, []byte(":"))
 	if endsInClause(key) {

@@ -11,7 +11,7 @@ import (
 // belong to it. It must not be changed, but for its Counts.
 type Policy struct {
 	Name string
-	// Main is the policy itself, and Candidate what is tried beside it, or nil.
+	// Main is the policy itself, and Candidate the candidate that is tried beside it, or nil.
 	Main, Candidate *Entry
 	// Counts are the same in all tables for as long as the policy has any entry.
 	Counts *Counts
@@ -26,7 +26,7 @@ type Policy struct {
 	gen uint64
 }
 
-// Counts are what has happened to the calls of one policy. Any goroutine may add to them.
+// Counts are the counters of the calls of one policy. Any goroutine may add to them.
 type Counts struct {
 	// Allowed and Denied count calls that charge something, by how they were answered, whatever has
 	// decided that.
@@ -52,22 +52,23 @@ func (c *Counts) Answered(denied bool) {
 	}
 }
 
-// ResetTry begins to count anew what a candidate decides.
+// ResetTry resets the counters of a candidate.
 func (c *Counts) ResetTry() {
 	for _, n := range []*atomic.Int64{&c.TryBoth, &c.TryOnlyOld, &c.TryOnlyNew, &c.TryNeither} {
 		n.Store(0)
 	}
 }
 
-// Applied is what applies to a key, nil for what does not. An exemption is stronger than a
-// block, and a block stronger than an override. A boost multiplies whatever limits are in force.
+// Applied has the entries that apply to a key; nil for those that do not. An exemption has
+// precedence over a block, and a block over an override. A boost multiplies the limits that are
+// in force.
 type Applied struct {
 	Exempt, Block, Override, Boost *Entry
 }
 
-// Find sets a to what applies to the key at now: for each kind the entry whose pattern is the
-// key, if that is in force, else the one in force with the longest prefix. It allocates
-// nothing.
+// Find sets a to the entries that apply to the key at now. For each kind this is the entry whose
+// pattern is the key, if it is in force, else the one in force with the longest prefix. It
+// allocates nothing.
 func (p *Policy) Find(key []byte, now limit.Instant, a *Applied) {
 	*a = Applied{}
 	if p.prefixes != nil {
@@ -85,7 +86,8 @@ func (p *Policy) Find(key []byte, now limit.Instant, a *Applied) {
 	}
 }
 
-// findPrefixes goes from the shortest prefix to the longest, which replaces what was found.
+// findPrefixes visits the prefixes from the shortest to the longest, which replaces earlier
+// results.
 func (p *Policy) findPrefixes(key []byte, now limit.Instant, a *Applied) {
 	for n := p.prefixes; ; {
 		for _, k := range n.here {

@@ -15,7 +15,7 @@ type prefix struct {
 	// label is the bytes between the node above and this one. That of the root is empty, and
 	// no other is.
 	label string
-	// here are the entries whose prefix ends here: at most one of each kind. The slice is
+	// here has the entries whose prefix ends here, at most one of each kind. The slice is
 	// replaced, never changed.
 	here []*kept
 	gen  uint64
@@ -45,7 +45,7 @@ func (s *byteSet) rank(c byte) int {
 // flip adds c, or removes it.
 func (s *byteSet) flip(c byte) { s[c>>6] ^= 1 << (c & 63) }
 
-// next returns the node below whose label text begins with, and the bytes behind that, or nil.
+// next returns the child whose label text begins with, and the rest of text, or nil.
 func (n *prefix) next(text []byte) (*prefix, []byte) {
 	if len(text) == 0 {
 		return nil, nil
@@ -62,7 +62,7 @@ func (n *prefix) next(text []byte) (*prefix, []byte) {
 	return n, text[size:]
 }
 
-// get returns the entry of a kind whose prefix is text, or nil.
+// get returns the entry of a kind with the prefix text, or nil.
 func (n *prefix) get(text string, kind Kind) *kept {
 	for rest := []byte(text); n != nil; n, rest = n.next(rest) {
 		if len(rest) > 0 {
@@ -78,8 +78,8 @@ func (n *prefix) get(text string, kind Kind) *kept {
 	return nil
 }
 
-// set returns the tree with k, whose prefix is text behind the label of n, in the place of
-// another of its kind. n is not nil.
+// set returns the tree with k, which replaces another entry of its kind. text is the prefix of k
+// after the label of n. n is not nil.
 func (n *prefix) set(gen uint64, text string, k *kept) *prefix {
 	n = n.own(gen)
 	if text == "" {
@@ -106,8 +106,8 @@ func (n *prefix) set(gen uint64, text string, k *kept) *prefix {
 	return n
 }
 
-// remove returns the tree without the entry of a kind whose prefix is text behind the label of
-// n. There must be one. It returns nil if nothing is left.
+// remove returns the tree without an existing entry of a kind, or nil if nothing is left. text is
+// its prefix after the label of n.
 func (n *prefix) remove(gen uint64, text string, kind Kind) *prefix {
 	n = n.own(gen)
 	if text == "" {

@@ -19,8 +19,8 @@ type Sizes struct {
 	Others int
 }
 
-// Policy returns the policy of a name, or nil if there is none: what has been set for a name
-// without a [Main] has no effect. It allocates nothing.
+// Policy returns the policy with a name, or nil if there is none: entries for a name without a
+// [Main] have no effect. It allocates nothing.
 func (t *Table) Policy(name []byte) *Policy {
 	if t.policies.count == 0 {
 		return nil

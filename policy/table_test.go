@@ -60,7 +60,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// appliedOf returns the patterns of what applies, by kind.
+// appliedOf returns the patterns of the entries that apply, by kind.
 func appliedOf(a *policy.Applied) map[policy.Kind]string {
 	got := map[policy.Kind]string{}
 	for kind, e := range map[policy.Kind]*policy.Entry{
@@ -128,7 +128,7 @@ func TestPrefixesOfAllBytes(t *testing.T) {
 	}
 }
 
-// TestFindReplaces: nothing of what applied to the key before is left.
+// TestFindReplaces: Find leaves nothing of its previous result.
 func TestFindReplaces(t *testing.T) {
 	b := policy.NewBuilder(policy.Sizes{})
 	require.NoError(t, b.Set(entryOf(t, policy.Main, "")))
@@ -148,7 +148,7 @@ func TestFindReplaces(t *testing.T) {
 	require.Same(t, p.Main.Limits, p.InForce(&a))
 }
 
-// TestInert: what is set for a policy that does not exist has no effect until it does.
+// TestInert: entries for a policy that does not exist have no effect until it exists.
 func TestInert(t *testing.T) {
 	var none policy.Table
 	require.Nil(t, none.Policy([]byte("api")))
@@ -192,7 +192,7 @@ func TestFindAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// TestEach: all entries, of one policy or of all, and no more once f has enough.
+// TestEach: Each visits all entries, of one policy or of all, and stops when f returns false.
 func TestEach(t *testing.T) {
 	b := policy.NewBuilder(policy.Sizes{})
 	want := map[string][]string{}

@@ -21,7 +21,7 @@ const (
 // bounds are the defaults of the server.
 var bounds = policy.Bounds{}
 
-// clauseFault says what is wrong with a clause, "" if it is sound.
+// clauseFault returns the error of a clause, "" if it is valid.
 func clauseFault(clause string) string {
 	_, err := policy.ParseLimits(bytes.Fields([]byte(clause)), false, bounds)
 	text, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(string(err), "ERR "), "clause 1: "), "; usage: ")

@@ -10,10 +10,10 @@ import (
 	"github.com/cellserver/cellserver/policy/strict"
 )
 
-// FromEnvoy converts the configuration of envoyproxy/ratelimit. Descriptors of one key beside
-// each other become a policy: that without a value its limits, the others overrides. What a
-// pattern cannot say becomes a policy of its own, which the caller has to choose. Either the
-// result or the faults are nil.
+// FromEnvoy converts the configuration of envoyproxy/ratelimit. Descriptors with the same key in
+// one list become a policy: the one without a value gives its limits, and the others become
+// overrides. Descriptors that a pattern cannot express become policies of their own, which the
+// caller has to choose. Either the result or the faults are nil.
 func FromEnvoy(files []File) (*Result, strict.Faults) {
 	return withNames(func(n *names) (*Result, strict.Faults) { return fromEnvoy(files, n) })
 }
@@ -48,8 +48,8 @@ type envoy struct {
 	names  *names
 	faults strict.Faults
 	domain string
-	// named are the policies of limits with a name, and replacing the descriptors whose
-	// limits replace such.
+	// named has the policies of limits with a name, and replacing the descriptors whose limits
+	// replace such.
 	named     map[string]string
 	replacing []replacing
 }
@@ -222,7 +222,7 @@ func (e *envoy) limits(d *descriptor, policy string) []string {
 	return []string{window(l.requests, l.seconds, "")}
 }
 
-// whyUnit says of units what they become.
+// whyUnit explains how a unit is converted.
 var whyUnit = map[string]string{
 	"month": "it is 30 days, as in ratelimit, and begins at multiples of that since 1970, not on the first day of a month",
 	"year":  "it is 365 days, as in ratelimit, and begins at multiples of that since 1970, not on the first of January",
@@ -240,7 +240,7 @@ func (e *envoy) note(d *descriptor, what, why string, args ...any) {
 	e.result.note(d.file, d.line, what, why, args...)
 }
 
-// noteReplaced tells which calls are left out, once all names are known.
+// noteReplaced notes which calls are not converted, once all names are known.
 func (e *envoy) noteReplaced() {
 	for _, r := range e.replacing {
 		for _, name := range r.d.limit.replaces {

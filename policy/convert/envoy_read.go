@@ -21,7 +21,7 @@ type descriptor struct {
 	children []*descriptor
 }
 
-// rateLimit is what a descriptor may use.
+// rateLimit has the fields that a descriptor may use.
 type rateLimit struct {
 	line      int
 	requests  int64

@@ -205,7 +205,7 @@ kind: Service
 	}
 }
 
-// TestAliasesDoNotExplode: what a short text stands for is bounded.
+// TestAliasesDoNotExplode: the expansion of a short text is bounded.
 func TestAliasesDoNotExplode(t *testing.T) {
 	text := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := 1; i < 12; i++ {
@@ -215,7 +215,7 @@ func TestAliasesDoNotExplode(t *testing.T) {
 	require.ErrorContains(t, faults.Err(), "aliases stand for more than 10000 values")
 }
 
-// TestManyTenants: a file with a value for each of very many tenants says what to do.
+// TestManyTenants: for a file with values for very many tenants the result says what to do.
 func TestManyTenants(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("domain: shop\ndescriptors:\n")
@@ -241,7 +241,7 @@ func TestEnvoyFilesAreMerged(t *testing.T) {
 	require.EqualError(t, faults, "4.yaml:2: there are two descriptors \"k_v\"\n5.yaml:1: the YAML is not valid: did not find expected node content")
 }
 
-// TestEnvoyFaults: what ratelimit refuses, with all lines.
+// TestEnvoyFaults: configurations that ratelimit refuses are refused, with all lines.
 func TestEnvoyFaults(t *testing.T) {
 	_, faults := convert.FromEnvoy([]convert.File{{Name: "e.yaml", Text: []byte(`domain:
 version: 2
@@ -351,7 +351,7 @@ func TestNamesDoNotDependOnTheOrder(t *testing.T) {
 
 type converter = func([]convert.File) (*convert.Result, strict.Faults)
 
-// converted is what a file becomes. Parse reads it.
+// converted returns the text of the result of a conversion.
 func converted(t *testing.T, from converter, text string) string {
 	t.Helper()
 	r, faults := from([]convert.File{{Name: "shop.yaml", Text: []byte(text)}})

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/policy/document"
 )
 
-// FuzzFromEnvoy: no text makes it panic, and what it returns is a sound document.
+// FuzzFromEnvoy: no text causes a panic, and the result is a valid document.
 func FuzzFromEnvoy(f *testing.F) {
 	for _, text := range []string{
 		"domain: a\ndescriptors:\n- {key: k, value: 'v*', rate_limit: {unit: day, requests_per_unit: 1, name: n, replaces: [{name: m}]}, shadow_mode: true}\n",

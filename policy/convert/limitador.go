@@ -199,7 +199,7 @@ func (c *limitador) add(g *limitGroup, all *names) strict.Faults {
 // entry is a variable that is an entry of the first descriptor of a request.
 var entry = regexp.MustCompile(`^descriptors\[0\](?:\.(\w+)|\[(?:'([^'\\]+)'|"([^"\\]+)")\])$`)
 
-// variable is the name of a variable: that of an entry without what is around it.
+// variable returns the name of a variable from an entry, without the expression around it.
 func variable(text string) string {
 	if m := entry.FindStringSubmatch(text); m != nil {
 		return m[1] + m[2] + m[3]

@@ -26,7 +26,7 @@ type File struct {
 	Text []byte
 }
 
-// Result is what files were converted to.
+// Result is the result of a conversion.
 type Result struct {
 	// From is the program that the files are for.
 	From string
@@ -46,7 +46,7 @@ type Result struct {
 
 // Call says how a caller uses a policy.
 type Call struct {
-	// Was is what was limited, in the words of the other program.
+	// Was is the converted limit in the words of the other program.
 	Was string
 	// When are the conditions under which the policy is called. All of them have to hold, and
 	// the caller has to know.
@@ -64,9 +64,9 @@ const MaxNotes = 100
 type Note struct {
 	File string
 	Line int
-	// What is the field or thing.
+	// What is the field or the part.
 	What string
-	// Why says what became of it, and why.
+	// Why says how it was converted, and why.
 	Why string
 }
 
@@ -82,8 +82,8 @@ func (r *Result) note(file string, line int, what, why string, args ...any) {
 	r.Notes = append(r.Notes, Note{File: file, Line: line, What: what, Why: fmt.Sprintf(why, args...)})
 }
 
-// Append appends the document as YAML to dst, behind comments that say how it is called and
-// what is not as it was. document.Parse reads it.
+// Append appends the document as YAML to dst, after comments on the calls and on the differences
+// from the source. document.Parse reads it.
 func (r *Result) Append(dst []byte) []byte {
 	var b strings.Builder
 	line := func(format string, args ...any) {
@@ -131,7 +131,7 @@ func (r *Result) finish(faults strict.Faults) (*Result, strict.Faults) {
 	return r, nil
 }
 
-// printable keeps what stands in a comment on its line.
+// printable keeps the text of a comment on its line.
 func printable(c rune) rune {
 	if unicode.IsPrint(c) {
 		return c
@@ -186,9 +186,9 @@ type names struct {
 	clash map[string]bool
 }
 
-// withNames converts, once more if names clash: each of these then has a checksum behind it. A number
-// behind the second would be another one's in a file whose entries stand in another order, and
-// so would be what the policies have counted.
+// withNames converts, and once more if names clash, with a checksum after each of these names. A
+// number would depend on the order of the entries in the file, and so would move the counters of
+// policies to others.
 func withNames(convert func(n *names) (*Result, strict.Faults)) (*Result, strict.Faults) {
 	var first names
 	r, faults := convert(&first)
@@ -198,8 +198,8 @@ func withNames(convert func(n *names) (*Result, strict.Faults)) (*Result, strict
 	return convert(&names{clashing: first.clash})
 }
 
-// unique makes a name of parts. raw tells those apart whose parts look alike; a number behind the
-// name does where even that is the same.
+// unique makes a name of parts. raw distinguishes entries with the same parts; a number after the
+// name is used only if even raw is the same.
 func (n *names) unique(raw string, parts ...string) string {
 	name := allowed(strings.Join(parts, "."))
 	if n.clashing[name] {
@@ -218,8 +218,8 @@ func (n *names) unique(raw string, parts ...string) string {
 	return name
 }
 
-// allowed replaces what the name of a policy must not have. Of a long text a part and a
-// checksum remain.
+// allowed replaces the characters that the name of a policy must not have. Long text is cut, with
+// a checksum.
 func allowed(text string) string {
 	const most = 64 // policy.MaxName
 	clean := strings.Map(func(c rune) rune {

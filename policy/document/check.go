@@ -53,7 +53,7 @@ func (p *parser) limits(v strict.Value, line int, millis bool) *policy.Limits {
 	return l
 }
 
-// clause says what is wrong with the only clause of a string.
+// clause returns the error of the only clause of a string.
 func (p *parser) clause(words [][]byte, millis bool) error {
 	l, err := policy.ParseLimits(words, millis, p.bounds)
 	switch {
@@ -69,8 +69,8 @@ func (p *parser) clause(words [][]byte, millis bool) error {
 	return nil
 }
 
-// check adds what is wrong with the name, the pattern or the comment of an entry. Its limits
-// have been checked.
+// check adds the faults of the name, the pattern or the comment of an entry. Its limits have been
+// checked.
 func (p *parser) check(e policy.Entry, key strict.Key, comment strict.Value) {
 	e.Until = limit.MaxInstant
 	if e.Limits == nil {

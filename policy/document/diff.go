@@ -1,6 +1,6 @@
 package document
 
-// Op is what happens to an entry.
+// Op is the kind of a change to an entry.
 type Op byte
 
 const (
@@ -12,9 +12,9 @@ const (
 	Replace Op = '~'
 )
 
-// Change is what differs between two documents in one policy or override.
+// Change is a difference between two documents in one policy or override.
 type Change struct {
-	// Op is what happens.
+	// Op is the kind of the change.
 	Op Op
 	// Policy is the name of the policy.
 	Policy string
@@ -25,8 +25,8 @@ type Change struct {
 	Before, After string
 }
 
-// Diff returns the changes that turn from into to, sorted by policy and pattern, a policy
-// before its overrides. What to does not have is removed.
+// Diff returns the changes that turn from into to, sorted by policy and pattern, a policy before
+// its overrides. Entries that to lacks are removed.
 func Diff(from, to *Document) []Change {
 	var changes []Change
 	before, after := from.sorted(), to.sorted()

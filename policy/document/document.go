@@ -34,7 +34,7 @@ type Document struct {
 
 // Policy is a name with limits, and with overrides for some keys.
 type Policy struct {
-	// Name is what RL.USE is called with.
+	// Name is the name that calls of RL.USE give.
 	Name string
 	// Comment is for people, and may be empty.
 	Comment string

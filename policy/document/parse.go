@@ -53,7 +53,7 @@ func (p *parser) document(root strict.Value) {
 	}
 }
 
-// policy reads what is below a name.
+// policy parses the mapping below a name.
 func (p *parser) policy(name strict.Key, v strict.Value) {
 	yield.Processor() // there may be very many
 	pol := Policy{Name: name.Text, Line: name.Line}
@@ -90,7 +90,7 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 	p.d.Policies = append(p.d.Policies, pol)
 }
 
-// override reads what is below a pattern of pol.
+// override parses the mapping below a pattern of pol.
 func (p *parser) override(pattern strict.Key, v strict.Value, pol *Policy) Override {
 	yield.Processor() // likewise
 	o := Override{Pattern: pattern.Text, Millis: pol.Millis, Line: pattern.Line}

@@ -134,7 +134,8 @@ p.yaml:32: unknown field "version": there is nothing beside policies
 `), faults.Error())
 }
 
-// TestUnsafeTextIsRefused: what YAML can do beyond data, and what is no YAML.
+// TestUnsafeTextIsRefused: features of YAML beyond plain data, and text that is not YAML, are
+// refused.
 func TestUnsafeTextIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                "1: the text is empty",

@@ -130,8 +130,8 @@ func appendKey(dst []byte, indent, key string) []byte {
 	return append(dst, '\n')
 }
 
-// appendScalar appends text such that it is read as text. It is quoted unless nobody can take
-// it for something else.
+// appendScalar appends text such that it is read back as text. It quotes text that a parser could
+// read as another type.
 func appendScalar(dst []byte, text string) []byte {
 	switch {
 	case !utf8.ValidString(text):
@@ -172,7 +172,7 @@ func appendEscape(dst []byte, c rune) []byte {
 	return dst
 }
 
-// words are what YAML, old or new, does not take for text.
+// words are the unquoted words that YAML, old or new, does not read as text.
 var words = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"}
 
 // isPlain tells whether text needs no quotes: letters, digits and a few signs, which begin

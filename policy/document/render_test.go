@@ -75,8 +75,8 @@ func TestHostileTextSurvives(t *testing.T) {
 	}
 }
 
-// TestAnyDocumentSurvives: what Append writes, Parse reads back equal, and that is written
-// alike.
+// TestAnyDocumentSurvives: Parse reads the output of Append back as an equal document, which
+// Append formats alike.
 func TestAnyDocumentSurvives(t *testing.T) {
 	text := rapid.OneOf(rapid.SampledFrom(hostile), rapid.StringN(0, 40, 200))
 	comment := rapid.Map(text, func(s string) string {
@@ -145,7 +145,8 @@ func plain(d *document.Document) document.Document {
 	return copied
 }
 
-// FuzzParse: no text makes it panic, and what it reads it writes such that it reads the same.
+// FuzzParse: no text causes a panic, and a parsed document is formatted such that it parses as
+// the same.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		whole, "", "policies: {}", "\ufeffpolicies: {}\r\n", "policies:\r\n  a:\r\n    limits: [TB 1 1 1]\r\n",
@@ -168,7 +169,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestLongTextsTakeNoLongTime: a megabyte of what a parser may be slow with.
+// TestLongTextsTakeNoLongTime: texts of a megabyte that may be slow for a parser are parsed in a
+// short time.
 func TestLongTextsTakeNoLongTime(t *testing.T) {
 	start := "policies:\n  a:\n    limits: [TB 1 1 1]\n    overrides:\n      x: "
 	for _, unit := range []string{

@@ -1,8 +1,8 @@
-// Package policyfile is the file of the option policy-file: it reads the policies of a server, and
-// has the registry put them in force, whole or not at all.
+// Package policyfile reads the file of the option policy-file and has the registry put its
+// policies in force, either all of them or none.
 //
 // A [File] is read at the start, when the configuration is reloaded, and by RL.POLICY RELOAD. A
-// replica only checks it: what it defines comes into force when the replica becomes a primary.
+// replica only checks it: its policies come into force when the replica becomes a primary.
 package policyfile
 
 import (
@@ -24,19 +24,20 @@ type File struct {
 	bounds   func() policy.Bounds
 
 	mu sync.Mutex
-	// content is what was read last without a fault, nil for nothing. guarded by mu.
+	// content is the latest content without a fault, nil for none. guarded by mu.
 	content *document.Document
-	// due says that nobody has put that in force so far. guarded by mu.
+	// due reports that the content has not been put in force yet. guarded by mu.
 	due bool
 }
 
-// New returns the file at path, whose policies go to r. bounds are the options of the server.
+// New returns the file at path, whose policies go to r. bounds returns the bounds from the
+// options of the server.
 func New(path string, r *registry.Registry, bounds func() policy.Bounds) *File {
 	r.SetFile(path)
 	return &File{path: path, registry: r, bounds: bounds}
 }
 
-// Check returns what is wrong with the file at path; nil if it is right, or path is empty.
+// Check returns the faults of the file at path; nil if there are none, or if path is empty.
 func Check(path string, bounds policy.Bounds) error {
 	if path == "" {
 		return nil
@@ -45,8 +46,8 @@ func Check(path string, bounds policy.Bounds) error {
 	return err
 }
 
-// Prepare reads the file. What it returns notes its content for [File.Settle] and calls settle; it is
-// nil if f is. The error has every fault, with file and line.
+// Prepare reads the file. The function that it returns stores the content for [File.Settle] and
+// calls settle; it is nil if f is. The error has every fault, with file and line.
 func (f *File) Prepare(settle func()) (apply func(), err error) {
 	if f == nil {
 		return nil, nil
@@ -67,7 +68,7 @@ func (f *File) note(d *document.Document) {
 	f.content, f.due = d, true
 }
 
-// Due reports whether what was read last waits for [File.Settle]. It does not if f is nil.
+// Due reports whether the latest content waits for [File.Settle]. It is false if f is nil.
 func (f *File) Due() bool {
 	if f == nil {
 		return false
@@ -77,8 +78,8 @@ func (f *File) Due() bool {
 	return f.due
 }
 
-// Settle puts in force what was read last, and logs what has come of it. It can be called again: a
-// server that was a replica meanwhile has what its primary had.
+// Settle puts the latest content in force, and logs the result. It can be called again: a server
+// that was a replica meanwhile has the policies of its primary.
 func (f *File) Settle(st registry.Store, log *slog.Logger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

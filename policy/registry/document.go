@@ -43,8 +43,8 @@ func (r *Registry) Document(now limit.Instant, civil civil, keep func(e *policy.
 	return &d
 }
 
-// Preview returns what [Registry.Apply] of d by a command would change: what the policy file defines
-// stays although d does not have it.
+// Preview returns the changes that [Registry.Apply] of d by a command would make. Entries of the
+// policy file stay although d lacks them.
 func (r *Registry) Preview(now limit.Instant, civil civil, d *document.Document) []document.Change {
 	after := document.Document{Policies: slices.Clone(d.Policies)}
 	at := make(map[string]int)
@@ -68,9 +68,9 @@ func (r *Registry) Preview(now limit.Instant, civil civil, d *document.Document)
 	return document.Diff(r.Document(now, civil, nil), &after)
 }
 
-// Apply makes the policies and overrides those of d, which has been checked, and removes those
-// that it does not have; the file leaves what commands have added, and commands leave what the
-// file has. It returns how many entries have changed.
+// Apply makes the policies and overrides those of d, which has been checked, and removes the
+// others. An Apply of the file leaves the entries of commands, and one of a command leaves those
+// of the file. It returns the number of changed entries.
 func (r *Registry) Apply(st Store, by Author, d *document.Document, bounds policy.Bounds) (changed int, err error) {
 	err = r.Update(st, by, func(b *policy.Builder, now limit.Instant) ([]Edit, error) {
 		want, err := r.entriesOf(d, by.File, now, st.FromCivil, bounds)
@@ -84,7 +84,7 @@ func (r *Registry) Apply(st Store, by Author, d *document.Document, bounds polic
 	return changed, err
 }
 
-// name is what there is one entry of.
+// name identifies an entry.
 type name struct {
 	kind            policy.Kind
 	policy, pattern string
@@ -100,14 +100,14 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 		wanted[name{e.Kind, e.Policy, e.Pattern}] = true
 		is := b.Get(e.Kind, e.Policy, e.Pattern)
 		if is != nil && !byFile && r.Defines(is) {
-			e.File = true // what it is may be said again
+			e.File = true // an unchanged entry of the file may be repeated
 		}
 		if is == nil || !same(is, e) {
 			edits = append(edits, Set(e))
 		}
 	}
 	var gone []Edit
-	without := make(map[string]bool) // policies, with which goes what belongs to them
+	without := make(map[string]bool) // policies, whose entries are removed with them
 	b.Each("", func(e *policy.Entry) bool {
 		if e.Kind == policy.Main && !wanted[name{e.Kind, e.Policy, ""}] && r.Defines(e) == byFile {
 			without[e.Policy] = true
@@ -124,7 +124,7 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 	slices.SortFunc(gone, func(a, b Edit) int { // for the history
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Pattern, b.Pattern))
 	})
-	return append(gone, edits...), nil // what goes makes room for what comes
+	return append(gone, edits...), nil // removals come first, because they make room
 }
 
 // same reports whether two entries say the same, whenever they were set.

@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// IsRefusal reports whether an error says what of an entry is unsound, or that there are too many,
-// so that its text is an answer.
+// IsRefusal reports whether an error says that an entry is invalid, or that there are too many,
+// so that its text can be a reply.
 func IsRefusal(err error) bool {
 	for _, is := range []error{
 		policy.ErrName, policy.ErrPattern, policy.ErrComment, policy.ErrFactor,

@@ -11,21 +11,21 @@ import (
 	"unicode/utf8"
 )
 
-// Change is one change of the policies: whose doing it was, when, and what.
+// Change is one change of the policies, with its author, time and content.
 type Change struct {
 	ID int64 `json:"-"` // which the key of its record has
 	// At is the civil time in Unix milliseconds.
 	At int64 `json:"at"`
-	// User and Address say whose doing it was. The policy file has its path as address.
+	// User and Address are those of the author. The policy file has its path as address.
 	User    string `json:"user"`
 	Address string `json:"address"`
 	// What is the command.
 	What string `json:"what"`
-	// Policy and Pattern say what it was about. Several entries of a policy that one command
-	// changes are one change, without pattern.
+	// Policy and Pattern are those of the changed entry. If one command changes several entries
+	// of a policy, they are one change without a pattern.
 	Policy  string `json:"policy"`
 	Pattern string `json:"pattern,omitempty"`
-	// Before and After are what there was and what there is, as text; empty for nothing.
+	// Before and After are the entry before and after the change, as text; empty for none.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 }
@@ -51,7 +51,7 @@ type history struct {
 	bytes   int64 // about how much memory changes takes
 }
 
-// changeBytes is about what a change takes in addition to its value.
+// changeBytes is the approximate memory of a change in addition to its value.
 const changeBytes = 64
 
 func (h *history) reset() { *h = history{changes: make(map[int64][]byte), next: 1} }
@@ -75,8 +75,8 @@ func (h *history) drop(id int64) {
 
 var errChange = errors.New("a change of policies that is none")
 
-// load takes the record of a change, or that it is gone. A key that is none of a change is passed
-// over: what only tells of the past never keeps a server from starting.
+// load reads the record of a change, or removes the change. It ignores keys of other records,
+// because a fault of the history must not keep a server from starting.
 func (h *history) load(is record) {
 	id, err := strconv.ParseInt(string(is.key[len(changePrefix):]), 10, 64)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// Table returns the policies in force. It never blocks for long, and costs two loads if nothing
-// was told since it was called last.
+// Table returns the policies in force. It never blocks for long, and costs two loads if no record
+// has arrived since the previous call.
 func (r *Registry) Table() *policy.Table {
 	if r.behind.Load() {
 		r.catchUp()
@@ -17,8 +17,8 @@ func (r *Registry) Table() *policy.Table {
 	return r.table.Load()
 }
 
-// catchUp makes a table of what was told. If another goroutine is at it the table stays what it
-// was for now.
+// catchUp publishes a table with the records that have arrived. If another goroutine is doing so,
+// the table stays as it is for now.
 func (r *Registry) catchUp() {
 	if r.mu.TryLock() {
 		defer r.mu.Unlock()
@@ -26,8 +26,8 @@ func (r *Registry) catchUp() {
 	}
 }
 
-// Tell notes what a record that was loaded or replicated makes of a key of the database of the
-// server: see [keyspace.Keyspace.ObserveSystem]. It waits for nobody who uses a store.
+// Tell takes a record of the server's database that was loaded or replicated: see
+// [keyspace.Keyspace.ObserveSystem]. It does not wait for goroutines that use a store.
 func (r *Registry) Tell(key []byte, e entry.Entry) {
 	t := &r.told
 	t.mu.Lock()
@@ -40,11 +40,11 @@ func (r *Registry) Tell(key []byte, e entry.Entry) {
 	r.behind.Store(true)
 	if many && r.mu.TryLock() {
 		defer r.mu.Unlock()
-		r.absorb() // without a table of it: while files are loaded nobody asks for one
+		r.absorb() // without a table: while files are loaded no call needs one
 	}
 }
 
-// drain makes a table of what was told. The caller holds mu.
+// drain publishes a table with the records that have arrived. The caller holds mu.
 func (r *Registry) drain() {
 	if r.behind.Swap(false) {
 		r.absorb()
@@ -52,7 +52,8 @@ func (r *Registry) drain() {
 	}
 }
 
-// absorb takes what was told into the builder and the history. The caller holds mu.
+// absorb moves the records that have arrived into the builder and the history. The caller holds
+// mu.
 func (r *Registry) absorb() {
 	for _, is := range r.told.take() {
 		r.fails(r.load(is))

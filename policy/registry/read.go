@@ -2,7 +2,7 @@ package registry
 
 import "github.com/cellserver/cellserver/policy"
 
-// Fault returns what was wrong with the first record of an entry that could not be read; nil if all
+// Fault returns the error of the first record of an entry that could not be read; nil if all
 // could.
 func (r *Registry) Fault() error {
 	r.mu.Lock()
@@ -20,9 +20,9 @@ func (r *Registry) Unreadable() (n int, why error) {
 	return r.history.unreadable()
 }
 
-// Tidy drops the entries that have ended by now, and their records. It does nothing while somebody
-// changes policies. A server that must not change anything, such as a replica, keeps them: its
-// primary tells it that they are gone, or it becomes the primary.
+// Tidy removes the entries that have ended, and their records. It does nothing while a change is
+// being made. A server that must not change anything, such as a replica, keeps them until its
+// primary removes them or it becomes a primary.
 func (r *Registry) Tidy(st Store, primary bool) {
 	if !r.mu.TryLock() {
 		return
@@ -46,7 +46,7 @@ func (r *Registry) forget(st Store, ended []*policy.Entry) {
 	}
 	for _, key := range r.told.takeVoid() {
 		kind, name, pattern, err := policy.ParseKey(key)
-		if err != nil || r.builder.Get(kind, name, pattern) == nil { // a change, or nobody has set it since
+		if err != nil || r.builder.Get(kind, name, pattern) == nil { // a change, or it was not set again
 			st.Delete(key)
 		}
 	}
@@ -55,7 +55,7 @@ func (r *Registry) forget(st Store, ended []*policy.Entry) {
 // Which says which changes are wanted.
 type Which struct {
 	Count int // at most
-	// Policy and Pattern are what they are about; "" stands for any.
+	// Policy and Pattern select changes; "" selects all.
 	Policy, Pattern string
 }
 

@@ -13,8 +13,8 @@ import (
 // Database is the number of the database that records are in.
 const Database = entry.SystemDatabase
 
-// Store is what the registry needs of the store. It is used by one goroutine at a time, which
-// has locked no key.
+// Store is the registry's view of the store. One goroutine at a time uses it, and holds no lock
+// of a key.
 type Store interface {
 	// Refresh reads the clock.
 	Refresh() limit.Instant
@@ -28,7 +28,7 @@ type Store interface {
 	Delete(key []byte)
 }
 
-// Need says what a change may do when memory is full.
+// Need is how a change may use memory when memory is full.
 type Need uint8
 
 // The needs, the least first.
@@ -38,17 +38,17 @@ const (
 	Frees              // it never fails for want of memory
 )
 
-// Options are what a [Registry] is made of.
+// Options are the options of a [Registry].
 type Options struct {
-	// Failed is told, once, of the record of an entry that cannot be read; nil is not called.
+	// Failed is called once for the first record of an entry that cannot be read; it may be nil.
 	Failed func(err error)
 }
 
-// Registry is the policies of a server. Any goroutine may use it, but only one that may block
-// calls what has a Store, or says so.
+// Registry has the policies of a server. Any goroutine may use it, but only one that may block
+// may call methods with a Store, or those whose comment says so.
 type Registry struct {
 	table atomic.Pointer[policy.Table]
-	// behind says that something was told which the table does not have yet.
+	// behind reports that records have arrived which the table does not have yet.
 	behind atomic.Bool
 	bytes  atomic.Int64           // see Bytes
 	file   atomic.Pointer[string] // the policy file, nil without one
@@ -66,8 +66,8 @@ type Registry struct {
 	told told
 }
 
-// recordBounds are those of clauses in records: what was accepted once stays readable, whatever
-// the options say now. A call applies the options that are in force.
+// recordBounds are the bounds of clauses in records: an accepted entry stays readable, whatever
+// the options are now. Calls apply the current options.
 var recordBounds = policy.Bounds{LogMaxEntries: math.MaxInt64, MaxMembers: math.MaxInt64}
 
 // New returns a registry without policies.
@@ -94,7 +94,8 @@ func (r *Registry) Bytes() int64 {
 	return r.bytes.Load()
 }
 
-// SetFile says which policy file this server reads. What it defines no command changes from now on.
+// SetFile sets the policy file of this server. From now on commands cannot change the entries
+// that it defines.
 func (r *Registry) SetFile(path string) { r.file.Store(&path) }
 
 // HasFile reports whether this server reads a policy file.

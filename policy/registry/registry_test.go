@@ -18,7 +18,7 @@ import (
 	"github.com/cellserver/cellserver/policy/registry"
 )
 
-// memory is a store that keeps records in a map, and fails when it is told to.
+// memory is a store that keeps records in a map, and fails on demand.
 type memory struct {
 	records map[string]string
 	now     limit.Instant
@@ -63,7 +63,7 @@ func (m *memory) SetStrings(pairs [][]byte, need registry.Need) error {
 	return nil
 }
 
-// reload returns a registry that was told of all records of m, as after a restart.
+// reload returns a registry that has got all records of m, as after a restart.
 func (m *memory) reload(t testing.TB) *registry.Registry {
 	t.Helper()
 	r := registry.New(registry.Options{})
@@ -107,7 +107,7 @@ func mainOf(t testing.TB, name, words string) *policy.Entry {
 	return &policy.Entry{Kind: policy.Main, Policy: name, Limits: limits(t, words), Until: limit.MaxInstant}
 }
 
-// set makes entries, by somebody.
+// set sets entries, as a fixed author.
 func set(t testing.TB, r *registry.Registry, m *memory, all ...*policy.Entry) error {
 	t.Helper()
 	edits := make([]registry.Edit, len(all))
@@ -153,7 +153,7 @@ func TestNothingHappensIfTheStoreFails(t *testing.T) {
 	})
 	require.ErrorIs(t, err, limit.ErrFull)
 	m.fails = nil
-	require.NoError(t, set(t, r, m)) // nothing, which publishes what there is
+	require.NoError(t, set(t, r, m)) // no entry, which publishes the current ones
 	require.Equal(t, before, entriesOf(r))
 	require.Equal(t, history, r.Changes(registry.Which{Count: 10}))
 
@@ -188,7 +188,7 @@ func TestEntriesThatHaveEndedGo(t *testing.T) {
 	require.Len(t, entriesOf(again), 1)
 	require.Equal(t, entriesOf(again), m.entries())
 
-	// A change drops what has ended before, and may set it anew.
+	// A change removes entries that have ended, and may set them again.
 	block.Until = m.now.Add(time.Second)
 	require.NoError(t, set(t, again, m, block))
 	m.now = block.Until
@@ -484,7 +484,7 @@ func TestFileDefinesWhatCommandsCannotChange(t *testing.T) {
 		return err
 	}(), new(*registry.FileError))
 
-	// The file gives up what it does not have any more, and nothing else.
+	// The file removes the entries that it no longer has, and nothing else.
 	n, err = r.Apply(m, file, parse(t, "policies: {}\n"), policy.Bounds{})
 	require.NoError(t, err)
 	require.Equal(t, 4, n, "and what belongs to the policy")
@@ -510,7 +510,7 @@ func BenchmarkTell(b *testing.B) {
 	}
 }
 
-// TestCountsOutlastADeletionThatFails: what has been counted stays if the policy does.
+// TestCountsOutlastADeletionThatFails: the counters of a policy stay if its deletion fails.
 func TestCountsOutlastADeletionThatFails(t *testing.T) {
 	r, m := registry.New(registry.Options{}), newMemory()
 	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 1 1 1")))

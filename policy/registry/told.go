@@ -4,7 +4,7 @@ import (
 	"sync"
 )
 
-// told are the records that a file or a primary has brought and that are not in the table yet.
+// told are the records from a file or a primary that are not in the table yet.
 type told struct {
 	mu      sync.Mutex
 	records []record // guarded by mu
@@ -12,14 +12,15 @@ type told struct {
 	void [][]byte
 }
 
-// record is a key of the database of the server, and what it holds; nothing if it is gone. A nil
-// key says that all are gone.
+// record is a key of the server's database with its value, which is empty for a removed key. A
+// nil key means that all keys were removed.
 type record struct {
 	key, value []byte
 	gone       bool
 }
 
-// manyTold is how many records wait until somebody looks, or until Tell takes them into the builder.
+// manyTold is the number of records that are gathered until the table is read, or until Tell
+// moves them into the builder.
 const manyTold = 256
 
 func (t *told) take() (all []record) {

@@ -9,12 +9,13 @@ import (
 	"github.com/cellserver/cellserver/yield"
 )
 
-// Author says whose doing a change is, for the history.
+// Author is the author of a change, for the history.
 type Author struct {
 	User, Address string
 	// What is the command.
 	What string
-	// File says that the policy file itself is the author: what it defines it may change.
+	// File reports that the author is the policy file, which may change the entries that it
+	// defines.
 	File bool
 	// Urgent says that the change waits for no other one: those under way start again after it.
 	Urgent bool
@@ -50,10 +51,10 @@ func (e *FileError) Error() string {
 	return what + " is defined by the policy file " + e.Path
 }
 
-// Update changes entries. plan is given those that there are and the instant, and returns what
-// is to be done; it must be quick. All of it happens or nothing does: an error of plan, of a
-// bound or of the store leaves everything as it was. It waits for other changes, so that no
-// event loop may call it. plan may be called again if the change gives way to an urgent one.
+// Update changes entries. plan gets the current entries and the instant, and returns the edits;
+// it must be fast. All edits take effect or none: after an error of plan, of a bound or of the
+// store everything is unchanged. Update waits for other changes, so no event loop may call it.
+// plan may be called again if the change gives way to an urgent one.
 func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) error {
 	if by.Urgent {
 		r.urgent.Add(1)
@@ -118,7 +119,7 @@ func (r *Registry) update(st Store, by Author, plan func(b *policy.Builder, now 
 	return nil
 }
 
-// allowed reports what the policy file keeps others from changing.
+// allowed returns the error for an edit that the policy file forbids.
 func (r *Registry) allowed(by Author, edits []Edit) error {
 	if by.File {
 		return nil
@@ -157,7 +158,7 @@ type update struct {
 	store    Store
 	by       Author
 	now      limit.Instant
-	// before are the entries that the edits replace, nil for what was not there.
+	// before has the entries that the edits replace, nil for new ones.
 	before []*policy.Entry
 	edits  []Edit
 }
@@ -180,7 +181,7 @@ func (u *update) apply(edits []Edit) error {
 	return nil
 }
 
-// undo takes back what apply has made.
+// undo reverts the edits that apply has made.
 func (u *update) undo() {
 	b := u.registry.builder
 	for i := len(u.edits) - 1; i >= 0; i-- {
@@ -200,8 +201,8 @@ func (u *update) undo() {
 
 var errUndo = errors.New("registry: a change cannot be taken back")
 
-// write writes the records of the edits and of the change, and removes what they leave. An entry
-// that is deleted is first written as nothing, so that all happens at one instant.
+// write writes the records of the edits and of the change, and deletes those of removed entries.
+// A removed entry is first written as an empty value, so that all edits happen at one instant.
 func (u *update) write(edits []Edit) error {
 	var pairs, gone [][]byte
 	need := Frees

@@ -22,7 +22,7 @@ type brakes struct {
 	all sync.WaitGroup
 }
 
-// pull begins to block one more key, and returns once that waits.
+// pull blocks one more key, and returns when that call waits.
 func (b *brakes) pull() {
 	b.n++
 	pattern := fmt.Sprint("evil", b.n)
@@ -49,8 +49,8 @@ func manyOverrides(t *testing.T, n int) (edits []registry.Edit) {
 	return edits
 }
 
-// TestUrgentChangesDoNotWait: a long change that an urgent one meets happens after that, whole. It
-// gives way some times, and then goes on.
+// TestUrgentChangesDoNotWait: a long change that meets an urgent one is completed after it. It
+// gives way some times, and then continues.
 func TestUrgentChangesDoNotWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		times, plans, first int // first is how many urgent changes are there before the long one

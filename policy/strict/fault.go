@@ -14,7 +14,7 @@ type Fault struct {
 	File string
 	// Line is where the fault is, from 1.
 	Line int
-	// Text says what is wrong, without file and line.
+	// Text is the fault, without file and line.
 	Text string
 }
 

@@ -106,7 +106,7 @@ func (r *Reader) syntax(err error) {
 	r.Fault(line, "the YAML is not valid: %s", text)
 }
 
-// faultOf returns the line of an error of the library, and what is wrong.
+// faultOf returns the line of an error of the library, and its text.
 func faultOf(err error) (line int, text string) {
 	line, text = 1, err.Error()
 	if m := located.FindStringSubmatch(text); m != nil {
@@ -118,7 +118,7 @@ func faultOf(err error) (line int, text string) {
 	return line, text
 }
 
-// check refuses what makes YAML mean more than what is written.
+// check refuses the features of YAML that make a text mean more than it shows.
 func (r *Reader) check(n *yaml.Node, depth int) {
 	switch {
 	case n.Kind == yaml.AliasNode:

@@ -17,8 +17,8 @@ const (
 	stringTag = "!!str"
 )
 
-// Value is a mapping, a list or a scalar of a text. Its methods add a fault if it is
-// something else than they read. what names the value in that fault.
+// Value is a mapping, a list or a scalar of a text. Its methods add a fault if it has another
+// type than they read. The argument what names the value in the fault.
 type Value struct {
 	node *yaml.Node
 	r    *Reader
@@ -167,7 +167,7 @@ func (v Value) Number(what string, least, most int64) (n int64, ok bool) {
 	return n, true
 }
 
-// text is what a scalar says.
+// text returns the text of a scalar.
 func (v Value) text() (string, bool) {
 	if v.node.Tag != binaryTag {
 		return v.node.Value, true
@@ -180,7 +180,7 @@ func (v Value) text() (string, bool) {
 	return string(b), true
 }
 
-// kind is what the value is, in words.
+// kind returns the type of the value, in words.
 func (v Value) kind() string {
 	switch v.node.Kind {
 	case yaml.MappingNode:
