@@ -3,5 +3,5 @@
 // this package decides who may reach them, and bounds what a client can use.
 //
 // Each part of a request is checked before it is trusted: its host, the page that it comes from,
-// its size, its user. The package does not know what the handlers answer: see package report.
+// its size, its user. The package knows no command, no client and no key.
 package admin

@@ -2,9 +2,9 @@
 // look them up in, and the history of changes.
 //
 // Each entry and each change is a string in the database of the server
-// ([keyspace.System]). So the log, snapshots and replicas have them as they have keys. A
-// [Registry] changes entries with [Registry.Update], which writes first and then publishes a new
-// table. It is told by [Registry.Tell] of what a file or a primary brings.
+// ([keyspace.System]), so they are part of the log, of snapshots and of replicas like keys. A
+// [Registry] changes entries with [Registry.Update], which writes them first and then publishes a
+// new table. [Registry.Tell] takes the records of a file or a primary.
 //
-// What entries mean is in package policy, and commands are in commands/policies.
+// Package policy defines the meaning of entries, and commands/policies has the commands.
 package registry

@@ -1,6 +1,6 @@
 // Package backoff decides how long a caller has to wait after each call: twice as long as
-// after the one before. Somebody who guesses passwords gets a few guesses, and then hardly
-// any. A caller that stays away for as long again as it had to wait begins anew.
+// after the one before. So a client that guesses passwords has a few attempts, and then hardly
+// any. A caller that waits for twice the required time starts again with the first wait.
 //
 // [Decide] judges a [Call] against the bytes that are stored under a key, and returns the
 // bytes to store next. It reads no clock and stores nothing.
