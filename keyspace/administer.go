@@ -7,8 +7,9 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// administer carries out what is no limiter, for whoever asks a keyspace as any other
-// store. Commands have methods for it, which make no copies.
+// administer carries out an ask that is about keys in general and not about a limiter: a scan, a
+// count, a flush, a description or a change of one key. It is for callers that use any store
+// through [decide.Ask]. Commands use the methods of Handle instead, which make no copies.
 func (v *Handle) administer(a *decide.Ask) (err error) {
 	c, r := &a.Admin, &a.Result
 	a.Now = v.now
@@ -34,7 +35,7 @@ func (v *Handle) administer(a *decide.Ask) (err error) {
 	return err
 }
 
-// administerOne carries out what is about one key, of whatever kind.
+// administerOne carries out an ask about one key of any kind.
 func (v *Handle) administerOne(a *decide.Ask) error {
 	h := v.hash(a.Key)
 	s := v.lock(h)

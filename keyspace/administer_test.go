@@ -20,8 +20,8 @@ func administer(v *keyspace.Handle, key string, c decide.AdminCall) (decide.Admi
 	return a.Result, a.Err
 }
 
-// TestKeysAreAskedForAsElsewhere: what commands have methods for can be asked as of any other
-// store.
+// TestKeysAreAskedForAsElsewhere asks for scans, counts and changes of keys through decide.Ask, as
+// a caller of any other store does.
 func TestKeysAreAskedForAsElsewhere(t *testing.T) {
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
 		_, v, _ := open(t, o)
@@ -74,7 +74,7 @@ func TestKeysAreAskedForAsElsewhere(t *testing.T) {
 
 func TestAskAboutACollection(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
-	for i := range 2000 { // large enough to lie beside its entry
+	for i := range 2000 { // large enough to be stored as a tree
 		require.NoError(t, v.WriteSet(0, []byte("set"), func(s *collection.Set) error {
 			_, err := s.Add([]byte{byte(i), byte(i >> 8), 1, 2, 3, 4})
 			return err

@@ -21,9 +21,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// TestStoragesAgree plays the same random commands of every kind on keyspaces over each
-// storage and compares all replies: a family that changes its bytes in place gives the
-// same result.
+// TestStoragesAgree plays the same random commands of every kind on keyspaces over each storage and
+// compares all replies. So a family that changes its bytes in place gives the same results.
 func TestStoragesAgree(t *testing.T) {
 	effort.Alone(t)
 	clock := clocktest.New(t0)
@@ -63,7 +62,7 @@ func TestStoragesAgree(t *testing.T) {
 func randomCommand(t testing.TB, rng *rand.Rand) func(v *keyspace.Handle) string {
 	kind := rng.IntN(15)
 	k := fmt.Append(nil, "key:", kind, ":", rng.IntN(30))
-	if rng.IntN(50) == 0 { // now and then a command on a key of another family
+	if rng.IntN(50) == 0 { // sometimes a command on a key of another family
 		k = fmt.Append(nil, "key:", rng.IntN(15), ":", rng.IntN(30))
 	}
 	var do func(v *keyspace.Handle) (any, error)
@@ -134,7 +133,7 @@ func randomLimiter(t testing.TB, rng *rand.Rand, kind int, k []byte) func(v *key
 	return func(v *keyspace.Handle) (any, error) { return answer(asks.Lease(v, 0, k, c)) }
 }
 
-// randomString changes a plain string, or a cell, in one of the ways there are.
+// randomString changes a plain string or a cell in a random way.
 func randomString(rng *rand.Rand, k []byte) func(v *keyspace.Handle) (any, error) {
 	value := make([]byte, rng.IntN(70))
 	switch rng.IntN(4) {
@@ -155,8 +154,8 @@ func randomString(rng *rand.Rand, k []byte) func(v *keyspace.Handle) (any, error
 	}
 }
 
-// randomCollection changes or reads a collection, which grows beyond what lies in a
-// table now and then.
+// randomCollection changes or reads a collection, which sometimes grows beyond what is stored in a
+// table.
 func randomCollection(rng *rand.Rand, kind int, k []byte) func(v *keyspace.Handle) (any, error) {
 	n, away := 1+rng.IntN(3)*rng.IntN(40), rng.IntN(5) < 2
 	seed := rng.Uint64()

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace/effect"
 )
 
-// apply stores what plan makes of the value at p.
+// apply stores the value that plan computes for the key at p.
 func (v *Handle) apply(s *shard, p *place, key []byte, plan *decide.Plan) error {
 	switch {
 	case plan.Action == decide.Remove:
@@ -32,8 +32,8 @@ func (v *Handle) apply(s *shard, p *place, key []byte, plan *decide.Plan) error 
 	return nil
 }
 
-// deltaOf returns what plan, which is about to be applied, changes in the value at p,
-// or nil if the whole is to be recorded, or nothing.
+// deltaOf returns the delta that records the change by plan, which is about to be applied to the
+// value at p. It returns nil if the whole value has to be recorded, or if there is no journal.
 func (v *Handle) deltaOf(s *shard, p *place, plan *decide.Plan) []byte {
 	if s.recorder == nil || plan.Kind != p.e.Kind || len(p.e.Value) <= wholeBound || !effect.Patchable(plan.Kind) {
 		return nil

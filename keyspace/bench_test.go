@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-// keyBlock holds n keys of 16 bytes in one piece of memory, so that they do not
-// disturb what is measured by lying all over the heap.
+// keyBlock holds n keys of 16 bytes in one piece of memory, so that keys scattered over the heap do
+// not disturb the measurement.
 type keyBlock []byte
 
 func newKeyBlock(n int) keyBlock {

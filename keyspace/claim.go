@@ -1,16 +1,17 @@
 package keyspace
 
-// How many keys a command may have that holds the shards of all of them: about a
-// millisecond of work, and no more than a command does on an event loop. One of more keys
+// The largest numbers of keys or clauses of a command that locks the shards of all its keys: about
+// a millisecond of work, no more than a command does on an event loop. A command with more keys
 // claims them instead.
 const (
-	mostHeldReads   = 8 << 10
-	mostHeldWrites  = 2 << 10
-	mostHeldClauses = 512
+	maxHeldReads   = 8 << 10
+	maxHeldWrites  = 2 << 10
+	maxHeldClauses = 512
 )
 
-// claim claims spots, which lie in set, at the latest instant of the batch's and those of
-// the shards, until Release. Meanwhile nothing is done with the handle but visits of them.
+// claim claims the keys of spots, whose shards are set, until [Handle.Unlock]. The command happens
+// at the latest of the batch's instant and the instants of these shards. Until Unlock the handle
+// may only visit these keys.
 func (v *Handle) claim(set *shardSet, spots []spot) {
 	if v.holding {
 		panic("keyspace: the handle holds keys already")
@@ -29,9 +30,9 @@ func (v *Handle) claim(set *shardSet, spots []spot) {
 	v.claimed, v.holding = claimed{any: true, shards: *set}, true
 }
 
-// endClaim gives up what claim has claimed.
+// endClaim releases the claim.
 func (v *Handle) endClaim() {
-	v.leave() // if something has panicked
+	v.leave() // after a panic it may still be inside a shard
 	v.claimed.shards.each(func(i int) {
 		s := &v.ks.shards[i]
 		s.mu.Lock()
@@ -47,8 +48,8 @@ func (v *Handle) endClaim() {
 	c.one.Unlock()
 }
 
-// enter locks the shard of a key that the handle has claimed, unless it is inside, at the
-// instant of the claim, whatever others have done there since.
+// enter locks the shard of a claimed key, unless the handle is inside it already. It sets the
+// shard's instant to that of the claim, even if other handles have advanced it meanwhile.
 func (v *Handle) enter(h uint64) *shard {
 	s := &v.ks.shards[h>>v.ks.shift]
 	if v.claimed.inside == s {
@@ -62,7 +63,7 @@ func (v *Handle) enter(h uint64) *shard {
 	return s
 }
 
-// leave ends enter, unless the handle has left.
+// leave unlocks the shard that enter has locked, if there is one.
 func (v *Handle) leave() {
 	s := v.claimed.inside
 	if s == nil {

@@ -24,15 +24,14 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// More keys than commands hold, of each kind: they claim them.
+// More keys than the commands lock, by kind of command: they claim them.
 const (
 	manyReads   = 9000
 	manyWrites  = 3000
 	manyClauses = 700
 )
 
-// within fails the test if do does not end, which it would not do where it waits for
-// a goroutine that waits for it.
+// within fails the test if do does not return, as in a deadlock.
 func within(t *testing.T, do func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -55,7 +54,7 @@ func numbered(prefix string, n int) (keys [][]byte) {
 	return keys
 }
 
-// set has all of keys hold value.
+// set stores value at all of keys.
 func set(t testing.TB, v *keyspace.Handle, keys [][]byte, value string) {
 	t.Helper()
 	var pairs [][]byte
@@ -67,7 +66,7 @@ func set(t testing.TB, v *keyspace.Handle, keys [][]byte, value string) {
 	require.True(t, done)
 }
 
-// values returns what keys hold, each once.
+// values returns the distinct values of keys.
 func values(v *keyspace.Handle, keys [][]byte) (seen []string) {
 	v.EachString(0, keys, func(value []byte, found bool) bool {
 		if is := fmt.Sprint(string(value), found); !slices.Contains(seen, is) {
@@ -78,14 +77,14 @@ func values(v *keyspace.Handle, keys [][]byte) (seen []string) {
 	return seen
 }
 
-// TestOthersGoOnWhileACommandOfVeryManyKeysRuns stops such a command in its middle: keys
-// that it does not name can be read, changed and held meanwhile.
+// TestOthersGoOnWhileACommandOfVeryManyKeysRuns stops such a command half-way: keys that it does
+// not name can be read, changed and locked meanwhile.
 func TestOthersGoOnWhileACommandOfVeryManyKeysRuns(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{})
 	other := ks.NewHandle()
 	keys := numbered("many", manyReads)
-	// One shard is locked at any time, that of the key which is being read: of a hundred
-	// keys in 64 shards most are in others.
+	// Only one shard is locked at a time, that of the key which is being read: of a hundred keys in
+	// 64 shards most are in other shards.
 	free, first := numbered("free", 100), shardOf(ks, keys[0])
 	free = slices.DeleteFunc(free, func(k []byte) bool { return shardOf(ks, k) == first })
 	once := false
@@ -112,8 +111,9 @@ func TestOthersGoOnWhileACommandOfVeryManyKeysRuns(t *testing.T) {
 
 func shardOf(ks *keyspace.Keyspace, key []byte) int { return ks.ShardOf(key) }
 
-// TestCommandsOfVeryManyKeysHaveOneInstant has time pass in the middle of one: it sees
-// what there was at its beginning, to its end, and others are not thrown back.
+// TestCommandsOfVeryManyKeysHaveOneInstant advances the clock half-way through such a command. The
+// command sees the state of its beginning until its end, and the instants of other commands do not
+// go back.
 func TestCommandsOfVeryManyKeysHaveOneInstant(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
 	other := ks.NewHandle()
@@ -149,7 +149,7 @@ func TestReadersWaitForClaimedKeys(t *testing.T) {
 	keys := numbered("many", manyWrites)
 	more := slices.Concat(keys, numbered("more", manyReads))
 	set(t, v, keys, "0")
-	var rounds atomic.Int64 // that are done
+	var rounds atomic.Int64 // that are finished
 	check := func(what string, seen []string) {
 		if len(seen) != 1 {
 			t.Errorf("%s: %q", what, seen)
@@ -158,7 +158,7 @@ func TestReadersWaitForClaimedKeys(t *testing.T) {
 	looks := []func(v *keyspace.Handle){
 		func(v *keyspace.Handle) { check("a few", values(v, [][]byte{keys[0], keys[1000], keys[2999]})) },
 		func(v *keyspace.Handle) {
-			if seen := values(v, more); len(seen) != 2 { // and those that there are not
+			if seen := values(v, more); len(seen) != 2 { // the values, and empty for keys that do not exist
 				t.Errorf("many: %q", seen)
 			}
 		},
@@ -210,8 +210,8 @@ func TestReadersWaitForClaimedKeys(t *testing.T) {
 	wg.Wait()
 }
 
-// TestMultisOfVeryManyClausesNeverOverAdmit has several charge the same limits: as many
-// pass as the limits have room for, and every limit is charged by each of them.
+// TestMultisOfVeryManyClausesNeverOverAdmit has several RL.MULTI charge the same limits: as many
+// pass as the limits have room for, and each of them charges every limit.
 func TestMultisOfVeryManyClausesNeverOverAdmit(t *testing.T) {
 	const callers, each, most = 4, 8, 10
 	ks, v, _ := open(t, keyspace.Options{})
@@ -255,8 +255,9 @@ func TestMultisOfVeryManyClausesNeverOverAdmit(t *testing.T) {
 	}
 }
 
-// TestClaimedKeysAreOneRecord shows that what a command of very many keys does is kept or
-// lost as a whole, and that the record comes before those of the commands that waited for its keys.
+// TestClaimedKeysAreOneRecord shows that the effects of a command of very many keys are kept or
+// lost as a whole, and that their record comes before those of the commands that waited for the
+// keys.
 func TestClaimedKeysAreOneRecord(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{})
 	j := &tape{}
@@ -278,8 +279,8 @@ func TestClaimedKeysAreOneRecord(t *testing.T) {
 	require.Equal(t, []string{"xtrue"}, values(v, keys))
 }
 
-// TestClaimedKeysAreGivenUpAfterAPanic has a command of very many keys panic with a shard
-// locked: nothing stays locked or claimed.
+// TestClaimedKeysAreGivenUpAfterAPanic has a command of very many keys panic with a shard locked:
+// afterwards nothing is locked or claimed.
 func TestClaimedKeysAreGivenUpAfterAPanic(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{})
 	keys := numbered("many", manyReads)
@@ -294,8 +295,8 @@ func TestClaimedKeysAreGivenUpAfterAPanic(t *testing.T) {
 	})
 }
 
-// TestSweepLeavesClaimedKeys has time end keys that a command claims, and the sweep wait
-// for it.
+// TestSweepLeavesClaimedKeys lets keys expire that a command claims: the sweep waits for the
+// command.
 func TestSweepLeavesClaimedKeys(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
 	keys := numbered("many", manyReads)
@@ -321,7 +322,7 @@ func TestSweepLeavesClaimedKeys(t *testing.T) {
 	require.Zero(t, v.Len(0))
 }
 
-// BenchmarkVeryManyKeys is what commands of very many keys take in the keyspace.
+// BenchmarkVeryManyKeys measures commands of very many keys in the keyspace.
 func BenchmarkVeryManyKeys(b *testing.B) {
 	_, v, _ := open(b, keyspace.Options{})
 	keys := numbered("many", 30_000)
@@ -352,7 +353,7 @@ func BenchmarkVeryManyKeys(b *testing.B) {
 	})
 }
 
-// forgetful is a journal for any number of goroutines, none of which it makes wait.
+// forgetful is a journal that keeps nothing. Any number of goroutines may use it without waiting.
 type forgetful struct{}
 
 // Append implements keyspace.Journal.
@@ -364,9 +365,9 @@ func (forgetful) Append(_ []byte, refs []shared.Ref, _ limit.Instant) uint64 {
 // Refuses implements keyspace.Journal.
 func (forgetful) Refuses() bool { return false }
 
-// TestRecordOfAClaimIsCondensedWithoutItsKeys: no goroutine has the shards of a command of
-// very many keys when its record is condensed, so that others may be changing their tables.
-// The race detector tells whether they are looked at.
+// TestRecordOfAClaimIsCondensedWithoutItsKeys: when the record of a command of very many keys is
+// condensed no goroutine holds their shards, so that other commands may be changing their tables.
+// The race detector fails the test if the condensing reads them.
 func TestRecordOfAClaimIsCondensedWithoutItsKeys(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{Shards: 1})
 	ks.SetJournal(forgetful{})

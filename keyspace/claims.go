@@ -6,30 +6,30 @@ import (
 	"sync"
 )
 
-// claim is what a command of very many keys does instead of holding their shards, which
-// would stop everybody for as long as it runs, and for longer where the system lets
-// another thread have its processor. It has the keys to itself until it is done, and
-// locks a shard only for the few keys that it works on: so it is as atomic as with all of
-// them locked, and only who wants one of its keys waits until its end.
+// claim lets a command with very many keys run without the locks of all their shards. Those would
+// stop all other goroutines for as long as the command runs, and for longer if the operating system
+// preempts its thread. Instead the command has exclusive use of its keys until it is done, and
+// locks a shard only while it works on a few of its keys. It is as atomic as with all shards
+// locked, but only goroutines that need one of its keys wait for its end.
 //
-// All that it does happens at one instant. Others may be later than that with other keys
-// of a shard, but not with these.
+// All that the command does happens at one instant. Meanwhile other commands may reach later
+// instants with other keys of the same shards, but not with the claimed keys.
 type claim struct {
-	// one is held by whoever has claimed keys. So there is one such command at a time, and
-	// none waits for another that waits for it. Those who want claimed keys take it for
-	// reading, holding nothing, and lock what they need before they let it go: the next
-	// command cannot overtake them.
+	// one is locked for writing by the handle that has claimed keys. So there is at most one such
+	// handle, and no two of them wait for each other. A goroutine that needs claimed keys locks it
+	// for reading, while it holds no shard, and locks its shards before it unlocks it: the next
+	// command with a claim cannot overtake it.
 	one sync.RWMutex
-	// marks are what is kept of the hashes of the claimed keys: a table with open
-	// addressing, where 0 is free. Somebody whose key has by chance the mark of another
-	// waits as well. The table does not change while a shard is claimed.
+	// marks is a hash table with open addressing that has a part of the hash of each claimed key; 0
+	// is a free slot. A goroutine whose key has by chance the same mark as a claimed key waits as
+	// well. The table does not change while a shard is claimed.
 	marks []uint32
 }
 
 // anyHash stands for all keys of a shard.
 const anyHash = 0
 
-// maxClaimKept is for how many marks a claim keeps room.
+// maxClaimKept is the largest number of marks for which a claim keeps memory.
 const maxClaimKept = 256 << 10
 
 // fill puts the marks of spots into the table.
@@ -47,8 +47,8 @@ func (c *claim) fill(spots []spot) {
 	}
 }
 
-// slot is where the mark of h is or would be: its upper half, so that those which share a
-// slot by its lower bits differ.
+// slot returns the index at which the mark of hash h is or would be stored, and the mark: the upper
+// half of h, so that keys which share a slot by their lower bits have different marks.
 func (c *claim) slot(h uint64) (at int, mark uint32) {
 	mark = max(uint32(h>>32), 1)
 	mask := len(c.marks) - 1
@@ -59,7 +59,7 @@ func (c *claim) slot(h uint64) (at int, mark uint32) {
 	return at, mark
 }
 
-// has reports whether a key of that hash is claimed.
+// has reports whether a key with hash h is claimed. It may be true by chance: see marks.
 func (c *claim) has(h uint64) bool {
 	if h == anyHash {
 		return true

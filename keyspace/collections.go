@@ -10,8 +10,9 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Weigh says how many elements the collection at key has if they lie in a tree, and how
-// many bytes a reply with all of it would copy. Of a string it says only the latter.
+// Weigh returns the number of elements of the collection at key if it is stored as a tree, and the
+// number of bytes that a reply with all of it would copy. For a string elements is 0. For all other
+// keys, small collections included, both are 0.
 func (v *Handle) Weigh(db int, key []byte) (elements, copied int) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -28,9 +29,9 @@ func (v *Handle) Weigh(db int, key []byte) (elements, copied int) {
 	return 0, 0
 }
 
-// ReadHash calls f with what key holds, if it exists, and returns limit.ErrWrongType
-// if that is no hash. f is called with a shard locked: it must be quick, use nothing
-// of the keyspace, change nothing, and keep nothing.
+// ReadHash calls f with the hash at key, if the key exists. It returns limit.ErrWrongType if the
+// key holds another kind. f is called with a shard locked: it must be quick, and must not use the
+// keyspace, change the hash or keep it.
 func (v *Handle) ReadHash(db int, key []byte, f func(h *collection.Hash)) (found bool, err error) {
 	return read(v, db, key, entry.Hash, f)
 }
@@ -50,17 +51,17 @@ func (v *Handle) ReadSet(db int, key []byte, f func(s *collection.Set)) (found b
 	return read(v, db, key, entry.Set, f)
 }
 
-// WriteHash calls f with what key holds, an empty hash if it does not exist, and
-// stores what f makes of it. An empty one is no key. The expiry of a key stays what
-// it is, and a new key has none. If f changes nothing, nothing has happened.
+// WriteHash calls f with the hash at key, or with an empty hash if the key does not exist, and
+// stores what f has made of it. If the hash is empty afterwards the key is removed. An existing key
+// keeps its expiry, and a new key has none. If f changes nothing, there is no effect.
 //
-// f is called with a shard locked: it must be quick, use nothing of the keyspace and
-// keep nothing. It should look before it changes anything: its error is returned, and
-// if it has changed something before, that may be stored or not.
+// f is called with a shard locked: it must be quick, and must neither use the keyspace nor keep the
+// hash. It should check everything before it changes anything: WriteHash returns its error, and
+// changes that f made before the error may or may not be stored.
 //
-// Other errors are limit.ErrWrongType; limit.ErrFull, when memory is full and the
-// hash would grow; limit.ErrNotKept, without calling f. f itself gets
-// collection.ErrFull from a hash of as many fields as there may be.
+// Other errors are limit.ErrWrongType; limit.ErrFull, if memory is full and the hash would grow;
+// and limit.ErrNotKept, without a call of f, if the journal refuses effects. f itself gets
+// collection.ErrFull from a hash that has the maximum number of fields.
 func (v *Handle) WriteHash(db int, key []byte, f func(h *collection.Hash) error) error {
 	return write(v, db, key, entry.Hash, f)
 }
@@ -80,8 +81,8 @@ func (v *Handle) WriteSet(db int, key []byte, f func(s *collection.Set) error) e
 	return write(v, db, key, entry.Set, f)
 }
 
-// maxTree is the memory from which on a collection gets no larger, so that a record or
-// a snapshot always has room for it.
+// maxTree is the memory in bytes from which on a collection gets no further element, so that it
+// always fits into a record and into a snapshot.
 const maxTree = 256 << 20
 
 func read[C object.Object](v *Handle, db int, key []byte, kind entry.Kind, f func(C)) (found bool, err error) {
@@ -113,7 +114,7 @@ func write[C object.Object](v *Handle, db int, key []byte, kind entry.Kind, f fu
 		return limit.ErrNotKept
 	}
 	e := p.e
-	e.Kind |= kind // an absent key becomes one
+	e.Kind |= kind // an absent key gets this kind
 	o, most := v.object(s, db, &e), int(v.ks.most.Load())
 	full := v.full() || o.Cost() >= maxTree
 	if full {
@@ -127,8 +128,8 @@ func write[C object.Object](v *Handle, db int, key []byte, kind entry.Kind, f fu
 	return v.keep(s, &p, key, kind, o, err)
 }
 
-// object returns e as a collection: the key's own if it is a tree, else one of the
-// handle's.
+// object returns e as a collection: the key's own object if it is a tree, otherwise an object of
+// the handle with e's elements.
 func (v *Handle) object(s *shard, db int, e *entry.Entry) object.Object {
 	if isTree(e.Kind) {
 		return s.tree(db, e.Value).Object
@@ -142,7 +143,7 @@ func (v *Handle) object(s *shard, db int, e *entry.Entry) object.Object {
 	return o
 }
 
-// keep stores what a write that ended with why has made of o.
+// keep stores o after a write that ended with the error why.
 func (v *Handle) keep(s *shard, p *place, key []byte, kind entry.Kind, o object.Object, why error) error {
 	delta := o.Delta()
 	switch {
@@ -153,7 +154,7 @@ func (v *Handle) keep(s *shard, p *place, key []byte, kind entry.Kind, o object.
 		o.ResetDelta()
 		return why
 	case why != nil:
-		return why // o is forgotten
+		return why // the change of o is discarded
 	case o.Len() == 0:
 		if p.e.Kind != entry.None {
 			s.remove(p, key)
@@ -167,7 +168,7 @@ func (v *Handle) keep(s *shard, p *place, key []byte, kind entry.Kind, o object.
 	if small {
 		return s.keepFlat(p, key, entry.Entry{Kind: kind, Expiry: p.e.Expiry, Value: flat}, delta)
 	}
-	v.objects[kind.Ordinal()] = nil // it is the key's from now on
+	v.objects[kind.Ordinal()] = nil // from now on o belongs to the key
 	var number [object.TreeValue]byte
 	e := entry.Entry{Kind: kind | treeBit, Expiry: p.e.Expiry, Value: s.addTree(number[:0], p.db, o)}
 	err := s.keepFlat(p, key, e, delta)
@@ -178,7 +179,7 @@ func (v *Handle) keep(s *shard, p *place, key []byte, kind entry.Kind, o object.
 	return err
 }
 
-// keepTree stores a tree that was changed in place, and may have become small.
+// keepTree stores a tree that was changed in place and may have become small.
 func (s *shard) keepTree(p *place, key []byte, kind entry.Kind, o object.Object, delta []byte) {
 	if o.Len() == 0 {
 		s.remove(p, key)
@@ -195,8 +196,8 @@ func (s *shard) keepTree(p *place, key []byte, kind entry.Kind, o object.Object,
 	s.notify(p.db, key)
 }
 
-// keepFlat stores a collection that was a value or nothing before, and has become e
-// by delta.
+// keepFlat stores e, the new entry of a collection that was a flat value or absent before. delta is
+// the change.
 func (s *shard) keepFlat(p *place, key []byte, e entry.Entry, delta []byte) error {
 	if p.e.Kind == entry.None {
 		e.Expiry = entry.NoExpiry

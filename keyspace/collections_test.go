@@ -36,11 +36,10 @@ func fields(t testing.TB, v *keyspace.Handle, db int, key string) (n int) {
 	return n
 }
 
-// sizes are of a hash that lies in the table and of one that does not.
+// sizes are those of a hash that is stored in the table and of one that is a tree.
 var sizes = []int{5, 1000}
 
-// However a large collection goes, its memory goes with it, and the counts of keys stay
-// right.
+// However a large collection is deleted, its memory is freed, and the counts of keys stay right.
 func TestDeletedCollectionsReleaseTheirMemory(t *testing.T) {
 	ways := map[string]func(ks *keyspace.Keyspace, v *keyspace.Handle, advance func(time.Duration)){
 		"DEL":      func(_ *keyspace.Keyspace, v *keyspace.Handle, _ func(time.Duration)) { v.Delete(1, []byte("k")) },
@@ -101,7 +100,7 @@ func TestDeletedCollectionsReleaseTheirMemory(t *testing.T) {
 		for _, n := range sizes {
 			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
 				ks, v, _, clock := journalled(t)
-				// Something small stays in every shard, so that tables do not come and go.
+				// A small key stays in every shard, so that tables are not freed and made again.
 				for i := range 100 {
 					require.NoError(t, v.Put(1, fmt.Append(nil, "stays:", i), entry.String, []byte("v"), entry.NoExpiry))
 				}
@@ -118,7 +117,7 @@ func TestDeletedCollectionsReleaseTheirMemory(t *testing.T) {
 				require.False(t, v.Exists(1, []byte("k")))
 				after := ks.Stats()
 				require.Equal(t, [64]int{entry.String: after.Databases[1].Keys}, after.Kinds)
-				// A page of a vector, or a chunk in reserve, may be the table's own.
+				// A page of a vector or a spare chunk may belong to the table itself.
 				require.InDelta(t, before.Memory, after.Memory, 16<<10+float64(before.Memory))
 				v.FlushAll()
 				require.Zero(t, ks.Stats().Memory)
@@ -127,7 +126,7 @@ func TestDeletedCollectionsReleaseTheirMemory(t *testing.T) {
 	}
 }
 
-// RENAME takes a collection of any size along, to whatever shard, with its expiry.
+// RENAME moves a collection of any size, to any shard, with its expiry.
 func TestCollectionsAreRenamed(t *testing.T) {
 	for _, n := range sizes {
 		ks, v, j, _ := journalled(t)
@@ -150,7 +149,7 @@ func TestCollectionsAreRenamed(t *testing.T) {
 	}
 }
 
-// What is shown of a collection does not depend on where it lies.
+// The replies about a collection do not depend on where it is stored.
 func TestCollectionsAreShownWhole(t *testing.T) {
 	for _, n := range sizes {
 		_, v, _, _ := journalled(t)
@@ -224,7 +223,7 @@ func TestCollectionEncodings(t *testing.T) {
 	require.Equal(t, "hashtable", got)
 }
 
-// A key of one kind is an error to whatever wants another, in both directions.
+// A key of one kind is an error to every command for another kind, in both directions.
 func TestCollectionsOfWrongType(t *testing.T) {
 	for _, n := range sizes {
 		_, v, _, _ := journalled(t)
@@ -247,8 +246,8 @@ func TestCollectionsOfWrongType(t *testing.T) {
 	}
 }
 
-// What changes nothing is no effect, no write to those who watch and no key; an error of
-// a small collection's write is as if it had not been called.
+// A write that changes nothing has no effect, does not dirty watchers and makes no key. If the
+// write of a small collection fails, it has not happened.
 func TestWritesWithoutEffectNotifyNobody(t *testing.T) {
 	for _, n := range sizes {
 		_, v, j, _ := journalled(t)
@@ -276,7 +275,7 @@ func TestWritesWithoutEffectNotifyNobody(t *testing.T) {
 	}
 }
 
-// When memory is full nothing grows, and everything may shrink.
+// When memory is full nothing can grow, but everything can shrink.
 func TestCollectionsWhenMemoryIsFull(t *testing.T) {
 	for _, n := range sizes {
 		ks, v, _, _ := journalled(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-// TestRewritingFewKeysIsRefusedNothing: a command that holds keys and changes them any number
-// of times is not refused for the length of the record, and that has what was left in the end.
+// TestRewritingFewKeysIsRefusedNothing: a command that locks keys and changes them any number of
+// times is not refused because of the length of its record, which has the final values.
 func TestRewritingFewKeysIsRefusedNothing(t *testing.T) {
 	effort.Alone(t)
 	value := bytes.Repeat([]byte("v"), 3_000_000)
@@ -67,7 +67,7 @@ func TestRewritingFewKeysIsRefusedNothing(t *testing.T) {
 	}
 }
 
-// requireSame compares long values at once and not byte by byte.
+// requireSame compares long values as a whole and not byte by byte.
 func requireSame(t *testing.T, want, got entries) {
 	t.Helper()
 	require.Len(t, got, len(want))
@@ -77,8 +77,8 @@ func requireSame(t *testing.T, want, got entries) {
 	}
 }
 
-// TestCondensedRecordIsWhatWasDone: whatever is done while keys are locked, and however often
-// the record is condensed meanwhile, it leaves what there is.
+// TestCondensedRecordIsWhatWasDone: replaying a record gives the state of the keyspace, whatever
+// was done while keys were locked and however often the record was condensed.
 func TestCondensedRecordIsWhatWasDone(t *testing.T) {
 	effort.Alone(t)
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace/object"
 )
 
-// Encoding is what OBJECT ENCODING replies: a string's as Redis would store it, a
-// limiter's mode.
+// Encoding returns the reply to OBJECT ENCODING: for a string or collection the encoding that Redis
+// would use, for a limiter its mode. It reports false if key does not exist.
 func (v *Handle) Encoding(db int, key []byte) (string, bool) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -25,9 +25,8 @@ func (v *Handle) Encoding(db int, key []byte) (string, bool) {
 	return e.Kind.Encoding(), true
 }
 
-// Describe calls f with what RL.INFO shows of key, field by field, as a text or as
-// a number, and reports whether the key exists. by supplies what the state lacks: see
-// [decide.Tell].
+// Describe calls f for each field that RL.INFO shows of key, with a text or a number, and reports
+// whether the key exists. by supplies what the state lacks: see [decide.Tell].
 func (v *Handle) Describe(db int, key []byte, by any, f func(field, text string, number int64, isText bool)) (bool, error) {
 	h := v.hash(key)
 	s := v.lock(h)

@@ -1,31 +1,32 @@
-// Package keyspace keeps what is known of every key: limiter states, plain
-// strings, collections, their expiry, and the order in which commands touched them.
+// Package keyspace stores the keys of a server in memory: the state of limiters, strings and
+// collections, with their expiry. Commands on one key take effect one after another.
 //
-// A [Keyspace] is divided into shards by a seeded hash of the key; a shard is a
-// mutex, the latest instant it has decided at, and one table per database. Each
-// goroutine that runs commands has a [Handle], through which everything goes. A
-// command on one key locks one shard and allocates nothing; [Handle.Lock] locks the
-// shards of several keys in index order and gives all that follows one instant,
-// which is what RL.MULTI, EXEC and scripts are built on.
+// A [Keyspace] is divided into shards by a seeded hash of the key. A shard is a mutex, the latest
+// instant at which it has decided something, and one table per database. Each goroutine that runs
+// commands has a [Handle], through which it uses the keyspace. A command on one key locks one shard
+// and allocates nothing. [Handle.Lock] locks the shards of several keys in index order and gives
+// all that follows one instant; EXEC and scripts are built on it, and RL.MULTI locks its keys in
+// the same way.
 //
-// The keyspace owns the clock (see [clock.Clock]): no caller passes "now". A key exists
-// while its expiry lies after the instant, to the nanosecond; one that has expired
-// is overwritten or removed when it is met, and found by [Keyspace.Sweep]
-// otherwise.
+// The keyspace owns the clock (see [clock.Clock]): no caller passes "now". A key exists while its
+// expiry is later than the instant of the command, compared in nanoseconds. A write overwrites an
+// expired key. Otherwise [Keyspace.Sweep] removes it, or the command that looks it up, if there is
+// an [Observer].
 //
-// Every change of a table goes through mutate.go, under the lock of its shard, so
-// that order per key is the order of truth. How entries are stored is behind the
-// table interface in table.go. Large collections are objects beside it (tree.go), of
-// which nobody outside hears.
+// Every change of a table is made in mutate.go, under the lock of its shard, so that the changes of
+// one key have one order for the journal, the watchers and all clients. The table interface in
+// table.go hides how entries are stored. Large collections are objects beside the table (tree.go),
+// which is not visible outside of this package.
 //
-// Files refer downwards. At the bottom are the names of keys (refs.go), the seams and what
-// all shards have in common (table.go, common.go, claims.go), and who is told of changes
-// (listeners.go). On these stands a shard (shard.go, tree.go, mutate.go), which knows no
-// handle. Keyspace and Handle come next, then how a handle records, locks, claims, holds and
-// looks up (journal.go, lock.go, claim.go, locking.go, lookup.go). At the top is what callers
-// ask for: a file per family and per kind of key, waiting, sweeping, snapshots, loading, and
-// following another keyspace (replicate.go).
+// A file uses only files of its own layer and of lower layers. The lowest layer has the names of
+// keys (refs.go), the interfaces and what all shards share (table.go, common.go, claims.go), and
+// the types that are notified of changes (listeners.go). The next layer is the shard (shard.go,
+// tree.go, mutate.go), which does not know handles. Then come Keyspace and Handle (handle.go,
+// keyspace.go), and how a handle records, locks, claims and looks up (journal.go, lock.go,
+// claim.go, locking.go, lookup.go). The top layer is what callers use: a file per family and per
+// kind of key, waiting, sweeping, snapshots, loading, and following another keyspace
+// (replicate.go).
 //
-// What is not here: deciding (gcra, slidingwindow, tokenbucket, concurrency),
-// elements (collection), rounding, replies and files.
+// Other packages decide (gcra, slidingwindow, tokenbucket, concurrency), implement elements
+// (collection), round, write replies and write files.
 package keyspace

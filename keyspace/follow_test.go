@@ -29,11 +29,11 @@ func (j *countedTape) Append(_ []byte, refs []shared.Ref, _ limit.Instant) uint6
 // Refuses implements keyspace.Journal.
 func (j *countedTape) Refuses() bool { return false }
 
-// TestAloneNobodyElseRuns has several goroutines run batches while others are alone.
+// TestAloneNobodyElseRuns has several goroutines run batches while others call Alone.
 func TestAloneNobodyElseRuns(t *testing.T) {
 	ks, _, _ := open(t, keyspace.Options{})
 	var inside, alone atomic.Int32
-	var turns int // guarded by being alone
+	var turns int // guarded by Alone
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
@@ -96,7 +96,7 @@ func TestEmptyLeavesNothingAndIsNotRecorded(t *testing.T) {
 	require.Equal(t, []string{"flushed", "released"}, log.told)
 }
 
-// TestResetInstants takes time back, as the end of a full synchronization may.
+// TestResetInstants sets the time back, as the end of a full resynchronization may.
 func TestResetInstants(t *testing.T) {
 	ks, v, clock := open(t, keyspace.Options{})
 	clock.Advance(time.Hour)
@@ -120,19 +120,19 @@ func TestResetInstants(t *testing.T) {
 	require.Equal(t, t0.Add(time.Second), v.Refresh(), "and goes on")
 }
 
-// TestSetJournalAtRunTime changes the journal while several goroutines work: every change
-// is recorded in the journal that there was, none in another.
+// TestSetJournalAtRunTime changes the journal while several goroutines work: every change is
+// recorded in the journal that was set at the time, and in no other.
 func TestSetJournalAtRunTime(t *testing.T) {
 	ks, _, _ := open(t, keyspace.Options{})
 	const workers, rounds = 4, 400
 	var wg sync.WaitGroup
 	var made [workers]int64
-	var settled atomic.Bool // the journal of the end is there
+	var settled atomic.Bool // the final journal is set
 	for n := range workers {
 		wg.Go(func() {
 			v := ks.NewHandle()
 			defer v.Close()
-			for i, last := 0, false; i < rounds || !last; i++ { // one round at least has that journal
+			for i, last := 0, false; i < rounds || !last; i++ { // at least one round has that journal
 				last = settled.Load()
 				for !v.Enter() {
 					started := make(chan struct{})
@@ -180,7 +180,7 @@ func TestSetJournalAtRunTime(t *testing.T) {
 	require.Positive(t, kept)
 }
 
-// TestSweepToKeepsWhatExpiresLater: it is not found, but it is there.
+// TestSweepToKeepsWhatExpiresLater: commands do not find such a key, but it is still stored.
 func TestSweepToKeepsWhatExpiresLater(t *testing.T) {
 	ks, v, clock := open(t, keyspace.Options{Shards: 1})
 	log := &changeLog{}
@@ -205,7 +205,7 @@ func TestSweepToKeepsWhatExpiresLater(t *testing.T) {
 	require.Zero(t, v.Len(0))
 }
 
-// TestStepsAreShortAndSeeAll takes two snapshots of small and large keys by turns.
+// TestStepsAreShortAndSeeAll takes two snapshots of small and large keys, alternately.
 func TestStepsAreShortAndSeeAll(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{Shards: 4, Databases: 3})
 	for i := range 3000 {
@@ -253,7 +253,8 @@ func TestStepsAreShortAndSeeAll(t *testing.T) {
 	require.False(t, more)
 }
 
-// TestStepsThatWaitForNobody: while a command has all keys they go nowhere, and then they see all.
+// TestStepsThatWaitForNobody: while a command holds all keys the steps do nothing; afterwards they
+// copy everything.
 func TestStepsThatWaitForNobody(t *testing.T) {
 	ks, v, _ := open(t, keyspace.Options{Shards: 4})
 	keys := numbered("k", manyReads)

@@ -16,7 +16,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// resident returns how many bytes of memory this process has.
+// resident returns the resident memory of this process in bytes.
 func resident(t testing.TB) int64 {
 	debug.FreeOSMemory()
 	b, err := os.ReadFile("/proc/self/statm")
@@ -27,10 +27,10 @@ func resident(t testing.TB) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// TestStatsReportTheMemoryOfTheProcess compares what Stats says of many keys with what
-// the process takes for them, while they are there and when they are gone. What else the
-// process has comes and goes in the meantime, and the kernel hands out pages as it likes,
-// so one look of several has to be undisturbed.
+// TestStatsReportTheMemoryOfTheProcess compares the memory that Stats reports for many keys with
+// the growth of the process, while the keys exist and after they are gone. Other memory of the
+// process varies meanwhile, and the kernel frees pages when it likes, so only one of several
+// measurements has to agree.
 func TestStatsReportTheMemoryOfTheProcess(t *testing.T) {
 	if effort.RaceDetector {
 		t.Skip("the race detector keeps memory of its own beside every byte")
@@ -50,8 +50,8 @@ func TestStatsReportTheMemoryOfTheProcess(t *testing.T) {
 	}
 }
 
-// footprint is what keys take of the process, and what Stats says of it: when they are
-// there, and when they have expired.
+// footprint is the memory that keys take in the process, and what Stats reports of it: while they
+// exist, and after they have expired.
 type footprint struct{ grew, told, left, toldLeft int64 }
 
 func measureFootprint(t *testing.T, n int) (m footprint) {
@@ -72,7 +72,7 @@ func measureFootprint(t *testing.T, n int) (m footprint) {
 	return m
 }
 
-// BenchmarkBytesPerKey reports the resident bytes that one key takes, all in.
+// BenchmarkBytesPerKey reports the resident bytes per key, including all overhead.
 func BenchmarkBytesPerKey(b *testing.B) {
 	for _, n := range []int{1_000_000, 10_000_000} {
 		for _, length := range []int{16, 40} {
@@ -90,9 +90,8 @@ func BenchmarkBytesPerKey(b *testing.B) {
 	}
 }
 
-// TestFloodStaysWithinMaxMemory calls two million different keys with room for far
-// fewer: the process does not grow beyond the bound, and those who were there first
-// go on being limited.
+// TestFloodStaysWithinMaxMemory calls two million different keys with room for far fewer: the
+// process does not grow beyond the bound, and the first keys are still limited.
 func TestFloodStaysWithinMaxMemory(t *testing.T) {
 	effort.Alone(t)
 	const most, keys = 16 << 20, 2_000_000
@@ -117,7 +116,7 @@ func TestFloodStaysWithinMaxMemory(t *testing.T) {
 	}
 	require.Greater(t, refused, keys/2)
 	require.Greater(t, v.Len(0), 300_000)
-	if !effort.RaceDetector { // which keeps memory of its own beside every byte
+	if !effort.RaceDetector { // which needs additional memory for every byte
 		require.Less(t, resident(t)-before, int64(most*11/10+8<<20))
 	}
 	require.Less(t, ks.Stats().Memory, int64(most*11/10))

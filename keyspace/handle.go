@@ -13,25 +13,25 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Keyspace is all keys of a server. Its methods may be called from any goroutine.
+// Keyspace holds all keys of a server. Its methods may be called from any goroutine.
 type Keyspace struct {
 	shards    []shard
 	databases int
 	shift     int // 64 - log2(len(shards))
 	clock     clock.Clock
 	every     time.Duration
-	swept     func(longest, all time.Duration) // nil tells nobody
-	arena     *dense.Arena                     // nil if newTable is a test's
+	swept     func(longest, all time.Duration) // may be nil: see Options.Swept
+	arena     *dense.Arena                     // nil if a test supplies newTable
 	world     world.Lock
-	journal   atomic.Pointer[Journal] // nil keeps nothing
-	most      atomic.Int64            // elements of a collection
+	journal   atomic.Pointer[Journal] // nil if effects are not recorded
+	most      atomic.Int64            // maximum number of elements of a collection
 	common
 
 	abandoned atomic.Bool                    // see Abandon
-	observing atomic.Bool                    // observers are told; never false again
-	attentive atomic.Bool                    // there is or was a journal, or observers are told
-	epoch     atomic.Uint32                  // how often ResetInstants was called
-	expiry    atomic.Bool                    // is held: see SuspendExpiry
+	observing atomic.Bool                    // observers are notified; never false again
+	attentive atomic.Bool                    // there is or was a journal, or observers are notified
+	epoch     atomic.Uint32                  // number of calls of ResetInstants
+	expiry    atomic.Bool                    // active expiry is suspended: see SuspendExpiry
 	observer  atomic.Pointer[sharedObserver] // see ObserveSweep
 
 	sweepMu sync.Mutex
@@ -41,31 +41,31 @@ type Keyspace struct {
 	watermark world.Watermark // see Watermark
 }
 
-// Handle is the keyspace as one goroutine sees it: the instant of its batch, the
-// shards it holds, its scratch. A handle is used by one goroutine at a time.
+// Handle gives one goroutine access to the keyspace. It has the instant of the current batch, the
+// locked shards and scratch memory. Only one goroutine at a time may use a handle.
 //
-// Every method that takes a key locks the key's shard for its own duration. What
-// it does happens at the later of the batch's instant and the latest instant of
-// the shard, and the handle's own instant moves up to that.
+// Every method that takes a key locks the key's shard for its own duration. It happens at the later
+// of the batch's instant and the latest instant of the shard, and the handle's own instant advances
+// to it.
 type Handle struct {
 	ks     *Keyspace
 	now    limit.Instant
-	epoch  uint32       // the keyspace's when now was read
-	member world.Member // where it says whether it runs a batch
+	epoch  uint32       // the keyspace's epoch when now was read
+	member world.Member // says whether this handle runs a batch
 
 	lookups
 	locks
 	decisions
 	recording
 	popServer
-	observed observed // what the observer has to be told, and is told
+	observed observed // changes of which the observer is notified
 
-	objects [object.Kinds]object.Object // what small collections are read and changed in
+	objects [object.Kinds]object.Object // scratch for reading and changing small collections
 }
 
-// lookups is what a handle knows of the keys that it is about to look for.
+// lookups is what a handle knows of the keys that it is about to look up.
 type lookups struct {
-	known known  // what Prefetch has hashed
+	known known  // keys that Prefetch has hashed
 	spots []spot // scratch of spread
 	found place  // scratch of visit
 }
@@ -75,35 +75,35 @@ type locks struct {
 	holding bool
 	held    shardSet
 	claimed claimed
-	slack   int64 // how far beyond its bound memory may go: see Begin
-	refused bool  // the journal has refused something of what is locked
+	slack   int64 // bytes by which memory may exceed its bound: see Begin
+	refused bool  // the journal has refused an effect under the present locks
 }
 
-// claimed is what a handle knows of the keys that it claims.
+// claimed is what a handle has claimed.
 type claimed struct {
 	any    bool
-	shards shardSet      // where the keys are
-	inside *shard        // that the handle has entered
-	last   limit.Instant // which was the shard's
+	shards shardSet      // of the claimed keys
+	inside *shard        // shard that the handle has entered, or nil
+	last   limit.Instant // instant of that shard before
 }
 
-// decisions are what limiters are decided with, anew for every ask.
+// decisions is the scratch state for deciding limiters. Every ask overwrites it.
 type decisions struct {
-	plan    decide.Rounds // of which the plan is used alone for an ask about one key
+	plan    decide.Rounds // an ask about one key uses only its Plan
 	several several
-	scratch []byte // where a family makes a value that has no memory yet
-	delta   []byte // what a plan changes
+	scratch []byte // memory for a new value before it is stored
+	delta   []byte // delta of a plan
 }
 
-// recording is what a handle has told the journal, or is about to.
+// recording is what a handle has given to the journal, or is about to give.
 type recording struct {
-	recorder  recorder // what was done under the present locks
+	recorder  recorder // effects under the present locks
 	position  uint64   // see TakePosition
 	unsettled int      // see Unsettled
 	effects   uint64
 }
 
-// NewHandle makes a handle. A handle that is not needed any more must be closed.
+// NewHandle returns a new handle. A handle that is no longer needed must be closed.
 func (ks *Keyspace) NewHandle() *Handle {
 	v := &Handle{ks: ks, epoch: ks.epoch.Load()}
 	v.now = ks.clock.Now()
@@ -111,14 +111,14 @@ func (ks *Keyspace) NewHandle() *Handle {
 	return v
 }
 
-// Close takes the handle out of the keyspace. It must not hold anything.
+// Close removes the handle from the keyspace. The handle must not hold anything.
 func (v *Handle) Close() { v.ks.world.Remove(&v.member) }
 
-// Refresh reads the clock and returns the instant of all that follows until the
-// next Refresh. While keys are locked there is only one instant, which it returns.
+// Refresh reads the clock and returns the instant of all that follows until the next Refresh. While
+// the handle holds keys their instant is fixed, and Refresh only returns it.
 func (v *Handle) Refresh() limit.Instant {
 	if !v.holding {
-		// The epoch is read first: what the clock shows then is of no earlier one.
+		// Read the epoch first: then the clock's reading cannot be of an earlier epoch.
 		anew := v.renew()
 		if now := v.ks.clock.Now(); anew || now > v.now {
 			v.now = now
@@ -127,7 +127,7 @@ func (v *Handle) Refresh() limit.Instant {
 	return v.now
 }
 
-// renew reports whether instants have been reset since this handle read the clock, once.
+// renew reports, once, whether instants have been reset since this handle read the clock.
 func (v *Handle) renew() bool {
 	epoch := v.ks.epoch.Load()
 	anew := epoch != v.epoch
@@ -135,36 +135,35 @@ func (v *Handle) renew() bool {
 	return anew
 }
 
-// Now is the instant of the last Refresh, or of what this handle did last in a shard
-// where another handle had been later.
+// Now returns the handle's instant: that of the last Refresh, or a later one of a shard that this
+// handle has locked since.
 func (v *Handle) Now() limit.Instant { return v.now }
 
-// Enter begins a batch. It returns false, and nothing is begun, when the world lock is
-// closed: the caller parks and has [world.Lock.NotifyStart] wake it. It costs one atomic store
-// and one load.
+// Enter begins a batch. While the world lock is closed it returns false and begins nothing: the
+// caller parks until [world.Lock.NotifyStart] wakes it. Enter costs one atomic store and one load.
 func (v *Handle) Enter() bool { return v.ks.world.Enter(&v.member) }
 
 // Leave ends a batch.
 func (v *Handle) Leave() {
-	v.known.n = 0 // their memory is about to hold something else
+	v.known.n = 0 // the memory of the keys is about to be reused
 	v.member.Leave()
 }
 
-// StopWorld stops the world for everybody else: see [world.Lock.Stop].
+// StopWorld stops the world for all other handles: see [world.Lock.Stop].
 func (v *Handle) StopWorld() bool { return v.ks.world.Stop(&v.member) }
 
-// Keyspace is what the handle looks at.
+// Keyspace returns the keyspace of the handle.
 func (v *Handle) Keyspace() *Keyspace { return v.ks }
 
-// applier is what records of several effects are applied with.
+// applier applies records of several effects.
 type applier struct {
 	mu     sync.Mutex
 	handle *Handle // guarded by mu
 }
 
-// sweeper is where active expiry has got to.
+// sweeper is the progress of active expiry.
 type sweeper struct {
 	handle *Handle
 	shard  int
-	left   int // of a slice's budget: tables count it down
+	left   int // rest of a slice's budget; tables decrement it
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// SetJournal makes j receive all effects from now on; nil keeps nothing. While other
-// goroutines use the keyspace it is called inside [Keyspace.Alone], so that no effect of a
-// batch goes to another journal than the rest of it.
+// SetJournal makes j receive all effects from now on; with nil they are not recorded. While other
+// goroutines use the keyspace it must be called inside [Keyspace.Alone], so that all effects of a
+// batch go to the same journal.
 func (ks *Keyspace) SetJournal(j Journal) {
 	if j == nil {
 		ks.journal.Store(nil)
@@ -20,26 +20,26 @@ func (ks *Keyspace) SetJournal(j Journal) {
 	ks.attentive.Store(true)
 }
 
-// refuses reports whether nothing may be changed now. Methods that cannot fail do
-// not ask: their callers do, through [Handle.Refuses].
+// refuses reports whether nothing may be changed now. Methods that cannot fail do not call it:
+// their callers call [Handle.Refuses] before.
 func (v *Handle) refuses() bool {
 	j := v.ks.journal.Load()
 	switch {
 	case j == nil:
 		return false
 	case v.holding && !v.recorder.Empty():
-		// A script or transaction that has begun is ended, and its record as a whole is
-		// kept or lost: half of it would be worse, and not undone by refusing the rest.
+		// A script or transaction that has begun comes to its end, and its record is kept or lost
+		// as a whole. Half of it would be worse, and refusing the rest would not undo it.
 		return v.overfull()
 	case v.refused:
-		return true // nor may the end of one happen whose beginning did not
+		return true // the beginning was refused, so the rest is refused too
 	}
 	refuses := (*j).Refuses()
 	v.refused = refuses && v.holding
 	return refuses
 }
 
-// overfull reports whether what is locked has had as many effects as a record takes.
+// overfull reports whether the effects under the present locks fill a record.
 func (v *Handle) overfull() bool {
 	if v.recorder.Due() {
 		v.condense()
@@ -47,8 +47,8 @@ func (v *Handle) overfull() bool {
 	return v.recorder.Size() >= effect.MaxRecord
 }
 
-// commit hands over what has been recorded. It is called before the shards are
-// unlocked, so that the order in the journal is the order in which it happened.
+// commit gives the journal what has been recorded. It is called before the shards are unlocked, so
+// that the order in the journal is the order in which the effects happened.
 func (v *Handle) commit() {
 	r := &v.recorder
 	buf, refs := r.Parts()
@@ -64,35 +64,35 @@ func (v *Handle) commit() {
 	r.Reset()
 }
 
-// TakePosition returns the journal's position behind what this handle did since the
-// last call, or 0 if that had no effects: before the journal has got there nobody
-// may be told.
+// TakePosition returns the position of the journal behind all effects of this handle since the last
+// call, or 0 if there were none. Replies must be held back until the journal has kept the effects
+// up to that position.
 func (v *Handle) TakePosition() uint64 {
 	p := v.position
 	v.position, v.unsettled = 0, 0
 	return p
 }
 
-// Unsettled is how many bytes of effects there were since the last TakePosition.
+// Unsettled returns the number of bytes of effects since the last TakePosition.
 func (v *Handle) Unsettled() int { return v.unsettled }
 
-// Effects is how many records this handle has ever handed to the journal.
+// Effects returns the number of records that this handle has given to the journal.
 func (v *Handle) Effects() uint64 { return v.effects }
 
-// Refuses reports whether the journal cannot keep effects now, or no more of them in
-// what is locked. Commands whose
-// methods here cannot fail, such as a deletion, must not be run then.
+// Refuses reports whether the journal cannot keep effects now, or no more of them under the present
+// locks. Then commands must not run whose methods here cannot fail, such as a deletion.
 func (v *Handle) Refuses() bool { return v.refuses() }
 
-// stored returns what key holds, which the handle has locked.
+// stored returns the shard and the entry of key, which the handle has locked.
 func (v *Handle) stored(db int, key string) (s *shard, e entry.Entry) {
 	h := v.ks.hash([]byte(key))
 	s = &v.ks.shards[int(h>>v.ks.shift)]
 	return s, s.get(db, h, []byte(key))
 }
 
-// condense condenses the record. It looks at collections in the store: whoever changes one
-// holds its shard. Limiters it does not look at, since a claim does not hold theirs.
+// condense condenses the record. It reads collections in the store, which is safe since a handle
+// that changes a collection holds its shard. It does not read limiters, since a claim does not hold
+// their shards.
 func (v *Handle) condense() {
 	weigh := func(db int, key string) int {
 		s, e := v.stored(db, key)

@@ -27,7 +27,7 @@ type tape struct {
 	records [][]byte
 	latest  limit.Instant
 	refuses bool
-	blind   bool // keeps nothing, for counting allocations
+	blind   bool // keeps nothing, for measuring allocations
 }
 
 // Append implements keyspace.Journal.
@@ -80,7 +80,7 @@ func journalled(t testing.TB) (*keyspace.Keyspace, *keyspace.Handle, *tape, *clo
 	return ks, ks.NewHandle(), j, clock
 }
 
-// operate does one thing of any kind to one of few keys.
+// operate does one random operation on one of few keys.
 func operate(v *keyspace.Handle, rng *rand.Rand) {
 	key := []byte{byte('a' + rng.IntN(6))}
 	db := rng.IntN(2)
@@ -111,8 +111,8 @@ func operate(v *keyspace.Handle, rng *rand.Rand) {
 	}
 }
 
-// Replaying all effects gives the same state, and so does replaying those since a
-// snapshot began over what the snapshot saw, however the two interleave.
+// Replaying all effects gives the same state, and so does replaying the effects since the beginning
+// of a snapshot over the snapshot, however the two interleave.
 func TestEffectsReplay(t *testing.T) {
 	for seed := range uint64(30) {
 		ks, v, j, clock := journalled(t)
@@ -143,7 +143,7 @@ func TestEffectsReplay(t *testing.T) {
 	}
 }
 
-// One command is one record, and so is all that happens between Hold and Release.
+// One command is one record, and so is all that happens between Lock and Unlock.
 func TestOneRecordForOneCommand(t *testing.T) {
 	_, v, j, _ := journalled(t)
 	quota, err := gcra.NewQuota(3, 5, 60)
@@ -168,8 +168,8 @@ func TestOneRecordForOneCommand(t *testing.T) {
 	require.Len(t, j.records, 3)
 }
 
-// While the journal refuses, what would have an effect is an error and changes nothing;
-// what only looks is answered.
+// While the journal refuses, a command with an effect is an error and changes nothing; a command
+// that only reads is answered.
 func TestWritesAreRefusedWhileTheJournalRefuses(t *testing.T) {
 	ks, v, j, _ := journalled(t)
 	quota, err := gcra.NewQuota(3, 5, 60)
@@ -198,8 +198,8 @@ func TestWritesAreRefusedWhileTheJournalRefuses(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What has begun before the journal refuses is ended: half of a transaction or script
-// would be worse than all of it, which is one record, kept or lost.
+// A command that has begun before the journal refuses comes to its end: half of a transaction or
+// script would be worse than all of it, which is one record, kept or lost.
 func TestTransactionsEndAlthoughTheJournalRefuses(t *testing.T) {
 	_, v, j, _ := journalled(t)
 	put := func(key string) error {
@@ -216,7 +216,7 @@ func TestTransactionsEndAlthoughTheJournalRefuses(t *testing.T) {
 	require.True(t, v.Refuses())
 	v.LockAll()
 	require.ErrorIs(t, put("c"), limit.ErrNotKept)
-	j.refuses = false // too late for what is locked
+	j.refuses = false // too late for the present locks
 	require.ErrorIs(t, put("d"), limit.ErrNotKept)
 	v.Unlock()
 	require.Len(t, j.records, 1)
@@ -236,8 +236,8 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// A transaction whose effects are large is refused further ones long before its record is
-// more than a file can hold.
+// A transaction with large effects is refused further ones long before its record is larger than a
+// file allows.
 func TestEffectsOfATransactionAreBounded(t *testing.T) {
 	effort.Alone(t)
 	ks, v, j, _ := journalled(t)

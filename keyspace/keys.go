@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Kind returns what key holds; None if it does not exist.
+// Kind returns the kind of the value at key, or None if the key does not exist.
 func (v *Handle) Kind(db int, key []byte) entry.Kind {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -36,7 +36,7 @@ func (v *Handle) Delete(db int, key []byte) bool {
 	return true
 }
 
-// Load returns a copy of what key holds.
+// Load returns a copy of the entry at key, and whether the key exists.
 func (v *Handle) Load(db int, key []byte) (entry.Entry, bool) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -50,8 +50,8 @@ func (v *Handle) Load(db int, key []byte) (entry.Entry, bool) {
 	return p.e, p.e.Kind != entry.None
 }
 
-// Put makes key hold value, which is copied, until expiry; an expiry that has
-// passed deletes the key. The only error is limit.ErrFull, for a new key.
+// Put stores a copy of value at key until expiry. An expiry that has passed deletes the key. The
+// only error is limit.ErrFull, for a new key.
 func (v *Handle) Put(db int, key []byte, k entry.Kind, value []byte, expiry limit.Instant) error {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -65,7 +65,7 @@ func (v *Handle) Put(db int, key []byte, k entry.Kind, value []byte, expiry limi
 		return nil
 	}
 	if p.e.Kind != entry.None && p.e.Kind != k {
-		// Whoever waits for the limiter that was here has to look again.
+		// The first waiter for the limiter that was here has to look again.
 		s.freed(db, key)
 	}
 	e := entry.Entry{Kind: k, Expiry: expiry, Value: value}
@@ -75,10 +75,10 @@ func (v *Handle) Put(db int, key []byte, k entry.Kind, value []byte, expiry limi
 	return s.put(&p, key, e)
 }
 
-// AppendString appends what GET replies to dst: the bytes of a string, a cell's TAT in
-// decimal nanoseconds. Other kinds are limit.ErrWrongType. A value of [shared.Least]
-// bytes or more is not appended but returned as it is stored, held by [shared.Hold]: it
-// must not be changed, and is to be released as [shared.Held] with [Keyspace.Ledger].
+// AppendString appends the reply to GET to dst: the bytes of a string, or a cell's TAT in decimal
+// nanoseconds. For other kinds the error is limit.ErrWrongType. A value of [shared.Least] bytes or
+// more is not appended: value is then the stored memory itself, held by [shared.Hold]. The caller
+// must not change it, and must release it as [shared.Held] with [Keyspace.Ledger].
 func (v *Handle) AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -88,8 +88,8 @@ func (v *Handle) AppendString(dst []byte, db int, key []byte) (value []byte, fou
 	return v.lend(dst, &p.e)
 }
 
-// Rename gives what from holds, and its expiry, to to. With nx it leaves an
-// existing to alone, and renamed is false. found reports whether from exists.
+// Rename moves the value and the expiry of from to the key to. With nx it does nothing if to
+// exists. renamed reports whether it has moved the value, and found whether from exists.
 func (v *Handle) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	hf, ht := v.ks.hash(from), v.ks.hash(to)
 	var set shardSet
@@ -116,13 +116,13 @@ func (v *Handle) Rename(db int, from, to []byte, nx bool) (renamed, found bool) 
 	var o object.Object
 	if isTree(e.Kind) {
 		t := src.tree(db, e.Value)
-		o, t.Object = t.Object, nil // it moves, and is not dropped
+		o, t.Object = t.Object, nil // the tree is moved, so removing from must not drop it
 	}
 	src.remove(&p, from)
 	if o != nil {
 		e.Value = dst.addTree(e.Value[:0], db, o)
 	}
-	// Found again, since removing may have moved it.
+	// Find the target again: removing from may have moved it.
 	target = place{}
 	dst.find(&target, db, ht, to)
 	dst.freed(db, to)
@@ -135,8 +135,8 @@ func (v *Handle) Flush(db int) { v.flush(db, db+1) }
 // FlushAll deletes all keys at one instant.
 func (v *Handle) FlushAll() { v.flush(0, v.ks.Databases()) }
 
-// flush detaches the tables under the locks, which is quick whatever they hold,
-// and gives their memory back afterwards.
+// flush detaches the tables under the locks, which is quick for tables of any size, and frees their
+// memory afterwards.
 func (v *Handle) flush(from, to int) {
 	for _, t := range v.detach(from, to) {
 		t.Free()
@@ -166,8 +166,7 @@ func (v *Handle) detach(from, to int) (tables []table) {
 	return tables
 }
 
-// Expiry returns the instant at which key expires; has is false for a key that
-// never does.
+// Expiry returns the instant at which key expires. has is false for a key without an expiry.
 func (v *Handle) Expiry(db int, key []byte) (at limit.Instant, has, exists bool) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -182,20 +181,19 @@ func (v *Handle) Expiry(db int, key []byte) (at limit.Instant, has, exists bool)
 	return e.Expiry, true, true
 }
 
-// Expire makes key expire at at, if it exists and cond allows, and reports whether
-// it did: see [decide.Reschedule].
+// Expire sets the expiry of key to at, if the key exists and cond allows it, and reports whether it
+// did so: see [decide.Reschedule].
 func (v *Handle) Expire(db int, key []byte, at limit.Instant, cond decide.ExpireCondition) bool {
 	return v.reschedule(db, key, func(e *entry.Entry) (limit.Instant, decide.Action) {
 		return decide.Reschedule(e, v.now, at, cond)
 	})
 }
 
-// Persist makes key live until it is deleted and reports whether it would have
-// expired.
+// Persist removes the expiry of key and reports whether there was one.
 func (v *Handle) Persist(db int, key []byte) bool { return v.reschedule(db, key, decide.Forever) }
 
-// reschedule does what decided says about the expiry of key, and reports whether that
-// changes anything.
+// reschedule carries out what decided returns about the expiry of key, and reports whether that
+// changes the key.
 func (v *Handle) reschedule(db int, key []byte, decided func(*entry.Entry) (limit.Instant, decide.Action)) bool {
 	h := v.hash(key)
 	s := v.lock(h)

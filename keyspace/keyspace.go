@@ -14,37 +14,36 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Options are what a [Keyspace] is made of. The zero value of each field but Clock
-// means its default.
+// Options configure a [Keyspace]. The zero value of each field but Clock stands for its default.
 type Options struct {
-	// Databases is how many databases there are, at most 16, which is the default.
+	// Databases is the number of databases, at most 16, which is the default.
 	Databases int
-	// Shards is how many locks the keys are divided over: a power of two of at most
-	// 256, 64 by default.
+	// Shards is the number of shards, each with its own lock: a power of two of at most 256, 64 by
+	// default.
 	Shards int
-	// Clock is where all instants come from. It must be set.
+	// Clock is the source of all instants. It must be set.
 	Clock clock.Clock
 	// MaxMemory is the number of bytes from which on new keys are refused; 0 means
 	// no bound. [Keyspace.SetMaxMemory] changes it.
 	MaxMemory int64
-	// MaxElements is the most elements of a collection; [DefaultMaxElements] by
+	// MaxElements is the maximum number of elements of a collection; [DefaultMaxElements] by
 	// default. [Keyspace.SetMaxElements] changes it.
 	MaxElements int
-	// Housekeeping is how often Run samples the clock and sweeps; 100 ms by default,
-	// which is also the longest that a suspended machine may stay unnoticed.
+	// Housekeeping is the interval at which Run samples the clock and sweeps; 100 ms by default. It
+	// is also the longest time for which a suspension of the machine may stay unnoticed.
 	Housekeeping time.Duration
 
-	// Swept is told of each round of the removal of keys that have expired how long a shard was
-	// locked at most, and how long all shards were one after the other; nil tells nobody.
+	// Swept is called after each Sweep with the longest time for which it locked one shard, and the
+	// sum of the times for which it locked shards. It may be nil.
 	Swept func(longest, all time.Duration)
 
-	newTable newTable // a test's own
+	newTable newTable // set by tests
 }
 
 const defaultShards = 64
 
-// New makes an empty keyspace. It panics on a number of shards that is no power of
-// two up to 256.
+// New returns an empty keyspace. It panics if the number of shards is not a power of two of at most
+// 256.
 func New(o Options) *Keyspace {
 	ks := &Keyspace{
 		databases: cmp.Or(o.Databases, System),
@@ -76,17 +75,18 @@ func New(o Options) *Keyspace {
 	return ks
 }
 
-// Databases is how many databases there are for clients.
+// Databases returns the number of databases for clients.
 func (ks *Keyspace) Databases() int { return ks.databases }
 
-// Clock is the clock that the keyspace was made with.
+// Clock returns the clock of the keyspace.
 func (ks *Keyspace) Clock() clock.Clock { return ks.clock }
 
-// World is what stops all handles but one.
+// World returns the lock that stops all handles but one.
 func (ks *Keyspace) World() *world.Lock { return &ks.world }
 
-// Alone stops the world, runs f and starts the world again. It waits until all batches have
-// ended, and for whoever has stopped the world before. The caller must not be inside a batch.
+// Alone stops the world, runs f and starts the world again. It waits until all batches have ended,
+// and until another goroutine that has stopped the world starts it. The caller must not be inside a
+// batch.
 func (ks *Keyspace) Alone(f func()) {
 	for !ks.world.Stop(nil) {
 		started := make(chan struct{})
@@ -97,9 +97,9 @@ func (ks *Keyspace) Alone(f func()) {
 	f()
 }
 
-// ResetInstants makes at the latest instant of every shard, also where it was later, and
-// has all handles read the clock anew. It is called inside [Keyspace.Alone], once the clock
-// has been set: afterwards nothing happens at an instant of the clock as it was before.
+// ResetInstants sets the latest instant of every shard to at, even if it was later, and makes all
+// handles read the clock anew. It must be called inside [Keyspace.Alone], once the clock has been
+// set. Afterwards nothing happens at an instant that was read before the clock was set.
 func (ks *Keyspace) ResetInstants(at limit.Instant) {
 	ks.epoch.Add(1)
 	for i := range ks.shards {
@@ -113,11 +113,11 @@ func (ks *Keyspace) ResetInstants(at limit.Instant) {
 // SetMaxMemory changes [Options.MaxMemory].
 func (ks *Keyspace) SetMaxMemory(n int64) { ks.mem.max.Store(n) }
 
-// SetBeside says how many bytes are taken beside the keys, by what waits to be sent
-// to clients. They count against the bound.
+// SetBeside sets the number of bytes that are taken beside the keys, by output that waits to be
+// sent to clients. They count against the bound of memory.
 func (ks *Keyspace) SetBeside(n int64) { ks.mem.beside.Store(n) }
 
-// Outside is how many bytes tables have taken outside of Go's heap: see
+// Outside returns the number of bytes that tables have taken outside of Go's heap: see
 // [dense.Arena.Outside].
 func (ks *Keyspace) Outside() int64 {
 	if ks.arena == nil {
@@ -126,7 +126,7 @@ func (ks *Keyspace) Outside() int64 {
 	return ks.arena.Outside()
 }
 
-// InHeap is how many of the bytes that keys take are in Go's heap.
+// InHeap returns the number of bytes of keys that are in Go's heap.
 func (ks *Keyspace) InHeap() int64 {
 	if ks.arena == nil || !ks.arena.Mapped() {
 		return ks.mem.Used()
@@ -134,18 +134,18 @@ func (ks *Keyspace) InHeap() int64 {
 	return ks.mem.Objects()
 }
 
-// DefaultMaxElements is the most elements of a collection where nobody says more.
+// DefaultMaxElements is the default of [Options.MaxElements].
 const DefaultMaxElements = 100_000
 
-// SetMaxElements changes [Options.MaxElements]. Larger collections stay what they
-// are, but get no further element.
+// SetMaxElements changes [Options.MaxElements]. Larger collections keep their elements but get no
+// further ones.
 func (ks *Keyspace) SetMaxElements(n int) { ks.most.Store(int64(n)) }
 
-// Ledger is what the values of [Handle.AppendString] and of collections are counted by
+// Ledger returns the ledger that counts the values of [Handle.AppendString] and of collections
 // while replies refer to them.
 func (ks *Keyspace) Ledger() shared.Ledger { return &ks.mem.Memory }
 
-// Close gives the memory of all tables back. No handle may be used afterwards.
+// Close frees the memory of all tables. No handle may be used afterwards.
 func (ks *Keyspace) Close() {
 	for db := range ks.shards[0].dbs {
 		ks.dropAll(db)

@@ -16,7 +16,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// t0 is where the clocks of these tests begin.
+// t0 is the initial time of the clocks of these tests.
 const t0 = limit.Instant(1_700_000_000_000_000_000)
 
 // open returns an empty keyspace with a stepped clock, and a handle of it.
@@ -170,7 +170,7 @@ func TestRename(t *testing.T) {
 	}
 	renamed, found := v.Rename(0, []byte("a"), []byte("b"), false)
 	require.False(t, renamed || found)
-	for i := range 200 { // in the same shard and in others
+	for i := range 200 { // in the same shard and in other shards
 		from, to := fmt.Sprint("from", i), fmt.Sprint("to", i)
 		put(from, "x", t0.Add(time.Hour))
 		put(to, "y", entry.NoExpiry)

@@ -5,9 +5,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Decide decides a, stores the effect and fills in the answer. Beside the errors of
-// [decide.Plan.One] there are limit.ErrFull, for a new key, and limit.ErrNotKept; nothing is
-// stored with an error.
+// Decide decides a, stores the effect and fills in the answer. a.Err is one of the errors of
+// [decide.Plan.One], limit.ErrFull for a new key, or limit.ErrNotKept. With an error nothing is
+// stored.
 func (v *Handle) Decide(a *decide.Ask) {
 	switch a.Family {
 	case decide.Several:

@@ -17,7 +17,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// bucket takes tokens of ten, one of which comes back per second.
+// bucket returns a call that takes quantity tokens of ten, one of which is refilled per second.
 func bucket(mode tokenbucket.Mode, quantity int64) *tokenbucket.Call {
 	return &tokenbucket.Call{
 		Mode: mode, Capacity: 10, Init: 10, Count: 1, Period: time.Second, Interval: time.Second, Quantity: quantity,
@@ -38,7 +38,7 @@ func leaseOf(member string) *concurrency.Call {
 	return &concurrency.Call{Member: []byte(member), Limit: 3, Lease: time.Minute}
 }
 
-// family is a way to use and to show one kind of limiter.
+// family calls and describes one kind of limiter.
 type family struct {
 	name string
 	use  func(v *keyspace.Handle, key []byte, quantity int64) (limit.Decision, error)
@@ -75,7 +75,7 @@ func TestEveryFamilyIsStored(t *testing.T) {
 				require.Equal(t, f.name, enc)
 				at, has, _ := v.Expiry(0, k)
 				require.True(t, has)
-				if f.name != "warmup" { // which lives until it is cold
+				if f.name != "warmup" { // a warm-up bucket lives until it is cold
 					require.Equal(t, t0.Add(d.ResetAfter), at)
 				}
 				require.Equal(t, 1, ks.Stats().Kinds[v.Kind(0, k)])
@@ -212,7 +212,7 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 		k := []byte("cell")
 		cell := &decide.Ask{Key: k, Family: decide.Cell, Quota: *quota(t), Quantity: 1}
 		require.Zero(t, testing.AllocsPerRun(1000, func() {
-			c.Advance(time.Second) // now allowed, now denied, now expired
+			c.Advance(time.Second) // allowed, denied or expired by turns
 			v.Enter()
 			v.Refresh()
 			v.Decide(cell)
@@ -223,7 +223,7 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(1000, func() {
 			c.Advance(time.Second)
 			v.Refresh()
-			v.Decide(all) // now passed, now refused
+			v.Decide(all) // passed or refused by turns
 			v.Lock(held)
 			v.Decide(all)
 			v.Unlock()

@@ -21,17 +21,16 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// asked is a call as porcupine sees it: the instant it was decided at belongs to
-// the input, because the stepped clock and the shard fix it, and the model is then
-// deterministic.
+// asked is a call as porcupine sees it. The instant at which it was decided belongs to the input,
+// because the stepped clock and the shard determine it; this makes the model deterministic.
 type asked struct {
 	key      int
 	quantity int64
 	at       limit.Instant
 }
 
-// throttleModel is one key: its TAT. A call must be answered as a fresh decision
-// on the TAT that the calls before it left.
+// throttleModel is the model of one key, its TAT. The answer to a call must be that of a fresh
+// decision on the TAT that the calls before it have left.
 func throttleModel(q *gcra.Quota) porcupine.Model {
 	return porcupine.Model{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
@@ -58,13 +57,13 @@ func throttleModel(q *gcra.Quota) porcupine.Model {
 	}
 }
 
-// linearizableSeeds is how many histories are made and checked, 12,800 calls each.
+// linearizableSeeds returns the number of histories that are checked, of 12,800 calls each.
 func linearizableSeeds() int { return effort.Steps(1, 10) }
 
-// TestThrottleIsLinearizable has 32 goroutines call the same few keys while the
-// clock is stepped and the sweeper runs, and lets porcupine look for an order of
-// the calls that explains every answer. On a busy machine more calls overlap, and there
-// may be too many orders to look at: a search without an end says nothing.
+// TestThrottleIsLinearizable has 32 goroutines call the same few keys while the clock is stepped
+// and the sweeper runs, and lets porcupine search for an order of the calls that explains every
+// answer. On a busy machine more calls overlap, and there may be too many orders to search: a
+// search that does not end proves nothing.
 func TestThrottleIsLinearizable(t *testing.T) {
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
 		for seed := range linearizableSeeds() {
@@ -100,7 +99,7 @@ func throttleHistory(t *testing.T, o keyspace.Options, seed uint64) ([]porcupine
 				v.Refresh()
 				call := ticks.Add(1)
 				d, err := asks.Throttle(v, 0, key(k), &q, n)
-				at := v.Now() // the shard may have been later than the batch
+				at := v.Now() // the shard may have a later instant than the batch
 				if err != nil {
 					t.Error(err)
 				}
@@ -118,9 +117,9 @@ func throttleHistory(t *testing.T, o keyspace.Options, seed uint64) ([]porcupine
 	return all, &q
 }
 
-// TestNeverOverAdmits calls with the real clock from 32 goroutines and checks each
-// pair of admitted calls of a key: between them no more may have been admitted than
-// the limit and what the time allowed in addition.
+// TestNeverOverAdmits calls with the real clock from 32 goroutines and checks each pair of admitted
+// calls of a key: the number of calls admitted between them is at most the burst and what the
+// elapsed time allows in addition.
 func TestNeverOverAdmits(t *testing.T) {
 	const clients, calls, keys = 32, 3000, 4
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
@@ -169,10 +168,9 @@ type admission struct {
 	call, end time.Duration
 }
 
-// overAdmission returns an error if in some span more was admitted than most at
-// once and one per interval in addition. A call was decided between its call and
-// its end, so of the span from the call of one to the end of another the calls
-// count that lie in it wholly.
+// overAdmission returns an error if in some span more than most calls, and one per interval in
+// addition, were admitted. A call is decided between its start and its end. So the span from the
+// start of one call to the end of another counts the calls that lie in it wholly.
 func overAdmission(a []admission, most int, interval time.Duration) error {
 	slices.SortFunc(a, func(x, y admission) int { return cmp.Compare(x.end, y.end) })
 	for i := range a {

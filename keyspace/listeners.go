@@ -12,43 +12,42 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Journal is where effects go, in the order in which they happen to each key. Its
-// methods are called with shards locked: they must be quick and must not use the
-// keyspace.
+// Journal receives effects, in the order in which they happen to each key. Its methods are called
+// with shards locked: they must be quick and must not use the keyspace.
 type Journal interface {
-	// Append adds a record, all effects of one command together, and returns the
-	// position behind it, which is never 0. It copies what it keeps of record, and takes
-	// over refs: long values that are no part of its bytes but belong between them, each
-	// where its At says. Their bytes stay what they are until it has released them.
-	// Nothing in the record happened later than at.
+	// Append adds a record, which has all effects of one command, and returns the position behind
+	// it, which is never 0. It copies what it keeps of record and takes over refs: long values that
+	// are not among the bytes of record but belong between them, each at its At. Their bytes do not
+	// change until the journal releases them. No effect in the record is later than at.
 	Append(record []byte, refs []shared.Ref, at limit.Instant) (position uint64)
-	// Refuses reports whether what would be appended now could not be kept. Then
-	// decisions that would have an effect are limit.ErrNotKept, and nothing changes.
+	// Refuses reports whether the journal could not keep an effect that was appended now. Then
+	// decisions with an effect fail with limit.ErrNotKept and change nothing.
 	Refuses() bool
 }
 
-// recorder is the record of what a handle does under the present locks.
+// recorder has the record of a handle's effects under the present locks.
 type recorder struct {
 	effect.Record
 	flat []byte // scratch for the bytes of a tree
 }
 
-// Observer is told what a handle changes. The keyspace knows nothing of who reads which
-// key; an observer does. Its methods are called by the goroutine that uses the handle.
+// Observer is notified of the changes that a handle makes. The keyspace does not know which client
+// reads which key; an observer does. The goroutine that uses the handle calls its methods.
 type Observer interface {
-	// Changed says that key has changed, in whatever database, or with expired that it
-	// is gone by time. The shard of the key is locked, or was a moment ago: Changed must be
-	// quick and must not use the keyspace. It may not keep key.
+	// Changed reports that key has changed, in any database of clients, or, with expired, that it
+	// is gone because it has expired. The shard of the key is locked, or was a moment ago: Changed
+	// must be quick, and must neither use the keyspace nor keep key.
 	Changed(key []byte, expired bool)
-	// Flushed says that all keys of a database are gone. All shards are locked.
+	// Flushed reports that all keys of a database are gone. All shards are locked, or were a moment
+	// ago.
 	Flushed()
-	// Released says that no shard is locked any more, after one of the others.
+	// Unlocked reports, after a call of one of the others, that the handle has unlocked all shards.
 	Unlocked()
 }
 
-// sharedObserver has an observer told by several goroutines, one at a time. What one of them
-// has told may be acted upon when another one has unlocked its shards: who looks for a key
-// that is locked still waits for it.
+// sharedObserver serializes the calls of several goroutines to one observer. The observer may act
+// on the notification of one goroutine when another one has unlocked its shards. That is safe: a
+// command that then looks up a key which is still locked waits for it.
 type sharedObserver struct {
 	mu sync.Mutex
 	by Observer // guarded by mu
@@ -78,21 +77,21 @@ func (o *sharedObserver) Unlocked() {
 // observed is what a handle remembers for its observer.
 type observed struct {
 	by   Observer
-	told bool      // something that Released has to follow
-	seen []seenKey // that have expired and are still there
+	told bool      // Unlocked has to be called
+	seen []seenKey // expired keys that are still stored
 }
 
-// mostSeen is how many keys a handle remembers to have seen expired.
-const mostSeen = 1024
+// maxSeen is the maximum number of expired keys that a handle remembers.
+const maxSeen = 1024
 
-// seenKey is a key that was looked for and had expired.
+// seenKey is a key that a command has looked up and found expired.
 type seenKey struct {
 	db   int
 	hash uint64
 	key  []byte
 }
 
-// changed tells the observer, if there is one.
+// changed notifies the observer, if there is one.
 func (o *observed) changed(key []byte, expired bool) {
 	if o.by != nil {
 		o.told = true
@@ -100,43 +99,43 @@ func (o *observed) changed(key []byte, expired bool) {
 	}
 }
 
-// noteExpired remembers a key that has expired. It is removed when the handle unlocks its shard,
-// so that the first who looks for it makes its end known, and not the sweep.
+// noteExpired remembers an expired key that was looked up. The handle removes it before it unlocks
+// the shard, so that the first lookup notifies the observer of the expiry, and not only the sweep.
 func (o *observed) noteExpired(db int, h uint64, key []byte) {
-	// A script may look for it again and again. What is beyond the bound is left to the sweep.
-	if o.by != nil && len(o.seen) < mostSeen {
+	// A script may look up the key again and again. The sweep removes keys beyond the bound.
+	if o.by != nil && len(o.seen) < maxSeen {
 		o.told = true
 		o.seen = append(o.seen, seenKey{db, h, bytes.Clone(key)})
 	}
 }
 
-// Watcher is what WATCH remembers for one session: the keys it watches, and
-// whether any of them has changed. The zero value watches nothing. Its methods are
-// those of [Handle]; a watcher is used by one session at a time.
+// Watcher is the state of WATCH for one session: the watched keys, and whether one of them has
+// changed. The zero value watches nothing. Its methods are those of [Handle]; only one session at a
+// time may use a watcher.
 type Watcher struct {
-	dirty atomic.Bool // set under the shard's lock, by whoever changes a key
+	dirty atomic.Bool // set under the shard's lock when a watched key changes
 	keys  []watchedKey
 }
 
 type watchedKey struct {
 	name keyName
 	hash uint64
-	// alive says that the key existed at WATCH: then its expiry is a change.
+	// alive says that the key existed at WATCH, so that its expiry is a change.
 	alive bool
 }
 
-// watchMark is a watcher in the list of a key.
+// watchMark is one watcher of a key.
 type watchMark struct {
 	w     *Watcher
 	alive bool
 }
 
-// Waiter is somebody who waits for room under a key, behind those who came before.
-// It is made with Wake set and used for one wait.
+// Waiter waits for room in the limiter at a key, behind the waiters that came before. It is made
+// with Wake set and used for one wait.
 type Waiter struct {
-	// Wake is called when there may be room now, or when this waiter has become the
-	// first. It is called with a shard locked: it must neither block nor use the
-	// keyspace. It may be called when there is no room after all.
+	// Wake is called when there may be room, and when this waiter becomes the first. It is called
+	// with a shard locked: it must neither block nor use the keyspace. A call does not guarantee
+	// that there is room.
 	Wake func()
 
 	name   keyName
@@ -147,41 +146,41 @@ type Waiter struct {
 // queue holds the waiters of one key, the first in front.
 type queue struct{ waiters []*Waiter }
 
-// PopWaiter is somebody who waits for elements under one of several keys, behind those
-// who came before. It is made with the exported fields set and used for one wait.
+// PopWaiter waits for elements under one of several keys, behind the waiters that came before. It
+// is made with the exported fields set and used for one wait.
 type PopWaiter struct {
-	// Kind is List or SortedSet: keys that hold something else are none to it.
+	// Kind is List or SortedSet, the kind of key that the waiter takes elements from.
 	Kind entry.Kind
-	// Dest is the key that what it takes is moved to; nil if it is not moved.
+	// Dest is the key that the taken element is moved to; nil if it is not moved.
 	Dest []byte
-	// Owner is for whoever serves it.
+	// Owner is for the function that serves the waiter: see [Handle.Serve].
 	Owner any
-	// Ready is called when a key that it is the first for has changed and whoever did that
-	// does not serve: see [Handle.Serve]. It is called with a shard locked and may only
-	// start something that leads to MarkReady. Until then it is not called again for the
-	// key, however often that changes.
+	// Ready is called when a key has changed for which this waiter is the first, if the goroutine
+	// that changed it does not serve waiters: see [Handle.Serve]. It is called with a shard locked
+	// and may only start something that leads to MarkReady. Until then it is not called again for
+	// the key, however often the key changes.
 	Ready func(db int, key string)
 
 	places []popPlace
 }
 
-// popPlace is where a waiter stands in the queue of a key.
+// popPlace is the place of a waiter in the queue of a key.
 type popPlace struct {
 	queue *popQueue
 	at    *list.Element
 }
 
-// popQueue holds those who wait for elements under one key, the first in front.
+// popQueue has the waiters for elements under one key, the first in front.
 type popQueue struct {
 	name    keyName
 	hash    uint64
 	waiters list.List // of *PopWaiter
-	// kind is the base kind of what the key held after its last change. Any goroutine may read it.
+	// kind is the base kind of the key after its last change. Any goroutine may read it.
 	kind atomic.Uint32
-	// lacking is the waiter that was not served since not all of what it needs was held.
+	// lacking is the waiter that was not served because the handle did not hold all keys it needs.
 	lacking *PopWaiter
-	ready   bool // is among those that the handle which holds the key has to serve
-	called  bool // Ready was called and MarkReady, by which it is answered, was not
+	ready   bool // is among the queues that the handle which holds the key has to serve
+	called  bool // Ready was called, and MarkReady has not answered yet
 }
 
 // wake calls the first waiter, if there is one.
@@ -191,7 +190,7 @@ func (q *popQueue) wake() {
 	}
 }
 
-// call calls Ready of w, a waiter of q, unless one that was called has yet to come.
+// call calls Ready of w, a waiter of q, unless MarkReady has yet to answer an earlier call.
 func (q *popQueue) call(w *PopWaiter) {
 	if !q.called {
 		q.called = true
@@ -199,11 +198,12 @@ func (q *popQueue) call(w *PopWaiter) {
 	}
 }
 
-// mostStrange is of how many keys a waiter is told that they hold what it cannot take.
-const mostStrange = 16
+// maxStrange is the maximum number of keys that strange yields for one waiter.
+const maxStrange = 16
 
-// strange ranges over the keys of w that hold, or held until they ended, what it cannot take: they
-// are an error to it if it comes to them first. Of a key that is not locked that may change.
+// strange ranges over the queues of those keys of w that hold another kind than w waits for, or
+// held it until they expired. Such a key is an error to w if it is the first that w is served with.
+// The answer may change for a key that is not locked.
 func (w *PopWaiter) strange(yield func(q *popQueue) bool) {
 	n := 0
 	for i := range w.places {
@@ -211,19 +211,19 @@ func (w *PopWaiter) strange(yield func(q *popQueue) bool) {
 		if k := entry.Kind(q.kind.Load()); k == entry.None || k == w.Kind {
 			continue
 		}
-		if n++; n > mostStrange || !yield(q) {
+		if n++; n > maxStrange || !yield(q) {
 			return
 		}
 	}
 }
 
-// popServer is what a handle knows of those whom it is to serve.
+// popServer has the queues that a handle has to serve.
 type popServer struct {
 	serving bool        // see [Handle.Serving]
 	ready   []*popQueue // of keys that have changed since
 }
 
-// endServing tells those whom nobody has served, because what should have went wrong.
+// endServing wakes the waiters that were not served because of a failure of their server.
 func (p *popServer) endServing() {
 	p.serving = false
 	for _, q := range p.ready {

@@ -1,10 +1,10 @@
 package keyspace
 
-// lock returns the shard of hash h, locked, with the instants of handle and shard
-// made equal, once nobody claims a key of that hash. A held shard is locked already.
+// lock returns the shard of hash h, locked, once no key of that hash is claimed. It advances the
+// instants of handle and shard to the later of the two. A held shard is locked already.
 func (v *Handle) lock(h uint64) *shard { return v.lockFor(int(h>>v.ks.shift), h) }
 
-// lockAt is lock for all keys of a shard.
+// lockAt is lock for all keys of shard i.
 func (v *Handle) lockAt(i int) *shard { return v.lockFor(i, anyHash) }
 
 func (v *Handle) lockFor(i int, h uint64) *shard {
@@ -26,7 +26,7 @@ func (v *Handle) lockFor(i int, h uint64) *shard {
 	return s
 }
 
-// attend tells a shard that is locked by whom.
+// attend gives a locked shard the recorder and the other state of this handle.
 func (v *Handle) attend(s *shard) {
 	if ks := v.ks; ks.attentive.Load() {
 		s.recorder = nil
@@ -59,8 +59,8 @@ func (v *Handle) unlock(s *shard) {
 	s.mu.Unlock()
 }
 
-// followReset has a handle that is in no batch not carry an instant of before
-// [Keyspace.ResetInstants] into the shards of set, which are locked.
+// followReset keeps an instant of before [Keyspace.ResetInstants] out of the shards of set, which
+// are locked: a handle that is in no batch may still have one. It then reads the clock anew.
 func (v *Handle) followReset(set *shardSet) {
 	if !v.renew() {
 		return

@@ -41,12 +41,12 @@ func TestLockedKeysShareOneInstant(t *testing.T) {
 	at, _, _ := v.Expiry(0, []byte("a"))
 	require.Equal(t, t0.Add(3*time.Second), at)
 	v.Unlock()
-	v.Unlock() // nothing is locked: nothing happens
+	v.Unlock() // has no effect, since nothing is locked
 	require.Equal(t, t0.Add(time.Second+time.Hour), v.Refresh())
 	require.False(t, v.Exists(0, []byte("b")))
 }
 
-// TestEachLockHasAnInstantOfItsOwn: what locks keys twice in one batch does so at two instants.
+// TestEachLockHasAnInstantOfItsOwn locks keys twice in one batch, at two instants.
 func TestEachLockHasAnInstantOfItsOwn(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
 	other := ks.NewHandle()
@@ -67,12 +67,12 @@ func TestInstantsNeverStepBack(t *testing.T) {
 	c.Advance(10 * time.Second)
 	ahead.Refresh()
 	require.NoError(t, ahead.Put(0, []byte("k"), entry.String, []byte("v"), t0.Add(11*time.Second)))
-	// v's batch began earlier, but what it does to k happens after that.
+	// v's batch began earlier, but its command on k happens later.
 	_, err := asks.Throttle(v, 0, []byte("k2"), quota(t), 1)
 	require.NoError(t, err)
 	require.True(t, v.Exists(0, []byte("k")))
 	require.Equal(t, t0.Add(10*time.Second), v.Now())
-	c.Set(t0) // a clock that lies
+	c.Set(t0) // a clock that goes back
 	require.Equal(t, t0.Add(10*time.Second), v.Refresh())
 }
 
@@ -81,7 +81,7 @@ func TestLockCoversOnlyItsKeys(t *testing.T) {
 	v.Lock(refs("a"))
 	require.Panics(t, func() { v.Lock(refs("b")) }, "a second Hold could wait for ever")
 	require.Panics(t, func() {
-		for i := range 1000 { // one of them is in another shard
+		for i := range 1000 { // at least one of them is in another shard
 			v.Exists(0, key(i))
 		}
 	})
@@ -93,8 +93,8 @@ func TestLockCoversOnlyItsKeys(t *testing.T) {
 	require.NoError(t, v.Put(0, []byte("a"), entry.String, nil, entry.NoExpiry), "no lock is left behind")
 }
 
-// TestTransfersKeepTheSum moves amounts between keys from many goroutines, while others
-// read all of them. No reader sees half of a transfer, and none waits for ever.
+// TestTransfersKeepTheSum moves amounts between keys from many goroutines, while others read all
+// keys. No reader sees half of a transfer, and there is no deadlock.
 func TestTransfersKeepTheSum(t *testing.T) {
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
 		const accounts, each, goroutines, moves = 10, 100, 8, 1500

@@ -7,12 +7,11 @@ import (
 	"github.com/cellserver/cellserver/keyspace/dense"
 )
 
-// Prefetch loads the memory that the keys of db lie in, so that what is done with
-// them next finds it in the processor's caches. Looking up one key waits for two
-// loads that depend on each other; here those of many keys wait together. The keys
-// must stay what they are until [Handle.Leave].
+// Prefetch loads the memory of keys of db, so that the next commands find it in the processor's
+// caches. The lookup of one key waits for two loads that depend on each other; here the loads of
+// many keys overlap. The bytes of keys must not change until [Handle.Leave].
 //
-// It takes no lock, so it believes nothing of what it sees: see [dense.Load].
+// It takes no lock, so what it reads may be stale or torn and is only a hint: see [dense.Load].
 func (v *Handle) Prefetch(db int, keys [][]byte) {
 	for len(keys) > maxPrefetch {
 		v.load(db, keys[:maxPrefetch], nil)
@@ -21,7 +20,7 @@ func (v *Handle) Prefetch(db int, keys [][]byte) {
 	v.load(db, keys, nil)
 }
 
-// hash returns the hash of key, which Prefetch may have worked out already.
+// hash returns the hash of key, which Prefetch may have computed already.
 func (v *Handle) hash(key []byte) uint64 {
 	if k := &v.known; k.next < k.n {
 		if a := &k.keys[k.next]; a.at == unsafe.SliceData(key) && a.size == len(key) {
@@ -33,8 +32,8 @@ func (v *Handle) hash(key []byte) uint64 {
 	return v.ks.hash(key)
 }
 
-// find is [shard.find], which it spares where Prefetch has found the record: if there
-// is a record of that number in the table, and it has the key, then it is the one.
+// find is [shard.find] without the search where Prefetch has found the record: a record of that
+// number which has the key is the right one.
 func (v *Handle) find(s *shard, p *place, db int, h uint64, key []byte) {
 	if k := &v.known.probes[uint(v.known.next-1)%maxPrefetch]; k.Hash == h && v.known.n > 0 && v.known.db == db {
 		if t, _ := s.dbs[db].t.(*dense.Table); t != nil {
@@ -51,8 +50,8 @@ func (v *Handle) find(s *shard, p *place, db int, h uint64, key []byte) {
 	s.find(p, db, h, key)
 }
 
-// load is Prefetch for maxPrefetch keys at most. hashes are theirs, nil if they have to
-// be worked out.
+// load is Prefetch for at most maxPrefetch keys. hashes are the hashes of the keys; if it is nil,
+// load computes them.
 func (v *Handle) load(db int, keys [][]byte, hashes []uint64) {
 	k := &v.known
 	k.next, k.n, k.db = 0, len(keys), db
@@ -69,14 +68,13 @@ func (v *Handle) load(db int, keys [][]byte, hashes []uint64) {
 	dense.Load(k.probes[:len(keys)])
 }
 
-// maxSpots is how many spots a handle keeps room for, of 16 bytes each. Commands of many
-// keys run on a few handles only.
+// maxSpots is the largest number of spots, of 16 bytes each, for which a handle keeps memory.
+// Commands with many keys run on a few handles only.
 const maxSpots = 64 << 10
 
-// spread hashes n keys, and returns them in the order of their shards, those of a shard
-// in the order in which they came, and which shards these are. It is done before any
-// lock is held: what many keys need under their locks should be only what has to be
-// there. The result is the handle's, until the next call.
+// spread hashes n keys and returns their spots, sorted by shard and by index within a shard, and
+// the set of these shards. It is called before any lock is held, to keep the time under the locks
+// short. The result is valid until the next call.
 func (v *Handle) spread(n int, key func(i int) []byte) (spots []spot, set shardSet) {
 	room := v.room(2 * n)
 	came, spots := room[:n], room[n:]
@@ -100,7 +98,7 @@ func (v *Handle) spread(n int, key func(i int) []byte) (spots []spot, set shardS
 	return spots, set
 }
 
-// inOrder is spread for keys that are to be visited in the order in which they came.
+// inOrder is spread for keys that are to be visited in the order of their indices.
 func (v *Handle) inOrder(n int, key func(i int) []byte) (spots []spot, set shardSet) {
 	spots = v.room(n)
 	for i := range spots {
@@ -111,7 +109,7 @@ func (v *Handle) inOrder(n int, key func(i int) []byte) (spots []spot, set shard
 	return spots, set
 }
 
-// room returns n spots, which are the handle's to use again if they are not many.
+// room returns n spots, in memory that the handle reuses if n is not large.
 func (v *Handle) room(n int) []spot {
 	if n > maxSpots {
 		return make([]spot, n)
@@ -122,9 +120,9 @@ func (v *Handle) room(n int) []spot {
 	return v.spots[:n]
 }
 
-// visit calls f with the places of keys that are claimed or whose shards are locked, one
-// after another, until it returns false. What f does to one key may move others: each is
-// looked for when its turn has come, in memory that was asked for some keys ahead.
+// visit calls f with the place of one key of spots after another, until f returns false. The keys
+// are claimed or their shards locked. What f does to one key may move others, so each key is looked
+// up just before its call, in memory that was prefetched some keys ahead.
 func (v *Handle) visit(db int, spots []spot, key func(i int) []byte, f func(i int, s *shard, p *place) bool) {
 	var ahead [maxPrefetch][]byte
 	var hashes [maxPrefetch]uint64
@@ -139,7 +137,7 @@ func (v *Handle) visit(db int, spots []spot, key func(i int) []byte, f func(i in
 			v.found, v.known.next = place{}, j+1
 			v.find(s, &v.found, db, is.hash, ahead[j])
 			if !f(int(is.at), s, &v.found) {
-				spots = spots[:n] // the last of them
+				spots = spots[:n] // end the outer loop
 				break
 			}
 		}

@@ -6,8 +6,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// decideSeveral decides every clause at one instant and charges all of them or none: see
-// [decide.Rounds]. The shards are visited one after another, each key where it is then.
+// decideSeveral decides all clauses at one instant and charges all of them or none: see
+// [decide.Rounds]. It visits one shard after another and looks up each key just before it is
+// decided.
 func (v *Handle) decideSeveral(a *decide.Ask) (err error) {
 	all := &v.several
 	all.ask = a
@@ -17,7 +18,7 @@ func (v *Handle) decideSeveral(a *decide.Ask) (err error) {
 	}()
 	var set shardSet
 	all.spots, set = v.spread(len(a.Clauses), all.key)
-	defer v.unlockHere(v.lockSpots(&set, all.spots, mostHeldClauses))
+	defer v.unlockHere(v.lockSpots(&set, all.spots, maxHeldClauses))
 
 	plan := &v.plan
 	for plan.Start(a, v.now); plan.Round(); {
@@ -34,8 +35,8 @@ func (v *Handle) decideSeveral(a *decide.Ask) (err error) {
 	return v.applyAll(all)
 }
 
-// applyAll stores what was decided, or nothing if memory is full and one of the keys
-// would be new.
+// applyAll stores what was decided. It stores nothing if the journal refuses, or if memory is full
+// and one of the keys would be new.
 func (v *Handle) applyAll(all *several) (err error) {
 	switch {
 	case v.refuses():
@@ -44,7 +45,7 @@ func (v *Handle) applyAll(all *several) (err error) {
 		return limit.ErrFull
 	}
 	was := v.slack
-	v.slack = overdraft // none of them is refused any more
+	v.slack = overdraft // no clause is refused from here on
 	defer func() { v.slack = was }()
 	v.visit(all.ask.DB, all.spots, all.key, func(i int, s *shard, p *place) bool {
 		plan := &v.plan

@@ -16,7 +16,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// clauses are one limit of each kind: 16 cells, 10 units per minute, 10 tokens.
+// clauses returns one limit of each kind: 16 cells, 10 units per minute, 10 tokens.
 func clauses(t testing.TB, cells, units, tokens int64) []decide.Clause {
 	return []decide.Clause{
 		{Key: []byte("cl"), Quota: quota(t), Quantity: cells},
@@ -95,7 +95,7 @@ func TestMultiDeniedStoresWhatADenialStores(t *testing.T) {
 	require.Equal(t, t0.Add(5*time.Second).Add(time.Hour), at, "ten tokens of debt at the new rate, and what INIT adds")
 }
 
-// TestMultiWithALease: a lease of a refused call is not stored, and a member that holds one
+// TestMultiWithALease: the lease of a refused call is not stored, and a member that holds a lease
 // refreshes it.
 func TestMultiWithALease(t *testing.T) {
 	_, v, c := open(t, keyspace.Options{})
@@ -120,7 +120,7 @@ func TestMultiWithALease(t *testing.T) {
 	require.Equal(t, limit.Decision{Limit: 2, RetryAfter: limit.NoRetry, ResetAfter: time.Minute}, details[3])
 }
 
-// TestMultiInPart: all get what the one has that has least.
+// TestMultiInPart: every clause grants as much as the clause with the least room.
 func TestMultiInPart(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	for _, left := range []int64{4, 0, 0} {

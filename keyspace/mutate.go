@@ -8,13 +8,12 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// This file is the only one that changes tables. Each function is one effect on
-// one key (or on a database), happens under the lock of the shard, and tells those
-// who watch the key or wait for it, and the journal. What time does is not recorded:
-// an effect carries its expiry.
+// This file is the only one that changes tables. Each function has one effect on one key (or on a
+// database), runs under the lock of the shard, and notifies the watchers and waiters of the key and
+// the journal. Expiry is not recorded: an effect carries the expiry of its key.
 
-// put makes e what key holds. Only a new key can be refused, with limit.ErrFull. A
-// tree is put only where there is nothing; see vacate.
+// put stores e at key. Only a new key can be refused, with limit.ErrFull. A tree may only be put
+// where the table has no entry; see vacate.
 func (s *shard) put(p *place, key []byte, e entry.Entry) error {
 	if p.old == entry.None {
 		return s.add(p, key, e)
@@ -37,7 +36,7 @@ func (s *shard) put(p *place, key []byte, e entry.Entry) error {
 	return nil
 }
 
-// recordLong records the long string that p has from now on.
+// recordLong records the long string that is now stored at p.
 func (s *shard) recordLong(p *place, key []byte) {
 	if s.recorder != nil {
 		var e entry.Entry
@@ -46,7 +45,7 @@ func (s *shard) recordLong(p *place, key []byte) {
 	}
 }
 
-// recordNew records what a key holds that was not there before.
+// recordNew records the entry of a key that did not exist before.
 func (s *shard) recordNew(db int, key []byte, e *entry.Entry) {
 	if !isTree(e.Kind) {
 		s.recorder.Put(db, key, e)
@@ -59,7 +58,7 @@ func (s *shard) recordNew(db int, key []byte, e *entry.Entry) {
 	}
 }
 
-// recordExpiry records that e is to expire at another instant.
+// recordExpiry records the new expiry of e.
 func (s *shard) recordExpiry(db int, key []byte, e *entry.Entry) {
 	if k := base(e.Kind); isTree(e.Kind) || len(e.Value) > wholeBound && effect.Patchable(k) {
 		s.recorder.Patch(db, key, k, e.Expiry, nil)
@@ -68,7 +67,7 @@ func (s *shard) recordExpiry(db int, key []byte, e *entry.Entry) {
 	s.recorder.Put(db, key, e)
 }
 
-// setKind counts what p is to hold in the place of what it has.
+// setKind counts an entry of kind k in place of the entry at p, and removes the tree of that.
 func (s *shard) setKind(p *place, k entry.Kind, expiry limit.Instant) {
 	d := &s.dbs[p.db]
 	d.count.add(p.old, p.oldExpiry, -1)
@@ -78,7 +77,7 @@ func (s *shard) setKind(p *place, k entry.Kind, expiry limit.Instant) {
 	}
 }
 
-// replace is put over a live key for what was recorded already.
+// replace is put over a live key for a change that was recorded already.
 func (s *shard) replace(p *place, key []byte, e entry.Entry) {
 	r := s.recorder
 	s.recorder = nil
@@ -86,8 +85,8 @@ func (s *shard) replace(p *place, key []byte, e entry.Entry) {
 	s.recorder = r
 }
 
-// vacate frees the place that e is to have, if either is a tree: those come and go
-// with their entries.
+// vacate removes the entry at p if it or e is a tree: a tree is added and removed together with its
+// entry.
 func (s *shard) vacate(p *place, e *entry.Entry) {
 	if p.old == entry.None || !isTree(p.old) && !isTree(e.Kind) {
 		return
@@ -99,8 +98,8 @@ func (s *shard) vacate(p *place, e *entry.Entry) {
 	*p = place{db: p.db, hash: p.hash}
 }
 
-// move is put for an entry that was removed elsewhere, which therefore is not
-// refused when memory is full. It reports whether there was room all the same.
+// move is put for an entry that was removed elsewhere, so it is not refused when memory is full. It
+// reports whether the table had room.
 func (s *shard) move(p *place, key []byte, e entry.Entry) bool {
 	s.vacate(p, &e)
 	if p.old == entry.None {
@@ -109,7 +108,7 @@ func (s *shard) move(p *place, key []byte, e entry.Entry) bool {
 	return s.put(p, key, e) == nil
 }
 
-// add is put for a key that has no place yet.
+// add is put for a key that the table does not have.
 func (s *shard) add(p *place, key []byte, e entry.Entry) error {
 	if s.mem.full(s.slack) {
 		return limit.ErrFull
@@ -121,7 +120,7 @@ func (s *shard) insert(p *place, key []byte, e entry.Entry) error {
 	d := &s.dbs[p.db]
 	if d.t == nil {
 		d.t, d.count = s.newTable(&s.mem.Memory, s.tableHash), new(tally)
-		t, _ := d.t.(*dense.Table) // nil for a test's own table
+		t, _ := d.t.(*dense.Table) // nil for a table of tests
 		s.seen[p.db].Store(t)
 	}
 	if !d.t.Insert(p.hash, key, e) {
@@ -139,7 +138,7 @@ func (s *shard) insert(p *place, key []byte, e entry.Entry) error {
 	return nil
 }
 
-// setExpiry changes when a live key expires, and nothing else.
+// setExpiry changes the expiry of a live key, and nothing else.
 func (s *shard) setExpiry(p *place, key []byte, at limit.Instant) {
 	e := p.e
 	if e.Kind == entry.Cell {
@@ -170,8 +169,8 @@ func (s *shard) remove(p *place, key []byte) {
 	s.drop(p)
 }
 
-// expire removes an entry that is past its expiry. To everybody it was gone
-// already, but for those who watched it while it lived.
+// expire removes an expired entry. Commands have not seen it since it expired: it is a change only
+// for the observer and for watchers that saw it alive.
 func (s *shard) expire(p *place, key []byte) {
 	s.notifyExpired(p.db, key)
 	s.freed(p.db, key)
@@ -188,8 +187,8 @@ func (s *shard) drop(p *place) {
 	d.t.Remove(p.r)
 }
 
-// clear empties a database and returns its table, if it had one, whose memory the
-// caller gives back once the lock is released.
+// clear empties a database and returns its table, or nil. The caller frees the table's memory once
+// the lock is released.
 func (s *shard) clear(db int) table {
 	d := &s.dbs[db]
 	if d.t == nil {
@@ -204,7 +203,8 @@ func (s *shard) clear(db int) table {
 	return old
 }
 
-// notify marks those who watch key, after a write, and tells the observer.
+// notify marks the watchers of key after a write, and notifies the observer and the waiters for
+// elements.
 func (s *shard) notify(db int, key []byte) {
 	if s.watched != nil {
 		s.mark(db, key, false)
@@ -217,7 +217,7 @@ func (s *shard) notify(db int, key []byte) {
 	}
 }
 
-// notifyExpired marks those who watched key while it lived, and tells the observer.
+// notifyExpired marks the watchers that saw key alive, and notifies the observer.
 func (s *shard) notifyExpired(db int, key []byte) {
 	if s.watched != nil {
 		s.mark(db, key, true)
@@ -227,28 +227,28 @@ func (s *shard) notifyExpired(db int, key []byte) {
 	}
 }
 
-// notifyFlushed marks those who watch a key that a flush of db takes away.
+// notifyFlushed marks the watchers of keys that a flush of db removes.
 func (s *shard) notifyFlushed(db int) {
 	if s.watched != nil {
 		s.markAll(db)
 	}
 }
 
-// freed wakes whoever is first in the queue for key, since there may be room now.
+// freed wakes the first waiter in the queue for key, since there may be room now.
 func (s *shard) freed(db int, key []byte) {
 	if s.queues != nil {
 		s.wakeHead(db, key)
 	}
 }
 
-// freedAll wakes the first of every queue in db.
+// freedAll wakes the first waiter of every queue in db.
 func (s *shard) freedAll(db int) {
 	if s.queues != nil {
 		s.wakeHeads(db)
 	}
 }
 
-// putTree is put for e whose value is o.
+// putTree is put for e with the tree o as its value.
 func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object.Object) error {
 	if p.old == entry.None && s.mem.full(s.slack) {
 		return limit.ErrFull
@@ -262,8 +262,7 @@ func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object.Object) er
 	return nil
 }
 
-// mark sets dirty for those who watch key; with byTime only for those who saw it
-// alive.
+// mark sets dirty for the watchers of key; with byTime only for those that saw it alive.
 func (s *shard) mark(db int, key []byte, byTime bool) {
 	for _, m := range s.watched[keyName{db, string(key)}] {
 		if m.alive || !byTime {
@@ -272,8 +271,8 @@ func (s *shard) mark(db int, key []byte, byTime bool) {
 	}
 }
 
-// markAll sets dirty for those who watch a key that is in db, and for those who
-// saw it alive there.
+// markAll sets dirty for the watchers of the live keys of db, and for the watchers that saw an
+// expired key of db alive.
 func (s *shard) markAll(db int) {
 	for name := range s.watched {
 		if name.db == db {
@@ -297,7 +296,7 @@ func (s *shard) wakeHeads(db int) {
 	}
 }
 
-// notifyPops notes that key has changed, for those who wait for elements under it.
+// notifyPops notes that key has changed, for the waiters for its elements.
 func (s *shard) notifyPops(db int, key []byte) {
 	q := s.pops[keyName{db, string(key)}]
 	if q == nil {
@@ -310,7 +309,7 @@ func (s *shard) notifyPops(db int, key []byte) {
 	case s.server != nil && s.server.serving:
 		q.ready = true
 		s.server.ready = append(s.server.ready, q)
-	case kind == entry.List || kind == entry.SortedSet: // others are no use to any waiter
+	case kind == entry.List || kind == entry.SortedSet: // no waiter takes elements of other kinds
 		q.wake()
 	}
 }

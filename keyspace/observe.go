@@ -4,12 +4,12 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// Observe makes o the observer of what this handle changes, from StartObserving on.
+// Observe makes o the observer of this handle's changes, from StartObserving on.
 func (v *Handle) Observe(o Observer) { v.observed.by = o }
 
-// ObserveSweep is [Handle.Observe] for what no handle of a caller changes: what the sweep
-// removes, and what [Keyspace.ApplyRecord] and [Keyspace.Empty] change. These tell of a key
-// when it is locked no more. The observer is told by one goroutine at a time.
+// ObserveSweep sets the observer of changes that no handle of a caller makes: those of the sweep,
+// of [Keyspace.ApplyRecord] and of [Keyspace.Empty]. The latter two notify it after they have
+// unlocked the key. Only one goroutine at a time calls the observer.
 func (ks *Keyspace) ObserveSweep(o Observer) {
 	shared := &sharedObserver{by: o}
 	ks.observer.Store(shared)
@@ -18,7 +18,7 @@ func (ks *Keyspace) ObserveSweep(o Observer) {
 	ks.sweeper.handle.Observe(shared)
 }
 
-// besides returns the observer of what no handle of a caller changes, or nil.
+// besides returns the observer of ObserveSweep, or nil while observers are not notified.
 func (ks *Keyspace) besides() *sharedObserver {
 	if !ks.observing.Load() {
 		return nil
@@ -26,9 +26,9 @@ func (ks *Keyspace) besides() *sharedObserver {
 	return ks.observer.Load()
 }
 
-// StartObserving has all observers told of changes. A change that is not told of was
-// made before any lock that is taken after StartObserving. There is no way back: who
-// does not want to know any more returns at once.
+// StartObserving makes all observers be notified of changes. Every change under a lock that is
+// taken after StartObserving is reported. It cannot be undone: the methods of an observer that is
+// no longer interested should return at once.
 func (ks *Keyspace) StartObserving() {
 	if !ks.observing.Load() {
 		ks.observing.Store(true)
@@ -39,7 +39,7 @@ func (ks *Keyspace) StartObserving() {
 // StartObserving is [Keyspace.StartObserving].
 func (v *Handle) StartObserving() { v.ks.StartObserving() }
 
-// flushed tells the observer of a flush.
+// flushed notifies the observer of a flush.
 func (v *Handle) flushed() {
 	if v.observed.by != nil && v.ks.observing.Load() {
 		v.observed.told = true
@@ -47,8 +47,8 @@ func (v *Handle) flushed() {
 	}
 }
 
-// expireSeen removes what was seen to have expired, unless it lives again. Its shards
-// are locked.
+// expireSeen removes the keys that noteExpired has remembered, unless they exist again. Their
+// shards are locked.
 func (v *Handle) expireSeen() {
 	for i := range v.observed.seen {
 		k := &v.observed.seen[i]
@@ -68,7 +68,7 @@ func (v *Handle) expireSeen() {
 	v.observed.seen = v.observed.seen[:0]
 }
 
-// unlocked tells the observer that nothing is locked any more.
+// unlocked notifies the observer that nothing is locked any more.
 func (v *Handle) unlocked() {
 	v.observed.told = false
 	v.observed.by.Unlocked()

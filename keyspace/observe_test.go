@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// changeLog is an observer that writes down what it is told.
+// changeLog is an observer that logs its notifications.
 type changeLog struct{ told []string }
 
 func (l *changeLog) Changed(key []byte, expired bool) {
@@ -31,8 +31,8 @@ func (l *changeLog) take() []string {
 	return told
 }
 
-// TestObserverIsNotifiedOfEveryChange changes keys in every way. The observer is notified
-// of each change of a key that it asked for, and of nothing else.
+// TestObserverIsNotifiedOfEveryChange changes keys in every way. The observer is notified of each
+// of these changes, and of nothing else.
 func TestObserverIsNotifiedOfEveryChange(t *testing.T) {
 	clock := clocktest.New(limit.Instant(time.Hour))
 	ks := keyspace.New(keyspace.Options{Clock: clock})
@@ -90,7 +90,7 @@ func TestObserverIsNotifiedOfEveryChange(t *testing.T) {
 	}
 }
 
-// observed returns a keyspace that tells l of what its handle and its sweep change, and in
+// observed returns a keyspace that notifies l of the changes of its handle and of its sweep, and in
 // which the key a has expired.
 func observed(t *testing.T, l *changeLog) (*keyspace.Keyspace, *keyspace.Handle) {
 	t.Helper()
@@ -108,7 +108,7 @@ func observed(t *testing.T, l *changeLog) (*keyspace.Keyspace, *keyspace.Handle)
 	return ks, v
 }
 
-// TestObserverOfTheSweepIsNotifiedOfExpiredKeys expires keys that no command has asked for.
+// TestObserverOfTheSweepIsNotifiedOfExpiredKeys expires keys that no command has looked up.
 func TestObserverOfTheSweepIsNotifiedOfExpiredKeys(t *testing.T) {
 	var l changeLog
 	ks, _ := observed(t, &l)
@@ -116,8 +116,8 @@ func TestObserverOfTheSweepIsNotifiedOfExpiredKeys(t *testing.T) {
 	require.Equal(t, []string{"expired a", "released"}, l.take())
 }
 
-// TestObservedExpiryIsRememberedWithinBounds: a command that holds keys and looks for one that has
-// expired again and again takes no memory for each look.
+// TestObservedExpiryIsRememberedWithinBounds: a command that locks keys and looks up an expired key
+// again and again does not take memory for each lookup.
 func TestObservedExpiryIsRememberedWithinBounds(t *testing.T) {
 	var l changeLog
 	_, v := observed(t, &l)
@@ -126,7 +126,7 @@ func TestObservedExpiryIsRememberedWithinBounds(t *testing.T) {
 		v.Exists(0, []byte("a"))
 	}
 	seen := v.Seen()
-	v.Unlock() // before what may fail: Close would wait for it
+	v.Unlock() // before the checks: after a failed one Close would wait for it
 	require.LessOrEqual(t, seen, 1024)
 	require.Equal(t, []string{"expired a", "released"}, l.take())
 }

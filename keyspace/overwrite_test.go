@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-// overwrite does one thing that stores or removes a string or a collection of any
-// size, under key and perhaps other.
+// overwrite does one random operation that stores or removes a string or a collection of any size,
+// under key and perhaps other.
 func overwrite(v *keyspace.Handle, rng *rand.Rand, key, other []byte) {
 	value := make([]byte, 2000)
 	number := func() []byte { return fmt.Append(nil, rng.IntN(400)) }
@@ -33,7 +33,7 @@ func overwrite(v *keyspace.Handle, rng *rand.Rand, key, other []byte) {
 	case 5, 6:
 		v.Expire(db, key, v.Now().Add(time.Duration(1+rng.IntN(900))*time.Millisecond), 0)
 	case 7:
-		if e, ok := v.Load(db, key); ok { // what COPY does
+		if e, ok := v.Load(db, key); ok { // as COPY does
 			_ = v.Put(1-db, other, e.Kind, e.Value, e.Expiry)
 		}
 	case 8, 9:
@@ -76,9 +76,9 @@ func overwrite(v *keyspace.Handle, rng *rand.Rand, key, other []byte) {
 	}
 }
 
-// Whatever takes the place of whatever, whether either ends some day, has ended
-// already or never does, and whether either is large, no large collection stays behind
-// nor is forgotten twice: memory and counts are those of what is there.
+// Whatever value replaces another, whether either expires later, has expired or never does, and
+// whether either is large: no large collection is leaked or freed twice. Memory and counts are
+// those of the present keys.
 func TestOverwritesLeaveNothingBehind(t *testing.T) {
 	effort.Alone(t)
 	ks, v, j, clock := journalled(t)
@@ -104,9 +104,9 @@ func TestOverwritesLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// What Prefetch has found of a key is not believed once the key, or another whose
-// record takes its place, has been stored, moved, removed or flushed since: all ends
-// as where nothing is prefetched.
+// The place that Prefetch has found for a key is not used once the key, or another key whose record
+// takes that place, has been stored, moved, removed or flushed: the result is the same as without
+// Prefetch.
 func TestPrefetchBeforeOverwrites(t *testing.T) {
 	effort.Alone(t)
 	clock := clocktest.New(t0)

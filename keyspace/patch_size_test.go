@@ -20,8 +20,8 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// What one call writes does not grow with what the key holds, nor does a change of
-// the expiry, and recording a limiter's patch allocates nothing.
+// The record of one call does not grow with the size of the key's value, nor does that of a change
+// of the expiry, and recording a limiter's patch allocates nothing.
 func TestPatchesAreSmall(t *testing.T) {
 	_, v, j, clock := journalled(t)
 	window := &slidingwindow.Call{Mode: slidingwindow.Log, Limit: 1 << 20, Window: 24 * time.Hour, Quantity: 1, LogMaxEntries: 1 << 20}
@@ -81,7 +81,7 @@ func TestPatchesAreSmall(t *testing.T) {
 		require.True(t, v.Expire(0, []byte(name), v.Now().Add(48*time.Hour), 0))
 		small(name)
 	}
-	// In order, since the queue takes what the list holds.
+	// In this order, since the queue takes elements of the list.
 	for _, name := range slices.Sorted(maps.Keys(collections)) {
 		call := collections[name]
 		for range 2000 {
@@ -95,8 +95,8 @@ func TestPatchesAreSmall(t *testing.T) {
 	}
 }
 
-// FuzzPatch replays a patch that may be anything on every kind of value: it is refused
-// or leaves something sound, and takes no memory that its bytes do not account for.
+// FuzzPatch replays arbitrary patches on every kind of value: a patch is refused or leaves a valid
+// value, and takes no memory that its bytes do not account for.
 func FuzzPatch(f *testing.F) {
 	for k := range entry.Kind(64) {
 		for _, value := range [][]byte{nil, {1, 1, 'f', 1, 'v'}, {1, 12, 0, 0, 0, 0, 0, 0, 0, 11, 3}, {4, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'm'}} {
@@ -128,7 +128,7 @@ func FuzzPatch(f *testing.F) {
 		}
 		require.Less(t, ks.Stats().Memory, before+int64(len(delta))*12*200+(1<<20))
 		v.ScanEntries(0, 0, 1000, func(key []byte, e entry.Entry) {
-			if e.Kind != entry.List { // one may have holes
+			if e.Kind != entry.List { // a list may have holes
 				require.NoError(t, effect.CheckEntry(e), "%q", key)
 			}
 		})
@@ -143,7 +143,7 @@ func appendCounted(dst, b []byte) []byte {
 	return append(append(dst, byte(n)), b...)
 }
 
-// fillKinds makes a key of every kind that patches are for, small and large.
+// fillKinds makes keys of every kind that has patches, small and large.
 func fillKinds(t testing.TB, v *keyspace.Handle) {
 	for name, n := range map[string]int{"h": 3, "H": 100} {
 		fillHash(t, v, 0, name, n)

@@ -21,8 +21,8 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// operateOnElements changes a collection or a limiter that is large enough for patches,
-// often enough by much that it grows into a tree and shrinks again.
+// operateOnElements changes a collection or a limiter that is large enough for patches, often by so
+// much that it becomes a tree and later a flat value again.
 func operateOnElements(v *keyspace.Handle, rng *rand.Rand) error {
 	db, key := rng.IntN(2), []byte{byte('a' + rng.IntN(3))}
 	n := 1
@@ -133,7 +133,7 @@ func operateOnLarge(v *keyspace.Handle, rng *rand.Rand, db int, key []byte) erro
 	return err
 }
 
-// operateOnKey does something to a key as a whole.
+// operateOnKey does an operation on a whole key.
 func operateOnKey(v *keyspace.Handle, rng *rand.Rand) {
 	kinds := "hzqslbm"
 	name := func() []byte { return []byte{byte('a' + rng.IntN(3)), kinds[rng.IntN(len(kinds))]} }
@@ -171,8 +171,8 @@ func operateOnAny(v *keyspace.Handle, rng *rand.Rand) error {
 	return nil
 }
 
-// meaning is all that ks holds, without what the bytes of a window or of a lease set
-// may differ in although they mean the same.
+// meaning returns all that ks holds, without those bytes of a window or a lease set that may differ
+// between equal states.
 func meaning(ks *keyspace.Keyspace, now limit.Instant) map[string]any {
 	m := map[string]any{}
 	for name, e := range all(ks) {
@@ -188,7 +188,7 @@ func meaning(ks *keyspace.Keyspace, now limit.Instant) map[string]any {
 	return m
 }
 
-// logEntries is the window, and every entry with what it counts; see slidingwindow.
+// logEntries returns the window and every entry with its count; see slidingwindow.
 func logEntries(value []byte) (entries []uint64) {
 	var w []uint64
 	for ; len(value) > 0; value = value[8:] {
@@ -205,7 +205,7 @@ func logEntries(value []byte) (entries []uint64) {
 	return entries
 }
 
-// leases is who holds a lease at now, and until when.
+// leases returns the holders of a lease at now, and until when each holds it.
 func leases(e entry.Entry, now limit.Instant) map[string]limit.Instant {
 	held := map[string]limit.Instant{}
 	for i := range 90 {
@@ -234,9 +234,9 @@ func leases(e entry.Entry, now limit.Instant) map[string]limit.Instant {
 	return held
 }
 
-// Whenever a snapshot is taken, what it saw and all effects since make the state of
-// the end, for every kind, while keys expire, come again, are renamed and flushed, and
-// time goes on between the end and the replay.
+// Whenever a snapshot is taken, its entries and all later effects give the final state, for every
+// kind of value. Keys expire, are made again, renamed and flushed meanwhile, and time passes
+// between the end and the replay.
 func TestPatchesReplay(t *testing.T) {
 	effort.Alone(t)
 	for seed := range uint64(effort.Steps(10, 60)) {
@@ -272,7 +272,7 @@ func TestPatchesReplay(t *testing.T) {
 		fresh := keyspace.New(keyspace.Options{Clock: clock, Shards: 1, Databases: 2})
 		j.replay(t, copied, since)
 		j.replay(t, fresh, 0)
-		j.replay(t, fresh, 0) // twice does no harm
+		j.replay(t, fresh, 0) // a second replay has no effect
 		want := meaning(ks, clock.Now())
 		require.Equal(t, want, meaning(copied, clock.Now()), "seed %d", seed)
 		require.Equal(t, want, meaning(fresh, clock.Now()), "seed %d", seed)

@@ -19,10 +19,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// BenchmarkGrowth makes ten million keys one by one and reports how many of a million
-// insertions took over 100 µs, and the longest. Between the insertions it calls known
-// keys for just as long: what takes over 100 µs there, per million insertions, is the
-// machine's doing.
+// BenchmarkGrowth makes ten million keys one by one and reports how many of a million insertions
+// took over 100 µs, and the longest. Between the insertions it calls known keys for the same time:
+// calls over 100 µs among those, per million insertions, are caused by the machine.
 func BenchmarkGrowth(b *testing.B) {
 	const n, stretch = 10_000_000, 20_000
 	for b.Loop() {
@@ -47,7 +46,7 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// stalls are the calls that took long.
+// stalls are the slow calls.
 type stalls struct {
 	over  int
 	worst time.Duration
@@ -66,10 +65,9 @@ func (s *stalls) time(b *testing.B, v *keyspace.Handle, key []byte, q *gcra.Quot
 	}
 }
 
-// BenchmarkMassExpiry has a million keys expire at one instant while three
-// goroutines go on calling others. It reports how long it takes until all are
-// gone, and how many of a million foreground calls took over 1 ms: meanwhile, and
-// in the second before, when nothing expired.
+// BenchmarkMassExpiry has a million keys expire at one instant while three goroutines call other
+// keys. It reports how long it takes until all are gone, and how many of a million foreground calls
+// took over 1 ms: meanwhile, and in the second before, when nothing expired.
 func BenchmarkMassExpiry(b *testing.B) {
 	const n, lasts = 1_000_000, 4 * time.Second
 	for b.Loop() {
@@ -112,8 +110,7 @@ func slowest(l [3]load) float64 {
 	return float64(l[0].over+l[1].over+l[2].over) * 1e6 / float64(l[0].calls+l[1].calls+l[2].calls)
 }
 
-// foreground calls keys of its own and counts the slow calls before and after an
-// instant.
+// foreground calls keys of its own and counts the slow calls before and after an instant.
 func foreground(ctx context.Context, ks *keyspace.Keyspace, q *gcra.Quota, instant limit.Instant) (before, after load) {
 	v := ks.NewHandle()
 	a := &decide.Ask{DB: 1, Family: decide.Cell, Quota: *q, Quantity: 1}

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-// popper is a waiter that notes what happens to it.
+// popper returns a waiter that logs its calls of Ready.
 func popper(kind entry.Kind, name string, ready *[]string) *keyspace.PopWaiter {
 	return &keyspace.PopWaiter{Kind: kind, Owner: name, Ready: func(_ int, key string) { *ready = append(*ready, name+":"+key) }}
 }
@@ -40,8 +40,8 @@ func popFrom(t *testing.T, v *keyspace.Handle, key []byte) string {
 	return value
 }
 
-// TestPopWaitersAreServedInOrder: waiters are offered what is there in the order in
-// which keys changed and they came, once for each key, and none is left behind.
+// TestPopWaitersAreServedInOrder: elements are offered to the waiters in the order of the changes
+// of keys and of the waiters' arrival, once for each key, and no waiter is left out.
 func TestPopWaitersAreServedInOrder(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
 	v := ks.NewHandle()
@@ -87,8 +87,8 @@ func TestPopWaitersAreServedInOrder(t *testing.T) {
 	require.Zero(t, ks.PopWaiting())
 }
 
-// TestPopWaitersAreNotifiedWhenNobodyServes changes a key outside of Serve, or leaves a
-// change undone in Serve. The first waiter is notified.
+// TestPopWaitersAreNotifiedWhenNobodyServes changes a key without Serve, or leaves a change
+// unserved in Serve. The first waiter is notified.
 func TestPopWaitersAreNotifiedWhenNobodyServes(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
 	v, other := ks.NewHandle(), ks.NewHandle()
@@ -125,8 +125,8 @@ func TestPopWaitersAreNotifiedWhenNobodyServes(t *testing.T) {
 	require.Len(t, v.AppendMoves(refs), 1)
 }
 
-// TestPopWaitersAreNotifiedOnce changes a key often. Its waiter is notified once, until
-// somebody comes to serve, and never of what is neither a list nor a sorted set.
+// TestPopWaitersAreNotifiedOnce changes a key often. Its waiter is notified once, until a handle
+// serves it, and never of a key that is neither a list nor a sorted set.
 func TestPopWaitersAreNotifiedOnce(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})
 	v := ks.NewHandle()

@@ -16,8 +16,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-// TestPrefetchDuringChangesIsHarmless looks keys up without a lock while tables grow,
-// shrink and are flushed. It may find anything, but must not fault or change anything.
+// TestPrefetchDuringChangesIsHarmless looks keys up without a lock while tables grow, shrink and
+// are flushed. It may find anything, but must not fault or change anything.
 func TestPrefetchDuringChangesIsHarmless(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1), Databases: 2})
 	defer ks.Close()
@@ -57,9 +57,8 @@ func TestPrefetchDuringChangesIsHarmless(t *testing.T) {
 	readers.Wait()
 }
 
-// TestPrefetchKeepsNothingOld does the same in two keyspaces, in one of which every
-// key has been prefetched and then perhaps moved, removed, renamed or flushed by what
-// came between.
+// TestPrefetchKeepsNothingOld does the same operations in two keyspaces. In one of them every key
+// has been prefetched, and then perhaps moved, removed, renamed or flushed before its use.
 func TestPrefetchKeepsNothingOld(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	clock := clocktest.New(t0)
@@ -86,7 +85,7 @@ func TestPrefetchKeepsNothingOld(t *testing.T) {
 			switch rng.IntN(12) {
 			case 0:
 				key = draw()
-			case 1: // what another handle does in between
+			case 1: // done by another handle in between
 				gone := draw()
 				require.Equal(t, w.Delete(db, gone), other.Delete(db, gone))
 			case 2:

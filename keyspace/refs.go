@@ -19,7 +19,7 @@ type keyName struct {
 	key string
 }
 
-// maxShards is how many shards there are at most.
+// maxShards is the maximum number of shards.
 const maxShards = 256
 
 // shardSet is a set of shard indices.
@@ -38,13 +38,13 @@ func (b *shardSet) each(f func(i int)) {
 	}
 }
 
-// spot is one of the many keys of a command: its hash, and which of them it is.
+// spot is one of the many keys of a command: its hash and its index among them.
 type spot struct {
 	hash uint64
 	at   int32
 }
 
-// several is the ask of an RL.MULTI, and where its keys are.
+// several is the ask of an RL.MULTI with the spots of its keys.
 type several struct {
 	ask   *decide.Ask
 	spots []spot
@@ -53,11 +53,10 @@ type several struct {
 
 func (a *several) key(i int) []byte { return a.ask.Clauses[i].Key }
 
-// maxPrefetch is how many keys are loaded together.
+// maxPrefetch is the maximum number of keys that are loaded together.
 const maxPrefetch = dense.MostProbes
 
-// known are the keys of the last Prefetch, in the order in which they were given,
-// which is that in which they are used.
+// known has the keys of the last Prefetch in the order given, in which commands use them.
 type known struct {
 	next, n int
 	db      int
@@ -65,7 +64,7 @@ type known struct {
 	probes  [maxPrefetch]dense.Probe
 }
 
-// knownKey tells a key by the memory that it lies in.
+// knownKey identifies a key by the memory in which it lies.
 type knownKey struct {
 	at   *byte
 	size int

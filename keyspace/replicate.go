@@ -8,16 +8,17 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// ApplyRecord applies a record of another keyspace, of which nothing happened later than at:
-// all its effects at once, so that nobody sees half of a transaction. It sets what the record
-// says, whatever the clock shows and whether or not that has expired, and no shard is at an
-// earlier instant than at afterwards. Whoever watches or waits for the keys is told as by a
-// change of a [Handle], and so is the observer of [Keyspace.ObserveSweep]; the journal is not.
+// ApplyRecord applies a record of another keyspace. All its effects become visible at once, so that
+// no reader sees half of a transaction. It stores what the record says, whatever the clock shows
+// and whether or not that has expired. No effect of the record is later than at, and afterwards the
+// shards of its keys are at no earlier instant than at. The watchers and waiters of the keys are
+// notified as by a change of a [Handle], and so is the observer of [Keyspace.ObserveSweep]; the
+// journal is not.
 //
-// The record may be any bytes, which are checked as a whole before anything changes: after
-// an error everything is as it was. There are two exceptions, where the error says what no
-// record of a keyspace with the same keys can bring about: a table has no room, or a window
-// or lease set grows beyond its bound. Then those effects have happened that come before.
+// record may be any bytes. It is checked as a whole before anything changes: after an error the
+// keyspace is as it was. There are two exceptions, which no record of a keyspace with the same keys
+// can cause: a table has no room, or a window or lease set grows beyond its bound. Then the effects
+// that come before the failing one have happened.
 //
 // Records are applied in the order of the calls, by one goroutine at a time.
 func (ks *Keyspace) ApplyRecord(record []byte, at limit.Instant) error {
@@ -38,8 +39,8 @@ func (ks *Keyspace) ApplyRecord(record []byte, at limit.Instant) error {
 	return nil
 }
 
-// applyOne applies the only effect of a record. A patch looks at all of its delta before it
-// changes anything.
+// applyOne applies the only effect of a record. A patch checks its whole delta before it changes
+// anything.
 func (ks *Keyspace) applyOne(e *effect.Effect, at limit.Instant) error {
 	if !ks.HasDatabase(e.DB) {
 		return ks.noDatabase(e.DB)
@@ -57,9 +58,9 @@ func (ks *Keyspace) applyOne(e *effect.Effect, at limit.Instant) error {
 	return s.replay(e, h, o)
 }
 
-// mostHeldBytes is the size from which on the keys of a record are claimed, as those of a
-// record of very many keys are: to copy its values takes about as long.
-const mostHeldBytes = 256 << 10
+// maxHeldBytes is the size of a record in bytes beyond which its keys are claimed, as those of a
+// record with very many keys are: copying its values takes about as long.
+const maxHeldBytes = 256 << 10
 
 // applySeveral applies a record of several effects.
 func (ks *Keyspace) applySeveral(record []byte, at limit.Instant) error {
@@ -71,9 +72,9 @@ func (ks *Keyspace) applySeveral(record []byte, at limit.Instant) error {
 	defer ks.applier.mu.Unlock()
 	v := ks.applier.handle
 	v.renew()
-	v.now = at // whatever the last record was
+	v.now = at // even if the last record was later
 	spots, set := v.spotsOf(record, n)
-	var emptied []table // to be freed when nothing is locked
+	var emptied []table // freed when nothing is locked
 	defer func() {
 		v.Unlock()
 		for _, t := range emptied {
@@ -83,15 +84,15 @@ func (ks *Keyspace) applySeveral(record []byte, at limit.Instant) error {
 	switch {
 	case flushes:
 		v.LockAll()
-	case len(record) > mostHeldBytes:
+	case len(record) > maxHeldBytes:
 		v.lockSpots(&set, spots, 0)
 	default:
-		v.lockSpots(&set, spots, mostHeldWrites)
+		v.lockSpots(&set, spots, maxHeldWrites)
 	}
 	return v.replayAll(record, spots, &emptied)
 }
 
-// checkAll looks at all effects of a record and counts them.
+// checkAll checks all effects of a record, counts them and reports whether one is a flush.
 func (ks *Keyspace) checkAll(record []byte) (n int, flushes bool, err error) {
 	for ; len(record) > 0; n++ {
 		var e effect.Effect
@@ -109,8 +110,8 @@ func (ks *Keyspace) checkAll(record []byte) (n int, flushes bool, err error) {
 	return n, flushes, nil
 }
 
-// spotsOf returns where the n effects of record belong, in their order, and the shards of
-// these. That of a flush means nothing.
+// spotsOf returns the spots of the n effects of record, in their order, and the set of their
+// shards. The spot of a flush has no meaning.
 func (v *Handle) spotsOf(record []byte, n int) (spots []spot, set shardSet) {
 	rest := record
 	return v.inOrder(n, func(int) []byte {
@@ -120,8 +121,8 @@ func (v *Handle) spotsOf(record []byte, n int) (spots []spot, set shardSet) {
 	})
 }
 
-// replayAll applies the effects of a record whose keys are held or claimed, and appends the
-// tables that it empties to emptied.
+// replayAll applies the effects of a record whose keys are locked or claimed, and appends the
+// tables that it detaches to emptied.
 func (v *Handle) replayAll(record []byte, spots []spot, emptied *[]table) error {
 	for i := 0; len(record) > 0; i++ {
 		e, rest, err := effect.Next(record)
@@ -146,7 +147,7 @@ func (v *Handle) replayAll(record []byte, spots []spot, emptied *[]table) error 
 	return nil
 }
 
-// applied tells of the keys that a record has changed.
+// applied notifies the observer of the keys that a record has changed.
 func (o *sharedObserver) applied(record []byte) {
 	for len(record) > 0 {
 		e, rest, err := effect.Next(record)

@@ -19,14 +19,14 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// replica is a keyspace that follows another one by its tape.
+// replica is a keyspace that follows another one by its journal.
 type replica struct {
 	ks    *keyspace.Keyspace
 	clock *clocktest.Clock
-	at    int // how many records it has applied
+	at    int // number of records that it has applied
 }
 
-// newReplica makes one whose clock shows something else, and which removes nothing yet.
+// newReplica returns a replica whose clock starts at start, and which removes nothing yet.
 func newReplica(t testing.TB, start limit.Instant) *replica {
 	r := &replica{clock: clocktest.New(start)}
 	r.ks = keyspace.New(keyspace.Options{Clock: r.clock, Shards: 8, Databases: 2})
@@ -35,14 +35,14 @@ func newReplica(t testing.TB, start limit.Instant) *replica {
 	return r
 }
 
-// follow applies what the tape has by now.
+// follow applies all records that the tape has so far.
 func (r *replica) follow(t testing.TB, j *tape) {
 	for ; r.at < len(j.records); r.at++ {
 		require.NoError(t, r.ks.ApplyRecord(j.records[r.at], r.clock.Now()))
 	}
 }
 
-// transact does several things at once.
+// transact makes several changes at once.
 func transact(t testing.TB, v *keyspace.Handle, rng *rand.Rand) {
 	v.LockAll()
 	defer v.Unlock()
@@ -55,9 +55,9 @@ func transact(t testing.TB, v *keyspace.Handle, rng *rand.Rand) {
 	}
 }
 
-// TestReplicaBecomesEqual has a replica copy a keyspace of all kinds in steps, each followed
-// by all records until then, while the keyspace changes all the time, and follow it for a
-// while. The clock of the replica is ahead, behind or right meanwhile; set right in the end.
+// TestReplicaBecomesEqual has a replica copy a keyspace of all kinds in steps, each followed by all
+// records until then, while the keyspace changes all the time, and follow it for a while. Meanwhile
+// the clock of the replica is fast, slow or right; it is set right in the end.
 func TestReplicaBecomesEqual(t *testing.T) {
 	for seed, off := range []time.Duration{0, time.Hour, -time.Hour} {
 		ks, v, j, clock := journalled(t)
@@ -120,7 +120,7 @@ func TestReplicaBecomesEqual(t *testing.T) {
 	}
 }
 
-// recordOf returns the record of what f does.
+// recordOf returns the record of f's effects.
 func recordOf(t testing.TB, f func(v *keyspace.Handle)) []byte {
 	_, v, j, _ := journalled(t)
 	v.LockAll()
@@ -187,8 +187,8 @@ func TestAppliedRecordsTellWhoWatchesAndWaits(t *testing.T) {
 	}
 }
 
-// TestApplyingDecidesNothing applies what has expired by the clock here, and what is of the
-// past or the future.
+// TestApplyingDecidesNothing applies entries that have expired by the local clock, and entries of
+// the past and of the future.
 func TestApplyingDecidesNothing(t *testing.T) {
 	ks, v, clock := open(t, keyspace.Options{Shards: 1})
 	ks.SweepTo(limit.MinInstant)
@@ -210,7 +210,7 @@ func TestApplyingDecidesNothing(t *testing.T) {
 	require.Equal(t, ahead, v.Now(), "nothing happens to a key before what has happened")
 }
 
-// TestBadRecordsChangeNothing has one wrong effect behind right ones.
+// TestBadRecordsChangeNothing applies records with one wrong effect after right ones.
 func TestBadRecordsChangeNothing(t *testing.T) {
 	ks, _, _ := open(t, keyspace.Options{Databases: 2})
 	good := recordOf(t, func(v *keyspace.Handle) {
@@ -253,8 +253,8 @@ func TestBadRecordsChangeNothing(t *testing.T) {
 	require.Equal(t, before, all(ks))
 }
 
-// TestRecordsAreAppliedAtOnce has readers look for two keys of every record, of few and of
-// very many keys.
+// TestRecordsAreAppliedAtOnce has readers look up two keys of every record, for records of few and
+// of very many keys.
 func TestRecordsAreAppliedAtOnce(t *testing.T) {
 	for _, n := range []int{2, 5000} {
 		ks, _, _ := open(t, keyspace.Options{})
@@ -300,7 +300,7 @@ func TestRecordsAreAppliedAtOnce(t *testing.T) {
 	}
 }
 
-// cellRecord is the record of one CL.THROTTLE.
+// cellRecord returns the record of one CL.THROTTLE.
 func cellRecord(t testing.TB) []byte {
 	return recordOf(t, func(v *keyspace.Handle) {
 		_, err := asks.Throttle(v, 0, []byte("user:1234567890"), quota(t), 1)
@@ -344,8 +344,8 @@ func BenchmarkApplyRecord(b *testing.B) {
 	}
 }
 
-// FuzzApplyRecord applies records that may be anything to a keyspace that has something. One
-// that is refused has changed nothing.
+// FuzzApplyRecord applies arbitrary records to a keyspace that has keys. A refused record has
+// changed nothing.
 func FuzzApplyRecord(f *testing.F) {
 	_, v, j, _ := journalled(f)
 	rng := rand.New(rand.NewPCG(1, 1))

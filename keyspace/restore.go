@@ -11,10 +11,9 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// Restore makes key hold e as it was stored earlier, for loading: e is checked,
-// nothing is recorded or refused for want of memory, and an expiry that has passed
-// leaves nothing that could be seen. It may be called from several goroutines; the order of calls for
-// one key is the order of truth.
+// Restore stores e at key while a server loads its files. It checks e, records nothing and refuses
+// nothing for lack of memory. An entry whose expiry has passed leaves no visible key. Several
+// goroutines may call it. Calls for the same key must come in the order of the changes.
 func (ks *Keyspace) Restore(db int, key []byte, e entry.Entry) error {
 	switch {
 	case !ks.HasDatabase(db):
@@ -39,14 +38,14 @@ func (ks *Keyspace) Restore(db int, key []byte, e entry.Entry) error {
 	return s.restore(&p, key, e, o)
 }
 
-// discard removes what the table has at p, alive or not, if there is something.
+// discard removes the entry at p, expired or not, if there is one.
 func (s *shard) discard(p *place, key []byte) {
 	if p.old != entry.None {
 		s.remove(p, key)
 	}
 }
 
-// Apply replays an effect that was recorded earlier, as [Keyspace.Restore].
+// Apply replays an effect that was recorded earlier, in the manner of [Keyspace.Restore].
 func (ks *Keyspace) Apply(e effect.Effect) error {
 	switch {
 	case !ks.HasDatabase(e.DB):
@@ -66,7 +65,7 @@ func (ks *Keyspace) Apply(e effect.Effect) error {
 	return s.replay(&e, h, nil)
 }
 
-// treeOf returns what e puts as a tree, if it is one.
+// treeOf returns the value that e puts as a tree, or nil if it is none.
 func treeOf(e *effect.Effect) object.Object {
 	if e.Patch || e.Flush {
 		return nil
@@ -74,8 +73,8 @@ func treeOf(e *effect.Effect) object.Object {
 	return large(e.Entry.Kind, e.Entry.Value)
 }
 
-// replay makes e, which is no flush and has been checked, what the shard holds of its key,
-// whatever the instant is. o is the entry as a tree, if it is one.
+// replay applies e, which is not a flush and has been checked, to its key, whatever the instant is.
+// o is the entry as a tree, or nil.
 func (s *shard) replay(e *effect.Effect, h uint64, o object.Object) error {
 	var p place
 	s.find(&p, e.DB, h, e.Key)
@@ -90,15 +89,15 @@ func (s *shard) replay(e *effect.Effect, h uint64, o object.Object) error {
 	return s.restore(&p, e.Key, e.Entry, o)
 }
 
-// noDatabase is the error for something of a database that there is not.
+// noDatabase returns the error for a database that does not exist.
 func (ks *Keyspace) noDatabase(db int) error {
 	return fmt.Errorf("database %d is beyond the %d that there are, which is what the option databases says", db, ks.databases)
 }
 
-// Empty removes all keys of all databases at once, and tells those who watch them. It is not
-// recorded.
+// Empty removes all keys of all databases at once, and notifies watchers and the observer of
+// [Keyspace.ObserveSweep]. It is not recorded.
 func (ks *Keyspace) Empty() {
-	ks.claim.one.RLock() // until nobody claims a key
+	ks.claim.one.RLock() // waits until no key is claimed
 	for i := range ks.shards {
 		ks.shards[i].lockBare()
 	}
@@ -127,7 +126,7 @@ func (ks *Keyspace) bareAll() {
 	}
 }
 
-// clear empties a database, whose shards are locked, and appends the tables that it had.
+// clear empties a database, whose shards are locked, and appends its tables to old.
 func (ks *Keyspace) clear(db int, old []table) []table {
 	for i := range ks.shards {
 		if t := ks.shards[i].clear(db); t != nil {
@@ -149,11 +148,11 @@ func (ks *Keyspace) dropAll(db int) {
 	}
 }
 
-// patch replays a patch. What it belongs to may be absent or newer by now: then what
-// the patch leaves is made right by effects that follow.
+// patch replays a patch. The value to which it belongs may be absent or newer by now; effects that
+// follow then correct the result.
 func (s *shard) patch(p *place, e *effect.Effect) error {
 	if p.e = (entry.Entry{}); base(p.old) == e.Entry.Kind {
-		_, p.e = s.dbs[e.DB].t.At(p.r) // alive or not
+		_, p.e = s.dbs[e.DB].t.At(p.r) // expired or not
 	}
 	if e.Entry.Kind.IsCollection() {
 		return s.patchCollection(p, e)
@@ -161,8 +160,8 @@ func (s *shard) patch(p *place, e *effect.Effect) error {
 	return s.patchLimiter(p, e)
 }
 
-// patchLimiter patches a window or a lease set. One that is absent, or of another
-// kind, has been removed or made anew since.
+// patchLimiter patches a window or a lease set. If that is absent or of another kind, it has been
+// removed or replaced since, and the patch is only checked.
 func (s *shard) patchLimiter(p *place, e *effect.Effect) (err error) {
 	if p.old != e.Entry.Kind {
 		return effect.Check(*e)
@@ -184,7 +183,7 @@ func applyDelta(k entry.Kind, value, delta []byte) ([]byte, error) {
 	return concurrency.ApplyDelta(k.LeaseMode(), value, nil, delta)
 }
 
-// patchCollection patches a collection, an empty one if there is none.
+// patchCollection patches the collection at p, or an empty one if there is none.
 func (s *shard) patchCollection(p *place, e *effect.Effect) error {
 	o, done := s.borrow(p, e.Entry.Kind)
 	defer done()
@@ -210,8 +209,8 @@ func (s *shard) patchCollection(p *place, e *effect.Effect) error {
 	return nil
 }
 
-// borrow returns what p holds as a collection: the key's own if it is a tree, else
-// one that is given back by done.
+// borrow returns the collection at p: the key's own object if it is a tree, otherwise one of a
+// pool, to which done returns it.
 func (s *shard) borrow(p *place, k entry.Kind) (o object.Object, done func()) {
 	if isTree(p.e.Kind) {
 		return s.tree(p.db, p.e.Value).Object, func() {}
@@ -229,8 +228,7 @@ func (s *shard) borrow(p *place, k entry.Kind) (o object.Object, done func()) {
 	}
 }
 
-// restore makes e, which is checked, what is at p, without recording it. o is e as a tree, if
-// it is one.
+// restore stores e, which has been checked, at p without recording it. o is e as a tree, or nil.
 func (s *shard) restore(p *place, key []byte, e entry.Entry, o object.Object) error {
 	if o != nil {
 		return s.restoreTree(p, key, e, o)
@@ -238,7 +236,7 @@ func (s *shard) restore(p *place, key []byte, e entry.Entry, o object.Object) er
 	return s.restoreValue(p, key, e)
 }
 
-// restoreValue is restore for what is no large collection.
+// restoreValue is restore for an entry that is not a tree.
 func (s *shard) restoreValue(p *place, key []byte, e entry.Entry) error {
 	if p.old != entry.None {
 		s.reload(p, key, e)
@@ -247,7 +245,7 @@ func (s *shard) restoreValue(p *place, key []byte, e entry.Entry) error {
 	return s.insert(p, key, e)
 }
 
-// restoreTree is restore for e whose value is o.
+// restoreTree is restore for e with the tree o as its value.
 func (s *shard) restoreTree(p *place, key []byte, e entry.Entry, o object.Object) error {
 	if p.old != entry.None {
 		s.freed(p.db, key)
@@ -259,8 +257,8 @@ func (s *shard) restoreTree(p *place, key []byte, e entry.Entry, o object.Object
 	return s.insert(p, key, e)
 }
 
-// reload is replace for a key that may have expired. There may be room now, for all that is
-// known of the change.
+// reload is replace for a key that may have expired. It wakes the first waiter, since the change
+// may have made room.
 func (s *shard) reload(p *place, key []byte, e entry.Entry) {
 	s.setKind(p, e.Kind, e.Expiry)
 	s.dbs[p.db].t.Store(p.r, e)
@@ -268,8 +266,8 @@ func (s *shard) reload(p *place, key []byte, e entry.Entry) {
 	s.freed(p.db, key)
 }
 
-// Whole is asked when all has been loaded. Its error says that patches have left a
-// list without some of its values, which no crash explains.
+// Whole is called when everything has been loaded. It returns an error if patches have left a list
+// without some of its values, which no crash explains.
 func (ks *Keyspace) Whole() error {
 	ks.holes.mu.Lock()
 	names := ks.holes.names
@@ -280,7 +278,7 @@ func (ks *Keyspace) Whole() error {
 	for name := range names {
 		whole := true
 		_, err := v.ReadList(name.db, []byte(name.key), func(l *collection.List) { whole = l.Whole() })
-		if err == nil && !whole { // it may hold something else by now
+		if err == nil && !whole { // the key may hold another kind by now
 			return fmt.Errorf("a list of database %d lacks values that no record has", name.db)
 		}
 	}

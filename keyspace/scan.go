@@ -6,15 +6,15 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// shardCursor is where the index of the shard begins in a SCAN cursor, above the
-// cursor of the table. With at most 256 shards a cursor stays below 2^48, which
-// every client can hold, JavaScript's numbers included.
+// shardCursor is the bit at which the index of the shard begins in a SCAN cursor, above the cursor
+// of the table. With at most 256 shards a cursor stays below 2^48, which every client can
+// represent, JavaScript's numbers included.
 const shardCursor = 40
 
-// Scan calls f for the keys of one step of an iteration over db, about count of
-// them, and returns the cursor to go on from, 0 at the end; an iteration begins at
-// 0. Every key that exists from its beginning to its end is seen at least once,
-// whatever else comes, goes and moves. A cursor that no Scan returned is harmless.
+// Scan calls f for the keys of one step of an iteration over db, about count of them, and returns
+// the cursor of the next step, or 0 at the end. An iteration begins at cursor 0. Every key that
+// exists during the whole iteration is seen at least once, whatever other keys are added, removed
+// and moved. A cursor that no Scan has returned is harmless.
 //
 // f is called with a shard locked: it must not use the keyspace, and key is only
 // valid during the call.
@@ -22,9 +22,8 @@ func (v *Handle) Scan(db int, cursor uint64, count int, f func(key []byte, k ent
 	return v.scan(db, cursor, count, func(_ *shard, key []byte, e entry.Entry) { f(key, base(e.Kind)) })
 }
 
-// ScanEntries is [Handle.Scan] with all that the keys hold, values included, which
-// are only valid during the call: with the effects of what happens meanwhile it is
-// a snapshot that stops nobody.
+// ScanEntries is [Handle.Scan] with the whole entries of the keys, which are only valid during the
+// call. Together with the effects that happen meanwhile it is a snapshot that stops no command.
 func (v *Handle) ScanEntries(db int, cursor uint64, count int, f func(key []byte, e entry.Entry)) (next uint64) {
 	var flat []byte
 	return v.scan(db, cursor, count, func(s *shard, key []byte, e entry.Entry) {
@@ -54,11 +53,11 @@ func (v *Handle) scan(db int, cursor uint64, count int, f func(s *shard, key []b
 	return uint64(i)<<shardCursor | within
 }
 
-// scanSlice is how many entries are looked at under one lock.
+// scanSlice is the maximum number of entries that are examined under one lock.
 const scanSlice = 256
 
-// scanShard returns how many entries it has looked at, those included that have
-// expired and are not shown: they have to count, or a step could last for ever.
+// scanShard scans a part of shard i and returns the number of examined entries. That includes
+// expired ones, which f does not get: without them a step could last without bound.
 func (v *Handle) scanShard(i, db int, cursor uint64, count int, f func(s *shard, key []byte, e entry.Entry)) (next uint64, looked int) {
 	s := v.lockAt(i)
 	defer v.unlock(s)
@@ -75,8 +74,8 @@ func (v *Handle) scanShard(i, db int, cursor uint64, count int, f func(s *shard,
 	return next, looked
 }
 
-// Len returns the number of keys in db, with those that have expired and were not
-// found yet, as DBSIZE counts.
+// Len returns the number of keys in db as DBSIZE counts them, including expired keys that have not
+// been removed yet.
 func (v *Handle) Len(db int) int {
 	n := 0
 	for i := range v.ks.shards {
@@ -94,11 +93,11 @@ func (v *Handle) shardLen(i, db int) int {
 	return 0
 }
 
-// randomTries is how often RandomKey draws before it takes what it can find: a
-// database may consist of nearly nothing but keys that have expired.
+// randomTries is the number of draws by RandomKey before it takes any key that it finds: nearly all
+// keys of a database may have expired.
 const randomTries = 100
 
-// RandomKey appends a key of db to dst, any of them about as likely as any other.
+// RandomKey appends a random key of db to dst. All keys are about equally likely.
 func (v *Handle) RandomKey(dst []byte, db int) ([]byte, bool) {
 	for range randomTries {
 		n := v.Len(db)
@@ -123,7 +122,7 @@ func (v *Handle) RandomKey(dst []byte, db int) ([]byte, bool) {
 	return dst, found
 }
 
-// drawn appends a random key of the shard that the n-th key of db lies in, if it
+// drawn appends a random key of the shard that has the n-th key of db. It reports whether that key
 // is alive.
 func (v *Handle) drawn(dst []byte, db, n int) ([]byte, bool) {
 	for i := range v.ks.shards {

@@ -70,8 +70,8 @@ func TestScanTakesAnyCursor(t *testing.T) {
 	}
 }
 
-// TestScanUnderChange has writers grow, shrink and flush other databases while
-// others iterate: what is there throughout is seen.
+// TestScanUnderChange has writers grow and shrink the database, and flush other databases, while
+// others iterate: keys that exist throughout are seen.
 func TestScanUnderChange(t *testing.T) {
 	overStorages(t, func(t *testing.T, o keyspace.Options) {
 		ks, v, _ := open(t, o)
@@ -136,7 +136,7 @@ func TestRandomKey(t *testing.T) {
 		for k, h := range hits {
 			require.InDelta(t, draws/n, h, 90, k)
 		}
-		// One key alive among thousands that have expired unnoticed.
+		// One live key among thousands that have expired and are not removed yet.
 		for i := range 5000 {
 			require.NoError(t, v.Put(1, key(i), entry.String, nil, t0.Add(1)))
 		}

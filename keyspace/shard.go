@@ -10,37 +10,38 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// shard is a part of the keyspace under one lock. Everything in it is guarded by
-// mu. A padding of a cache line keeps neighbours from slowing each other down.
+// shard is a part of the keyspace under one lock: mu guards all its fields. Padding by a cache line
+// prevents false sharing between neighbouring shards.
 type shard struct {
 	mu sync.Mutex
-	// last is the latest instant anything happened at here. Nothing ever happens
-	// at an earlier one.
+	// last is the latest instant at which something happened here. It only decreases by
+	// [Keyspace.ResetInstants], and while a claim is inside: see [Handle.enter].
 	last limit.Instant
 	dbs  []database
-	// seen are the tables of dbs for [Handle.Prefetch], which reads without the lock.
+	// seen has the tables of dbs for [Handle.Prefetch], which reads without the lock.
 	seen []atomic.Pointer[dense.Table]
-	// watched and queues are nil while nothing is watched or waited for, which is
-	// the only test that a command pays for them.
+	// watched and queues are nil while no key is watched or waited for. Testing that is all that a
+	// command pays for them.
 	watched map[keyName][]watchMark
 	queues  map[keyName]*queue
-	// pops are those who wait for elements, likewise nil; server is of the handle that has the
-	// lock while there are some.
+	// pops has the waiters for elements, and is nil without any. Then server belongs to no handle;
+	// otherwise it is that of the handle which has the lock.
 	pops   map[keyName]*popQueue
 	server *popServer
-	// claimed says that some keys of the shard are: see claim.
+	// claimed says that some keys of the shard are claimed: see [claim].
 	claimed bool
-	expired int64 // keys found past their expiry since the start
-	sweepDB int   // the database that the next sweep goes on with
+	expired int64 // number of keys found expired since the start
+	sweepDB int   // database with which the next sweep continues
 	scratch [8]byte
 	*common
 	// recorder is that of the handle which has the lock; nil without a journal.
 	recorder *recorder
-	// by is of the handle that has the lock; nil before StartObserving and for who is no handle.
+	// by is that of the handle which has the lock; nil before StartObserving and for code without a
+	// handle.
 	by *observed
 	// slack is that of the handle which has the lock.
 	slack int64
-	// trees are the large collections by database; nil while there has been none.
+	// trees has the large collections by database; nil until there is one.
 	trees []object.Trees
 
 	_ [64]byte
@@ -66,21 +67,21 @@ func (c *tally) add(k entry.Kind, expiry limit.Instant, n int) {
 	}
 }
 
-// place is where a key is or would be.
+// place is where a key is stored or would be stored.
 type place struct {
 	db   int
 	hash uint32
 	r    dense.Ref
-	// e is what a live key holds, or of kind None.
+	// e is the entry of a live key, or of kind None.
 	e entry.Entry
-	// old is the kind of what the table holds, which is not None for an entry that
-	// has expired but still takes its place: store overwrites it.
+	// old is the kind of the entry in the table. It is not None for an expired entry that still
+	// occupies the place; put overwrites that.
 	old entry.Kind
-	// oldExpiry belongs to old.
+	// oldExpiry is the expiry of that entry.
 	oldExpiry limit.Instant
 }
 
-// find fills in where key is at the shard's latest instant.
+// find fills in the place of key, at the shard's latest instant.
 func (s *shard) find(p *place, db int, h uint64, key []byte) {
 	p.db, p.hash = db, uint32(h)
 	t := s.dbs[db].t
@@ -94,7 +95,7 @@ func (s *shard) find(p *place, db int, h uint64, key []byte) {
 	}
 }
 
-// fill puts down what the table of s holds.
+// fill fills in the entry that the table of s has.
 func (p *place) fill(s *shard, r dense.Ref, k entry.Kind, expiry limit.Instant, value []byte) {
 	p.r, p.old, p.oldExpiry = r, k, expiry
 	if expiry > s.last {
@@ -102,32 +103,32 @@ func (p *place) fill(s *shard, r dense.Ref, k entry.Kind, expiry limit.Instant, 
 	}
 }
 
-// get returns what a live key holds, or an entry of kind None.
+// get returns the entry of a live key, or an entry of kind None.
 func (s *shard) get(db int, h uint64, key []byte) entry.Entry {
 	var p place
 	s.find(&p, db, h, key)
 	return p.e
 }
 
-// stale reports whether the place is taken by an entry that has expired.
+// stale reports whether an expired entry occupies the place.
 func (p *place) stale() bool { return p.e.Kind == entry.None && p.old != entry.None }
 
-// removes reports whether what expires at that instant may be removed: it has expired, and
-// [Keyspace.SweepTo] does not keep it.
+// removes reports whether an entry with that expiry may be removed: it has expired, and
+// [Keyspace.SweepTo] does not retain it.
 func (s *shard) removes(expiry limit.Instant) bool { return expiry <= s.bound() }
 
-// bound is the latest expiry of what may be removed.
+// bound returns the latest expiry of entries that may be removed.
 func (s *shard) bound() limit.Instant {
 	return min(s.last, limit.Instant(s.removable.Load()))
 }
 
-// lockBare locks the shard for somebody who is no handle and records nothing.
+// lockBare locks the shard for code without a handle, which records nothing.
 func (s *shard) lockBare() {
 	s.mu.Lock()
 	s.bare()
 }
 
-// lockFree is lockBare once nobody claims a key of that hash.
+// lockFree is lockBare once no key of hash h is claimed.
 func (s *shard) lockFree(h uint64) {
 	s.mu.Lock()
 	if s.claimed {
@@ -136,11 +137,11 @@ func (s *shard) lockFree(h uint64) {
 	s.bare()
 }
 
-// bare makes a shard that is locked forget the handle that had it before.
+// bare removes the state of the last handle from a locked shard.
 func (s *shard) bare() { s.recorder, s.by, s.server, s.slack = nil, nil, nil, 0 }
 
-// await waits until nobody claims a key of that hash. The shard is locked, by somebody
-// who has locked nothing else, and is so again.
+// await waits until no key of hash h is claimed. The caller has locked the shard and nothing else;
+// await unlocks the shard while it waits, and locks it again.
 func (s *shard) await(h uint64) {
 	c := &s.claim
 	if !c.has(h) {

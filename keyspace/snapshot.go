@@ -5,15 +5,14 @@ import (
 	"github.com/cellserver/cellserver/yield"
 )
 
-// snapshotStep is how many entries are copied under one lock, some tens of
+// snapshotStep is the number of entries that are copied under one lock, which takes some tens of
 // microseconds at worst.
 const snapshotStep = 64
 
-// Snapshot calls add for every key that exists from its beginning to its end, and
-// for others that exist meanwhile, each perhaps more than once; replaying, after
-// what it gave, all effects since it began makes the state of the journal's end.
-// add is called with a shard locked and must be quick; between locks pause is
-// called, whose error ends the snapshot.
+// Snapshot calls add for every key that exists from its beginning to its end, and for other keys
+// that exist at some time meanwhile; for a key perhaps more than once. Replaying all effects since
+// its beginning over these entries gives the state at the end of the journal. add is called with a
+// shard locked and must be quick. pause is called between locks, and its error ends the snapshot.
 func (ks *Keyspace) Snapshot(add func(db int, key []byte, e entry.Entry), pause func() error) error {
 	w := ks.Steps(add)
 	defer w.Close()
@@ -30,41 +29,41 @@ func (ks *Keyspace) Snapshot(add func(db int, key []byte, e entry.Entry), pause 
 	return nil
 }
 
-// Steps are a snapshot that is made step by step, whenever its owner has time for one. They
-// are used by one goroutine at a time; any number of them may be under way.
+// Steps makes a snapshot step by step, whenever its owner has time for a step. Only one goroutine
+// at a time may use it; several snapshots may be made at the same time.
 type Steps struct {
 	ks    *Keyspace
 	add   func(db int, key []byte, e entry.Entry)
 	at    []stepPlace
-	shard int    // of the step before
-	left  int    // shards that have not been seen to their end
-	waits bool   // for commands: see Next
-	keys  []byte // of the trees that a step has met and the next ones copy
-	ends  []int  // where each ends
-	done  int    // how many of them have been copied
-	flat  []byte // the bytes of a tree
+	shard int    // of the last step
+	left  int    // number of shards that have not been copied to their end
+	waits bool   // argument of Next
+	keys  []byte // keys of trees that a step has found and the next steps copy
+	ends  []int  // where each key ends in keys
+	done  int    // number of these keys that have been copied
+	flat  []byte // buffer for the bytes of a tree
 }
 
-// stepPlace is where steps have got to in one shard.
+// stepPlace is the progress of a snapshot in one shard.
 type stepPlace struct {
 	db     int
 	cursor uint64
 }
 
-// Steps begins what [Keyspace.Snapshot] does, to be gone on with by [Steps.Next]. What has
-// expired is left out, unless [Keyspace.SweepTo] keeps it: a patch may prolong it.
+// Steps begins a snapshot as [Keyspace.Snapshot] does; [Steps.Next] continues it. Expired entries
+// are left out, unless [Keyspace.SweepTo] retains them: a patch may prolong them.
 func (ks *Keyspace) Steps(add func(db int, key []byte, e entry.Entry)) *Steps {
 	return &Steps{ks: ks, add: add, at: make([]stepPlace, len(ks.shards)), shard: -1, left: len(ks.shards)}
 }
 
-// Close gives up what is left to do.
+// Close abandons the rest of the snapshot.
 func (w *Steps) Close() { w.left, w.done, w.ends, w.keys, w.flat = 0, 0, nil, nil, nil }
 
-// Next gives add up to 64 entries or somewhat more of one shard, or one large collection,
-// which may take as long as thousands of values. It reports whether there is more to come.
-// Unless it waits, it does nothing, and is not done, while a command has what comes next; the
-// next call tries another shard, if that may come before. An error ends the snapshot, which
-// could hold what must never have happened.
+// Next gives add up to 64 entries or somewhat more of one shard, or one large collection, which may
+// take as long as thousands of values. more reports whether there is more to copy. If wait is false
+// and a command holds what comes next, Next does nothing and done is false; the next call tries
+// another shard, if the order allows that. An error ends the snapshot, which could contain
+// abandoned changes: see [Handle.Abandon].
 func (w *Steps) Next(wait bool) (done, more bool, err error) {
 	w.waits, done = wait, true
 	switch {
@@ -79,7 +78,7 @@ func (w *Steps) Next(wait bool) (done, more bool, err error) {
 	return done, w.left > 0 || w.done < len(w.ends), nil
 }
 
-// entries copies some entries of the next shard that has any left.
+// entries copies some entries of the next shard that has entries left.
 func (w *Steps) entries() (done bool) {
 	for more := true; more; more = w.at[w.shard].db == System+1 {
 		w.shard = (w.shard + 1) % len(w.at)
@@ -94,7 +93,7 @@ func (w *Steps) entries() (done bool) {
 	for ; p.db < len(s.dbs); p.db++ {
 		t := s.dbs[p.db].t
 		if t == nil {
-			p.cursor = 0 // it may have been flushed since
+			p.cursor = 0 // the database may have been flushed since
 			continue
 		}
 		if p.cursor = t.Scan(p.cursor, snapshotStep, func(key []byte, e entry.Entry) { w.entry(s, p.db, key, e) }); p.cursor == 0 {
@@ -120,8 +119,8 @@ func (w *Steps) entry(s *shard, db int, key []byte, e entry.Entry) {
 	}
 }
 
-// tree copies what the next of the keys that had a tree holds by now, which need not be one
-// any more.
+// tree copies the present entry of the next key that had a tree when it was found. The entry may be
+// of another kind by now.
 func (w *Steps) tree() (done bool) {
 	begin := 0
 	if w.done > 0 {
@@ -155,9 +154,10 @@ func (w *Steps) tree() (done bool) {
 	return true
 }
 
-// lock locks a shard once nobody claims a key of hash h, or returns nil. Nothing happens there any
-// more at an instant at which something lived that is left out now. The clock is read under the
-// lock: so nothing of before [Keyspace.ResetInstants] comes behind it.
+// lock locks a shard once no key of hash h is claimed, or returns nil. It advances the shard's
+// instant to the clock: then nothing happens there any more at an instant at which an entry was
+// alive that is left out as expired. It reads the clock under the lock, so that a reading from
+// before [Keyspace.ResetInstants] cannot be stored after it.
 func (w *Steps) lock(i int, h uint64) *shard {
 	s := &w.ks.shards[i]
 	switch {
@@ -175,5 +175,5 @@ func (w *Steps) lock(i int, h uint64) *shard {
 	return s
 }
 
-// maxHeldFlat is the largest buffer for the bytes of trees that steps keep.
+// maxHeldFlat is the largest buffer in bytes that Steps keeps for the bytes of trees.
 const maxHeldFlat = 1 << 20

@@ -8,40 +8,41 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// DatabaseStats are counts of one database.
+// DatabaseStats are the counts of one database.
 type DatabaseStats struct {
 	Keys    int
-	Expires int // keys that will expire
-	// AvgTTL is the mean time to live of the keys that expire, from a sample.
+	Expires int // keys that have an expiry
+	// AvgTTL is the mean time to live of the keys with an expiry, from a sample.
 	AvgTTL time.Duration
 }
 
-// Stats are counts of a keyspace. The keys of different shards are counted one
-// after another, so that under load they belong to slightly different instants.
+// Stats are the counts of a keyspace. Shards are counted one after another, so that under load
+// their counts are of slightly different instants.
 type Stats struct {
 	Databases []DatabaseStats
-	// System is the number of keys that the server keeps for itself, see [System].
+	// System is the number of keys in the database [System].
 	System int
-	// Kinds is the number of keys of each kind, indexed by it.
+	// Kinds is the number of keys of each kind, indexed by the kind.
 	Kinds [entry.Kinds]int
-	// Expired is how many keys were found past their expiry since the start.
+	// Expired is the number of keys that were found expired since the start.
 	Expired int64
-	// Memory is the bytes that keys take, InHeap those of them that are in Go's heap,
-	// and MaxMemory what they may take; 0 is no bound.
+	// Memory is the number of bytes that keys take, InHeap the part of it in Go's heap, and
+	// MaxMemory the bound of Memory; 0 means no bound.
 	Memory    int64
 	InHeap    int64
 	MaxMemory int64
 }
 
-// ttlSamples is how many keys of each shard and database AvgTTL is drawn from.
+// ttlSamples is the number of keys of each shard and database in the sample of AvgTTL.
 const ttlSamples = 4
 
-// Stats counts. A handle that holds keys asks its own [Handle.Stats].
+// Stats returns the present counts. For a handle that holds keys use [Handle.Stats], since this
+// method locks the shards.
 func (ks *Keyspace) Stats() Stats {
 	return ks.stats(func(s *shard) { s.mu.Lock() }, func(s *shard) { s.mu.Unlock() })
 }
 
-// Stats is [Keyspace.Stats] for a handle, which may hold all keys, or none.
+// Stats is [Keyspace.Stats] for a handle, which may hold all keys or none.
 func (v *Handle) Stats() Stats {
 	if v.holding {
 		return v.ks.stats(func(*shard) {}, func(*shard) {})
@@ -82,7 +83,7 @@ func (ks *Keyspace) stats(lock, unlock func(*shard)) Stats {
 	return st
 }
 
-// mean is a mean of times to live.
+// mean accumulates a mean of times to live.
 type mean struct {
 	sum float64
 	n   int
@@ -105,8 +106,8 @@ func (m *mean) value() time.Duration {
 	return time.Duration(m.sum / float64(m.n))
 }
 
-// MemoryUsage is how many bytes key takes, its share of the table's structure
-// included.
+// MemoryUsage returns the number of bytes that key takes, including its share of the table's
+// structure, and whether the key exists.
 func (v *Handle) MemoryUsage(db int, key []byte) (int64, bool) {
 	h := v.ks.hash(key)
 	s := v.lock(h)

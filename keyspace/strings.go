@@ -11,22 +11,22 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// A string is a key of kind [entry.String], or a cell, which reads as its TAT in decimal
-// and becomes a plain string as soon as one of the methods here changes it. Keys of
-// other kinds are limit.ErrWrongType to all of them but to what overwrites.
+// A string is a key of kind [entry.String], or a cell, which reads as its TAT in decimal and
+// becomes a plain string when one of the methods here changes it. For keys of other kinds all
+// methods but those that overwrite return limit.ErrWrongType.
 
-// SetOptions say how a string is set.
+// SetOptions are the options of [Handle.SetString].
 type SetOptions struct {
-	// Expiry is when it is to end; an instant that has passed deletes the key.
+	// Expiry is when the key expires; an instant that has passed deletes the key.
 	Expiry limit.Instant
-	// KeepTTL leaves the expiry of a key that exists as it is.
+	// KeepTTL keeps the expiry of a key that exists.
 	KeepTTL bool
-	// IfExists and IfAbsent change nothing where the key does not, or does, exist.
+	// IfExists stores nothing if the key does not exist, IfAbsent if it does.
 	IfExists, IfAbsent bool
 }
 
-// SetString makes key hold value, whatever it held, and reports whether o let it.
-// The errors are limit.ErrFull and limit.ErrNotKept; nothing is changed then.
+// SetString stores value at key, whatever the key held, and reports whether o allowed it. The
+// errors are limit.ErrFull and limit.ErrNotKept; with an error nothing is changed.
 func (v *Handle) SetString(db int, key, value []byte, o SetOptions) (done bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -36,8 +36,8 @@ func (v *Handle) SetString(db int, key, value []byte, o SetOptions) (done bool, 
 	return v.setString(s, &p, key, value, o)
 }
 
-// SwapString is SetString that also returns what key held, as [Handle.AppendString] does.
-// That has to be a string: the error is limit.ErrWrongType otherwise.
+// SwapString is SetString that also returns the old value, as [Handle.AppendString] does. If the
+// key holds no string, the error is limit.ErrWrongType.
 func (v *Handle) SwapString(dst []byte, db int, key, value []byte, o SetOptions) (old []byte, found, done bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -69,7 +69,7 @@ func (v *Handle) setString(s *shard, p *place, key, value []byte, o SetOptions) 
 	return true, v.putString(s, p, key, entry.Entry{Value: value, Expiry: expiry})
 }
 
-// putString stores e, whose kind may be left out.
+// putString stores e as a string; the caller may leave its kind unset.
 func (v *Handle) putString(s *shard, p *place, key []byte, e entry.Entry) error {
 	if v.refuses() {
 		return limit.ErrNotKept
@@ -84,28 +84,28 @@ func (v *Handle) putString(s *shard, p *place, key []byte, e entry.Entry) error 
 		return limit.ErrFull
 	}
 	if k := p.e.Kind; k != entry.None && k != entry.String {
-		// Whoever waits for the limiter that was here has to look again.
+		// The first waiter for the limiter that was here has to look again.
 		s.freed(p.db, key)
 	}
 	e.Kind = entry.String
 	return s.put(p, key, e)
 }
 
-// grows reports whether value takes more memory than there was in its place. A
-// number does not: counters go on when memory is full, as limiters do.
+// grows reports whether value takes more memory than the entry at p. A number does not count as
+// growth: counters go on when memory is full, as limiters do.
 func grows(p *place, value []byte) bool {
 	return p.old == entry.None || len(value) > max(len(p.e.Value), entry.MaxNumber) || busy(p.old, p.e.Value)
 }
 
-// busy reports whether replies refer to a value, so that what replaces it takes memory
-// beside it.
+// busy reports whether replies refer to a value, so that its replacement takes memory in addition
+// to it.
 func busy(k entry.Kind, value []byte) bool {
 	return k == entry.String && len(value) >= shared.Least && shared.Busy(value)
 }
 
-// lend is what the calls that return a string do with it. A long one is not copied:
-// the value is the stored bytes themselves, held by [shared.Hold] with [Keyspace.Ledger],
-// and the caller has to release them.
+// lend returns the string e for a reply, appended to dst. A long value is not copied: the result is
+// the stored memory itself, held by [shared.Hold] with [Keyspace.Ledger], and the caller has to
+// release it.
 func (v *Handle) lend(dst []byte, e *entry.Entry) (value []byte, found bool, err error) {
 	if e.Kind == entry.String && len(e.Value) >= shared.Least {
 		shared.Hold(e.Value, &v.ks.mem.Memory)
@@ -114,7 +114,7 @@ func (v *Handle) lend(dst []byte, e *entry.Entry) (value []byte, found bool, err
 	return appendString(dst, e)
 }
 
-// takeBack releases what lend has returned and nobody gets.
+// takeBack releases a value that lend has returned and that no reply will contain.
 func (v *Handle) takeBack(value []byte) {
 	if len(value) >= shared.Least {
 		lent := shared.Held(value, &v.ks.mem.Memory)
@@ -122,7 +122,7 @@ func (v *Handle) takeBack(value []byte) {
 	}
 }
 
-// appendString appends what a live string reads as.
+// appendString appends the text of a live string or cell.
 func appendString(dst []byte, e *entry.Entry) (value []byte, found bool, err error) {
 	switch e.Kind {
 	case entry.None:
@@ -135,7 +135,7 @@ func appendString(dst []byte, e *entry.Entry) (value []byte, found bool, err err
 	return dst, true, limit.ErrWrongType
 }
 
-// expiryOrNever is when the live key at p ends; an absent key would never.
+// expiryOrNever returns the expiry of the live key at p, or NoExpiry for an absent key.
 func (p *place) expiryOrNever() limit.Instant {
 	if p.e.Kind == entry.None {
 		return entry.NoExpiry
@@ -143,9 +143,9 @@ func (p *place) expiryOrNever() limit.Instant {
 	return p.e.Expiry
 }
 
-// AddInt adds by to the number that key holds, 0 if it does not exist, and returns
-// the sum. The errors are limit.ErrWrongType, limit.ErrNotInteger,
-// limit.ErrSumOverflow, limit.ErrFull and limit.ErrNotKept; nothing is changed then.
+// AddInt adds by to the number at key, or to 0 if the key does not exist, and returns the sum. The
+// errors are limit.ErrWrongType, limit.ErrNotInteger, limit.ErrSumOverflow, limit.ErrFull and
+// limit.ErrNotKept; with an error nothing is changed.
 func (v *Handle) AddInt(db int, key []byte, by int64) (sum int64, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -164,14 +164,14 @@ func (v *Handle) AddInt(db int, key []byte, by int64) (sum int64, err error) {
 	return sum, v.putString(s, &p, key, entry.Entry{Value: v.scratch, Expiry: p.expiryOrNever()})
 }
 
-// addInt is a sum that says when it does not fit.
+// addInt returns a + b and whether the sum fits.
 func addInt(a, b int64) (sum int64, ok bool) {
 	sum = a + b
 	return sum, (sum > a) == (b > 0)
 }
 
-// storedInt is the number that a string holds, as Redis reads it: only what it would
-// write itself, without a plus or leading zeros.
+// storedInt returns the number that a string holds, as Redis parses it: only in the form that Redis
+// itself writes, without a plus sign or leading zeros.
 func storedInt(e *entry.Entry) (int64, error) {
 	switch e.Kind {
 	case entry.None:
@@ -187,9 +187,9 @@ func storedInt(e *entry.Entry) (int64, error) {
 	return 0, limit.ErrWrongType
 }
 
-// ExtendString puts more behind the string that key holds and returns how long it is
-// now. One that would be longer than most is limit.ErrTooLong; the other errors are
-// limit.ErrWrongType, limit.ErrFull and limit.ErrNotKept; nothing is changed then.
+// ExtendString appends more to the string at key and returns its new length. If that would exceed
+// most, the error is limit.ErrTooLong. The other errors are limit.ErrWrongType, limit.ErrFull and
+// limit.ErrNotKept; with an error nothing is changed.
 func (v *Handle) ExtendString(db int, key, more []byte, most int) (length int, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -209,11 +209,11 @@ func (v *Handle) ExtendString(db int, key, more []byte, most int) (length int, e
 	if n := len(value) + len(more); n > cap(value) && n >= shared.Least {
 		e.Value, e.Made = shared.New(value, len(more)+dense.Spare(n)), true
 	}
-	e.Value = append(e.Value, more...) // where it lies, if there is room
+	e.Value = append(e.Value, more...) // in place, if the capacity allows it
 	return len(e.Value), v.putString(s, &p, key, e)
 }
 
-// TakeString is [Handle.AppendString] that deletes the key.
+// TakeString is [Handle.AppendString] that also deletes the key.
 func (v *Handle) TakeString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -231,8 +231,8 @@ func (v *Handle) TakeString(dst []byte, db int, key []byte) (value []byte, found
 	return value, true, nil
 }
 
-// ReadUntil is [Handle.AppendString] that makes the key end at at, never with [entry.NoExpiry],
-// at once if that has passed.
+// ReadUntil is [Handle.AppendString] that also sets the expiry of the key to at. [entry.NoExpiry]
+// removes the expiry, and an instant that has passed deletes the key at once.
 func (v *Handle) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -254,11 +254,11 @@ func (v *Handle) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (va
 	return value, true, nil
 }
 
-// UpdateString makes key hold what f makes of it. f gets what it holds, which must
-// not be changed, whether it exists, and when it ends; a nil value leaves all as it
-// is, one of [shared.Least] bytes or more has to be made by [shared.New] and is taken
-// over, and an error of f's is returned. f runs under the lock of the shard. The other
-// errors are limit.ErrWrongType, limit.ErrFull and limit.ErrNotKept.
+// UpdateString stores the result of f at key. f gets the old value, which it must not change,
+// whether the key exists, and its expiry. A nil value changes nothing. A value of [shared.Least]
+// bytes or more must be made by [shared.New] and is taken over. An error of f is returned. f runs
+// under the lock of the shard. The other errors are limit.ErrWrongType, limit.ErrFull and
+// limit.ErrNotKept.
 func (v *Handle) UpdateString(
 	db int, key []byte, f func(old []byte, found bool, expiry limit.Instant) (value []byte, until limit.Instant, err error),
 ) error {
@@ -281,13 +281,13 @@ func (v *Handle) UpdateString(
 	return v.putString(s, &p, key, entry.Entry{Value: value, Expiry: until, Made: len(value) >= shared.Least})
 }
 
-// EachString calls f for what each of keys holds, at one instant; a key that holds
-// no string counts as absent. f must not keep or change the value, and ends it all by
-// returning false.
+// EachString calls f with the string at each of keys, at one instant; a key that holds no string
+// counts as absent. f must neither keep nor change the value. It ends the iteration by returning
+// false.
 func (v *Handle) EachString(db int, keys [][]byte, f func(value []byte, found bool) bool) {
 	key := func(i int) []byte { return keys[i] }
 	spots, set := v.inOrder(len(keys), key)
-	defer v.unlockHere(v.lockSpots(&set, spots, mostHeldReads))
+	defer v.unlockHere(v.lockSpots(&set, spots, maxHeldReads))
 	v.visit(db, spots, key, func(_ int, _ *shard, p *place) bool {
 		value := p.e.Value
 		if p.e.Kind == entry.Cell {
@@ -298,14 +298,13 @@ func (v *Handle) EachString(db int, keys [][]byte, f func(value []byte, found bo
 	})
 }
 
-// SetStrings makes every even of pairs, a key, hold the value behind it for ever, all
-// at one instant. With ifAbsent it changes nothing if one of the keys exists, and
-// reports that. The errors are limit.ErrFull and limit.ErrNotKept, and nothing is
-// changed then either.
+// SetStrings stores pairs, which are keys and values by turns, without an expiry and at one
+// instant. With ifAbsent it changes nothing if one of the keys exists, and done is false. The
+// errors are limit.ErrFull and limit.ErrNotKept; nothing is changed then either.
 func (v *Handle) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err error) {
 	key := func(i int) []byte { return pairs[2*i] }
 	spots, set := v.spread(len(pairs)/2, key)
-	defer v.unlockHere(v.lockSpots(&set, spots, mostHeldWrites))
+	defer v.unlockHere(v.lockSpots(&set, spots, maxHeldWrites))
 	if full := v.full(); full || ifAbsent {
 		v.visit(db, spots, key, func(i int, _ *shard, p *place) bool {
 			done = ifAbsent && p.e.Kind != entry.None
@@ -329,7 +328,7 @@ func (v *Handle) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, e
 			s.freed(db, pairs[2*i])
 		}
 		e := entry.Entry{Kind: entry.String, Expiry: entry.NoExpiry, Value: pairs[2*i+1]}
-		if !s.move(p, pairs[2*i], e) { // was asked above whether memory is full
+		if !s.move(p, pairs[2*i], e) { // memory was checked above
 			err = limit.ErrFull
 		}
 		return err == nil

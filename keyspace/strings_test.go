@@ -37,13 +37,13 @@ func getString(t testing.TB, v *keyspace.Handle, key string) string {
 	return string(value)
 }
 
-// modelString is what a map would hold under a key.
+// modelString is the value of a key in the model.
 type modelString struct {
 	value  string
 	expiry limit.Instant
 }
 
-// stringModel is a machine that tells a keyspace and a map the same.
+// stringModel applies the same operations to a keyspace and a map.
 type stringModel struct {
 	v     *keyspace.Handle
 	clock interface{ Advance(time.Duration) }
@@ -178,7 +178,7 @@ func (m *stringModel) several(t *rapid.T, keys []string, values []string) {
 	})
 }
 
-// TestStringsAgainstAMap: every method does to a string what it would do in a map.
+// TestStringsAgainstAMap: every method has the same result on a keyspace as on a map.
 func TestStringsAgainstAMap(t *testing.T) {
 	_, v, clock := open(t, keyspace.Options{Shards: 2})
 	rapid.Check(t, func(t *rapid.T) {
@@ -211,7 +211,7 @@ func TestStringsAgainstAMap(t *testing.T) {
 	})
 }
 
-// A cell is a string of its TAT, which CL.THROTTLE goes on from, whatever command wrote it.
+// A cell is a string of its TAT, from which CL.THROTTLE continues, whatever command wrote it.
 func TestCellsAreStrings(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	k := []byte("k")
@@ -237,7 +237,7 @@ func TestCellsAreStrings(t *testing.T) {
 	require.ErrorIs(t, err, limit.ErrNotInteger)
 }
 
-// Strings and other kinds.
+// Methods for strings on keys of other kinds.
 func TestStringsOfTheWrongKind(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	k := []byte("k")
@@ -294,8 +294,8 @@ func TestStringsWhenMemoryIsFull(t *testing.T) {
 	require.True(t, found)
 }
 
-// Every change is recorded, none happens when it could not be, and one of several
-// keys is one record.
+// Every change is recorded, none happens if it cannot be recorded, and a change of several keys is
+// one record.
 func TestStringsInTheJournal(t *testing.T) {
 	ks, v, j, clock := journalled(t)
 	setString(t, v, "s", "v")
@@ -331,7 +331,7 @@ func TestStringsInTheJournal(t *testing.T) {
 	require.Equal(t, before, all(ks))
 }
 
-// A client that watches a string sees it change, and sees nothing where nothing changed.
+// A watched string is dirty after a change, and not after a write that changed nothing.
 func TestStringsAreWatched(t *testing.T) {
 	_, v, _ := open(t, keyspace.Options{})
 	setString(t, v, "k", "5")
@@ -356,7 +356,7 @@ func TestStringsAreWatched(t *testing.T) {
 	}
 }
 
-// Several keys change at one instant to all who read them together.
+// Readers of several keys see a change of all of them at one instant.
 func TestSeveralStringsAtOnce(t *testing.T) {
 	ks, _, _ := open(t, keyspace.Options{})
 	keys := [][]byte{key(1), key(2), key(3), key(4)}

@@ -8,33 +8,33 @@ import (
 	"github.com/cellserver/cellserver/yield"
 )
 
-// sweepSlice is how many entries are looked at under one lock, a few tens of
+// sweepSlice is the number of entries that are examined under one lock, which takes a few tens of
 // microseconds at worst.
 const sweepSlice = 64
 
-// Swept is what a Sweep did.
+// Swept is the result of a Sweep: the numbers of entries that it examined and removed.
 type Swept struct {
 	Looked  int
 	Removed int
 }
 
-// SuspendExpiry keeps keys that have expired where they are, or lets them go again. Nobody
-// finds them meanwhile, but they are counted. Any goroutine may call it.
+// SuspendExpiry suspends the removal of expired keys, or resumes it. Commands do not find expired
+// keys meanwhile, but counts include them. Any goroutine may call it.
 func (ks *Keyspace) SuspendExpiry(hold bool) { ks.expiry.Store(hold) }
 
-// SweepTo has nothing removed from now on that expires after at, by a Sweep or when it is
-// found; [limit.MaxInstant], which is the default, is no bound. Nobody finds what has
-// expired all the same. A replica removes only what its primary can prolong no more.
+// SweepTo lets only keys be removed, by a Sweep or when they are found expired, whose expiry is at
+// most at; [limit.MaxInstant], the default, means no bound. Commands do not find expired keys that
+// are retained. A replica removes only keys that its primary can no longer prolong.
 func (ks *Keyspace) SweepTo(at limit.Instant) { ks.removable.Store(int64(at)) }
 
-// Watermark returns an instant that no record is earlier than which the journal has yet to be given: a
-// batch reads the clock once it has entered, and leaves when that has its records.
+// Watermark returns an instant such that no record which the journal has yet to receive is earlier.
+// A batch reads the clock after it has entered, and leaves when the journal has its records.
 func (ks *Keyspace) Watermark() limit.Instant { return ks.watermark.Advance(&ks.world, ks.clock.Now) }
 
-// Sweep looks at up to budget entries, where the last Sweep stopped, and removes
-// those that have expired. It takes a slice of each shard in turn and never holds
-// one for long: draining one shard after another would starve the commands that
-// need it. It does nothing while the world is stopped or expiry is held.
+// Sweep examines up to budget entries, from where the last Sweep stopped, and removes the expired
+// ones. It takes a slice of each shard in turn and never holds a lock for long: draining one shard
+// after another would starve the commands that need it. It does nothing while the world is stopped
+// or expiry is suspended.
 func (ks *Keyspace) Sweep(budget int) Swept {
 	ks.sweepMu.Lock()
 	defer ks.sweepMu.Unlock()
@@ -57,7 +57,7 @@ func (ks *Keyspace) Sweep(budget int) Swept {
 		sum.Looked += n.Looked
 		sum.Removed += n.Removed
 		if n.Looked < sweepSlice {
-			short++ // that shard has been seen to its end
+			short++ // that shard has been swept to its end
 			continue
 		}
 		short = 0
@@ -70,8 +70,8 @@ func (ks *Keyspace) Sweep(budget int) Swept {
 	return sum
 }
 
-// slice sweeps a part of the next shard: of its databases one after another, each
-// from where it was left.
+// slice sweeps a part of the next shard: one database after another, each from where the last slice
+// stopped.
 func (w *sweeper) slice(budget int) Swept {
 	v := w.handle
 	s := v.lockAt(w.shard)
@@ -83,7 +83,7 @@ func (w *sweeper) slice(budget int) Swept {
 		if s.dbs[s.sweepDB].t != nil {
 			removed += s.sweep(s.sweepDB, &w.left)
 		}
-		if s.dbs[s.sweepDB].sweepPos == 0 { // the end, even if the budget's as well
+		if s.dbs[s.sweepDB].sweepPos == 0 { // its end was reached, even if the budget ended too
 			s.sweepDB = (s.sweepDB + 1) % len(s.dbs)
 		}
 		if w.left == 0 {
@@ -93,7 +93,7 @@ func (w *sweeper) slice(budget int) Swept {
 	return Swept{Looked: budget - w.left, Removed: removed}
 }
 
-// sweep removes what has expired of one database, until its end or the budget's.
+// sweep removes expired entries of one database, until its end or the end of the budget.
 func (s *shard) sweep(db int, budget *int) (removed int) {
 	d := &s.dbs[db]
 	for *budget > 0 {
@@ -108,21 +108,20 @@ func (s *shard) sweep(db int, budget *int) (removed int) {
 	return removed
 }
 
-// How hard Run sweeps. A round looks at a part of all keys, so that a key which
-// nobody asks for is found within half a minute or so; while much of what it looks
-// at has expired it goes on at once, for at most three quarters of the time, so that a
-// million keys that expire together are gone in half a second.
+// Parameters of Run. A round examines a part of all keys, so that an expired key which no command
+// looks up is removed within half a minute or so. While many of the examined keys have expired, the
+// next round begins at once, for at most three quarters of the time, so that a million keys that
+// expire together are gone in half a second.
 const (
 	sweepRound    = 16 << 10
-	sweepPerKey   = 256 // a round looks at one key in so many, if that is more
-	sweepKeenness = 10  // go on at once while more than one in so many had expired
+	sweepPerKey   = 256 // a round examines this fraction of the keys, if that is more
+	sweepKeenness = 10  // continue at once while more than one in so many had expired
 )
 
-// sampled is a clock that has to be sampled now and then.
+// sampled is a clock that has to be sampled regularly.
 type sampled interface{ Sample() }
 
-// Run does what has to be done now and then, sampling the clock and sweeping,
-// until ctx ends.
+// Run does the regular work, sampling the clock and sweeping, until ctx ends.
 func (ks *Keyspace) Run(ctx context.Context) {
 	tick := time.NewTicker(ks.every)
 	defer tick.Stop()
@@ -151,7 +150,7 @@ func (ks *Keyspace) housekeep() {
 	}
 }
 
-// keys is the number of keys in all databases.
+// keys returns the number of keys in all databases.
 func (ks *Keyspace) keys() (n int) {
 	for i := range ks.shards {
 		s := &ks.shards[i]

@@ -45,7 +45,7 @@ func TestSweep(t *testing.T) {
 }
 
 func TestSweepReachesEveryDatabase(t *testing.T) {
-	for _, n := range []int{1000, 1024, 64, 63, 65} { // a whole number of slices, and not
+	for _, n := range []int{1000, 1024, 64, 63, 65} { // both a whole number of slices and not
 		t.Run(fmt.Sprint(n), func(t *testing.T) { sweepReachesAll(t, n) })
 	}
 }
@@ -70,8 +70,8 @@ func sweepReachesAll(t *testing.T, n int) {
 	}
 }
 
-// TestRun lets housekeeping run in bubble time with a real clock's shape: what has
-// expired goes without anybody asking for it, and Run ends with its context.
+// TestRun runs housekeeping in a synctest bubble with a clock that is like a real one: expired keys
+// are removed without a lookup, and Run ends with its context.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ks := keyspace.New(keyspace.Options{Clock: clock.NewSystem(clock.Options{}.WithSources(
@@ -107,7 +107,7 @@ func (c busyClock) Now() limit.Instant {
 	return c.Clock.Now()
 }
 
-// TestSweepTellsHowLongItLocksAShard: for LATENCY.
+// TestSweepTellsHowLongItLocksAShard: LATENCY needs these times.
 func TestSweepTellsHowLongItLocksAShard(t *testing.T) {
 	var took, sum []time.Duration
 	ks := keyspace.New(keyspace.Options{

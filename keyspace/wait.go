@@ -7,10 +7,10 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// Enqueue puts w at the end of the queue for key and reports whether it is the
-// first. Only the first needs a timer: the others are woken when they become it.
-// To lose no wake-up, the refusal that makes somebody wait is decided under the
-// same Hold, or once more after Enqueue.
+// Enqueue puts w at the end of the queue for key and reports whether it is the first. Only the
+// first waiter needs a timer: the others are woken when they become the first. To lose no wake-up,
+// the caller decides the refusal that makes it wait under the same Lock, or decides once more after
+// Enqueue.
 func (v *Handle) Enqueue(db int, key []byte, w *Waiter) (first bool) {
 	h := v.ks.hash(key)
 	s := v.lock(h)
@@ -35,7 +35,7 @@ func (v *Handle) First(w *Waiter) bool {
 	return w.queued && s.queues[w.name].waiters[0] == w
 }
 
-// Dequeue takes w out of its queue, once, and wakes who becomes the first by that.
+// Dequeue takes w out of its queue, once, and wakes the waiter that becomes the first by that.
 func (v *Handle) Dequeue(w *Waiter) {
 	s := v.lock(w.hash)
 	defer v.unlock(s)
@@ -57,7 +57,7 @@ func (v *Handle) Dequeue(w *Waiter) {
 	}
 }
 
-// Waiting is how many waiters there are under all keys.
+// Waiting returns the number of waiters under all keys.
 func (ks *Keyspace) Waiting() (n int) {
 	for i := range ks.shards {
 		s := &ks.shards[i]
@@ -70,21 +70,21 @@ func (ks *Keyspace) Waiting() (n int) {
 	return n
 }
 
-// Served is what came of an attempt to serve a waiter.
+// Served is the result of an attempt to serve a waiter.
 type Served uint8
 
 const (
-	// ServedYes: it has taken what it wanted, or an error.
+	// ServedYes: the waiter has got what it waits for, or an error.
 	ServedYes Served = iota
-	// ServedGone: its wait is over for another reason; it is about to leave.
+	// ServedGone: the wait has ended for another reason, and the waiter is about to leave.
 	ServedGone
-	// ServedLater: what it needs is not held.
+	// ServedLater: the handle does not hold the keys that the waiter needs.
 	ServedLater
 )
 
-// EnqueuePop puts w at the end of the queues of keys, once for each. The handle holds them:
-// whether there is something to take is found out under the same hold, so that no element
-// is missed. The keys must stay what they are.
+// EnqueuePop puts w at the end of the queues of keys, once for each. The handle holds the keys: the
+// caller checks under the same locks whether there is an element to take, so that it misses none.
+// The bytes of keys must not change.
 func (v *Handle) EnqueuePop(db int, keys [][]byte, w *PopWaiter) {
 	for _, key := range keys {
 		h := v.ks.hash(key)
@@ -104,8 +104,8 @@ func (v *Handle) EnqueuePop(db int, keys [][]byte, w *PopWaiter) {
 	}
 }
 
-// DequeuePop takes w out of its queues. The handle must hold nothing: the keys are locked
-// one after another.
+// DequeuePop takes w out of its queues. The handle must hold nothing, since the keys are locked one
+// after another.
 func (v *Handle) DequeuePop(w *PopWaiter) {
 	for i := range w.places {
 		q := w.places[i].queue
@@ -125,19 +125,20 @@ func (v *Handle) DequeuePop(w *PopWaiter) {
 	w.places = nil
 }
 
-// mostMoves is how many waiters of a key AppendMoves looks at, and mostMoved how many keys
-// it finds at most. Those beyond are served a moment later if their turn comes and what
-// they need is not held.
+// maxMoves is the number of waiters of a key that AppendMoves examines, and maxMoved the number
+// of keys that it appends at most. Waiters beyond are served a moment later, if their turn comes
+// and the handle does not hold the keys that they need.
 const (
-	mostMoves = 16
-	mostMoved = 64
+	maxMoves = 16
+	maxMoved = 64
 )
 
-// AppendMoves appends to refs the keys that elements may be moved to by those who wait
-// under keys of refs, and under these in turn, so that all can be held at once, and their keys that
-// hold what they cannot take. The handle must hold nothing.
+// AppendMoves appends to refs the keys to which the waiters under keys of refs, and under the
+// appended keys in turn, may move elements, so that all of them can be locked at once. It also
+// appends the keys of these waiters that hold another kind than they wait for. The handle must hold
+// nothing.
 func (v *Handle) AppendMoves(refs []Ref) []Ref {
-	named, most := len(refs), len(refs)+mostMoved
+	named, most := len(refs), len(refs)+maxMoved
 	for i := 0; i < len(refs) && len(refs) < most; i++ {
 		h := v.ks.hash(refs[i].Key)
 		s := v.lock(h)
@@ -156,7 +157,7 @@ func (v *Handle) AppendMoves(refs []Ref) []Ref {
 				need(q.lacking)
 			}
 			n := 0
-			for e := q.waiters.Front(); e != nil && n < mostMoves; e = e.Next() {
+			for e := q.waiters.Front(); e != nil && n < maxMoves; e = e.Next() {
 				need(e.Value.(*PopWaiter))
 				n++
 			}
@@ -175,8 +176,8 @@ func names(refs []Ref, db int, key []byte) bool {
 	return false
 }
 
-// Serving says that whoever holds keys now will call Serve before it releases them, so
-// that nobody else takes what is for waiters.
+// Serving says that the goroutine will call Serve before it unlocks the keys that it holds, so that
+// no other client takes the elements that are for waiters.
 func (v *Handle) Serving() { v.serving = true }
 
 // IsLocked reports whether the handle holds key.
@@ -193,9 +194,9 @@ func (v *Handle) MarkReady(db int, key []byte) {
 	s.notifyPops(db, key)
 }
 
-// Serve offers what the keys hold that have changed since Serving to those who wait, in
-// the order of the changes and of their arrival. f serves one, for a key that holds
-// elements of its kind; it may change keys that are locked, which come behind.
+// Serve offers the elements of keys that have changed since Serving to the waiters, in the order of
+// the changes and of the waiters' arrival. f serves one waiter, with a key that holds elements of
+// its kind. f may change locked keys, whose waiters are served afterwards.
 func (v *Handle) Serve(f func(w *PopWaiter, db int, key []byte) Served) {
 	for len(v.ready) > 0 {
 		q := v.ready[0]
@@ -228,7 +229,7 @@ func (v *Handle) serveQueue(q *popQueue, f func(w *PopWaiter, db int, key []byte
 	}
 }
 
-// holds reports whether the handle holds all keys of w that hold what it cannot take.
+// holds reports whether the handle holds all keys of w that hold another kind than w waits for.
 func (v *Handle) holds(w *PopWaiter) bool {
 	for q := range w.strange {
 		if !v.holding || !v.held.has(int(q.hash>>v.ks.shift)) {
@@ -238,7 +239,8 @@ func (v *Handle) holds(w *PopWaiter) bool {
 	return true
 }
 
-// PopWaiting is how many waiters there are under all keys, each as often as it has keys.
+// PopWaiting returns the number of waiters under all keys; a waiter counts once for each of its
+// keys.
 func (ks *Keyspace) PopWaiting() (n int) {
 	for i := range ks.shards {
 		s := &ks.shards[i]

@@ -17,7 +17,7 @@ func window(quantity int64) *slidingwindow.Call {
 	return &slidingwindow.Call{Limit: 10, Window: time.Minute, Quantity: quantity, Mode: slidingwindow.Counter}
 }
 
-// waiting is a waiter that counts how often it was woken.
+// waiting is a waiter that counts its wake-ups.
 type waiting struct {
 	keyspace.Waiter
 	woken int

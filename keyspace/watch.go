@@ -23,7 +23,7 @@ func (v *Handle) Watch(w *Watcher, db int, key []byte) {
 	w.keys = append(w.keys, watchedKey{name, h, alive})
 }
 
-// Unwatch makes w watch nothing and forgets what has changed.
+// Unwatch makes w watch nothing and resets its state of dirty.
 func (v *Handle) Unwatch(w *Watcher) {
 	for i := range w.keys {
 		v.unwatchKey(w, &w.keys[i])
@@ -64,9 +64,9 @@ func (w *Watcher) WatchedRefs(dst []Ref) []Ref {
 	return dst
 }
 
-// Dirty reports whether a key that w watches was written, deleted, renamed or
-// flushed since, in whatever database, or has expired after it was alive at WATCH.
-// To act on the answer the caller holds the watched keys.
+// Dirty reports whether a key that w watches has been written, deleted, renamed or flushed since,
+// in any database, or was alive at WATCH and has expired. The caller must hold the watched keys to
+// act on the answer.
 func (v *Handle) Dirty(w *Watcher) bool {
 	for i := range w.keys {
 		k := &w.keys[i]
@@ -77,8 +77,8 @@ func (v *Handle) Dirty(w *Watcher) bool {
 	return w.dirty.Load()
 }
 
-// hasExpired reports whether a key that was alive at WATCH is past its expiry now.
-// Whatever else may have happened to it has set dirty.
+// hasExpired reports whether a key that was alive at WATCH has expired by now. All other changes
+// set dirty.
 func (v *Handle) hasExpired(k *watchedKey) bool {
 	s := v.lock(k.hash)
 	defer v.unlock(s)

@@ -23,7 +23,7 @@ func TestWatch(t *testing.T) {
 	alive, absent := []byte("alive"), []byte("absent")
 	for _, row := range []struct {
 		name string
-		key  []byte // what is watched, in database 0
+		key  []byte // the watched key, in database 0
 		do   func(t *testing.T, v *keyspace.Handle, c *clocktest.Clock)
 		want bool
 	}{
@@ -89,7 +89,7 @@ func TestWatch(t *testing.T) {
 				other := ks.NewHandle()
 				var w keyspace.Watcher
 				v.Watch(&w, 0, row.key)
-				v.Watch(&w, 0, row.key) // twice is once
+				v.Watch(&w, 0, row.key) // a second Watch has no effect
 
 				row.do(t, other, c)
 				v.Refresh()
@@ -114,7 +114,7 @@ func TestWatchOfAnExpiredKeySeesNoChange(t *testing.T) {
 	c.Advance(time.Hour)
 	v.Refresh()
 	var w keyspace.Watcher
-	v.Watch(&w, 0, k) // expired, which was not noticed so far
+	v.Watch(&w, 0, k) // expired, but not removed yet
 	require.Equal(t, 1, ks.Sweep(1000).Removed)
 	require.False(t, v.Dirty(&w), "to go on not existing is no change")
 	_, err = asks.Throttle(v, 0, k, quota(t), 1)

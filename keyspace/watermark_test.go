@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// TestWatermarkWaitsForBatches: it is not beyond the instant of any batch that runs, and goes on once
-// these have left, whatever began since.
+// TestWatermarkWaitsForBatches: the watermark is not beyond the instant of any running batch, and
+// advances once these have left, whatever has begun since.
 func TestWatermarkWaitsForBatches(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
 	w := ks.NewHandle()
@@ -25,7 +25,7 @@ func TestWatermarkWaitsForBatches(t *testing.T) {
 	for range 3 {
 		require.LessOrEqual(t, ks.Watermark(), began)
 	}
-	require.True(t, w.Enter()) // another begins before the first ends
+	require.True(t, w.Enter()) // another batch begins before the first ends
 	later := w.Refresh()
 	v.Leave()
 	c.Advance(time.Second)
@@ -38,7 +38,7 @@ func TestWatermarkWaitsForBatches(t *testing.T) {
 	require.Equal(t, c.Now(), ks.Watermark())
 }
 
-// TestWatermarkWaitsForAStoppedWorld: a script that takes long leaves its event loop, and goes on at the
+// TestWatermarkWaitsForAStoppedWorld: a long script leaves its event loop and continues at the
 // instant at which it began.
 func TestWatermarkWaitsForAStoppedWorld(t *testing.T) {
 	ks, v, c := open(t, keyspace.Options{})
@@ -57,8 +57,8 @@ func TestWatermarkWaitsForAStoppedWorld(t *testing.T) {
 	require.Equal(t, c.Now(), ks.Watermark())
 }
 
-// TestWatermarkBesideBatches: what batches record is never earlier than a watermark that was known
-// before they recorded it.
+// TestWatermarkBesideBatches: the records of batches are never earlier than a watermark that was
+// known before they were made.
 func TestWatermarkBesideBatches(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clock.NewSystem(clock.Options{})})
 	defer ks.Close()

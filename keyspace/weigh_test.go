@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// TestWeighCountsReferences: what a reply takes for a long value is its reference, in a
-// string as in a collection.
+// TestWeighCountsReferences: a reply takes for a long value only its reference, in a string as in a
+// collection.
 func TestWeighCountsReferences(t *testing.T) {
 	effort.Alone(t)
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(1)})

@@ -8,79 +8,78 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Clock is where instants come from. Those of [Clock.Now] never step back; they
-// are wall time at the start plus the time the machine has been up since, suspended
-// or not, so that no step of the wall clock moves a decision. What people mean by a
-// time of day is the civil instant, a constant away unless the wall clock was
-// stepped.
+// Clock is the source of instants. Instants of [Clock.Now] never go back. They are the wall time at
+// the start plus the time for which the machine has been up since, suspended or not, so that a step
+// of the wall clock does not change a decision. The civil instant is the time of day that users
+// mean; it differs by a constant unless the wall clock was stepped.
 type Clock interface {
 	Now() limit.Instant
-	// Civil turns an instant into the civil one, Derived is its inverse.
+	// Civil converts an instant into the civil one, and Derived is its inverse.
 	Civil(limit.Instant) limit.Instant
 	Derived(limit.Instant) limit.Instant
 	// AfterFunc calls f in a goroutine of its own once d has passed.
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// Timer is a call that is to come.
+// Timer is a pending call.
 type Timer interface {
-	// Stop prevents the call, if it has not begun, and reports whether it did.
+	// Stop prevents the call, if it has not begun, and reports whether it has prevented it.
 	Stop() bool
 }
 
-// Options are what a [System] is made of. The zero value is fine.
+// Options configure a [System]. The zero value is valid.
 type Options struct {
-	// Start is the first instant, for a server that goes on from an earlier life; 0
-	// is the wall clock's.
+	// Start is the first instant, for a server that continues from an earlier run; 0 means the wall
+	// clock's time.
 	Start limit.Instant
-	// OnStep is called, from Sample, once for every step of the wall clock that is
-	// noticed, with its size. A step of a second or less is none.
+	// OnStep is called from Sample, once for every step of the wall clock that Sample notices, with
+	// its size. A step of a second or less does not count.
 	OnStep func(step time.Duration)
 
-	sources *sources // a test's own
+	sources *sources // set by tests
 }
 
-// System is the clock of a real server. Somebody has to call Sample at least
-// every 100 ms; [Keyspace.Run] does. It goes by itself, or follows that of another
-// server: see [System.Follow].
+// System is the clock of a real server. Its Sample must be called at least every 100 ms, as
+// keyspace.Keyspace.Run does. It runs on its own or follows the clock of another server: see
+// [System.Follow].
 type System struct {
 	src    sources
 	onStep func(time.Duration)
-	// offset is the instant at which mono was 0: that of the start, later by how long the
-	// machine was suspended since, and moved by Set and Follow. It is stored under mu.
+	// offset is the instant at which mono was 0: that of the start, advanced by the time for which
+	// the machine was suspended since, and changed by Set and Follow. It is stored under mu.
 	offset atomic.Int64
-	// follows says that Now has to look at latest, the latest instant that was ever read:
-	// offset may have been taken back.
+	// follows makes Now compare with latest, the latest instant that was ever read, since offset
+	// may have been decreased.
 	follows atomic.Bool
 	latest  atomic.Int64
 	// boot0 is boot minus mono at the start.
 	boot0 int64
-	// civil is what is added to an instant to make it civil.
+	// civil is added to an instant to make it civil.
 	civil atomic.Int64
-	// step is how far the wall clock is from the instants now, when that is more
-	// than a second; the gauge clock_step_seconds.
+	// step is the present difference between the wall clock and the instants, if that is more than
+	// a second: the gauge clock_step_seconds.
 	step atomic.Int64
 
 	mu sync.Mutex // guards what follows
-	// suspended is how much further apart boot and mono are now than at the start: how
-	// long the machine was suspended since.
+	// suspended is by how much boot and mono differ more than at the start: the time for which the
+	// machine was suspended since.
 	suspended int64
 	primary   primary
-	// moved is what Follow has moved offset by since civil was last adapted.
+	// moved is the sum of the changes of offset by Follow since civil was last adapted.
 	moved int64
-	// pending is a difference from civil that began at since and goes on.
+	// pending is a difference from civil time that began at since and still lasts.
 	pending int64
 	since   limit.Instant
 }
 
 const (
-	// stepSize is how far the wall clock may be off without being called stepped.
+	// stepSize is the difference of the wall clock beyond which it counts as stepped.
 	stepSize = int64(time.Second)
-	// stepLasts is how long a step has to last before civil time follows it.
+	// stepLasts is how long a step must last before civil time follows it.
 	stepLasts = 60 * time.Second
 )
 
-// NewSystem starts a clock.
+// NewSystem returns a running clock.
 func NewSystem(o Options) *System {
 	c := &System{src: o.clocks(), onStep: o.OnStep}
 	wall := c.src.wall()
@@ -91,15 +90,15 @@ func NewSystem(o Options) *System {
 	mono := c.src.mono()
 	c.boot0 = c.src.boot() - mono
 	c.offset.Store(begin - mono)
-	// A start that was worked out a moment ago is as good as the wall's: instants are to
-	// read as what they were stored as.
+	// A start that was computed a moment ago is as good as the wall clock's time: then civil stays
+	// 0, so that stored instants read exactly as they were stored.
 	if off := wall - begin; beyond(off, stepSize) {
 		c.civil.Store(off)
 	}
 	return c
 }
 
-// Now returns the instant.
+// Now returns the present instant.
 func (c *System) Now() limit.Instant {
 	if c.follows.Load() {
 		return c.notBefore()
@@ -107,7 +106,7 @@ func (c *System) Now() limit.Instant {
 	return limit.Instant(c.src.mono() + c.offset.Load())
 }
 
-// notBefore is Now for a clock that follows: an instant that is not before any that was read.
+// notBefore is Now for a clock that follows: it returns no instant before one that was read.
 func (c *System) notBefore() limit.Instant {
 	now := c.src.mono() + c.offset.Load()
 	for {
@@ -121,12 +120,12 @@ func (c *System) notBefore() limit.Instant {
 	}
 }
 
-// Civil turns an instant into what the wall clock shows then.
+// Civil converts an instant into the time that the wall clock shows then.
 func (c *System) Civil(i limit.Instant) limit.Instant {
 	return i.Add(time.Duration(c.civil.Load()))
 }
 
-// Derived turns what the wall clock shows into the instant.
+// Derived converts a time of the wall clock into the instant.
 func (c *System) Derived(i limit.Instant) limit.Instant {
 	return i.Add(time.Duration(-c.civil.Load()))
 }
@@ -134,12 +133,11 @@ func (c *System) Derived(i limit.Instant) limit.Instant {
 // AfterFunc is [time.AfterFunc].
 func (c *System) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 
-// Step is how far the wall clock is from the instants, if that is more than a
-// second, else 0.
+// Step returns the present difference between the wall clock and the instants, or 0 if it is at
+// most a second.
 func (c *System) Step() time.Duration { return time.Duration(c.step.Load()) }
 
-// Sample notices that the machine was suspended and that the wall clock was
-// stepped.
+// Sample detects suspensions of the machine and steps of the wall clock.
 func (c *System) Sample() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,9 +145,9 @@ func (c *System) Sample() {
 	c.sampleWall()
 }
 
-// sampleBoot reads how long the machine has been suspended. Boot time is read
-// before the monotonic clock, so that whatever comes in between makes the result
-// too small, never too large, and keeping the largest never runs ahead.
+// sampleBoot measures how long the machine has been suspended. It reads boot time before the
+// monotonic clock: a delay between the two makes the result too small, never too large, so the
+// largest result is right.
 func (c *System) sampleBoot() {
 	boot := c.src.boot()
 	apart := boot - c.src.mono() - c.boot0
@@ -160,10 +158,10 @@ func (c *System) sampleBoot() {
 	}
 }
 
-// sampleWall compares the wall clock with civil time. A step is reported when it
-// is seen, and followed by civil time once it has lasted a minute.
+// sampleWall compares the wall clock with civil time. It reports a step when it sees it. Civil time
+// follows once the step has lasted for a minute.
 func (c *System) sampleWall() {
-	// Not Now, which stands still while what was taken back is made up for.
+	// Don't use Now: while a following clock is ahead it stands still.
 	now := limit.Instant(c.src.mono() + c.offset.Load())
 	apart := c.src.wall() - int64(now)
 	if beyond(apart, stepSize) {
@@ -186,16 +184,16 @@ func (c *System) sampleWall() {
 	}
 }
 
-// beyond reports whether d is further from 0 than most.
+// beyond reports whether the absolute value of d is greater than most.
 func beyond(d, most int64) bool { return d > most || d < -most }
 
-// WithSources returns o with these in place of the system's clocks, in nanoseconds.
+// WithSources returns o with these clocks, in nanoseconds, instead of the system's.
 func (o Options) WithSources(wall, mono, boot func() int64) Options {
 	o.sources = &sources{wall: wall, mono: mono, boot: boot}
 	return o
 }
 
-// clocks are the clocks that o names, or the system's.
+// clocks returns the clocks of o, or the system's.
 func (o Options) clocks() sources {
 	if o.sources != nil {
 		return *o.sources

@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// machine is a computer with three clocks that a test turns.
+// machine is a computer with three clocks that a test sets.
 type machine struct{ wall, mono, boot int64 }
 
 func newMachine() *machine {
@@ -57,9 +57,9 @@ func TestClockGoesOnFromAnEarlierLife(t *testing.T) {
 	require.Equal(t, -time.Hour, c.Step())
 }
 
-// TestClockThatGoesOnKeepsCivilInstants resumes a clock a moment after its start was worked
-// out, as every tool and server does that reads files: what they hold is told to the
-// nanosecond as it was stored.
+// TestClockThatGoesOnKeepsCivilInstants resumes a clock a moment after its start was computed, as
+// every tool and server does that reads files: stored instants must read to the nanosecond as they
+// were stored.
 func TestClockThatGoesOnKeepsCivilInstants(t *testing.T) {
 	m := newMachine()
 	for _, late := range []time.Duration{-time.Second, -2400, 2400, time.Second} {
@@ -84,7 +84,7 @@ func TestClockCountsSuspension(t *testing.T) {
 }
 
 func TestClockNeverRunsAhead(t *testing.T) {
-	// The thread is taken off its core between the readings of a sample.
+	// The thread loses its core between the readings of a sample.
 	m := newMachine()
 	rng := rand.New(rand.NewPCG(1, 2))
 	paused := func(r *int64) func() int64 {
@@ -145,8 +145,8 @@ func TestClockReportsAndOutlastsSteps(t *testing.T) {
 	require.Equal(t, limit.Instant(m.wall), c.Civil(c.Now()))
 }
 
-// TestStepsMoveNoDecision plays the same calls on two machines, of which one has
-// its wall clock stepped all the time.
+// TestStepsMoveNoDecision makes the same calls on two machines. The wall clock of one of them is
+// stepped all the time.
 func TestStepsMoveNoDecision(t *testing.T) {
 	calls := effort.Steps(50_000, 1_000_000)
 	var m [2]*machine

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// StartAt is Start where the machine's clocks show now.
+// StartAt is Start with now as the readings of the machine's clocks.
 func (r Resumption) StartAt(now Record) (start limit.Instant, doubted time.Duration) {
 	return r.start(now)
 }

@@ -2,9 +2,9 @@ package clock
 
 import "github.com/cellserver/cellserver/limit"
 
-// Set makes at the instant, even an earlier one than there was, and has the clock follow from
-// now on. It may be called only while nobody reads the clock, or believes what he has read:
-// at the end of a full synchronization, when everybody is kept out.
+// Set changes the present instant to at, even to an earlier one, and makes the clock follow from
+// now on. It may be called only while no goroutine reads the clock or uses an instant that it has
+// read: at the end of a full resynchronization, while the world is stopped.
 func (c *System) Set(at limit.Instant) {
 	at = min(max(at, 0), far)
 	c.mu.Lock()
@@ -22,21 +22,21 @@ func (c *System) Set(at limit.Instant) {
 	}
 }
 
-// Follow takes a clock frame: the primary's instant was at when it was sent. The frame should
-// have come just now, for what it waited here counts as its delay. From then on Now is that
-// instant and the monotonic time since, by the frame of the last 10 to 20 seconds that took
-// least. It never goes back: a clock that is ahead stands still until it is not. It may be
-// ahead of the primary by what the two have drifted apart since the last frame.
+// Follow takes a clock frame: the primary's instant was at when the frame was sent. It should be
+// called as soon as the frame has arrived, since waiting counts as a delay of the frame. From then
+// on Now is the instant of the frame with the smallest delay of the last 10 to 20 seconds, plus the
+// monotonic time since. Now never goes back: a clock that is ahead stands still until it is not. It
+// may be ahead of the primary by the drift between the two clocks since the last frame.
 func (c *System) Follow(at limit.Instant) {
 	if at < 0 || at > far {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sampleBoot() // what mono has not counted must not look like the primary's doing
+	c.sampleBoot() // a suspension must not be taken for a change of the primary's clock
 	mono := c.src.mono()
 	if !c.follows.Load() {
-		// Nobody has put down what was read until now, so nothing is taken back yet.
+		// Instants that were read until now are not in latest, so the offset must not decrease yet.
 		c.primary.forget(mono)
 		c.latest.Store(mono + c.offset.Load())
 		c.follows.Store(true)
@@ -46,10 +46,10 @@ func (c *System) Follow(at limit.Instant) {
 	c.moveTo(c.primary.add(int64(at)-mono, mono))
 }
 
-// Unlearn forgets what Follow has found of a primary when another takes its place. The clock of the
-// new one may be behind, and for up to 20 seconds this one would be ahead of it by the difference: if
-// this server led then, callers would be granted that time twice. Until the next frame the clock goes
-// on as it is.
+// Unlearn discards what Follow has learned about a primary when another server takes its place. The
+// clock of the new primary may be behind. For up to 20 seconds this clock would be ahead of it by
+// the difference, and if this server became the primary then, callers would be granted that time
+// twice. Until the next frame the clock continues as it is.
 func (c *System) Unlearn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,16 +57,16 @@ func (c *System) Unlearn() {
 	c.primary.forget(c.src.mono())
 }
 
-// moveTo changes the offset. Civil time is the node's own, so it moves the other way, unless
-// it is by so little that instants are to read as they do on the primary.
+// moveTo changes the offset. Civil time belongs to this node, so it moves the other way. It stays
+// as it is after small changes, so that instants read as they do on the primary.
 func (c *System) moveTo(offset int64) {
 	c.moved += offset - c.offset.Load()
 	c.offset.Store(offset)
 	if beyond(c.moved, stepSize/2) {
 		civil := c.civil.Load() - c.moved
 		if !beyond(civil, stepSize/2) {
-			// The little moves before are in there: what is left when the clock has come back
-			// from a large move would make all expiries read some milliseconds later.
+			// This also drops the rest of small changes. It would remain after the clock has come
+			// back from a large change, and make all expiries read some milliseconds later.
 			civil = 0
 		}
 		c.civil.Store(civil)
@@ -74,9 +74,10 @@ func (c *System) moveTo(offset int64) {
 	}
 }
 
-// Lead ends Follow: the clock goes on from the present instant by its own. That may be ahead of the
-// primary's by what was still to be taken back: by as long as a message took if this server led
-// itself a moment ago. To stand still until then could take as long as the process was stopped.
+// Lead ends Follow: the clock continues on its own from the present instant. That may be ahead of
+// the primary's clock by the difference that Follow has not taken back yet: by the delay of a
+// message if this server was itself the primary a moment ago. Standing still until then could take
+// as long as the process was stopped.
 func (c *System) Lead() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +86,8 @@ func (c *System) Lead() {
 	}
 	now := int64(c.notBefore())
 	mono := c.src.mono()
-	// What is still to be taken back is left as it is. A reader that sees false sees this.
+	// The difference that has not been taken back is kept. A reader that sees follows false sees
+	// this offset.
 	c.moveTo(max(now-mono, c.offset.Load()))
 	c.follows.Store(false)
 }

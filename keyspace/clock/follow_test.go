@@ -14,7 +14,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// frame has c follow an instant of d ago of a primary that is off from the machine's wall.
+// frame sends c a frame with the instant of d ago of a primary that differs from the machine's wall
+// clock by off.
 func (m *machine) frame(c *clock.System, off, d time.Duration) {
 	c.Follow(limit.Instant(m.wall).Add(off - d))
 }
@@ -37,9 +38,9 @@ func TestFollowGoesByTheLeastDelay(t *testing.T) {
 	}
 }
 
-// TestCivilTimeIsTheSameBehindAStop: frames that come behind a stop of seconds move the clock back by
-// that, and the next ones forward again. What an instant reads as is as before, to the nanosecond, and
-// so as on the primary.
+// TestCivilTimeIsTheSameBehindAStop: after a stop of seconds delayed frames move the clock back by
+// that time, and the next frames move it forward again. Afterwards an instant reads as before to
+// the nanosecond, and so as on the primary.
 func TestCivilTimeIsTheSameBehindAStop(t *testing.T) {
 	for _, stop := range []time.Duration{300 * time.Millisecond, 2 * time.Second, 20 * time.Second, time.Minute} {
 		m := newMachine()
@@ -59,7 +60,7 @@ func TestCivilTimeIsTheSameBehindAStop(t *testing.T) {
 	}
 }
 
-// TestFollowForgetsOldDelays has the way to the replica become longer.
+// TestFollowForgetsOldDelays increases the delay between primary and replica.
 func TestFollowForgetsOldDelays(t *testing.T) {
 	m := newMachine()
 	c := m.clock(clock.Options{})
@@ -91,10 +92,10 @@ func TestFollowNeverGoesBackNorAhead(t *testing.T) {
 	for _, ppm := range []int64{0, 100, -100, 37} {
 		m := newMachine()
 		c := m.clock(clock.Options{})
-		base, primary := t0, t0 // of the primary, whose second is longer by ppm here
+		base, primary := t0, t0 // of the primary, whose second differs by ppm
 		elapsed := int64(0)
-		// By how much the clock may be ahead: by the drift since the last frame, or by that
-		// until then, while it stands still.
+		// The clock may be ahead by the drift since the last frame, or, while it stands still, by
+		// the drift until then.
 		var drifted, stands time.Duration
 		run := func(d time.Duration) {
 			m.run(d)
@@ -138,8 +139,8 @@ func TestFollowNeverGoesBackNorAhead(t *testing.T) {
 	}
 }
 
-// TestFollowTakesDriftBackByStandingStill has the clock of the replica be too fast by more
-// than anybody expects, or ahead when it begins to follow.
+// TestFollowTakesDriftBackByStandingStill has the clock of the replica run faster than the assumed
+// drift, or be ahead when it begins to follow.
 func TestFollowTakesDriftBackByStandingStill(t *testing.T) {
 	m := newMachine()
 	c := m.clock(clock.Options{})
@@ -177,7 +178,7 @@ func TestFollowCountsSuspensionOnce(t *testing.T) {
 			c.Sample()
 			require.InDelta(t, m.wall-1e6, int64(c.Now()), 1e6)
 		}
-		m.frame(c, 0, time.Hour) // sent before and read now
+		m.frame(c, 0, time.Hour) // sent long before it is read
 		c.Sample()
 		require.InDelta(t, m.wall-1e6, int64(c.Now()), 1e6)
 		step()
@@ -186,11 +187,11 @@ func TestFollowCountsSuspensionOnce(t *testing.T) {
 	}
 }
 
-// TestLeadGoesOnFromThePresentInstant ends Follow while the clock runs, and while it stands.
+// TestLeadGoesOnFromThePresentInstant ends Follow while the clock runs, and while it stands still.
 func TestLeadGoesOnFromThePresentInstant(t *testing.T) {
 	m := newMachine()
 	c := m.clock(clock.Options{})
-	c.Lead() // it does
+	c.Lead() // it leads already
 	require.Equal(t, t0, c.Now())
 	c.Set(t0.Add(-time.Hour))
 	m.run(time.Second)
@@ -212,7 +213,7 @@ func TestLeadGoesOnFromThePresentInstant(t *testing.T) {
 	require.Equal(t, stands.Add(time.Minute), c.Now())
 }
 
-// TestCivilTimeIsTheNodesOwn follows primaries whose instants are of another time.
+// TestCivilTimeIsTheNodesOwn follows primaries whose clocks show another time.
 func TestCivilTimeIsTheNodesOwn(t *testing.T) {
 	m := newMachine()
 	steps := 0
@@ -230,7 +231,7 @@ func TestCivilTimeIsTheNodesOwn(t *testing.T) {
 		c.Sample()
 		civil(600 * time.Millisecond)
 	}
-	m.frame(c, time.Hour, 0) // the primary was replaced by one that is ahead
+	m.frame(c, time.Hour, 0) // the primary was replaced by one whose clock is ahead
 	c.Sample()
 	civil(600 * time.Millisecond)
 	c.Set(limit.Instant(m.wall).Add(-3 * time.Millisecond))
@@ -265,7 +266,7 @@ func TestFollowRefusesWhatIsNoInstant(t *testing.T) {
 	require.Positive(t, c.Now())
 }
 
-// TestFollowedClockIsReadByMany: what one reads is not before what another one has read.
+// TestFollowedClockIsReadByMany: no goroutine reads an instant before one that another has read.
 func TestFollowedClockIsReadByMany(t *testing.T) {
 	c := clock.NewSystem(clock.Options{})
 	var mu sync.Mutex
@@ -302,7 +303,7 @@ func TestFollowedClockIsReadByMany(t *testing.T) {
 	wg.Wait()
 }
 
-// BenchmarkNow reads a clock that goes by itself, and one that follows.
+// BenchmarkNow reads a clock that runs on its own, and one that follows.
 func BenchmarkNow(b *testing.B) {
 	for _, name := range []string{"own", "followed"} {
 		b.Run(name, func(b *testing.B) {

@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// t0 is where the clocks of these tests begin.
+// t0 is the initial time of the clocks of these tests.
 const t0 = limit.Instant(1_700_000_000_000_000_000)
 
 // quota is max burst 15, 30 cells per 60 s: one cell takes 2 s.

@@ -10,38 +10,36 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Record is the time as a server saw it at one moment: what a later start
-// needs to go on without ever going back. Nanoseconds throughout.
+// Record is the time as a server saw it at one moment. From it a later start continues without
+// going back. All values are in nanoseconds.
 type Record struct {
 	// Boot names one boot of one machine; zero if that is not known.
 	Boot [16]byte
-	// BootTime is how long that machine had been up, suspended or not.
+	// BootTime is how long that machine had been up, including the time for which it was suspended.
 	BootTime int64
-	// Derived is the instant of the keyspace, Wall what the wall clock showed.
+	// Derived is the instant of the keyspace, Wall the time of the wall clock.
 	Derived limit.Instant
 	Wall    int64
 }
 
-// Record reads the clock in all its forms.
+// Record reads all clocks.
 func (c *System) Record() Record {
 	return Record{Boot: bootID(), BootTime: c.src.boot(), Derived: c.Now(), Wall: c.src.wall()}
 }
 
-// Resumption is what a server knows of its past that goes on from it.
+// Resumption is what a server knows of its past when it starts.
 type Resumption struct {
 	// Last is the last clock record.
 	Last Record
-	// Latest is an instant that nothing which happened is later than.
+	// Latest is an instant such that nothing has happened later.
 	Latest limit.Instant
-	// MaxForward is how far from Latest the wall clock is believed at most; 0 is no
-	// bound.
+	// MaxForward bounds how far after Latest the wall clock is trusted; 0 means no bound.
 	MaxForward time.Duration
 }
 
-// Start is the Start of o for that server, by the clocks of o. On the same boot the time
-// since is known exactly, whatever was done to the wall clock; on another the wall clock
-// is believed, unless that would lead back or, which doubted says by how much, too
-// far.
+// Start returns the first instant for that server, by the clocks of o. In the same boot the elapsed
+// time is known exactly, whatever was done to the wall clock. After another boot the wall clock is
+// trusted, unless it would lead back, or forward beyond MaxForward: then doubted is by how much.
 func (r Resumption) Start(o Options) (start limit.Instant, doubted time.Duration) {
 	src := o.clocks()
 	return r.start(Record{Boot: bootID(), BootTime: src.boot(), Wall: src.wall()})
@@ -59,7 +57,7 @@ func (r Resumption) start(now Record) (start limit.Instant, doubted time.Duratio
 	return start, 0
 }
 
-// bootID is random and changes with every boot (Linux; zero elsewhere). It is read
+// bootID returns a random number that changes with every boot (Linux; zero elsewhere). It is read
 // once.
 var bootID = sync.OnceValue(readBootID)
 

@@ -10,9 +10,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// TestTimeGoesOnAfterARestart tests that time goes on by the machine's uptime after a
-// restart in the same boot, whatever the wall clock says, and never goes back after
-// another boot.
+// TestTimeGoesOnAfterARestart tests that after a restart in the same boot time advances by the
+// machine's uptime, whatever the wall clock shows, and that it never goes back after another boot.
 func TestTimeGoesOnAfterARestart(t *testing.T) {
 	const (
 		derived = limit.Instant(1_700_000_000_000_000_000)

@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// segment is one page of an index: slots of a hash in the upper half and a record
-// number, which is never 0, in the lower.
+// segment is one page of an index. A slot has a hash in its upper half and a record number, which
+// is never 0, in its lower half.
 type segment [segmentSlots]uint64
 
 const segmentSlots = 512
 
-// chunk is a piece of memory that records lie in side by side.
+// chunk is a piece of memory in which records lie side by side.
 type chunk [chunkSize]byte
 
 const (
@@ -19,9 +19,9 @@ const (
 	pageSize  = 4 << 10
 )
 
-// Arena is where the segments and chunks of all tables of a keyspace come from.
-// Where the system allows it they are mapped rather than taken from Go's heap: the
-// collector does not see them, and what is given back is the system's at once.
+// Arena provides the segments and chunks of all tables of a keyspace. Where the system allows it
+// they are mapped rather than taken from Go's heap: then the garbage collector does not scan them,
+// and freed memory is returned to the system at once.
 type Arena struct {
 	mu       sync.Mutex // guards what follows
 	segments []*segment // free and zero
@@ -30,12 +30,12 @@ type Arena struct {
 	outside  atomic.Int64 // see Outside
 }
 
-// source makes memory in lots and takes single pieces back, of which it may keep
-// the address but not the contents.
+// source makes memory in batches and takes single pieces back. It may keep the address of a piece
+// but not the contents.
 type source interface {
 	moreSegments() []*segment
 	moreChunks() []*chunk
-	// discard returns whether the piece may be used again, and is zero then.
+	// The discard methods return whether the piece may be used again; it is zero then.
 	discardSegment(*segment) bool
 	discardChunk(*chunk) bool
 	// outside reports whether all this is outside of Go's heap.
@@ -43,18 +43,18 @@ type source interface {
 	close()
 }
 
-// NewHeapArena makes one whose memory is Go's own wherever it runs.
+// NewHeapArena returns an arena in Go's heap, on every system.
 func NewHeapArena() *Arena { return &Arena{source: heapSource{}} }
 
 // Mapped reports whether the memory lies outside of Go's heap.
 func (a *Arena) Mapped() bool { return a.source.outside() }
 
-// Outside is how many bytes are in use and not in Go's heap; a little of that may not
+// Outside returns the number of bytes that are in use and not in Go's heap; some of them may not
 // have been touched yet.
 func (a *Arena) Outside() int64 { return a.outside.Load() }
 
-// segment returns a segment whose slots are all 0. Like Go's own allocator it does
-// not return when there is no memory.
+// segment returns a segment whose slots are all 0. It panics when there is no memory, as Go's own
+// allocator ends the process.
 func (a *Arena) segment() *segment {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -106,7 +106,7 @@ func (a *Arena) count(n int64) {
 	}
 }
 
-// Close gives everything back. No table of the arena may be used afterwards.
+// Close frees all memory. No table of the arena may be used afterwards.
 func (a *Arena) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,8 +114,7 @@ func (a *Arena) Close() {
 	a.source.close()
 }
 
-// heapSource takes memory from Go's heap, one piece at a time, and leaves it to the
-// collector.
+// heapSource takes single pieces from Go's heap and leaves them to the garbage collector.
 type heapSource struct{}
 
 func (heapSource) moreSegments() []*segment     { return []*segment{new(segment)} }

@@ -7,19 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// regionSize is how much is mapped at a time. It takes no memory until it is
+// regionSize is the number of bytes that are mapped at a time. They take no memory until they are
 // touched.
 const regionSize = 4 << 20
 
-// mapSource maps regions and cuts them up. Pieces that come back lose their pages
-// but keep their address, so that a region is only unmapped at the end.
+// mapSource maps regions and divides them. A piece that is freed loses its pages but keeps its
+// address, so that a region is only unmapped at the end.
 type mapSource struct{ regions [][]byte }
 
-// NewArena makes an arena that maps its memory.
+// NewArena returns an arena that maps its memory.
 func NewArena() *Arena { return &Arena{source: new(mapSource)} }
 
-// region maps memory without huge pages: they would make the first touch of a key
-// wait for the zeroing of 2 MB, and a small table pay for all of them.
+// region maps memory without huge pages. With those the first touch of a key would wait until 2 MB
+// are zeroed, and a small table would take all of them.
 func (m *mapSource) region() []byte {
 	b, err := unix.Mmap(-1, 0, regionSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
@@ -54,15 +54,15 @@ func (m *mapSource) discardSegment(s *segment) bool {
 
 func (m *mapSource) discardChunk(c *chunk) bool { return discard(c[:]) }
 
-// discard gives the pages back; the next touch finds zeros. A piece whose pages
-// could not be given back is not used again, because a segment has to be zero.
+// discard returns the pages to the system; the next access reads zeros. A piece whose pages could
+// not be returned is not used again, because a segment must be zero.
 func discard(b []byte) bool { return unix.Madvise(b, unix.MADV_DONTNEED) == nil }
 
 func (m *mapSource) outside() bool { return true }
 
 func (m *mapSource) close() {
 	for _, b := range m.regions {
-		_ = unix.Munmap(b) // nothing could be done about it
+		_ = unix.Munmap(b) // there is no way to handle an error here
 	}
 	m.regions = nil
 }

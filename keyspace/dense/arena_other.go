@@ -2,5 +2,5 @@
 
 package dense
 
-// NewArena makes an arena whose memory is Go's own.
+// NewArena returns an arena in Go's heap.
 func NewArena() *Arena { return NewHeapArena() }

@@ -8,12 +8,11 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// blobs holds what is too long for a record: the key and the value of an entry, in
-// memory of Go's own. There are few of them and each is long, so that the collector
-// has little to do.
+// blobs holds the keys and values of entries that are too long for a record, in Go's heap. They are
+// few and each is long, so that the garbage collector has little to do.
 //
-// Replies may refer to a value (package shared): while one does, its bytes stay what
-// they are, and whatever replaces them is stored elsewhere.
+// Replies may refer to a value (package shared): meanwhile its bytes do not change, and a new value
+// is stored elsewhere.
 type blobs struct {
 	list []blob
 	free []uint32
@@ -23,14 +22,14 @@ type blobs struct {
 // blob is one entry. Its value was made by [shared.New].
 type blob struct{ key, value []byte }
 
-// blobOverhead is what a blob takes beside its bytes: its place in the list.
+// blobOverhead is the memory of a blob beside its bytes: its place in the list.
 const blobOverhead = int64(unsafe.Sizeof(blob{}))
 
-// size is how much memory the entry takes.
+// size returns the number of bytes of memory that the entry takes.
 func (b *blob) size() int64 { return int64(cap(b.key)) + shared.Size(b.value) + blobOverhead }
 
-// keep returns the value of e in memory of its own, with room for more bytes if it has to
-// be copied there.
+// keep returns the value of e in memory of its own. If it has to be copied, the copy has room for
+// more bytes to grow.
 func keep(e *entry.Entry, more int) []byte {
 	if e.Made {
 		return e.Value
@@ -38,7 +37,7 @@ func keep(e *entry.Entry, more int) []byte {
 	return shared.New(e.Value, more)
 }
 
-// add keeps key and the value of e and returns the blob's number.
+// add stores key and the value of e and returns the number of the new blob.
 func (b *blobs) add(key []byte, e *entry.Entry) uint32 {
 	fresh := blob{key: bytes.Clone(key), value: keep(e, 0)}
 	b.mem.AddObjects(fresh.size())
@@ -52,8 +51,8 @@ func (b *blobs) add(key []byte, e *entry.Entry) uint32 {
 	return uint32(len(b.list) - 1)
 }
 
-// set replaces the value of a blob by that of to. It may be (a part or an extension of)
-// the one that the blob has: then it lies where it has to.
+// set replaces the value of a blob by that of to. The new value may be the old one, a part or an
+// extension of it: then it is already in place.
 func (b *blobs) set(i uint32, to *entry.Entry) {
 	e, value, n := &b.list[i], to.Value, len(to.Value)
 	switch {
@@ -71,7 +70,7 @@ func (b *blobs) set(i uint32, to *entry.Entry) {
 	e.value = fresh
 }
 
-// remove forgets a blob.
+// remove removes a blob.
 func (b *blobs) remove(i uint32) {
 	e := &b.list[i]
 	b.mem.AddObjects(-e.size())
@@ -80,6 +79,6 @@ func (b *blobs) remove(i uint32) {
 	b.free = append(b.free, i)
 }
 
-// Spare is what a value of n bytes that has replaced another gets to grow, an eighth, so
-// that one which grows steadily is not copied each time.
+// Spare returns the spare capacity for a value of n bytes that has replaced another, an eighth, so
+// that a value that grows steadily is not copied each time.
 func Spare(n int) int { return n / 8 }

@@ -34,20 +34,20 @@ type storage interface {
 
 type newStorage func(m *dense.Memory, hash func([]byte) uint32) storage
 
-// storages are the tables that have to pass this suite.
+// storages are the tables that must pass this suite.
 var storages = map[string]newStorage{
 	"map":   func(m *dense.Memory, hash func([]byte) uint32) storage { return tabletest.New(m, hash) },
 	"dense": func(m *dense.Memory, hash func([]byte) uint32) storage { return dense.New(mapped, m, hash) },
-	// The same on Go's heap, which the race detector sees and other systems use.
+	// The same on Go's heap, where the race detector sees accesses, and as on other systems.
 	"dense on the heap": func(m *dense.Memory, hash func([]byte) uint32) storage {
 		return dense.New(dense.NewHeapArena(), m, hash)
 	},
 }
 
-// mapped is an arena for all tests, so that they map little.
+// mapped is an arena that all tests share, so that they map little memory.
 var mapped = dense.NewArena()
 
-// fixture is a table under test with what it was given besides.
+// fixture is a table under test with the arguments that it was made with.
 type fixture struct {
 	storage
 	mem  *dense.Memory
@@ -64,7 +64,7 @@ func newFixture(t testing.TB, make newStorage, hash func(key []byte) uint32) *fi
 	return f
 }
 
-// add inserts a key that must be new and takes its place.
+// add inserts a key that must be new.
 func (f *fixture) add(t testing.TB, key string, e entry.Entry) {
 	require.True(t, f.Insert(f.hash([]byte(key)), []byte(key), e), key)
 }
@@ -74,7 +74,7 @@ func (f *fixture) get(key string) (dense.Ref, entry.Entry) {
 	return r, entry.Entry{Kind: k, Expiry: at, Value: value}
 }
 
-// keys returns what a whole scan sees, and fails on a key that is seen twice
+// keys returns all entries of a whole scan, and fails the test for a key that is seen twice
 // although nothing changed.
 func (f *fixture) keys(t testing.TB, count int) map[string]entry.Entry {
 	seen := make(map[string]entry.Entry)
@@ -93,14 +93,14 @@ func (f *fixture) keys(t testing.TB, count int) map[string]entry.Entry {
 	}
 }
 
-// cursorBits is how many bits a cursor has: see [dense.Table.Scan].
+// cursorBits is the number of bits of a cursor: see [dense.Table.Scan].
 const cursorBits = 40
 
 var testSeed = maphash.MakeSeed()
 
 func goodHash(key []byte) uint32 { return uint32(maphash.Bytes(testSeed, key)) }
 
-// poorHash has many keys share all 32 bits, and all begin at few places.
+// poorHash gives many keys the same 32 bits, and only few different upper bits.
 func poorHash(key []byte) uint32 { return goodHash(key) & 0xfff0000f }
 
 func TestStorageConformance(t *testing.T) {
@@ -163,7 +163,7 @@ func value(n int) []byte {
 	return v
 }
 
-// lengths are those around every boundary that storage is likely to have.
+// lengths returns the lengths around every boundary that a storage is likely to have.
 func lengths() (l []int) {
 	for n := range 100 {
 		l = append(l, n)
@@ -180,7 +180,7 @@ func keepsAnyLength(t *testing.T, f *fixture) {
 		_, e := f.get(fmt.Sprint("k", n))
 		require.True(t, bytes.Equal(value(n), e.Value), n)
 	}
-	// Every value becomes another one's length and goes back.
+	// Every value is replaced by one of another length and restored.
 	l := lengths()
 	for i, n := range l {
 		m := l[len(l)-1-i]
@@ -222,7 +222,7 @@ func changesInPlace(t *testing.T, f *fixture) {
 		_, e = f.get("k")
 		require.Equal(t, value(40)[3]+byte(i+1), e.Value[3])
 	}
-	// Extended within its capacity, and cut.
+	// Extend the value within its capacity, and cut it.
 	want := value(10)
 	r, e := f.get("k")
 	e.Value = append(e.Value[:0], want...)
@@ -340,7 +340,7 @@ func countsMemory(t *testing.T, f *fixture) {
 
 func scansWhileChanging(t *testing.T, f *fixture) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	var others []string // which grow in even rounds and shrink in odd ones
+	var others []string // grow in even rounds and shrink in odd ones
 	serial := 0
 	for round := range 6 {
 		steady := map[string]bool{}
@@ -389,8 +389,8 @@ func takesAnyCursor(t *testing.T, f *fixture) {
 	}
 }
 
-// TestStorageAgainstModel plays random operations on a table and on a Go map, and
-// compares them all along: ten million in all.
+// TestStorageAgainstModel does the same random operations on a table and on a Go map, ten million
+// in all, and compares them after each.
 func TestStorageAgainstModel(t *testing.T) {
 	for _, c := range []struct {
 		storage string
@@ -411,7 +411,7 @@ func TestStorageAgainstModel(t *testing.T) {
 	}
 }
 
-// model is a table's contents, with the keys in a slice to draw from.
+// model is the contents of a table, with its keys in a slice for random choice.
 type model struct {
 	entries map[string]entry.Entry
 	keys    []string
@@ -433,7 +433,7 @@ func playModel(t *testing.T, f *fixture, steps int) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	bias := 6 // of 10 changes of the number of keys are insertions
+	bias := 6 // so many of 10 changes of the number of keys are insertions
 	pos := uint64(0)
 	for step := range steps {
 		if step%20_000 == 0 {
@@ -511,8 +511,8 @@ func randomEntry(rng *rand.Rand) entry.Entry {
 	return entry.Entry{Kind: entry.Kind(1 + rng.IntN(int(entry.Kinds)-1)), Expiry: limit.Instant(rng.Int64N(1 << 40)), Value: v}
 }
 
-// change stores something else under a key that exists: another entry, another
-// expiry, the value changed in place, cut or extended.
+// change stores something else at an existing key: another entry, another expiry, or the value
+// changed in place, cut or extended.
 func (m *model) change(t testing.TB, f *fixture, rng *rand.Rand) {
 	key := m.keys[rng.IntN(len(m.keys))]
 	r, e := f.get(key)
@@ -544,7 +544,7 @@ func (m *model) change(t testing.TB, f *fixture, rng *rand.Rand) {
 	m.compare(t, f, key)
 }
 
-// sweep removes a few of those that are due by a random instant.
+// sweep removes a few of the entries that are due by a random instant.
 func (m *model) sweep(t testing.TB, f *fixture, rng *rand.Rand, pos *uint64) {
 	now := limit.Instant(rng.Int64N(1 << 36))
 	for budget := rng.IntN(20); budget > 0; {
@@ -561,8 +561,8 @@ func (m *model) sweep(t testing.TB, f *fixture, rng *rand.Rand, pos *uint64) {
 	}
 }
 
-// BenchmarkTable is the storage alone: find and store of random keys, and the pair
-// of insert and remove.
+// BenchmarkTable measures the storage alone: find and store of random keys, and a pair of insert
+// and remove.
 func BenchmarkTable(b *testing.B) {
 	for _, name := range []string{"dense", "map"} {
 		for _, n := range []int{1000, 100_000, 1_000_000} {

@@ -5,25 +5,25 @@ import (
 	"unsafe"
 )
 
-// directory finds the segment of a hash by its upper bits: extendible hashing. A
-// segment that is full is divided by the next bit, which touches nothing but its
-// own slots; only when it is deeper than the directory does that double.
+// directory finds the segment of a hash by its upper bits: extendible hashing. A full segment is
+// divided by the next bit, which changes only its own slots. The directory doubles only when a
+// segment becomes deeper than it.
 type directory struct {
 	leaves []leaf // 1<<depth of them
 	depth  uint8
 	shift  uint8 // 32 - depth
-	// deepest is how many segments are as deep as the directory.
+	// deepest is the number of segments that are as deep as the directory.
 	deepest int
-	// segments is how many segments there are.
+	// segments is the number of segments.
 	segments int
 	arena    *Arena
 	mem      *Memory
-	// seen is leaves for [Load], which reads without the lock.
+	// seen has leaves for [Load], which reads without the lock.
 	seen atomic.Pointer[[]leaf]
 }
 
-// leaf is an entry of the directory. A segment that is less deep than the directory
-// has several neighbouring entries, of which only the first knows the count.
+// leaf is an entry of the directory. A segment that is less deep than the directory has several
+// neighbouring entries; only the first of them has the count.
 type leaf struct {
 	slots *segment
 	count uint16
@@ -31,20 +31,20 @@ type leaf struct {
 }
 
 const (
-	// splitAt is how many slots of a segment are used before it is divided: with
-	// 13/16 a probe looks at three slots or so.
+	// splitAt is the number of used slots at which a segment is divided: at 13/16 a probe examines
+	// about three slots.
 	splitAt = segmentSlots * 13 / 16
-	// mergeAt is how many two neighbours have together when they become one: half of
-	// splitAt, so that nothing goes back and forth.
+	// mergeAt is the number of used slots of two neighbours at which they are merged: half of
+	// splitAt, so that segments are not divided and merged by turns.
 	mergeAt = splitAt / 2
-	// maxDepth bounds the directory. To be deeper, hundreds of keys would have to
+	// maxDepth bounds the depth of the directory. To exceed it, hundreds of keys would have to
 	// share 20 bits of a seeded hash.
 	maxDepth = 20
 )
 
 const leafBytes = int64(unsafe.Sizeof(leaf{}))
 
-// init makes a directory with one segment.
+// init makes d a directory with one segment.
 func (d *directory) init(a *Arena, m *Memory) {
 	d.arena, d.mem, d.deepest, d.segments = a, m, 1, 1
 	d.resize([]leaf{{slots: a.segment()}}, 0)
@@ -54,13 +54,13 @@ func (d *directory) init(a *Arena, m *Memory) {
 // segment returns the segment of hash.
 func (d *directory) segment(hash uint32) *segment { return d.leaves[hash>>d.shift].slots }
 
-// first returns the index of the first leaf of the segment that leaf i leads to.
+// first returns the index of the first leaf of the segment of leaf i.
 func (d *directory) first(i uint32) uint32 {
 	span := d.depth - d.leaves[i].depth
 	return i >> span << span
 }
 
-// room makes sure that a slot for hash can be added, and reports whether it can.
+// room makes room for a slot for hash, and reports whether it could.
 func (d *directory) room(hash uint32) bool {
 	for {
 		i := d.first(hash >> d.shift)
@@ -81,7 +81,7 @@ func (d *directory) add(hash, number uint32) {
 	l.count++
 }
 
-// replace makes the slot of an old record number lead to another.
+// replace changes the record number in the slot of hash from old to number.
 func (d *directory) replace(hash, old, number uint32) {
 	g := d.segment(hash)
 	g[g.index(slotOf(hash, old))] = slotOf(hash, number)
@@ -119,8 +119,8 @@ func (d *directory) split(i uint32) {
 	}
 }
 
-// merge makes one segment of the one whose first leaf is i and its neighbour, if
-// together they are small enough, and halves the directory if it can.
+// merge merges the segment whose first leaf is i with its neighbour if together they are small
+// enough, and halves the directory if possible.
 func (d *directory) merge(i uint32) {
 	l := d.leaves[i]
 	if l.depth == 0 {
@@ -147,7 +147,7 @@ func (d *directory) merge(i uint32) {
 	}
 }
 
-// fill makes n leaves from i on lead to the same segment.
+// fill makes the n leaves from i on lead to the segment of l.
 func (d *directory) fill(i, n uint32, l leaf) {
 	for k := i; k < i+n; k++ {
 		d.leaves[k] = l
@@ -183,7 +183,7 @@ func (d *directory) resize(leaves []leaf, depth uint8) {
 	d.seen.Store(&leaves)
 }
 
-// free gives all segments back.
+// free frees all segments.
 func (d *directory) free() {
 	for i := uint32(0); i < uint32(len(d.leaves)); {
 		l := d.leaves[i]

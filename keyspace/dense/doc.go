@@ -1,9 +1,8 @@
-// Package dense stores entries without pointers, so that the garbage collector has nothing
-// to look at however many keys there are: an index of eight bytes a slot over records that
-// lie side by side in vectors by size, and what is long beside them.
+// Package dense stores entries without pointers, so that the garbage collector has nothing to scan,
+// whatever the number of keys. An index has slots of eight bytes that lead to records. Records lie
+// side by side in vectors by size. Long entries are stored beside them.
 //
-// A [Table] holds the keys of one shard and database. It takes its memory from an [Arena]
-// and tells a [Memory] what it takes. It knows neither time nor locks: an entry that has
-// expired is like any other, and whoever uses a table has locked it. [Load] alone looks
-// into tables without a lock.
+// A [Table] holds the keys of one shard and database. It takes its memory from an [Arena] and
+// reports it to a [Memory]. It knows neither time nor locks: an expired entry is like any other,
+// and the caller of a table has locked it. Only [Load] reads tables without a lock.
 package dense

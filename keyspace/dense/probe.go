@@ -8,29 +8,28 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Probe is a key that is about to be looked for, by its hash, and what [Load] has
-// found out about it without a lock.
+// Probe has the hash of a key that is about to be looked up, and what [Load] has found out about
+// the key without a lock.
 type Probe struct {
-	Hash  uint64   // of which the table knows the lower half
-	Table *Table   // nil if there is none yet
-	slots *segment // where in the index the key may be; nil if there is nothing
-	// number is that of the record that it probably has.
+	Hash  uint64   // the table uses its lower half
+	Table *Table   // nil if there is no table yet
+	slots *segment // where in the index the key may be; nil if there is no table
+	// number is the number of the record that the key probably has.
 	number uint32
 }
 
-// MostProbes is how many keys are loaded together: more loads than a processor keeps in
-// flight.
+// MostProbes is the maximum number of keys that are loaded together: more loads than a processor
+// keeps in flight.
 const MostProbes = 32
 
-// Load loads the memory that keys lie in, MostProbes at most, so that what is done
-// with them next finds it in the processor's caches. Looking up one key waits for two
-// loads that depend on each other; here those of many keys wait together.
+// Load loads the memory of at most MostProbes keys, so that the next commands find it in the
+// processor's caches. The lookup of one key waits for two loads that depend on each other; here the
+// loads of many keys overlap.
 //
-// It takes no lock, so it may see a table while that changes, and it believes
-// nothing of what it sees: it only loads. That is safe because pages are never
-// unmapped before the arena is closed (what is given back to the system keeps its
-// address), and because the lists of segments and chunks are read through atomic
-// pointers. The race detector rightly sees unsynchronised loads, so under it this does
+// It takes no lock, so it may read a table while that changes. Its results are only hints. Reading
+// is safe because pages are never unmapped before the arena is closed (memory that is returned to
+// the system keeps its address), and because the lists of segments and chunks are read through
+// atomic pointers. The race detector rightly reports unsynchronized loads, so under it Load does
 // nothing.
 func Load(probes []Probe) {
 	if raceDetector {
@@ -41,8 +40,8 @@ func Load(probes []Probe) {
 	touch(at[:findRecords(probes, &at)])
 }
 
-// findSlots finds the segments of keys and puts down where their slots are. It
-// returns how many addresses that makes.
+// findSlots finds the segments of keys and stores the addresses of the keys' slots in at. It
+// returns the number of addresses.
 func findSlots(probes []Probe, at *[2 * MostProbes]unsafe.Pointer) (n int) {
 	for i := range probes {
 		p := &probes[i]
@@ -58,11 +57,11 @@ func findSlots(probes []Probe, at *[2 * MostProbes]unsafe.Pointer) (n int) {
 	return n
 }
 
-// maxProbe is how many slots are looked at: few keys are further from home.
+// maxProbe is the number of slots that are examined: few keys are further from their home slot.
 const maxProbe = 8
 
-// findRecords puts down where the records are that the slots lead to: both ends of
-// each, which may lie in two cache lines.
+// findRecords stores the addresses of the records to which the slots lead in at: both ends of each
+// record, which may lie in two cache lines.
 func findRecords(probes []Probe, at *[2 * MostProbes]unsafe.Pointer) (n int) {
 	for i := range probes {
 		p := &probes[i]
@@ -88,9 +87,8 @@ func findRecords(probes []Probe, at *[2 * MostProbes]unsafe.Pointer) (n int) {
 	return n
 }
 
-// Confirm is find for a key that was probed: if there is a record of the number that was
-// seen, and it has the key, then it is the one. Otherwise ok is false, and nothing is
-// known.
+// Confirm is Find for a key that was probed. If there is a record of the number that Load has
+// found, and it has the key, it is the right one. Otherwise ok is false, and Find is needed.
 func (t *Table) Confirm(p *Probe, key []byte) (r Ref, kind entry.Kind, at limit.Instant, value []byte, ok bool) {
 	if p.number == 0 || p.Table != t || !t.live(p.number) {
 		return 0, entry.None, 0, nil, false
@@ -103,7 +101,7 @@ func (t *Table) Confirm(p *Probe, key []byte) (r Ref, kind entry.Kind, at limit.
 	return Ref(p.number), entry.Kind(header(rec) & headKind), expiry(rec), value, true
 }
 
-// whereabouts returns where a record lies, if there can be one of that number.
+// whereabouts returns the chunk, offset and size of a record, if there can be one of that number.
 func (t *Table) whereabouts(number uint32) (ch *chunk, off, size uint32) {
 	class := number >> placeBits
 	if class >= numClasses {

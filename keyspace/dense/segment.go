@@ -1,8 +1,8 @@
 package dense
 
-// The slots of a segment are probed one after another from the place that the lower
-// bits of the hash name. Deleting moves back what had been pushed along, so that
-// there are no tombstones and a probe ends at the first empty slot.
+// The slots of a segment are probed one after another from the index given by the lower bits of the
+// hash. Deleting a slot moves back the slots that it had displaced. So there are no tombstones, and
+// a probe ends at the first empty slot.
 
 const slotMask = segmentSlots - 1
 
@@ -12,7 +12,7 @@ func slotHash(s uint64) uint32 { return uint32(s >> 32) }
 
 func slotNumber(s uint64) uint32 { return uint32(s) }
 
-// put adds a slot. There must be an empty one besides.
+// put adds a slot. There must be two empty slots at least.
 func (g *segment) put(s uint64) {
 	i := slotHash(s) & slotMask
 	for g[i] != 0 {
@@ -21,7 +21,7 @@ func (g *segment) put(s uint64) {
 	g[i] = s
 }
 
-// index returns where slot s is, which must be there.
+// index returns the index of slot s, which must exist.
 func (g *segment) index(s uint64) uint32 {
 	i := slotHash(s) & slotMask
 	for g[i] != s {
@@ -36,7 +36,7 @@ func (g *segment) index(s uint64) uint32 {
 // delete empties the slot at i and closes the gap.
 func (g *segment) delete(i uint32) {
 	for j := (i + 1) & slotMask; g[j] != 0; j = (j + 1) & slotMask {
-		// What belongs at home or after the gap stays.
+		// A slot whose home is after the gap stays.
 		home := slotHash(g[j]) & slotMask
 		if (j-home)&slotMask >= (j-i)&slotMask {
 			g[i] = g[j]
@@ -46,8 +46,8 @@ func (g *segment) delete(i uint32) {
 	g[i] = 0
 }
 
-// divide moves the slots whose hash has bit to other, which is empty, and returns
-// how many stayed and went.
+// divide moves the slots whose hash has bit to other, which is empty, and returns how many slots
+// stayed and how many were moved.
 func (g *segment) divide(bit uint32, other *segment) (stayed, went uint16) {
 	all := *g
 	*g = segment{}

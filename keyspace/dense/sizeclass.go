@@ -1,8 +1,8 @@
 package dense
 
-// Records lie in vectors by size class. A record number says which class and which
-// place in its vector: the class in the upper bits, the chunk and the place in the
-// chunk in the others, so that finding a record takes no division.
+// Records lie in vectors by size class. The upper bits of a record number are the class, the lower
+// bits the chunk in the vector of the class and the place in the chunk, so that finding a record
+// takes no division.
 const (
 	classBits = 7
 	placeBits = 32 - classBits
@@ -17,19 +17,19 @@ type sizeClass struct {
 	mask uint32 // 1<<bits - 1
 }
 
-// classes are numbered from 1, so that no record number is 0. Sizes go up by 4 bytes
-// at first and by an eighth to a sixteenth later, which is the most that is wasted.
+// classes are numbered from 1, so that no record number is 0. Sizes increase by 4 bytes at first
+// and later by an eighth to a sixteenth, which is the maximum that is wasted.
 var (
 	classes    = makeClasses()
 	classTable = makeClassTable()
 )
 
 const (
-	// maxInline is the longest record; what is longer lies beside.
+	// maxInline is the size of the longest record; longer entries are stored beside.
 	maxInline  = 4160
 	numClasses = 79
-	// maxSlack is less than this much of a record is unused: the header has 9 bits
-	// for it.
+	// maxSlack bounds the unused bytes of a record, which are always fewer: the header has 9 bits
+	// for their number.
 	maxSlack = 256
 )
 
@@ -48,7 +48,7 @@ func makeClasses() (all [numClasses]sizeClass) {
 	return all
 }
 
-// classStep is how much larger the class after one of that size is.
+// classStep returns the difference between a class of that size and the next larger class.
 func classStep(size uint32) uint32 {
 	step := uint32(4)
 	for size >= 64+16*step {

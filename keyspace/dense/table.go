@@ -9,10 +9,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Table stores entries by their keys, in two structures without pointers: an index of eight
-// bytes per slot (directory.go, segment.go), and records in dense vectors by size
-// (vector.go, record.go). An entry takes 12 bytes beside key and value, and 10 to 20 for its
-// share of the index; nothing else, however many come and go.
+// Table stores entries by their keys, in two structures without pointers: an index of eight bytes
+// per slot (directory.go, segment.go), and records in dense vectors by size (vector.go, record.go).
+// An entry takes 12 bytes beside key and value, and 10 to 20 bytes for its share of the index. That
+// does not grow as keys are added and removed.
 type Table struct {
 	index   directory
 	vectors [numClasses]vector
@@ -25,8 +25,8 @@ type Table struct {
 
 const tableBytes = int64(unsafe.Sizeof(Table{}))
 
-// New makes an empty table that takes its memory from a and reports it to m. hash is
-// the lower half of the hash of keys, by which an entry is found again from its key.
+// New returns an empty table that takes its memory from a and reports it to m. hash returns the
+// lower half of the hash of a key, by which the table finds an entry again from its key.
 func New(a *Arena, m *Memory, hash func(key []byte) uint32) *Table {
 	m.Add(tableBytes)
 	t := &Table{hash: hash, blobs: blobs{mem: m}, arena: a, mem: m}
@@ -39,8 +39,8 @@ func (t *Table) record(number uint32) []byte {
 	return t.vectors[class].record(&classes[class], number)
 }
 
-// parts returns the key and the value of a record, the latter with the capacity to
-// grow that it has where it is.
+// parts returns the key and the value of a record. The capacity of value is the room that it has to
+// grow in place.
 func (t *Table) parts(rec []byte) (key, value []byte) {
 	h := header(rec)
 	n := keyLength(h)
@@ -55,10 +55,10 @@ func entryOf(rec, value []byte) entry.Entry {
 	return entry.Entry{Kind: entry.Kind(header(rec) & headKind), Expiry: expiry(rec), Value: value}
 }
 
-// Find returns where key is and what it holds, or kind None. The value is the stored
-// bytes themselves: it may be changed in place, extended within its capacity and handed
-// to Store; it is void after the next Insert, Store or Remove. The parts of the entry are
-// results of their own because they stay in registers then.
+// Find returns where key is stored, and its entry, or kind None. value is the stored memory itself:
+// it may be changed in place, extended within its capacity and passed to Store. It is invalid after
+// the next Insert, Store or Remove. The parts of the entry are separate results so that they stay
+// in registers.
 func (t *Table) Find(hash uint32, key []byte) (r Ref, kind entry.Kind, at limit.Instant, value []byte) {
 	g := t.index.segment(hash)
 	for i := hash & slotMask; ; i = (i + 1) & slotMask {
@@ -76,8 +76,8 @@ func (t *Table) Find(hash uint32, key []byte) (r Ref, kind entry.Kind, at limit.
 	}
 }
 
-// Insert adds key, which must be absent, copying key and value. It reports whether there
-// was room.
+// Insert adds key, which must be absent, and copies key and value. It reports whether there was
+// room.
 func (t *Table) Insert(hash uint32, key []byte, e entry.Entry) bool {
 	if !t.index.room(hash) {
 		return false
@@ -118,8 +118,8 @@ func (t *Table) place(key []byte, e entry.Entry) (number uint32, ok bool) {
 	return number, true
 }
 
-// Store replaces all of an entry but its key. e.Value may be (a part of, or an extension
-// of) what Find returned.
+// Store replaces an entry except for its key. e.Value may be what Find returned, a part of it or an
+// extension of it.
 func (t *Table) Store(r Ref, e entry.Entry) {
 	number := uint32(r)
 	rec := t.record(number)
@@ -131,7 +131,7 @@ func (t *Table) Store(r Ref, e entry.Entry) {
 		t.blobs.set(blobNumber(rec), &e)
 		h = h&^headKind | uint32(e.Kind)
 	case h&headBeside == 0 && size <= maxInline && classOf(size) == number>>placeBits:
-		// The value may lie here already: then this copies nothing.
+		// If the value is already in place, this copies nothing.
 		copy(rec[recordHead+n:], e.Value)
 		h = uint32(e.Kind) | uint32(n)<<keyShift | uint32(len(rec)-size)<<slackShift
 	default:
@@ -142,8 +142,8 @@ func (t *Table) Store(r Ref, e entry.Entry) {
 	putExpiry(rec, e.Expiry)
 }
 
-// relocate stores e in a record of another size. The old one, in which key and
-// value may still lie, goes last.
+// relocate stores e in a record of another size. It removes the old record last, since key and
+// value may lie in it.
 func (t *Table) relocate(number uint32, rec []byte, e entry.Entry) {
 	key, _ := t.parts(rec)
 	to, ok := t.place(key, e)
@@ -154,7 +154,7 @@ func (t *Table) relocate(number uint32, rec []byte, e entry.Entry) {
 	t.discard(number)
 }
 
-// Remove takes an entry out; every Ref is void afterwards.
+// Remove removes an entry. Every Ref is invalid afterwards.
 func (t *Table) Remove(r Ref) {
 	number := uint32(r)
 	key, _ := t.parts(t.record(number))
@@ -163,8 +163,8 @@ func (t *Table) Remove(r Ref) {
 	t.count--
 }
 
-// discard takes a record that is not in the index any more out of its vector, and
-// moves the last one into its place.
+// discard removes a record that is no longer in the index from its vector, and moves the last
+// record into its place.
 func (t *Table) discard(number uint32) {
 	class := number >> placeBits
 	c, v := &classes[class], &t.vectors[class]
@@ -188,14 +188,13 @@ func (t *Table) At(r Ref) ([]byte, entry.Entry) {
 	return key, entryOf(rec, value)
 }
 
-// Scan calls f for every entry of a part of the table and returns where the next part
-// begins, 0 after the last. It goes on until about count entries have been seen. Whatever
-// changes between two calls, an entry that was there throughout is seen at least once. f
-// must not change the table. Cursors stay below 2^40.
+// Scan calls f for every entry of a part of the table, about count of them, and returns the cursor
+// of the next part, or 0 after the last. An entry that exists during the whole scan is seen at
+// least once, whatever changes between two calls. f must not change the table. Cursors stay below
+// 2^40.
 //
-// It goes through the hashes in ascending order, a range of them at a time. The range of a
-// segment stays what it is whatever is divided and merged around it, and a key never
-// leaves it.
+// It visits ranges of hashes in ascending order. The range of a segment does not depend on how
+// other segments are divided and merged, and a key never leaves it.
 func (t *Table) Scan(cursor uint64, count int, f func(key []byte, e entry.Entry)) uint64 {
 	const end = 1 << 32
 	for seen := 0; cursor < end && seen < count; {
@@ -204,7 +203,7 @@ func (t *Table) Scan(cursor uint64, count int, f func(key []byte, e entry.Entry)
 		from, width := uint64(i)<<t.index.shift, uint64(end)>>l.depth
 		to := from + width
 		if rest := count - seen; rest < int(l.count) {
-			// About as many as are asked for, if they lie evenly.
+			// About the requested number, if the hashes are evenly distributed.
 			to = min(to, cursor+max(1, width/uint64(l.count)*uint64(rest)))
 		}
 		for _, s := range l.slots {
@@ -222,15 +221,15 @@ func (t *Table) Scan(cursor uint64, count int, f func(key []byte, e entry.Entry)
 	return cursor
 }
 
-// Due looks at entries from position *pos on for one that expires at or before now, and
-// takes each that it looks at from *budget. It leaves *pos where the search goes on once
-// that entry has been removed: an entry that is there for a whole round is looked at. At
-// the end of a round *pos is 0 again, where a new one begins.
+// Due examines entries from position *pos on until it finds one that expires at or before now, and
+// subtracts their number from *budget. It leaves *pos where the search continues once that entry
+// has been removed, so that an entry which exists during a whole round is examined. At the end of a
+// round *pos is 0, where the next round begins.
 //
-// It goes through the records as they lie in memory, from the last to the first:
-// then what moves into the place of a removed record has been looked at already,
-// and where all expire nothing moves at all. *pos is the class in the upper half
-// and the number of its records that are still to be looked at in the lower.
+// It examines records in the order of memory, from the last to the first: the record that moves
+// into the place of a removed one has then been examined already, and where all records expire none
+// is moved. *pos has the class in the upper half and the number of its records that are still to be
+// examined in the lower half.
 func (t *Table) Due(pos *uint64, budget *int, now limit.Instant) (Ref, bool) {
 	class, left := uint32(*pos>>32), uint32(*pos)
 	if *pos == 0 {
@@ -257,8 +256,8 @@ func (t *Table) Due(pos *uint64, budget *int, now limit.Instant) (Ref, bool) {
 	return 0, false
 }
 
-// Random returns one of the entries, chosen by x, each as likely as any other. The table
-// must not be empty.
+// Random returns one of the entries, chosen by x with equal probability. The table must not be
+// empty.
 func (t *Table) Random(x uint64) Ref {
 	i := uint32(x % uint64(t.count))
 	for class := uint32(1); ; class++ {
@@ -270,11 +269,11 @@ func (t *Table) Random(x uint64) Ref {
 	}
 }
 
-// slotShare is what a key takes of the index: its slot, and about as much again that
-// is free. What a nearly empty table costs beyond that is not the key's.
+// slotShare is the share of a key in the index: its slot, and about as much free space. The rest of
+// a nearly empty table does not count for its keys.
 const slotShare = 16
 
-// Cost is how many bytes of memory the entry at r takes, its share of the index included.
+// Cost returns the number of bytes that the entry at r takes, including its share of the index.
 func (t *Table) Cost(r Ref) int64 {
 	rec := t.record(uint32(r))
 	n := int64(len(rec)) + slotShare
@@ -284,10 +283,10 @@ func (t *Table) Cost(r Ref) int64 {
 	return n
 }
 
-// Len is how many entries there are.
+// Len returns the number of entries.
 func (t *Table) Len() int { return t.count }
 
-// Free gives all memory back. The table is not used again.
+// Free frees all memory. The table must not be used afterwards.
 func (t *Table) Free() {
 	for class := 1; class < numClasses; class++ {
 		t.vectors[class].free(&classes[class], t.arena, t.mem)

@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// sameHash is the worst that can be: no two keys differ in their hash.
+// sameHash is the worst case: all keys have the same hash.
 func sameHash([]byte) uint32 { return 0xdeadbeef }
 
 // newTestTable makes a table, and frees it when the test ends.
@@ -25,7 +25,7 @@ func newTestTable(t testing.TB, hash func(key []byte) uint32) (*Table, *Memory) 
 	return table, m
 }
 
-// lookup returns where a key is, which must exist, and what kind it has.
+// lookup returns the place and the kind of a key, which must exist.
 func lookup(t testing.TB, table *Table, key string) (Ref, entry.Kind) {
 	r, k, _, _ := table.Find(table.hash([]byte(key)), []byte(key))
 	require.NotEqual(t, entry.None, k, key)
@@ -75,9 +75,8 @@ func TestDenseShrinks(t *testing.T) {
 	require.LessOrEqual(t, mem.Used(), empty+pageSize*8)
 }
 
-// TestTableKeepsItsMemoryWhenKeysComeAndGo adds and removes at every boundary, as a key
-// does that is created and expires all the time. No memory is mapped and unmapped for
-// that.
+// TestTableKeepsItsMemoryWhenKeysComeAndGo adds and removes a key at every boundary, like a key
+// that is created and expires all the time. That must not map and unmap memory each time.
 func TestTableKeepsItsMemoryWhenKeysComeAndGo(t *testing.T) {
 	table, mem := newTestTable(t, seeded)
 	for i := range 10_000 {

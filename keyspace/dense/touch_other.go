@@ -4,5 +4,5 @@ package dense
 
 import "unsafe"
 
-// touch does nothing where there is no instruction for it that we know.
+// touch does nothing on processors for which there is no assembly here.
 func touch([]unsafe.Pointer) {}

@@ -2,18 +2,17 @@ package dense
 
 import "sync/atomic"
 
-// vector holds the records of one class side by side: a new record goes to the end
-// and the last one fills the place of one that is removed, so that there is never
-// a hole.
+// vector holds the records of one class side by side. A new record is appended, and the last record
+// moves into the place of a removed one, so that there is never a gap.
 type vector struct {
 	chunks []*chunk
 	n      uint32
-	// high is the number of records whose memory has been touched, which the system
-	// has given us, as far as it was not given back; pages is that in pages.
+	// high is the number of records whose memory has been touched and not been returned to the
+	// system; pages is the same in pages.
 	high  uint32
 	pages uint32
-	// seen is chunks for [Load], which reads without the lock: never
-	// shorter than what it may look for, with nil for a chunk that is gone.
+	// seen has chunks for [Load], which reads without the lock. It is never shorter than the index
+	// of a chunk that Load may look up, with nil for a chunk that was freed.
 	seen atomic.Pointer[[]*chunk]
 }
 
@@ -24,10 +23,10 @@ func (v *vector) record(c *sizeClass, number uint32) []byte {
 	return v.chunks[place>>c.bits][off : off+c.size : off+c.size]
 }
 
-// full reports whether no number is left for another record.
+// full reports whether there is no number for another record.
 func (v *vector) full(c *sizeClass) bool { return v.n/c.per > placeMask>>c.bits }
 
-// push makes room for one more record and returns its number.
+// push adds a record and returns its number.
 func (v *vector) push(class uint32, a *Arena, m *Memory) uint32 {
 	c := &classes[class]
 	if int(v.n/c.per) == len(v.chunks) {
@@ -44,10 +43,9 @@ func (v *vector) push(class uint32, a *Arena, m *Memory) uint32 {
 	return number
 }
 
-// pop takes the last record away and gives a chunk back that is not needed. One is
-// kept in reserve as long as its neighbour is more than half full, so that a vector
-// whose end goes back and forth does not map and unmap all the time; and one alone
-// if only a page of it was touched.
+// pop removes the last record and frees a chunk that is no longer needed. It keeps one spare chunk
+// as long as the chunk before is more than half full, so that a vector whose length varies does not
+// map and unmap memory all the time. It keeps a single chunk if only a page of it was touched.
 func (v *vector) pop(c *sizeClass, a *Arena, m *Memory) {
 	v.n--
 	need := int((v.n + c.per - 1) / c.per)
@@ -68,7 +66,7 @@ func (v *vector) pop(c *sizeClass, a *Arena, m *Memory) {
 	v.account(c, m)
 }
 
-// account tells m how many pages are touched.
+// account reports the number of touched pages to m.
 func (v *vector) account(c *sizeClass, m *Memory) {
 	pages := v.high / c.per * (chunkSize / pageSize)
 	pages += (v.high%c.per*c.size + pageSize - 1) / pageSize
@@ -78,7 +76,7 @@ func (v *vector) account(c *sizeClass, m *Memory) {
 	}
 }
 
-// free gives all chunks back.
+// free frees all chunks.
 func (v *vector) free(c *sizeClass, a *Arena, m *Memory) {
 	for _, ch := range v.chunks {
 		a.freeChunk(ch)

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Check reports whether e, which may come from a file, is something that can
-// have happened, as far as e alone can tell.
+// Check returns an error if e, which may come from a file, cannot have happened, as far as e alone
+// shows.
 func Check(e Effect) error {
 	switch {
 	case e.Flush, !e.Patch && e.Entry.Kind == entry.None:
@@ -30,8 +30,7 @@ func Check(e Effect) error {
 	return concurrency.CheckDelta(e.Entry.Kind.LeaseMode(), e.Entry.Value)
 }
 
-// CheckEntry reports whether e, which may come from a file, is something that a
-// key can hold.
+// CheckEntry returns an error if a key cannot hold e, which may come from a file.
 func CheckEntry(e entry.Entry) error {
 	switch {
 	case e.Kind == entry.String:
@@ -53,11 +52,10 @@ func CheckEntry(e entry.Entry) error {
 	return errEffect
 }
 
-// checkFlat reports whether flat, which may come from a file, is what a key of that
-// kind can hold.
+// checkFlat returns an error if flat, which may come from a file, is not a valid value of kind k.
 func checkFlat(k entry.Kind, flat []byte) error {
 	if len(flat) == 0 {
-		return errEffect // an empty collection is no key
+		return errEffect // an empty collection is never stored
 	}
 	switch k {
 	case entry.Hash:

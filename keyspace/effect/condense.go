@@ -2,21 +2,21 @@ package effect
 
 import "github.com/cellserver/cellserver/entry"
 
-// A script may change a key any number of times. What counts for whoever loads the log is
-// what the last of these changes left, so a record that has become long is condensed:
-// what a later effect of it makes void is left out. Then it takes about as much as the
-// keys that were touched, however often that was.
+// A script may change a key any number of times, but only the state after the last change matters
+// when the log is loaded. So a record that has become long is condensed: effects that a later
+// effect makes void are removed. Then its size is about that of the changed keys, however often
+// they were changed.
 
-// MaxRecord is how large a record may grow, without what later effects of it make void: it
-// is kept whole or not at all, and who loads it has all of it in memory.
+// MaxRecord is the maximum size of a record in bytes, without effects that later ones make void. A
+// record is kept as a whole or not at all, and loading needs all of it in memory.
 const MaxRecord = 64 << 20
 
-// leastCondensed is from how many bytes on a record is condensed.
+// leastCondensed is the size in bytes from which on a record is condensed.
 const leastCondensed = 4 << 20
 
-// Due reports whether the record is to be condensed: each time that it has doubled, so
-// that this costs a few times what recording does; sooner where what it refers to grows,
-// which is in memory only for it and may be void; and before it is full.
+// Due reports whether the record should be condensed: each time its size has doubled, so that
+// condensing costs a few times as much as recording; earlier if the values that it refers to grow,
+// which may be void and are in memory only for the record; and before it is full.
 func (r *Record) Due() bool {
 	if r.long-r.condensed.long >= max(leastCondensed, 4*len(r.buf)) {
 		return true
@@ -28,7 +28,7 @@ func (r *Record) Due() bool {
 	return r.Size() >= max(MaxRecord, last+last/8)
 }
 
-// Worthwhile reports whether a record that is complete is to be condensed once more.
+// Worthwhile reports whether a complete record should be condensed once more.
 func (r *Record) Worthwhile() bool {
 	last := r.condensed.buf + r.condensed.long
 	return r.Size() >= leastCondensed && r.Size() > last+last/4
@@ -40,7 +40,7 @@ type keyID struct {
 	key string
 }
 
-// step is an effect of a record: the bytes of buf that it has, and how many of refs, 0 or 1.
+// step is an effect of a record with its range of buf and its number of refs, 0 or 1.
 type step struct {
 	Effect
 	from, to int
@@ -49,9 +49,9 @@ type step struct {
 
 func (s *step) name() keyID { return keyID{s.DB, string(s.Key)} }
 
-// next returns the effect at from, behind which lies the reference numbered ref if any.
+// next returns the effect at from. ref is the index of the first reference that may belong to it.
 func (r *Record) next(from, ref int) step {
-	e, n, rest, _ := effectHead(r.buf[from:]) // which is our own
+	e, n, rest, _ := effectHead(r.buf[from:]) // no error: the record is our own
 	s := step{Effect: e, from: from, to: len(r.buf) - len(rest)}
 	if ref < len(r.refs) && r.refs[ref].At == s.to {
 		s.refs = 1
@@ -70,11 +70,11 @@ func (r *Record) each(f func(i int, s *step)) {
 	}
 }
 
-// voids is what makes effects of a record void.
+// voids says which effects of a record are void.
 type voids struct {
-	whole   map[keyID]int // the last effect that leaves nothing of what a key was
-	flushed map[int]int   // the last flush of a database
-	patches map[keyID]int // how many bytes those patches of a collection have that are not void
+	whole   map[keyID]int // index of the last effect that replaces or removes the whole key
+	flushed map[int]int   // index of the last flush of a database
+	patches map[keyID]int // number of bytes of a collection's patches that are not void
 }
 
 // of reports whether effect i is void.
@@ -85,7 +85,7 @@ func (w *voids) of(i int, s *step) bool {
 	return !s.Flush && i < w.whole[s.name()]
 }
 
-// voids finds them.
+// voids finds the void effects of the record.
 func (r *Record) voids() *voids {
 	w := &voids{map[keyID]int{}, map[int]int{}, map[keyID]int{}}
 	r.each(func(i int, s *step) {
@@ -102,9 +102,9 @@ func (r *Record) voids() *voids {
 	return w
 }
 
-// Condense leaves out of the record whatever later effects of it make void, and records
-// collections whole that have less in them than their patches: weigh says how many bytes
-// a key takes if it holds a collection, and else more than any patches; whole returns it.
+// Condense removes from the record all effects that later ones make void, and records a collection
+// as a whole if that is smaller than its patches. weigh returns the number of bytes of a key that
+// holds a collection, and for other keys more than any patches have; whole returns the collection.
 func (r *Record) Condense(weigh func(db int, key string) int, whole func(db int, key string) entry.Entry) {
 	w := r.voids()
 	for key, n := range w.patches {
@@ -120,8 +120,8 @@ func (r *Record) Condense(weigh func(db int, key string) int, whole func(db int,
 	r.condensed.buf, r.condensed.long = len(r.buf), r.long
 }
 
-// leaveOut leaves out what is void, and the patches of collections that are recorded
-// whole. What stays moves down in the memory that it has.
+// leaveOut removes the void effects, and the patches of collections that are recorded as a whole.
+// The other effects move down in the same memory.
 func (r *Record) leaveOut(w *voids) {
 	refs, kept, buf := r.refs, r.refs[:0], r.buf[:0]
 	ref := 0

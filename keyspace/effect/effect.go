@@ -9,29 +9,28 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// An effect is what one change left behind, so that replaying needs neither a
-// clock nor an algorithm, and replaying it over a state that is newer already does
-// no harm once all that follows has been replayed too:
+// An effect is the state that one change left, so that replaying it needs neither a clock nor an
+// algorithm. Replaying it over a newer state does no harm once all later effects have been replayed
+// too:
 //
 //	put     kind (1 to 63), database, key, expiry (8 bytes), value
 //	delete  64, database, key
 //	flush   65, database
 //	patch   66, database, key, kind, expiry (8 bytes), delta
 //
-// Kind and database take a byte, key, value and delta follow their length as an
-// unsigned varint, the expiry is little-endian nanoseconds. 67 to 127 are reserved.
+// Kind and database take a byte. Key, value and delta are preceded by their length as an unsigned
+// varint. The expiry is in nanoseconds, little-endian. 67 to 127 are reserved.
 //
-// A patch says what became of the elements of a large value that were touched; with
-// no delta it only changes the expiry. What it belongs to has been put before.
+// A patch says how the changed elements of a large value are now; without a delta it only changes
+// the expiry. An earlier effect has put the value.
 const (
 	opDelete = 64
 	opFlush  = 65
 	opPatch  = 66
 )
 
-// Patchable reports whether keys of kind k may be recorded by patches. An entry of
-// such a kind is kept while loading even if it has expired: a patch that follows may
-// say that it was to live longer.
+// Patchable reports whether keys of kind k may be recorded by patches. While loading, an entry of
+// such a kind is kept even if it has expired: a later patch may prolong its life.
 func Patchable(k entry.Kind) bool {
 	if k.IsWindow() {
 		m := k.WindowMode()
@@ -42,9 +41,8 @@ func Patchable(k entry.Kind) bool {
 
 var errEffect = errors.New("bytes are not an effect")
 
-// Effect is a decoded effect: a put with its entry; a delete, where Entry is of
-// kind [entry.None]; a patch, where the entry's value is a delta; or a flush of the whole
-// database.
+// Effect is a decoded effect: a put with its entry; a delete, where Entry is of kind [entry.None];
+// a patch, where the entry's value is a delta; or a flush of the whole database.
 type Effect struct {
 	DB    int
 	Key   []byte
@@ -53,8 +51,8 @@ type Effect struct {
 	Patch bool
 }
 
-// Next decodes the first effect of record, which may be any bytes. What it
-// returns lies in record.
+// Next decodes the first effect of record, which may be any bytes. The slices of e and rest are
+// parts of record.
 func Next(record []byte) (e Effect, rest []byte, err error) {
 	e, n, rest, err := effectHead(record)
 	switch {
@@ -67,8 +65,8 @@ func Next(record []byte) (e Effect, rest []byte, err error) {
 	return e, rest[n:], nil
 }
 
-// effectHead reads an effect up to the n bytes of its value, which rest begins with. One
-// whose Kind is None has no value.
+// effectHead decodes an effect up to its value of n bytes, with which rest begins. An effect of
+// kind None has no value.
 func effectHead(record []byte) (e Effect, n uint64, rest []byte, err error) {
 	if len(record) < 2 {
 		return e, 0, nil, errEffect

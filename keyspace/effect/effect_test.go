@@ -60,7 +60,7 @@ func TestCutEffectsAreErrors(t *testing.T) {
 	}
 }
 
-// TestCondensingLeavesWhatLaterEffectsDoNotMakeVoid writes keys again and again.
+// TestCondensingLeavesWhatLaterEffectsDoNotMakeVoid writes keys repeatedly.
 func TestCondensingLeavesWhatLaterEffectsDoNotMakeVoid(t *testing.T) {
 	put := func(r *effect.Record, db int, key, value string) {
 		r.Put(db, []byte(key), &entry.Entry{Kind: entry.String, Expiry: entry.NoExpiry, Value: []byte(value)})
@@ -83,7 +83,7 @@ func TestCondensingLeavesWhatLaterEffectsDoNotMakeVoid(t *testing.T) {
 	require.Equal(t, []string{"0 a=99 false", "1 = true", "1 after=x false", "0 b= false"}, left)
 }
 
-// TestCondensingRecordsSmallCollectionsWhole: patches that are longer than what they made.
+// TestCondensingRecordsSmallCollectionsWhole makes patches that are longer than the collection.
 func TestCondensingRecordsSmallCollectionsWhole(t *testing.T) {
 	var h collection.Hash
 	h.Max = 10

@@ -1,3 +1,4 @@
-// Package object is a collection as the store sees it, of whichever kind: it is loaded from
-// flat bytes, changed, and asked for its bytes, its cost or what was changed of it.
+// Package object provides the collections of the store by one interface for all kinds. An [Object]
+// is loaded from flat bytes and changed, and returns its bytes, its cost or the delta of its
+// changes.
 package object

@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// Up to how many elements, and of how many bytes each, Redis 7 keeps a collection in
-// its compact encodings, unless it is configured otherwise.
+// The maximum number of elements, and of bytes of each, up to which Redis 7 stores a collection in
+// its compact encodings by default.
 const (
 	listpackFields  = 512
 	listpackMembers = 128
@@ -14,8 +14,9 @@ const (
 	intsetMembers   = 512
 )
 
-// Encoding is what OBJECT ENCODING replies for o: what Redis would, if it
-// had made it as it is. A collection of Redis that was larger once stays what it was.
+// Encoding returns the reply to OBJECT ENCODING for o: the encoding that Redis would use if it had
+// made o with its present elements. A collection of Redis that was larger before keeps its
+// encoding; that is not imitated.
 func Encoding(o Object) string {
 	switch o := o.(type) {
 	case *collection.Hash:

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Object is a collection, of the kind that it was made for by [New].
+// Object is a collection of the kind that was passed to [New].
 type Object interface {
 	Load(flat []byte)
 	Len() int
@@ -21,10 +21,10 @@ type Object interface {
 	Drop()
 }
 
-// Kinds is how many kinds of collection there are; see [entry.Kind.Ordinal].
+// Kinds is the number of kinds of collections; see [entry.Kind.Ordinal].
 const Kinds = 4
 
-// New makes an empty collection of that kind.
+// New returns an empty collection of kind k.
 func New(k entry.Kind) Object {
 	switch k {
 	case entry.Hash:
@@ -39,7 +39,7 @@ func New(k entry.Kind) Object {
 	panic("keyspace: not a collection")
 }
 
-// Bound makes n the most elements of o; if it is tight, no value may become longer
+// Bound sets the maximum number of elements of o to n. With tight, no value may become longer
 // either.
 func Bound(o Object, n int, tight bool) {
 	switch o := o.(type) {

@@ -6,28 +6,28 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Trees are collections that are too large for a value. They are objects of Go's own
-// beside a table, whose entries have their number as value.
+// Trees are the collections that are too large for a value. They are Go objects beside a table,
+// whose entries have their number as value.
 type Trees struct {
 	list []Tree
 	free []uint32
 	cost int64 // of all
 }
 
-// Tree is a large collection and the memory that it was last seen to take.
+// Tree is a large collection with the memory that it took when it was last measured.
 type Tree struct {
 	Object Object
 	Cost   int64
 }
 
-// treeOverhead is about what a tree takes beside its cost: the object itself and its
-// place in the list.
+// treeOverhead is about the memory of a tree beside its cost: the object itself and its place in
+// the list.
 const treeOverhead = 224
 
-// TreeValue is how many bytes the value of an entry has whose collection is a tree.
+// TreeValue is the length in bytes of the value of an entry whose collection is a tree.
 const TreeValue = 4
 
-// Add keeps a large collection, which m counts, and appends its value to dst.
+// Add stores a large collection, which is counted in m, and appends its number to dst.
 func (l *Trees) Add(dst []byte, m shared.Ledger, o Object) []byte {
 	number := uint32(0)
 	if n := len(l.free); n > 0 {
@@ -44,33 +44,33 @@ func (l *Trees) Add(dst []byte, m shared.Ledger, o Object) []byte {
 	return dst
 }
 
-// At returns the collection of a value that Add made.
+// At returns the tree of a value that Add has made.
 func (l *Trees) At(value []byte) *Tree { return &l.list[binary.LittleEndian.Uint32(value)] }
 
-// Weigh counts the memory that the tree of a value takes now.
+// Weigh updates the count of memory in m for the tree of a value.
 func (l *Trees) Weigh(m shared.Ledger, value []byte) {
 	t := l.At(value)
 	cost := t.Object.Cost() + treeOverhead
-	if more := cost - t.Cost; more != 0 { // as often as not a change takes no more memory
+	if more := cost - t.Cost; more != 0 { // about half of all changes take no more memory
 		l.cost += more
 		m.Count(more)
 		t.Cost = cost
 	}
 }
 
-// Remove forgets the tree of a value, since its key holds something else or has moved.
+// Remove removes the tree of a value, since its key holds something else or has moved.
 func (l *Trees) Remove(m shared.Ledger, value []byte) {
 	t := l.At(value)
 	m.Count(-t.Cost)
 	l.cost -= t.Cost
-	if t.Object != nil { // else it has moved
+	if t.Object != nil { // otherwise it has moved
 		t.Object.Drop()
 	}
 	*t = Tree{}
 	l.free = append(l.free, binary.LittleEndian.Uint32(value))
 }
 
-// Clear forgets all trees.
+// Clear removes all trees.
 func (l *Trees) Clear(m shared.Ledger) {
 	m.Count(-l.cost)
 	for _, t := range l.list {

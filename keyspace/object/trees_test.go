@@ -16,7 +16,7 @@ type sum int64
 
 func (s *sum) Count(bytes int64) { *s += sum(bytes) }
 
-// large makes a hash that is too large for a value.
+// large returns a hash that is too large for a value.
 func large(t *testing.T) *collection.Hash {
 	h := object.New(entry.Hash).(*collection.Hash)
 	object.Bound(h, 10_000, false)

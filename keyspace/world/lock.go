@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// Lock stops all but one. Who runs a batch is inside; stopping the
-// Lock keeps everybody from entering and waits until all others have left, which
-// takes as long as the longest batch.
+// Lock stops all batches but one. A goroutine that runs a batch is inside. Stopping the Lock keeps
+// others from entering and waits until those inside have left, which takes as long as the longest
+// batch.
 type Lock struct {
 	closed atomic.Bool
-	// missed counts those who have waited in vain for the world to start.
+	// missed counts the goroutines that have waited in vain for the world to start.
 	missed atomic.Int32
-	// admits is how many of those who were woken must enter before the world is stopped again.
+	// admits is the number of woken goroutines that must enter before the world is stopped again.
 	admits atomic.Int32
 
 	mu       sync.Mutex
@@ -22,23 +22,24 @@ type Lock struct {
 	waiters  []func()  // guarded by mu
 }
 
-// spins is how often Close looks before it lets the scheduler run somebody else,
-// which takes some microseconds for a goroutine that holds its thread.
+// spins is the number of checks that Stop makes before it yields to other goroutines. That takes
+// some microseconds if the goroutine is locked to its thread.
 const spins = 1000
 
 const (
-	// patience is how often somebody who is to enter looks whether the world starts,
-	// some microseconds: a script takes as long, and to park and to be woken takes
-	// longer. Once patient ones have looked in vain it is closed for longer.
+	// patience is the number of checks, which take some microseconds, that a goroutine makes for
+	// the world to start before it gives up entering. A script takes as long, and parking and
+	// waking takes longer. Once patient goroutines have given up, the world is stopped for longer,
+	// and others give up without a check.
 	patience = 5000
 	patient  = 4
-	// maxAdmits bounds how often a Close is refused for the sake of those who wait, who
-	// may also have gone away.
+	// maxAdmits bounds how often a Stop is refused in favour of waiting goroutines, which may also
+	// have gone away.
 	maxAdmits = 4
 )
 
-// Member is where somebody, a handle of the store, says whether it is inside. It fills a cache line, since
-// its owner writes it twice per batch.
+// Member says for one participant, such as a handle of the store, whether it is inside. It fills a
+// cache line, since its owner writes it twice per batch.
 type Member struct {
 	// turns counts how often it has entered and left: it is odd while it is inside. Only its owner
 	// writes it.
@@ -49,17 +50,17 @@ type Member struct {
 // inside reports whether a batch runs at st.
 func (st *Member) inside() bool { return st.turns.Load()%2 == 1 }
 
-// pass enters or leaves.
+// pass enters or leaves, by turns.
 func (st *Member) pass() { st.turns.Store(st.turns.Load() + 1) }
 
-// Add makes Close wait for those inside at st.
+// Add makes Stop wait for batches of st.
 func (g *Lock) Add(st *Member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stations = append(slices.Clone(g.stations), st)
 }
 
-// Remove undoes Join.
+// Remove undoes Add.
 func (g *Lock) Remove(st *Member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,12 +69,10 @@ func (g *Lock) Remove(st *Member) {
 	}
 }
 
-// Enter says at st that a batch begins. It returns false, and nothing is begun, when the
-// world is stopped.
+// Enter begins a batch of st. While the world is stopped it returns false and begins nothing.
 //
-// It and Close are each other's mirror: one writes turns and then reads closed,
-// the other writes closed and then reads turns, so that at least one of them sees
-// the other.
+// Enter and Stop mirror each other: Enter writes turns and then reads closed, Stop writes closed
+// and then reads turns, so that at least one of them sees the other.
 func (g *Lock) Enter(st *Member) bool {
 	for {
 		st.pass()
@@ -90,7 +89,7 @@ func (g *Lock) Enter(st *Member) bool {
 	}
 }
 
-// startsSoon waits some microseconds for the world to start.
+// startsSoon waits some microseconds for the world to start, and reports whether it has started.
 func (g *Lock) startsSoon() bool {
 	if g.missed.Load() >= patient {
 		return false
@@ -104,13 +103,13 @@ func (g *Lock) startsSoon() bool {
 	return false
 }
 
-// Leave says that the batch has ended.
+// Leave ends the batch.
 func (st *Member) Leave() { st.pass() }
 
-// Stop stops the world for everybody but own, which may be nil, and returns once all
-// others have left. If somebody else has closed it, or has waited for it and not been in
-// since, it returns false at once and nothing has changed: the caller has to leave and
-// Wait, for the other one waits for it.
+// Stop stops the world for all members but own, which may be nil, and returns true once all others
+// have left. It returns false at once and changes nothing if another goroutine has stopped the
+// world, or if a goroutine that waited for the world to start has not entered since. The caller
+// then has to leave and wait by NotifyStart, because the other goroutine waits for it.
 func (g *Lock) Stop(own *Member) bool {
 	if g.admits.Load() > 0 && g.admits.Add(-1) >= 0 || !g.closed.CompareAndSwap(false, true) {
 		return false
@@ -132,8 +131,7 @@ func (g *Lock) Stop(own *Member) bool {
 	return true
 }
 
-// Start lets everybody in again and wakes those who wait, in the order in which
-// they came.
+// Start lets members enter again and wakes the waiting goroutines, in the order in which they came.
 func (g *Lock) Start() {
 	g.mu.Lock()
 	waiters := g.waiters
@@ -146,8 +144,8 @@ func (g *Lock) Start() {
 	}
 }
 
-// WakeWaiting wakes those who wait although the world is stopped. They have to Wait
-// again if they still want to.
+// WakeWaiting wakes the waiting goroutines although the world is stopped. They have to call
+// NotifyStart again if they still want to enter.
 func (g *Lock) WakeWaiting() {
 	g.mu.Lock()
 	waiters := g.waiters
@@ -158,8 +156,8 @@ func (g *Lock) WakeWaiting() {
 	}
 }
 
-// NotifyStart has wake called once the world starts; at once if it is open. wake must not
-// block.
+// NotifyStart arranges for wake to be called once the world starts, or calls it at once if the
+// world is not stopped. wake must not block.
 func (g *Lock) NotifyStart(wake func()) {
 	g.mu.Lock()
 	if g.closed.Load() {

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace/world"
 )
 
-// TestStoppedWorldIsExclusive has many goroutines run batches while some of them stop the
-// world. No other is inside while it is stopped.
+// TestStoppedWorldIsExclusive has many goroutines run batches while some of them stop the world. No
+// other goroutine is inside while the world is stopped.
 func TestStoppedWorldIsExclusive(t *testing.T) {
 	var g world.Lock
 	const all, batches = 8, 3000
