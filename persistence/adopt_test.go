@@ -18,19 +18,19 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// policies are all of them.
+// policies are all policies.
 var policies = []persistence.Policy{persistence.SyncNo, persistence.SyncEverySecond, persistence.SyncAlways}
 
-// put stores a key, and says what became of it.
+// put stores a key and returns the outcome.
 func (s *stage) put(key string) persistence.Outcome {
 	require.NoError(s.t, s.handle.Put(0, []byte(key), entry.String, []byte("v"), entry.NoExpiry))
 	return s.settled()
 }
 
-// TestDeathDuringAdoptionLeavesTheOldStateOrTheNew: whichever call of an adoption is the last one of
-// the process or the machine, while effects come all the time, either the old state is there or one
-// that memory had since the adoption began. Once the adoption has ended, nothing is lost that was
-// answered.
+// TestDeathDuringAdoptionLeavesTheOldStateOrTheNew: any call of an adoption may be the last one of
+// the process or the machine, while effects are appended all the time. Afterwards the files have
+// either the old state or one that memory had since the adoption began. Once the adoption has
+// ended, no acknowledged effect is lost.
 func TestDeathDuringAdoptionLeavesTheOldStateOrTheNew(t *testing.T) {
 	effort.Alone(t)
 	for _, p := range policies {
@@ -96,8 +96,8 @@ func TestDeathDuringAdoptionLeavesTheOldStateOrTheNew(t *testing.T) {
 	}
 }
 
-// TestAdoptedLogAcceptsAtOnce: an effect is answered before there is a base, and is lost in a crash
-// until then, with the whole new state.
+// TestAdoptedLogAcceptsAtOnce: an effect is acknowledged before there is a base. Until then a crash
+// loses it together with the whole new state.
 func TestAdoptedLogAcceptsAtOnce(t *testing.T) {
 	for _, p := range policies[:2] {
 		s, old, _ := suspended(t, p)
@@ -131,15 +131,15 @@ func TestAdoptedLogAcceptsAtOnce(t *testing.T) {
 	}
 }
 
-// mustOpenCopy opens what is there if the process dies now.
+// mustOpenCopy opens the files as they would be if the process died now.
 func mustOpenCopy(t *testing.T, s *stage) *stage {
 	after, err := open(t, s.fs.Kill(), s.clock, persistence.SyncNo)
 	require.NoError(t, err)
 	return after
 }
 
-// TestAdoptedLogHasOthersWaitUntilAllIsDurable: with always, an effect is answered when there is a
-// base, and neither refused nor synced again and again before.
+// TestAdoptedLogHasOthersWaitUntilAllIsDurable: under SyncAlways an effect is acknowledged when
+// there is a base. Before, it is neither refused nor synced again and again.
 func TestAdoptedLogHasOthersWaitUntilAllIsDurable(t *testing.T) {
 	s, old, _ := suspended(t, persistence.SyncAlways)
 	s.fs.Inject(nil)
@@ -181,8 +181,8 @@ func TestAdoptedLogHasOthersWaitUntilAllIsDurable(t *testing.T) {
 	s.close()
 }
 
-// TestAdoptionThatFailsRefusesAgain for the reason of the disk. Callers that wait are told so, and the next
-// base heals the log.
+// TestAdoptionThatFailsRefusesAgain with the error of the disk. Waiting callers get it, and the
+// next base heals the log.
 func TestAdoptionThatFailsRefusesAgain(t *testing.T) {
 	for _, p := range policies {
 		for _, file := range []string{"base", "manifest.tmp"} {
@@ -190,7 +190,7 @@ func TestAdoptionThatFailsRefusesAgain(t *testing.T) {
 			require.NoError(t, s.dir.Adopt())
 			require.NoError(t, s.handle.Put(0, []byte("k"), entry.String, []byte("v"), entry.NoExpiry))
 			end, ring := s.handle.TakePosition(), make(bell, 1)
-			_ = s.log.Await(end, ring) // what becomes of it is asked below
+			_ = s.log.Await(end, ring) // the outcome is checked below
 			s.fs.Inject(func(_ int, c faultfs.Call) error {
 				if c.Op == "create" && strings.Contains(c.Name, file) {
 					return syscall.ENOSPC
@@ -222,8 +222,8 @@ func TestAdoptionThatFailsRefusesAgain(t *testing.T) {
 	}
 }
 
-// TestAdoptionMayBeInterrupted, and what comes next is not: the files of before are there, with no
-// others beside them, and the next base is written.
+// TestAdoptionMayBeInterrupted: afterwards the old files are there and no others, and the next base
+// is written without an interruption.
 func TestAdoptionMayBeInterrupted(t *testing.T) {
 	again := errors.New("another full sync")
 	s, old, _ := suspended(t, persistence.SyncEverySecond)
@@ -249,7 +249,7 @@ func TestAdoptionMayBeInterrupted(t *testing.T) {
 	s.close()
 }
 
-// TestAdoptionOfALogThatFailsAgain before its base is written: that base heals it all the same.
+// TestAdoptionOfALogThatFailsAgain before its base is written: the base heals the log nevertheless.
 func TestAdoptionOfALogThatFailsAgain(t *testing.T) {
 	for name, again := range map[string]func(s *stage){
 		"suspended": func(s *stage) { s.log.Suspend(errSync) },
@@ -281,7 +281,7 @@ func TestAdoptionOfALogThatFailsAgain(t *testing.T) {
 	}
 }
 
-// TestDirThatIsClosedDuringAdoption has the files of before.
+// TestDirThatIsClosedDuringAdoption keeps the old files.
 func TestDirThatIsClosedDuringAdoption(t *testing.T) {
 	s, old, _ := suspended(t, persistence.SyncAlways)
 	require.NoError(t, s.dir.Adopt())
@@ -295,8 +295,8 @@ func TestDirThatIsClosedDuringAdoption(t *testing.T) {
 	after.close()
 }
 
-// TestDamageOfAnAdoptedLogLoadsAKnownStateOrIsRefused, as of that of any other base: cut at the damage,
-// the log would end before the base.
+// TestDamageOfAnAdoptedLogLoadsAKnownStateOrIsRefused, like that of any other base: if it were cut
+// at the damage, the log would end before the base.
 func TestDamageOfAnAdoptedLogLoadsAKnownStateOrIsRefused(t *testing.T) {
 	s, _, _ := suspended(t, persistence.SyncEverySecond)
 	require.NoError(t, s.dir.Adopt())

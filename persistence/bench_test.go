@@ -15,11 +15,10 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// benchKeys is how many keys of 16 bytes are loaded.
+// benchKeys is the number of keys of 16 bytes that are loaded.
 const benchKeys = 1_000_000
 
-// benchDir fills a directory on the machine's disk with a key for each record, in a
-// base or in a log.
+// benchDir fills a directory on a real disk with a key for each record, in a base or in a log.
 func benchDir(b *testing.B, base bool) (persistence.Options, *clocktest.Clock) {
 	clock := clocktest.New(begin)
 	o := options(nil, clock)
@@ -70,7 +69,7 @@ func BenchmarkLoadSnapshot(b *testing.B) { benchmarkLoad(b, true) }
 
 func BenchmarkLoadLog(b *testing.B) { benchmarkLoad(b, false) }
 
-// BenchmarkAppend is what a log adds to a decision.
+// BenchmarkAppend measures what a log adds to a decision.
 func BenchmarkAppend(b *testing.B) {
 	for _, on := range []bool{false, true} {
 		b.Run(fmt.Sprintf("journal=%t", on), func(b *testing.B) {

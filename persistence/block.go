@@ -22,9 +22,9 @@ import (
 //	expiry after the earliest      unless 64
 //	length of the value, value     unless 128
 //
-// Lengths and expiries are unsigned varints. The footer is the number of entries, of
-// blocks before it, and an instant that nothing in it was later than; nothing
-// follows.
+// Lengths and expiries are unsigned varints. The footer has the number of entries, the number of
+// blocks before it, and an instant that is not earlier than anything in the snapshot; nothing
+// follows it.
 const (
 	blockEntries = 1
 	blockFooter  = 2
@@ -37,21 +37,22 @@ const (
 	kindMask    = 63
 )
 
-// blockSize is about how large blocks are: small enough that several processors
-// have some to load, large enough that nothing else matters.
+// blockSize is the approximate size of blocks: small enough that several processors have blocks to
+// load, and large enough that the cost per block does not matter.
 const blockSize = 64 << 10
 
-// gathered is entries that are not in a block yet, by database; nil where there were none.
+// gathered has the entries that are not in an encoded block yet, by database; nil for a database
+// without any.
 type gathered []*block
 
-// block is entries of one database that are not in a block yet.
+// block has entries of one database that are not in an encoded block yet.
 type block struct {
-	keys    []byte // keys, values and what else there is
+	keys    []byte // keys, values and the rest of the encoded entries
 	entries []blockEntry
 	size    int
-	// earliest is not later than any expiry in it.
+	// earliest is not later than any expiry in the block.
 	earliest limit.Instant
-	// done is how many of the entries next has taken, and from where their bytes end in keys.
+	// done is the number of entries that next has encoded, and from the end of their bytes in keys.
 	done, from int
 }
 
@@ -61,7 +62,7 @@ type blockEntry struct {
 	expiry     limit.Instant
 }
 
-// add takes an entry. It only copies: it is called with a lock held.
+// add adds an entry. It only copies, since it is called with a lock held.
 func (g *gathered) add(db int, key []byte, e entry.Entry) {
 	for len(*g) <= db {
 		*g = append(*g, nil)
@@ -78,13 +79,13 @@ func (g *gathered) add(db int, key []byte, e entry.Entry) {
 	b.earliest = min(b.earliest, e.Expiry)
 }
 
-// reset empties b, and keeps its memory.
+// reset empties b and keeps its memory.
 func (b *block) reset() {
 	*b = block{keys: b.keys[:0], entries: b.entries[:0], earliest: limit.MaxInstant}
 }
 
-// next appends to out what a block of database db has behind its type: the entries that were
-// not taken yet, or some of them if values are large.
+// next appends to out what a block of database db has after its type: the entries that were not
+// encoded yet, or some of them if values are large.
 func (b *block) next(out []byte, db int) ([]byte, error) {
 	at := len(out)
 	out = binary.LittleEndian.AppendUint64(append(out, byte(db)), uint64(b.earliest))
@@ -94,7 +95,7 @@ func (b *block) next(out []byte, db int) ([]byte, error) {
 		key, value := b.keys[b.from:b.from+e.key], b.keys[b.from+e.key:b.from+e.key+e.value]
 		if len(out)-at+e.key+e.value > maxRecord-maxEntryHead {
 			if before != nil {
-				break // it may fit into a block of its own
+				break // the entry may fit into a block of its own
 			}
 			return out, fmt.Errorf("the value of a key is %d bytes, more than a snapshot can hold", len(value))
 		}
@@ -106,7 +107,7 @@ func (b *block) next(out []byte, db int) ([]byte, error) {
 	return out, nil
 }
 
-// maxEntryHead is more than what belongs to an entry beside its key and value.
+// maxEntryHead is more than the length of an encoded entry without its key and value.
 const maxEntryHead = 64
 
 func appendEntry(out []byte, e *blockEntry, key, value, before []byte, earliest limit.Instant) []byte {
@@ -132,12 +133,11 @@ func appendEntry(out []byte, e *blockEntry, key, value, before []byte, earliest 
 	return out
 }
 
-// errEntry is what the bytes of a block with a good checksum can only be if they
-// were written wrongly.
+// errEntry: the bytes of a block are wrong although its checksum is right, so they were written
+// wrongly.
 var errEntry = errors.New("bytes are not entries")
 
-// decodeBlock calls f for the entries of a payload, which may be any bytes behind
-// its type.
+// decodeBlock calls f for the entries of a payload. The bytes after its type may be any.
 func decodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error) error {
 	if len(payload) < 9 {
 		return errEntry

@@ -10,27 +10,27 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// increment is an increment as found on disk.
+// increment is the result of reading an increment on disk.
 type increment struct {
 	part
 	path  string
 	size  int64
-	valid int64 // where its records stop being valid
+	valid int64 // the offset behind the last valid record
 	seq   uint64
-	// sealed says that it has an end record; ended says that only durable-offset records
-	// follow the end record, so that nothing is missing.
+	// sealed says that it has an end record. ended says that only durable-offset records follow the
+	// end record, so that nothing is missing.
 	sealed  bool
 	ended   bool
 	records int
 	durable bool // it has a durable-offset record, so all increments before it were durable
 	damage  *damage
 	clock   clock.Record
-	latest  limit.Instant // no effect so far was later
-	origin  *Origin       // of the last origin record, unless effects followed
+	latest  limit.Instant // not earlier than any effect read so far
+	origin  *Origin       // of the last origin record; nil if effects follow it
 }
 
-// inspect reads an increment from beginning to end. The error is a failed read or
-// a header that is not as it must be.
+// inspect reads an increment from beginning to end. It returns an error if a read fails or the
+// header is wrong.
 func inspect(fsys FS, dir string, p part) (*increment, error) {
 	in := &increment{part: p, path: filepath.Join(dir, p.name)}
 	f, err := fsys.Open(in.path)
@@ -65,7 +65,8 @@ func (in *increment) scan(f File) error {
 			in.ended = false
 		default:
 			if why := in.note(payload); why != "" {
-				// The checksum holds, so this was written so: no crash does that.
+				// The checksum is right, so the record was written like this. A crash does not do
+				// that.
 				return spoiled(in.path, in.valid, in.seq, why)
 			}
 			in.valid, in.seq = s.off, s.f.seq
@@ -76,13 +77,13 @@ func (in *increment) scan(f File) error {
 	}
 }
 
-// isDurableRecord reports whether a record only says what was durable. Such a record may
-// follow the end record: an older server wrote one when it stopped.
+// isDurableRecord reports whether a record only says what was durable. Such a record may follow the
+// end record: an older version of the server wrote one when it stopped.
 func isDurableRecord(payload []byte) bool {
 	return recordType(payload[0]) == typeDurable || recordType(payload[0]) == typeEnd
 }
 
-// note evaluates a record. It returns why the record is invalid, or "".
+// note evaluates a record. It returns the reason if the record is invalid, otherwise "".
 func (in *increment) note(payload []byte) string {
 	switch recordType(payload[0]) {
 	case typeEffects:
@@ -116,12 +117,12 @@ func (in *increment) note(payload []byte) string {
 	return ""
 }
 
-// Torn describes the incomplete end of a log that a crash left and that was cut off.
+// Torn describes the incomplete end of a log after a crash, which was cut off.
 type Torn struct {
 	File   string
 	Offset int64
 	Record uint64
-	// Dropped is how many bytes were cut, in later files too.
+	// Dropped is the number of bytes that were cut off, including those of later files.
 	Dropped int64
 	What    string
 }
@@ -131,9 +132,8 @@ func (t *Torn) String() string {
 	return fmt.Sprintf("%s: offset %d, record %d: %s; %d bytes that were not known to be durable are cut off", t.File, t.Offset, t.Record, t.What, t.Dropped)
 }
 
-// judge decides whether the increments, in order, are whole, or torn as after a crash: no
-// record says that anything at or after the tear was durable. Otherwise it returns a
-// *[CorruptError].
+// judge decides whether the increments, in order, are intact, or torn as after a crash: then no
+// record says that data at or after the tear was durable. Otherwise it returns a *[CorruptError].
 func judge(fsys FS, ins []*increment) (*Torn, error) {
 	for i, in := range ins {
 		if in.ended || in.damage == nil && !anyRecords(ins[i+1:]) {
@@ -164,7 +164,7 @@ func anyRecords(ins []*increment) bool {
 	return false
 }
 
-// contradicted looks for a durable-offset record that covers the damage.
+// contradicted returns an error if a durable-offset record covers the damage.
 func contradicted(fsys FS, in *increment, d *damage, later []*increment) error {
 	for _, l := range later {
 		if l.durable {

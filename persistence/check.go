@@ -13,18 +13,17 @@ import (
 	"github.com/cellserver/cellserver/keyspace/effect"
 )
 
-// ErrDamaged is what [Check] returns for a directory that a server would not load, and
-// ErrTorn for one that it would load after it has cut the end of the log, as a crash
-// leaves it. Neither is whole.
+// [Check] returns ErrDamaged for a directory that a server would not load, and ErrTorn for one that
+// it would load after it has cut the end of the log, as after a crash. Neither directory is intact.
 var (
 	ErrDamaged = errors.New("the directory is damaged")
 	ErrTorn    = errors.New("the log is torn: a server would cut it, and start")
 )
 
-// Check reads everything in a directory, whose server must not be running. It loads it as a
-// starting server would, in as much memory, and writes the results to w. With fix it cuts a
-// damaged log at the first wrong record and discards the rest; a damaged base or manifest
-// cannot be fixed. Without fix it changes nothing.
+// Check reads all files in a directory, whose server must not be running. It loads them as a
+// starting server does, into as much memory, and writes the results to w. With fix it cuts a
+// damaged log at the first wrong record and discards the rest. A damaged base or manifest cannot be
+// fixed. Without fix it changes nothing.
 func Check(fsys FS, dir string, fix bool, w io.Writer) error {
 	m, unlock, err := claim(fsys, dir)
 	if err != nil {
@@ -60,8 +59,8 @@ func Check(fsys FS, dir string, fix bool, w io.Writer) error {
 	return c.conclude(fix)
 }
 
-// claim reads the manifest of a directory that must have one, and locks servers out until
-// unlock is called. Without a manifest it leaves nothing in the directory.
+// claim reads the manifest of a directory, which must have one, and keeps servers from using the
+// directory until unlock is called. Without a manifest it leaves nothing in the directory.
 func claim(fsys FS, dir string) (m *manifest, unlock func(), err error) {
 	if m, err = readManifest(fsys, dir); err == nil && m == nil {
 		err = fmt.Errorf("%s holds no %s", dir, manifestName)
@@ -72,14 +71,14 @@ func claim(fsys FS, dir string) (m *manifest, unlock func(), err error) {
 	lock, err := fsys.Lock(filepath.Join(dir, lockName))
 	switch {
 	case errors.Is(err, syscall.EROFS):
-		return m, func() {}, nil // no server writes there
+		return m, func() {}, nil // a server cannot write there either
 	case err != nil:
 		return nil, nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	if m, err = readManifest(fsys, dir); err == nil && m == nil { // its server may just have stopped
+	if m, err = readManifest(fsys, dir); err == nil && m == nil { // the server may have changed it before it stopped
 		err = fmt.Errorf("%s holds no %s", dir, manifestName)
 	}
-	unlock = func() { _ = lock.Close() } // nothing was written
+	unlock = func() { _ = lock.Close() } // the error does not matter: nothing was written
 	if err != nil {
 		unlock()
 		return nil, nil, err
@@ -91,12 +90,12 @@ func claim(fsys FS, dir string) (m *manifest, unlock func(), err error) {
 type check struct {
 	Dir
 	w  io.Writer
-	ks *keyspace.Keyspace // what a server would load
+	ks *keyspace.Keyspace // the data that a server would load
 }
 
-// inspect reads the increments, judges them, and makes a keyspace of the time that
-// they have. It reports whether they are whole or torn; otherwise torn is where they
-// would be cut.
+// inspect reads the increments, judges them, and makes a keyspace whose clock continues from
+// theirs. It reports whether they are intact or torn; for a torn log, torn is where a server would
+// cut it.
 func (c *check) inspect() (sound bool, err error) {
 	for _, p := range c.manifest.increments {
 		in, err := inspect(c.o.FS, c.o.Path, p)
@@ -143,9 +142,9 @@ func (c *check) base() error {
 	return nil
 }
 
-// rehearse applies all records up to where the log ends, or is to be cut. An effect
-// that cannot be applied, although its checksum holds, becomes the end of its
-// increment, which is returned with the error that says so.
+// rehearse applies all records up to the end of the log, or to where it would be cut. If an effect
+// cannot be applied although its checksum is right, it becomes the end of its increment, which is
+// returned with the error.
 func (c *check) rehearse() (at *increment, err error) {
 	for _, in := range c.kept() {
 		if at, err = c.rehearseOne(in); err != nil {
@@ -180,7 +179,7 @@ func (c *check) rehearseOne(in *increment) (at *increment, err error) {
 	}
 }
 
-// conclude reports what a server would load, and cuts what has to be cut.
+// conclude reports what a server would load, and with fix cuts the log if it is torn or damaged.
 func (c *check) conclude(fix bool) error {
 	switch {
 	case c.torn == nil:

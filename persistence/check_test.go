@@ -17,8 +17,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// check-aof finds what only replaying finds: a list without some of its values, which
-// cutting cannot mend, and a patch that does not fit what it is for, which it can.
+// check-aof finds errors that only replaying shows: a list without some of its values, which
+// cutting cannot repair, and a patch that does not fit its value, which it can.
 func TestCheckReplays(t *testing.T) {
 	build := func(record []byte) (*faultfs.FS, *clocktest.Clock) {
 		s := mustOpen(t, faultfs.New(), persistence.SyncNo)
@@ -41,7 +41,7 @@ func TestCheckReplays(t *testing.T) {
 	require.Error(t, err)
 
 	out.Reset()
-	hash := []byte{66, 0, 1, 'h', byte(entry.Hash), 255, 255, 255, 255, 255, 255, 255, 127, 1, 9} // a delta of no kind
+	hash := []byte{66, 0, 1, 'h', byte(entry.Hash), 255, 255, 255, 255, 255, 255, 255, 127, 1, 9} // an invalid delta
 	odd, clock := build(hash)
 	require.ErrorIs(t, persistence.Check(odd, "data", false, &out), persistence.ErrDamaged)
 	require.Contains(t, out.String(), "incr.1.log: offset ")
@@ -57,7 +57,8 @@ func TestCheckReplays(t *testing.T) {
 	require.NotContains(t, s.state(), "after")
 }
 
-// What cannot be cut does not say that it can, and dump shows what comes before it.
+// The error for a file that cannot be cut does not say that it can, and dump writes what comes
+// before the damage.
 func TestDamageThatCannotBeCut(t *testing.T) {
 	fsys, _, clock := closed(t)
 	for _, name := range fsys.Names() {
@@ -87,8 +88,8 @@ func TestDamageThatCannotBeCut(t *testing.T) {
 	require.Subset(t, strings.Split(whole.String(), "\n"), strings.Split(before.String(), "\n"))
 }
 
-// A directory that has lost its manifest is not taken for an empty one, whose files would
-// be removed.
+// A directory that has lost its manifest is not taken for an empty one, whose files would be
+// removed.
 func TestLostManifestIsRefused(t *testing.T) {
 	fsys, _, clock := closed(t)
 	require.NoError(t, fsys.Remove("data/"+persistence.ManifestName))
@@ -98,7 +99,7 @@ func TestLostManifestIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "no cellserver.manifest")
 	require.Equal(t, before, fsys.Names())
 
-	// This is what a crash leaves of a first start, or of a first snapshot.
+	// A crash during a first start, or during a first snapshot, leaves such files.
 	first := faultfs.New()
 	mustOpen(t, first, persistence.SyncNo)
 	first = first.Kill()
@@ -108,7 +109,7 @@ func TestLostManifestIsRefused(t *testing.T) {
 	mustOpen(t, first, persistence.SyncNo).close()
 }
 
-// Looking at a directory that is none of ours leaves nothing there.
+// Check leaves nothing in a directory that is not a server's.
 func TestCheckLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	require.ErrorContains(t, persistence.Check(persistence.OS{}, dir, true, io.Discard), "holds no")
@@ -120,7 +121,7 @@ func TestCheckLeavesNothing(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "none"))
 }
 
-// A backup on a medium that cannot be written can be looked at.
+// A backup on a read-only medium can be checked.
 func TestCheckOnAReadOnlyDisk(t *testing.T) {
 	fsys, _, _ := closed(t)
 	fsys.Inject(func(_ int, c faultfs.Call) error {
@@ -135,7 +136,7 @@ func TestCheckOnAReadOnlyDisk(t *testing.T) {
 	require.NoError(t, persistence.Dump(fsys, "data", &out))
 }
 
-// A symbolic link in the place of a file that is to be created is not followed.
+// Creating a file does not follow a symbolic link.
 func TestCreateFollowsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")
@@ -150,8 +151,8 @@ func TestCreateFollowsNoLink(t *testing.T) {
 	require.Equal(t, "precious", string(content))
 }
 
-// Bytes that are no collection are an error of dump, whose checksum proves nothing
-// about who has written them.
+// Dump returns an error for bytes that are not a collection: the checksum does not prove that a
+// server has written them.
 func TestDumpOfNoCollection(t *testing.T) {
 	for _, kind := range []entry.Kind{entry.Hash, entry.SortedSet, entry.List, entry.Set} {
 		s := mustOpen(t, faultfs.New(), persistence.SyncNo)
@@ -161,7 +162,7 @@ func TestDumpOfNoCollection(t *testing.T) {
 	}
 }
 
-// An effect on a database that there is not is named with its file and the option.
+// The error for an effect on a database that does not exist names its file and the option.
 func TestUnknownDatabaseIsNamed(t *testing.T) {
 	s := mustOpen(t, faultfs.New(), persistence.SyncNo)
 	s.log.Append([]byte{byte(entry.String), 9, 1, 'k', 255, 255, 255, 255, 255, 255, 255, 127, 0}, nil, begin)
@@ -171,8 +172,8 @@ func TestUnknownDatabaseIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "the option databases")
 }
 
-// TestCheckOfATornLogIsNoSuccess: what a server would cut is said and is no success,
-// nothing is changed by looking, and once it is cut all is well.
+// TestCheckOfATornLogIsNoSuccess: check-aof reports what a server would cut as an error and changes
+// nothing. Once the log has been cut it succeeds.
 func TestCheckOfATornLogIsNoSuccess(t *testing.T) {
 	fsys, _, clock := closed(t)
 	name := logFile(fsys)

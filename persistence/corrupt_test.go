@@ -19,8 +19,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// closed returns the disk of a server that had a base and a log and was stopped,
-// and the states that it went through since the base.
+// closed returns the disk of a server with a base and a log that was stopped, and its states since
+// the base.
 func closed(t testing.TB) (*faultfs.FS, []string, *clocktest.Clock) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncEverySecond)
@@ -45,8 +45,8 @@ func with(fsys *faultfs.FS, name string, content []byte) *faultfs.FS {
 	return broken
 }
 
-// One flipped bit, wherever it is, is noticed. A log that was closed
-// loses nothing: its end is flipped at most, which is no state.
+// A single flipped bit is noticed wherever it is. A log that was closed loses nothing: at most its
+// end record is damaged, which has no state.
 func TestNoFlippedBitLoadsWrongState(t *testing.T) {
 	effort.Alone(t)
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestNoFlippedBitLoadsWrongState(t *testing.T) {
 	t.Logf("%d flips: %d refused, %d right, 0 silently wrong", refused+loaded, refused, loaded)
 }
 
-// logFile is the increment with the most in it.
+// logFile returns the largest increment.
 func logFile(fsys *faultfs.FS) string {
 	best := ""
 	for _, n := range fsys.Names() {
@@ -83,8 +83,7 @@ func logFile(fsys *faultfs.FS) string {
 	return best
 }
 
-// A length that was made larger in the middle is refused, by name, offset and record
-// number.
+// A length in the middle that was increased is refused, with file name, offset and record number.
 func TestGrownLengthIsRefusedByName(t *testing.T) {
 	fsys, _, clock := closed(t)
 	name := logFile(fsys)
@@ -99,8 +98,8 @@ func TestGrownLengthIsRefusedByName(t *testing.T) {
 	require.ErrorContains(t, err, "check-aof")
 }
 
-// Cut anywhere, a log is an exact prefix of what was done; so it is
-// with zeros behind the cut, and with a sector of the unsynced part missing.
+// A log that is cut anywhere yields an exact prefix of the actions, even with zeros behind the cut
+// and with a missing sector in the unsynced part.
 func TestALogCutAnywhereIsAPrefix(t *testing.T) {
 	effort.Alone(t)
 	t.Parallel()
@@ -166,9 +165,9 @@ func TestDamageBeforeADurableOffsetIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "was durable")
 }
 
-// TestFlippedBitInWhatWasAcknowledgedIsRefused: under SyncAlways, after a crash of the process, wherever
-// the bit is. Behind what was acknowledged there is the durable-offset record of the last fsync, which
-// may be cut.
+// TestFlippedBitInWhatWasAcknowledgedIsRefused: under SyncAlways, after a crash of the process,
+// wherever the bit is. After the acknowledged effects comes the durable-offset record of the last
+// fsync, which may be cut off.
 func TestFlippedBitInWhatWasAcknowledgedIsRefused(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncAlways)
@@ -212,8 +211,8 @@ func TestAnUnknownVersionIsRefusedByName(t *testing.T) {
 	}
 }
 
-// check-aof agrees with the server about what is whole, and --fix makes a server
-// start again with a prefix.
+// check-aof agrees with the server about which logs are intact, and after --fix a server starts
+// with a prefix.
 func TestCheckAndFix(t *testing.T) {
 	fsys, states, clock := closed(t)
 	var out bytes.Buffer
@@ -254,7 +253,7 @@ func TestDump(t *testing.T) {
 	require.Equal(t, want, strings.Split(out.String(), "\n"))
 }
 
-// busySource has something done at every pause of a snapshot.
+// busySource makes changes at every pause of a snapshot.
 type busySource struct {
 	*keyspace.Keyspace
 	act func()
@@ -268,8 +267,8 @@ func (b busySource) Snapshot(add func(db int, key []byte, e entry.Entry), pause 
 	})
 }
 
-// What happened while a base was written is damaged if it is damaged, however soon after
-// that the process dies: cut there, the log would end before the base.
+// Damage to the effects that were appended while a base was written is recognized as such, however
+// soon the process dies: if the log were cut there, it would end before the base.
 func TestDamageOfTheNewLogLoadsAKnownStateOrIsRefused(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncEverySecond)

@@ -16,14 +16,14 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// crashed is a disk after a power failure, with what may be on it.
+// crashed is a disk after a power failure, with the states that it may have.
 type crashed struct {
 	fs *faultfs.FS
 	// from and to are the oldest and newest state of history that it may hold.
 	from, to int
 }
 
-// history is what a run looked like after each action.
+// history has the states of a run after each action.
 type history struct {
 	states []string
 	at     []limit.Instant // of the last effect before each
@@ -31,7 +31,7 @@ type history struct {
 	durable int
 }
 
-// add adds the state after an action, which had an effect or none.
+// add adds the state after an action, which may have had no effect.
 func (h *history) add(s *stage, effect bool) {
 	at := h.at[len(h.at)-1]
 	if effect {
@@ -40,8 +40,8 @@ func (h *history) add(s *stage, effect bool) {
 	h.states, h.at = append(h.states, s.state()), append(h.at, at)
 }
 
-// run acts for a while and gathers crashed disks, at any call, with a chance of
-// one in rarity.
+// run acts for a while and collects crashed disks, at any call, with a probability of one in
+// rarity.
 func crashRun(t *testing.T, seed uint64, rarity int) (history, []crashed, *clocktest.Clock) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	toss := rand.New(rand.NewPCG(seed, 2))
@@ -100,8 +100,8 @@ func crashRun(t *testing.T, seed uint64, rarity int) (history, []crashed, *clock
 	return h, crashes, s.clock
 }
 
-// touch is act for keys of many elements, of which a log has patches. Windows of kind
-// LOG are left out: the bytes behind their entries mean nothing and may differ.
+// touch is act for keys of many elements, which the log records by patches. It leaves out windows
+// of kind LOG: the bytes behind their entries have no meaning and may differ.
 func (s *stage) touch(rng *rand.Rand) {
 	s.clock.Advance(time.Duration(1 + rng.IntN(1e8)))
 	s.handle.Refresh()
@@ -119,9 +119,8 @@ func (s *stage) touch(rng *rand.Rand) {
 	}
 }
 
-// Whatever a power failure leaves, what is recovered is the state after
-// some action, and no earlier one than the last that was durable; and what is
-// recovered can be recovered again.
+// After a power failure the recovered state is the state after some action, and not an earlier one
+// than the last that was durable. A second recovery has the same result.
 func TestEveryCrashRecoversAPrefix(t *testing.T) {
 	effort.Alone(t)
 	total := 0
@@ -143,7 +142,7 @@ func TestEveryCrashRecoversAPrefix(t *testing.T) {
 	t.Logf("%d crash states", total)
 }
 
-// latest is the instant from which a machine that was started anew goes on.
+// latest is the instant from which a machine continues after a restart.
 func latest(t *testing.T, fsys *faultfs.FS, clock *clocktest.Clock) limit.Instant {
 	d, err := persistence.Open(options(fsys, clock))
 	require.NoError(t, err)
@@ -161,7 +160,7 @@ func recovered(t *testing.T, fsys *faultfs.FS, clock *clocktest.Clock, seed uint
 	return s.state()
 }
 
-// alive returns the states without what has expired by now: loading drops it.
+// alive returns the states without keys that have expired by now, which loading drops.
 func alive(states []string, clock *clocktest.Clock) (out []string) {
 	for _, st := range states {
 		out = append(out, withoutExpired(st, clock.Now()))

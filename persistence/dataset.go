@@ -5,32 +5,32 @@ import (
 	"encoding/hex"
 )
 
-// NewID returns a random id of a history, or of a data set that begins: [HistoryLength]
-// hexadecimal digits. A server draws that of its data set when it starts with nothing. Restarts,
-// full syncs, promotions and backups keep it, so two servers with the same id have states of which
-// one came from the other.
+// NewID returns a random id for a history or for a new data set: [HistoryLength] hexadecimal
+// digits. A server draws one for its data set when it starts without data. The id remains the same
+// across restarts, full resynchronizations, promotions and backups. So if two servers have the same
+// id, the state of one comes from that of the other.
 func NewID() string {
 	var b [HistoryLength / 2]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return hex.EncodeToString(b[:])
 }
 
-// DataSet says whose state a server has.
+// DataSet identifies the data set of a server's state.
 type DataSet struct {
 	ID string // see [NewID]; empty if it is unknown, as in files of older versions
-	// Restored says that [Restore] has begun this data set from a backup, in the files of this server.
-	// It is given up for another only on the word of an operator.
+	// Restored says that [Restore] has begun this data set from a backup, in the files of this
+	// server. The server gives it up for another one only if an operator says so.
 	Restored bool
 }
 
-// DataSet is the data set that the manifest names.
+// DataSet returns the data set that the manifest names.
 func (d *Dir) DataSet() DataSet {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.manifest.dataSet
 }
 
-// dataSet is the data set that memory has.
+// dataSet returns the data set in memory.
 func (d *Dir) dataSet() DataSet {
 	if d.o.DataSet == nil {
 		return DataSet{}
@@ -38,8 +38,9 @@ func (d *Dir) dataSet() DataSet {
 	return d.o.DataSet()
 }
 
-// KeepDataSet has the manifest name the data set that memory has, unless it does, or the files
-// still have the state from before a full sync: then the next base brings the name.
+// KeepDataSet writes the data set in memory to the manifest, if the manifest names another one.
+// While the files have the state of before a full resynchronization it does nothing, since the
+// manifest of the next base has the new name.
 func (d *Dir) KeepDataSet() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,27 +15,27 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Source has the state that a base is written from.
+// Source provides the state from which a base is written.
 type Source interface {
 	// Snapshot is [keyspace.Keyspace.Snapshot].
 	Snapshot(add func(db int, key []byte, e entry.Entry), pause func() error) error
 }
 
-// Options are the parts of a [Dir]. All but DataSet must be set.
+// Options configure a [Dir]. All fields but DataSet must be set.
 type Options struct {
 	FS   FS
 	Path string
-	// Clock reads the clock in all its forms.
+	// Clock reads all clocks.
 	Clock func() clock.Record
-	// Stopwatch is a monotonic reading; it only measures.
+	// Stopwatch reads a monotonic clock. It is only used to measure durations.
 	Stopwatch func() time.Duration
-	// DataSet is the data set that memory has. It is asked when a manifest is written, and must be
+	// DataSet returns the data set in memory. It is called when a manifest is written, and must be
 	// quick.
 	DataSet func() DataSet
 	Log     *slog.Logger
 }
 
-// Dir is a directory of persistent state, which one process owns at a time.
+// Dir is a directory of persistent state, which belongs to one process at a time.
 type Dir struct {
 	o    Options
 	lock io.Closer
@@ -45,19 +45,19 @@ type Dir struct {
 	found    []*increment
 	torn     *Torn
 	log      *Log // guarded by mu; nil without one
-	// adopted is the manifest that Adopt began, without the base that it needs; guarded by mu,
-	// nil if there is none.
+	// adopted is the manifest that Adopt has made, which still lacks its base; guarded by mu, nil
+	// if there is none.
 	adopted *manifest
 
-	stopping atomic.Bool // what is being written or loaded is to be left
+	stopping atomic.Bool // writing a base or loading has to end early
 
 	base atomic.Int64 // size of the base in bytes
-	rest atomic.Int64 // size of the increments but the last
+	rest atomic.Int64 // size of all increments but the last
 }
 
 const lockName = "cellserver.lock"
 
-// Open takes the directory and reads it: see [Take] and [Dir.Read].
+// Open locks the directory and reads it: see [Take] and [Dir.Read].
 func Open(o Options) (*Dir, error) {
 	d, err := Take(o)
 	if err != nil {
@@ -111,7 +111,7 @@ func inspectAll(fsys FS, dir string, m *manifest) (found []*increment, torn *Tor
 		found = append(found, in)
 	}
 	torn, err = judge(fsys, found)
-	return found, torn, err // found is all of them even if they are corrupt
+	return found, torn, err // found has all increments even if some are corrupt
 }
 
 // Empty reports whether there is nothing to load.
@@ -120,8 +120,7 @@ func (d *Dir) Empty() bool { return d.manifest.base == nil && len(d.found) == 0 
 // Torn returns the incomplete end that was found, or nil.
 func (d *Dir) Torn() *Torn { return d.torn }
 
-// Clock returns the last clock record, or zero, and an instant that is not earlier than any
-// effect.
+// Clock returns the last clock record, or zero, and an instant that is not earlier than any effect.
 func (d *Dir) Clock() (c clock.Record, latest limit.Instant, err error) {
 	if p := d.manifest.base; p != nil {
 		if c, latest, err = snapshotClock(d.o.FS, d.path(p.name), p.id); err != nil {
@@ -137,8 +136,8 @@ func (d *Dir) Clock() (c clock.Record, latest limit.Instant, err error) {
 	return c, max(latest, c.Derived), nil
 }
 
-// Origin returns the last origin record, or nil if there are effects behind it: then the state is
-// that of no primary.
+// Origin returns the last origin record. It returns nil if effects follow that record: then no
+// primary has this state.
 func (d *Dir) Origin() (last *Origin) {
 	for _, in := range d.kept() {
 		if in.records > 0 || in.origin != nil {
@@ -148,7 +147,7 @@ func (d *Dir) Origin() (last *Origin) {
 	return last
 }
 
-// kept returns the increments up to the tear, if there is one.
+// kept returns the increments up to the torn one, or all if none is torn.
 func (d *Dir) kept() []*increment {
 	if d.torn != nil {
 		for i, in := range d.found {
@@ -160,7 +159,7 @@ func (d *Dir) kept() []*increment {
 	return d.found
 }
 
-// Load passes everything to sink. [Dir.Interrupt] ends it early, with an error.
+// Load passes all data to sink. [Dir.Interrupt] ends it early, with an error.
 func (d *Dir) Load(sink Sink, progress *Progress) error {
 	total := int64(0)
 	for _, in := range d.kept() {
@@ -256,9 +255,9 @@ func (d *Dir) newSegment(m *manifest) (*segment, error) {
 	return &segment{part: p, path: path, f: f, framer: newFramer(p.id), horizon: h.clock.Derived.Add(clockReach)}, nil
 }
 
-// repair cuts torn increments and adds missing end records, so that a later reader knows that
-// they are whole. It may concern more than the last increment, if a crash came when the next
-// was listed but not used yet.
+// repair cuts torn increments and adds missing end records, so that a later reader knows that they
+// are complete. More than the last increment may need it, if a crash came when the manifest already
+// named the next increment but it was not yet used.
 func (d *Dir) repair() error {
 	kept := d.kept()
 	for _, in := range kept {
@@ -275,7 +274,7 @@ func (d *Dir) repair() error {
 	return nil
 }
 
-// seal cuts an increment to what is valid and appends an end record.
+// seal cuts an increment to its valid part and appends an end record.
 func (in *increment) seal(fsys FS) error {
 	f, err := fsys.Append(in.path)
 	if err != nil {
@@ -298,8 +297,9 @@ func (in *increment) seal(fsys FS) error {
 	return nil
 }
 
-// warnOfState logs files with state that are about to be removed. A crash during the recovery
-// of the log leaves such files. So does an older manifest in the place of the newest.
+// warnOfState logs files with state that are about to be removed. A crash during the recovery of
+// the log leaves such files, and so does an operator who replaces the newest manifest by an older
+// one.
 func (d *Dir) warnOfState() {
 	for _, n := range d.unnamed() {
 		if size, err := sizeOf(d.o.FS, d.path(n)); err == nil && size > headerSize {
@@ -308,7 +308,7 @@ func (d *Dir) warnOfState() {
 	}
 }
 
-// clean removes our files that the manifest does not list.
+// clean removes files of this package that the manifest does not list.
 func (d *Dir) clean() {
 	for _, n := range d.unnamed() {
 		if err := d.o.FS.Remove(d.path(n)); err != nil {
@@ -317,11 +317,11 @@ func (d *Dir) clean() {
 	}
 }
 
-// unnamed returns our files that the manifest does not list.
+// unnamed returns the files of this package that the manifest does not list.
 func (d *Dir) unnamed() (ours []string) {
 	names, err := d.o.FS.List(d.o.Path)
 	if err != nil {
-		return nil // they are in nobody's way
+		return nil // they do no harm
 	}
 	named := map[string]bool{manifestName: true, lockName: true}
 	for _, p := range d.manifest.parts() {
@@ -335,7 +335,7 @@ func (d *Dir) unnamed() (ours []string) {
 	return ours
 }
 
-// isOurs reports whether this package gives files such a name.
+// isOurs reports whether name is that of a file of this package.
 func isOurs(name string) bool {
 	for _, pattern := range []string{incrementPattern, basePattern, manifestName + tmpSuffix} {
 		if ok, _ := filepath.Match(pattern, name); ok {
@@ -345,7 +345,7 @@ func isOurs(name string) bool {
 	return false
 }
 
-// Interrupt stops writing a base, or loading, because the server stops. There is no way back.
+// Interrupt ends the writing of a base, or loading, because the server stops. It cannot be undone.
 func (d *Dir) Interrupt() { d.stopping.Store(true) }
 
 // Close closes the log, if there is one, and unlocks the directory.
@@ -364,17 +364,17 @@ func (d *Dir) Close() error {
 	return errors.Join(err, d.lock.Close())
 }
 
-// drop removes a file that no manifest lists after err, so that retries on a full disk do not
-// fill it further. If either manifest may be in force, the file stays, and the next rewrite
-// removes it.
+// drop removes a file that the manifest does not list because of err, so that retries on a full
+// disk do not fill it further. If err leaves open which manifest is in force, the file stays, and
+// the next rewrite removes it.
 func (d *Dir) drop(err error, p part) {
 	var unsure *unsureError
 	if !errors.As(err, &unsure) {
-		_ = d.o.FS.Remove(d.path(p.name)) // it is in nobody's way
+		_ = d.o.FS.Remove(d.path(p.name)) // if this fails the file does no harm
 	}
 }
 
-// disown forgets the increment that Adopt has made, since the log was given up again.
+// disown removes the increment that Adopt has made, since the log was given up again.
 func (d *Dir) disown() {
 	if d.adopted != nil {
 		d.drop(nil, d.adopted.increments[0])

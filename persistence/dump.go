@@ -15,9 +15,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace/effect"
 )
 
-// line is a line of a dump: an entry of the base, or an effect. Keys and strings
-// that are not UTF-8 are in base64, and so are the values of limiters and what a
-// collection's elements cannot show.
+// line is a line of a dump: an entry of the base, or an effect. Keys and strings that are not UTF-8
+// are in base64, and so are the values of limiters, and collections that Elements cannot show.
 type line struct {
 	File     string  `json:"file"`
 	Op       string  `json:"op"`
@@ -31,15 +30,16 @@ type line struct {
 	Expiry  int64   `json:"expiry_ns,omitempty"`
 	Value   *string `json:"value,omitempty"`
 	Value64 string  `json:"value_base64,omitempty"`
-	// Elements are a collection's: texts, or pairs of field and value, member and score.
+	// Elements are those of a collection: texts, or pairs of field and value or of member and
+	// score.
 	Elements []any `json:"elements,omitempty"`
-	// Delta64 is what a patch changes; without one it only changes the expiry.
+	// Delta64 is the delta of a patch; a patch without one only changes the expiry.
 	Delta64 string `json:"delta_base64,omitempty"`
 }
 
-// Dump writes the content of a directory as JSON: a line for each entry of the base, and then
-// for each effect of the log in order. A reader gets the state if each line replaces the value
-// of its key, or patches it. The server must not be running.
+// Dump writes the content of a directory as JSON: a line for each entry of the base, and then one
+// for each effect of the log in order. A reader gets the state if it replaces or patches the value
+// of a key by each of its lines. The server must not be running.
 func Dump(fsys FS, dir string, w io.Writer) error {
 	m, unlock, err := claim(fsys, dir)
 	if err != nil {
@@ -49,11 +49,11 @@ func Dump(fsys FS, dir string, w io.Writer) error {
 	d := &dumper{w: bufio.NewWriter(w)}
 	d.enc = json.NewEncoder(d.w)
 	d.enc.SetEscapeHTML(false)
-	// The part before the damage is useful.
+	// Flush also after an error: the part before the damage is useful.
 	return errors.Join(d.all(fsys, dir, m), d.w.Flush())
 }
 
-// all writes what the files of a manifest hold, up to the first that is damaged.
+// all writes the content of the files of a manifest, up to the first damage.
 func (d *dumper) all(fsys FS, dir string, m *manifest) error {
 	if m.base != nil {
 		d.file = m.base.name
@@ -75,12 +75,12 @@ func (d *dumper) all(fsys FS, dir string, m *manifest) error {
 			return err
 		}
 	}
-	return err // which may be what the last of them ended at
+	return err // may be the damage at which the last of them ended
 }
 
 // dumper is a [Sink] that writes lines.
 type dumper struct {
-	mu   sync.Mutex // a base is read by several goroutines
+	mu   sync.Mutex // several goroutines read a base
 	w    *bufio.Writer
 	enc  *json.Encoder
 	file string

@@ -8,10 +8,10 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// elementsOf returns what a collection holds as JSON shows it: members and elements as
-// texts, fields and scores as pairs. A score is a text too, since JSON has no infinity
-// and readers of it round. It returns nil for what is no collection, and for one with
-// an element that is not UTF-8, which a JSON text cannot hold. e has been checked.
+// elementsOf returns the elements of a collection for JSON: members and elements as texts, fields
+// and scores in pairs. A score is a text too, since JSON has no infinity and its readers round
+// numbers. It returns nil if e is no collection, or if an element is not UTF-8, which a JSON text
+// cannot hold. e must have been checked.
 func elementsOf(e entry.Entry) []any {
 	w := elementWriter{elements: []any{}}
 	switch e.Kind {
@@ -53,7 +53,7 @@ type elementWriter struct {
 	binary   bool // an element is not UTF-8
 }
 
-// add appends one element, which is a text or a pair of them.
+// add appends one element, which is a text or a pair of texts.
 func (w *elementWriter) add(parts ...[]byte) {
 	texts := make([]string, len(parts))
 	for i, p := range parts {

@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// TestDumpShowsElements: what a collection holds can be read without knowing its
-// bytes, unless it is no text.
+// TestDumpShowsElements: the elements of a collection can be read without decoding its bytes,
+// unless they are not text.
 func TestDumpShowsElements(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncNo)

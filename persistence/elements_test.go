@@ -20,8 +20,8 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// element does one thing to a key of many elements, and returns what that answered
-// and what the key is afterwards, as far as can be seen.
+// element does one operation on a key of many elements, and returns its result and the visible
+// state of the key afterwards.
 func element(v *keyspace.Handle, kind int, key []byte, rng *rand.Rand) string {
 	n, away, seed := 1+rng.IntN(2)*rng.IntN(60), rng.IntN(3) == 0, rng.Uint64()
 	own := rand.New(rand.NewPCG(seed, 5))
@@ -87,9 +87,8 @@ func element(v *keyspace.Handle, kind int, key []byte, rng *rand.Rand) string {
 	return fmt.Sprint(out, e.Kind, e.Expiry, e.Value, ok)
 }
 
-// A server that is killed and started again, with base and log in whatever state, goes
-// on with the elements that one has which was not; and what expired while it was down
-// and came again is new.
+// A server that is killed and started again, with base and log in any state, has the same elements
+// as one that was not; and a key that expired while it was down and is made again is new.
 func TestRestartsKeepElements(t *testing.T) {
 	effort.Alone(t)
 	const calls, kinds = 30_000, 7

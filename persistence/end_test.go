@@ -24,7 +24,7 @@ func stopped(t *testing.T) (fsys *faultfs.FS, s *stage, name string) {
 	return fsys, s, logFile(fsys)
 }
 
-// records is how many records there are in a log.
+// records returns the number of records in a log.
 func records(content []byte) (n uint64) {
 	for at := persistence.HeaderSize; at < len(content); n++ {
 		at += 8 + int(binary.LittleEndian.Uint32(content[at:]))
@@ -32,8 +32,8 @@ func records(content []byte) (n uint64) {
 	return n
 }
 
-// behind appends a record to a log that ends with an end or a durable-offset record: body gets that
-// one's payload and returns the new one's.
+// behind appends a record to a log that ends with an end or a durable-offset record: body gets the
+// payload of that record and returns the payload of the new one.
 func behind(content []byte, body func(last []byte) []byte) []byte {
 	const size = 1 + 4*8
 	payload := body(bytes.Clone(content[len(content)-size:]))
@@ -47,9 +47,9 @@ func behind(content []byte, body func(last []byte) []byte) []byte {
 	return append(content, payload...)
 }
 
-// Durable-offset and end records after an end are no damage: a server once wrote one there
-// when it stopped, and the next one another end, before its own log. Nothing is cut or
-// refused, neither at once nor by the starts that follow.
+// Durable-offset and end records after an end record are no damage: an older version wrote a
+// durable-offset record there when it stopped, and the next version another end record, before its
+// own log. Nothing is cut or refused, neither now nor by later starts.
 func TestDurableRecordsMayFollowTheEnd(t *testing.T) {
 	for name, types := range map[string][]byte{"a durable offset": {3}, "an end": {4}, "both": {3, 4}} {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestDurableRecordsMayFollowTheEnd(t *testing.T) {
 	}
 }
 
-// Effects behind an end are damage that no crash explains: they are refused where a later
-// log says that all was durable, else cut, and the end remains the end.
+// Effects after an end record are damage that no crash explains. They are refused if a later log
+// says that the file was durable, otherwise cut off, and the end record remains the end.
 func TestEffectsAfterTheEndAreDamage(t *testing.T) {
 	fsys, was, log := stopped(t)
 	longer := behind(fsys.Content(log), func([]byte) []byte { return []byte{1, 65, 0} }) // FLUSHDB

@@ -1,6 +1,6 @@
 package persistence
 
-// Tick does what the log does every second.
+// Tick does the work of one second.
 func (l *Log) Tick() { l.tick() }
 
 // Note appends a record of any type and writes it.
@@ -22,7 +22,7 @@ const ManifestName = manifestName
 // HeaderSize is the length of the header of every file.
 const HeaderSize = headerSize
 
-// Due is when an fsync begins, Expected for how many.
+// Due decides when an fsync begins, and Expected for how many callers.
 var (
 	Due      = due
 	Expected = expected

@@ -15,9 +15,9 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// faultRun acts, rewrites and acts again on a disk that may break. It returns
-// everything that was ever the state, the last of these that was acknowledged, and
-// the stage, which is nil if the disk broke before there was one.
+// faultRun acts, rewrites and acts again on a disk that may fail. It returns all states that ever
+// existed, the last of them that was acknowledged, and the stage, which is nil if the disk failed
+// before there was one.
 func faultRun(t *testing.T, fsys *faultfs.FS, p persistence.Policy) (states []string, acked int, s *stage) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	s, err := open(t, fsys, clocktest.New(begin), p)
@@ -33,7 +33,7 @@ func faultRun(t *testing.T, fsys *faultfs.FS, p persistence.Policy) (states []st
 		states = append(states, s.state())
 		out := s.settled()
 		if out == persistence.Pending {
-			_ = s.log.Sync() // what came of it is asked next
+			_ = s.log.Sync() // the outcome is checked next
 			out = persistence.Lost
 			if !s.log.Refuses() {
 				out = persistence.Kept
@@ -48,7 +48,7 @@ func faultRun(t *testing.T, fsys *faultfs.FS, p persistence.Policy) (states []st
 			step()
 		}
 		s.log.Tick()
-		_, _ = s.dir.Rewrite(s.ks) // the caller looks at what can be loaded
+		_, _ = s.dir.Rewrite(s.ks) // the caller checks what can be loaded
 	}
 	for range 4 {
 		step()
@@ -57,8 +57,8 @@ func faultRun(t *testing.T, fsys *faultfs.FS, p persistence.Policy) (states []st
 	return states, acked, s
 }
 
-// Whichever call of a run with two rewrites fails, and however, nothing
-// that was acknowledged is lost, and once the disk works again so does the log.
+// Whichever call of a run with two rewrites fails, and however it fails, no acknowledged effect is
+// lost, and the log works again once the disk does.
 func TestEveryCallMayFail(t *testing.T) {
 	effort.Alone(t)
 	for _, p := range []persistence.Policy{persistence.SyncEverySecond, persistence.SyncAlways} {
@@ -72,7 +72,7 @@ func TestEveryCallMayFail(t *testing.T) {
 	}
 }
 
-// failOne fails call n and reports whether there was one.
+// failOne fails call n and reports whether there was such a call.
 func failOne(t *testing.T, p persistence.Policy, fault error, n int) bool {
 	fsys := faultfs.New()
 	var hit string
@@ -186,14 +186,14 @@ func TestManifestIsSwitchedInOrder(t *testing.T) {
 		"write data/incr.1.log 0",
 		"create data/base.3.snap", "write data/base.3.snap 0", "write data/base.3.snap 0", "sync data/base.3.snap", "close data/base.3.snap", "syncdir data",
 		"sync data/incr.1.log", "close data/incr.1.log", "sync data/incr.2.log",
-		"write data/incr.2.log 0", // the durable-offset record that goes with the base
+		"write data/incr.2.log 0", // the durable-offset record for the base
 		"create data/cellserver.manifest.tmp", "write data/cellserver.manifest.tmp 0", "sync data/cellserver.manifest.tmp", "close data/cellserver.manifest.tmp",
 		"rename data/cellserver.manifest", "syncdir data",
 		"list data", "remove data/incr.1.log",
 	}, got)
 }
 
-// A record that no file can hold is not written: the log is given up and healed.
+// A record that is too large for a file is not written: the log is given up and healed.
 func TestRecordTooLarge(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncNo)

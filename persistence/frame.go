@@ -13,15 +13,15 @@ import (
 //	checksum  uint32  CRC32C of file id, sequence, length, payload; 0 without a file
 //	payload           a type byte and what belongs to the type
 //
-// Numbers are little-endian. The sequence counts the records of a file from 1 and
-// is not stored: a record that is missing, doubled or moved fails its checksum.
+// Numbers are little-endian. The sequence counts the records of a file from 1 and is not stored: a
+// missing, duplicated or moved record fails its checksum.
 const frameHead = 8
 
 // recordType is the first byte of a payload. Its values never change meaning.
 type recordType byte
 
 const (
-	// typeEffects is all effects of one command, in the encoding of the keyspace.
+	// typeEffects has all effects of one command, as the keyspace encodes them.
 	typeEffects recordType = 1
 	// typeClock is a clock record.
 	typeClock recordType = 2
@@ -32,21 +32,21 @@ const (
 	typeEnd recordType = 4
 	// typeOrigin is an origin record: see [Origin].
 	typeOrigin recordType = 128
-	// typeWatermark is an instant that no effect behind the record is earlier than, for replicas.
+	// typeWatermark has an instant for replicas: no effect after the record is earlier.
 	typeWatermark recordType = 129
 )
 
-// durableMarker begins the body of durable-offset and end records. With it one can be found
-// after damage, without knowing where records begin:
+// durableMarker begins the body of durable-offset and end records. By it such a record can be found
+// after damage, when the beginnings of records are unknown:
 //
 //	type, marker (8 bytes), file id, offset, sequence of the record itself
 var durableMarker = [8]byte{0xff, 'S', 'Y', 'N', 'C', 'E', 'D', '\n'}
 
 const durableSize = 1 + 8 + 8 + 8 + 8
 
-// maxRecord bounds a record, and a block of a snapshot. A transaction stays far below, for the keyspace refuses
-// what would make it larger; whatever does not takes the log for broken, and a base
-// has it.
+// maxRecord is the maximum size of a record, and of a block of a snapshot. A transaction stays far
+// below, because the keyspace refuses commands that would exceed it. The log is given up for any
+// other record of that size; a new base then has its effects.
 const maxRecord = 1 << 30
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -55,9 +55,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type framer struct {
 	id   uint64
 	seq  uint64 // of the next record
-	seed uint32 // checksum of id
+	seed uint32 // checksum of the bytes of id
 	head [12]byte
-	// unread says that there is no file: nobody ever looks at a checksum, and none is made.
+	// unread says that there is no file: no reader checks a checksum, so none is computed.
 	unread bool
 }
 
@@ -78,7 +78,7 @@ func (f *framer) start(n int) uint32 {
 	return crc32.Update(f.seed, castagnoli, f.head[:])
 }
 
-// begin opens a record in dst: its body is appended, then end closes it.
+// begin begins a record in dst. The caller appends the body and then calls end.
 func (f *framer) begin(dst []byte, t recordType) (out []byte, at int) {
 	at = len(dst)
 	return append(dst, 0, 0, 0, 0, 0, 0, 0, 0, byte(t)), at
@@ -86,7 +86,7 @@ func (f *framer) begin(dst []byte, t recordType) (out []byte, at int) {
 
 func (f *framer) end(dst []byte, at int) []byte { return f.endWith(dst, at, nil) }
 
-// endWith is end for a record that refs belong into, each where its At says in dst.
+// endWith is end for a record with long values refs, each to be inserted at its At in dst.
 func (f *framer) endWith(dst []byte, at int, refs []shared.Ref) []byte {
 	from, n := at+frameHead, len(dst)-at-frameHead
 	for i := range refs {
@@ -107,8 +107,8 @@ func (f *framer) endWith(dst []byte, at int, refs []shared.Ref) []byte {
 	return dst
 }
 
-// durableRecord appends a durable-offset or an end record: everything before offset is
-// durable.
+// durableRecord appends a durable-offset or an end record, which says that everything before offset
+// is durable.
 func (f *framer) durableRecord(dst []byte, t recordType, offset int64) []byte {
 	dst, at := f.begin(dst, t)
 	dst = append(dst, durableMarker[:]...)

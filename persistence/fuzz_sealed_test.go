@@ -18,8 +18,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// resealed is a file of ours whose records are payloads, each behind its length in two
-// bytes, framed as if we had written them: what a checksum keeps out of the loader
+// resealed returns a valid file with the given payloads as records, each preceded by its length in
+// two bytes. It has right checksums, so the loader gets payloads that a checksum would reject
 // otherwise.
 func resealed(whole, payloads []byte) []byte {
 	table := crc32.MakeTable(crc32.Castagnoli)
@@ -38,7 +38,7 @@ func resealed(whole, payloads []byte) []byte {
 	return out
 }
 
-// unsealed are the payloads of a file for resealed.
+// unsealed returns the payloads of a file as input for resealed.
 func unsealed(whole []byte) (payloads []byte) {
 	for rest := whole[persistence.HeaderSize:]; len(rest) > 8; {
 		n := int(binary.LittleEndian.Uint32(rest))
@@ -49,9 +49,9 @@ func unsealed(whole []byte) (payloads []byte) {
 	return payloads
 }
 
-// fuzzSealed puts any records, with checksums that hold, in the place of those of a
-// file: check-aof, dump and a server end, and what check-aof finds nothing wrong with, or has
-// mended, a server loads.
+// fuzzSealed replaces the records of a file by any records with right checksums. check-aof, dump
+// and a server must end, and a server loads every file in which check-aof finds no error, or which
+// it has repaired.
 func fuzzSealed(f *testing.F, suffix string) {
 	fsys, _, _ := closed(f)
 	name := ""

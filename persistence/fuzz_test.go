@@ -14,8 +14,7 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// Whatever an increment consists of, it is loaded or refused, and what was loaded
-// is what is loaded the next time.
+// An increment of any bytes is loaded or refused, and loading again gives the same state.
 func FuzzIncrement(f *testing.F) {
 	fsys, _, clock := closed(f)
 	name := logFile(fsys)
@@ -37,7 +36,7 @@ func FuzzIncrement(f *testing.F) {
 	})
 }
 
-// Whatever a snapshot consists of, it is loaded or refused.
+// A snapshot of any bytes is loaded or refused.
 func FuzzSnapshot(f *testing.F) {
 	fsys, _, clock := closed(f)
 	name := ""
@@ -57,7 +56,7 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// Whatever a manifest consists of, it is read or refused.
+// A manifest of any bytes is read or refused.
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(sealed("version 1", "file base.1.snap seq 1 type b id 1", "file incr.2.log seq 2 type i id 2")))
 	f.Add([]byte("version 1\n"))
@@ -68,8 +67,7 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// check-aof never fails in another way than by saying so, and after --fix nothing
-// is left to be fixed.
+// check-aof only fails with an error that it reports, and after --fix there is nothing left to fix.
 func FuzzCheck(f *testing.F) {
 	fsys, _, _ := closed(f)
 	name := logFile(fsys)
@@ -86,8 +84,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// Effects are decoded from any bytes, and what was applied can be applied again: the
-// state is that of having done it once.
+// Effects are decoded from any bytes, and applying them a second time does not change the state.
 func FuzzEffects(f *testing.F) {
 	f.Add([]byte{65, 0, 64, 1, 1, 'k'})
 	fsys, _, _ := closed(f)
@@ -104,7 +101,7 @@ func FuzzEffects(f *testing.F) {
 	})
 }
 
-// apply applies effects up to the first that is none, and says how many there were.
+// apply applies effects up to the first invalid one, and returns their number.
 func apply(t *testing.T, ks *keyspace.Keyspace, record []byte) (n int) {
 	for len(record) > 0 {
 		e, rest, err := effect.Next(record)

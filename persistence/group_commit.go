@@ -2,10 +2,10 @@ package persistence
 
 import "time"
 
-// maxPauses bounds the pauses by which an fsync is delayed, whatever the stopwatch says.
+// maxPauses bounds the pauses that delay an fsync, in case the stopwatch does not advance.
 const maxPauses = 128
 
-// answerTime is about what a loop takes to send one reply and read the next command.
+// answerTime is about the time that an event loop takes to send a reply and read the next command.
 const answerTime = 10 * time.Microsecond
 
 // awaitGroup implements group commit. It delays an fsync until the callers that the last fsync
@@ -28,16 +28,16 @@ func (l *Log) awaitGroup() {
 		}
 		shortPause()
 		if l.o.Stopwatch() == now {
-			return // time is virtual, and does not pass here
+			return // time is virtual in a test, and does not pass here
 		}
 	}
 }
 
-// due reports whether an fsync should begin for n of crowd expected callers. The last of them
-// came a time of quiet ago, and the fsync has been delayed for waited. Seven eighths of the
-// crowd are enough: the others keep the event loops busy during the fsync, and belong to the
-// next one. A caller that does not come within the time of another fsync, and the time to
-// answer all that are missing, is not waited for.
+// due reports whether an fsync should begin for n of crowd expected callers. quiet is the time
+// since the last of them came, and waited the time for which the fsync has been delayed. Seven
+// eighths of the crowd are enough: the others keep the event loops busy during the fsync, and
+// belong to the next one. The fsync does not wait for callers that stay away for longer than
+// another fsync and the replies to all missing callers take.
 func due(n, crowd int, quiet, waited, fsync time.Duration) bool {
 	if 8*n >= 7*crowd {
 		return true

@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// bell is a waker that can be waited for.
+// bell is a waker for which a test can wait.
 type bell chan struct{}
 
 // Wake implements persistence.Waker.
@@ -95,8 +95,8 @@ func TestCallersDoNotWaitForALongWrite(t *testing.T) {
 	}
 }
 
-// TestWhoeverAsksWithoutAWakerIsServed: no caller waits, as where a replica applies what
-// comes, and yet what was appended becomes as safe as the policy asks for, without a tick.
+// TestWhoeverAsksWithoutAWakerIsServed: no caller waits, as where a replica applies records, but
+// appended records become as safe as the policy requires without a tick.
 func TestWhoeverAsksWithoutAWakerIsServed(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncAlways)
@@ -121,8 +121,8 @@ func TestWhoeverAsksWithoutAWakerIsServed(t *testing.T) {
 	s.close()
 }
 
-// TestFsyncBeginsWhenMostExpectedCallersHaveCome: with fsyncs of 200 µs, for seven
-// eighths of those expected, or for fewer if the others do not come.
+// TestFsyncBeginsWhenMostExpectedCallersHaveCome: with fsyncs of 200 µs, for seven eighths of the
+// expected callers, or for fewer if the others do not come.
 func TestFsyncBeginsWhenMostExpectedCallersHaveCome(t *testing.T) {
 	const us, fsync = time.Microsecond, 200 * time.Microsecond
 	for name, c := range map[string]struct {
@@ -149,8 +149,8 @@ func TestFsyncBeginsWhenMostExpectedCallersHaveCome(t *testing.T) {
 	}
 }
 
-// TestExpectedCallersShrinkByDegrees: those who are on their way are expected, and
-// forgotten if they stay away.
+// TestExpectedCallersShrinkByDegrees: callers that are sending their next command are expected, and
+// forgotten if they do not come.
 func TestExpectedCallersShrinkByDegrees(t *testing.T) {
 	require.Equal(t, 500, persistence.Expected(500, 10))
 	require.Equal(t, 375, persistence.Expected(250, 500))

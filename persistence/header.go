@@ -23,7 +23,7 @@ const (
 	formatVersion = 1
 )
 
-// magic is what files of a kind begin with.
+// magic has the first bytes of all files of a kind.
 type magic [8]byte
 
 var (
@@ -56,7 +56,7 @@ func parseClock(b []byte) (c clock.Record) {
 	return c
 }
 
-// header is what a file begins with, after its magic and version.
+// header is the beginning of a file, after its magic and version.
 type header struct {
 	id    uint64
 	clock clock.Record
@@ -72,8 +72,8 @@ func (h *header) append(dst []byte, m magic) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[from:], castagnoli))
 }
 
-// readHeader reads the header of the file called name, which must have the id that
-// the manifest says unless that is 0.
+// readHeader reads the header of the file called name. Its id must be id, which the manifest says,
+// unless that is 0.
 func readHeader(f File, name string, m magic, id uint64) (header, error) {
 	var b [headerSize]byte
 	if n, err := f.ReadAt(b[:], 0); n < headerSize {
@@ -98,22 +98,22 @@ func readHeader(f File, name string, m magic, id uint64) (header, error) {
 // newID returns the id of a new file, which no client can guess.
 func newID() uint64 {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // it ends the process where it cannot
+	_, _ = rand.Read(b[:]) // Read does not fail: without randomness it ends the process
 	return max(1, binary.LittleEndian.Uint64(b[:]))
 }
 
-// CorruptError says that a file is not what was written, and not merely cut short
-// by a crash.
+// CorruptError says that the content of a file is not what was written, and not just cut short by a
+// crash.
 type CorruptError struct {
 	File   string
 	Offset int64
-	Record uint64 // counted from 1; 0 where records do not matter
+	Record uint64 // counted from 1; 0 if no record is meant
 	What   string
-	// Cuttable says that it is in the middle of a log, all before which is good.
+	// Cuttable says that the place is in the middle of a log, which is intact before it.
 	Cuttable bool
 }
 
-// Error says where, what, and what to do about it.
+// Error says what is wrong, where, and what the operator can do about it.
 func (e *CorruptError) Error() string {
 	where := fmt.Sprintf("%s: offset %d", e.File, e.Offset)
 	if e.Record > 0 {
@@ -126,12 +126,12 @@ func (e *CorruptError) Error() string {
 	return where + ": " + e.What + ". Nothing was loaded and nothing changed. Restore the directory from a backup, or " + advice
 }
 
-// corrupt is the error of a log that can be cut at this place.
+// corrupt returns the error for a log that can be cut at this place.
 func corrupt(file string, offset int64, record uint64, what string) error {
 	return &CorruptError{File: file, Offset: offset, Record: record, What: what, Cuttable: true}
 }
 
-// spoiled is the error of a file that is good as a whole or not at all.
+// spoiled returns the error for a file that is usable as a whole or not at all.
 func spoiled(file string, offset int64, record uint64, what string) error {
 	return &CorruptError{File: file, Offset: offset, Record: record, What: what}
 }

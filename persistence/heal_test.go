@@ -15,9 +15,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// A process may die while it heals its log, too: whichever call of a rewrite fails, and
-// whichever call of the healing that follows is the last one, what was acknowledged is
-// there.
+// A process may die while it heals its log, too: whichever call of a rewrite fails, and whichever
+// call of the healing that follows is the last one, acknowledged effects are not lost.
 func TestDeathDuringRecoveryLosesNothing(t *testing.T) {
 	effort.Alone(t)
 	checked := 0
@@ -53,7 +52,7 @@ func TestDeathDuringRecoveryLosesNothing(t *testing.T) {
 				}
 				return nil
 			})
-			_, _ = s.dir.Rewrite(s.ks) // what is left is looked at
+			_, _ = s.dir.Rewrite(s.ks) // the test checks what is left
 			about := fmt.Sprintf("call %d failed, call %d of the next try was the last", first, last)
 			for _, left := range []*faultfs.FS{fsys.Kill(), fsys.Crash(rng)} {
 				after, err := open(t, left, s.clock, persistence.SyncAlways)
@@ -70,8 +69,7 @@ func TestDeathDuringRecoveryLosesNothing(t *testing.T) {
 	}
 }
 
-// Trying again and again on a full disk does not fill it: of what came to nothing no file
-// is left.
+// Repeated attempts on a full disk do not fill it: a failed attempt leaves no file.
 func TestFailedAttemptsOnAFullDiskLeaveNoFiles(t *testing.T) {
 	for _, op := range []string{"write", "sync"} {
 		for _, file := range []string{"incr", "base", "manifest.tmp"} {
@@ -93,7 +91,7 @@ func TestFailedAttemptsOnAFullDiskLeaveNoFiles(t *testing.T) {
 				_, err := s.dir.Rewrite(s.ks)
 				require.Error(t, err)
 			}
-			// A base that cannot be written leaves the increment that was begun for it.
+			// If a base cannot be written, the increment that was made for it remains.
 			most := map[string]int{"incr": before, "base": before + 20, "manifest.tmp": before + 1}[file]
 			require.LessOrEqual(t, len(fsys.Names()), most, "%s of %s: %v", op, file, fsys.Names())
 			fsys.Inject(nil)

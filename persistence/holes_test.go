@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// stretch is the record of a patch after which the list key reaches from 0 to n, with
-// no value but what it had, and ends at expiry.
+// stretch returns the record of a patch that extends the list key from 0 to n without adding
+// values, and sets its expiry.
 func stretch(key string, n int, expiry limit.Instant) []byte {
 	record := append([]byte{66, 0, byte(len(key))}, key...)
 	record = append(record, byte(entry.List))
@@ -25,9 +25,9 @@ func stretch(key string, n int, expiry limit.Instant) []byte {
 	return binary.LittleEndian.AppendUint64(record, uint64(n))
 }
 
-// A log that checks, and after which a list would lack values, is refused, however
-// long the list; it is not if the list ends before anybody can see it, which is what
-// replaying over a newer base does.
+// A log with right checksums that leaves a list without values is refused, whatever the length of
+// the list. It is loaded if the list expires before a client can see it, as happens when the log is
+// replayed over a newer base.
 func TestNoListWithHolesIsLoaded(t *testing.T) {
 	for _, n := range []int{1, 3, 64, 65, 1 << 20} {
 		for name, c := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// newLog begins a log with seg, which is empty and durable.
+// newLog returns a log that appends to seg, which is empty and durable.
 func newLog(seg *segment, o LogOptions) *Log {
 	l := makeLog(seg, o)
 	l.done.Go(l.runWriter)
@@ -29,17 +29,17 @@ func makeLog(seg *segment, o LogOptions) *Log {
 	return l
 }
 
-// nowhere is the file of a log without one. It takes everything.
+// nowhere is the file of a log without a file. It is never written to.
 type nowhere struct{ File }
 
 func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 
 func (nowhere) Close() error { return nil }
 
-// NewVolatile returns a log without a file, of which nothing remains: a server that keeps
-// nothing has replicas by its tap. Stopwatch, Clock and Log of the options must be set;
-// the policy does not matter. It never refuses before it is closed. It has no goroutine:
-// [Log.Await] and [Log.NoteClock] pass on what was appended, and only they do.
+// NewVolatile returns a log without a file. A server without persistence uses it to serve replicas
+// by its tap. Stopwatch, Clock and Log of the options must be set; the policy does not matter. It
+// never refuses before it is closed. It has no goroutines: only [Log.Await] and [Log.NoteClock]
+// pass appended records on.
 func NewVolatile(o LogOptions) *Log {
 	l := makeLog(&segment{path: "the stream to replicas", f: nowhere{}, framer: framer{unread: true}}, o)
 	l.volatile = true
@@ -61,7 +61,7 @@ func (l *Log) Append(record []byte, refs []shared.Ref, at limit.Instant) (positi
 		l.mu.Lock()
 	}
 	if l.drops || size >= maxRecord {
-		if !l.drops { // there is no file to give up, but there is a gap
+		if !l.drops { // a log without a file drops the record only
 			l.discard()
 		}
 		l.pos += uint64(size)
@@ -79,7 +79,7 @@ func (l *Log) Append(record []byte, refs []shared.Ref, at limit.Instant) (positi
 	return position
 }
 
-// frame appends a record of effects to what is to be written. mu must be held.
+// frame appends a record of effects to the buffer. mu must be held.
 func (l *Log) frame(record []byte, refs []shared.Ref) {
 	buf, from := l.seg.framer.begin(l.buf, typeEffects)
 	known := len(l.long.refs)
@@ -87,10 +87,9 @@ func (l *Log) frame(record []byte, refs []shared.Ref) {
 	l.buf = l.seg.framer.endWith(buf, from, l.long.refs[known:])
 }
 
-// Await returns what has become of everything up to pos. Where that takes no
-// longer than handing it to the kernel it does so. Otherwise the writer does, and has
-// w woken when there is news, upon which Await is to be called again. Nobody is woken
-// if w is nil.
+// Await returns the [Outcome] for everything up to pos. If the policy only requires writing to the
+// kernel and the disk is not slow, it writes. Otherwise the writer goroutine does, and wakes w when
+// the outcome may have changed; the caller then calls Await again. w may be nil.
 func (l *Log) Await(pos uint64, w Waker) Outcome {
 	if l.kept() >= pos {
 		return Kept
@@ -123,13 +122,13 @@ func (l *Log) Await(pos uint64, w Waker) Outcome {
 	return Pending
 }
 
-// spins is for how many looks at the position, some microseconds, a caller waits for
-// another's write before it has itself woken: writes are short, and that takes longer
-// than most.
+// spins is the number of times that a caller checks the position, for some microseconds, while
+// another goroutine writes, before it asks to be woken. Writes are short, and waking a goroutine
+// takes longer than most of them.
 const spins = 4000
 
-// lockToWrite takes ioMu, unless somebody else has written up to pos meanwhile or keeps
-// it for longer than looks like a write: then pos is left to the writer, if there is one.
+// lockToWrite locks ioMu. It gives up if another goroutine writes up to pos meanwhile, or if it
+// holds ioMu for longer than a usual write: then the writer goroutine, if there is one, serves pos.
 func (l *Log) lockToWrite(pos uint64) bool {
 	for i := range spins {
 		if l.written.Load() >= pos {

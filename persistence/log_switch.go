@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// SetTap makes t, which may be nil, the tap in place of the one before. From is a position:
-// the tap before gets everything up to it, and t everything behind it.
+// SetTap replaces the tap by t, which may be nil. The old tap gets everything up to the position
+// from, and t everything behind it.
 func (l *Log) SetTap(t Tap) (from uint64) {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
@@ -15,11 +15,11 @@ func (l *Log) SetTap(t Tap) (from uint64) {
 	l.tap = t
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pos - uint64(len(l.buf)+l.long.bytes) // others append all the time
+	return l.pos - uint64(len(l.buf)+l.long.bytes) // l.pos alone is not from, since others append all the time
 }
 
-// rotate goes on in next, which the manifest names behind the present segment. What
-// is in the buffer still goes to the present one, with an end record.
+// rotate continues the log in next, which the manifest names after the present segment. The buffer
+// is still written to the present segment, with an end record.
 func (l *Log) rotate(next *segment) error {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
@@ -50,18 +50,18 @@ func (l *Log) rotate(next *segment) error {
 	return nil
 }
 
-// begin makes next the segment that is appended to. mu must be held.
+// begin makes next the segment for new records. mu must be held.
 func (l *Log) begin(next *segment) {
 	next.start, next.data, next.clock = l.pos, l.pos, l.pos
 	l.seg, l.unowned = next, l.pos
 }
 
-// Suspend gives up the files of the log, as a failed write does, because the state is about to
-// be replaced as a whole: the files keep what was appended before, and effects are refused,
-// for the reason why, until [Dir.Adopt], or until [Dir.Rewrite] has written a base of the new
-// state. OnFault is not called. A log without a file goes on; its tap is told of the gap, too.
+// Suspend gives up the files of the log, as a failed write does, because the state is about to be
+// replaced as a whole. The files keep everything that was appended before. Effects are refused, for
+// the reason why, until [Dir.Adopt], or until [Dir.Rewrite] has written a base of the new state.
+// OnFault is not called. A log without a file continues; its tap is notified of the gap, too.
 func (l *Log) Suspend(why error) {
-	_ = l.Sync() // a failure has been dealt with
+	_ = l.Sync() // a failure has been handled already
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
 	l.write()
@@ -75,16 +75,16 @@ func (l *Log) Suspend(why error) {
 		l.adopting.Store(false)
 	}
 	l.mu.Unlock()
-	l.write() // the tap is told of the gap
+	l.write() // notifies the tap of the gap
 	if suspended {
 		l.o.Log.Info("the log is suspended until a new snapshot replaces it", "reason", why)
 		l.wakeAll()
 	}
 }
 
-// replace goes on in next in place of segments that were given up; a base that is
-// written from now on has everything before. Those of commands that are under way are kept
-// again. Others are still refused, unless adopt says that memory has a whole new state.
+// replace continues the log in next after the segments were given up. A base that is written from
+// now on has all earlier effects. The effects of commands that have begun are kept again. Others
+// are still refused, unless adopt says that memory has a whole new state.
 func (l *Log) replace(next *segment, adopt bool) {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
@@ -96,24 +96,24 @@ func (l *Log) replace(next *segment, adopt bool) {
 	pos := l.pos
 	l.adopting.Store(adopt)
 	if adopt {
-		l.written.Store(l.pos) // nobody is to wait for what was dropped
+		l.written.Store(l.pos) // no caller must wait for dropped records
 		l.refusing.Store(false)
 	}
 	l.mu.Unlock()
 	if l.tap != nil {
-		l.tap.Gap() // more may have been dropped since it was told
+		l.tap.Gap() // more records may have been dropped since the last notification
 		l.tap.Wrote(nil, pos)
 	}
 	for _, s := range old {
-		_ = s.f.Close() // it was given up
+		_ = s.f.Close() // the file was given up
 	}
 }
 
-// settle makes durable what was appended since replace.
+// settle makes everything durable that was appended since replace.
 func (l *Log) settle() error {
 	if l.adopting.Load() {
-		err := l.Sync() // others write meanwhile
-		l.note()        // damage to it must never be taken for what a crash leaves
+		err := l.Sync() // other goroutines write meanwhile
+		l.note()        // so that damage to these records is not mistaken for the trace of a crash
 		return err
 	}
 	l.ioMu.Lock()
@@ -128,8 +128,8 @@ func (l *Log) settle() error {
 	return seg.f.Sync()
 }
 
-// giveUp undoes replace where the base could not be written. Effects that were accepted since
-// then are refused again, for the reason why.
+// giveUp undoes replace after the base could not be written. If effects have been accepted since
+// replace, they are refused again, for the reason why.
 func (l *Log) giveUp(why error) {
 	l.mu.Lock()
 	l.drop()
@@ -143,7 +143,7 @@ func (l *Log) giveUp(why error) {
 	if accepted {
 		l.wakeAll()
 	}
-	l.nudge() // the tap is told of the gap
+	l.nudge() // the writer notifies the tap of the gap
 }
 
 // resume accepts effects again: the manifest names the base and the segment.
@@ -151,14 +151,14 @@ func (l *Log) resume() {
 	l.ioMu.Lock()
 	l.mu.Lock()
 	l.adopting.Store(false)
-	if l.drops { // given up again since it was settled
+	if l.drops { // the log was given up again after settle
 		l.mu.Unlock()
 		l.ioMu.Unlock()
 		return
 	}
 	start := l.seg.start
 	l.written.Store(max(start, l.unowned, l.written.Load()))
-	l.synced.Store(start + uint64(max(0, l.seg.durable-headerSize))) // an adopted one was synced
+	l.synced.Store(start + uint64(max(0, l.seg.durable-headerSize))) // an adopted segment was synced
 	l.refusing.Store(false)
 	l.mu.Unlock()
 	l.ioMu.Unlock()
@@ -166,8 +166,8 @@ func (l *Log) resume() {
 	l.nudge()
 }
 
-// Close makes everything durable, says so in the file, and ends the log. What is
-// appended afterwards is refused.
+// Close makes everything durable, writes an end record and ends the log. Records that are appended
+// afterwards are refused.
 func (l *Log) Close() error {
 	close(l.stop)
 	l.done.Wait()
@@ -190,7 +190,7 @@ func (l *Log) Close() error {
 	return err
 }
 
-// finish writes the end of the last segment once all before is durable.
+// finish writes the end record of the last segment once everything before is durable.
 func (l *Log) finish() error {
 	l.note()
 	if err := l.Sync(); err != nil {
@@ -200,22 +200,22 @@ func (l *Log) finish() error {
 	s := l.seg
 	before := len(l.buf)
 	l.buf = s.framer.durableRecord(l.buf, typeEnd, s.offset(l.synced.Load()))
-	s.recorded = math.MaxInt64 // by this: no durable-offset record may follow the end
+	s.recorded = math.MaxInt64 // no durable-offset record may follow the end record
 	l.pos += uint64(len(l.buf) - before)
 	l.mu.Unlock()
 	return l.Sync()
 }
 
-// LogStats are what INFO shows.
+// LogStats are the statistics of a log for INFO.
 type LogStats struct {
 	Writes, Syncs, SlowSyncs, Faults int64
-	// Buffered is how many bytes are not with the kernel.
+	// Buffered is the number of bytes that have not been written to the kernel.
 	Buffered int
-	// Size is that of the present increment.
+	// Size is the size of the present increment in bytes.
 	Size int64
-	// Unsafe is for how long something that was appended may have been waiting to be durable.
+	// Unsafe is an upper bound of the time for which an appended record has not been durable.
 	Unsafe time.Duration
-	// StalledMillis is how long the fsync in flight has taken.
+	// StalledMillis is the time for which the present fsync has been running.
 	StalledMillis, LastSyncMicros int64
 	Position                      uint64
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 )
 
-// lazyTicks is the number of seconds after which a log is synced under SyncNo. The system has
-// written nearly all of it by then. Up to the recorded offset, damage can be told from the
-// traces of a crash.
+// lazyTicks is the number of seconds after which a log is synced under SyncNo. The kernel has
+// written nearly everything by then. The sync records a durable offset, before which damage can be
+// told from the trace of a crash.
 const lazyTicks = 60
 
-// keepBuffer is the largest buffer that is kept for the next write.
+// keepBuffer is the capacity of the largest buffer that is kept for the next write.
 const keepBuffer = 4 << 20
 
-// write writes the buffer to the kernel. The caller holds ioMu.
+// write writes the buffer to the kernel. ioMu must be held.
 func (l *Log) write() {
 	l.mu.Lock()
 	seg := l.seg
@@ -34,7 +34,7 @@ func (l *Log) write() {
 	if gap && l.tap != nil {
 		l.tap.Gap()
 	}
-	if dropped || len(buf) == 0 && !gap { // behind a gap there may be nothing to write
+	if dropped || len(buf) == 0 && !gap { // after a gap there may be nothing to write
 		return
 	}
 	if err := l.writeTo(seg.f, &long, buf); err != nil {
@@ -45,14 +45,14 @@ func (l *Log) write() {
 		long.tell(l.tap, buf, pos)
 	}
 	if l.refusing.Load() {
-		l.unowned = pos // it counts once a base does
+		l.unowned = pos // it counts once the manifest names a base before it
 		return
 	}
 	l.written.Store(pos)
 }
 
-// writeTo writes buf, with the long values that belong into it, and measures that. Without a
-// file there is nothing to do. The caller holds ioMu.
+// writeTo writes buf with the long values that belong into it, and measures the duration. Without a
+// file there is nothing to write. ioMu must be held.
 func (l *Log) writeTo(f File, long *values, buf []byte) error {
 	l.counts.writes.Add(1)
 	if l.volatile {
@@ -70,7 +70,7 @@ func (l *Log) writeTo(f File, long *values, buf []byte) error {
 	return err
 }
 
-// noteDurable appends a durable-offset record. The caller holds mu.
+// noteDurable appends a durable-offset record. mu must be held.
 func (l *Log) noteDurable() {
 	seg := l.seg
 	before := len(l.buf)
@@ -80,8 +80,8 @@ func (l *Log) noteDurable() {
 	seg.noted = l.pos
 }
 
-// sync makes everything durable that has been written when it is called. An fsync is never
-// repeated: after a failure the file is given up.
+// sync makes everything durable that was written before the call. A failed fsync is never repeated:
+// the file is given up.
 func (l *Log) sync() error {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
@@ -95,7 +95,7 @@ func (l *Log) sync() error {
 		return l.Fault()
 	}
 	l.mu.Lock()
-	var few [4]*segment // an fsync is no reason to allocate
+	var few [4]*segment // avoids an allocation
 	segs := append(append(few[:0], l.retired...), l.seg)
 	l.mu.Unlock()
 	l.syncBegan.Store(int64(began))
@@ -132,9 +132,9 @@ func (l *Log) sync() error {
 	return l.Fault()
 }
 
-// confirm writes, under SyncAlways, a durable-offset record for what is acknowledged next: a flipped
-// bit in that can then be told from what a crash leaves. The next fsync, of the ticker at the latest,
-// makes the record itself durable.
+// confirm writes, under SyncAlways, a durable-offset record for the effects that are acknowledged
+// next. With it a flipped bit in these can be told from the trace of a crash. The next fsync, at
+// the latest that of the ticker, makes the record itself durable.
 func (l *Log) confirm(s *segment) {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
@@ -149,8 +149,8 @@ func (l *Log) confirm(s *segment) {
 	}
 }
 
-// lacksRecord reports whether more is durable than the last durable-offset record says, effects
-// included. mu of the log must be held.
+// lacksRecord reports whether more effects are durable than the last durable-offset record says. mu
+// of the log must be held.
 func (s *segment) lacksRecord() bool { return s.durable > s.recorded && s.recorded < s.offset(s.data) }
 
 func (l *Log) measured(d time.Duration) {
@@ -167,7 +167,7 @@ func (l *Log) measured(d time.Duration) {
 
 // forget closes a retired segment, which is durable now.
 func (l *Log) forget(s *segment) {
-	_ = s.f.Close() // it is durable: nothing is left to go wrong
+	_ = s.f.Close() // the error does not matter: the file is durable
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, r := range l.retired {
@@ -178,8 +178,8 @@ func (l *Log) forget(s *segment) {
 	}
 }
 
-// fail gives up the files of the log: nothing more is written to them, and effects are
-// refused until a new base replaces them.
+// fail gives up the files of the log: nothing more is written to them, and effects are refused
+// until a new base replaces them.
 func (l *Log) fail(s *segment, err error) {
 	l.mu.Lock()
 	current := l.seg == s
@@ -197,26 +197,26 @@ func (l *Log) fail(s *segment, err error) {
 	l.counts.faults.Add(1)
 	l.o.Log.Error("the log cannot be written; changes are refused until a new snapshot replaces it", "error", err)
 	l.wakeAll()
-	l.nudge() // the tap is told of the gap
+	l.nudge() // the writer notifies the tap of the gap
 	if l.o.OnFault != nil {
 		l.o.OnFault(err)
 	}
 }
 
-// drop gives up what was not written, and all that is appended from now on. mu must be held.
+// drop drops the buffer and all records that are appended from now on. mu must be held.
 func (l *Log) drop() {
 	l.drops = true
 	l.discard()
 }
 
-// discard gives up what was not written. mu must be held.
+// discard drops the buffer. mu must be held.
 func (l *Log) discard() {
 	l.gap = true
 	l.buf = l.buf[:0]
 	l.long.release()
 }
 
-// runWriter writes, and under SyncAlways syncs, for all callers that wait.
+// runWriter writes, and under SyncAlways syncs, for all waiting callers.
 func (l *Log) runWriter() {
 	for {
 		select {
@@ -232,7 +232,7 @@ func (l *Log) runWriter() {
 		l.write()
 		l.ioMu.Unlock()
 		if always {
-			_ = l.sync() // a failure has been dealt with
+			_ = l.sync() // a failure has been handled already
 		}
 		l.wake(false)
 	}
@@ -252,20 +252,20 @@ func (l *Log) runTicker() {
 	}
 }
 
-// tick runs every second. It records the durable offset at once.
+// tick is called every second. It records the new durable offset at once.
 func (l *Log) tick() {
 	l.note()
 	l.ticks++
 	if !l.idle() && (Policy(l.policy.Load()) != SyncNo || l.ticks%lazyTicks == 0) {
-		if l.sync() == nil { // a failure has been dealt with
+		if l.sync() == nil { // a failure has been handled already
 			l.note()
 		}
 	}
 	l.wake(false)
 }
 
-// idle reports whether everything but clock records is durable, and notes it. Those of a
-// primary, ten a second, are no reason for an fsync.
+// idle reports whether everything but clock records is durable, and notes that in safeAt. The clock
+// records of a primary, ten a second, do not need an fsync.
 func (l *Log) idle() bool {
 	now := l.o.Stopwatch()
 	l.mu.Lock()
@@ -303,7 +303,7 @@ func (l *Log) noteClock(clock clock.Record) {
 	l.seg.clock, l.seg.horizon = l.pos, clock.Derived.Add(clockReach)
 }
 
-// record appends a record that is no effect; body appends what follows its type. mu must be held.
+// record appends a record without effects; body appends what follows its type. mu must be held.
 func (l *Log) record(t recordType, body func(dst []byte) []byte) {
 	before := len(l.buf)
 	buf, at := l.seg.framer.begin(l.buf, t)
@@ -311,8 +311,8 @@ func (l *Log) record(t recordType, body func(dst []byte) []byte) {
 	l.pos += uint64(len(l.buf) - before)
 }
 
-// NoteClock records and writes the clock now, behind everything that was appended before, and the
-// watermark. The error is that of [Log.Fault].
+// NoteClock records the present clock, behind everything that was appended before, and the
+// watermark, and writes them. The error is that of [Log.Fault].
 func (l *Log) NoteClock() error {
 	return l.noteNow(func() {
 		l.noteClock(l.o.Clock())
@@ -330,9 +330,9 @@ func (l *Log) noteWatermark() {
 	}
 }
 
-// NoteOrigin records and writes that the state, with everything that was appended before, is
-// that of o. It counts until effects are appended. The error is that of [Log.Fault], or says
-// that o is out of form.
+// NoteOrigin records and writes o as the origin of the state, including everything that was
+// appended before. It holds until effects are appended. The error is that of [Log.Fault], or says
+// that o is malformed.
 func (l *Log) NoteOrigin(o *Origin) error {
 	if err := o.check(); err != nil {
 		return err
@@ -342,7 +342,7 @@ func (l *Log) NoteOrigin(o *Origin) error {
 	})
 }
 
-// noteNow has note append a record, with mu held, unless the files were given up, and writes.
+// noteNow calls note with mu held to append a record, unless the files were given up, and writes.
 func (l *Log) noteNow(note func()) error {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
@@ -355,7 +355,7 @@ func (l *Log) noteNow(note func()) error {
 	return l.Fault()
 }
 
-// Sync writes and syncs everything that was appended before, whatever the policy.
+// Sync writes and syncs everything that was appended before, under every policy.
 func (l *Log) Sync() error {
 	l.ioMu.Lock()
 	l.write()

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// manifestName is the file that says which files count.
+// manifestName is the name of the file that lists the files in use.
 const manifestName = "cellserver.manifest"
 
-// The names of our files, as [filepath.Match] has them.
+// The names of this package's files, as patterns for [filepath.Match].
 const (
 	incrementPattern = "incr.*.log"
 	basePattern      = "base.*.snap"
@@ -31,8 +31,8 @@ type part struct {
 type manifest struct {
 	base       *part
 	increments []part
-	dataSet    DataSet // whose state the files have
-	// nextSeq is above all sequence numbers that were ever used.
+	dataSet    DataSet // of the state in the files
+	// nextSeq is greater than all sequence numbers that were ever used.
 	nextSeq uint64
 }
 
@@ -44,14 +44,14 @@ func (m *manifest) parts() []part {
 	return append(all, m.increments...)
 }
 
-// encode writes a line for each file and one with the checksum of those before:
+// encode returns a line for each file, and one with the checksum of the lines before:
 //
 //	version 1
 //	file base.3.snap seq 3 type b id 00f1e2d3c4b5a697 dataset 5f1c...
 //	file incr.4.log seq 4 type i id 8899aabbccddeeff dataset 5f1c...
 //	checksum 1a2b3c4d
 //
-// After a restore, "restored yes" stands behind the data set.
+// After a restore, "restored yes" follows the data set.
 func (m *manifest) encode() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "version %d\n", formatVersion)
@@ -61,7 +61,7 @@ func (m *manifest) encode() []byte {
 			kind = "b"
 		}
 		fmt.Fprintf(&b, "file %s seq %d type %s id %016x", p.name, p.seq, kind, p.id)
-		if m.dataSet.ID != "" { // versions that do not know the keys pass over them
+		if m.dataSet.ID != "" { // older versions ignore unknown keys
 			fmt.Fprintf(&b, " dataset %s", m.dataSet.ID)
 			if m.dataSet.Restored {
 				b.WriteString(" restored " + restoredYes)
@@ -73,17 +73,17 @@ func (m *manifest) encode() []byte {
 	return b.Bytes()
 }
 
-// maxManifest bounds the file; a thousand increments take a tenth of it.
+// maxManifest is the maximum size of the file; a thousand increments take a tenth of it.
 const maxManifest = 1 << 20
 
-// maxSeq bounds sequence numbers, so that there are always more.
+// maxSeq is the maximum sequence number, so that there is always a next one.
 const maxSeq = 1 << 62
 
-// maxLine bounds a line (Redis: MANIFEST_MAX_LINE).
+// maxLine is the maximum length of a line (Redis: MANIFEST_MAX_LINE).
 const maxLine = 1024
 
-// parseManifest reads the content of the manifest called file. The error begins
-// with the file and the line.
+// parseManifest parses the content of the manifest called file. Its error begins with the file and
+// the line.
 func parseManifest(file string, content []byte) (*manifest, error) {
 	bad := func(line int, format string, args ...any) error {
 		return fmt.Errorf("%s:%d: %s. Nothing was loaded; restore the directory from a backup: an older manifest does not list the newer files", file, line, fmt.Sprintf(format, args...))
@@ -141,7 +141,7 @@ func checkSum(line string, before []byte) error {
 	return nil
 }
 
-// addLine adds the file of one line. Keys that are not known are passed over.
+// addLine adds the file of one line. Unknown keys are ignored.
 func (m *manifest) addLine(line string) error {
 	fields := strings.Split(line, " ")
 	if len(fields)%2 != 0 {
@@ -187,7 +187,7 @@ func (m *manifest) addLine(line string) error {
 	return m.add(p)
 }
 
-// restoredYes is the value of the key "restored", which is there only with this value.
+// restoredYes is the only value of the key "restored".
 const restoredYes = "yes"
 
 func (m *manifest) add(p part) error {
@@ -214,7 +214,7 @@ func (m *manifest) add(p part) error {
 	return nil
 }
 
-// readManifest returns nil without an error if there is none.
+// readManifest returns nil without an error if there is no manifest.
 func readManifest(fsys FS, dir string) (*manifest, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -235,8 +235,8 @@ func readManifest(fsys FS, dir string) (*manifest, error) {
 	return parseManifest(path, content)
 }
 
-// writeManifest makes m the manifest of dir: once it returns nil, m is it whatever
-// happens. After an *unsureError either may be, after any other the old one is.
+// writeManifest makes m the manifest of dir. Once it returns nil, m is in force even after a crash.
+// After an *unsureError either manifest may be in force, after any other error the old one is.
 func writeManifest(fsys FS, dir string, m *manifest) error {
 	path := filepath.Join(dir, manifestName)
 	tmp := path + tmpSuffix
@@ -256,16 +256,16 @@ func writeManifest(fsys FS, dir string, m *manifest) error {
 	return nil
 }
 
-// unsureError is a failure after which nobody knows which manifest a crash leaves.
+// unsureError is a failure after which it is unknown which manifest a crash would leave.
 type unsureError struct{ err error }
 
 // Error implements error.
 func (e *unsureError) Error() string { return e.err.Error() }
 
-// Unwrap returns what failed.
+// Unwrap returns the underlying error.
 func (e *unsureError) Unwrap() error { return e.err }
 
-// tmpSuffix marks files that do not count yet.
+// tmpSuffix marks files that are not in use yet.
 const tmpSuffix = ".tmp"
 
 // writeDurable makes a file with that content and syncs it.

@@ -17,13 +17,13 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// sealed is a manifest of these lines with the checksum that belongs to them.
+// sealed returns a manifest of these lines with the right checksum.
 func sealed(lines ...string) string {
 	text := strings.Join(lines, "\n") + "\n"
 	return text + fmt.Sprintf("checksum %08x\n", crc32.Checksum([]byte(text), crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// Every fault of a manifest is refused with the file and the line where it is.
+// Every error in a manifest is refused with its file and line.
 func TestManifestFaults(t *testing.T) {
 	const (
 		version = "version 1"
@@ -75,8 +75,8 @@ func TestManifestFaults(t *testing.T) {
 	require.NoError(t, persistence.ParseManifest("m", []byte(sealed(version, base+" later key", second, third))))
 }
 
-// A file that the manifest names and is not there, or is another, is refused; one
-// that it does not name is removed.
+// A file that the manifest names but that is missing or has another id is refused; a file that it
+// does not name is removed.
 func TestManifestAndFiles(t *testing.T) {
 	fsys, _, clock := closed(t)
 	for _, name := range fsys.Names() {
@@ -115,7 +115,7 @@ func TestManifestAndFiles(t *testing.T) {
 	require.Contains(t, left.Names(), "data/notes.txt")
 }
 
-// A manifest that is there and cannot be read is not taken for none.
+// A manifest that exists but cannot be read is not treated as missing.
 func TestManifestThatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	require.False(t, persistence.Exists(persistence.OS{}, dir))

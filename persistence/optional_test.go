@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// TestRecordsOfLaterVersions: those that a program may do without are passed over, and others are
-// refused, which the state may depend on.
+// TestRecordsOfLaterVersions: records that a server may ignore are ignored, and others, on which
+// the state may depend, are refused.
 func TestRecordsOfLaterVersions(t *testing.T) {
 	for kind, known := range map[byte]bool{5: false, 127: false, 130: true, 255: true} {
 		fsys := faultfs.New()

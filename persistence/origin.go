@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Origin says whose state a replica has: that of a history at an offset, which came from the
-// primary at an address. A replica that is started again asks for what follows.
+// Origin is where the state of a replica comes from: the offset in the history of the primary at an
+// address. After a restart the replica asks for what follows.
 type Origin struct {
 	History string // 40 hexadecimal digits
 	Offset  uint64 // below 2^62
@@ -16,15 +16,15 @@ type Origin struct {
 const (
 	// HistoryLength is the length of the id of a history, in hexadecimal digits.
 	HistoryLength = 40
-	// OffsetBits bounds the offset at which a history may begin, far from where the numbers of
-	// INFO and PSYNC end.
+	// OffsetBits bounds the offset at which a history may begin, far below the limits of the
+	// numbers in INFO and PSYNC.
 	OffsetBits = 62
-	// originHead is how long the body of an origin record is before the address.
+	// originHead is the length of the body of an origin record before the address.
 	originHead   = 8 + HistoryLength
 	longestPlace = 512
 )
 
-// errOrigin is what is wrong with an origin that no replica has.
+// errOrigin is the error for an origin that no replica can have.
 var errOrigin = errors.New("an origin record that is out of form")
 
 func (o *Origin) check() error {

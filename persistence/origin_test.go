@@ -18,7 +18,7 @@ var someOrigin = persistence.Origin{
 	History: "0123456789abcdef0123456789abcdef01234567", Offset: 1<<62 - 1, Primary: "10.0.0.1:6379",
 }
 
-// originOn is what a disk says about its origin.
+// originOn returns the origin in the files on a disk.
 func originOn(t *testing.T, fsys *faultfs.FS) *persistence.Origin {
 	dir, err := persistence.Open(options(fsys.Kill(), clocktest.New(begin)))
 	require.NoError(t, err)
@@ -26,8 +26,8 @@ func originOn(t *testing.T, fsys *faultfs.FS) *persistence.Origin {
 	return dir.Origin()
 }
 
-// TestOriginCountsUntilEffects: it is found again after a stop, a crash and a start, as long as
-// nothing has been changed since, and not any longer.
+// TestOriginCountsUntilEffects: the origin is found again after a stop, a crash and a start, until
+// an effect is appended.
 func TestOriginCountsUntilEffects(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncEverySecond)
@@ -67,12 +67,12 @@ func TestOriginCountsUntilEffects(t *testing.T) {
 	require.NoError(t, s.log.NoteOrigin(&someOrigin))
 	_, err := s.dir.Rewrite(s.ks)
 	require.NoError(t, err)
-	holds(false) // the base does not say it
+	holds(false) // the base does not have it
 	s.close()
 }
 
-// TestOriginOutOfForm: one that no replica has is not recorded. Found in a file it is damage,
-// however right its checksum is.
+// TestOriginOutOfForm: an origin that no replica can have is not recorded. In a file it is damage,
+// even if its checksum is right.
 func TestOriginOutOfForm(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncAlways)
@@ -98,7 +98,7 @@ func TestOriginOutOfForm(t *testing.T) {
 	}
 }
 
-// TestOriginWhereNothingIsWritten: a log that was given up records none.
+// TestOriginWhereNothingIsWritten: a log that was given up does not record an origin.
 func TestOriginWhereNothingIsWritten(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncAlways)

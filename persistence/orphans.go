@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 )
 
-// firstBase is the only base that a crash can leave without any manifest: that of the
-// first snapshot of a server without a log, of which nobody has been told yet.
+// firstBase is the only base that a crash can leave without any manifest: the first snapshot of a
+// server without a log, which has not been acknowledged yet.
 const firstBase = "base.1.snap"
 
-// Exists reports whether dir holds state, or what should be.
+// Exists reports whether dir holds state, or a manifest that cannot be read.
 func Exists(fsys FS, dir string) bool {
 	f, err := fsys.Open(filepath.Join(dir, manifestName))
 	if err == nil {
@@ -19,15 +19,15 @@ func Exists(fsys FS, dir string) bool {
 		return true
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return true // it is there and cannot be read: whoever opens it is told why
+		return true // the manifest exists but cannot be read: opening the directory returns the error
 	}
 	left, err := orphan(fsys, dir)
 	return err == nil && left != ""
 }
 
-// orphan returns the name of a file in dir that has state and that no manifest names,
-// because there is none; "" if there is no such file. A server that was never up
-// leaves at most an increment without records, or the first base.
+// orphan returns the name of a file with state in dir, which has no manifest; "" if there is no
+// such file. A server that was never ready leaves at most an increment without records, or the
+// first base.
 func orphan(fsys FS, dir string) (string, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -51,8 +51,8 @@ func orphan(fsys FS, dir string) (string, error) {
 	return "", nil
 }
 
-// refuseOrphans is the error for a directory that has lost its manifest. Its files
-// would be removed by a server that took it for empty.
+// refuseOrphans returns an error for a directory that has lost its manifest. A server that took it
+// for empty would remove its files.
 func refuseOrphans(fsys FS, dir string) error {
 	name, err := orphan(fsys, dir)
 	if err != nil || name == "" {

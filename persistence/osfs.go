@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 )
 
-// Create implements [FS]. It does not empty what a symbolic link points to.
+// Create implements [FS]. It does not follow a symbolic link, where the system can tell.
 func (OS) Create(name string) (File, error) {
 	return opened(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC|noFollow, 0o600))
 }
 
-// Open implements [FS]. Whatever is no file is refused: opening a pipe would wait for
-// its other end.
+// Open implements [FS]. It refuses everything but regular files: opening a pipe would wait for its
+// other end.
 func (OS) Open(name string) (File, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -53,7 +53,7 @@ func (OS) List(dir string) ([]string, error) {
 func (o OS) Mkdir(dir string) error {
 	parent := filepath.Dir(dir)
 	if _, err := os.Stat(dir); err == nil || parent == dir {
-		return os.MkdirAll(dir, 0o700) // which says so if it is no directory
+		return os.MkdirAll(dir, 0o700) // returns the error if it is not a directory
 	}
 	if err := o.Mkdir(parent); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (OS) Lock(name string) (io.Closer, error) {
 		return nil, err
 	}
 	if err := lockFile(f); err != nil {
-		_ = f.Close() // nothing was written
+		_ = f.Close() // the error does not matter: nothing was written
 		return nil, err
 	}
 	return f, nil
@@ -99,7 +99,7 @@ func (f osFile) Size() (int64, error) {
 // Sync implements [File].
 func (f osFile) Sync() error { return syncData(f.File) }
 
-// HasFiles reports whether dir has the manifest of a server's files.
+// HasFiles reports whether dir has the manifest of a server.
 func HasFiles(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, manifestName))
 	return err == nil && info.Mode().IsRegular()

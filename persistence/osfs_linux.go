@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncData leaves out what only matters to stat, which on most file systems saves
-// a write to the journal.
+// syncData does not sync metadata such as times, which on most file systems saves a write to the
+// journal.
 func syncData(f *os.File) error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))

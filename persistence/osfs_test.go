@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// The machine's own file system does what the one of the tests does.
+// The real file system behaves like that of the tests.
 func TestFileSystemOfTheMachineBehavesAsTheOneOfTests(t *testing.T) {
 	clock := clocktest.New(begin)
 	o := options(nil, clock)

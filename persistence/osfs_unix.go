@@ -9,11 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noFollow keeps what is created from being somewhere else.
+// noFollow prevents that a symbolic link redirects a new file.
 const noFollow = unix.O_NOFOLLOW
 
-// lockFile takes an flock, which the kernel gives back when the process ends,
-// however it ends.
+// lockFile takes an flock, which the kernel releases when the process ends for any reason.
 func lockFile(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {

@@ -9,7 +9,7 @@ import (
 
 const noFollow = 0
 
-// lockFile takes a lock that the system gives back when the process ends.
+// lockFile takes a lock that the system releases when the process ends.
 func lockFile(f *os.File) error {
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
 	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &windows.Overlapped{})
@@ -19,5 +19,5 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-// SyncDir implements [FS]. Windows has no such call: its file systems log names.
+// SyncDir implements [FS]. Windows needs no such call, since its file systems journal names.
 func (OS) SyncDir(string) error { return nil }

@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace/effect"
 )
 
-// replay hands the effects of increments to sink: those of one key in order, and
-// those of different keys by as many goroutines as there are processors.
+// replay passes the effects of increments to sink: those of one key in order, and those of
+// different keys from as many goroutines as there are processors.
 func replay(fsys FS, ins []*increment, sink Sink, progress *Progress, stop *atomic.Bool) error {
 	r := newReplayer(sink, progress)
 	r.stop = stop
@@ -30,19 +30,19 @@ func replay(fsys FS, ins []*increment, sink Sink, progress *Progress, stop *atom
 	return err
 }
 
-// replayBatch is how many bytes of effects go to a worker at once.
+// replayBatch is the number of bytes of effects that a worker gets at once.
 const replayBatch = 64 << 10
 
-// replayer deals effects out to workers by their key.
+// replayer distributes effects to workers by their key.
 type replayer struct {
 	sink     Sink
 	progress *Progress
-	stop     *atomic.Bool // ends it early
+	stop     *atomic.Bool // ends the replay early
 	seed     maphash.Seed
 	batches  [][]byte
 	work     []chan []byte
 	free     chan []byte
-	busy     sync.WaitGroup // batches that are with workers
+	busy     sync.WaitGroup // batches that workers have not finished
 	ended    sync.WaitGroup
 	failed   atomic.Pointer[error]
 }
@@ -82,7 +82,7 @@ func (r *replayer) apply(batch []byte) {
 	}
 }
 
-// file replays what is valid of one increment.
+// file replays the valid part of one increment.
 func (r *replayer) file(fsys FS, in *increment) error {
 	f, err := fsys.Open(in.path)
 	if err != nil {
@@ -111,15 +111,15 @@ func (r *replayer) file(fsys FS, in *increment) error {
 			return corrupt(in.path, at, record, err.Error())
 		}
 		if why := r.failed.Load(); why != nil {
-			// It is some record up to this one; finding out which takes a second look,
-			// which check-aof takes.
+			// The record is this one or an earlier one. check-aof finds out which, by a second
+			// pass.
 			return corrupt(in.path, at, record, "at or before this record: "+(*why).Error())
 		}
 	}
 }
 
-// deal gives the effects of one record to the workers of their keys. A flush waits
-// for all of them.
+// deal gives the effects of one record to the workers of their keys. A flush waits until all
+// workers are done.
 func (r *replayer) deal(record []byte) error {
 	for len(record) > 0 {
 		e, rest, err := effect.Next(record)
@@ -153,7 +153,7 @@ func (r *replayer) send(i int) {
 	}
 }
 
-// drain waits until everything dealt out has been applied.
+// drain waits until all distributed effects have been applied.
 func (r *replayer) drain() {
 	for i := range r.batches {
 		if len(r.batches[i]) > 0 {

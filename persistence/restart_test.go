@@ -23,7 +23,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// call makes a decision of a kind that follows from the number.
+// call makes a decision of a kind that depends on the number.
 func call(v *keyspace.Handle, kind int, key []byte, n int64, member int) (limit.Decision, error) {
 	switch {
 	case kind == 0:
@@ -46,8 +46,8 @@ func call(v *keyspace.Handle, kind int, key []byte, n int64, member int) (limit.
 	return asks.Lease(v, 0, key, &concurrency.Call{Op: concurrency.Acquire, Limit: 4, Lease: 5 * time.Second, Member: fmt.Appendf(nil, "m%d", member)})
 }
 
-// A server that is killed and started again decides as one that was
-// not, over every kind of limiter.
+// A server that is killed and started again decides like one that was not, for every kind of
+// limiter.
 func TestRestartsDecideTheSame(t *testing.T) {
 	const (
 		calls = 100_000
@@ -98,7 +98,7 @@ func TestRestartsDecideTheSame(t *testing.T) {
 	s.close()
 }
 
-// Large values make blocks of their own, of which each is as good as a small one.
+// Large values get blocks of their own, which are loaded like small ones.
 func TestLargeValuesInASnapshot(t *testing.T) {
 	effort.Alone(t)
 	fsys := faultfs.New()

@@ -7,10 +7,11 @@ import (
 	"path/filepath"
 )
 
-// Restore makes the files of a stopped server, in the directory to, of a backup: the files of a server
-// in the directory from. They have the same state as the backup, whose end may be torn, but begin a
-// [DataSet] of their own that is marked as restored. The directory to may exist and must hold no state.
-// It writes what it has found of the backup to w. After an error to holds no manifest, so no server starts with a part.
+// Restore makes the files of a stopped server in the directory to from a backup: the files of a
+// server in the directory from. They have the state of the backup, whose end may be torn, but begin
+// a [DataSet] of their own that is marked as restored. The directory to may exist but must not hold
+// state. Restore reports about the backup to w. After an error to has no manifest, so no server
+// starts with a part of the state.
 func Restore(fsys FS, from, to string, w io.Writer) error {
 	if filepath.Clean(from) == filepath.Clean(to) {
 		return fmt.Errorf("%s is the backup itself", to)
@@ -40,14 +41,15 @@ func Restore(fsys FS, from, to string, w io.Writer) error {
 	return d.takeFrom(from, backup)
 }
 
-// takeFrom copies the files that a manifest of another directory lists, and then writes one for them.
+// takeFrom copies the files that the manifest of another directory lists, and then writes a
+// manifest for them.
 func (d *Dir) takeFrom(from string, backup *manifest) (err error) {
 	var made []string
 	defer func() {
 		var unsure *unsureError
 		if err != nil && !errors.As(err, &unsure) {
 			for _, path := range made {
-				_ = d.o.FS.Remove(path) // no manifest lists it, and a server says so
+				_ = d.o.FS.Remove(path) // if this fails, a server reports the file, since no manifest lists it
 			}
 		}
 	}()

@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// dataSetOf is what a directory says of its data set.
+// dataSetOf returns the data set in the manifest of a directory.
 func dataSetOf(t *testing.T, fsys *faultfs.FS, path string) persistence.DataSet {
 	t.Helper()
 	o := options(fsys.Kill(), clocktest.New(begin))
@@ -26,7 +26,7 @@ func dataSetOf(t *testing.T, fsys *faultfs.FS, path string) persistence.DataSet 
 	return dir.DataSet()
 }
 
-// stateIn is the state that a server loads from a directory.
+// stateIn returns the state that a server loads from a directory.
 func stateIn(t *testing.T, fsys *faultfs.FS, path string) string {
 	t.Helper()
 	ours := faultfs.New()
@@ -40,8 +40,8 @@ func stateIn(t *testing.T, fsys *faultfs.FS, path string) string {
 	return s.state()
 }
 
-// TestRestoreBeginsADataSet: the state is that of the backup, and its data set another, which rewrites
-// and restarts keep as long as memory has it.
+// TestRestoreBeginsADataSet: the state is that of the backup, and the data set is a new one, which
+// rewrites and restarts keep as long as it is that of memory.
 func TestRestoreBeginsADataSet(t *testing.T) {
 	fsys, state := backedUp(t)
 	before := dataSetOf(t, fsys, "data")
@@ -70,7 +70,7 @@ func TestRestoreBeginsADataSet(t *testing.T) {
 	require.NoError(t, dir.Close())
 }
 
-// TestRestoreTakesATornEnd: the copy of a running server's log may end within a record.
+// TestRestoreTakesATornEnd: a copy of a running server's log may end within a record.
 func TestRestoreTakesATornEnd(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncNo)
@@ -81,12 +81,12 @@ func TestRestoreTakesATornEnd(t *testing.T) {
 	s.close()
 	content := fsys.Content(name)
 	whole := len(content)
-	torn := with(fsys, name, append(content[:whole-41:whole-41], "\x30\x00\x00\x00torn"...)) // in place of the end record
+	torn := with(fsys, name, append(content[:whole-41:whole-41], "\x30\x00\x00\x00torn"...)) // instead of the end record
 	require.NoError(t, persistence.Restore(torn, "data", "new", io.Discard))
 	require.Equal(t, state, stateIn(t, torn, "new"))
 }
 
-// TestRestoreRefuses what is damaged, what is none, and to overwrite what a server has.
+// TestRestoreRefuses damaged backups, directories without one, and targets with state.
 func TestRestoreRefuses(t *testing.T) {
 	fsys, _ := backedUp(t)
 	name := logFile(fsys)
@@ -112,7 +112,8 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// TestRestoreThatFails leaves nothing that a server starts with, wherever it fails or the power goes.
+// TestRestoreThatFails leaves nothing with which a server starts, wherever it fails or the power
+// fails.
 func TestRestoreThatFails(t *testing.T) {
 	fsys, state := backedUp(t)
 	whole := fsys.Kill()
@@ -132,7 +133,7 @@ func TestRestoreThatFails(t *testing.T) {
 		o := options(left.Kill(), clocktest.New(begin))
 		o.Path = "new"
 		dir, opened := persistence.Open(o)
-		if opened == nil && !dir.Empty() || err == nil { // its manifest was written before the fault
+		if opened == nil && !dir.Empty() || err == nil { // the manifest was written before the fault
 			require.NoError(t, dir.Close())
 			require.Equal(t, state, stateIn(t, left, "new"), "call %d", n)
 		}

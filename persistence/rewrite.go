@@ -6,21 +6,21 @@ import (
 	"fmt"
 )
 
-// Rewritten says what a base holds.
+// Rewritten describes a base that was written.
 type Rewritten struct {
 	Keys  uint64
 	Bytes int64
 }
 
-// Rewrite writes a fresh base from src and makes it, with the increments since it
-// began, take the place of all files before. Without a log the base is all. Where
-// the log was given up it is healed, and what [Dir.Adopt] began is ended.
+// Rewrite writes a new base from src. The base, with the increments since it was begun, replaces
+// all earlier files. Without a log the base is everything. If the log was given up, Rewrite makes
+// it accept effects again, and it completes what [Dir.Adopt] has begun.
 func (d *Dir) Rewrite(src Source) (Rewritten, error) {
 	return d.RewriteContext(context.Background(), src)
 }
 
-// RewriteContext is [Dir.Rewrite] that ends early, with the cause, when ctx does. The files of
-// before count then.
+// RewriteContext is [Dir.Rewrite] that ends early, with the cause, when ctx ends. Then the earlier
+// files remain in use.
 func (d *Dir) RewriteContext(ctx context.Context, src Source) (Rewritten, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,18 +40,18 @@ func (d *Dir) RewriteContext(ctx context.Context, src Source) (Rewritten, error)
 	if err != nil {
 		return done, err
 	}
-	// A key's entry in the base may be newer than the end of a torn log would be:
-	// what happened while the base was written has to be durable before it counts.
+	// A key's entry in the base may be newer than the end of a torn log would be: the effects since
+	// the base was begun must be durable before the base is used.
 	if d.log != nil {
 		if err := d.log.Sync(); err != nil {
 			return done, err
 		}
-		d.log.note() // damage to it must never be taken for what a crash leaves
+		d.log.note() // so that damage to these effects is not mistaken for the trace of a crash
 	}
 	return done, d.switchTo(&m, done)
 }
 
-// rotate makes the log go on in a new increment, which the manifest gains.
+// rotate continues the log in a new increment and adds that to the manifest.
 func (d *Dir) rotate() error {
 	m := *d.manifest
 	m.dataSet = d.dataSet()
@@ -60,14 +60,14 @@ func (d *Dir) rotate() error {
 		return err
 	}
 	if err := writeManifest(d.o.FS, d.o.Path, &m); err != nil {
-		// Either manifest may be in force, and both are right: the new increment is
-		// empty. But its name must not be used again.
+		// Either manifest may be in force, and both are right, since the new increment is empty.
+		// But its name must not be used again.
 		d.manifest.nextSeq = m.nextSeq
 		err = errors.Join(err, seg.f.Close())
 		d.drop(err, seg.part)
 		return err
 	}
-	// It is named now, so its name is taken even if the log fails right here.
+	// The manifest names it now, so its name is in use even if the log fails right here.
 	d.manifest = &m
 	if err := d.log.rotate(seg); err != nil {
 		return errors.Join(err, seg.f.Close())
@@ -98,7 +98,7 @@ func (d *Dir) writeBase(ctx context.Context, m *manifest, src Source) (done Rewr
 		err = d.o.FS.SyncDir(d.o.Path)
 	}
 	if err != nil {
-		_ = d.o.FS.Remove(path) // it gives room back, and no manifest names it
+		_ = d.o.FS.Remove(path) // frees the space: no manifest names the file
 		return done, fmt.Errorf("writing %s: %w", path, err)
 	}
 	m.base = p
@@ -115,7 +115,7 @@ func (d *Dir) goOn(ctx context.Context, w *blockWriter) error {
 	return w.pause(blockSize)
 }
 
-// switchTo makes m the manifest and removes what it does not name.
+// switchTo makes m the manifest and removes the files that it does not name.
 func (d *Dir) switchTo(m *manifest, done Rewritten) error {
 	m.dataSet = d.dataSet()
 	if err := writeManifest(d.o.FS, d.o.Path, m); err != nil {
@@ -130,10 +130,10 @@ func (d *Dir) switchTo(m *manifest, done Rewritten) error {
 	return nil
 }
 
-// Adopt has a log that was given up accept effects at once, because memory has a whole new state.
-// They go to a new increment, which counts once [Dir.Rewrite] has written the base before it.
-// Until then a crash leaves the files of before, so nothing is durable: under SyncAlways whoever
-// waits for the log goes on waiting. After an error the log refuses as before.
+// Adopt makes a log that was given up accept effects at once, because memory has a whole new state.
+// They go to a new increment, which counts once [Dir.Rewrite] has written the base before it. Until
+// then a crash leaves the old files, so no effect is durable: under SyncAlways the callers that
+// wait for the log continue to wait. After an error the log refuses as before.
 func (d *Dir) Adopt() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,8 +148,8 @@ func (d *Dir) Adopt() error {
 	return err
 }
 
-// takeOver has the log go on in a new increment, which no manifest names. It is that of m, which
-// has no base yet.
+// takeOver continues the log in a new increment, which no manifest in force names. It returns m, a
+// manifest with that increment and without a base.
 func (d *Dir) takeOver(adopt bool) (m *manifest, err error) {
 	m = &manifest{nextSeq: d.manifest.nextSeq}
 	seg, err := d.newSegment(m)
@@ -161,7 +161,7 @@ func (d *Dir) takeOver(adopt bool) (m *manifest, err error) {
 	return m, nil
 }
 
-// heal replaces a log that was given up: memory has all there is.
+// heal replaces a log that was given up by a new base: memory has the whole state.
 func (d *Dir) heal(ctx context.Context, src Source) (done Rewritten, err error) {
 	if d.log.Refuses() {
 		d.disown()
@@ -188,8 +188,7 @@ func (d *Dir) heal(ctx context.Context, src Source) (done Rewritten, err error) 
 	return done, nil
 }
 
-// Sizes returns the bytes of the base and of all increments, for deciding when to
-// rewrite.
+// Sizes returns the bytes of the base and of all increments, which decide when to rewrite.
 func (d *Dir) Sizes() (base, increments int64) {
 	increments = d.rest.Load()
 	if l := d.log; l != nil {

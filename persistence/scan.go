@@ -14,18 +14,18 @@ type scanner struct {
 	size int64
 	f    framer
 
-	off int64 // of the next record
-	// buf holds the bytes of the file from at on.
+	off int64 // offset of the next record
+	// buf has the bytes of the file from offset at on.
 	buf []byte
 	at  int64
 }
 
-// damage is the place from which the records of a file are invalid.
+// damage is the place from which on the records of a file are invalid.
 type damage struct {
 	offset int64
 	record uint64
 	what   string
-	err    error // a failed read, which proves nothing about the file
+	err    error // a failed read, which says nothing about the file
 }
 
 // Error implements error.
@@ -39,8 +39,8 @@ func newScanner(r io.ReaderAt, size int64, id uint64) *scanner {
 	return &scanner{r: r, size: size, f: newFramer(id), off: headerSize}
 }
 
-// next returns the payload of the next record, type byte included, which is valid
-// until the next call; [io.EOF] at the exact end of the file; or a *damage.
+// next returns the payload of the next record, including its type byte, which is valid until the
+// next call. At the exact end of the file it returns [io.EOF], otherwise a *damage.
 func (s *scanner) next() ([]byte, error) {
 	if s.off == s.size {
 		return nil, io.EOF
@@ -76,7 +76,7 @@ func (s *scanner) damaged(what string) error {
 	return &damage{offset: s.off, record: s.f.seq, what: what}
 }
 
-// window returns n bytes from off on, which the file has.
+// window returns the n bytes from off on, which the file must have.
 func (s *scanner) window(n int64) ([]byte, error) {
 	from := s.off - s.at
 	if have := int64(len(s.buf)); from < 0 || from+n > have {
@@ -93,8 +93,8 @@ func (s *scanner) window(n int64) ([]byte, error) {
 	return s.buf[from : from+n], nil
 }
 
-// durableRecordAfter looks in the bytes after from, whatever they are, for a durable-offset
-// record that covers more than the bytes before from.
+// durableRecordAfter searches the bytes after from, which may be any, for a durable-offset record
+// that covers more than the bytes before from.
 func durableRecordAfter(r io.ReaderAt, size int64, id uint64, from int64) (offset int64, found bool, err error) {
 	pattern := binary.LittleEndian.AppendUint64(bytes.Clone(durableMarker[:]), id)
 	const overlap = frameHead + durableSize

@@ -7,15 +7,15 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// blockWriter gathers entries and writes blocks of them.
+// blockWriter collects entries and writes them in blocks.
 type blockWriter struct {
 	gathered
 	f      File
 	framer framer
-	ready  []byte // whole blocks that are not written yet
+	ready  []byte // complete blocks that are not written yet
 	keys   uint64
 	bytes  int64
-	synced int64 // up to where it is known to be durable
+	synced int64 // the file is durable up to this offset
 }
 
 func newBlockWriter(f File, h *header) (*blockWriter, error) {
@@ -24,7 +24,8 @@ func newBlockWriter(f File, h *header) (*blockWriter, error) {
 	return w, w.flush(0)
 }
 
-// pause writes what has grown to the size of a block; all of it with least 0.
+// pause encodes the entries of each database that has more than least bytes of them, and writes the
+// blocks; with least 0 it writes everything.
 func (w *blockWriter) pause(least int) error {
 	for db, b := range w.gathered {
 		if b != nil && b.size > least && len(b.entries) > 0 {
@@ -36,7 +37,7 @@ func (w *blockWriter) pause(least int) error {
 	return w.flush(min(least, 4*blockSize))
 }
 
-// encode makes blocks of b: one, unless values are large.
+// encode encodes b as one block, or several if values are large.
 func (w *blockWriter) encode(db int, b *block) (err error) {
 	for b.done < len(b.entries) {
 		out, at := w.framer.begin(w.ready, blockEntries)
@@ -50,8 +51,8 @@ func (w *blockWriter) encode(db int, b *block) (err error) {
 	return nil
 }
 
-// syncEvery is after how many bytes a snapshot is synced while it grows, so that its
-// end is not a burst in whose wake the log's fsyncs wait.
+// syncEvery is the number of bytes after which a growing snapshot is synced. A single sync at its
+// end would delay the log's fsyncs.
 const syncEvery = 4 << 20
 
 // flush writes the blocks that are ready if they are more than least bytes.
@@ -69,8 +70,8 @@ func (w *blockWriter) flush(least int) error {
 	return err
 }
 
-// finish writes the rest and the footer, and syncs. Nothing in it was later than
-// latest.
+// finish writes the rest and the footer, and syncs. latest is not earlier than anything in the
+// snapshot.
 func (w *blockWriter) finish(latest limit.Instant) error {
 	if err := w.pause(0); err != nil {
 		return err
@@ -86,14 +87,14 @@ func (w *blockWriter) finish(latest limit.Instant) error {
 	return w.f.Sync()
 }
 
-// blockSum is the checksum of block number seq of the file with that id.
+// blockSum returns the checksum of block number seq of the file with that id.
 func blockSum(id, seq uint64, payload []byte) uint32 {
 	f := newFramer(id)
 	f.seq = seq
 	return f.checksum(payload)
 }
 
-// writeAll is a Write that knows that a short one is a failure.
+// writeAll is Write that returns an error for a short write.
 func writeAll(f File, b []byte) error {
 	n, err := f.Write(b)
 	if err == nil && n < len(b) {

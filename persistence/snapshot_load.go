@@ -15,26 +15,27 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Sink receives what is loaded. Its methods may be called from several goroutines,
-// in order for each key.
+// Sink receives loaded data. Several goroutines may call its methods, but the calls for one key
+// come in order.
 type Sink interface {
 	Restore(db int, key []byte, e entry.Entry) error
 	Apply(e effect.Effect) error
-	// Whole is called when all has been loaded; its error says that this cannot be.
+	// Whole is called when everything has been loaded. It returns an error if the result is
+	// impossible.
 	Whole() error
 }
 
-// Progress counts what has been read, for whoever wants to show it.
+// Progress counts what has been read, for display.
 type Progress struct {
 	Total, Done atomic.Int64 // bytes
 	Keys        atomic.Int64 // entries of the base
 	Records     atomic.Int64 // of the increments
 }
 
-// errStopping ends what is being written or loaded while the server stops.
+// errStopping ends writing or loading while the server stops.
 var errStopping = errors.New("the server stops")
 
-// foundBlock is a block that was read and not looked at yet.
+// foundBlock is a block that was read but not decoded yet.
 type foundBlock struct {
 	payload []byte
 	sum     uint32
@@ -42,8 +43,8 @@ type foundBlock struct {
 	offset  int64
 }
 
-// readSnapshot calls use, from as many goroutines as there are processors, for
-// every entry of a snapshot, until it ends or stop is set. A snapshot is whole or it is corrupt: it was durable
+// readSnapshot calls use, from as many goroutines as there are processors, for every entry of a
+// snapshot, until it ends or stop is set. A snapshot is complete or corrupt, since it was durable
 // before any manifest named it.
 func readSnapshot(fsys FS, dir string, p part, progress *Progress, stop *atomic.Bool, use func(db int, key []byte, e entry.Entry) error) error {
 	path := filepath.Join(dir, p.name)
@@ -64,8 +65,8 @@ func readSnapshot(fsys FS, dir string, p part, progress *Progress, stop *atomic.
 	return l.run()
 }
 
-// snapshotClock returns the clock record of a snapshot and an instant that nothing in
-// it was later than.
+// snapshotClock returns the clock record of a snapshot and an instant that is not earlier than
+// anything in it.
 func snapshotClock(fsys FS, path string, id uint64) (c clock.Record, latest limit.Instant, err error) {
 	f, err := fsys.Open(path)
 	if err != nil {
@@ -102,7 +103,7 @@ type snapshotLoader struct {
 	size     int64
 	id       uint64
 	progress *Progress
-	stop     *atomic.Bool // ends it early
+	stop     *atomic.Bool // ends the loading early
 	use      func(db int, key []byte, e entry.Entry) error
 
 	failed  atomic.Pointer[error]
@@ -134,7 +135,7 @@ func (l *snapshotLoader) run() error {
 	return err
 }
 
-// read hands out the blocks up to the footer, whose number of keys it returns.
+// read passes the blocks up to the footer to work, and returns the number of keys in the footer.
 func (l *snapshotLoader) read(work chan<- foundBlock) (keys uint64, err error) {
 	offset := int64(headerSize)
 	for seq := uint64(1); l.failed.Load() == nil; seq++ {
@@ -165,7 +166,7 @@ func (l *snapshotLoader) read(work chan<- foundBlock) (keys uint64, err error) {
 	return 0, nil
 }
 
-// block reads a block without looking into it.
+// block reads a block without decoding it.
 func (l *snapshotLoader) block(offset int64, seq uint64) (b foundBlock, err error) {
 	var head [frameHead]byte
 	if l.size-offset < frameHead+1 {
@@ -189,7 +190,7 @@ func (l *snapshotLoader) block(offset int64, seq uint64) (b foundBlock, err erro
 	return foundBlock{payload: payload, sum: binary.LittleEndian.Uint32(head[4:]), seq: seq, offset: offset}, nil
 }
 
-// decode checks a block and uses its entries.
+// decode checks a block and passes its entries to use.
 func (l *snapshotLoader) decode(b foundBlock) {
 	if l.failed.Load() != nil {
 		return

@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// saves writes snapshots of a server without a log, puts before each as many keys as
-// there were snapshots, and calls done after each.
+// saves writes snapshots of a server without a log. Before each it stores as many keys as there
+// were snapshots, and after each it calls done.
 func saves(t *testing.T, fsys *faultfs.FS, n int, done func(state string, err error)) {
 	clock := clocktest.New(begin)
 	dir, err := persistence.Open(options(fsys, clock))
@@ -36,8 +36,8 @@ func saves(t *testing.T, fsys *faultfs.FS, n int, done func(state string, err er
 	}
 }
 
-// Without a log a power failure leaves the last snapshot that was complete, or the one
-// that was being written, and so does a kill after any call that failed.
+// Without a log, a power failure leaves the last complete snapshot or the one that was being
+// written, and so does a kill after any failed call.
 func TestSnapshotSurvivesPowerFailureWithoutALog(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	check := func(fsys *faultfs.FS, kept, next, about string) {
@@ -90,7 +90,7 @@ func TestSnapshotSurvivesPowerFailureWithoutALog(t *testing.T) {
 	}
 }
 
-// lookedAll is what a server loads, without changing anything.
+// lookedAll returns what a server would load, and changes nothing.
 func lookedAll(t *testing.T, fsys *faultfs.FS, about string) (string, *persistence.Dir) {
 	clock := clocktest.New(begin)
 	dir, err := persistence.Open(options(fsys, clock))

@@ -26,7 +26,7 @@ import (
 
 const begin = limit.Instant(1_700_000_000_000_000_000)
 
-// stage is a keyspace with a directory below it, on a disk that tests can break.
+// stage is a keyspace with a directory, on a disk whose calls tests can make fail.
 type stage struct {
 	t      testing.TB
 	fs     *faultfs.FS
@@ -47,7 +47,7 @@ func options(fsys persistence.FS, source *clocktest.Clock) persistence.Options {
 	}
 }
 
-// open loads what is on fsys; it returns the error of any step.
+// open loads the files on fsys; it returns the error of any step.
 func open(t testing.TB, fsys *faultfs.FS, clock *clocktest.Clock, p persistence.Policy) (*stage, error) {
 	s := &stage{t: t, fs: fsys, clock: clock}
 	s.ks = keyspace.New(keyspace.Options{Clock: clock, Shards: 4, Databases: 3})
@@ -75,7 +75,7 @@ func mustOpen(t testing.TB, fsys *faultfs.FS, p persistence.Policy) *stage {
 	return s
 }
 
-// state is everything that is alive, in words.
+// state returns all live keys as text.
 func (s *stage) state() string { return stateOf(s.ks) }
 
 func stateOf(ks *keyspace.Keyspace) string {
@@ -87,7 +87,7 @@ func stateOf(ks *keyspace.Keyspace) string {
 	return strings.Join(lines, "\n")
 }
 
-// act does something, with an effect most of the time, at an instant of its own.
+// act does an operation, usually with an effect, at an instant of its own.
 func (s *stage) act(rng *rand.Rand) {
 	s.clock.Advance(time.Duration(1 + rng.IntN(1e9)))
 	s.handle.Refresh()
@@ -126,12 +126,12 @@ func (s *stage) act(rng *rand.Rand) {
 	require.NoError(s.t, err)
 }
 
-// nobody is a waker of nobody.
+// nobody is a waker that does nothing.
 type nobody struct{}
 
 func (nobody) Wake() {}
 
-// settled reports whether what the handle did since the last call is kept.
+// settled reports whether the effects of the handle since the last call are kept.
 func (s *stage) settled() persistence.Outcome {
 	p := s.handle.TakePosition()
 	if p == 0 {
@@ -142,7 +142,7 @@ func (s *stage) settled() persistence.Outcome {
 
 func (s *stage) close() { require.NoError(s.t, s.dir.Close()) }
 
-// withoutExpired returns a state without the lines of what is past its expiry.
+// withoutExpired returns a state without the lines of expired keys.
 func withoutExpired(state string, now limit.Instant) string {
 	var kept []string
 	for _, line := range strings.Split(state, "\n") {

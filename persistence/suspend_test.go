@@ -21,7 +21,7 @@ import (
 
 var errSync = errors.New("a full sync began")
 
-// replaceState puts other keys in the place of all that there are, as a full sync does.
+// replaceState replaces all keys by others, as a full resynchronization does.
 func (s *stage) replaceState() {
 	for db := range 3 {
 		require.NoError(s.t, s.ks.Apply(effect.Effect{DB: db, Flush: true}))
@@ -32,7 +32,7 @@ func (s *stage) replaceState() {
 	}
 }
 
-// suspended has a state that is durable, and another one in memory.
+// suspended returns a stage with a durable state on disk and another state in memory.
 func suspended(t *testing.T, p persistence.Policy) (s *stage, old, now string) {
 	s = mustOpen(t, faultfs.New(), p)
 	rng := rand.New(rand.NewPCG(4, 2))
@@ -45,9 +45,9 @@ func suspended(t *testing.T, p persistence.Policy) (s *stage, old, now string) {
 	return s, old, s.state()
 }
 
-// TestDeathWhileSuspendedLeavesTheOldStateOrTheNew: whichever call of the rewrite is the last
-// one of the process or the machine, all of one state is there, and it is the new one once
-// the rewrite has said so. Under every policy the old state is durable when the log has been
+// TestDeathWhileSuspendedLeavesTheOldStateOrTheNew: any call of the rewrite may be the last one of
+// the process or the machine. Afterwards the files have all of one state, and the new one if the
+// rewrite had succeeded. Under every policy the old state is durable once the log has been
 // suspended.
 func TestDeathWhileSuspendedLeavesTheOldStateOrTheNew(t *testing.T) {
 	for _, p := range []persistence.Policy{persistence.SyncNo, persistence.SyncAlways} {
@@ -90,8 +90,8 @@ func TestDeathWhileSuspendedLeavesTheOldStateOrTheNew(t *testing.T) {
 	}
 }
 
-// TestSuspendedLogGoesOnBehindANewBase writes nothing until then, refuses, and says so
-// without an error; the tap hears of the gap and gets what comes behind it.
+// TestSuspendedLogGoesOnBehindANewBase: until then the log writes nothing and refuses effects,
+// without OnFault. The tap is notified of the gap and gets the records after it.
 func TestSuspendedLogGoesOnBehindANewBase(t *testing.T) {
 	var said bytes.Buffer
 	fsys, clock := faultfs.New(), clocktest.New(begin)
@@ -102,7 +102,7 @@ func TestSuspendedLogGoesOnBehindANewBase(t *testing.T) {
 	faults := 0
 	log, err := dir.Start(persistence.LogOptions{Tick: time.Hour, OnFault: func(error) { faults++ }})
 	require.NoError(t, err)
-	s := mustOpen(t, faultfs.New(), persistence.SyncNo) // for a state
+	s := mustOpen(t, faultfs.New(), persistence.SyncNo) // provides a state
 	s.replaceState()
 	var got tape
 	log.SetTap(&got)
@@ -141,8 +141,8 @@ func TestSuspendedLogGoesOnBehindANewBase(t *testing.T) {
 	s.close()
 }
 
-// TestSuspendWhileALogHealsIsNotForgotten suspends the log once its new base is complete and
-// before it accepts effects again. It goes on refusing, and the next base heals it.
+// TestSuspendWhileALogHealsIsNotForgotten suspends the log when its new base is complete and before
+// it accepts effects again. It continues to refuse, and the next base heals it.
 func TestSuspendWhileALogHealsIsNotForgotten(t *testing.T) {
 	s, _, _ := suspended(t, persistence.SyncAlways)
 	again := false
@@ -169,13 +169,13 @@ func TestSuspendWhileALogHealsIsNotForgotten(t *testing.T) {
 	after.close()
 }
 
-// kept syncs and says what became of what the handle did.
+// kept syncs and returns the outcome for the effects of the handle.
 func kept(s *stage) persistence.Outcome {
 	require.NoError(s.t, s.log.Sync())
 	return s.settled()
 }
 
-// TestSuspendOfABrokenLogChangesNothing: the fault stays that of the disk.
+// TestSuspendOfABrokenLogChangesNothing: the fault remains that of the disk.
 func TestSuspendOfABrokenLogChangesNothing(t *testing.T) {
 	s := mustOpen(t, faultfs.New(), persistence.SyncAlways)
 	s.fs.Inject(func(int, faultfs.Call) error { return syscall.EIO })

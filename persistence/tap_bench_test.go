@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// ring is a tap that copies what it gets, as the backlog of a replica does.
+// ring is a tap that copies its bytes, as the backlog of a primary does.
 type ring struct {
 	b  []byte
 	at int
@@ -30,7 +30,7 @@ func (r *ring) Wrote(piece []byte, _ uint64) {
 // Gap implements persistence.Tap.
 func (r *ring) Gap() {}
 
-// BenchmarkTap is what a tap adds to rounds of 32 records of 40 bytes, with a file and
+// BenchmarkTap measures what a tap adds to rounds of 32 records of 40 bytes, with a file and
 // without one.
 func BenchmarkTap(b *testing.B) {
 	source := clocktest.New(begin)

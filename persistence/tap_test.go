@@ -17,13 +17,13 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// tape is a tap that keeps all it gets.
+// tape is a tap that keeps all its bytes.
 type tape struct {
 	mu     sync.Mutex // guards what follows
 	bytes  []byte
 	pieces int
 	gaps   int
-	end    uint64 // of the last write, 0 while there are more pieces of it
+	end    uint64 // of the last write, 0 while more pieces of it follow
 	base   uint64 // the position of bytes
 }
 
@@ -50,7 +50,7 @@ func (p *tape) Gap() {
 	p.bytes, p.base, p.end = nil, 0, 0
 }
 
-// frames are the frames of b, which is whole frames only.
+// frames returns the frames of b, which has whole frames only.
 func frames(t testing.TB, b []byte) (all []persistence.Frame) {
 	for len(b) > 0 {
 		f, n, err := persistence.NextFrame(b)
@@ -61,7 +61,7 @@ func frames(t testing.TB, b []byte) (all []persistence.Frame) {
 	return all
 }
 
-// stateAfter is the state that the effects in frames make.
+// stateAfter returns the state after the effects in frames.
 func stateAfter(t *testing.T, s *stage, all []persistence.Frame) string {
 	ks := keyspace.New(keyspace.Options{Clock: s.clock, Shards: 4, Databases: 3})
 	defer ks.Close()
@@ -73,7 +73,7 @@ func stateAfter(t *testing.T, s *stage, all []persistence.Frame) string {
 	return stateOf(ks)
 }
 
-// behindHeaders is what increments have behind their headers, one after another.
+// behindHeaders returns the bytes of the increments after their headers.
 func behindHeaders(fsys *faultfs.FS, names ...string) (all []byte) {
 	for _, n := range names {
 		all = append(all, fsys.Content(n)[persistence.HeaderSize:]...)
@@ -81,7 +81,7 @@ func behindHeaders(fsys *faultfs.FS, names ...string) (all []byte) {
 	return all
 }
 
-// newest is the name of the last of up to ten increments.
+// newest returns the name of the last of up to ten increments.
 func newest(fsys *faultfs.FS) (name string) {
 	for _, n := range fsys.Names() {
 		if strings.HasSuffix(n, ".log") {
@@ -91,8 +91,8 @@ func newest(fsys *faultfs.FS) (name string) {
 	return name
 }
 
-// TestTapGetsTheBytesOfTheFiles compares them for records of all types, long values, and
-// what is written while the log goes on in another file.
+// TestTapGetsTheBytesOfTheFiles compares the bytes of tap and files, for records of all types, long
+// values, and records that are written while the log continues in another file.
 func TestTapGetsTheBytesOfTheFiles(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncEverySecond)
@@ -138,8 +138,8 @@ func TestTapGetsTheBytesOfTheFiles(t *testing.T) {
 	require.Equal(t, s.state(), stateAfter(t, s, all))
 }
 
-// TestTapMayBeSetWhileOthersWrite: what it gets is what the file has from the position on
-// that it was set at, up to that at which it was taken away.
+// TestTapMayBeSetWhileOthersWrite: the tap gets the bytes of the file from the position at which it
+// was set to the position at which it was removed.
 func TestTapMayBeSetWhileOthersWrite(t *testing.T) {
 	fsys := faultfs.New()
 	s := mustOpen(t, fsys, persistence.SyncNo)
@@ -172,7 +172,7 @@ func TestTapMayBeSetWhileOthersWrite(t *testing.T) {
 	require.NoError(t, s.log.NoteClock())
 	from[taps] = s.log.SetTap(nil)
 	require.NoError(t, s.log.NoteClock())
-	file := fsys.Content("data/incr.1.log")[persistence.HeaderSize-1:] // it begins at position 1
+	file := fsys.Content("data/incr.1.log")[persistence.HeaderSize-1:] // the file begins at position 1
 	for i := range tapes {
 		want := file[from[i]:from[i+1]]
 		require.True(t, bytes.Equal(want, tapes[i].bytes), "tap %d: %d bytes, not %d", i, len(tapes[i].bytes), len(want))
@@ -186,8 +186,8 @@ func TestTapMayBeSetWhileOthersWrite(t *testing.T) {
 	s.close()
 }
 
-// TestTapIsToldOfAGap fails each call of a run in turn. Whatever was dropped, what the tap
-// gets after its last gap is what the increment has that the log goes on in.
+// TestTapIsToldOfAGap fails each call of a run in turn. Whatever was dropped, after its last gap
+// the tap gets the bytes of the increment in which the log continues.
 func TestTapIsToldOfAGap(t *testing.T) {
 	failed := 0
 	for n := 1; ; n++ {
@@ -206,7 +206,7 @@ func TestTapIsToldOfAGap(t *testing.T) {
 		})
 		for range 4 {
 			s.act(rng)
-			_ = s.log.Sync() // what came of it is asked below
+			_ = s.log.Sync() // the outcome is checked below
 		}
 		if !s.log.Refuses() {
 			setValues(s, 'a', 200_000)
@@ -238,8 +238,8 @@ func TestTapIsToldOfAGap(t *testing.T) {
 	}
 }
 
-// TestNoteClockAppendsTheTimeBehindRecords gives the last frames of the bytes the time at which they
-// were appended, and the watermark, which is the same when no batch runs.
+// TestNoteClockAppendsTheTimeBehindRecords: the last frames have the time at which they were
+// appended, and the watermark, which is the same time when no batch runs.
 func TestNoteClockAppendsTheTimeBehindRecords(t *testing.T) {
 	s := mustOpen(t, faultfs.New(), persistence.SyncNo)
 	var got tape
@@ -265,8 +265,8 @@ func TestNoteClockAppendsTheTimeBehindRecords(t *testing.T) {
 	require.NoError(t, s.log.Sync())
 	require.Equal(t, s.log.Written(), s.log.Synced())
 	s.log.SetPolicy(persistence.SyncEverySecond)
-	s.log.Tick() // it writes the durable-offset record that is due
-	s.log.Tick() // and makes it durable
+	s.log.Tick() // writes the durable-offset record that is due
+	s.log.Tick() // makes it durable
 	s.fs.Inject(nil)
 	require.NoError(t, s.log.NoteClock())
 	s.log.Tick()

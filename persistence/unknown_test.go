@@ -16,7 +16,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// backedUp is a disk whose directory data has a base and an increment with two keys, and their state.
+// backedUp returns a disk whose directory data has a base and an increment with two keys, and their
+// state.
 func backedUp(t *testing.T) (fsys *faultfs.FS, state string) {
 	t.Helper()
 	fsys = faultfs.New()
@@ -35,8 +36,8 @@ func backedUp(t *testing.T) (fsys *faultfs.FS, state string) {
 	return fsys, state
 }
 
-// TestUnknownParts holds files of a later version to the rule of docs/formats/aof.md: a part that may
-// bear state is refused and named, and one that only tells something is passed over.
+// TestUnknownParts tests files of a later version for the rule of docs/formats/aof.md: an unknown
+// part that may have state is refused and named, and one with information only is ignored.
 func TestUnknownParts(t *testing.T) {
 	fsys, state := backedUp(t)
 	record := func(payload string) func(content []byte) []byte {
@@ -55,7 +56,7 @@ func TestUnknownParts(t *testing.T) {
 	for name, c := range map[string]struct {
 		suffix string
 		change func(content []byte) []byte
-		want   string // of the error; empty if the part is passed over
+		want   string // of the error; empty if the part is ignored
 	}{
 		"a record of type 5":           {".log", record("\x05news"), "a record of type 5 is not known"},
 		"a record of type 127":         {".log", record("\x7fnews"), "a record of type 127 is not known"},

@@ -2,18 +2,17 @@ package persistence
 
 import "github.com/cellserver/cellserver/shared"
 
-// values are long values that belong into bytes which are to be written, each where its
-// At says. They lie in the store and are held until they are written, or never will be.
+// values are long values that belong into bytes to be written, each at its At. They are stored
+// values, held until they are written or dropped.
 type values struct {
 	refs  []shared.Ref
 	bytes int
 }
 
-// apart is how long a value has to be to be worth a call of its own that writes it.
+// apart is the smallest length in bytes of a value that is worth a write call of its own.
 const apart = 64 << 10
 
-// add appends record to dst, and takes over refs, which belong into it: the shorter ones
-// are copied.
+// add appends record to dst and takes over refs, which belong into it. It copies the shorter ones.
 func (v *values) add(dst, record []byte, refs []shared.Ref) []byte {
 	from := 0
 	for _, r := range refs {
@@ -31,14 +30,14 @@ func (v *values) add(dst, record []byte, refs []shared.Ref) []byte {
 	return append(dst, record[from:]...)
 }
 
-// take empties v and returns what there was.
+// take empties v and returns its former content.
 func (v *values) take() values {
 	all := *v
 	*v = values{}
 	return all
 }
 
-// release gives all of them up.
+// release releases all values.
 func (v *values) release() {
 	all := v.take()
 	shared.ReleaseAll(all.refs)

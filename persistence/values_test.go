@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// setValues sets keys to values of n bytes and some short ones between them, all in one
-// record, some of them twice.
+// setValues sets keys to values of n bytes, with some short ones between them, all in one record,
+// and some of them twice.
 func setValues(s *stage, mark byte, n int) {
 	long := bytes.Repeat([]byte{mark}, n)
 	pairs := [][]byte{[]byte("a"), long, []byte("b"), []byte("short"), []byte("c"), long[:n/2], []byte("d"), long[:n/4], []byte("a"), long}
@@ -21,11 +21,11 @@ func setValues(s *stage, mark byte, n int) {
 	require.NoError(s.t, err)
 }
 
-// TestLongValuesAreLoggedWhereTheyBelong: values that the log refers to, and does not
-// copy, are read again as what they were when they were logged, whichever of its writes
-// fails, and nothing holds them any longer than until they are written or given up.
+// TestLongValuesAreLoggedWhereTheyBelong: values to which the log refers without a copy are read
+// again as they were when they were logged, whichever write fails, and are held only until they are
+// written or dropped.
 func TestLongValuesAreLoggedWhereTheyBelong(t *testing.T) {
-	for n := 0; n < 12; n++ { // the write of long values that fails; none if 0
+	for n := 0; n < 12; n++ { // which write of long values fails; 0 for none
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			fsys := faultfs.New()
 			s := mustOpen(t, fsys, persistence.SyncNo)
@@ -46,7 +46,7 @@ func TestLongValuesAreLoggedWhereTheyBelong(t *testing.T) {
 				}
 				setValues(s, 'p'+i, 300_000)
 				setValues(s, 'x'+i, 300_000) // before the first are written
-				_ = s.log.Sync()             // what came of it is asked below
+				_ = s.log.Sync()             // the outcome is checked below
 				if i == 1 && !s.log.Refuses() {
 					setValues(s, 'r', 300_000)
 					_, _ = s.dir.Rewrite(s.ks) // likewise
@@ -72,7 +72,7 @@ func TestLongValuesAreLoggedWhereTheyBelong(t *testing.T) {
 	}
 }
 
-// mustOpenAgain loads what s has left behind.
+// mustOpenAgain loads the files that s has left.
 func mustOpenAgain(t *testing.T, s *stage) *stage {
 	s.close()
 	again, err := open(t, s.fs, s.clock, persistence.SyncNo)

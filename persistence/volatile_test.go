@@ -18,7 +18,7 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// volatile is a stage with a log that has no file.
+// volatile is a stage with a log without a file.
 func volatile(t testing.TB) *stage {
 	s := &stage{t: t, clock: clocktest.New(begin)}
 	s.ks = keyspace.New(keyspace.Options{Clock: s.clock, Shards: 4, Databases: 3})
@@ -38,8 +38,8 @@ func volatile(t testing.TB) *stage {
 	return s
 }
 
-// TestVolatileLogGivesItsTapEverything: what it awaits is passed on at once whatever the
-// policy, and is all of the state, long values too.
+// TestVolatileLogGivesItsTapEverything: Await passes records on at once under every policy, and
+// they have the whole state, long values included.
 func TestVolatileLogGivesItsTapEverything(t *testing.T) {
 	s := volatile(t)
 	var got tape
@@ -83,8 +83,8 @@ func TestVolatileLogGivesItsTapEverything(t *testing.T) {
 	s.ks.Close()
 }
 
-// TestVolatileLogIsNeverLost is used by many at once. Each is told at once that its record is
-// kept, and the tap has all of them, each in one piece.
+// TestVolatileLogIsNeverLost: several goroutines use the log. For each its record is kept at once,
+// and the tap gets all of them, each in one piece.
 func TestVolatileLogIsNeverLost(t *testing.T) {
 	s := volatile(t)
 	var got tape
@@ -117,8 +117,8 @@ func TestVolatileLogIsNeverLost(t *testing.T) {
 	require.NoError(t, s.log.Close())
 }
 
-// TestVolatileLogHasAGapInsteadOfAFault: a record that no replica could read, and a state
-// that is replaced, are gaps. Nothing is refused, and what follows is passed on.
+// TestVolatileLogHasAGapInsteadOfAFault: a record that is too large for replicas, and a replaced
+// state, are gaps. Nothing is refused, and later records are passed on.
 func TestVolatileLogHasAGapInsteadOfAFault(t *testing.T) {
 	s := volatile(t)
 	var got tape

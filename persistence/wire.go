@@ -17,24 +17,24 @@ const (
 	FrameClock   = byte(typeClock)
 	FrameDurable = byte(typeDurable)
 	FrameEnd     = byte(typeEnd)
-	// FrameWatermark has an instant that no effect behind it is earlier than.
+	// FrameWatermark has an instant such that no effect after the frame is earlier.
 	FrameWatermark = byte(typeWatermark)
 )
 
-// LeastPassedOver is the least type of records that a build passes over if it does not know the
-// type, in files and in the stream: such records bear no state. It refuses the other types.
+// LeastPassedOver is the smallest type of records that a version ignores if it does not know the
+// type, in files and in the stream, because such records have no state. It refuses unknown smaller
+// types.
 const LeastPassedOver = 128
 
 // Frame is a record as it is sent to a replica.
 type Frame struct {
 	Type byte
-	// Body is what follows the type. It is a part of the bytes that the frame was found in.
+	// Body is what follows the type, as a slice of the bytes that were passed to [NextFrame].
 	Body []byte
 }
 
-// FrameLength returns the length of a whole frame, in bytes, of which head is the beginning.
-// It is 0 if head is shorter than the 8 bytes before a payload. The error says that no record
-// has such a length.
+// FrameLength returns the length in bytes of the frame that begins with head. It is 0 if head is
+// shorter than the 8 bytes before a payload. The error says that no record can have that length.
 func FrameLength(head []byte) (int, error) {
 	if len(head) < frameHead {
 		return 0, nil
@@ -46,9 +46,9 @@ func FrameLength(head []byte) (int, error) {
 	return frameHead + int(n), nil
 }
 
-// NextFrame returns the first frame of b, which may be any bytes, and its length, which is 0
-// if b does not have all of it. The error is that of [FrameLength]. The checksum is not
-// looked at, for it depends on the file that the record was written to.
+// NextFrame returns the first frame of b, which may be any bytes, and its length, which is 0 if b
+// does not have all of it. The error is that of [FrameLength]. The checksum is not checked, because
+// it depends on the file to which the record was written.
 func NextFrame(b []byte) (f Frame, n int, err error) {
 	n, err = FrameLength(b)
 	if n == 0 || n > len(b) {
@@ -73,9 +73,8 @@ func ParseWatermark(body []byte) (limit.Instant, error) {
 	return limit.Instant(binary.LittleEndian.Uint64(body)), nil
 }
 
-// Blocks makes blocks of entries for a replica. They are what a snapshot has as payloads of
-// its blocks, with their type and without length and checksum. One goroutine at a time may
-// use it.
+// Blocks encodes entries as blocks for a replica. These are the payloads of a snapshot's blocks,
+// with their type but without length and checksum. Only one goroutine at a time may use it.
 type Blocks struct {
 	entries gathered
 	out     []byte
@@ -85,14 +84,14 @@ type Blocks struct {
 // NewBlocks returns Blocks without entries.
 func NewBlocks() *Blocks { return &Blocks{} }
 
-// Add takes an entry, which is copied. Of a key that is added twice the later entry counts
-// only if the blocks are used in their order.
+// Add adds an entry, which is copied. If a key is added twice, the later entry wins only if the
+// blocks are applied in order.
 func (b *Blocks) Add(db int, key []byte, e entry.Entry) { b.entries.add(db, key, e) }
 
-// Take returns the payload of the next block, which is valid until the next call, and how
-// many keys it has. Blocks are made of a database that has at least that many bytes of
-// entries, about; of any with least 0. One is at most 256 KiB and a value. It is not ok if
-// there is no such block, so call it until then, and look at [Blocks.Err].
+// Take returns the payload of the next block, which is valid until the next call, and its number of
+// keys. It encodes the entries of a database that has about least bytes of them or more, or of any
+// database if least is 0. A block has at most 256 KiB and one value. ok is false if there is no
+// such block; so call Take until then, and check [Blocks.Err].
 func (b *Blocks) Take(least int) (payload []byte, keys int, ok bool) {
 	for db, from := range b.entries {
 		if b.err != nil {
@@ -102,7 +101,7 @@ func (b *Blocks) Take(least int) (payload []byte, keys int, ok bool) {
 			continue
 		}
 		if cap(b.out) > 8*blockSize {
-			b.out = nil // it was for a large value
+			b.out = nil // was enlarged for a large value
 		}
 		done := from.done
 		if b.out, b.err = from.next(append(b.out[:0], blockEntries), db); b.err != nil {
@@ -120,13 +119,13 @@ func (b *Blocks) Take(least int) (payload []byte, keys int, ok bool) {
 	return nil, 0, false
 }
 
-// Err is why there are no more blocks although there are entries: a value that is larger than
-// a block can be, about 1 GiB.
+// Err returns the reason why there are no more blocks although there are entries: a value that is
+// larger than a block can be, about 1 GiB.
 func (b *Blocks) Err() error { return b.err }
 
-// DecodeBlock calls f for the entries of the payload of a block, which may be any bytes, until
-// f returns an error, and returns how many there were. Key and value are valid until f
-// returns. Whether there can be such an entry is for f to find out.
+// DecodeBlock calls f for the entries of the payload of a block, which may be any bytes, until f
+// returns an error, and returns the number of entries. Key and value are valid until f returns. f
+// has to check whether the entry is valid.
 func DecodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error) (keys int, err error) {
 	if len(payload) == 0 {
 		return 0, errEntry
@@ -144,8 +143,8 @@ func DecodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error
 	return keys, err
 }
 
-// CheckBlock reports whether the payload of a block, which may be any bytes, is entries of a server
-// with that many databases, as far as they alone can tell.
+// CheckBlock returns an error unless the payload of a block, which may be any bytes, has entries
+// that a server with that many databases can hold, as far as they alone show.
 func CheckBlock(payload []byte, databases int) error {
 	_, err := DecodeBlock(payload, func(db int, _ []byte, e entry.Entry) error {
 		return errors.Join(checkDatabase(db, databases), effect.CheckEntry(e))
@@ -168,7 +167,7 @@ func CheckEffects(record []byte, databases int) error {
 	return nil
 }
 
-// checkDatabase allows the database of the server, too, which every server has.
+// checkDatabase also allows the server's own database, which every server has.
 func checkDatabase(db, databases int) error {
 	if db >= databases && db != entry.SystemDatabase {
 		return fmt.Errorf("database %d is beyond the %d that there are, which is what the option databases says", db, databases)

@@ -16,8 +16,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// TestBlocksHaveTheStateOfASnapshot sends all of a keyspace in blocks, which are taken at any
-// size while there are more entries to come, and stores it elsewhere.
+// TestBlocksHaveTheStateOfASnapshot sends a whole keyspace in blocks, which are taken at any size
+// while entries are added, and stores it elsewhere.
 func TestBlocksHaveTheStateOfASnapshot(t *testing.T) {
 	s := mustOpen(t, faultfs.New(), persistence.SyncNo)
 	defer s.close()
@@ -61,7 +61,8 @@ func TestBlocksHaveTheStateOfASnapshot(t *testing.T) {
 	}
 }
 
-// TestDecodeBlockRefuses takes what is no block, and ends with the error of whom it calls.
+// TestDecodeBlockRefuses bytes that are not a block, and returns the error of the function that it
+// calls.
 func TestDecodeBlockRefuses(t *testing.T) {
 	b := persistence.NewBlocks()
 	for i := range 3 {
@@ -99,8 +100,8 @@ func TestDecodeBlockRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "too long")
 }
 
-// FuzzDecodeBlock decodes any bytes: entries are parts of them, so they take little memory.
-// Entries that were decoded make a block with the same ones.
+// FuzzDecodeBlock decodes any bytes: entries are slices of them, so they take little memory. A
+// block of the decoded entries has the same entries.
 func FuzzDecodeBlock(f *testing.F) {
 	b := persistence.NewBlocks()
 	for i := range 5 {
@@ -154,8 +155,8 @@ func FuzzDecodeBlock(f *testing.F) {
 	})
 }
 
-// TestEveryServerHasItsOwnDatabase: blocks and records may be about it, however many databases
-// there are for clients, and about no other one that there is not.
+// TestEveryServerHasItsOwnDatabase: blocks and records may have keys of it, whatever the number of
+// databases for clients, and not of other databases beyond that number.
 func TestEveryServerHasItsOwnDatabase(t *testing.T) {
 	for db, fits := range map[int]bool{0: true, 3: true, 4: false, 15: false, entry.SystemDatabase: true, entry.SystemDatabase + 1: false} {
 		e := entry.Entry{Kind: entry.String, Value: []byte("v"), Expiry: entry.NoExpiry}

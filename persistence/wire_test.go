@@ -12,12 +12,12 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// frame is a frame with a length that says n.
+// frame returns a frame with the length n in its head.
 func frame(n uint32, rest ...byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(nil, n), append([]byte("sums"), rest...)...)
 }
 
-// TestNextFrame takes frames that are whole, not yet whole, and none.
+// TestNextFrame parses whole frames, incomplete frames and bytes that are not frames.
 func TestNextFrame(t *testing.T) {
 	const most = 1 << 30
 	for name, c := range map[string]struct {
@@ -54,7 +54,7 @@ func TestNextFrame(t *testing.T) {
 	}
 }
 
-// TestParseClockRefusesOtherLengths takes exactly the bytes of a clock record.
+// TestParseClockRefusesOtherLengths accepts exactly the bytes of a clock record.
 func TestParseClockRefusesOtherLengths(t *testing.T) {
 	for n := range 100 {
 		_, err := persistence.ParseClock(make([]byte, n))
@@ -62,7 +62,7 @@ func TestParseClockRefusesOtherLengths(t *testing.T) {
 	}
 }
 
-// allocated calls f and returns how many bytes it took from the heap.
+// allocated calls f and returns the number of bytes that it has allocated from the heap.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -71,11 +71,11 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// mostFor is how much heap foreign bytes may take.
+// mostFor is the maximum of heap that untrusted bytes may take.
 func mostFor(input []byte) uint64 { return uint64(64*len(input) + 1<<20) }
 
-// FuzzNextFrame takes any bytes apart: frames have the bytes they were made of, and a length
-// that is promised reserves no memory.
+// FuzzNextFrame parses any bytes: a frame has the bytes from which it was parsed, and its length
+// alone reserves no memory.
 func FuzzNextFrame(f *testing.F) {
 	s := mustOpen(f, faultfs.New(), persistence.SyncNo)
 	var got tape
@@ -98,7 +98,7 @@ func FuzzNextFrame(f *testing.F) {
 					t.Fatalf("a frame of %d bytes has a body of %d", n, len(frame.Body))
 				}
 				if frame.Type == persistence.FrameClock {
-					_, _ = persistence.ParseClock(frame.Body) // it must not panic
+					_, _ = persistence.ParseClock(frame.Body) // must not panic
 				}
 				rest = rest[n:]
 			}
