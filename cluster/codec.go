@@ -35,29 +35,29 @@ const (
 	mostOlder = 7
 )
 
-// longestKeep is the longest that the engine is told to keep a value.
+// longestKeep is the longest expiry that the engine gets for a value.
 const longestKeep = 10 * 365 * 24 * time.Hour
 
-// tag names one write of one process. Nothing depends on the order of tags.
+// tag identifies one write of one process. Tags have no order.
 type tag uint64
 
 func newTag(writer, sequence uint32) tag { return tag(writer)<<32 | tag(sequence) }
 
 func (t tag) writer() uint32 { return uint32(t >> 32) }
 
-// value is a value of the engine, taken apart. The zero value is that of no key.
+// value is a decoded value of the engine. The zero value is that of an absent key.
 type value struct {
-	// raw is the whole, nil for no key. Nobody changes it any more.
+	// raw has all bytes, nil for an absent key. They are never changed.
 	raw   []byte
 	tag   tag
 	older []byte // the tags as they are in raw
 	stamp limit.Instant
-	// entry is what is stored, expired or not. Its Value lies in raw.
+	// entry is the stored entry, expired or not. Its Value is a slice of raw.
 	entry entry.Entry
 }
 
-// decode takes raw apart. No bytes are no key: a bounded read does not tell an empty string from none.
-// Bytes that no server has written are [limit.ErrWrongType].
+// decode decodes raw. Empty bytes are an absent key, because a bounded read cannot tell an empty
+// string from none. The error for bytes that no server has written is [limit.ErrWrongType].
 func decode(raw []byte) (v value, err error) {
 	if len(raw) == 0 {
 		return value{}, nil
@@ -86,8 +86,8 @@ func decode(raw []byte) (v value, err error) {
 	return v, nil
 }
 
-// checkEntry reports whether e is the state of a limiter. A plain string is one if it is a number, as
-// INCREX stores it.
+// checkEntry returns an error if e is not the state of a limiter. A plain string is one if it is a
+// number, as INCREX stores it.
 func checkEntry(e *entry.Entry) error {
 	k := e.Kind
 	switch {
@@ -107,8 +107,7 @@ func checkEntry(e *entry.Entry) error {
 	return limit.ErrWrongType
 }
 
-// at returns what the key holds at an instant: an entry of kind [entry.None] once that has
-// expired.
+// at returns the entry of the key at an instant, of kind [entry.None] if it has expired.
 func (v *value) at(now limit.Instant) entry.Entry {
 	if v.entry.Expiry <= now {
 		return entry.Entry{}
@@ -116,7 +115,7 @@ func (v *value) at(now limit.Instant) entry.Entry {
 	return v.entry
 }
 
-// full reports whether there may have been writers that are not among the older any more.
+// full reports whether there may have been writers whose tags are no longer in older.
 func (v *value) full() bool { return len(v.older) == mostOlder*tagLen }
 
 // writers calls f with the tag of the latest write of each writer, the newest first, until
@@ -141,7 +140,7 @@ func (v *value) has(t tag) (found bool) {
 	return found
 }
 
-// wroteOf reports whether a write of the writer is there.
+// wroteOf reports whether the value has a tag of that writer.
 func (v *value) wroteOf(writer uint32) (found bool) {
 	v.writers(func(one tag) bool {
 		found = one.writer() == writer
@@ -150,7 +149,7 @@ func (v *value) wroteOf(writer uint32) (found bool) {
 	return found
 }
 
-// encode returns the value that t makes of v: e, decided at stamp.
+// encode returns the bytes of the value that write t puts in place of v: e, decided at stamp.
 func (v *value) encode(t tag, stamp limit.Instant, e *entry.Entry) []byte {
 	raw := make([]byte, headerLen, headerLen+len(v.older)+tagLen+len(e.Value))
 	v.writers(func(one tag) bool {
@@ -166,7 +165,7 @@ func (v *value) encode(t tag, stamp limit.Instant, e *entry.Entry) []byte {
 	return append(raw, e.Value...)
 }
 
-// successor is the value that encode makes.
+// successor returns the value that encode encodes.
 func (v *value) successor(t tag, stamp limit.Instant, e *entry.Entry) value {
 	raw := v.encode(t, stamp, e)
 	end := headerLen + tagLen*int(raw[2])
@@ -178,11 +177,11 @@ func (v *value) successor(t tag, stamp limit.Instant, e *entry.Entry) value {
 // compared returns the bytes of raw that a swap compares.
 func compared(raw []byte) []byte { return raw[:min(store.TagLen, len(raw))] }
 
-// sameWrite reports whether two values are of one write.
+// sameWrite reports whether two values come from the same write.
 func sameWrite(a, b []byte) bool { return slices.Equal(compared(a), compared(b)) }
 
-// keepFor is how long the engine is to keep a value: some time beyond its expiry, which
-// alone decides.
+// keepFor returns the expiry for the engine: somewhat later than that of the entry, which alone
+// decides.
 func keepFor(expiry, stamp limit.Instant) time.Duration {
 	d := max(0, expiry.Sub(stamp))
 	if d >= longestKeep-time.Second {

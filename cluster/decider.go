@@ -9,16 +9,16 @@ import (
 // decider decides asks about one key one after another, at one instant.
 type decider struct {
 	*scratch
-	entry   entry.Entry // as it is after the latest
+	entry   entry.Entry // as the last ask has left it
 	now     limit.Instant
 	changed bool
-	most    int // bytes that a value may have, without its head
-	tooMany int // asks that were refused since the value would have more
-	// bytes is what the value of the key takes in the engine, for RL.INFO.
+	most    int // maximum number of bytes of a value without its head
+	tooMany int // asks refused because the value would be larger
+	// bytes is the size of the key's value in the engine, for RL.INFO.
 	bytes int
-	// lastChange is the place of the last ask that changed the entry.
+	// lastChange is the index of the last ask that changed the entry.
 	lastChange int
-	// owns says that the entry's Value is the scratch's and not the engine's.
+	// owns says that the entry's Value lies in the scratch and not in the engine's bytes.
 	owns bool
 }
 
@@ -50,14 +50,14 @@ func (j *decider) decide(a *decide.Ask) (changed bool) {
 	return changed
 }
 
-// store makes the entry what the plan says, unless it would become too large.
+// store applies the plan to the entry, unless the value would become too large.
 func (j *decider) store() error {
 	if !j.owns {
 		j.mine = append(j.mine[:0], j.entry.Value...)
 		j.entry.Value, j.owns = j.mine, true
 	}
 	value := j.entry.Value
-	// Where it grows it does so in other memory, so that it can be left as it is.
+	// If the value grows, Apply uses other memory, so that the old value remains usable.
 	next := j.plan.Apply(value[:len(value):len(value)], j.spare[:0])
 	if len(next) > len(value) && len(next) > j.most {
 		j.tooMany++
@@ -70,7 +70,7 @@ func (j *decider) store() error {
 	return nil
 }
 
-// answerForeign answers an ask about a key that has a value of somebody else.
+// answerForeign answers an ask about a key whose value no server has written.
 func answerForeign(a *decide.Ask) {
 	a.Err = limit.ErrWrongType
 	if a.Family == decide.Admin && a.Admin.Op == decide.Exists {
@@ -78,14 +78,14 @@ func answerForeign(a *decide.Ask) {
 	}
 }
 
-// tellBytes adds to what RL.INFO says how many bytes the value takes in the engine.
+// tellBytes adds the size of the value in the engine to the fields of RL.INFO.
 func tellBytes(a *decide.Ask, bytes int) {
 	if a.Family == decide.Admin && a.Admin.Op == decide.Describe && len(a.Result.Fields) > 0 {
 		a.Result.Fields = append(a.Result.Fields, decide.Field{Name: "bytes", Number: int64(bytes)})
 	}
 }
 
-// end gives back what is large of the scratch.
+// end frees large buffers of the scratch.
 func (j *decider) end() {
 	if cap(j.mine) > mostScratch {
 		j.mine = nil

@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// takes reports whether an ask does nothing but take units, if there are enough.
+// takes reports whether an ask only takes units, if there are enough.
 func takes(a *decide.Ask) bool {
 	switch a.Family {
 	case decide.Cell:
@@ -29,10 +29,10 @@ func takes(a *decide.Ask) bool {
 	return false
 }
 
-// denial is a refusal that can be repeated: the same call is refused again while nobody
-// frees room, with times that are as much shorter as it came later.
+// denial is a refusal that can be repeated: the same call is refused again as long as no other call
+// frees units. The times in the answer decrease as time passes.
 type denial struct {
-	call     any // a comparable copy of what was asked
+	call     any // a comparable copy of the call
 	decision limit.Decision
 	at       limit.Instant
 	until    limit.Instant
@@ -50,8 +50,8 @@ type leaseCall struct {
 	maxMembers int64
 }
 
-// denialOf returns the refusal of a, nil if it is none that can be repeated. now is the
-// clock's, which may be behind the instant of a.
+// denialOf returns the refusal of a, or nil if it cannot be repeated. now is the clock's instant,
+// which may be earlier than that of a.
 func denialOf(a *decide.Ask, now limit.Instant, most time.Duration) *denial {
 	d := a.Decision
 	if most <= 0 || a.Err != nil || !takes(a) || d.Refused <= 0 || d.Refused < asked(a) {
@@ -63,7 +63,7 @@ func denialOf(a *decide.Ask, now limit.Instant, most time.Duration) *denial {
 	return &denial{call: callOf(a), decision: d, at: a.Now, until: min(a.Now, now).Add(most)}
 }
 
-// asked is how many units a refusal of the whole of a says that it refuses.
+// asked returns the number of units that a refusal of all of a refuses.
 func asked(a *decide.Ask) int64 {
 	switch {
 	case a.Family == decide.Window && a.Window.Charge == slidingwindow.Partial:
@@ -87,7 +87,7 @@ func callOf(a *decide.Ask) any {
 	return leaseCall{string(l.Member), l.Limit, l.Lease, l.MaxMembers}
 }
 
-// same reports whether a asks what was refused.
+// same reports whether a is the refused call.
 func (d *denial) same(a *decide.Ask) bool {
 	switch c := d.call.(type) {
 	case cellCall:
@@ -104,8 +104,8 @@ func (d *denial) same(a *decide.Ask) bool {
 	return false
 }
 
-// repeat answers a as the refusal did, and reports false if it is not the same call or not
-// the time any more.
+// repeat answers a like the refusal. It reports false if a is another call or the refusal has
+// ended.
 func (d *denial) repeat(a *decide.Ask, now limit.Instant) bool {
 	if now >= d.until || !d.same(a) {
 		return false

@@ -10,80 +10,80 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// mostBatch is how many asks about one key are decided together.
+// mostBatch is the maximum number of asks about one key that are decided together.
 const mostBatch = 1024
 
 const (
-	// patience is how many conflicts one exchange takes before it begins to wait, a random
-	// time that grows a little. Who waited for long would be last again, and so again.
+	// patience is the number of conflicts after which an exchange waits before it tries again, for
+	// a random time that grows only a little: an exchange that waited for long would lose the next
+	// race as well.
 	patience    = 3
 	firstDelay  = 50 * time.Microsecond
 	mostDoubled = 3
-	// Something that failed is tried again at once, then after a time that grows.
+	// A failed request is repeated at once, and then after a pause that grows.
 	firstPause = time.Millisecond
 	mostPauses = 4
-	// mostRaces in one exchange are no accident.
+	// More than mostRaces in one exchange are not by chance.
 	mostRaces = 4
 )
 
-// exchanger runs exchanges: one for each key that has something to do.
+// exchanger runs exchanges, one at a time for each key with waiting asks.
 type exchanger struct {
 	core
 	table
 	pool sync.Pool // of *exchange
 }
 
-// exchange decides what waits about one key, again and again until the engine has taken
-// what was decided. Nothing of it blocks: each step asks the engine one thing, or sets a
-// timer, and the answer runs the next step.
+// exchange decides the waiting asks about one key, and repeats that until the engine has accepted
+// the result. It does not block: each step sends one request to the engine or sets a timer, whose
+// answer runs the next step.
 //
-// While it is under way nobody else of this server reads or writes the key.
+// While it is running, no other part of this server reads or writes the key.
 type exchange struct {
 	*exchanger
 	key *key
-	// batch is what is decided together.
+	// batch has the asks that are decided together.
 	batch []*item
-	// basis is what it is decided on, and there what the engine has, which differs if the
-	// engine has lost writes. fromMine says that both are only remembered.
+	// basis is the value on which they are decided, and there the value in the engine, which
+	// differs if the engine has lost writes. fromMine says that both are only remembered.
 	basis, there value
 	fromMine     bool
-	// back is a write that is to be undone before anything is decided: nobody has written
-	// since.
+	// back is a write that has to be undone before anything is decided: there was no later write.
 	back *unsettledWrite
 
-	// The write that was decided, and what makes the value of it.
+	// The write that was decided, its tag, and the value that it makes.
 	write Write
 	tag   tag
 	next  value
 	sent  time.Duration
-	// lastChange is the place in the batch of the last ask that changed anything.
+	// lastChange is the index in the batch of the last ask that changed the entry.
 	lastChange int
-	tooMany    int // asks refused since the value would become too large
+	tooMany    int // asks refused because the value would become too large
 
-	doubt     bool // nobody knows what became of the write
-	failures  int  // of what is asked of the engine at present
+	doubt     bool // the outcome of the write is unknown
+	failures  int  // of the present request to the engine
 	conflicts int
 	fruitless bool // the latest batch did not reach the engine
 	reason    reason
 
-	// The steps as the engine and timers call them, so that they are made once.
+	// Callbacks for the engine and timers, allocated once.
 	looked  func(raw []byte, err error)
 	swapped func(applied bool, now []byte, err error)
 	resumed func()
 	resume  step // what resumed does
 }
 
-// step is what an exchange does next, without the lock.
+// step is the next step of an exchange. It runs without the lock.
 type step uint8
 
 const (
 	nothing step = iota
 	look         // read the value
 	send         // write it
-	answer       // hand out the answers, then go on with what waits
-	refuse       // have the policy answer, then go on
-	goOn         // with what waits
-	hand         // the key to the group that holds it
+	answer       // hand out the answers, then continue with the waiting asks
+	refuse       // let the policy answer, then continue
+	goOn         // continue with the waiting asks
+	hand         // pass the key to the group that holds it
 )
 
 // start begins an exchange for a key that has just become busy.
@@ -97,7 +97,7 @@ func (x *exchanger) start(k *key) {
 	e.do(goOn)
 }
 
-// do does a step and those that follow at once.
+// do does a step and the steps that follow at once.
 func (e *exchange) do(s step) {
 	for {
 		switch s {
@@ -128,7 +128,7 @@ func (e *exchange) do(s step) {
 	}
 }
 
-// release ends the exchange. The key is left as it is.
+// release ends the exchange. It does not change the key.
 func (e *exchange) release() {
 	clear(e.batch)
 	*e = exchange{
@@ -150,7 +150,7 @@ func (e *exchange) after(d time.Duration, s step) step {
 
 func (e *exchange) onResume() { e.do(e.resume) }
 
-// begin takes what waits and finds out what to decide it on.
+// begin takes the waiting asks and determines the value on which to decide them.
 func (e *exchange) begin() step {
 	k := e.key
 	k.shard.mu.Lock()
@@ -188,7 +188,8 @@ func (e *exchange) begin() step {
 	return e.decide()
 }
 
-// lend answers what waits out of the key's lease, as far as that goes, or has that prolonged.
+// lend answers the waiting asks from the key's lease, as far as possible, or has the lease
+// prolonged.
 func (e *exchange) lend() step {
 	l, q := e.key.lease, &e.key.queue
 	now, elapsed := e.timing.Now(), e.timing.Elapsed()
@@ -209,7 +210,7 @@ func (e *exchange) lend() step {
 	return nothing
 }
 
-// fill takes what waits, up to a hold or to what a lease decides.
+// fill takes the waiting asks, up to a hold or to an ask that a lease decides.
 func (e *exchange) fill() {
 	q := &e.key.queue
 	for it := q.first; it != nil && it.hold == nil && len(e.batch) < mostBatch; it = q.first {
@@ -222,8 +223,8 @@ func (e *exchange) fill() {
 	}
 }
 
-// remembered reports whether what is remembered of a key may be decided on without a look:
-// nobody else writes the key, and the engine cannot have forgotten it yet.
+// remembered reports whether an ask may be decided on the remembered value of a key without a read:
+// no other server writes the key, and the engine cannot have expired it yet.
 func (x *exchanger) remembered(k *key) bool {
 	m := &k.memory
 	v := &m.value
@@ -231,7 +232,7 @@ func (x *exchanger) remembered(k *key) bool {
 		x.timing.Now().Sub(v.stamp) < keepFor(v.entry.Expiry, v.stamp)
 }
 
-// onLook goes on with what the engine has.
+// onLook continues with the value in the engine.
 func (e *exchange) onLook(raw []byte, err error) {
 	e.key.shard.mu.Lock()
 	s := e.saw(raw, err)
@@ -253,7 +254,7 @@ func (e *exchange) saw(raw []byte, err error) step {
 	return e.decideOn(v)
 }
 
-// read takes a value apart, unless it is the one that is remembered.
+// read decodes a value, unless it is the remembered one.
 func (e *exchange) read(raw []byte) (value, error) {
 	if m := &e.key.memory; len(raw) > 0 && sameWrite(raw, m.value.raw) {
 		return m.value, nil
@@ -261,16 +262,16 @@ func (e *exchange) read(raw []byte) (value, error) {
 	return decode(raw)
 }
 
-// decideOn decides on what the engine has now.
+// decideOn decides on v, the present value in the engine.
 func (e *exchange) decideOn(v value) step {
 	e.take(v)
 	return e.decide()
 }
 
-// take makes what the engine has now what is decided on.
+// take makes v, the present value in the engine, the basis of the decision.
 func (e *exchange) take(v value) {
 	m := &e.key.memory
-	if e.back != nil { // it was not undone
+	if e.back != nil { // the write was not undone
 		m.noteUnsettled(&e.core, e.back)
 	}
 	e.there, e.basis, e.fromMine, e.failures = v, v, false, 0
@@ -281,7 +282,7 @@ func (e *exchange) take(v value) {
 	e.key.noteGone(&e.there)
 }
 
-// decide decides the batch at one instant, and says what is to become of the key.
+// decide decides the batch at one instant, and returns the step that follows.
 func (e *exchange) decide() step {
 	e.sort()
 	if len(e.batch) == 0 && e.back == nil {
@@ -309,8 +310,7 @@ func (e *exchange) decide() step {
 	return e.settled(false)
 }
 
-// sort puts refunds before the others, and drops those that have been answered
-// meanwhile.
+// sort puts refunds before the other asks, and drops asks that have been answered meanwhile.
 func (e *exchange) sort() {
 	m := &e.key.memory
 	e.batch = slices.DeleteFunc(e.batch, func(it *item) bool { return it.stage == answered || it.abandoned })
@@ -321,13 +321,14 @@ func (e *exchange) sort() {
 	}
 }
 
-// plan makes the write of what was decided.
+// plan prepares the write of the decided entry.
 func (e *exchange) plan(j *decider) {
 	e.next, e.tag = value{}, 0
 	e.write = Write{Key: e.key.full, Old: compared(e.there.raw)}
 	if j.entry.Kind == entry.None && (e.back != nil || slices.ContainsFunc(e.batch, (*item).own)) {
-		// A deleted key could come back: the write that is being undone may have been sent
-		// twice, and the second may still arrive. One that has expired is no key either.
+		// Store an expired entry rather than delete the key: the write that is being undone may
+		// have been sent twice, and its second copy may still arrive and write to an absent key. An
+		// expired entry is like an absent key for decisions.
 		j.entry = entry.Entry{Kind: entry.Cell, Expiry: j.now}
 	}
 	if j.entry.Kind != entry.None {
@@ -345,7 +346,7 @@ func (e *exchange) plan(j *decider) {
 	e.doubt, e.failures, e.sent = false, 0, e.timing.Elapsed()
 }
 
-// onSwap goes on with what became of the write.
+// onSwap continues with the outcome of the write.
 func (e *exchange) onSwap(applied bool, now []byte, err error) {
 	e.key.shard.mu.Lock()
 	s := e.wrote(applied, now, err)
@@ -385,7 +386,7 @@ func (e *exchange) wrote(applied bool, now []byte, err error) step {
 	return e.conflict(v)
 }
 
-// conflict decides again, on what another has written.
+// conflict decides again, on the value that another server has written.
 func (e *exchange) conflict(v value) step {
 	e.count.conflicts.Add(1)
 	e.conflicts++
@@ -400,11 +401,11 @@ func (e *exchange) conflict(v value) step {
 	if e.conflicts < patience {
 		return e.decide()
 	}
-	// What is there now will not be what is there then.
+	// The present value will be outdated after the pause, so read it again.
 	return e.after(e.timing.UpTo(firstDelay<<min(e.conflicts-patience, mostDoubled)), look)
 }
 
-// failed goes on after the engine has not done what it was asked.
+// failed continues after a request to the engine has failed.
 func (e *exchange) failed(err error, again step) step {
 	e.reason = reasonOf(err)
 	switch {
@@ -420,7 +421,7 @@ func (e *exchange) failed(err error, again step) step {
 	return e.after(firstPause<<min(e.failures-2, mostPauses), again)
 }
 
-// refused leaves the answers to the policy.
+// refused lets the policy answer.
 func (e *exchange) refused() step {
 	m := &e.key.memory
 	e.batch = slices.DeleteFunc(e.batch, func(it *item) bool {
@@ -439,8 +440,8 @@ func (e *exchange) refused() step {
 	return refuse
 }
 
-// giveUp ends an exchange for which nobody waits any more. If its last write is in doubt,
-// that is noted.
+// giveUp ends an exchange for which no client waits any more. If its last write is in doubt, that
+// is remembered.
 func (e *exchange) giveUp() step {
 	m := &e.key.memory
 	if e.back != nil {
@@ -456,7 +457,7 @@ func (e *exchange) giveUp() step {
 	return goOn
 }
 
-// unsettledWrite is what the policy has answered of the write under way.
+// unsettledWrite returns the present write with its asks that the policy has answered.
 func (e *exchange) unsettledWrite() *unsettledWrite {
 	d := &unsettledWrite{tag: e.tag, old: e.there, whole: e.back == nil}
 	for _, it := range e.batch {
@@ -472,7 +473,7 @@ func (e *exchange) unsettledWrite() *unsettledWrite {
 	return d
 }
 
-// settled ends an exchange: the engine has what was decided, or nothing was to be written.
+// settled ends an exchange: the engine has the decided value, or nothing had to be written.
 func (e *exchange) settled(written bool) step {
 	m := &e.key.memory
 	d := e.unsettledWrite()
@@ -511,7 +512,8 @@ func (e *exchange) countUndone(it *item) {
 	e.count.kept.Add(1)
 }
 
-// remember notes a refusal that can be repeated: the last one, if nothing was changed since.
+// remember remembers a refusal that can be repeated: the last one, if no later ask changed
+// anything.
 func (e *exchange) remember() {
 	k := e.key
 	if e.limits.denials <= 0 || k.queue.freeing > 0 {
@@ -525,7 +527,7 @@ func (e *exchange) remember() {
 	}
 }
 
-// foreign answers a batch about a key that has a value of somebody else, which stays.
+// foreign answers a batch about a key whose value no server has written. The value stays.
 func (e *exchange) foreign() step {
 	e.count.foreign.Add(1)
 	if e.doubt {
@@ -540,7 +542,7 @@ func (e *exchange) foreign() step {
 	return answer
 }
 
-// isForeign reports whether the engine says that a key is no string.
+// isForeign reports whether the engine says that the value of a key is not a string.
 func isForeign(err error) bool {
 	return errors.Is(err, limit.ErrWrongType) || reasonOf(err) == "WRONGTYPE"
 }
@@ -552,7 +554,7 @@ func (e *exchange) handOut() {
 	}
 }
 
-// handRefusals hands out what the policy answers in the place of the engine.
+// handRefusals lets the policy answer the batch in place of the engine.
 func (e *exchange) handRefusals() {
 	for _, it := range e.batch {
 		e.policy.answer(it.ask, e.reason)

@@ -7,15 +7,15 @@ import (
 	"github.com/cellserver/cellserver/decide"
 )
 
-// flight is what was submitted at once.
+// flight is the set of asks of one Submit.
 type flight struct {
 	items []item
-	left  atomic.Int32 // items that have no answer yet, and one while it is being submitted
+	left  atomic.Int32 // items without an answer, plus one during Submit
 	done  func()
-	stop  func() bool // of the timer that ends it; nil without one
+	stop  func() bool // stops the timer of the deadline; nil without one
 }
 
-// answered says that n items more have their answers.
+// answered says that n more items have their answers.
 func (f *flight) answered(n int) {
 	if f.left.Add(int32(-n)) > 0 {
 		return
@@ -26,52 +26,50 @@ func (f *flight) answered(n int) {
 	f.done()
 }
 
-// stage is how far an item has come. It changes under the lock of the shard of its key, or
-// of its group.
+// stage is the progress of an item. The lock of the shard of its key, or of its group, guards it.
 type stage uint8
 
 const (
 	_ stage = iota
-	// queued: it waits in the queue of its key.
+	// queued: the item waits in the queue of its key.
 	queued
-	// batched: its exchange is under way and may be decided again; nothing is being written.
+	// batched: the item's exchange is running and may decide it again; no write is in progress.
 	batched
-	// writing: a write that was decided with it is under way.
+	// writing: a write with the decision on the item is in progress.
 	writing
-	// answered: its ask belongs to the asker again.
+	// answered: the ask belongs to the caller of Submit again.
 	answered
 )
 
 // item is an ask on its way through the store, or a hold in the queue of a key.
 type item struct {
 	ask        *decide.Ask
-	flight     *flight // nil for an ask of the store itself
-	place      *place  // of its key; nil if it is about none, or several
-	prev, next *item   // in that queue
+	flight     *flight // nil for an internal ask of the store
+	place      *place  // of its key; nil if it has no key, or several
+	prev, next *item   // neighbours in that queue
 	hold       *hold   // instead of an ask
-	group      owner   // of an ask that is decided with others; nil for most
+	group      owner   // set for an ask that is decided with others; nil for most
 	stage      stage
-	// abandoned says that the policy has answered while a write was under way. The ask is
-	// then a copy of the item's own, and refundDue says that what it turns out to have charged
-	// is to be given back.
+	// abandoned says that the policy has answered while a write was in progress. Then ask is a copy
+	// that belongs to the item, and refundDue says that its charge, if the write was done, has to
+	// be given back.
 	abandoned, refundDue bool
 }
 
-// owner is a group, whose lock guards its items.
+// owner is a group; its lock guards its items.
 type owner interface {
-	// abandon takes an item away from the group, and returns its ask; nil if it was
-	// answered.
+	// abandon takes an item away from the group, and returns its ask, or nil if it was answered.
 	abandon(it *item) *decide.Ask
 }
 
-// live reports whether somebody waits for the answer.
+// live reports whether a client waits for the answer.
 func (it *item) live() bool { return it.flight != nil && it.stage != answered && !it.abandoned }
 
-// own reports whether the ask is the store's own.
+// own reports whether the ask is an internal one of the store.
 func (it *item) own() bool { return it.flight == nil }
 
-// detach gives the item a copy of its ask, with the answer that was decided, so that the ask
-// itself can be answered otherwise.
+// detach gives the item a copy of its ask with the decided answer, so that the original can be
+// answered differently.
 func (it *item) detach() (theirs *decide.Ask) {
 	theirs = it.ask
 	own := *theirs
@@ -85,14 +83,14 @@ func (it *item) detach() (theirs *decide.Ask) {
 type place struct {
 	mu    *sync.Mutex
 	queue queue
-	// basis is what the write under way was decided on.
+	// basis is the value on which the present write was decided.
 	basis *value
 }
 
-// queue is the items that wait for the exchange before them.
+// queue has the items that wait for the present exchange to end.
 type queue struct {
 	first, last *item
-	// freeing is how many of them may leave more room than there was.
+	// freeing is the number of items that may free units.
 	freeing int
 }
 
@@ -110,7 +108,7 @@ func (q *queue) push(it *item) {
 	}
 }
 
-// pushFirst puts an item before all others.
+// pushFirst puts an item at the front.
 func (q *queue) pushFirst(it *item) {
 	it.stage = queued
 	it.next = q.first
@@ -142,17 +140,17 @@ func (q *queue) remove(it *item) {
 	}
 }
 
-// mayFree reports whether there may be more room once the item was decided.
+// mayFree reports whether deciding the item may free units.
 func (it *item) mayFree() bool { return it.hold != nil || !takes(it.ask) }
 
-// hold is the turn of a group at its keys: each comes to the front of its queue and waits
-// there for the others.
+// hold is the turn of a group at its keys: a hold comes to the front of each queue and waits there
+// until it is at the front of all.
 type hold struct {
 	missing atomic.Int32
 	ready   func()
 }
 
-// arrived says that one more key is at its turn.
+// arrived says that the hold has reached the front of one more queue.
 func (h *hold) arrived() {
 	if h.missing.Add(-1) == 0 {
 		h.ready()

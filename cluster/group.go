@@ -10,11 +10,11 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// group is asks that are decided together: an RL.MULTI, or those of a transaction. Its turn
-// has come with all of its keys, and what else is asked about them waits until it is done.
+// group is a set of asks that are decided together: an RL.MULTI, or the asks of a transaction. It
+// has the turn at all of its keys, and other asks about these keys wait until it is done.
 //
-// It decides on copies of the asks, which are its own: the policy may answer an ask, and the
-// asker use it for something else, while a write is under way.
+// It decides on copies of the asks, because the policy may answer an ask, and the caller may reuse
+// it, while a write is in progress.
 type group struct {
 	*exchanger
 	turn   *turn
@@ -23,11 +23,10 @@ type group struct {
 	parts  []part
 	plan   decide.Rounds
 	now    limit.Instant // of the last decision
-	tries  int           // decisions that lost a race
-	undoes int           // parts that are still being undone
-	todo   []func()      // what is to be done without the lock
-	// own says that the store itself waits for what is to be done, and ended what it does
-	// then.
+	tries  int           // number of decisions that lost a race
+	undoes int           // number of parts that are still being undone
+	todo   []func()      // functions to call without the lock
+	// own says that the store itself waits for the group; then ended is called at its end.
 	own   bool
 	ended func()
 }
@@ -35,36 +34,35 @@ type group struct {
 // member is an ask of a group.
 type member struct {
 	item *item      // nil once it is answered
-	own  decide.Ask // the copy that is decided
-	at   []int      // the part of the key, or of each clause
-	// refundDue says that the policy has answered with an error, so that what was charged is to
-	// be given back.
+	own  decide.Ask // the copy on which is decided
+	at   []int      // index of the part of the key, or of each clause's key
+	// refundDue says that the policy has answered with an error, so that a charge has to be given
+	// back.
 	refundDue bool
 }
 
-// part is what a group knows of one of its keys.
+// part is the state of one of a group's keys.
 type part struct {
 	key *key
-	// seen is what the engine has, and v what is decided on: the same, unless the engine
-	// was found to have lost what this server remembers. err says that it is nothing that
-	// can be decided on.
+	// seen is the value in the engine, and v the value on which is decided. They are the same,
+	// unless the engine has lost writes that this server remembers. err says that the value cannot
+	// be decided on.
 	seen []byte
 	v    value
 	err  error
-	// next is what the key holds after the decision, and changes that this is something
-	// else than before.
+	// next is the entry after the decision; changes says that it differs from the one before.
 	next    entry.Entry
 	changes bool
-	stale   bool // the engine has something else than what was seen
-	// write puts put in the place of old.
+	stale   bool // the value in the engine differs from seen
+	// write replaces the value old by put.
 	write    Write
 	tag      tag
 	old, put value
 	applied  bool
 }
 
-// locked calls f with the lock, and then does what f has left to do without it: the engine
-// may answer at once.
+// locked calls f with the lock, and afterwards the functions in todo without it, since the engine
+// may call back at once.
 func (g *group) locked(f func()) {
 	g.mu.Lock()
 	f()
@@ -78,12 +76,12 @@ func (g *group) locked(f func()) {
 
 func (g *group) later(f func()) { g.todo = append(g.todo, f) }
 
-// over reports whether nobody waits for an answer any more.
+// over reports whether no client waits for an answer any more.
 func (g *group) over() bool {
 	return !g.own && !slices.ContainsFunc(g.asks, func(m member) bool { return m.item != nil })
 }
 
-// gather makes a group of items. Each of the names, which differ, becomes a part.
+// gather makes a group of items. Each distinct key becomes a part.
 func (x *exchanger) gather(items []*item, then func(g *group)) {
 	g := &group{exchanger: x, asks: make([]member, len(items))}
 	numbers := map[string]int{}
@@ -125,7 +123,7 @@ func eachKey(a *decide.Ask, f func(name []byte)) {
 	}
 }
 
-// abandon takes an ask away, since the policy answers it.
+// abandon takes an ask away from the group, since the policy answers it.
 func (g *group) abandon(it *item) (a *decide.Ask) {
 	g.locked(func() {
 		for n := range g.asks {
@@ -137,7 +135,7 @@ func (g *group) abandon(it *item) (a *decide.Ask) {
 	return a
 }
 
-// drop leaves the answer of the n-th ask, which it returns, to the policy.
+// drop returns the n-th ask, which the policy answers.
 func (g *group) drop(n int) *decide.Ask {
 	m := &g.asks[n]
 	it := m.item
@@ -146,8 +144,8 @@ func (g *group) drop(n int) *decide.Ask {
 	return it.ask
 }
 
-// look reads the keys of the parts that f chooses. then is called with the lock once they are
-// known, unless nobody waits for that any more.
+// look reads the keys of the parts for which f returns true. then is called with the lock once they
+// are read, unless no client waits for an answer any more.
 func (g *group) look(f func(*part) bool, then func()) {
 	left := 1
 	found := func() {
@@ -194,16 +192,15 @@ func (g *group) read(p *part, tries int, then func()) {
 	})
 }
 
-// again has f happen with the lock after a while, which is longer the more often it failed.
+// again calls f with the lock after a random pause, which grows with the number of tries.
 func (g *group) again(tries int, f func()) {
 	g.later(func() {
 		g.timing.AfterFunc(g.timing.UpTo(time.Millisecond<<min(tries, 6)), func() { g.locked(f) })
 	})
 }
 
-// pause has f happen once it is worth to try again after a race was lost: at once, since who
-// lost has seen what is there now, or, if races go on, after a while. Then f is told to look
-// anew.
+// pause calls f for the next try after a lost race: at once, since the loser has got the present
+// value, or, if races continue, after a pause. Then f has to read the value again.
 func (g *group) pause(f func(look bool)) {
 	if g.tries++; g.tries < patience {
 		f(false)
@@ -215,7 +212,7 @@ func (g *group) pause(f func(look bool)) {
 	})
 }
 
-// pauseFor is pause for one part, which is read anew if need be.
+// pauseFor is pause for one part, which it reads again if necessary.
 func (g *group) pauseFor(p *part, f func()) {
 	g.pause(func(look bool) {
 		if look {
@@ -226,7 +223,7 @@ func (g *group) pauseFor(p *part, f func()) {
 	})
 }
 
-// saw takes in what the engine has for a part.
+// saw stores the value that the engine has for a part.
 func (g *group) saw(p *part, raw []byte) {
 	v, err := decode(raw)
 	if err != nil {
@@ -242,7 +239,7 @@ func (g *group) saw(p *part, raw []byte) {
 	p.key.noteGone(&v)
 }
 
-// foreign says that a part has a value of somebody else, which stays.
+// foreign marks a part whose value no server has written. The value stays.
 func (g *group) foreign(p *part) {
 	g.count.foreign.Add(1)
 	p.seen, p.v, p.err, p.stale = nil, value{}, limit.ErrWrongType, false
@@ -251,8 +248,8 @@ func (g *group) foreign(p *part) {
 	p.key.shard.mu.Unlock()
 }
 
-// instant is the instant of a decision on parts: that of the clock, unless one of them was
-// written later.
+// instant returns the instant of a decision on the parts: that of the clock, or a later one at
+// which one of them was written.
 func (g *group) instant() limit.Instant {
 	now := g.timing.Now()
 	for i := range g.parts {
@@ -261,7 +258,7 @@ func (g *group) instant() limit.Instant {
 	return now
 }
 
-// apply makes what was planned about the next entry of a part the one after it.
+// apply applies a plan to the next entry of a part.
 func (g *group) apply(p *part, plan *decide.Plan) error {
 	switch plan.Action {
 	case decide.Keep:
@@ -280,8 +277,7 @@ func (g *group) apply(p *part, plan *decide.Plan) error {
 	return nil
 }
 
-// prepare makes the write that has a part hold its next entry. It returns false if there is
-// nothing to write.
+// prepare prepares the write of a part's next entry. It returns false if there is nothing to write.
 func (g *group) prepare(p *part) bool {
 	p.tag, p.old, p.put, p.applied = 0, p.v, value{}, false
 	p.write = Write{Key: p.key.full, Old: compared(p.seen)}
@@ -295,7 +291,7 @@ func (g *group) prepare(p *part) bool {
 	return true
 }
 
-// end lets others have the keys.
+// end releases the keys.
 func (g *group) end() {
 	if g.ended != nil {
 		g.ended()
@@ -303,7 +299,7 @@ func (g *group) end() {
 	g.later(g.turn.end)
 }
 
-// answer gives the answer of the n-th ask.
+// answer hands out the answer of the n-th ask.
 func (g *group) answer(n int) {
 	m := &g.asks[n]
 	if m.item == nil {
@@ -323,7 +319,7 @@ func (g *group) answerAll() {
 	}
 }
 
-// giveUp has the policy answer what has no answer yet.
+// giveUp lets the policy answer the asks without an answer.
 func (g *group) giveUp(why reason) {
 	g.own = false
 	for n := range g.asks {

@@ -6,36 +6,36 @@ import (
 	store "github.com/cellserver/cellserver/cluster/engine"
 )
 
-// Info is what people want to know of a store, for INFO and for metrics.
+// Info describes a store for INFO and for metrics.
 type Info struct {
 	// Kind is single, sentinel or cluster, and unknown before the engine has answered.
 	Kind string
-	// Fault is why it is not known which nodes there are; empty if it is.
+	// Fault is the reason why the nodes are unknown; empty if they are known.
 	Fault string
 	// Figures are of the store as a whole.
 	Figures []Figure
 	Nodes   []NodeInfo
-	// Policy is how many asks were answered in the engine's place.
+	// Policy counts the asks that were answered in place of the engine.
 	Policy []PolicyCount
 }
 
 // NodeInfo is a master of the engine.
 type NodeInfo struct {
 	Addr, Version string
-	// State is up, or down with a Reason while only probes are sent to it.
+	// State is up, or down with a Reason while the node gets only probes.
 	State, Reason string
 	Figures       []Figure
 }
 
-// Figure is a number with its name and what it says.
+// Figure is a number with its name and its meaning.
 type Figure struct {
 	Name, Help string
-	// Counter only grows; the others are as they are now.
+	// Counter says that the value only increases; other values go up and down.
 	Counter bool
 	Value   float64
 }
 
-// row is a figure of a T.
+// row defines a figure of a T.
 type row[T any] struct {
 	name, help string
 	counter    bool
@@ -50,7 +50,7 @@ func figures[T any](rows []row[T], of T) []Figure {
 	return all
 }
 
-// whole is what the figures of a store are of.
+// whole has the data for the figures of a store.
 type whole struct {
 	*counters
 	store.Info
@@ -106,7 +106,7 @@ var nodeRows = []row[store.NodeInfo]{
 	{"trips", "Times the node was found not to answer.", true, func(n store.NodeInfo) float64 { return float64(n.Trips) }},
 }
 
-// infoOf gathers what is known.
+// infoOf collects the data of a store.
 func infoOf(c *counters, e store.Info, policy []PolicyCount) Info {
 	i := Info{Kind: e.Kind, Fault: e.Fault, Figures: figures(storeRows, whole{c, e}), Policy: policy}
 	for _, n := range e.Nodes {
@@ -117,7 +117,7 @@ func infoOf(c *counters, e store.Info, policy []PolicyCount) Info {
 	return i
 }
 
-// opened is what a store has that was opened with a URL.
+// opened is the state of a store that was opened with a URL.
 type opened struct {
 	engine   *store.Engine
 	policies *policies

@@ -9,30 +9,30 @@ import (
 
 const (
 	shardCount = 128
-	// mostIdle is how many keys without anything to do are remembered in all, and
-	// mostIdleBytes how many bytes of values they may have.
+	// mostIdle is the maximum number of idle keys that are remembered in all, and mostIdleBytes
+	// that of the bytes of their values.
 	mostIdle      = 64 << 10
 	mostIdleBytes = 64 << 20
 )
 
-// key is a key that has something to do, or of which something is remembered. All of it is
-// guarded by the lock of its shard.
+// key is a key with waiting asks, or of which something is remembered. The lock of its shard guards
+// it.
 type key struct {
-	name  string // as the caller says it
-	full  []byte // as the engine has it
+	name  string // as callers name it
+	full  []byte // as stored in the engine
 	shard *shard
 	place
-	// busy says that an exchange is under way, or that a group holds the key: what comes
-	// waits in the queue.
+	// busy says that an exchange is running, or that a group holds the key: further asks wait in
+	// the queue.
 	busy   bool
 	memory memory
 	leasing
 
-	newer, older *key // of the idle keys of the shard
-	bytes        int  // of an idle key
+	newer, older *key // neighbours among the idle keys of the shard
+	bytes        int  // size of an idle key
 }
 
-// shard is some of the keys.
+// shard is a part of the keys.
 type shard struct {
 	mu   sync.Mutex
 	keys map[string]*key
@@ -42,7 +42,7 @@ type shard struct {
 	scratch        scratch
 }
 
-// table is all keys that are known.
+// table has all known keys.
 type table struct {
 	prefix string
 	// leased reports whether the operator wants leases for a key; nil for none.
@@ -58,12 +58,12 @@ func (t *table) open(prefix string) {
 	}
 }
 
-// number returns which shard a key is in.
+// number returns the index of the shard of a key.
 func (t *table) number(name []byte) int {
 	return int(maphash.Bytes(t.seed, name) % shardCount)
 }
 
-// find returns the key of that name. The lock of its shard is held.
+// find returns the key of that name. The lock of its shard must be held.
 func (t *table) find(s *shard, name []byte) *key {
 	k := s.keys[string(name)]
 	if k == nil {
@@ -79,7 +79,7 @@ func (t *table) find(s *shard, name []byte) *key {
 	return k
 }
 
-// rest says that the key has nothing to do any more.
+// rest marks the key as idle.
 func (s *shard) rest(k *key) {
 	k.busy = false
 	if k.memory.idle() && k.lease == nil {
@@ -104,15 +104,15 @@ func (s *shard) rest(k *key) {
 	}
 }
 
-// noteGone has the lease of a key go with it, if v, which the engine has now, is no key. What
-// was paid for was of another.
+// noteGone ends the lease of a key if v, the present value in the engine, is absent: the units of
+// the lease were paid for from the old value.
 func (k *key) noteGone(v *value) {
 	if v.raw == nil && k.lease != nil {
 		k.lease.pause(0, 0)
 	}
 }
 
-// forget drops what is remembered of all keys.
+// forget discards what is remembered of all keys.
 func (t *table) forget() {
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -125,7 +125,7 @@ func (t *table) forget() {
 	}
 }
 
-// unlink takes a key out of the idle ones.
+// unlink removes a key from the idle keys.
 func (s *shard) unlink(k *key) {
 	if k.newer != nil {
 		k.newer.older = k.older
@@ -142,13 +142,13 @@ func (s *shard) unlink(k *key) {
 	s.bytes -= k.bytes
 }
 
-// scratch is room in which one exchange at a time decides.
+// scratch is memory for decisions, which one exchange at a time uses.
 type scratch struct {
 	plan decide.Plan
-	// mine is what the value under way lies in, if it is not the engine's any more, and
-	// spare the room for the next.
+	// mine is the memory of the present value if it is no longer the engine's, and spare that for
+	// the next value.
 	mine, spare []byte
 }
 
-// mostScratch is the most bytes that a scratch keeps of each.
+// mostScratch is the capacity of the largest buffer that a scratch keeps.
 const mostScratch = 64 << 10

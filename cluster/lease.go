@@ -10,26 +10,26 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// leasing is what a key has, beside its queue and memory, for being asked about very often.
-// It is guarded by the lock of the key's shard.
+// leasing is the state of a key that matters if it is hot, beside its queue and memory. The lock of
+// the key's shard guards it.
 type leasing struct {
 	// may says that the operator wants leases for this key, once it is hot.
 	may bool
-	// raced says that an exchange lost race after race.
+	// raced says that an exchange has lost several races.
 	raced bool
-	// calls came since from, of one kind.
+	// calls is the number of calls of one kind since from.
 	calls int64
 	from  time.Duration
-	// exact is until when the key is decided exactly, however often it is asked about.
+	// exact is the time until which the key is decided exactly, even if it is hot.
 	exact time.Duration
 	lease *lease
 }
 
 const (
-	// hotCalls in hotSpan make a key hot.
+	// A key is hot after hotCalls calls within hotSpan.
 	hotCalls = 100
 	hotSpan  = 100 * time.Millisecond
-	// shortest is the shortest lease that is worth it.
+	// shortest is the duration of the shortest lease that pays.
 	shortest = 5 * time.Millisecond
 )
 
@@ -42,30 +42,30 @@ func (l *leasing) count(elapsed time.Duration) bool {
 	return elapsed >= l.exact && (l.raced || l.calls > hotCalls)
 }
 
-// lease is units of a key that are paid for, so that this server hands them out without
-// asking. Until it ends, that is.
+// lease is a number of units of a key that are charged in advance, so that this server hands them
+// out without asking the engine, until the lease ends.
 type lease struct {
-	// call is the call that it is for, with a quantity of 0. Others are decided exactly.
+	// call is the call of the lease, with a quantity of 0. Other calls are decided exactly.
 	call decide.Ask
 
-	left   int64         // units that are paid for
-	rest   int64         // what remained in the engine then
-	state  entry.Entry   // what the engine had afterwards
-	tag    tag           // of the write that paid
-	paid   limit.Instant // when
-	from   time.Duration // the same
-	until  time.Duration // from when on nothing is handed out any more
-	resume time.Duration // before which it is not prolonged, since a window ends
-	lasts  time.Duration // how long it was meant to last
-	all    bool          // it has got all that it wanted
+	left   int64         // units that have not been handed out
+	rest   int64         // units that remained in the engine
+	state  entry.Entry   // entry in the engine after the charge
+	tag    tag           // of the write with the charge
+	paid   limit.Instant // instant of the charge
+	from   time.Duration // the same by timing.Elapsed
+	until  time.Duration // end of the lease
+	resume time.Duration // not prolonged before, since a window ends then
+	lasts  time.Duration // planned duration
+	all    bool          // has got all units that it wanted
 	spent  int64         // units handed out
 	lacked int64         // units refused
-	most   int64         // the most units of one call
+	most   int64         // largest quantity of one call
 
 	*renewer
 }
 
-// renewer is what the leases of a key have in common, one after another.
+// renewer is what all successive leases of a key share.
 type renewer struct {
 	plan decide.Plan
 	// renewing says that the next lease is being taken. turn makes the hold for that.
@@ -73,10 +73,10 @@ type renewer struct {
 	turn     func() *item
 }
 
-// leasable reports whether a may be decided by a lease: it takes all of its units or none, at
-// once, from a state of which nothing but the sum of the units counts. A lease pays earlier
-// than it hands out. So LOG and BUCKETS, which keep the times of units, INTERVAL, DEBT,
-// LEAKY and WARMUP, whose state depends on them, and CC are exact.
+// leasable reports whether a lease may decide a: it takes all of its units or none, at once, and
+// only the sum of the units matters in its state. A lease charges units earlier than it hands them
+// out. So LOG and BUCKETS, which store the times of units, INTERVAL, DEBT, LEAKY and WARMUP, whose
+// state depends on them, and CC are decided exactly.
 func leasable(a *decide.Ask) bool {
 	if !takes(a) {
 		return false
@@ -94,7 +94,7 @@ func leasable(a *decide.Ask) bool {
 	return false
 }
 
-// quantityOf is where a has how many units it is about.
+// quantityOf returns the address of a's quantity.
 func quantityOf(a *decide.Ask) *int64 {
 	switch a.Family {
 	case decide.Window:
@@ -105,14 +105,14 @@ func quantityOf(a *decide.Ask) *int64 {
 	return &a.Quantity
 }
 
-// with is the call of the lease with another quantity.
+// with returns the call of the lease with another quantity.
 func (l *lease) with(quantity int64) *decide.Ask {
 	a := l.call
 	*quantityOf(&a) = quantity
 	return &a
 }
 
-// fits reports whether a is a call of the lease, with whatever quantity.
+// fits reports whether a is the call of the lease, with any quantity.
 func (l *lease) fits(a *decide.Ask) bool {
 	if a.Family != l.call.Family || !leasable(a) {
 		return false
@@ -130,8 +130,8 @@ func (l *lease) fits(a *decide.Ask) bool {
 	return a.Quota == l.call.Quota
 }
 
-// decide decides a without the engine. It returns false if it cannot: a is another call, the
-// time of the lease is over, or it is to be prolonged first.
+// decide decides a without the engine. It returns false if it cannot: a is another call, the lease
+// has ended, or it has to be prolonged first.
 func (l *lease) decide(a *decide.Ask, elapsed time.Duration, now limit.Instant) bool {
 	if elapsed >= l.until || !l.fits(a) {
 		return false
@@ -166,13 +166,13 @@ func (l *lease) due(a *decide.Ask, elapsed time.Duration) bool {
 		(elapsed >= l.until || l.all && *quantityOf(a) > l.left)
 }
 
-// remaining is what is left of the lease, and of what the engine had when it was paid.
+// remaining returns the units left in the lease and in the engine after the charge.
 func (l *lease) remaining(a *decide.Ask) int64 {
 	return max(0, min(limit.SatAdd(l.left, l.rest), a.Decision.Limit))
 }
 
-// refuse refuses a for want of units. If the engine has some by now they are there once the
-// lease is prolonged.
+// refuse refuses a because the lease lacks units. Units that the engine has by now become available
+// when the lease is prolonged.
 func (l *lease) refuse(a *decide.Ask, e *entry.Entry, elapsed time.Duration, now limit.Instant) {
 	quantity := *quantityOf(a)
 	l.lacked = limit.SatAdd(l.lacked, quantity)
@@ -187,8 +187,8 @@ func (l *lease) refuse(a *decide.Ask, e *entry.Entry, elapsed time.Duration, now
 	d.Remaining = min(l.remaining(a), quantity-1)
 }
 
-// demand is how many units a lease of that length is to have, after what was asked of this
-// one; 0 if it is not worth one.
+// demand returns the number of units for a lease of the duration lasts, estimated from the calls
+// during this lease; 0 if a lease does not pay.
 func (l *lease) demand(elapsed, lasts time.Duration) int64 {
 	took := max(elapsed-l.from, time.Microsecond)
 	asked := limit.SatAdd(l.spent, l.lacked)
@@ -199,14 +199,13 @@ func (l *lease) demand(elapsed, lasts time.Duration) int64 {
 	return max(limit.SatAdd(want, want/2), l.most, 1)
 }
 
-// pause ends what the lease may hand out, which was given back or is lost, until a window is
-// over.
+// pause ends the lease until a window is over; its units were given back or are lost.
 func (l *lease) pause(elapsed, left time.Duration) {
 	l.left, l.until, l.resume = 0, 0, elapsed+left
 }
 
-// term is how long a lease of the call may last, whatever is left of a window. most is how
-// long the operator lets it.
+// term returns the longest useful duration of a lease for the call, without regard to the rest of a
+// window. most is the operator's maximum.
 func term(a *decide.Ask, most time.Duration) time.Duration {
 	switch a.Family {
 	case decide.Cell:
@@ -219,7 +218,7 @@ func term(a *decide.Ask, most time.Duration) time.Duration {
 	return 0
 }
 
-// untilEdge is the time until the end of the window at an instant.
+// untilEdge returns the time from an instant to the end of its window.
 func untilEdge(c *slidingwindow.Call, now limit.Instant) time.Duration {
 	return c.Window - slidingwindow.PhaseAt(now.Add(-c.Phase), c.Window)
 }

@@ -2,61 +2,60 @@ package cluster
 
 import "time"
 
-// memory is what a server remembers of a key. It is no cache of answers: it saves the read of
-// a key that nobody else writes, finds out that the engine has lost writes, and knows what
-// is to be given back.
+// memory is what a server remembers of a key. It is not a cache of answers: it saves the read of a
+// key that no other server writes, detects that the engine has lost writes, and knows the charges
+// to be given back.
 type memory struct {
-	// known says that value is what the engine was last seen to have: the zero value if
-	// there was no such key.
+	// known says that value is the last known value in the engine: the zero value for an absent
+	// key.
 	known bool
 	value value
-	// others is how many other servers wrote between the last two looks that found any;
-	// sharedAt is when that was.
+	// others is the number of other servers that wrote between the last two reads that found any;
+	// sharedAt is the time of that.
 	others   int
 	sharedAt time.Duration
-	// notBefore is when the next exchange may begin, so that others get their turns.
+	// notBefore is the earliest start of the next exchange, so that other servers get their turns.
 	notBefore time.Duration
 
 	denial    *denial
 	unsettled []*unsettledWrite
-	// back is the unsettled write that the value is of: then all is to be as it was before.
+	// back is the unsettled write that made the value: it has to be undone completely.
 	back *unsettledWrite
-	// refunds are asks of the store itself: they give back what unsettled writes were found to have
-	// charged.
+	// refunds are internal asks: they give back charges of unsettled writes that turned out to be
+	// done.
 	refunds []*item
 }
 
-// unsettledWrite is a write during which asks were answered by the policy. If it was done, what they
-// have charged is to be given back.
+// unsettledWrite is a write during which the policy answered asks. If the write was done, their
+// charges have to be given back.
 type unsettledWrite struct {
 	tag tag   // of the write, 0 if it deleted the key
 	old value // what it replaced
-	// items were answered with an error. whole says that nothing else was in the write.
+	// items were answered with an error. whole says that the write had no other asks.
 	items []*item
 	whole bool
 	// sure says that the write is known to have been done.
 	sure bool
-	// again are asks of the store itself that were in the write: they are to be decided
-	// again if it was not done.
+	// again are internal asks that were in the write: they are decided again if it was not done.
 	again []*item
 }
 
-// asks is how many asks the write is about.
+// asks returns the number of asks in the write.
 func (d *unsettledWrite) asks() int64 { return int64(len(d.items) + len(d.again)) }
 
-// mostUnsettled bounds what is remembered of one key. Each took an exchange that ended without
-// an answer of the engine.
+// mostUnsettled is the maximum number of unsettled writes remembered per key. Each comes from an
+// exchange that ended without an answer of the engine.
 const mostUnsettled = 16
 
 const (
-	// quiet is for how long nobody else may have written to a key that is written to
-	// without a look.
+	// quiet is the time without a write by another server after which a key is written without a
+	// read.
 	quiet = 100 * time.Millisecond
-	// longestGap is the longest that a writer leaves to others.
+	// longestGap is the longest gap that a server leaves for others after its write.
 	longestGap = 5 * time.Millisecond
 )
 
-// shared reports whether others write to the key, too.
+// shared reports whether other servers write the key, too.
 func (m *memory) shared(elapsed time.Duration) bool {
 	return m.others > 0 && elapsed-m.sharedAt < quiet
 }
@@ -66,8 +65,8 @@ func (m *memory) idle() bool {
 	return m.value.raw == nil && m.denial == nil && len(m.unsettled) == 0 && m.back == nil && len(m.refunds) == 0
 }
 
-// observe takes in what the engine has now. lost reports whether that is older than what it
-// had: then what is remembered stands.
+// observe takes in v, the present value in the engine. lost reports whether v is older than the
+// remembered value, which is kept then.
 func (m *memory) observe(c *core, v *value) (lost bool) {
 	if m.known && v.raw != nil && v.stamp < m.value.stamp && m.value.raw != nil {
 		c.count.repaired.Add(1)
@@ -83,7 +82,7 @@ func (m *memory) observe(c *core, v *value) (lost bool) {
 	return false
 }
 
-// countOthers counts who else has written since the last look.
+// countOthers counts the other servers that have written since the last read.
 func (m *memory) countOthers(c *core, v *value) {
 	if sameWrite(v.raw, m.value.raw) || v.raw == nil {
 		return
@@ -104,14 +103,15 @@ func (m *memory) countOthers(c *core, v *value) {
 	}
 }
 
-// wrote takes in that v, a write of this server that took rtt, was done.
+// wrote takes in v, a completed write of this server that took rtt.
 func (m *memory) wrote(c *core, v *value, rtt time.Duration) {
 	if m.back != nil {
 		m.giveBack(c, m.back, v)
 		m.back = nil
 	}
 	m.known, m.value, m.denial = true, *v, nil
-	// What was in doubt before would have changed what this write has replaced.
+	// A write that was in doubt was not done: it would have changed the value that this write has
+	// replaced.
 	for _, d := range m.unsettled {
 		m.refunds = append(m.refunds, d.again...)
 	}
@@ -122,7 +122,7 @@ func (m *memory) wrote(c *core, v *value, rtt time.Duration) {
 	}
 }
 
-// noteUnsettled notes such a write.
+// noteUnsettled remembers an unsettled write.
 func (m *memory) noteUnsettled(c *core, d *unsettledWrite) {
 	if len(d.items) == 0 && len(d.again) == 0 {
 		return
@@ -134,7 +134,7 @@ func (m *memory) noteUnsettled(c *core, d *unsettledWrite) {
 	m.unsettled = append(m.unsettled, d)
 }
 
-// refundsDue reports whether something is to be given back as soon as can be.
+// refundsDue reports whether a charge has to be given back as soon as possible.
 func (m *memory) refundsDue() bool {
 	for _, d := range m.unsettled {
 		if d.sure {
@@ -144,8 +144,8 @@ func (m *memory) refundsDue() bool {
 	return m.back != nil || len(m.refunds) > 0
 }
 
-// settle finds out from v, which is what counts now, which unsettled writes were done, and notes what
-// is to be given back.
+// settle determines from the current value v which unsettled writes were done, and notes the
+// charges to be given back.
 func (m *memory) settle(c *core, v *value) {
 	if m.back != nil {
 		m.unsettled, m.back = append(m.unsettled, m.back), nil
@@ -154,7 +154,7 @@ func (m *memory) settle(c *core, v *value) {
 	for _, d := range m.unsettled {
 		switch outcomeOf(d.tag, &d.old, v) {
 		case undecided:
-			if d.sure { // and lost since, with what it has charged
+			if d.sure { // lost since, together with its charges
 				c.count.undone.Add(int64(len(d.items)))
 				continue
 			}
@@ -175,18 +175,18 @@ func (m *memory) settle(c *core, v *value) {
 	m.unsettled = open
 }
 
-// outcome is what became of a write.
+// outcome is the outcome of a write.
 type outcome uint8
 
 const (
 	undecided outcome = iota // it may still happen
 	done
-	notWritten // and never will be
-	lost       // nobody can tell
+	notWritten // and never will be done
+	lost       // cannot be determined
 )
 
-// outcomeOf finds out from v, which the engine has now, what became of the write t of this server
-// that was to replace old. t is 0 if it was to delete the key.
+// outcomeOf determines from v, the present value in the engine, the outcome of this server's write
+// t, which was to replace old. t is 0 if it was to delete the key.
 func outcomeOf(t tag, old, v *value) outcome {
 	switch {
 	case sameWrite(old.raw, v.raw):
@@ -198,15 +198,14 @@ func outcomeOf(t tag, old, v *value) outcome {
 	case t != 0 && v.has(t):
 		return done
 	case t != 0 && v.wroteOf(t.writer()):
-		return notWritten // an earlier write of this server is its latest there
+		return notWritten // an earlier write of this server is its latest in v
 	case t == 0 || v.full():
 		return lost
 	}
 	return notWritten
 }
 
-// giveBack notes refunds of what the asks of d have charged, as far as v tells that it is still
-// there.
+// giveBack notes refunds of the charges of d's asks, as far as v shows that they still exist.
 func (m *memory) giveBack(c *core, d *unsettledWrite, v *value) {
 	for _, it := range d.items {
 		if a := refund(it.ask, v, c.timing.Now(), v.tag == d.tag); a != nil {

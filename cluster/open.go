@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Open opens the store that o.URL names. It does not wait for the engine: what is asked
-// before that has answered is answered by the policies.
+// Open opens the store that o.URL names. It does not wait for the engine: until that answers, the
+// policies answer asks.
 func Open(o Options) (*Store, error) {
 	at, err := o.complete()
 	if err != nil {
@@ -35,9 +35,10 @@ func (s *Store) Info() Info {
 	return infoOf(&s.count, s.opened.engine.Info(), s.opened.policies.counts())
 }
 
-// SetFailPolicies has other policies answer where the engine does not: see [Options.FailPolicies].
-// The words must be those of this package. Any goroutine may call it, while the engine is away, too.
+// SetFailPolicies replaces the policies for asks that the engine does not decide: see
+// [Options.FailPolicies]. The words must be those of this package. Any goroutine may call it, also
+// while the engine is unreachable.
 func (s *Store) SetFailPolicies(byPrefix map[string]string) { s.opened.policies.set(byPrefix) }
 
-// Close ends the store. What was asked before is answered.
+// Close ends the store. Asks that were submitted before are answered.
 func (s *Store) Close() { s.opened.engine.Close() }

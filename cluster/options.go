@@ -12,51 +12,50 @@ import (
 	"github.com/cellserver/cellserver/decide"
 )
 
-// The policies for what the engine does not decide in time.
+// The policies for asks that the engine does not decide in time.
 const (
 	// Closed answers with an error.
 	Closed = "closed"
 	// Opened admits.
 	Opened = "open"
-	// Local decides with limits of this server's own.
+	// Local decides with limits of this server only.
 	Local = "local"
 )
 
-// Options are what a store is opened with. Only URL is needed.
+// Options configure a store. Only URL is required.
 type Options struct {
-	// URL is where the engine is: see [store.ParseAddress].
+	// URL is the address of the engine: see [store.ParseAddress].
 	URL string
-	// Prefix stands before every key in the engine; it has no braces.
+	// Prefix precedes every key in the engine; it must not have braces.
 	Prefix string
-	// Timeout is within which every ask is answered. Default 50 ms.
+	// Timeout is the time within which every ask is answered. Default 50 ms.
 	Timeout time.Duration
-	// FailPolicies say by the prefix of the key what answers in the engine's place; the
-	// longest prefix wins, and "" is all keys. Default Closed.
+	// FailPolicies has, by the prefix of the key, the policy that answers in place of the engine;
+	// the longest prefix wins, and "" is for all keys. Default Closed.
 	FailPolicies map[string]string
-	// Servers is how many servers there are, for the policy Local. Default 1.
+	// Servers is the number of servers, for the policy Local. Default 1.
 	Servers int
-	// HotKeys says by the prefix of the key whether a key that is asked about very often is
-	// decided exactly or by leases: "exact", which is the default, or "lease".
+	// HotKeys says by the prefix of the key how hot keys are decided: "exact", which is the
+	// default, or "lease".
 	HotKeys map[string]string
-	// HotLease is how long a lease lasts at most. Default 100 ms.
+	// HotLease is the longest duration of a lease. Default 100 ms.
 	HotLease time.Duration
-	// DenialCache is how long a refusal may be repeated from memory; 0 never.
+	// DenialCache is how long a refusal may be repeated from memory; 0 means never.
 	DenialCache time.Duration
-	// MaxValue is the most bytes of a value in the engine. Default 64 KiB.
+	// MaxValue is the maximum number of bytes of a value in the engine. Default 64 KiB.
 	MaxValue int
-	// MaxSkew is how far the engine's clock may jump without a line in the log. Default
-	// 250 ms.
+	// MaxSkew is the largest jump of the engine's clock that is not logged. Default 250 ms.
 	MaxSkew time.Duration
-	// MultiAcross says what becomes of an RL.MULTI with keys of several slots: "charge",
-	// which is the default, or "refuse".
+	// MultiAcross says how an RL.MULTI with keys in several slots is treated: "charge", which is
+	// the default, or "refuse".
 	MultiAcross string
-	// Local decides an ask in a keyspace that is this server's own, for the policy Local.
+	// Local decides an ask in a keyspace of this server, for the policy Local.
 	Local func(*decide.Ask)
-	// Log is where the store says what an operator has to know. Default none.
+	// Log gets messages for operators. Default none.
 	Log *slog.Logger
 }
 
-// complete checks the options and fills in what is missing.
+// complete checks the options and sets defaults.
 func (o *Options) complete() (*store.Address, error) {
 	at, err := store.ParseAddress(o.URL)
 	if err != nil {
@@ -89,8 +88,8 @@ func (o *Options) complete() (*store.Address, error) {
 	return at, nil
 }
 
-// leased reports whether a key may be decided by leases; the longest prefix wins. It is nil
-// if none may.
+// leased returns a function that reports whether a key may be decided by leases; the longest prefix
+// wins. It returns nil if no key may.
 func (o *Options) leased() func(key []byte) bool {
 	any := false
 	for _, way := range o.HotKeys {
@@ -103,13 +102,13 @@ func (o *Options) leased() func(key []byte) bool {
 	return func(key []byte) bool { return ways.of(key) == "lease" }
 }
 
-// rules are what an operator has chosen, by the prefix of the key. They are in the order in
-// which they are looked at: the longest prefix first, and that of all keys last.
+// rules are the choices of an operator by the prefix of the key, in the order of evaluation: the
+// longest prefix first, and the rule for all keys last.
 type rules []rule
 
 type rule struct{ prefix, choice string }
 
-// newRules makes rules of choices by prefix; def is for all other keys.
+// newRules returns rules from choices by prefix; def is for all other keys.
 func newRules(choices map[string]string, def string) rules {
 	var all rules
 	for prefix, choice := range choices {
@@ -122,7 +121,7 @@ func newRules(choices map[string]string, def string) rules {
 	return all
 }
 
-// of is what was chosen for a key.
+// of returns the choice for a key.
 func (all rules) of(key []byte) (choice string) {
 	for _, r := range all {
 		if choice = r.choice; len(key) >= len(r.prefix) && string(key[:len(r.prefix)]) == r.prefix {
@@ -132,7 +131,7 @@ func (all rules) of(key []byte) (choice string) {
 	return choice
 }
 
-// orElse gives what is not set a default.
+// orElse sets *v to def if it is not positive.
 func orElse[T int | time.Duration](v *T, def T) {
 	if *v <= 0 {
 		*v = def

@@ -6,14 +6,14 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// lister knows which keys the engine has: see [store.Engine].
+// lister lists the keys in the engine: see [store.Engine].
 type lister interface {
 	Scan(cursor uint64, count int, done func(next uint64, found []store.Found, err error))
 	Count(done func(n int64, err error))
 	Flush(done func(err error))
 }
 
-// allKeys carries out what is about all keys.
+// allKeys carries out asks about all keys.
 type allKeys struct {
 	lister
 	timing timing
@@ -46,15 +46,15 @@ func (k allKeys) Overall(a *decide.Ask, done func()) {
 	}
 }
 
-// named returns the keys that are there, with their types. An expired one is not, though the
-// engine has yet to remove it.
+// named returns the found keys with their types, without keys that have expired but that the engine
+// has not removed yet.
 func (k allKeys) named(found []store.Found) []decide.Named {
 	now := k.timing.Now()
 	names := make([]decide.Named, 0, len(found))
 	for _, f := range found {
 		v, err := decode(f.Value)
 		if err != nil {
-			names = append(names, decide.Named{Key: f.Key, Type: "string"}) // to the engine, at least
+			names = append(names, decide.Named{Key: f.Key, Type: "string"}) // that is its type for the engine
 			continue
 		}
 		if e := v.at(now); e.Kind != entry.None {

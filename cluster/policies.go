@@ -14,22 +14,21 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// policies are what an operator wants to be answered where the engine does not, by the
-// prefix of the key.
+// policies choose, by the prefix of the key, the answer to asks that the engine does not decide.
 type policies struct {
 	rules atomic.Pointer[rules] // never nil
 	now   func() limit.Instant
-	// local decides in a keyspace of this server's own, with an n-th of the limits.
+	// local decides in a keyspace of this server, with an n-th of the limits.
 	local func(*decide.Ask)
 	n     int64
-	// outages is how often the engine has come back with a key: what local decided about it
-	// before is forgotten.
+	// outages returns how often the engine has become reachable again for a key: earlier local
+	// decisions about the key are forgotten.
 	outages func(key []byte) int64
 
 	answers sync.Map // of tally to *atomic.Int64
 }
 
-// tally is what is counted by.
+// tally is the key of a counter of answers.
 type tally struct {
 	policy string
 	why    reason
@@ -41,13 +40,13 @@ func newPolicies(o *Options, now func() limit.Instant, outages func(key []byte) 
 	return p
 }
 
-// set has other policies answer from now on. Any goroutine may call it.
+// set replaces the policies. Any goroutine may call it.
 func (p *policies) set(byPrefix map[string]string) {
 	all := newRules(byPrefix, Closed)
 	p.rules.Store(&all)
 }
 
-// of is the policy for a key.
+// of returns the policy for a key.
 func (p *policies) of(key []byte) string { return p.rules.Load().of(key) }
 
 // closed implements policy.
@@ -68,8 +67,8 @@ func (p *policies) answer(a *decide.Ask, why reason) {
 	}
 }
 
-// forAsk is the policy for an ask: the strictest of its keys'. What is about a key and no
-// limiter cannot be guessed, and neither can the number of a counter.
+// forAsk returns the policy for an ask: the strictest one of its keys. An ask that is not about a
+// limiter, and the number of a counter, cannot be guessed, so they get an error.
 func (p *policies) forAsk(a *decide.Ask) string {
 	switch a.Family {
 	case decide.Admin, decide.Counter:
@@ -98,13 +97,13 @@ func (p *policies) count(policy string, why reason) {
 	n.(*atomic.Int64).Add(1)
 }
 
-// PolicyCount is how many asks a policy has answered for a reason.
+// PolicyCount is the number of asks that a policy has answered for a reason.
 type PolicyCount struct {
 	Policy, Reason string
 	N              int64
 }
 
-// counts are in the order of their names.
+// counts returns the counts, sorted by name.
 func (p *policies) counts() []PolicyCount {
 	var all []PolicyCount
 	p.answers.Range(func(k, n any) bool {
@@ -118,8 +117,8 @@ func (p *policies) counts() []PolicyCount {
 	return all
 }
 
-// admit answers as if the limiter had never been used, whatever it is asked for. A limit that
-// admits nothing at any time is a ban, which stays.
+// admit answers as if the limiter had never been used, for any quantity. A limit that never admits
+// anything is a ban, which remains.
 func admit(a *decide.Ask) {
 	a.Refused, a.Missing = false, 0
 	switch a.Family {
@@ -150,7 +149,7 @@ func admitClause(d *limit.Decision, now limit.Instant, c *decide.Clause) {
 		admitCell(d, now, c.Quota, c.Quantity)
 	case c.Window != nil:
 		*d = admission(c.Window.Limit, c.Window.Quantity)
-	case c.Lease != nil && c.Lease.Peek: // it takes no place, so it refuses nothing
+	case c.Lease != nil && c.Lease.Peek: // a peek takes no lease, so it refuses nothing
 		*d = unused(c.Lease.Limit)
 	case c.Lease != nil:
 		*d = admissionOfLease(c.Lease)
@@ -159,7 +158,7 @@ func admitClause(d *limit.Decision, now limit.Instant, c *decide.Clause) {
 	}
 }
 
-// admission is the answer of a limiter that admits the quantity, unless it may admit none.
+// admission returns the answer of a limiter that admits quantity, unless its limit is 0.
 func admission(most, quantity int64) limit.Decision {
 	d := unused(most)
 	if most == 0 && quantity > 0 {
@@ -168,7 +167,7 @@ func admission(most, quantity int64) limit.Decision {
 	return d
 }
 
-// admissionOfLease is the answer about a lease. A call that asks for none has no limit.
+// admissionOfLease returns the answer about a lease. Only a call for a new lease has a limit.
 func admissionOfLease(l *concurrency.Call) limit.Decision {
 	if l.Op != concurrency.Acquire {
 		return unused(l.Limit)
@@ -176,12 +175,12 @@ func admissionOfLease(l *concurrency.Call) limit.Decision {
 	return admission(l.Limit, 1)
 }
 
-// unused is the answer of a limiter that admits and has all of its limit.
+// unused returns the answer of a limiter that admits and is unused.
 func unused(most int64) limit.Decision {
 	return limit.Decision{Limit: most, Remaining: most, RetryAfter: limit.NoRetry}
 }
 
-// admitCell admits, but for a quota that admits nobody at any time: that is a ban.
+// admitCell admits, unless the quota never admits anything: that is a ban.
 func admitCell(d *limit.Decision, now limit.Instant, q *gcra.Quota, quantity int64) {
 	if gcra.DecideInto(d, 0, now, q, 1); d.Refused > 0 {
 		gcra.DecideInto(d, 0, now, q, quantity)
@@ -211,14 +210,13 @@ func (p *policies) decideLocally(a *decide.Ask) {
 	}
 	p.local(&mine)
 	a.Now, a.Decision, a.Refused, a.Missing, a.Err = mine.Now, mine.Decision, mine.Refused, mine.Missing, mine.Err
-	// Who holds a lease holds it in the engine: that it is not known here is no reason to
-	// stop working.
+	// A holder's lease is in the engine. That this server does not know it is no reason to deny it.
 	if a.Family == decide.Lease && a.Lease.Op != concurrency.Acquire && a.Err == nil {
 		a.Decision.Refused = 0
 	}
 }
 
-// keyOf is the key here of what is decided about key while the engine is away.
+// keyOf returns the local key for decisions about key while the engine is unreachable.
 func (p *policies) keyOf(key []byte) []byte {
 	outage := uint32(p.outages(key))
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(key)), outage), key...)

@@ -9,12 +9,12 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// refundable reports whether a, which was decided on was, has taken what can be given back.
+// refundable reports whether a, which was decided on was, has taken units that can be given back.
 func refundable(a *decide.Ask, was *entry.Entry) bool {
 	return taken(a) > 0 && !(a.Family == decide.Lease && holds(was, a))
 }
 
-// taken is how many units a was granted.
+// taken returns the number of units that a was granted.
 func taken(a *decide.Ask) int64 {
 	quantity, partial, looks := int64(1), false, false
 	switch a.Family {
@@ -53,9 +53,9 @@ func holds(was *entry.Entry, a *decide.Ask) bool {
 	return err == nil && p.Decision.Allowed()
 }
 
-// refund returns the ask that gives back what a has charged, to be decided on v at now, nil
-// if that cannot be: a window is over, or somebody else may rely on a lease by now. latest
-// says that nobody has written since.
+// refund returns the ask that gives back the charge of a, to be decided on v at now. It returns nil
+// if that is impossible: a window is over, or another call may rely on a lease by now. latest says
+// that there was no later write.
 func refund(a *decide.Ask, v *value, now limit.Instant, latest bool) *decide.Ask {
 	back := &decide.Ask{DB: a.DB, Key: a.Key, Family: a.Family}
 	switch a.Family {
@@ -82,8 +82,8 @@ func refund(a *decide.Ask, v *value, now limit.Instant, latest bool) *decide.Ask
 	return back
 }
 
-// sameWindow reports whether the windows of v at now are those in which a was charged: in
-// later ones the newest units are others'.
+// sameWindow reports whether the windows of v at now are those in which a was charged: in later
+// windows the newest units belong to other calls.
 func sameWindow(a *decide.Ask, v *value, now limit.Instant) bool {
 	if !v.entry.Kind.IsWindow() || v.entry.Kind.WindowMode() != a.Window.Mode {
 		return false
@@ -104,5 +104,5 @@ func sameWindow(a *decide.Ask, v *value, now limit.Instant) bool {
 	case start != limit.MinInstant:
 		return start <= a.Now
 	}
-	return int64(now.Sub(a.Now)) < window // a log has no windows: each unit lasts as long
+	return int64(now.Sub(a.Now)) < window // a log has no fixed windows: each unit counts for as long
 }

@@ -7,24 +7,24 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// renewal is one exchange of a lease with the engine. It gives back what is left, and takes
-// what the next one is to have.
+// renewal is one exchange of a lease with the engine. It gives back the rest of the last lease, and
+// takes the units of the next one.
 type renewal struct {
 	*group
 	lease *lease
-	// want is how many units it is to have, at least, if that is not known from before.
+	// want is the minimum number of units, if there is no earlier lease to estimate from.
 	want int64
-	// What was decided last.
+	// The results of the last decision.
 	next    lease
 	elapsed time.Duration
-	edge    bool          // the lease ends with the window
-	waits   time.Duration // for the end of a window that is too near
+	edge    bool          // the lease ends with its window
+	waits   time.Duration // time to the end of a window that is too near
 	taken   bool
-	stop    func() bool // of the timer that ends it
+	stop    func() bool // stops the timer of the deadline
 }
 
-// warm counts an item that is to wait in the queue of its key, and begins a lease if the key
-// is hot. The lock of the shard is held.
+// warm counts an item that has to wait in the queue of its key, and begins a lease if the key is
+// hot. The lock of the shard must be held.
 func (x *exchanger) warm(k *key, a *decide.Ask) {
 	l := &k.leasing
 	if !l.may || l.lease != nil || !leasable(a) {
@@ -51,15 +51,15 @@ func (x *exchanger) warm(k *key, a *decide.Ask) {
 	x.prolong(k)
 }
 
-// lends answers an item out of the lease of its key. The lock of the shard is held. If the
-// lease is to be prolonged first, that begins, unless the key is busy.
+// lends answers an item from the lease of its key. The lock of the shard must be held. If the lease
+// has to be prolonged first, lends begins that, unless the key is busy.
 func (x *exchanger) lends(k *key, a *decide.Ask) bool {
 	l := k.lease
 	if l == nil {
 		return false
 	}
 	if a.Family == decide.Admin && (a.Admin.Op == decide.Delete || a.Admin.Op == decide.Expire) {
-		l.left = 0 // what was paid goes with the key
+		l.left = 0 // the charge is lost together with the key
 	}
 	if k.busy {
 		return false
@@ -75,8 +75,8 @@ func (x *exchanger) lends(k *key, a *decide.Ask) bool {
 	return false
 }
 
-// prolong has the next lease of a key taken before what waits is decided. The lock of the
-// shard is held. The key is to be started if it is not busy.
+// prolong makes the next lease of a key be taken before the waiting asks are decided. The lock of
+// the shard must be held. The caller has to start the key if it is not busy.
 func (x *exchanger) prolong(k *key) {
 	if l := k.lease; !l.renewing {
 		l.renewing = true
@@ -85,7 +85,7 @@ func (x *exchanger) prolong(k *key) {
 	}
 }
 
-// prolongAfter has the lease prolonged once d has passed, unless that has happened by then.
+// prolongAfter prolongs the lease once d has passed, unless it was prolonged before.
 func (x *exchanger) prolongAfter(k *key, l *lease, d time.Duration) {
 	from := l.from
 	x.timing.AfterFunc(d, func() {
@@ -95,12 +95,12 @@ func (x *exchanger) prolongAfter(k *key, l *lease, d time.Duration) {
 	})
 }
 
-// ripe has the lease of a key prolonged, if it is still the one since from, and reports whether
-// the key is to be started.
+// ripe begins to prolong the lease of a key, if it is still the one that began at from, and reports
+// whether the key has to be started.
 func (x *exchanger) ripe(k *key, l *lease, from time.Duration) bool {
 	k.shard.mu.Lock()
 	defer k.shard.mu.Unlock()
-	// A key that has been forgotten has no lease.
+	// A key that was forgotten has no lease.
 	if k.lease != l || l.from != from || l.renewing {
 		return false
 	}
@@ -113,7 +113,7 @@ func (x *exchanger) ripe(k *key, l *lease, from time.Duration) bool {
 	return true
 }
 
-// renew makes the turn at which a lease is prolonged.
+// renew makes the turn in which a lease is prolonged.
 func (x *exchanger) renew(k *key, l *lease, first int64) *item {
 	r := &renewal{group: &group{exchanger: x, own: true}, lease: l, want: first}
 	g := r.group
@@ -135,7 +135,7 @@ func (x *exchanger) renew(k *key, l *lease, first int64) *item {
 	return &item{hold: h, place: &k.place}
 }
 
-// remembers has the part be what is remembered of the key, unless others write it.
+// remembers uses the remembered value of the key, unless other servers write the key.
 func (r *renewal) remembers() bool {
 	p := &r.parts[0]
 	p.key.shard.mu.Lock()
@@ -148,7 +148,7 @@ func (r *renewal) remembers() bool {
 	return true
 }
 
-// decide decides what is given back and taken.
+// decide decides which units are given back and taken.
 func (r *renewal) decide() {
 	g, p := r.group, &r.parts[0]
 	if p.err != nil {
@@ -177,7 +177,7 @@ func (r *renewal) decide() {
 	})
 }
 
-// reckon makes the next lease.
+// reckon computes the next lease.
 func (r *renewal) reckon() {
 	g, p, l := r.group, &r.parts[0], r.lease
 	p.key.shard.mu.Lock()
@@ -205,7 +205,8 @@ func (r *renewal) reckon() {
 		return
 	}
 	r.next.rest = look.Decision.Remaining
-	// What remains may be more than can be charged: its end would lie beyond all time.
+	// The remaining units may be more than can be charged, since a charge may have an end beyond
+	// the representable time.
 	n := min(want, r.next.rest)
 	for n > 0 && !r.apply(was.with(n)) {
 		n /= 2
@@ -219,8 +220,8 @@ func (r *renewal) reckon() {
 	r.next.all = r.next.left == want
 }
 
-// toEdge fits a lease of a window to what is left of that. The one that ends with the window
-// is not to be too short.
+// toEdge adapts the duration of a lease to the rest of its window. A lease that ends with the
+// window must not be too short.
 func (r *renewal) toEdge(lasts, left time.Duration) time.Duration {
 	switch {
 	case left < shortest:
@@ -245,8 +246,8 @@ func (r *renewal) apply(a *decide.Ask) bool {
 	return g.apply(p, plan) == nil
 }
 
-// mine reports whether what the engine has still has in it what the lease has paid: the key
-// was not deleted since, and a window is the same.
+// mine reports whether the value in the engine still contains the charge of the lease: the key was
+// not deleted since, and the window is the same.
 func (r *renewal) mine(was *lease) (found bool) {
 	g, p := r.group, &r.parts[0]
 	if c := &was.call.Window; was.call.Family == decide.Window && g.now.Sub(was.paid) >= untilEdge(c, was.paid) {
@@ -259,7 +260,7 @@ func (r *renewal) mine(was *lease) (found bool) {
 	return found
 }
 
-// ended begins the next lease. Without one what is left of the last is forfeited.
+// ended begins the next lease. Without one, the rest of the last lease is forfeited.
 func (r *renewal) ended() {
 	g, p, l, n := r.group, &r.parts[0], r.lease, r.next
 	r.stop()
@@ -280,8 +281,8 @@ func (r *renewal) ended() {
 		return
 	}
 	n.call, n.renewer, n.state, n.tag = l.call, l.renewer, p.v.entry, p.v.tag
-	// Servers are not to ask all at the same time. What was taken of a window is not for
-	// the next one.
+	// The random part keeps servers from asking all at the same time. Units that were taken from
+	// one window are not for the next.
 	next := n.lasts*95/100 + g.timing.UpTo(n.lasts/10)
 	if n.until = n.from + n.lasts*105/100; r.edge {
 		next = n.lasts

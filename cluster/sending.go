@@ -2,22 +2,22 @@ package cluster
 
 import "time"
 
-// sending is a write of a group that is under way.
+// sending is a write of a group that is in progress.
 type sending struct {
 	parts []int
 	sent  time.Duration
 	tries int
-	doubt bool // one try ended without an answer
+	doubt bool // a try has ended without an answer
 	then  func(outcome)
 }
 
-// mostTries bounds how often a write is sent whose answers do not come, or an undoing: about
-// two seconds. The keys wait for it.
+// mostTries bounds how often a write, or an undoing, is sent without an answer: for about two
+// seconds. The keys wait for it.
 const mostTries = 64
 
-// send writes what was prepared for the parts, all or nothing, and calls then, with the lock,
-// once it is known what became of that: done, notWritten or lost. undecided says that it was
-// given up without a write.
+// send writes what was prepared for the parts, all or nothing, and calls then, with the lock, once
+// the outcome is known: done, notWritten or lost. undecided means that it was given up without a
+// write.
 func (g *group) send(parts []int, then func(outcome)) {
 	g.try(&sending{parts: parts, sent: g.timing.Elapsed(), then: then})
 }
@@ -69,7 +69,7 @@ func (g *group) tried(s *sending, applied bool, now [][]byte, err error) {
 	}
 }
 
-// failed decides what follows from a try that failed.
+// failed continues after a failed try.
 func (g *group) failed(s *sending, err error) {
 	if !notDone(err) {
 		s.doubt = true
@@ -89,12 +89,12 @@ func (g *group) failed(s *sending, err error) {
 	}
 }
 
-// moved is why several keys cannot be written at once while their slot moves to another node.
+// moved is the engine's error for a write of several keys while their slot moves to another node.
 const moved reason = "TRYAGAIN"
 
 func (g *group) undoing() bool { return g.undoes > 0 }
 
-// conflict finds out, from what the engine has now, whether an earlier try was done.
+// conflict determines, from the present values in the engine, whether an earlier try was done.
 func (g *group) conflict(s *sending, now [][]byte) {
 	became := g.became(s, now)
 	for n, i := range s.parts {
@@ -112,8 +112,9 @@ func (g *group) conflict(s *sending, now [][]byte) {
 	s.then(became)
 }
 
-// became is what became of a write, from what the engine has now: what one key has got, or
-// lacks, all have, or lack. A key that is gone does not tell: others delete, too.
+// became returns the outcome of a write from the present values in the engine: if one key has got
+// its value, or lacks it, so have, or lack, all. An absent key proves nothing, since other servers
+// delete keys, too.
 func (g *group) became(s *sending, now [][]byte) outcome {
 	var seen [lost + 1]bool
 	gone := false

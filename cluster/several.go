@@ -20,7 +20,7 @@ func (x *exchanger) inOneSlot(items ...*item) bool {
 	return one
 }
 
-// several has an RL.MULTI decided.
+// several decides an RL.MULTI.
 func (x *exchanger) several(it *item) {
 	if x.inOneSlot(it) {
 		x.gather([]*item{it}, (*group).decideTogether)
@@ -37,9 +37,8 @@ func (x *exchanger) several(it *item) {
 	})
 }
 
-// together has the asks of a transaction decided: at one instant if their keys are in one
-// slot, else one by one, each as route brings it to where it is decided. What is about all
-// keys is never part of it.
+// together decides the asks of a transaction: at one instant if their keys are in one slot,
+// otherwise one by one, each by route. Asks about all keys are never part of it.
 func (x *exchanger) together(f *flight, route func(*item)) {
 	var items []*item
 	for i := range f.items {
@@ -57,22 +56,22 @@ func (x *exchanger) together(f *flight, route func(*item)) {
 	}
 }
 
-// across is an RL.MULTI whose keys are in several slots, which no engine writes at once. All
-// are read and decided at one instant, and a refusal writes nothing. If all pass each key is
-// written by itself. If another server was first with one of them, that clause is decided
-// again, and if it is refused now, what was written is undone.
+// across is an RL.MULTI with keys in several slots, which no engine writes at once. All keys are
+// read and all clauses decided at one instant, and a refusal writes nothing. If all pass, each key
+// is written separately. If another server has written one of the keys first, its clause is decided
+// again, and if it is refused now, the other writes are undone.
 //
-// So nothing is admitted beyond a limit. A server that dies in between leaves charged what it
-// has written.
+// So nothing is admitted beyond a limit. If a server dies in between, the charges that it has
+// written remain.
 type across struct {
 	*group
 	member  *member
-	left    int  // parts that are being written
-	refused bool // one was refused after all
+	left    int  // number of parts that are being written
+	refused bool // a clause was refused after all
 	err     error
 }
 
-// decide decides all clauses, whose parts are known.
+// decide decides all clauses, whose parts have been read.
 func (x *across) decide() {
 	g, a := x.group, &x.member.own
 	g.now = g.instant()
@@ -96,7 +95,7 @@ func (x *across) decide() {
 	x.settled()
 }
 
-// write has the engine write part i.
+// write writes part i to the engine.
 func (x *across) write(i int) {
 	x.send([]int{i}, func(became outcome) {
 		switch {
@@ -111,7 +110,7 @@ func (x *across) write(i int) {
 	})
 }
 
-// again decides clause i once more, since another server was first with its key.
+// again decides clause i once more, since another server has written its key first.
 func (x *across) again(i int) {
 	g, p, a := x.group, &x.parts[i], &x.member.own
 	if x.refused || x.err != nil || g.over() {
@@ -140,7 +139,7 @@ func (x *across) again(i int) {
 	x.settled()
 }
 
-// settled says that one part more has nothing under way.
+// settled says that one more part has no request in progress.
 func (x *across) settled() {
 	if x.left--; x.left > 0 {
 		return
@@ -154,14 +153,14 @@ func (x *across) settled() {
 			x.describe()
 		}
 		g.answerAll()
-		// What was charged is what was decided before.
+		// The charges are those of the first decision.
 		m.own.Details, m.own.Missing, m.own.Refused, m.own.Err, m.refundDue = was, missing, false, nil, true
 	}
 	g.answerAll()
 	g.undo()
 }
 
-// describe answers as a refusal does, now that nothing stays charged.
+// describe answers as a refusal does, since no charge remains.
 func (x *across) describe() {
 	g, a := x.group, &x.member.own
 	refused := slices.Clone(a.Details)
@@ -175,7 +174,7 @@ func (x *across) describe() {
 	}
 	var again decide.Rounds
 	if err := again.All(a, g.now, entryOf); err != nil || !a.Refused {
-		// There was room again a moment later.
+		// A moment later there were enough units again.
 		copy(a.Details, refused)
 	}
 	a.Refuse()

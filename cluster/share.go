@@ -11,13 +11,14 @@ import (
 
 // The share of one of n servers in a limit and its rate. n is at least 1.
 
-// share divides what there is at once, of which each server has at least one. A limit of 0, which
-// denies every call, stays.
+// share returns a server's share of a quantity, which is at least 1. A limit of 0, which denies
+// every call, stays 0.
 func share(most, n int64) int64 { return max(min(1, most), most/n) }
 
 func shareWindow(c *slidingwindow.Call, n int64) { c.Limit = share(c.Limit, n) }
 
-// shareBucket divides the capacity and the rate. A rate that nobody can calculate with stays.
+// shareBucket divides the capacity and the rate. If the divided rate is invalid, the original one
+// stays.
 func shareBucket(c *tokenbucket.Call, n int64) {
 	whole := *c
 	c.Capacity = share(c.Capacity, n)
@@ -26,7 +27,8 @@ func shareBucket(c *tokenbucket.Call, n int64) {
 		c.Init = c.Capacity
 	}
 	c.Interval = time.Duration(limit.SatMul(int64(whole.Interval), n))
-	// A batch is divided like the capacity, and what a batch of one has too much comes later.
+	// A batch is divided like the capacity. What rounding up a batch of one adds is compensated by
+	// a longer period.
 	c.Count = share(whole.Count, n)
 	c.Period = time.Duration(limit.MulDivCeil(limit.SatMul(int64(whole.Period), n), c.Count, whole.Count))
 	if c.Validate() != nil {
@@ -34,7 +36,7 @@ func shareBucket(c *tokenbucket.Call, n int64) {
 	}
 }
 
-// shareClauses are those of an RL.MULTI, with calls of their own.
+// shareClauses returns the clauses of an RL.MULTI, with calls of their own.
 func shareClauses(all []decide.Clause, n int64) []decide.Clause {
 	mine := make([]decide.Clause, len(all))
 	for i, c := range all {

@@ -8,34 +8,33 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// State is what a value in the engine says of a key, for tools that move states from and to
-// where there is no engine.
+// State is the state of a key in a value of the engine, for tools that move states to and from
+// servers without an engine.
 type State struct {
-	// Entry is what the key holds, expired or not; of kind [entry.None] for no key.
+	// Entry is the entry of the key, expired or not; of kind [entry.None] for an absent key.
 	Entry entry.Entry
 	// Stamp is the instant of the decision that wrote it.
 	Stamp limit.Instant
 }
 
-// Unpack reads a value. Its bytes are those of raw. The error is [limit.ErrWrongType] for
-// what no server has written.
+// Unpack decodes a value. The entry's bytes are a slice of raw. The error is [limit.ErrWrongType]
+// for a value that no server has written.
 func Unpack(raw []byte) (State, error) {
 	v, err := decode(raw)
 	return State{Entry: v.entry, Stamp: v.stamp}, err
 }
 
-// Packer makes values as a server does. Any goroutine may use it.
+// Packer encodes values as a server does. Any goroutine may use it.
 type Packer struct {
 	writer   uint32
 	sequence atomic.Uint32
 }
 
-// NewPacker returns a writer of its own.
+// NewPacker returns a Packer with a random writer id.
 func NewPacker() *Packer { return &Packer{writer: rand.Uint32()} }
 
-// Pack is the write that puts s in the place of old, the whole value that is there. The error
-// is [limit.ErrWrongType] for an old value that no server has written, and for what the state
-// of no limiter is.
+// Pack returns the write that replaces old, the whole present value, by s. The error is
+// [limit.ErrWrongType] if no server has written old, and if s is not the state of a limiter.
 func (p *Packer) Pack(key, old []byte, s State) (Write, error) {
 	v, err := decode(old)
 	if err == nil {

@@ -5,16 +5,16 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Store decides asks with the state in an engine. It is for any number of goroutines.
+// Store decides asks with the state in an engine. Any number of goroutines may use it.
 type Store struct {
 	exchanger
-	// overall carries out what is about all keys.
+	// overall carries out asks about all keys.
 	overall overall
 	opened  opened
 }
 
-// overall is what the engine does about all keys: Scan, Count and Flush, which may take longer
-// than the store's time limit. done is called once, in bounded time.
+// overall does Scan, Count and Flush in the engine, which may take longer than the store's time
+// limit. done is called once, in bounded time.
 type overall interface {
 	Overall(a *decide.Ask, done func())
 }
@@ -28,17 +28,16 @@ func newStore(e engine, t timing, p policy, l limits) *Store {
 	return s
 }
 
-// Now is the instant of the clock that decides.
+// Now returns the instant of the clock by which the store decides.
 func (s *Store) Now() limit.Instant { return s.timing.Now() }
 
-// Submit has asks decided. It never blocks. done is
-// called once, on any goroutine, perhaps before Submit returns, when all have been answered,
-// which is within the time limit of the store, or nearly. Asks about one key are decided in
-// the order in which they were submitted. With together all are decided at one instant, if
-// one node has all their keys.
+// Submit starts to decide asks. It never blocks. done is called once, on any goroutine, perhaps
+// before Submit returns, when all asks have been answered, which is within the time limit of the
+// store, or shortly after. Asks about one key are decided in the order in which they were
+// submitted. With together, all are decided at one instant if one node has all their keys.
 //
-// Until done is called the asks and the bytes they refer to are the store's, and must not
-// change. Afterwards the store keeps nothing of them.
+// Until done is called, the asks and the bytes to which they refer belong to the store and must not
+// change. Afterwards the store keeps no reference to them.
 func (s *Store) Submit(asks []*decide.Ask, together bool, done func()) {
 	f := &flight{items: make([]item, len(asks)), done: done}
 	f.left.Store(int32(len(asks) + 1))
@@ -59,7 +58,7 @@ func (s *Store) Submit(asks []*decide.Ask, together bool, done func()) {
 	f.answered(1)
 }
 
-// route brings an item to where it is decided.
+// route passes an item to the code that decides it.
 func (s *Store) route(it *item) {
 	switch a := it.ask; {
 	case a.Family == decide.Several:
@@ -71,7 +70,7 @@ func (s *Store) route(it *item) {
 	}
 }
 
-// enqueue has the item wait for its turn at its key, unless a refusal can be repeated.
+// enqueue puts the item into the queue of its key, unless a refusal can be repeated.
 func (s *Store) enqueue(it *item) {
 	a := it.ask
 	shard := &s.shards[s.number(a.Key)]
@@ -97,7 +96,7 @@ func (s *Store) enqueue(it *item) {
 	}
 }
 
-// all has the engine carry out what is about all keys.
+// all passes an ask about all keys to the engine.
 func (s *Store) all(it *item) {
 	if s.overall == nil {
 		it.ask.Err = decide.Unavailable("the store has no list of its keys")
@@ -112,8 +111,8 @@ func (s *Store) all(it *item) {
 	})
 }
 
-// repeats answers an item as an earlier refusal did, if that can be done. It forgets the
-// refusal if there may be more room once the item is decided.
+// repeats answers an item by an earlier refusal, if that can be repeated. It forgets the refusal if
+// deciding the item may free units.
 func (s *Store) repeats(k *key, it *item) bool {
 	d := k.memory.denial
 	switch {
@@ -127,7 +126,7 @@ func (s *Store) repeats(k *key, it *item) bool {
 	return false
 }
 
-// expire answers what a flight still lacks at its deadline.
+// expire lets the policy answer the items of a flight that have no answer at its deadline.
 func (s *Store) expire(f *flight) {
 	for i := range f.items {
 		if a := s.abandon(&f.items[i]); a != nil {
@@ -137,14 +136,14 @@ func (s *Store) expire(f *flight) {
 	}
 }
 
-// abandon takes an item away from whoever works at it, and returns its ask; nil if it was
+// abandon takes an item away from the code that decides it, and returns its ask, or nil if it was
 // answered.
 func (s *Store) abandon(it *item) *decide.Ask {
 	switch {
 	case it.group != nil:
 		return it.group.abandon(it)
 	case it.place == nil:
-		return nil // the engine ends what is about all keys
+		return nil // the engine ends asks about all keys
 	}
 	p := it.place
 	p.mu.Lock()

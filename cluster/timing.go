@@ -7,23 +7,23 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// timing is all that the store knows of time and chance.
+// timing provides time and random numbers to the store.
 type timing interface {
-	// Now is the instant of the clock that all servers share. Nobody asks before there is
+	// Now returns the instant of the clock that all servers share. It is not called before there is
 	// one: until then the engine answers nothing.
 	Now() limit.Instant
-	// Elapsed is the time since a start of its own, which no clock that is set can move.
+	// Elapsed returns the time since an arbitrary start, by a monotonic clock.
 	Elapsed() time.Duration
-	// AfterFunc calls f on a goroutine of its own once d has passed. stop prevents that if
-	// it has not begun, and reports whether it did.
+	// AfterFunc calls f on a goroutine of its own once d has passed. stop prevents that if it has
+	// not begun, and reports whether it has prevented it.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
-	// UpTo is a random duration from 0 to most.
+	// UpTo returns a random duration from 0 to most.
 	UpTo(most time.Duration) time.Duration
-	// Number is a random number.
+	// Number returns a random number.
 	Number() uint32
 }
 
-// realTime is the machine's time and chance, with instants of the clock that is shared.
+// realTime is the timing of a real server, with instants of the shared clock.
 type realTime struct {
 	clock func() limit.Instant
 	start time.Time

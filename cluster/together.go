@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// decideTogether decides all asks at one instant, one after another, and writes all that they
-// change at once: their keys are in one slot.
+// decideTogether decides all asks at one instant, one after another, and writes all their changes
+// at once: their keys are in one slot.
 func (g *group) decideTogether() {
 	g.now = g.instant()
 	for i := range g.parts {
@@ -39,14 +39,14 @@ func (g *group) decideTogether() {
 			g.end()
 		default:
 			g.pause(func(look bool) {
-				// What did not conflict may have changed, too.
+				// Keys without a conflict may have changed, too.
 				g.look(func(p *part) bool { return look || p.stale || !p.changes }, g.decideTogether)
 			})
 		}
 	})
 }
 
-// decide decides an ask of a group on what the asks before it have left.
+// decide decides an ask of a group on the entries that the asks before it have left.
 func (g *group) decide(m *member) {
 	a := &m.own
 	a.Err = nil

@@ -2,17 +2,17 @@ package cluster
 
 import "slices"
 
-// turn is the turn of a group at its keys.
+// turn gives a group exclusive use of its keys.
 type turn struct {
 	hold
 	*exchanger
 	keys []*key
 }
 
-// turnAt takes the turn at all keys of these names, which differ, at once: what was submitted
-// before comes before, and what comes later waits. ready is called, once, when it is the turn
-// of all, perhaps before turnAt returns. Until [turn.end] nobody else of this server reads or
-// writes the keys.
+// turnAt enqueues a turn at all keys of these names, which differ, at once: asks submitted before
+// come before it, and later ones wait. ready is called once, when the turn has come at all keys,
+// perhaps before turnAt returns. Until [turn.end] no other part of this server reads or writes the
+// keys.
 func (x *exchanger) turnAt(names [][]byte, ready func(t *turn)) *turn {
 	t := &turn{exchanger: x, keys: make([]*key, len(names))}
 	t.ready = func() { ready(t) }
@@ -46,7 +46,7 @@ func (x *exchanger) turnAt(names [][]byte, ready func(t *turn)) *turn {
 	return t
 }
 
-// end lets others have the keys again.
+// end releases the keys.
 func (t *turn) end() {
 	for _, k := range t.keys {
 		t.start(k)

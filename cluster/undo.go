@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// undo gives back what asks have charged to which another answer was given, and lets others
-// have the keys then.
+// undo gives back the charges of asks that the policy has answered differently, and then releases
+// the keys.
 func (g *group) undo() {
 	g.undoes = 1
 	for i := range g.parts {
@@ -28,8 +28,8 @@ func (g *group) undone() {
 	}
 }
 
-// refundsOf is the asks that are to be given back in a part. whole reports whether nothing else
-// can be in what was written.
+// refundsOf returns the asks whose charges have to be given back in a part. whole reports whether
+// the write had no other changes for certain.
 func (g *group) refundsOf(i int) (refunds []*decide.Ask, whole bool) {
 	whole = true
 	for n := range g.asks {
@@ -48,7 +48,7 @@ func (g *group) refundsOf(i int) (refunds []*decide.Ask, whole bool) {
 	return refunds, whole
 }
 
-// charge is the ask, or its c-th clause, if it has taken something.
+// charge returns the ask, or its c-th clause, if it has taken units.
 func (m *member) charge(c int) *decide.Ask {
 	a := &m.own
 	if a.Family == decide.Several {
@@ -63,7 +63,7 @@ func (m *member) charge(c int) *decide.Ask {
 	return a
 }
 
-// looks reports whether the ask changes nothing for certain.
+// looks reports whether the ask certainly changes nothing.
 func (m *member) looks() bool {
 	if m.own.Family != decide.Admin {
 		return false
@@ -75,8 +75,8 @@ func (m *member) looks() bool {
 	return false
 }
 
-// restore puts back what a part had, under a new tag, so that no older write passes for the
-// latest. If somebody has written since, that is not possible.
+// restore writes the old entry of a part under a new tag, so that no older write is mistaken for
+// the latest. That is impossible if there was a later write.
 func (g *group) restore(i int, refunds []*decide.Ask, whole bool) {
 	p := &g.parts[i]
 	if !whole || p.v.tag != p.tag {
@@ -103,7 +103,7 @@ func (g *group) restore(i int, refunds []*decide.Ask, whole bool) {
 	})
 }
 
-// refund gives back to a part what asks have charged, as far as that is possible.
+// refund gives back the charges of asks in a part, as far as possible.
 func (g *group) refund(i int, refunds []*decide.Ask) {
 	p := &g.parts[i]
 	if p.err != nil {
@@ -156,8 +156,8 @@ func (g *group) give(p *part, a *decide.Ask) bool {
 	return g.apply(p, plan) == nil
 }
 
-// clauseAsk is a clause of a, as an ask of its own that was answered as the clause was: for
-// what it was granted.
+// clauseAsk returns a clause of a as a separate ask with the clause's answer, for the units that it
+// was granted.
 func clauseAsk(a *decide.Ask, n int) *decide.Ask {
 	c := &a.Clauses[n]
 	one := &decide.Ask{DB: a.DB, Key: c.Key, Now: a.Now, Decision: a.Details[n]}

@@ -1,8 +1,8 @@
-// Package clock keeps a clock that many servers share: that of the engine, as each of them
-// has measured it. Servers that measure the same engine differ by about half of the time
-// that a message takes, and none of them needs a clock of its own that is right.
+// Package clock provides a clock that many servers share: that of the engine, as each server has
+// measured it. Servers that measure the same engine differ by about half of the time that a message
+// takes, and none of them needs a correct clock of its own.
 //
-// It reads no clock and asks nobody: it is given samples, and how much time has passed.
+// The package reads no clock and sends no request: its callers pass samples and the elapsed time.
 package clock
 
 import (
@@ -17,23 +17,24 @@ import (
 )
 
 const (
-	// slew is by how much of the time that passes the clock is moved towards a new
-	// offset: 500 ppm, or half a millisecond a second.
+	// slew bounds the speed at which the clock moves towards a new offset, as a divisor of elapsed
+	// time: 500 ppm, or half a millisecond per second.
 	slew = 2000
-	// samplesKept is how many samples of a node are looked at for the one that took least.
+	// samplesKept is the number of samples of a node among which the one with the shortest round
+	// trip is used.
 	samplesKept = 8
-	// sampleLasts is how long a sample counts. A node that is gone has no say.
+	// sampleLasts is how long a sample is used. A node that is gone has no influence after that.
 	sampleLasts = 15 * time.Second
 )
 
-// Sample is what a node said its clock shows, between two readings of a stopwatch.
+// Sample is the reading of a node's clock, taken between two readings of a stopwatch.
 type Sample struct {
 	Node           string
 	Sent, Received time.Duration
 	Shown          limit.Instant
 }
 
-// offset is what has to be added to the stopwatch, if the node read its clock half-way.
+// offset returns the difference from the stopwatch, assuming that the node read its clock half-way.
 func (s Sample) offset() int64 {
 	half := s.Sent + (s.Received-s.Sent)/2
 	return limit.SatSub(int64(s.Shown), int64(half))
@@ -41,7 +42,7 @@ func (s Sample) offset() int64 {
 
 // Clock is the shared clock. Any goroutine may use it.
 type Clock struct {
-	// MaxSkew is how far the engine's clock may move at once before that is a jump.
+	// MaxSkew is by how much the engine's clock may move at once before that counts as a jump.
 	MaxSkew time.Duration
 	// OnJump is called, from Add, once for each jump.
 	OnJump func(by time.Duration)
@@ -49,22 +50,22 @@ type Clock struct {
 	course atomic.Pointer[course]
 	jumps  atomic.Int64
 
-	// read says that somebody knows the time: it cannot go back any more.
+	// read says that a caller has read the time: from then on it cannot go back.
 	read atomic.Bool
 
 	mu      sync.Mutex
 	samples map[string][]Sample // of each node, the newest last
-	jumped  bool                // the last sample was beyond MaxSkew, and that was told
+	jumped  bool                // the last sample was beyond MaxSkew, and OnJump was called
 }
 
-// course is how the clock goes: at from of the stopwatch it was offset ahead of it, and
-// since then it has moved towards target.
+// course describes how the clock runs: when the stopwatch showed from, the clock was offset ahead
+// of it, and since then it has moved towards target.
 type course struct {
 	from           time.Duration
 	offset, target int64
 }
 
-// at is the offset when the stopwatch shows elapsed.
+// at returns the offset when the stopwatch shows elapsed.
 func (c *course) at(elapsed time.Duration) int64 {
 	most := max(0, int64(elapsed-c.from)) / slew
 	switch d := limit.SatSub(c.target, c.offset); {
@@ -76,14 +77,14 @@ func (c *course) at(elapsed time.Duration) int64 {
 	return c.target
 }
 
-// Ready reports whether there was a sample, so that there is a time at all.
+// Ready reports whether there was a sample, so that the clock has a time.
 func (c *Clock) Ready() bool { return c.course.Load() != nil }
 
-// Now is the instant when the stopwatch shows elapsed; false before the first sample. It
-// never steps back.
+// Now returns the instant when the stopwatch shows elapsed; false before the first sample. It never
+// goes back.
 func (c *Clock) Now(elapsed time.Duration) (limit.Instant, bool) {
 	if !c.read.Load() && c.Ready() {
-		c.mu.Lock() // so that no sample is half taken into account
+		c.mu.Lock() // wait until Add has completed
 		c.read.Store(true)
 		c.mu.Unlock()
 	}
@@ -94,9 +95,9 @@ func (c *Clock) Now(elapsed time.Duration) (limit.Instant, bool) {
 	return limit.Instant(limit.SatAdd(int64(elapsed), way.at(elapsed))), true
 }
 
-// Add takes a sample into account when the stopwatch shows elapsed. Samples set the clock
-// until somebody has asked for the time; from then on they move it slowly. So one node whose
-// clock is wrong does no harm if it is the first to answer.
+// Add adds a sample when the stopwatch shows elapsed. Until a caller has read the time, samples set
+// the clock; from then on they move it slowly. So a single node with a wrong clock does no harm if
+// it is the first to answer.
 func (c *Clock) Add(elapsed time.Duration, s Sample) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +109,7 @@ func (c *Clock) Add(elapsed time.Duration, s Sample) {
 		kept = slices.Delete(kept, 0, len(kept)-samplesKept)
 	}
 	c.samples[s.Node] = kept
-	target := c.agreed(min(elapsed, s.Received)) // the process may have been stopped since
+	target := c.agreed(min(elapsed, s.Received)) // the process may have been stopped after Received
 	way := c.course.Load()
 	if way == nil || !c.read.Load() {
 		c.course.Store(&course{from: elapsed, offset: target, target: target})
@@ -120,7 +121,7 @@ func (c *Clock) Add(elapsed time.Duration, s Sample) {
 	c.noteJump(time.Duration(limit.SatSub(target, now)))
 }
 
-// noteJump tells of a jump once, until the clock has caught up with it.
+// noteJump calls OnJump once for a jump, until the clock has caught up with it.
 func (c *Clock) noteJump(ahead time.Duration) {
 	if c.MaxSkew <= 0 || ahead.Abs() <= c.MaxSkew {
 		c.jumped = false
@@ -136,7 +137,7 @@ func (c *Clock) noteJump(ahead time.Duration) {
 	}
 }
 
-// agreed is the median over the nodes of the offset that was measured best.
+// agreed returns the median of the nodes' offsets, each from the node's best sample.
 func (c *Clock) agreed(now time.Duration) int64 {
 	offsets := make([]int64, 0, len(c.samples))
 	for node, all := range c.samples {
@@ -154,19 +155,19 @@ func (c *Clock) agreed(now time.Duration) int64 {
 	return low + limit.SatSub(high, low)/2
 }
 
-// State is what people want to know of the clock.
+// State describes the clock for operators.
 type State struct {
 	Ready bool
-	// Offset is by how much the clock is ahead of the stopwatch, and Slewing how far it has
-	// still to go.
+	// Offset is by how much the clock is ahead of the stopwatch, and Slewing by how much it still
+	// has to move.
 	Offset, Slewing time.Duration
-	// Spread is how far apart the nodes' own clocks are.
+	// Spread is the difference between the fastest and the slowest clock of the nodes.
 	Spread time.Duration
 	Nodes  int
 	Jumps  int64
 }
 
-// State describes the clock when the stopwatch shows elapsed.
+// State returns the state of the clock when the stopwatch shows elapsed.
 func (c *Clock) State(elapsed time.Duration) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
