@@ -10,40 +10,40 @@ import (
 	"strings"
 )
 
-// Address is where the engine is and who asks, as one URL says it:
+// Address has the location of the engine and the login, from one URL:
 //
 //	valkey://[user:password@]host[:port][,host[:port]...][/0][?parameter=value&...]
 //
-// The schemes redis, valkeys and rediss are also known; the two with an s are TLS. One host
-// is a node by itself or any node of a cluster, which it says itself; several are of a
-// cluster. A scheme with -sentinel behind it names Sentinels, and the path the master that
-// they watch:
+// The schemes redis, valkeys and rediss are also known; the two with an s use TLS. A single host is
+// a standalone node or any node of a cluster, which the node says itself; several hosts are nodes
+// of a cluster. A scheme with the suffix -sentinel names Sentinels, and the path is the name of the
+// master that they watch:
 //
 //	valkey-sentinel://host:26379,host:26379/mymaster
 type Address struct {
-	// Hosts are host:port each.
+	// Hosts are the addresses, each host:port.
 	Hosts []string
-	// Master is the name that Sentinels know the node by; empty without Sentinel.
+	// Master is the name of the master for the Sentinels; empty without Sentinel.
 	Master string
 	Login
-	// Sentinel is who asks the Sentinels.
+	// Sentinel is the login at the Sentinels.
 	Sentinel Login
-	// TLS is nil without it.
+	// TLS is nil for connections without TLS.
 	TLS *TLS
 }
 
-// Login is a user of the engine. An empty name is its default user.
+// Login is a user of the engine. An empty name is the default user.
 type Login struct {
 	User, Password string
 }
 
-// TLS is how connections are encrypted and who is trusted.
+// TLS configures encryption and the certificates that are trusted.
 type TLS struct {
-	// CA, Cert and Key are files; without a CA the system's are trusted.
+	// CA, Cert and Key are names of files; without a CA those of the system are trusted.
 	CA, Cert, Key string
-	// ServerName is what the certificate has to be for, if not for the host.
+	// ServerName is the name in the server's certificate, if it is not the host.
 	ServerName string
-	// SkipVerify trusts whoever answers.
+	// SkipVerify accepts every certificate.
 	SkipVerify bool
 }
 
@@ -53,10 +53,10 @@ const (
 	maxHosts     = 64
 )
 
-// schemes say what is encrypted, by scheme.
+// schemes has, for each scheme, whether it uses TLS.
 var schemes = map[string]bool{"valkey": false, "redis": false, "valkeys": true, "rediss": true}
 
-// ParseAddress reads the URL of a store. Its errors repeat nothing that may be a password.
+// ParseAddress parses the URL of a store. Its errors do not contain parts that may be a password.
 func ParseAddress(s string) (*Address, error) {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {
@@ -82,7 +82,7 @@ func ParseAddress(s string) (*Address, error) {
 	if encrypted {
 		a.TLS = &TLS{}
 	}
-	// A user and a password may have every character but the last @.
+	// The last @ ends the login: a user and a password may contain any other character.
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 		if err := a.Login.parse(rest[:at]); err != nil {
 			return nil, err
@@ -106,7 +106,7 @@ func ParseAddress(s string) (*Address, error) {
 	return a, nil
 }
 
-// parse reads what stands before the @.
+// parse parses the part before the @.
 func (l *Login) parse(s string) error {
 	user, password, ok := strings.Cut(s, ":")
 	if !ok {
@@ -182,7 +182,7 @@ func (a *Address) parsePath(path string, sentinel bool) error {
 	return nil
 }
 
-// parseQuery reads the parameters. Each may be there once.
+// parseQuery parses the parameters. Each may occur once.
 func (a *Address) parseQuery(s string) error {
 	values, err := url.ParseQuery(s)
 	if err != nil {
@@ -228,7 +228,7 @@ func (a *Address) parseQuery(s string) error {
 	return a.checkParameters()
 }
 
-// checkParameters refuses parameters that need others.
+// checkParameters refuses parameters without those that they need.
 func (a *Address) checkParameters() error {
 	switch {
 	case a.TLS != nil && (a.TLS.Cert == "") != (a.TLS.Key == ""):

@@ -8,31 +8,31 @@ import (
 )
 
 const (
-	// A node that failed so often in a row, or for half of so many pipelines within a
-	// window, is asked no more but by one probe each probeEvery.
+	// After so many failures in a row, or if half of so many pipelines within a window have failed,
+	// a node gets only a probe each probeEvery.
 	failuresInRow  = 5
 	failuresWindow = 20
 	window         = 5 * time.Second
 	probeEvery     = time.Second
 )
 
-// breaker keeps requests from a node that does not answer. Requests ask closedTo alone;
-// whoever sends something asks allow, and says what came of it.
+// breaker keeps requests from a node that does not answer. Requests only check closedTo. A
+// goroutine that sends to the node calls allow and reports the result.
 type breaker struct {
 	b    *gobreaker.TwoStepCircuitBreaker[struct{}]
-	last atomic.Pointer[Error] // why the node failed last
-	// open is why the node is not asked; nil if it is.
+	last atomic.Pointer[Error] // the last failure of the node
+	// open is the reason why nothing is sent to the node; nil if requests are sent.
 	open atomic.Pointer[Error]
-	// trips and closings count how often it opened, and closed again.
+	// trips and closings count how often the breaker opened and closed again.
 	trips, closings atomic.Int64
 }
 
-// newBreaker returns one that calls changed, which may not block, when it opens or closes.
+// newBreaker returns a breaker that calls changed, which must not block, when it opens or closes.
 func newBreaker(changed func(open bool, why string)) *breaker {
 	br := &breaker{}
 	br.b = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests: 1,
-		// The probe comes each probeEvery, and has to find it half open.
+		// The breaker must be half open when the probe comes, each probeEvery.
 		Timeout:  probeEvery - probeEvery/10,
 		Interval: window, BucketPeriod: window / 5,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
@@ -58,11 +58,11 @@ func newBreaker(changed func(open bool, why string)) *breaker {
 	return br
 }
 
-// closedTo is why nothing is sent to the node; nil if all is well.
+// closedTo returns the reason why nothing is sent to the node; nil if requests are sent.
 func (br *breaker) closedTo() *Error { return br.open.Load() }
 
-// allow asks whether something may be sent. done is told what came of it: nil, or why the
-// node is of no use.
+// allow reports whether something may be sent. The caller passes the result to done: nil, or the
+// reason why the node is unusable.
 func (br *breaker) allow() (done func(*Error), ok bool) {
 	report, err := br.b.Allow()
 	if err != nil {

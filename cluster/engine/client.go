@@ -18,19 +18,20 @@ import (
 )
 
 const (
-	// controlTimeout is for what no caller waits for: which nodes there are, what time it
-	// is, keys.
+	// controlTimeout is the time limit of requests for which no caller waits: for the topology, the
+	// time and lists of keys.
 	controlTimeout = time.Second
-	// bufferSize is what a connection reads and writes at once.
+	// bufferSize is the size of a connection's buffers for reading and writing.
 	bufferSize = 64 << 10
-	// workers is how many pipelines of a node are under way at once: while the answers of
-	// one are handed out the node works on the other.
+	// workers is the number of pipelines of a node in progress: while the answers of one are handed
+	// out, the node works on the other.
 	workers = 2
-	// connections of one client: the workers', and those of what no caller waits for.
+	// connections is the number of connections of one client: those of the workers, and others for
+	// requests for which no caller waits.
 	connections = workers + 6
 )
 
-// dialError says that there is no connection, so that nothing was sent.
+// dialError says that there was no connection, so nothing was sent.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string { return e.err.Error() }
@@ -45,7 +46,7 @@ type dialer struct {
 
 // newDialer reads the files that the address names.
 func newDialer(t *TLS, timeout time.Duration) (*dialer, error) {
-	// A handshake takes more than an answer.
+	// A TLS handshake takes longer than an answer.
 	d := &dialer{timeout: max(200*time.Millisecond, 2*timeout)}
 	d.connect = (&net.Dialer{Timeout: d.timeout, KeepAlive: 5 * time.Minute}).DialContext
 	if t == nil {
@@ -66,7 +67,7 @@ func newDialer(t *TLS, timeout time.Duration) (*dialer, error) {
 		if _, err := keyPair(t); err != nil {
 			return nil, fmt.Errorf("certificate for the store: %w", err)
 		}
-		// The files are read again for each connection: they may be renewed.
+		// Read the files again for each connection: they may have been renewed.
 		d.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			c, err := keyPair(t)
 			return &c, err
@@ -75,10 +76,10 @@ func newDialer(t *TLS, timeout time.Duration) (*dialer, error) {
 	return d, nil
 }
 
-// maxCertificates is how long a file of certificates may be.
+// maxCertificates is the maximum size of a file of certificates in bytes.
 const maxCertificates = 16 << 20
 
-// keyPair reads the certificate that the store is shown.
+// keyPair reads the client certificate of this server.
 func keyPair(t *TLS) (tls.Certificate, error) {
 	cert, err := optionfile.Read(t.Cert, maxCertificates)
 	if err != nil {
@@ -91,8 +92,8 @@ func keyPair(t *TLS) (tls.Certificate, error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// dial never fails. The client library would try again, longer than anybody waits, and after
-// some failures not try at all; so it is given a connection that fails instead.
+// dial returns a connection that fails instead of an error. After an error the client library would
+// try again, for longer than a caller waits, and after some failures not try at all.
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := d.connect(ctx, network, addr)
 	if err != nil {
@@ -114,7 +115,7 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return guard(secured), nil
 }
 
-// failedConn is a connection that could not be made.
+// failedConn replaces a connection that could not be made.
 type failedConn struct{ err error }
 
 func (c failedConn) Read([]byte) (int, error)       { return 0, c.err }
@@ -126,8 +127,8 @@ func (failedConn) SetDeadline(time.Time) error      { return nil }
 func (failedConn) SetReadDeadline(time.Time) error  { return nil }
 func (failedConn) SetWriteDeadline(time.Time) error { return nil }
 
-// quiet keeps the client library from writing to standard error: what it has to say is in
-// its errors.
+// quiet keeps the client library from writing to standard error. Its errors have the same
+// information.
 var quiet = sync.OnceFunc(logging.Disable)
 
 // newClient returns a client of one node. It connects when it is used.
@@ -137,9 +138,9 @@ func newClient(addr string, who Login, d *dialer, timeout time.Duration) *redis.
 		Addr: addr, Username: who.User, Password: who.Password,
 		Dialer: d.dial, DialTimeout: d.timeout, DialerRetries: 1,
 		ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
-		// What was sent once is sent again by those who know what it means.
+		// The caller decides whether to send a request again, since it knows whether that is safe.
 		MaxRetries: -1,
-		// RESP2 and no names: every engine and every user is allowed that.
+		// RESP2 without names: every engine supports it and allows it to every user.
 		Protocol: 2, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		PoolSize:                 connections, PipelinePoolSize: -1,

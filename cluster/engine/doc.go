@@ -1,6 +1,6 @@
-// Package engine talks to the Valkey or Redis that has the values: one node, nodes behind
-// Sentinel, or a cluster. It reads values and swaps them, if nobody has written in between,
-// for any number of goroutines at once, none of which waits.
+// Package engine is the client of the Valkey or Redis that stores the values: a single node, nodes
+// behind Sentinel, or a cluster. It reads values, and swaps a value if no other client has written
+// it since the read. Any number of goroutines may use it, and no method blocks.
 //
-// It knows bytes alone. What they mean is the business of package cluster.
+// It treats values as bytes. Package cluster encodes and decodes them.
 package engine

@@ -14,44 +14,44 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Options are what an engine is opened with. All but Log and MaxSkew are needed.
+// Options configure an engine. All fields but Log and MaxSkew are required.
 type Options struct {
 	Address *Address
-	// Prefix stands before every key. It has no braces.
+	// Prefix precedes every key. It must not have braces.
 	Prefix string
-	// MaxValue is the most bytes of a value that is read: a longer one is somebody else's.
-	// Default 1 MiB.
+	// MaxValue is the maximum number of bytes of a value; no server writes a longer one. Default 1
+	// MiB.
 	MaxValue int
 	// Timeout is the time limit of one answer.
 	Timeout time.Duration
-	// MaxSkew is what the clock may be off at once without a line in the log; 0 is all.
+	// MaxSkew is the largest jump of the clock that is not logged; 0 logs none.
 	MaxSkew time.Duration
-	// Elapsed is a stopwatch that nobody sets.
+	// Elapsed reads a monotonic clock.
 	Elapsed func() time.Duration
 	Log     *slog.Logger
-	// Dial connects with a node; nil is package net's.
+	// Dial connects to a node; nil means that of package net.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Engine is the Valkey or Redis that has the values. Any goroutine may use it.
+// Engine is the client of the Valkey or Redis that stores the values. Any goroutine may use it.
 type Engine struct {
 	o     Options
 	dial  *dialer
 	clock clock.Clock
 
 	routes  atomic.Pointer[routes]
-	known   atomic.Bool // it was once seen which nodes there are
+	known   atomic.Bool // the nodes have been known at some time
 	settled atomic.Bool // the clock may be read: see timed
 	stale   chan struct{}
-	refused *queue // of requests that are answered without a node
+	refused *queue // requests that are answered without a node
 	tasks   *tasks
-	fault   atomic.Pointer[string] // why it is not known which nodes there are
+	fault   atomic.Pointer[string] // reason why the nodes are unknown
 
 	stop    chan struct{}
 	closing atomic.Bool
 	done    sync.WaitGroup
 	later   sync.WaitGroup
-	ending  sync.WaitGroup // of nodes that are no more
+	ending  sync.WaitGroup // of nodes that are being closed
 
 	mu        sync.Mutex
 	nodes     map[string]*node
@@ -60,9 +60,9 @@ type Engine struct {
 	versions  map[string]inspection
 }
 
-// routes say which node has which slot.
+// routes map slots to nodes.
 type routes struct {
-	slots []*node // nil for a node by itself
+	slots []*node // nil for a standalone node
 	all   *node
 	// masters are the nodes, in the order of their slots.
 	masters []*node
@@ -75,8 +75,8 @@ func (r *routes) node(slot int) *node {
 	return r.slots[slot]
 }
 
-// Now is the instant of the clock that all servers of the store share. Before it is known
-// the engine answers nothing, and the instant is the epoch.
+// Now returns the instant of the clock that all servers of the store share. Before it is known, the
+// engine answers nothing, and Now returns the epoch.
 func (e *Engine) Now() limit.Instant {
 	if !e.timed() {
 		return 0
@@ -85,9 +85,9 @@ func (e *Engine) Now() limit.Instant {
 	return now
 }
 
-// timed reports whether the time is known: each master has said what its clock shows, or has
-// had a second to do so since the first did. One that is wrong and answers first would
-// otherwise set the clock.
+// timed reports whether the time is known: every master has reported its clock, or has had a second
+// for it since the first did. Otherwise a single master with a wrong clock could set the time if it
+// answers first.
 func (e *Engine) timed() bool {
 	if e.settled.Load() {
 		return true
@@ -111,7 +111,7 @@ func (e *Engine) timed() bool {
 	return true
 }
 
-// Slot is the number of the key's hash slot; 0 for all where there is one node.
+// Slot returns the number of the key's hash slot; 0 for all keys of a standalone node.
 func (e *Engine) Slot(key []byte) int {
 	if r := e.routes.Load(); r == nil || r.slots != nil {
 		return slotOf(e.o.Prefix, key)
@@ -119,21 +119,21 @@ func (e *Engine) Slot(key []byte) int {
 	return 0
 }
 
-// Get reads the value of a key; raw is nil if there is none. done is called on another
-// goroutine, within about the time limit.
+// Get reads the value of a key; raw is nil if there is none. done is called on another goroutine,
+// within about the time limit.
 func (e *Engine) Get(key []byte, done func(raw []byte, err error)) {
 	e.submit(newGet(e.o.Prefix, key, e.Slot(key), e.o.MaxValue, done))
 }
 
-// Swap writes w.New if the value still begins with the tag that w.Old begins with. now is
-// what is there if it does not; nil if there is no such key. w belongs to the engine until
-// done is called, on another goroutine.
+// Swap writes w.New if the value still begins with the tag with which w.Old begins. Otherwise now
+// is the present value; nil if there is no such key. w belongs to the engine until done is called,
+// on another goroutine.
 func (e *Engine) Swap(w Write, done func(applied bool, now []byte, err error)) {
 	e.submit(newSwap(e.o.Prefix, w, e.Slot(w.Key), done))
 }
 
-// SwapAll compares all, then writes all or none. The keys, at least one, are of one slot.
-// now has what is there of each, if applied is false.
+// SwapAll compares all values, then writes all or none. The keys, at least one, must be in one
+// slot. If applied is false, now has the present value of each key.
 func (e *Engine) SwapAll(ws []Write, done func(applied bool, now [][]byte, err error)) {
 	e.submit(newSwapAll(e.o.Prefix, ws, e.Slot(ws[0].Key), done))
 }
@@ -143,10 +143,10 @@ func (e *Engine) submit(r *request) {
 	e.again(r)
 }
 
-// starting is why nothing is asked yet.
+// starting is the error before any node has answered.
 var starting = &Error{Reason: Starting, Text: "the store has not answered yet", NotDone: true}
 
-// again has the node of the request's slot asked.
+// again sends the request to the node of its slot.
 func (e *Engine) again(r *request) {
 	switch way := e.routes.Load(); {
 	case e.closing.Load():
@@ -163,7 +163,7 @@ func (e *Engine) again(r *request) {
 	}
 }
 
-// at has the node at addr asked.
+// at sends the request to the node at addr.
 func (e *Engine) at(addr string, r *request) {
 	n := e.node(addr, false)
 	if n == nil {
@@ -175,7 +175,7 @@ func (e *Engine) at(addr string, r *request) {
 	}
 }
 
-// refuse answers a request on a goroutine of its own: who submits it may hold locks.
+// refuse answers a request on another goroutine, since its caller may hold locks.
 func (e *Engine) refuse(r *request, why *Error) {
 	r.refusal = why
 	if _, open := e.refused.put(r); !open {
@@ -205,7 +205,7 @@ func (e *Engine) after(d time.Duration, f func()) {
 	})
 }
 
-// trouble has the topology looked at soon.
+// trouble makes the topology be read soon.
 func (e *Engine) trouble() {
 	select {
 	case e.stale <- struct{}{}:
@@ -213,8 +213,8 @@ func (e *Engine) trouble() {
 	}
 }
 
-// node returns the node at addr; nil if the engine is being closed, or knows too many nodes.
-// A listed one has slots, so that it is watched.
+// node returns the node at addr; nil if the engine is being closed, or knows too many nodes. A
+// listed node has slots, so it is probed.
 func (e *Engine) node(addr string, listed bool) *node {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -239,7 +239,7 @@ func (e *Engine) node(addr string, listed bool) *node {
 	return n
 }
 
-// changed writes down that a node is asked no more, or again. It may not block.
+// changed logs that requests to a node have stopped, or continue. It must not block.
 func (e *Engine) changed(addr string, open bool, why string) {
 	if open {
 		e.o.Log.Warn("a node of the store is not asked until it answers a probe", "node", addr, "reason", why)
@@ -249,7 +249,7 @@ func (e *Engine) changed(addr string, open bool, why string) {
 	e.o.Log.Info("a node of the store answers again", "node", addr)
 }
 
-// moved notes that a slot is at addr, until all of the topology is known.
+// moved notes that a slot is at addr, until the whole topology has been read.
 func (e *Engine) moved(slot int, addr string) {
 	n := e.node(addr, true)
 	if n == nil {
@@ -266,7 +266,7 @@ func (e *Engine) moved(slot int, addr string) {
 	e.trouble()
 }
 
-// inspected keeps what a node says about itself, and warns once of what is wrong with it.
+// inspected stores what a node reports about itself, and warns once about each problem.
 func (e *Engine) inspected(addr, info string) {
 	is := inspectInfo(info)
 	e.mu.Lock()

@@ -1,13 +1,13 @@
 package engine
 
-// Error says why the engine did not do something, or that nobody knows whether it did.
+// Error says why the engine did not do something, or that it is unknown whether it did.
 type Error struct {
-	// Reason is one word, of which there are few: timeout, refused, LOADING.
+	// Reason is one of a few words, such as timeout, refused or LOADING.
 	Reason string
-	// Text is for people. It has no key, value or password.
+	// Text is for operators. It contains no key, value or password.
 	Text string
-	// NotDone says that nothing was written, and that nothing of it can be written later.
-	// Without it a swap is in doubt.
+	// NotDone says that nothing was written and that nothing can be written later. Without it the
+	// outcome of a swap is unknown.
 	NotDone bool
 }
 

@@ -9,14 +9,13 @@ import (
 )
 
 const (
-	// refreshEvery is how often the topology is looked at when nothing happens, refreshGap
-	// how long there is at least between two looks, and retryEvery between two that found
-	// nothing.
+	// refreshEvery is the interval at which the topology is read when nothing happens, refreshGap
+	// the shortest time between two reads, and retryEvery that between two failed reads.
 	refreshEvery = 15 * time.Second
 	sentinelLook = time.Second
 	refreshGap   = 100 * time.Millisecond
 	retryEvery   = 500 * time.Millisecond
-	// unusedFor is after how long a node that has no slots is forgotten.
+	// unusedFor is the time after which a node without slots is forgotten.
 	unusedFor = time.Minute
 )
 
@@ -40,7 +39,7 @@ func (e *Engine) follow() {
 	}
 }
 
-// pause waits, or until it is told to go on; false at the end.
+// pause waits for d or until goOn; it returns false when the engine is closed.
 func (e *Engine) pause(d time.Duration, goOn <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -53,7 +52,7 @@ func (e *Engine) pause(d time.Duration, goOn <-chan struct{}) bool {
 	return true
 }
 
-// lost notes why it is not known which nodes there are.
+// lost notes the reason why the nodes are unknown.
 func (e *Engine) lost(err error) {
 	why := err.Error()
 	if isReply(err) {
@@ -64,7 +63,7 @@ func (e *Engine) lost(err error) {
 	}
 }
 
-// look asks who is known until one answers which nodes there are.
+// look asks the known nodes one by one until one reports the topology.
 func (e *Engine) look() (*topology, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -92,7 +91,7 @@ func (e *Engine) look() (*topology, error) {
 	return nil, last
 }
 
-// whom returns whom to ask: masters that answer first, then the hosts of the address.
+// whom returns the addresses to ask: first masters that answer, then the hosts of the URL.
 func (e *Engine) whom() []string {
 	var all []string
 	if r := e.routes.Load(); r != nil && r.slots != nil {
@@ -113,7 +112,7 @@ func (e *Engine) whom() []string {
 	return all
 }
 
-// contact returns a client of the node at addr that no caller waits for.
+// contact returns a client of the node at addr for requests for which no caller waits.
 func (e *Engine) contact(addr string) *redis.Client {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -145,7 +144,7 @@ func (e *Engine) sentinel(addr string) *redis.SentinelClient {
 	return c
 }
 
-// adopt has the nodes of t asked from now on.
+// adopt sends requests to the nodes of t from now on.
 func (e *Engine) adopt(t *topology) {
 	old := e.fault.Swap(nil)
 	if first := !e.known.Swap(true); old != nil || first {
@@ -175,7 +174,7 @@ func (e *Engine) adopt(t *topology) {
 	e.forget(next.masters)
 }
 
-// forget closes nodes that are no masters, once they have not been used for long.
+// forget closes nodes that are not masters, once they have been unused for long enough.
 func (e *Engine) forget(masters []*node) {
 	now := e.o.Elapsed()
 	e.mu.Lock()

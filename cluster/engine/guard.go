@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// maxBulk and maxElements bound what a reply may announce. The client library makes room
-	// for what is announced before it has read it.
+	// maxBulk and maxElements bound the lengths in a reply. The client library allocates that much
+	// memory before it has read the data.
 	maxBulk     = 16 << 20
 	maxElements = 1 << 17
-	// maxNested is how many arrays may lie within each other: CLUSTER SLOTS has four. Who
-	// reads them calls itself, and makes room for each.
+	// maxNested is the maximum depth of nested arrays: CLUSTER SLOTS has four. The client library
+	// reads them recursively, and allocates memory for each.
 	maxNested = 8
 	// maxLine bounds a line of a reply: a number, a status or an error.
 	maxLine = 16 << 10
@@ -20,13 +20,13 @@ const (
 
 var errReply = errors.New("the reply is too long, or is none")
 
-// guardedConn reads replies of bounded length. It looks at no more than the heads of them.
+// guardedConn reads replies of bounded length. It parses only their heads.
 type guardedConn struct {
 	net.Conn
-	skip int64 // bytes of a string that are still to come, with its line end
+	skip int64 // remaining bytes of a string, including its line end
 	line []byte
-	size int // of a line that is longer than what of it is kept
-	// open is how many elements the arrays lack that are being read, the innermost last.
+	size int // of a line that is longer than its stored part
+	// open has the numbers of missing elements of the arrays being read, the innermost last.
 	open []int64
 	err  error
 }
@@ -42,7 +42,7 @@ func (g *guardedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// look follows the replies in b.
+// look parses the replies in b.
 func (g *guardedConn) look(b []byte) error {
 	for len(b) > 0 {
 		if g.skip > 0 {
@@ -69,7 +69,7 @@ func (g *guardedConn) look(b []byte) error {
 	return nil
 }
 
-// head judges a line that is whole.
+// head checks a complete line.
 func (g *guardedConn) head() error {
 	if len(g.line) == 0 {
 		return errReply
@@ -81,7 +81,7 @@ func (g *guardedConn) head() error {
 	case '$':
 		most = maxBulk
 	case '*':
-	default: // nothing else is in RESP2, which is what was asked for
+	default: // RESP2, which was requested, has no other types
 		return errReply
 	}
 	n, err := number(g.line[1:])
@@ -97,8 +97,8 @@ func (g *guardedConn) head() error {
 	return g.element(0)
 }
 
-// element counts a reply, which is an element of the innermost array if there is one. Of
-// itself it has n.
+// element counts a reply, which has n elements and is itself an element of the innermost array, if
+// there is one.
 func (g *guardedConn) element(n int64) error {
 	if last := len(g.open) - 1; last >= 0 {
 		g.open[last]--
@@ -115,7 +115,7 @@ func (g *guardedConn) element(n int64) error {
 	return nil
 }
 
-// number reads the length in a head, of which the \r is a part.
+// number parses the length in a head, including the \r.
 func number(b []byte) (int64, error) {
 	if string(b) == "-1\r" {
 		return -1, nil

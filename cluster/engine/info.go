@@ -6,24 +6,24 @@ import (
 	"github.com/cellserver/cellserver/cluster/clock"
 )
 
-// Info is what people want to know of the engine.
+// Info describes the engine for operators.
 type Info struct {
 	// Kind is single, sentinel or cluster, and unknown before it has answered.
 	Kind string
-	// Fault is why it is not known which nodes there are; empty if it is.
+	// Fault is the reason why the nodes are unknown; empty if they are known.
 	Fault string
 	Clock clock.State
 	Nodes []NodeInfo
 }
 
-// NodeInfo is a master.
+// NodeInfo describes a master.
 type NodeInfo struct {
 	Addr, Version string
-	// State is up, or down with a Reason while only probes are sent to it.
+	// State is up, or down with a Reason while the node gets only probes.
 	State, Reason string
-	// RTT is how long the latest probe took.
+	// RTT is the round-trip time of the latest probe.
 	RTT time.Duration
-	// Waiting is how many requests have yet to be sent.
+	// Waiting is the number of requests that have not been sent yet.
 	Waiting                                             int
 	Gets, Swaps, Pipelines, Failures, Redirected, Trips int64
 }
@@ -66,8 +66,8 @@ func (n *node) info(version string) NodeInfo {
 	return i
 }
 
-// Outages is how often the node that has the key was away and is back, counted from 1; 0
-// before it is known which node that is.
+// Outages returns how often the node of the key has become available, counted from 1; 0 before that
+// node is known.
 func (e *Engine) Outages(key []byte) int64 {
 	if way := e.routes.Load(); way != nil {
 		if at := way.node(e.Slot(key)); at != nil {

@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// cursorBits are the node's own part of a cursor; the number of the node stands above.
+	// cursorBits is the width of the node's own cursor; the bits above have the number of the node.
 	cursorBits = 48
-	// keysAtOnce is how many keys a step looks at where nobody has said how many.
+	// keysAtOnce is the number of keys per step if the caller does not set it.
 	keysAtOnce = 1000
-	// tasksLast bounds what looks at all keys.
+	// tasksLast is the time limit of operations on all keys.
 	tasksLast = time.Minute
 )
 
-// pattern matches what begins with prefix.
+// pattern returns the pattern for keys that begin with prefix.
 func pattern(prefix string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(prefix) + "*"
 }
 
-// Scan goes on at cursor with a step of about count keys, and returns the cursor of the next
-// step, 0 at the end. Keys have lost the prefix. done is called on another goroutine.
+// Scan continues at cursor with a step of about count keys, and returns the cursor of the next
+// step, 0 at the end. Keys are returned without the prefix. done is called on another goroutine.
 func (e *Engine) Scan(cursor uint64, count int, done func(next uint64, found []Found, err error)) {
 	e.task(func() {
 		next, found, err := e.scan(cursor, min(max(count, 1), 10*keysAtOnce))
@@ -51,18 +51,18 @@ func (e *Engine) Count(done func(n int64, err error)) {
 	}, func(why *Error) { done(0, why) })
 }
 
-// Flush deletes the keys with the prefix. What is written meanwhile may stay.
+// Flush deletes the keys with the prefix. Keys that are written meanwhile may remain.
 func (e *Engine) Flush(done func(err error)) {
 	e.task(func() {
 		err := e.each(func(n *node, keys []string) error {
 			ctx := context.Background()
 			pipe := n.control.Pipeline()
-			for _, key := range keys { // one by one: those of a cluster are of many slots
+			for _, key := range keys { // one by one, since the keys of a cluster are in many slots
 				pipe.Del(ctx, key)
 			}
 			cmds, err := pipe.Exec(ctx)
 			for _, c := range cmds {
-				// A slot that has moved meanwhile is seen at its new node.
+				// If a slot has moved meanwhile, its keys are found at the new node.
 				if e := c.Err(); e != nil && (!isReply(e) || replied(e.Error()).useless()) {
 					return e
 				}
@@ -80,7 +80,7 @@ func (e *Engine) Flush(done func(err error)) {
 	}, func(why *Error) { done(why) })
 }
 
-// task has f called where it may wait, or says why not.
+// task calls f on a goroutine that may block, or calls refuse with the reason why not.
 func (e *Engine) task(f func(), refuse func(*Error)) {
 	switch {
 	case e.closing.Load():
@@ -90,7 +90,7 @@ func (e *Engine) task(f func(), refuse func(*Error)) {
 	}
 }
 
-// scan is one step.
+// scan does one step.
 func (e *Engine) scan(cursor uint64, count int) (uint64, []Found, *Error) {
 	way := e.routes.Load()
 	if way == nil || !e.timed() {
@@ -98,7 +98,7 @@ func (e *Engine) scan(cursor uint64, count int) (uint64, []Found, *Error) {
 	}
 	at := int(cursor >> cursorBits)
 	if at >= len(way.masters) {
-		return 0, nil, nil // of more nodes than there are now
+		return 0, nil, nil // the cursor is from a time with more nodes
 	}
 	n := way.masters[at]
 	if why := n.breaker.closedTo(); why != nil {
@@ -124,8 +124,8 @@ func (e *Engine) scan(cursor uint64, count int) (uint64, []Found, *Error) {
 	return 0, found, nil
 }
 
-// values reads what the keys hold. Those that are gone meanwhile, or hold what is no string,
-// are left out.
+// values reads the values of keys. Keys that are gone meanwhile, or do not hold strings, are left
+// out.
 func (e *Engine) values(ctx context.Context, n *node, keys []string) ([]Found, error) {
 	pipe := n.control.Pipeline()
 	gets := make([]*redis.StringCmd, len(keys))
@@ -144,7 +144,7 @@ func (e *Engine) values(ctx context.Context, n *node, keys []string) ([]Found, e
 	return found, nil
 }
 
-// each calls f with all keys of the prefix, some at a time.
+// each calls f with all keys of the prefix, in batches.
 func (e *Engine) each(f func(n *node, keys []string) error) error {
 	way := e.routes.Load()
 	if way == nil || !e.timed() {
@@ -174,7 +174,7 @@ func (e *Engine) each(f func(n *node, keys []string) error) error {
 	return nil
 }
 
-// errorOf is what a command failed with that only its own caller has sent.
+// errorOf returns the error of a command without other requests in its pipeline.
 func errorOf(err error) *Error {
 	if isReply(err) {
 		return replied(lastReply(err))

@@ -11,42 +11,42 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// mostTries bounds how often a request is sent elsewhere, or again.
+// mostTries bounds how often a request is sent to other nodes, or again.
 const mostTries = 8
 
-// hooks are what a node asks of the engine that it is a part of.
+// hooks are functions of the engine for its nodes.
 type hooks struct {
 	elapsed func() time.Duration
-	// again has a request sent, by its slot or to the node at addr.
+	// again sends a request to the node of its slot, at to the node at addr.
 	again func(r *request)
 	at    func(addr string, r *request)
-	// moved says that a slot is at addr now. trouble says that some may be elsewhere.
+	// moved says that a slot is at addr now. trouble says that slots may have moved.
 	moved   func(slot int, addr string)
 	trouble func()
 	// after calls f later.
 	after func(d time.Duration, f func())
-	// changed tells that the node is asked no more, or again.
+	// changed says that requests to the node have stopped, or continue.
 	changed func(addr string, open bool, why string)
 }
 
-// node is a master: what waits for it, and the workers that ask it.
+// node is a master with its waiting requests and the workers that send them.
 type node struct {
 	addr    string
 	timeout time.Duration
 	client  *redis.Client // of the workers
-	control *redis.Client // of what no caller waits for, on the same connections
+	control *redis.Client // for requests for which no caller waits, on the same connections
 	hooks   hooks
 	queue   *queue
 	breaker *breaker
 	stats   nodeStats
-	listed  atomic.Bool // it has slots, as far as is known
+	listed  atomic.Bool // the node has slots, as far as is known
 	used    atomic.Int64
-	sampled atomic.Int64 // when it first said what time it is; 0 before
+	sampled atomic.Int64 // when it first reported its clock; 0 before
 	stop    chan struct{}
 	done    sync.WaitGroup
 }
 
-// nodeStats are what a node has been asked.
+// nodeStats count the requests to a node.
 type nodeStats struct {
 	gets, swaps, pipelines, failures, redirected atomic.Int64
 	rtt                                          atomic.Int64 // of the latest probe
@@ -64,8 +64,7 @@ func newNode(addr string, client *redis.Client, timeout time.Duration, h hooks) 
 	return n
 }
 
-// close ends the workers and cuts off what they wait for. What waits in the queue is
-// answered.
+// close ends the workers and their present requests. Requests in the queue are answered.
 func (n *node) close() {
 	close(n.stop)
 	n.queue.close()
@@ -73,7 +72,7 @@ func (n *node) close() {
 	n.done.Wait()
 }
 
-// submit has the request sent. It reports why it is not.
+// submit enqueues the request, or returns the reason why it does not.
 func (n *node) submit(r *request) *Error {
 	if e := n.breaker.closedTo(); e != nil {
 		return e
@@ -93,7 +92,7 @@ var (
 	late       = &Error{Reason: Timeout, Text: "it waited too long to be sent", NotDone: true}
 )
 
-// work sends what waits, all of it at once, and hands the answers out.
+// work sends all waiting requests at once, and hands out the answers.
 func (n *node) work() {
 	var batch []*request
 	var cmds []redis.Cmder
@@ -121,7 +120,7 @@ func (n *node) work() {
 	}
 }
 
-// fresh answers those that have waited for too long and returns the others.
+// fresh answers the requests that have waited for too long and returns the others.
 func (n *node) fresh(batch []*request, now time.Duration) []*request {
 	kept := batch[:0]
 	for _, r := range batch {
@@ -145,7 +144,7 @@ func (n *node) refuse(batch []*request) {
 	}
 }
 
-// commands are what to send for the requests.
+// commands appends the commands of the requests.
 func commands(cmds []redis.Cmder, batch []*request) []redis.Cmder {
 	for _, r := range batch {
 		if r.asking {
@@ -156,13 +155,13 @@ func commands(cmds []redis.Cmder, batch []*request) []redis.Cmder {
 	return cmds
 }
 
-// execute sends commands and reads what is replied; all of it is in the commands.
+// execute sends commands and reads the replies into them.
 func (n *node) execute(cmds []redis.Cmder) {
 	if len(cmds) == 0 {
 		return
 	}
 	defer func() {
-		// The client library panics about replies that are none. Its connection is gone.
+		// The client library panics on malformed replies. It has closed the connection then.
 		if p := recover(); p != nil {
 			for _, c := range cmds {
 				c.SetErr(fmt.Errorf("%w: %v", errReply, p))
@@ -175,11 +174,11 @@ func (n *node) execute(cmds []redis.Cmder) {
 	_, _ = pipe.Exec(context.Background())
 }
 
-// handOut answers the requests of a pipeline, or sends them elsewhere. It returns why the
-// node was of no use, if it was for none.
+// handOut answers the requests of a pipeline, or sends them to other nodes. If the node was of no
+// use for any of them, it returns the reason.
 func (n *node) handOut(batch []*request) (why *Error) {
 	useful := false
-	var scripts [2]bool // whose text is on its way
+	var scripts [2]bool // the pipeline has its text already
 	for _, r := range batch {
 		n.count(r)
 		err := r.cmd.Err()
@@ -216,19 +215,19 @@ func (n *node) count(r *request) {
 	n.stats.gets.Add(1)
 }
 
-// classify says what err means for the node, and sends the request again, here or elsewhere, if
-// that helps.
+// classify returns the error that err means for the request, or sends the request again, to this or
+// another node, if that can help.
 func (n *node) classify(r *request, err error, scripts *[2]bool) (e *Error, again bool) {
 	if !isReply(err) || !r.key.sent {
 		e = failed(err, r.key.sent)
 		n.hooks.trouble()
-		// A connection that was closed while nobody used it is no news about the store.
+		// An idle connection that was closed does not mean that the node has failed.
 		if again = e.Reason == Broken && (e.NotDone || !r.writes()) && n.tryAgain(r, 1); again {
 			n.hooks.again(r)
 		}
 		return e, again
 	}
-	if errors.Is(err, redis.Nil) { // which no script returns
+	if errors.Is(err, redis.Nil) { // no script returns it
 		return malformed, false
 	}
 	e = replied(err.Error())
@@ -241,10 +240,10 @@ func (n *node) classify(r *request, err error, scripts *[2]bool) (e *Error, agai
 	return e, again
 }
 
-// redirect does what the reply asks for.
+// redirect sends the request to where the error reply says, and reports whether it has.
 func (n *node) redirect(r *request, word, text string, scripts *[2]bool) bool {
 	switch word {
-	case "TRYAGAIN": // the keys are on their way from one node to another
+	case "TRYAGAIN": // the keys are moving from one node to another
 		n.hooks.after(time.Millisecond<<r.tries, func() { n.hooks.again(r) })
 		return true
 	case "NOSCRIPT":
@@ -252,7 +251,7 @@ func (n *node) redirect(r *request, word, text string, scripts *[2]bool) bool {
 		if r.onAll != nil {
 			which = 1
 		}
-		// One has the text with it, and the others of this pipeline follow behind.
+		// The first such request sends the text, and later ones of this pipeline come after it.
 		r.eval = !scripts[which] || r.tries > 3
 		scripts[which] = true
 		n.hooks.at(n.addr, r)

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Open begins to look for the engine. It waits for nothing: what is asked before the engine
-// has answered fails.
+// Open begins to connect to the engine. It does not wait: requests before the engine has answered
+// fail.
 func Open(o Options) (*Engine, error) {
 	if o.Address == nil || o.Elapsed == nil || o.Timeout <= 0 {
 		return nil, errors.New("an engine needs an address, a time limit and a stopwatch")
@@ -46,7 +46,7 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close ends all goroutines of the engine. What was asked before is answered.
+// Close ends all goroutines of the engine. Earlier requests are answered.
 func (e *Engine) Close() {
 	if e.closing.Swap(true) {
 		return

@@ -9,20 +9,21 @@ const (
 	// mostAtOnce and mostBytes bound a pipeline.
 	mostAtOnce = 768
 	mostBytes  = 1 << 20
-	// mostWaiting bounds what waits for a node.
+	// mostWaiting bounds the number of requests that wait for a node.
 	mostWaiting = 1 << 16
-	// fewest is how many requests wake a worker while another is about to come back for
-	// them: a pipeline of one costs a node and us many times what a place in one does.
+	// fewest is the number of requests that wake a worker while another is about to come back for
+	// them: a pipeline of one costs the node and the server many times as much as a place in a
+	// pipeline.
 	fewest = 64
 )
 
-// queue is what waits for the workers of a node.
+// queue has the requests that wait for the workers of a node.
 type queue struct {
 	mu      sync.Mutex
 	wake    sync.Cond
 	pending []*request
-	most    int // how many may wait; 0 is no bound
-	busy    int // workers that hand out answers, and take what is here right after
+	most    int // maximum number of waiting requests; 0 means no bound
+	busy    int // workers that hand out answers, and come back for requests right after
 	closed  bool
 }
 
@@ -49,8 +50,8 @@ func (q *queue) put(r *request) (room, open bool) {
 	return true, true
 }
 
-// take waits for requests and moves as many to into as one pipeline has; none once the
-// queue is closed and empty.
+// take waits for requests and appends as many to into as fit into one pipeline; none once the queue
+// is closed and empty.
 func (q *queue) take(into []*request) []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -65,7 +66,7 @@ func (q *queue) take(into []*request) []*request {
 		if yielded || len(q.pending) >= fewest {
 			break
 		}
-		yielded = true // whoever submits them may be in the middle of it
+		yielded = true // the goroutine that submits requests may be about to submit more
 		q.mu.Unlock()
 		runtime.Gosched()
 		q.mu.Lock()
@@ -85,7 +86,7 @@ func (q *queue) take(into []*request) []*request {
 	return into
 }
 
-// begin says that a worker hands out answers, end that it comes back.
+// begin says that a worker begins to hand out answers, and end that it comes back.
 func (q *queue) begin() {
 	q.mu.Lock()
 	q.busy++
@@ -104,7 +105,7 @@ func (q *queue) len() int {
 	return len(q.pending)
 }
 
-// close ends the queue. What waits is still taken.
+// close ends the queue. Waiting requests can still be taken.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true

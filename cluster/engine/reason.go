@@ -12,46 +12,46 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The reasons that are ours. The others are the words that the engine's error replies begin
-// with.
+// Reasons of this package. The other reasons are the first words of the engine's error replies.
 const (
 	// Starting: no node has answered yet.
 	Starting = "starting"
 	// Timeout: no answer within the time limit.
 	Timeout = "timeout"
-	// Refused: nobody listens there.
+	// Refused: no process listens at the address.
 	Refused = "refused"
-	// Unreachable: no way there, or no such name.
+	// Unreachable: there is no route to the address, or the name is unknown.
 	Unreachable = "unreachable"
 	// Broken: the connection ended before the answer.
 	Broken = "broken"
-	// Malformed: the answer is none.
+	// Malformed: the reply is invalid.
 	Malformed = "malformed"
-	// Overload: too much waits for the node already.
+	// Overload: too many requests wait for the node.
 	Overload = "overload"
 	// Closing: the server stops.
 	Closing = "closing"
-	// Untrusted: no TLS handshake.
+	// Untrusted: the TLS handshake failed.
 	Untrusted = "TLS"
-	// Unknown is an error reply that begins with no word that is known.
+	// Unknown: an error reply begins with an unknown word.
 	Unknown = "ERR"
 )
 
-// replyWords are the words of error replies that say that nothing was done, and whether the
-// node is then of no use for others, too.
+// replyWords are the words of error replies which say that nothing was done, and whether the node
+// is then unusable for other requests, too.
 var replyWords = map[string]bool{
 	"LOADING": true, "MASTERDOWN": true, "CLUSTERDOWN": true, "BUSY": true, "NOAUTH": true, "WRONGPASS": true,
 	"READONLY": false, "OOM": false, "NOREPLICAS": false, "MISCONF": false, "NOPERM": false, "WRONGTYPE": false,
 	"TRYAGAIN": false, "CROSSSLOT": false, "MOVED": false, "ASK": false, "NOSCRIPT": false, "DENIED": false,
 }
 
-// replied is the error of an error reply. Only its word is kept: replies may repeat keys.
+// replied returns the error for an error reply. It keeps only the word, since replies may contain
+// keys.
 func replied(text string) *Error {
 	word, _, _ := strings.Cut(text, " ")
 	if _, known := replyWords[word]; known {
 		return &Error{Reason: word, NotDone: true}
 	}
-	// Before Redis 7 an error within a script stands in the middle of another.
+	// Before Redis 7, the error of a script contains the inner error in its middle.
 	for field := range strings.FieldsSeq(text) {
 		field = strings.TrimLeft(field, "-")
 		if _, known := replyWords[field]; known {
@@ -64,7 +64,7 @@ func replied(text string) *Error {
 	return &Error{Reason: Unknown, Text: "the store replied an error that is unknown"}
 }
 
-// useless reports whether the node is of no use for anybody.
+// useless reports whether the node is unusable for all requests.
 func (e *Error) useless() bool {
 	if down, known := replyWords[e.Reason]; known {
 		return down
@@ -72,16 +72,16 @@ func (e *Error) useless() bool {
 	return e.Reason != Unknown
 }
 
-// isReply reports whether err is what the node replied, and not the lack of a reply.
+// isReply reports whether err is an error reply of the node, and not the lack of a reply.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// failed is the error of a connection, or of one that was not made. sent says that bytes of
-// what was asked may have left.
+// failed returns the error for a failed connection. sent says that bytes of the request may have
+// been sent.
 func failed(err error, sent bool) *Error {
-	if isReply(err) { // to the password, before anything was sent
+	if isReply(err) { // to the password, before the request was sent
 		e := replied(lastReply(err))
 		e.NotDone = e.NotDone || !sent
 		return e
@@ -92,12 +92,12 @@ func failed(err error, sent bool) *Error {
 		e.NotDone = true
 	}
 	if e.Reason == Untrusted {
-		e.Text = err.Error() // of certificates and names
+		e.Text = err.Error() // about certificates and names
 	}
 	return e
 }
 
-// lastReply is the text of the reply that err has in it.
+// lastReply returns the text of the reply inside err.
 func lastReply(err error) string {
 	var reply redis.Error
 	errors.As(err, &reply)

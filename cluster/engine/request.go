@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// script is one of those that the engine runs, by the name that the node gives it.
+// script is a script of the engine: its text, and the digest by which the node knows it.
 type script struct{ text, sha any }
 
 func newScript(text string) *script {
@@ -24,8 +24,8 @@ var (
 	swapSeveral = newScript(swapAllScript)
 )
 
-// word is an argument of a command. It notes that it was written, since what was not
-// written was not sent.
+// word is an argument of a command. It records whether it was written, because what was not written
+// was not sent.
 type word struct {
 	b    []byte
 	sent bool
@@ -37,25 +37,25 @@ func (w *word) MarshalBinary() ([]byte, error) {
 	return w.b, nil
 }
 
-// request is one command that waits for a node, or that one has been asked. It is used by
-// one goroutine at a time.
+// request is one command that waits for a node or has been sent to one. Only one goroutine at a
+// time uses it.
 type request struct {
 	at      time.Duration // when it was submitted
 	slot    int
-	size    int    // of what it writes, about
-	tries   uint8  // how often it was sent elsewhere or again
-	asking  bool   // the next node has yet to get the slot
-	eval    bool   // the node lacks the script
-	refusal *Error // why no node is asked
+	size    int    // approximate number of bytes to write
+	tries   uint8  // how often it was sent to other nodes or again
+	asking  bool   // the next node does not have the slot yet
+	eval    bool   // the node lacks the script's text
+	refusal *Error // reason why it is answered without a node
 
 	key, tag, value word
 	keep            int64
-	last            int64 // byte that is read
+	last            int64 // index of the last byte to read
 	get             *redis.StringCmd
 	swap            *redis.Cmd
 	args            [7]any // of swap
 	script          *script
-	cmd             redis.Cmder // the one of the two that it is
+	cmd             redis.Cmder // the one of the two commands in use
 
 	onGet  func(raw []byte, err error)
 	onSwap func(applied bool, now []byte, err error)
@@ -79,8 +79,8 @@ func newRequest(prefix string, key []byte, slot int) *request {
 	return r
 }
 
-// newGet returns a request for the value of a key. Of a value that is longer than most, and so
-// is somebody else's, it reads one byte more than that: all of it would hold up the others.
+// newGet returns a request for the value of a key. Of a value longer than most, which no server has
+// written, it reads most+1 bytes: all of it would delay other requests.
 func newGet(prefix string, key []byte, slot, most int, done func([]byte, error)) *request {
 	r := newRequest(prefix, key, slot)
 	r.last = int64(most)
@@ -97,7 +97,7 @@ func newSwap(prefix string, w Write, slot int, done func(bool, []byte, error)) *
 	return r
 }
 
-// newSwapAll returns a request for several at once. It is rare, and so makes what it needs.
+// newSwapAll returns a request for several keys. It is rare, so it allocates memory.
 func newSwapAll(prefix string, ws []Write, slot int, done func(bool, [][]byte, error)) *request {
 	r := newRequest(prefix, ws[0].Key, slot)
 	words := make([]word, 3*len(ws))
@@ -123,12 +123,12 @@ func newSwapAll(prefix string, ws []Write, slot int, done func(bool, [][]byte, e
 
 func tagOf(value []byte) []byte { return value[:min(TagLen, len(value))] }
 
-// milliseconds are rounded up: a value that is gone too early is a limit forgotten.
+// milliseconds rounds up: a value that expires too early is a limit that is forgotten.
 func milliseconds(d time.Duration) int64 {
 	return max(1, int64((d+time.Millisecond-1)/time.Millisecond))
 }
 
-// command is what to send.
+// command returns the command to send.
 func (r *request) command() redis.Cmder {
 	r.key.sent = false
 	r.cmd.SetErr(nil)
@@ -141,10 +141,10 @@ func (r *request) command() redis.Cmder {
 	return r.cmd
 }
 
-// writes reports whether what became of it matters.
+// writes reports whether the request writes, so that its outcome matters.
 func (r *request) writes() bool { return r.script != nil }
 
-// fail answers that it was not done, or is in doubt, and gives the request back.
+// fail answers the request with an error and recycles it.
 func (r *request) fail(e *Error) {
 	get, swap, all := r.onGet, r.onSwap, r.onAll
 	r.free()
@@ -158,8 +158,8 @@ func (r *request) fail(e *Error) {
 	}
 }
 
-// answer gives the node's reply to who asked, and the request back. It reports whether the
-// reply was one.
+// answer passes the node's reply to the caller and recycles the request. It reports whether the
+// reply was valid.
 func (r *request) answer() bool {
 	get, swap, all, keys := r.onGet, r.onSwap, r.onAll, r.keys
 	if get != nil {
@@ -169,7 +169,7 @@ func (r *request) answer() bool {
 			get(nil, &Error{Reason: "WRONGTYPE", Text: "the value is longer than any state", NotDone: true})
 			return true
 		}
-		if len(raw) == 0 { // there is none, or it is an empty string, which counts as none
+		if len(raw) == 0 { // no key; an empty string counts as none
 			raw = nil
 		}
 		r.free()
@@ -210,7 +210,7 @@ func (r *request) answer() bool {
 
 var malformed = &Error{Reason: Malformed, Text: "the store replied what no script of ours returns"}
 
-// bytesOf is the bytes of s, which nobody else has; nil if there are none.
+// bytesOf returns the memory of s, to which there must be no other reference; nil if s is empty.
 func bytesOf(s string) []byte {
 	if s == "" {
 		return nil

@@ -2,8 +2,8 @@ package engine
 
 import _ "embed" // the scripts
 
-// The scripts that the engine runs. They know no algorithm: one compares and sets a key, the
-// other several keys of one slot.
+// The scripts that the engine runs. They know no algorithm: one compares and sets a key, the other
+// several keys of one slot.
 var (
 	//go:embed swap.lua
 	swapScript string

@@ -3,12 +3,12 @@ package engine
 import "sync"
 
 const (
-	// taskWorkers and mostTasks bound what is done beside the requests: looking at all keys.
+	// taskWorkers and mostTasks bound the work beside requests: operations on all keys.
 	taskWorkers = 4
 	mostTasks   = 1 << 10
 )
 
-// tasks are done one after the other on a few goroutines, since they wait.
+// tasks runs functions that block, in order on a few goroutines.
 type tasks struct {
 	mu      sync.Mutex
 	wake    sync.Cond
@@ -26,7 +26,7 @@ func newTasks() *tasks {
 	return t
 }
 
-// add has f called. It reports whether there was room.
+// add enqueues f. It reports whether there was room.
 func (t *tasks) add(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +56,7 @@ func (t *tasks) work() {
 	}
 }
 
-// close ends the goroutines once all has been done.
+// close ends the goroutines once all functions have returned.
 func (t *tasks) close() {
 	t.mu.Lock()
 	t.closed = true

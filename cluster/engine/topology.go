@@ -12,11 +12,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// slots is how many hash slots a cluster has.
+// slots is the number of hash slots of a cluster.
 const slots = 16384
 
-// topology says which master has which slots: of each slot the index of its address, -1 if
-// none has it. A node by itself has all.
+// topology maps slots to masters: for each slot the index of the master's address, -1 if no master
+// has it. A standalone node has all slots.
 type topology struct {
 	cluster bool
 	masters []string
@@ -25,7 +25,7 @@ type topology struct {
 
 var errNoCluster = errors.New("several hosts are named, but they are no cluster")
 
-// askNode asks a node whether it is one of a cluster, and which.
+// askNode asks a node whether it belongs to a cluster, and for the cluster's topology.
 func askNode(ctx context.Context, c *redis.Client, addr string, several bool) (*topology, error) {
 	info, err := c.Info(ctx, "cluster").Result()
 	switch {
@@ -37,7 +37,7 @@ func askNode(ctx context.Context, c *redis.Client, addr string, several bool) (*
 		}
 		return &topology{masters: []string{addr}}, nil
 	}
-	ranges, err2 := c.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS is younger than some engines
+	ranges, err2 := c.ClusterSlots(ctx).Result() //nolint:staticcheck // some engines do not know CLUSTER SHARDS
 	switch {
 	case err2 == nil:
 		return clusterOf(ranges, addr)
@@ -47,7 +47,7 @@ func askNode(ctx context.Context, c *redis.Client, addr string, several bool) (*
 	return nil, errors.Join(err, err2)
 }
 
-// clusterOf is the topology that a node at asked has described.
+// clusterOf returns the topology that the node at asked has described.
 func clusterOf(ranges []redis.ClusterSlot, asked string) (*topology, error) {
 	t := &topology{cluster: true, slots: make([]int16, slots)}
 	for i := range t.slots {
@@ -75,11 +75,11 @@ func clusterOf(ranges []redis.ClusterSlot, asked string) (*topology, error) {
 	return t, nil
 }
 
-// mostNodes bounds how many masters are known.
+// mostNodes bounds the number of known masters.
 const mostNodes = 1 << 11
 
-// reachable is where a node is that another, at asked, calls addr. Without a host it is that
-// of the other; and so it is for one that knows itself by its loopback address alone.
+// reachable returns the address of a node that the node at asked calls addr. If addr has no host,
+// or a loopback address, the host of asked replaces it.
 func reachable(addr, asked string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -115,7 +115,7 @@ func askSentinel(ctx context.Context, c *redis.SentinelClient, name, asked strin
 	return &topology{masters: []string{reachable(net.JoinHostPort(at[0], at[1]), asked)}}, nil
 }
 
-// redirection reads MOVED 3999 127.0.0.1:6381, and ASK likewise.
+// redirection parses MOVED 3999 127.0.0.1:6381, and ASK likewise.
 func redirection(text string) (slot int, addr string, ok bool) {
 	fields := strings.Fields(text)
 	if len(fields) < 3 {
@@ -125,8 +125,8 @@ func redirection(text string) (slot int, addr string, ok bool) {
 	return slot, fields[2], err == nil && slot >= 0 && slot < slots && strings.Contains(fields[2], ":")
 }
 
-// slotOf is the slot of a key in a cluster: of what stands between the first { and the next
-// }, if that is anything.
+// slotOf returns the slot of a key in a cluster: that of the part between the first { and the next
+// }, if that part is not empty.
 func slotOf(prefix string, key []byte) int {
 	if open := slices.Index(key, '{'); open >= 0 {
 		if end := slices.Index(key[open+1:], '}'); end > 0 {
@@ -136,7 +136,7 @@ func slotOf(prefix string, key []byte) int {
 	return int(crc16(crc16(0, prefix), key)) % slots
 }
 
-// crc16 goes on with the CRC-16/XMODEM that clusters use.
+// crc16 continues the CRC-16/XMODEM that clusters use.
 func crc16[T string | []byte](crc uint16, b T) uint16 {
 	for i := range len(b) {
 		crc = crc<<8 ^ crcTable[byte(crc>>8)^b[i]]

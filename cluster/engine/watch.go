@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// sampleEvery is how often a node is asked for the time, which shows at once whether it
-	// answers at all.
+	// sampleEvery is the interval at which a node is asked for the time, which shows at once
+	// whether it answers at all.
 	sampleEvery = time.Second
-	// beats is how often within that it is looked whether there is something to do.
+	// beats is the number of checks within that interval whether there is something to do.
 	beats = 4
-	// firstSamples is how often it is asked at first, so that one answer that took long does
+	// firstSamples is the number of samples right at the start, so that a single slow answer does
 	// not set the clock.
 	firstSamples = 3
-	// inspectEvery is how often it is asked how it is configured.
+	// inspectEvery is the interval at which a node is asked for its configuration.
 	inspectEvery = time.Minute
 )
 
-// watch asks the node for the time until it is closed: that is the sample of the clock, and
-// the probe of a breaker that is open.
+// watch asks the node for the time until the node is closed. The answer is a sample for the clock,
+// and the probe of an open breaker.
 func (n *node) watch(prefix string, c *clock.Clock, inspect func(addr, info string)) {
 	tick := time.NewTicker(sampleEvery / beats)
 	defer tick.Stop()
 	inspected := time.Duration(-1)
 	for first, beat := firstSamples, 0; ; beat++ {
-		// An open breaker says itself when the time for a probe has come.
+		// An open breaker decides when it is time for a probe.
 		if n.listed.Load() && (first > 0 || beat%beats == 0 || n.breaker.closedTo() != nil) {
 			ok := n.probe(prefix, c)
 			if now := n.hooks.elapsed(); ok && (inspected < 0 || now-inspected > inspectEvery) {
@@ -52,7 +52,7 @@ func (n *node) watch(prefix string, c *clock.Clock, inspect func(addr, info stri
 	}
 }
 
-// probe asks for the time, and for a key, since a node that loads its data knows the time.
+// probe asks for the time and for a key, since a node that loads its data answers TIME, too.
 func (n *node) probe(prefix string, c *clock.Clock) bool {
 	report, ok := n.breaker.allow()
 	if !ok {
@@ -81,7 +81,7 @@ func (n *node) probe(prefix string, c *clock.Clock) bool {
 	return e == nil
 }
 
-// useless is what err, of a command that reads, says about the node.
+// useless returns what err, of a command that reads, says about the node.
 func useless(err error) *Error {
 	if err == nil || err == redis.Nil { //nolint:errorlint // it is never wrapped
 		return nil
@@ -93,13 +93,13 @@ func useless(err error) *Error {
 	return e
 }
 
-// inspection is what INFO of a node says that an operator should know.
+// inspection has the parts of a node's INFO that an operator should know.
 type inspection struct {
 	version  string
 	warnings []string
 }
 
-// inspectInfo reads INFO.
+// inspectInfo parses INFO.
 func inspectInfo(info string) inspection {
 	fields := map[string]string{}
 	for line := range strings.Lines(info) {
