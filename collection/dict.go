@@ -6,17 +6,17 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// dict is what a hash and a set have in common: fields with values, in the order in
-// which they came. The values of a set are empty.
+// dict is the common part of a hash and a set: fields with values, in the order of their insertion.
+// The values of a set are empty.
 type dict struct {
 	flatForm flat
 	count    int
 
-	// A large one is a map of nodes that are linked in order; nodes is nil while it is
-	// flat. bytes is how large its elements would be in the flat form.
+	// A large dict is a map of nodes that are linked in order; nodes is nil while it is flat. bytes
+	// is the size that its elements would have in the flat form.
 	nodes       map[string]*node
 	first, last *node
-	index       []*node // nil until it is asked for
+	index       []*node // nil until it is needed
 	bytes       int
 	cost        int64
 	longs
@@ -33,8 +33,8 @@ type node struct {
 	at         int32 // in the index, if there is one
 }
 
-// nodeCost is about the memory of a node beside field and value: itself, its entry
-// in the map, and the room that a map keeps free.
+// nodeCost is about the memory of a node beside field and value: the node, its entry in the map,
+// and the free slots that a map keeps.
 const nodeCost = 64 + 56
 
 // flat returns the flat bytes, if there are any.
@@ -83,8 +83,8 @@ func (d *dict) each(yield func(field, value []byte) bool) {
 	}
 }
 
-// find returns where a field is in the flat bytes: its beginning, the beginning of
-// its value's length, and its end.
+// find returns the place of a field in the flat bytes: its beginning, the beginning of its value's
+// length, and its end.
 func (d *dict) find(field []byte) (begin, middle, end int, ok bool) {
 	if d.count == 0 {
 		return 0, 0, 0, false

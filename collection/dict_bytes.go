@@ -26,7 +26,7 @@ func (d *dict) apply(delta []byte, values bool) error {
 	return nil
 }
 
-// cutEffect takes one effect off a delta.
+// cutEffect decodes the first effect of a delta.
 func cutEffect(b []byte) (op byte, field, value, rest []byte, ok bool) {
 	op = b[0]
 	if op < opNew || op > opGone {
@@ -39,13 +39,13 @@ func cutEffect(b []byte) (op byte, field, value, rest []byte, ok bool) {
 	return op, field, value, rest, ok
 }
 
-// checkDict says whether b is what appendFlat would write.
+// checkDict returns an error unless b is what appendFlat would write.
 func checkDict(b []byte, values bool) error {
 	if len(b) == 0 {
 		return nil
 	}
 	n, b, ok := cutUvarint(b)
-	// An element has two bytes at least, so a count beyond that is none.
+	// An element has at least two bytes, so a larger count is invalid.
 	if !ok || n == 0 || n > uint64(len(b)/2) {
 		return ErrCorrupt
 	}

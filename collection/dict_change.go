@@ -41,7 +41,7 @@ func (d *dict) remove(field []byte) bool {
 	return true
 }
 
-// put sets a field where it is, or adds it at the end.
+// put changes the value of a field in its place, or adds the field at the end.
 func (d *dict) put(field, value []byte) (added bool) {
 	if d.nodes != nil {
 		return d.putNode(field, value)

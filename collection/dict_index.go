@@ -5,9 +5,9 @@ import "slices"
 // indexCost is the memory of a node's place in the index.
 const indexCost = 8
 
-// at returns the field with a number, from 0 to before count. The numbers say nothing
-// about the order, and any change may change them. A large dict is given an index when
-// somebody asks for the first time, since most are never asked.
+// at returns the field with a number from 0 to count-1. The numbers have no relation to the order,
+// and any change may change them. A large dict gets an index at the first call, since most dicts
+// never need one.
 func (d *dict) at(number int) []byte {
 	if d.nodes != nil {
 		if d.index == nil {
@@ -35,7 +35,7 @@ func (d *dict) enlist(n *node) {
 	d.cost += indexCost
 }
 
-// delist removes a node, to whose place the last one moves.
+// delist removes a node from the index. The last node moves into its place.
 func (d *dict) delist(n *node) {
 	last := len(d.index) - 1
 	d.index[n.at] = d.index[last]

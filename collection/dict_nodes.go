@@ -2,8 +2,8 @@ package collection
 
 import "github.com/cellserver/cellserver/shared"
 
-// grow makes the dict a large one with the elements given, which are count without
-// their number.
+// grow makes the dict a large one with the given elements, which are count elements in the flat
+// form.
 func (d *dict) grow(elements []byte) {
 	d.nodes = make(map[string]*node, d.count+1)
 	d.count = 0
@@ -21,7 +21,7 @@ func (d *dict) grow(elements []byte) {
 	d.flatForm.drop()
 }
 
-// shrink makes it a small one if it has become one.
+// shrink makes the dict a flat one if it is small enough.
 func (d *dict) shrink() {
 	if d.count > backElements || d.bytes > backBytes {
 		return
@@ -70,14 +70,14 @@ func (d *dict) delNode(field []byte) bool {
 	return true
 }
 
-// account adds what a node takes to the sums, or takes it off.
+// account adds the size of a node to the sums; with sign -1 it subtracts it.
 func (d *dict) account(n *node, sign int) {
 	d.bytes += sign * elementSize(len(n.field))
 	d.cost += int64(sign)*nodeCost + d.add(bytesOf(n.field), sign)
 	d.accountValue(n, sign)
 }
 
-// accountValue is account for the value alone.
+// accountValue is account for the value only.
 func (d *dict) accountValue(n *node, sign int) {
 	d.bytes += sign * elementSize(len(n.value))
 	d.cost += d.add(n.value, sign)

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// flat is the bytes of a small collection and the right to change them. They are
-// the caller's until the first change, which copies them to a buffer of our own.
+// flat has the bytes of a small collection and knows whether it may change them. They belong to the
+// caller until the first change, which copies them to a buffer of its own.
 type flat struct {
 	b     []byte
 	owned bool
@@ -17,7 +17,7 @@ type flat struct {
 // load reads b from now on.
 func (f *flat) load(b []byte) { f.b, f.owned = b, false }
 
-// drop forgets the bytes and the buffer, because a tree has taken over.
+// drop releases the bytes and the buffer, because a tree has replaced them.
 func (f *flat) drop() { *f = flat{} }
 
 // gap replaces the n bytes at the offset by m undefined ones and returns those.
@@ -29,7 +29,7 @@ func (f *flat) gap(at, n, m int) []byte {
 	old := len(f.b)
 	if grow := m - n; grow > 0 {
 		if cap(f.b)-old < grow {
-			// Room for more of the kind at once: a collection is built element by element.
+			// Reserve room for more elements: a collection is built element by element.
 			f.b = append(make([]byte, 0, 2*(old+grow)), f.b...)
 		}
 		f.b = f.b[:old+grow]
@@ -42,16 +42,15 @@ func (f *flat) gap(at, n, m int) []byte {
 	return f.b[at : at+m]
 }
 
-// take makes b, which is ours, the bytes, and returns the buffer that is free now.
+// take makes b, which belongs to f, the bytes, and returns the buffer that is free now.
 func (f *flat) take(b []byte) (free []byte) {
 	free = f.own
 	f.b, f.own, f.owned = b, b, true
 	return free[:0]
 }
 
-// cut takes a length and that many bytes off b. It is wrong for anything that is not
-// whole, and for a length of more bytes than needed, so that equal collections have
-// equal bytes.
+// cut decodes a length and that many bytes at the beginning of b. ok is false if b ends before, or
+// if the length has more bytes than needed, so that equal collections have equal bytes.
 func cut(b []byte) (element, rest []byte, ok bool) {
 	n, b, ok := cutUvarint(b)
 	if !ok || n > uint64(len(b)) {
@@ -60,7 +59,7 @@ func cut(b []byte) (element, rest []byte, ok bool) {
 	return b[:n:n], b[n:], true
 }
 
-// cutUvarint takes an unsigned varint in its shortest form off b.
+// cutUvarint decodes an unsigned varint in its shortest form at the beginning of b.
 func cutUvarint(b []byte) (n uint64, rest []byte, ok bool) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), b[1:], true
@@ -101,7 +100,7 @@ func allocated(n int) int64 {
 	return int64((n + step - 1) / step * step)
 }
 
-// bytesOf returns the bytes of a string, not to be changed.
+// bytesOf returns the bytes of a string, which must not be changed.
 func bytesOf(s string) []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
@@ -111,7 +110,7 @@ func bytesAsString(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
-// deltaKept is the largest delta whose buffer is kept for the next one.
+// deltaKept is the capacity of the largest delta buffer that is kept for the next delta.
 const deltaKept = 4096
 
 // resetDelta returns the buffer emptied, or none if it is large.

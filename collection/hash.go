@@ -6,25 +6,24 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Hash maps fields to values, both any bytes. It is iterated in the order in which
-// fields were first set; setting a field again leaves it where it is, and one that
-// was deleted comes back at the end. Small hashes of Redis have the same order.
+// Hash maps fields to values; both may be any bytes. Iteration is in the order in which fields were
+// first set. Setting a field again keeps its place, and a field that was deleted comes back at the
+// end. Small hashes of Redis have the same order.
 //
-// Arguments are copied. They must not be slices that the same hash has returned.
-// What it returns is valid until its next change, or as long as the hash is pinned.
+// Arguments are copied. They must not be slices that the same hash has returned. Returned slices
+// are valid until the next change, or as long as the hash is pinned.
 type Hash struct {
-	// Max is the most fields it may have; 0 is no limit.
+	// Max is the maximum number of fields; 0 means no limit.
 	Max int
-	// Tight refuses a value that takes more memory than the one in its place gives back,
-	// with [ErrFull]: one that is longer, or in the place of one that a reply refers to.
+	// Tight refuses, with [ErrFull], a value that takes more memory than its replacement frees: one
+	// that is longer, or that replaces a value to which a reply refers.
 	Tight bool
 	d     dict
 }
 
-// Load makes h what flat says, which must have passed [CheckHash] or come from a
-// hash. It forgets any delta. The hash reads flat, which must stay unchanged, until
-// it is first changed itself, and never writes to it. A large flat becomes a tree
-// at once and is not referred to.
+// Load makes h the hash in flat, which must have passed [CheckHash] or come from a hash. It clears
+// the delta. The hash reads flat, which must not change, until its own first change, and never
+// writes to it. A large flat becomes a tree at once and is not kept.
 func (h *Hash) Load(flat []byte) { h.d.load(flat) }
 
 // Len returns the number of fields.
@@ -33,8 +32,8 @@ func (h *Hash) Len() int { return h.d.count }
 // Get returns the value of a field.
 func (h *Hash) Get(field []byte) (value []byte, ok bool) { return h.d.get(field) }
 
-// Set gives a field a value, and says whether it is a new one. Setting what is
-// there already is a change, too, as it is for Redis. The error is [ErrFull].
+// Set sets a field to a value, and reports whether the field is new. Setting the value that the
+// field already has is a change, too, as in Redis. The error is [ErrFull].
 func (h *Hash) Set(field, value []byte) (added bool, err error) {
 	if h.Tight {
 		if old, ok := h.d.get(field); ok && h.d.grows(old, value) {
@@ -44,11 +43,11 @@ func (h *Hash) Set(field, value []byte) (added bool, err error) {
 	return h.d.set(field, value, h.Max)
 }
 
-// Delete removes a field, and says whether it was there.
+// Delete removes a field, and reports whether it existed.
 func (h *Hash) Delete(field []byte) bool { return h.d.remove(field) }
 
-// All iterates fields and values in the order of the hash, which must not be
-// changed meanwhile.
+// All iterates over fields and values in the order of the hash, which must not be changed
+// meanwhile.
 func (h *Hash) All() iter.Seq2[[]byte, []byte] { return h.d.each }
 
 // Flat returns the bytes of a small hash, valid until its next change, or false
@@ -66,22 +65,21 @@ func (h *Hash) Cost() int64 { return h.d.cost }
 // were none. It is valid until the next change.
 func (h *Hash) Delta() []byte { return h.d.delta }
 
-// ResetDelta forgets the delta.
+// ResetDelta clears the delta.
 func (h *Hash) ResetDelta() { h.d.delta = resetDelta(h.d.delta) }
 
 // SetLedger is [List.SetLedger].
 func (h *Hash) SetLedger(ledger shared.Ledger) { h.d.ledger = ledger }
 
-// Drop says that the hash is not in the store any more.
+// Drop says that the hash has been removed from the store.
 func (h *Hash) Drop() { h.d.drop() }
 
 // Copied is [List.Copied].
 func (h *Hash) Copied() int { return h.d.copied(h.d.bytes) }
 
-// Apply replays a delta of a hash. It leaves the hash's own delta alone and does not
-// look at Max. The error is [ErrCorrupt]; nothing has been changed then.
+// Apply replays a delta of a hash. It does not change the hash's own delta and ignores Max. The
+// error is [ErrCorrupt]; then nothing has been changed.
 func (h *Hash) Apply(delta []byte) error { return h.d.apply(delta, true) }
 
-// CheckHash says whether bytes that may be anything are those of a hash. The error
-// is [ErrCorrupt].
+// CheckHash returns [ErrCorrupt] unless flat, which may be any bytes, is a hash.
 func CheckHash(flat []byte) error { return checkDict(flat, true) }

@@ -7,29 +7,28 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// List is a row of values, any bytes, that grows and shrinks at both ends. An index
-// counts from 0 at the front. At both ends, and at an index, a large list takes
-// O(log n).
+// List is a sequence of values of any bytes that grows and shrinks at both ends. An index counts
+// from 0 at the front. Operations of a large list at its ends and at an index take O(log n).
 //
-// Arguments are copied. They must not be slices that the same list has returned.
-// What it returns is valid until its next change, or as long as the list is pinned.
+// Arguments are copied. They must not be slices that the same list has returned. Returned slices
+// are valid until the next change, or as long as the list is pinned.
 type List struct {
-	// Max is the most elements it may have; 0 is no limit.
+	// Max is the maximum number of elements; 0 means no limit.
 	Max int
-	// Tight has Admits refuse what [Hash.Tight] refuses.
+	// Tight makes Admits refuse the values that [Hash.Tight] refuses.
 	Tight bool
 
-	// The elements have the positions from start to before end.
+	// The elements have the positions from start to end-1.
 	start, end int64
 	flatForm   flat
-	// A large list is a tree by position, nil while it is flat; positions that are not
-	// in it are holes. bytes is how large its elements would be in the flat form.
+	// A large list is a tree by position, nil while the list is flat; positions without an entry
+	// are holes. bytes is the size that the elements would have in the flat form.
 	tree  *btree.Map[int64, []byte]
 	bytes int
 	cost  int64
 	longs
 
-	// changed says that there is a delta, and replaces that it replaces all.
+	// changed says that there is a delta, and replaces that the delta replaces everything.
 	changed  bool
 	replaces bool
 	delta    []byte
@@ -55,16 +54,16 @@ func (l *List) Flat() (flat []byte, ok bool) {
 	return l.flatForm.b, true
 }
 
-// ResetDelta forgets the delta.
+// ResetDelta clears the delta.
 func (l *List) ResetDelta() {
 	l.delta = resetDelta(l.delta)
 	l.changed, l.replaces = false, false
 }
 
-// A delta of a list is what it replaces, its bounds, and rows of a position and a
-// value. A value outside of the bounds has come and gone.
+// A delta of a list has what it replaces, the bounds of the list, and pairs of a position and a
+// value. A value outside of the bounds was added and removed again.
 const (
-	// keepsInside: elements within the bounds that are not named stay.
+	// keepsInside: elements within the bounds that the delta does not name stay.
 	keepsInside = 1
 	// replacesAll: nothing stays.
 	replacesAll = 2
@@ -72,7 +71,7 @@ const (
 	listDeltaHeader = 1 + 8 + 8
 )
 
-// beginDelta makes room for what Delta fills in.
+// beginDelta reserves room for the header, which Delta fills in.
 func (l *List) beginDelta() {
 	if len(l.delta) > 0 {
 		return
@@ -85,7 +84,7 @@ func (l *List) beginDelta() {
 	l.delta = append(l.delta, header[:]...)
 }
 
-// record notes that a position has a value.
+// record adds the value at a position to the delta.
 func (l *List) record(position int64, value []byte) {
 	l.changed = true
 	l.beginDelta()
@@ -93,7 +92,7 @@ func (l *List) record(position int64, value []byte) {
 	l.delta = appendElement(l.delta, value)
 }
 
-// Drop says that the list is not in the store any more.
+// Drop says that the list has been removed from the store.
 func (l *List) Drop() {
 	if l.long == 0 || l.tree == nil {
 		return
@@ -105,15 +104,15 @@ func (l *List) Drop() {
 	l.long = 0
 }
 
-// Copied is how many bytes a reply with all of a large list takes: those of the elements
-// that it copies, and of its references to the others. It is 0 for a small one.
+// Copied returns the number of bytes that a reply with all of a large list takes: those of the
+// elements that it copies, and of its references to the others. It is 0 for a small list.
 func (l *List) Copied() int { return l.copied(l.bytes) }
 
-// Load makes l what flat says; see [Hash.Load].
+// Load makes l the list in flat; see [Hash.Load].
 func (l *List) Load(flat []byte) { l.load(flat) }
 
-// Whole says whether all positions have a value. One that has not may only be met
-// while deltas are being replayed.
+// Whole reports whether all positions have a value. Positions without one only exist while deltas
+// are replayed.
 func (l *List) Whole() bool {
 	if l.tree != nil {
 		return l.tree.Len() == l.Len()
@@ -136,7 +135,7 @@ func (l *List) PushFront(value []byte) error {
 	return nil
 }
 
-// PushBack adds a value behind all others. The error is [ErrFull].
+// PushBack adds a value after all others. The error is [ErrFull].
 func (l *List) PushBack(value []byte) error {
 	if l.Max > 0 && l.Len() >= l.Max {
 		return ErrFull
@@ -207,7 +206,7 @@ func (l *List) Admits(index int, value []byte) bool {
 	return !ok || !l.grows(old, value)
 }
 
-// Set replaces the value with an index, and says whether there is one.
+// Set replaces the value at an index, and reports whether there is one.
 func (l *List) Set(index int, value []byte) bool {
 	if index < 0 || index >= l.Len() {
 		return false
@@ -217,8 +216,8 @@ func (l *List) Set(index int, value []byte) bool {
 	return true
 }
 
-// Range iterates the values whose index is at least from and less than to. The list
-// must not be changed meanwhile.
+// Range iterates over the values from index from to index to-1. The list must not be changed
+// meanwhile.
 func (l *List) Range(from, to int) iter.Seq[[]byte] {
 	from, to = max(from, 0), min(to, l.Len())
 	return func(yield func([]byte) bool) {
@@ -235,8 +234,8 @@ func (l *List) Range(from, to int) iter.Seq[[]byte] {
 	}
 }
 
-// Trim removes all values but those whose index is at least from and less than to. It changes a list
-// that is not empty even if that removes nothing: WATCH of Redis sees it so.
+// Trim removes all values but those from index from to index to-1. For a list that is not empty it
+// counts as a change even if it removes nothing, as for WATCH in Redis.
 func (l *List) Trim(from, to int) {
 	from, to = max(from, 0), min(to, l.Len())
 	if from >= to {
@@ -249,9 +248,9 @@ func (l *List) Trim(from, to int) {
 	l.changed = true
 }
 
-// Remove removes values equal to value and returns their number: the first count of
-// them, the last -count if count is negative, all if it is 0. What is beside them on one
-// side gets new positions, and the delta has that.
+// Remove removes values equal to value and returns their number: the first count of them, the last
+// -count if count is negative, or all if it is 0. The values on one side of them get new positions,
+// which are part of the delta.
 func (l *List) Remove(value []byte, count int) (removed int) {
 	var equal []int64 // positions
 	position := l.start
@@ -277,8 +276,7 @@ func (l *List) Remove(value []byte, count int) (removed int) {
 	return len(equal)
 }
 
-// removeFlat removes the values at positions, which are in order, by writing all others
-// anew.
+// removeFlat removes the values at positions, which are sorted, by copying all others.
 func (l *List) removeFlat(positions []int64) {
 	next := List{start: l.start, end: l.start, changed: true, replaces: true}
 	position := l.start
@@ -286,7 +284,7 @@ func (l *List) removeFlat(positions []int64) {
 		if len(positions) > 0 && positions[0] == position {
 			positions = positions[1:]
 		} else {
-			_ = next.PushBack(v) // it has no Max
+			_ = next.PushBack(v) // no error: next has no Max
 		}
 		position++
 	}

@@ -39,7 +39,7 @@ func (l *List) Apply(delta []byte) error {
 	return nil
 }
 
-// applyFlat is Apply for a small list that stays one, or false.
+// applyFlat is Apply for a small list that remains small. It returns false if the list does not.
 func (l *List) applyFlat(delta []byte, start, end int64) bool {
 	var values [flatElements][]byte
 	if delta[0] == keepsInside && l.Len() > 0 {
@@ -88,7 +88,7 @@ func (l *List) applyFlat(delta []byte, start, end int64) bool {
 	return true
 }
 
-// checkListDelta says whether a delta is one, and returns its bounds.
+// checkListDelta checks the form of a delta, and returns its bounds.
 func checkListDelta(delta []byte) (start, end int64, err error) {
 	if len(delta) < listDeltaHeader || delta[0] != keepsInside && delta[0] != replacesAll {
 		return 0, 0, ErrCorrupt
@@ -108,7 +108,7 @@ func checkListDelta(delta []byte) (start, end int64, err error) {
 	return start, end, nil
 }
 
-// cutPlaced takes a position and a value off a delta.
+// cutPlaced decodes a position and a value at the beginning of a delta.
 func cutPlaced(b []byte) (position int64, value, rest []byte, ok bool) {
 	position, n := binary.Varint(b)
 	if n <= 0 {
@@ -118,8 +118,7 @@ func cutPlaced(b []byte) (position int64, value, rest []byte, ok bool) {
 	return position, value, rest, ok
 }
 
-// CheckList says whether bytes that may be anything are those of a list without
-// holes. The error is [ErrCorrupt].
+// CheckList returns [ErrCorrupt] unless flat, which may be any bytes, is a list without holes.
 func CheckList(flat []byte) error {
 	if len(flat) == 0 {
 		return nil

@@ -18,7 +18,7 @@ func (l *List) load(b []byte) {
 	}
 }
 
-// put gives a position in the list, or next to one of its ends, a value.
+// put stores a value at a position in the list, or next to one of its ends.
 func (l *List) put(position int64, value []byte) {
 	if l.tree == nil && !l.putFlat(position, value) {
 		l.growFlat()
@@ -29,7 +29,7 @@ func (l *List) put(position int64, value []byte) {
 	}
 }
 
-// putFlat is put in the flat bytes, or false if it does not fit.
+// putFlat is put in the flat bytes. It returns false if the result is too large for that.
 func (l *List) putFlat(position int64, value []byte) bool {
 	n := l.Len()
 	if n == 0 {
@@ -60,8 +60,7 @@ func (l *List) putHeader() {
 	l.flatForm.b[8] = byte(l.Len())
 }
 
-// bound cuts a list without holes to the positions from start to before end, which
-// are all in it.
+// bound cuts a list without holes to the positions from start to end-1, which it has.
 func (l *List) bound(start, end int64) {
 	if l.tree != nil {
 		l.boundTree(start, end)

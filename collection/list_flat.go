@@ -2,12 +2,12 @@ package collection
 
 import "encoding/binary"
 
-// listHeader is the size of what stands before the elements of a small list: the
-// position of the first one and their number.
+// listHeader is the size of the header of a small list: the position of the first element and the
+// number of elements.
 const listHeader = 8 + 1
 
-// The most that a position may be away from 0, so that no sum of two wraps. No list
-// gets there: that takes 150 years of a push per nanosecond.
+// farthest bounds the distance of a position from 0, so that no sum of two overflows. A list
+// reaches it only after 150 years with a push per nanosecond.
 const farthest = 1 << 62
 
 func (l *List) appendFlat(dst []byte) []byte {
@@ -31,7 +31,7 @@ func appendValue(dst, value []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(value))+1), value...)
 }
 
-// appendHoles appends a row of n positions without a value: a 0, and how many.
+// appendHoles appends n positions without a value: a 0, and n.
 func appendHoles(dst []byte, n int64) []byte {
 	if n == 0 {
 		return dst
@@ -42,7 +42,7 @@ func appendHoles(dst []byte, n int64) []byte {
 // valueSize returns the size of an element in the flat form.
 func valueSize(n int) int { return uvarintSize(uint64(n)+1) + n }
 
-// cutValue takes an element, or a row of holes, off b. A value is not nil.
+// cutValue decodes an element, or a sequence of holes, at the beginning of b. A value is not nil.
 func cutValue(b []byte) (value []byte, holes uint64, rest []byte, ok bool) {
 	n, b, ok := cutUvarint(b)
 	switch {
@@ -70,8 +70,8 @@ func (l *List) flatRange(from, to int, yield func([]byte) bool) {
 	}
 }
 
-// span returns where elements from an index to before another are in the flat bytes
-// of a list without holes.
+// span returns the place of the elements from index from to index to-1 in the flat bytes of a list
+// without holes.
 func (l *List) span(from, to int) (begin, end int) {
 	all := l.flatForm.b
 	b := all[listHeader:]

@@ -6,8 +6,8 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// placedCost is about the memory of an element of a large list beside its value: 32
-// bytes in the tree, whose nodes are half full where a list grows.
+// placedCost is about the memory of an element of a large list beside its value: 32 bytes in the
+// tree, whose nodes are half full where a list grows.
 const placedCost = 64
 
 // growFlat makes a small list a large one.
@@ -19,7 +19,7 @@ func (l *List) growFlat() {
 	l.grow(l.flatForm.b[listHeader:])
 }
 
-// grow makes the list a large one with the elements given, which begin at start.
+// grow makes the list a large one with the given elements, which begin at position start.
 func (l *List) grow(elements []byte) {
 	l.tree = new(btree.Map[int64, []byte])
 	position := l.start
@@ -40,7 +40,7 @@ func (l *List) grow(elements []byte) {
 	l.flatForm.drop()
 }
 
-// shrink makes it a small one if it has become one.
+// shrink makes the list a flat one if it is small enough.
 func (l *List) shrink() {
 	if l.Len() > backElements || l.bytes > backBytes {
 		return
@@ -53,7 +53,7 @@ func (l *List) shrink() {
 	l.flatForm.take(b)
 }
 
-// account adds an element to the sums, or takes it off.
+// account adds the size of an element to the sums; with sign -1 it subtracts it.
 func (l *List) account(value []byte, sign int) {
 	l.bytes += sign * valueSize(len(value))
 	l.cost += int64(sign)*placedCost + l.add(value, sign)
@@ -65,7 +65,7 @@ func (l *List) putTree(position int64, value []byte) {
 	}
 }
 
-// setTree makes value, which is ours, an element, and says whether there was another.
+// setTree stores value, which belongs to the list, and reports whether the position had a value.
 func (l *List) setTree(position int64, value []byte) (known bool) {
 	old, known := l.tree.Set(position, value)
 	if known {
@@ -75,7 +75,7 @@ func (l *List) setTree(position int64, value []byte) (known bool) {
 	return known
 }
 
-// boundTree cuts the tree to the positions from start to before end.
+// boundTree cuts the tree to the positions from start to end-1.
 func (l *List) boundTree(start, end int64) {
 	l.start, l.end = start, end
 	for {
@@ -97,14 +97,14 @@ func (l *List) boundTree(start, end int64) {
 	l.shrink()
 }
 
-// placedSize is about what an element takes in a delta beside its value.
+// placedSize is about the size of an element in a delta beside its value.
 const placedSize = 8
 
-// removeTree removes the values at positions, which are in order. The others are not
-// copied: those on the side with fewer bytes move up, and the delta has them alone.
+// removeTree removes the values at positions, which are sorted. It does not copy the others: those
+// on the side with fewer bytes move up, and only they are in the delta.
 func (l *List) removeTree(positions []int64) {
 	first, last := positions[0], positions[len(positions)-1]
-	before, behind := 0, 0 // what the delta would have to have
+	before, behind := 0, 0 // bytes that the delta would get
 	l.tree.Scan(func(position int64, value []byte) bool {
 		if position < last {
 			before += placedSize + len(value)

@@ -2,18 +2,18 @@ package collection
 
 import "github.com/cellserver/cellserver/shared"
 
-// longs is what the large forms of all collections have in common: elements of
-// [shared.Least] bytes or more, to which replies refer (package shared). Their bytes
-// never change; an element that is replaced lies elsewhere.
+// longs is the common part of the large forms of all collections: elements of [shared.Least] bytes
+// or more, to which replies refer (package shared). Their bytes never change; a new value is stored
+// elsewhere.
 type longs struct {
 	ledger shared.Ledger
-	long   int // parts of elements that are so long
-	// longBytes is how long these are together.
+	long   int // number of parts of elements that are so long
+	// longBytes is the sum of their lengths.
 	longBytes int
 }
 
-// SetLedger has l count elements that are gone while replies refer to them. Without it
-// nobody does.
+// SetLedger makes ledger count removed elements while replies refer to them. Without a ledger they
+// are not counted.
 func (l *longs) SetLedger(ledger shared.Ledger) { l.ledger = ledger }
 
 // own returns a copy of an element, or of a part of one.
@@ -32,8 +32,8 @@ func ownString(v []byte) string {
 	return string(v)
 }
 
-// add returns the memory that takes what own has made and is added to the collection,
-// or with sign -1 gone from it.
+// add counts an element that own has copied when it is added to the collection, or with sign -1
+// removed from it, and returns the change in memory.
 func (l *longs) add(v []byte, sign int) (cost int64) {
 	if len(v) < shared.Least {
 		return int64(sign) * allocated(cap(v))
@@ -47,18 +47,18 @@ func (l *longs) add(v []byte, sign int) (cost int64) {
 	return cost
 }
 
-// grows reports whether value takes more memory than there is once it has the place of
-// old: that stays for as long as a reply refers to it.
+// grows reports whether replacing old by value takes more memory. old remains in memory for as long
+// as a reply refers to it.
 func (l *longs) grows(old, value []byte) bool {
 	return len(value) > len(old) || len(old) >= shared.Least && l.ledger != nil && shared.Busy(old)
 }
 
-// gone is told of every part of a collection that is gone as a whole.
+// gone is called for every part of a collection that is removed as a whole.
 func (l *longs) gone(v []byte) {
 	if len(v) >= shared.Least {
 		shared.Drop(v, l.ledger)
 	}
 }
 
-// copied is what a reply with elements of so many bytes takes.
+// copied returns the size of a reply with elements of so many bytes.
 func (l *longs) copied(bytes int) int { return bytes - l.longBytes + l.long*shared.RefSize }

@@ -1,14 +1,13 @@
 package collection
 
-// A reader of a large collection notes where its elements are while that is locked, and
-// copies them when it is not any more. So their bytes must stay as they are although the
-// collection is changed. Most do in any case: an element that is replaced lies elsewhere
-// then. Only a hash writes a value over the one in its place, to allocate nothing, and
-// does not do so while it is pinned.
+// A reader of a large collection notes the addresses of its elements under the lock and copies the
+// elements after unlocking. So their bytes must not change when the collection does. Usually they
+// do not, since a new value is stored elsewhere. Only a hash overwrites a value in place, to avoid
+// an allocation, but not while it is pinned.
 
-// Pin keeps the bytes of all elements as they are until unpin is called, which may be at any
-// time and on any goroutine, whatever is done to the list. It returns nil for a small list,
-// whose bytes are not its own.
+// Pin keeps the bytes of all elements unchanged until unpin is called, which may be at any time and
+// on any goroutine, whatever is done to the list. It returns nil for a small list, whose bytes
+// belong to its table.
 func (l *List) Pin() (unpin func()) {
 	if l.tree == nil {
 		return nil

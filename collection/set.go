@@ -6,36 +6,34 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Set is a set of members, any bytes. It is iterated in the order in which they were
-// added.
+// Set is a set of members of any bytes. Iteration is in the order in which they were added.
 //
-// Arguments are copied. They must not be slices that the same set has returned. What
-// it returns is valid until its next change, or as long as the set is pinned.
+// Arguments are copied. They must not be slices that the same set has returned. Returned slices are
+// valid until the next change, or as long as the set is pinned.
 type Set struct {
-	// Max is the most members it may have; 0 is no limit.
+	// Max is the maximum number of members; 0 means no limit.
 	Max int
 	d   dict
 }
 
-// Load makes s what flat says; see [Hash.Load].
+// Load makes s the set in flat; see [Hash.Load].
 func (s *Set) Load(flat []byte) { s.d.load(flat) }
 
 // Len returns the number of members.
 func (s *Set) Len() int { return s.d.count }
 
-// Has says whether member is in the set.
+// Has reports whether member is in the set.
 func (s *Set) Has(member []byte) bool {
 	_, ok := s.d.get(member)
 	return ok
 }
 
-// At returns the member with a number from 0 to before Len, at no cost that grows with
-// Len once it has been called. The numbers say nothing about the order, and any change
-// may change them.
+// At returns the member with a number from 0 to Len()-1. After the first call its cost does not
+// depend on Len. The numbers have no relation to the order, and any change may change them.
 func (s *Set) At(number int) []byte { return s.d.at(number) }
 
-// Add adds a member, and says whether it is a new one; if not, nothing changes. The
-// error is [ErrFull].
+// Add adds a member, and reports whether it is new; otherwise nothing changes. The error is
+// [ErrFull].
 func (s *Set) Add(member []byte) (added bool, err error) {
 	if s.Has(member) {
 		return false, nil
@@ -43,11 +41,10 @@ func (s *Set) Add(member []byte) (added bool, err error) {
 	return s.d.set(member, nil, s.Max)
 }
 
-// Remove removes a member, and says whether it was there.
+// Remove removes a member, and reports whether it existed.
 func (s *Set) Remove(member []byte) bool { return s.d.remove(member) }
 
-// All iterates the members in the order of the set, which must not be changed
-// meanwhile.
+// All iterates over the members in the order of the set, which must not be changed meanwhile.
 func (s *Set) All() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		s.d.each(func(member, _ []byte) bool { return yield(member) })
@@ -67,13 +64,13 @@ func (s *Set) Cost() int64 { return s.d.cost }
 // Delta returns the effects of all changes; see [Hash.Delta].
 func (s *Set) Delta() []byte { return s.d.delta }
 
-// ResetDelta forgets the delta.
+// ResetDelta clears the delta.
 func (s *Set) ResetDelta() { s.d.delta = resetDelta(s.d.delta) }
 
 // SetLedger is [List.SetLedger].
 func (s *Set) SetLedger(ledger shared.Ledger) { s.d.ledger = ledger }
 
-// Drop says that the set is not in the store any more.
+// Drop says that the set has been removed from the store.
 func (s *Set) Drop() { s.d.drop() }
 
 // Copied is [List.Copied].
@@ -82,6 +79,5 @@ func (s *Set) Copied() int { return s.d.copied(s.d.bytes) }
 // Apply replays a delta of a set; see [Hash.Apply].
 func (s *Set) Apply(delta []byte) error { return s.d.apply(delta, false) }
 
-// CheckSet says whether bytes that may be anything are those of a set. The error is
-// [ErrCorrupt].
+// CheckSet returns [ErrCorrupt] unless flat, which may be any bytes, is a set.
 func CheckSet(flat []byte) error { return checkDict(flat, false) }

@@ -4,26 +4,25 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// SortedSet maps members, any bytes, to scores, and keeps them in the order of score,
-// then member by bytes. The rank of an element is its place in that order from 0. A
-// score may be infinite but not NaN, which callers have to refuse; 0 and -0 are equal
-// in order, and each is returned as it was set.
+// SortedSet maps members of any bytes to scores, and orders them by score, then by the bytes of the
+// member. The rank of an element is its index in that order, from 0. A score may be infinite but
+// not NaN, which callers have to refuse. 0 and -0 are equal in the order, and each is returned as
+// it was set.
 //
-// In a large set a lookup by member is one in a map, one by rank takes O(log n), and
-// one of a rank by score or member O(log² n): the tree counts, but finds by position
-// only.
+// In a large set a lookup by member is one in a map, a lookup by rank takes O(log n), and finding
+// the rank of a score or member takes O(log² n), because the tree finds elements by index only.
 //
-// Arguments are copied. They must not be slices that the same set has returned. What
-// it returns is valid until its next change, or as long as the set is pinned.
+// Arguments are copied. They must not be slices that the same set has returned. Returned slices are
+// valid until the next change, or as long as the set is pinned.
 type SortedSet struct {
-	// Max is the most elements it may have; 0 is no limit.
+	// Max is the maximum number of elements; 0 means no limit.
 	Max int
 
 	flatForm flat
 	count    int
 
-	// A large one is a tree of the elements in order and a map of the scores; both are
-	// nil while it is flat. bytes is how large its elements would be in the flat form.
+	// A large set is a tree of the elements in order and a map of the scores; both are nil while it
+	// is flat. bytes is the size that its elements would have in the flat form.
 	tree   *btree.BTreeG[ranked]
 	scores map[string]float64
 	bytes  int
@@ -39,8 +38,8 @@ type ranked struct {
 	member string
 }
 
-// rankedCost is about the memory of an element beside its member: 24 bytes in the
-// tree, 24 in the map, and the room that both keep free.
+// rankedCost is about the memory of an element beside its member: 24 bytes in the tree, 24 in the
+// map, and the free slots that both keep.
 const rankedCost = 48 + 40
 
 func rankedLess(a, b ranked) bool {
@@ -71,10 +70,10 @@ func (s *SortedSet) Cost() int64 { return s.cost }
 // Delta returns the effects of all changes; see [Hash.Delta].
 func (s *SortedSet) Delta() []byte { return s.delta }
 
-// ResetDelta forgets the delta.
+// ResetDelta clears the delta.
 func (s *SortedSet) ResetDelta() { s.delta = resetDelta(s.delta) }
 
-// Drop says that the sorted set is not in the store any more.
+// Drop says that the sorted set has been removed from the store.
 func (s *SortedSet) Drop() {
 	if s.long == 0 || s.tree == nil {
 		return
@@ -88,11 +87,11 @@ func (s *SortedSet) Drop() {
 // Copied is [List.Copied].
 func (s *SortedSet) Copied() int { return s.copied(s.bytes) }
 
-// Load makes s what flat says; see [Hash.Load].
+// Load makes s the sorted set in flat; see [Hash.Load].
 func (s *SortedSet) Load(flat []byte) { s.load(flat) }
 
-// Set gives a member a score, and says whether it is a new one. If it has an equal
-// score already, nothing changes. The error is [ErrFull].
+// Set sets the score of a member, and reports whether the member is new. If it has an equal score
+// already, nothing changes. The error is [ErrFull].
 func (s *SortedSet) Set(member []byte, score float64) (added bool, err error) {
 	old, known := s.Score(member)
 	if known && old == score {
@@ -110,7 +109,7 @@ func (s *SortedSet) Set(member []byte, score float64) (added bool, err error) {
 	return !known, nil
 }
 
-// Remove removes a member, and says whether it was there.
+// Remove removes a member, and reports whether it existed.
 func (s *SortedSet) Remove(member []byte) bool {
 	if !s.del(member) {
 		return false
@@ -119,8 +118,8 @@ func (s *SortedSet) Remove(member []byte) bool {
 	return true
 }
 
-// RemoveRange removes the elements whose rank is at least from and less than to, and
-// returns their number. Ranks that do not exist are left out.
+// RemoveRange removes the elements from rank from to rank to-1, and returns their number. Ranks
+// that do not exist are ignored.
 func (s *SortedSet) RemoveRange(from, to int) (removed int) {
 	from, to = max(from, 0), min(to, s.count)
 	for range to - from {

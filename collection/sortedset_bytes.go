@@ -27,7 +27,7 @@ func (s *SortedSet) Apply(delta []byte) error {
 	return nil
 }
 
-// cutScoreEffect takes one effect off a delta.
+// cutScoreEffect decodes the first effect of a delta.
 func cutScoreEffect(b []byte) (op byte, score float64, member, rest []byte, ok bool) {
 	op, b = b[0], b[1:]
 	switch op {
@@ -39,7 +39,7 @@ func cutScoreEffect(b []byte) (op byte, score float64, member, rest []byte, ok b
 	return op, score, member, rest, ok
 }
 
-// cutScoredHostile is cutScored for bytes that may be anything.
+// cutScoredHostile is cutScored for any bytes.
 func cutScoredHostile(b []byte) (score float64, member, rest []byte, ok bool) {
 	if len(b) <= scoreSize {
 		return 0, nil, nil, false
@@ -51,14 +51,13 @@ func cutScoredHostile(b []byte) (score float64, member, rest []byte, ok bool) {
 	return score, member, rest, !math.IsNaN(score)
 }
 
-// CheckSortedSet says whether bytes that may be anything are those of a sorted set.
-// The error is [ErrCorrupt].
+// CheckSortedSet returns [ErrCorrupt] unless flat, which may be any bytes, is a sorted set.
 func CheckSortedSet(flat []byte) error {
 	if len(flat) == 0 {
 		return nil
 	}
 	n, b, ok := cutUvarint(flat)
-	// An element has nine bytes at least, so a count beyond that is none.
+	// An element has at least nine bytes, so a larger count is invalid.
 	if !ok || n == 0 || n > uint64(len(b)/(scoreSize+1)) {
 		return ErrCorrupt
 	}

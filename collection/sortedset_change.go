@@ -20,7 +20,7 @@ func (s *SortedSet) load(b []byte) {
 	}
 }
 
-// put gives a member a score to the bit.
+// put sets the score of a member, bit for bit.
 func (s *SortedSet) put(member []byte, score float64) {
 	if s.tree != nil {
 		s.putTree(member, score)
@@ -48,8 +48,7 @@ func (s *SortedSet) put(member []byte, score float64) {
 	s.flatForm.b[0] = byte(s.count)
 }
 
-// place returns where an element belongs in the flat bytes, among those that are
-// there, whatever count says.
+// place returns the offset in the flat bytes at which an element belongs. It does not use count.
 func (s *SortedSet) place(member []byte, score float64) int {
 	all := s.flatForm.b
 	for b := all[1:]; len(b) > 0; {
@@ -84,7 +83,7 @@ func (s *SortedSet) delAt(rank int) {
 	s.cutOut(begin, begin+scoreSize+elementSize(len(member)))
 }
 
-// cutOut removes the one element in flat bytes.
+// cutOut removes one element from the flat bytes.
 func (s *SortedSet) cutOut(begin, end int) {
 	s.flatForm.gap(begin, end-begin, 0)
 	s.count--

@@ -20,14 +20,14 @@ func appendScore(dst []byte, score float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(score))
 }
 
-// cutScored takes an element off bytes that are known to be whole.
+// cutScored decodes an element from bytes that are known to be valid.
 func cutScored(b []byte) (score float64, member, rest []byte) {
 	score = math.Float64frombits(binary.LittleEndian.Uint64(b))
 	member, rest, _ = cut(b[scoreSize:])
 	return score, member, rest
 }
 
-// elements returns the flat bytes behind the count.
+// elements returns the flat bytes after the count.
 func (s *SortedSet) elements() []byte {
 	if s.count == 0 {
 		return nil

@@ -27,15 +27,14 @@ func (s *SortedSet) Rank(member []byte) (rank int, score float64, ok bool) {
 	return rank, score, true
 }
 
-// Search returns the least rank whose element is beyond, or Len if none is. The
-// elements that are must be the last ones.
+// Search returns the smallest rank whose element is beyond, or Len if there is none. All elements
+// after one that is beyond must be beyond, too.
 func (s *SortedSet) Search(beyond func(member []byte, score float64) bool) int {
 	return s.SearchIn(0, s.count, beyond)
 }
 
-// SearchIn is Search among the elements whose rank is at least from and less than to,
-// and returns to if none is. It looks at both ends first, because that is where a log
-// of requests is asked.
+// SearchIn is Search among the elements from rank from to rank to-1, and returns to if none is
+// beyond. It examines both ends first, because the lookups in a log of requests are there.
 func (s *SortedSet) SearchIn(from, to int, beyond func(member []byte, score float64) bool) int {
 	from, to = max(from, 0), min(to, s.count)
 	if s.tree != nil && from < to {
@@ -50,7 +49,8 @@ func (s *SortedSet) SearchIn(from, to int, beyond func(member []byte, score floa
 	return from
 }
 
-// nearFront is how many elements are looked through before the whole set is halved.
+// nearFront is the number of elements that are searched at the front before a binary search of the
+// rest.
 const nearFront = 16
 
 func (s *SortedSet) searchTree(from, to int, beyond func([]byte, float64) bool) int {
@@ -62,7 +62,7 @@ func (s *SortedSet) searchTree(from, to int, beyond func([]byte, float64) bool) 
 	if !at(to) {
 		return to + 1
 	}
-	// All before from are not beyond, and to is.
+	// All elements before from are not beyond, and the one at to is.
 	if near := from + nearFront; near < to {
 		if at(near) {
 			to = near
@@ -84,8 +84,8 @@ func (s *SortedSet) searchTree(from, to int, beyond func([]byte, float64) bool) 
 	return from
 }
 
-// Range iterates the elements whose rank is at least from and less than to, upwards.
-// The set must not be changed meanwhile.
+// Range iterates over the elements from rank from to rank to-1, upwards. The set must not be
+// changed meanwhile.
 func (s *SortedSet) Range(from, to int) iter.Seq2[[]byte, float64] {
 	from, to = max(from, 0), min(to, s.count)
 	return func(yield func([]byte, float64) bool) {
@@ -116,7 +116,7 @@ func (s *SortedSet) ascend(rank, n int, yield func([]byte, float64) bool) {
 	})
 }
 
-// RangeDown iterates the same elements as Range, downwards.
+// RangeDown iterates over the same elements as Range, downwards.
 func (s *SortedSet) RangeDown(from, to int) iter.Seq2[[]byte, float64] {
 	from, to = max(from, 0), min(to, s.count)
 	return func(yield func([]byte, float64) bool) {
@@ -130,8 +130,8 @@ func (s *SortedSet) RangeDown(from, to int) iter.Seq2[[]byte, float64] {
 	}
 }
 
-// flatDown yields elements of the flat bytes downwards: elements have no length at
-// their end, so it first notes where they begin.
+// flatDown yields elements of the flat bytes downwards. Elements cannot be decoded backwards, so it
+// first notes their offsets.
 func (s *SortedSet) flatDown(from, to int, yield func([]byte, float64) bool) {
 	var begins [flatElements]int
 	b := s.flatForm.b[s.offset(from):]

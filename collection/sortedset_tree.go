@@ -6,8 +6,8 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// grow makes the set a large one with the elements given, which are count without
-// their number.
+// grow makes the set a large one with the given elements, which are count elements in the flat
+// form.
 func (s *SortedSet) grow(elements []byte) {
 	s.tree = btree.NewBTreeGOptions(rankedLess, btree.Options{NoLocks: true})
 	s.scores = make(map[string]float64, s.count+1)
@@ -25,7 +25,7 @@ func (s *SortedSet) grow(elements []byte) {
 	s.flatForm.drop()
 }
 
-// shrink makes it a small one if it has become one.
+// shrink makes the set a flat one if it is small enough.
 func (s *SortedSet) shrink() {
 	if s.count > backElements || s.bytes > backBytes {
 		return
@@ -35,7 +35,7 @@ func (s *SortedSet) shrink() {
 	s.flatForm.take(b)
 }
 
-// account adds an element to the sums, or takes it off.
+// account adds the size of an element to the sums; with sign -1 it subtracts it.
 func (s *SortedSet) account(member string, sign int) {
 	s.count += sign
 	s.bytes += sign * (scoreSize + elementSize(len(member)))
@@ -47,7 +47,7 @@ func (s *SortedSet) putTree(member []byte, score float64) {
 	s.move(member, old, known, score)
 }
 
-// move gives a member, whose score is old if it is known, another.
+// move changes the score of a member. If known is true, the old score is old.
 func (s *SortedSet) move(member []byte, old float64, known bool, score float64) {
 	if !known {
 		e := ranked{score, ownString(member)}
@@ -82,7 +82,7 @@ func (s *SortedSet) delTreeAt(rank int) {
 	s.forget(e)
 }
 
-// forget finishes the removal of an element that the tree has given up.
+// forget completes the removal of an element that was removed from the tree.
 func (s *SortedSet) forget(e ranked) {
 	delete(s.scores, e.member)
 	s.account(e.member, -1)
