@@ -6,10 +6,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Apply returns the bytes to store for a plan whose Action is Store. value is what
-// was stored and decided on, empty if nothing was. Apply may write into value and
-// return it; otherwise it writes into dst's capacity, or into new memory where
-// that is too small, and value must not be used again. dst must not overlap value.
+// Apply returns the bytes to store for a plan whose Action is Store. value is the stored value on
+// which the plan was decided, empty if there was none. Apply may change value in place and return
+// it; otherwise it writes into dst's capacity, or into new memory if that is too small. Afterwards
+// value must not be used again. dst must not overlap value.
 func (p *Plan) Apply(value, dst []byte) []byte {
 	switch {
 	case p.Effect == Nothing:
@@ -20,8 +20,8 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 	return index(value).apply(dst, p)
 }
 
-// apply writes the set anew without what has expired and with p's effect, as an
-// index if it has become too large for a list.
+// apply writes a new set without the expired leases and with p's effect, as an index if it has
+// become too large for a list.
 func (l list) apply(dst []byte, p *Plan) []byte {
 	out := sized(dst, max(len(l), listHeader)+entryHeader+len(p.Member))[:listHeader]
 	count := byte(0)
@@ -54,13 +54,13 @@ func (l list) apply(dst []byte, p *Plan) []byte {
 	return out
 }
 
-// dropMost is how many expired members a call drops at most. It is more than the
-// one member that a call adds, so a backlog goes away and a set never holds more
-// members than were live at one time.
+// dropMost is the maximum number of expired members that a call drops. It is more than the one
+// member that a call adds, so a backlog shrinks, and a set never holds more members than were live
+// at one time.
 const dropMost = 8
 
-// apply drops some of what has expired and does p's effect, in place unless the
-// value has to be laid out anew.
+// apply drops some expired members and carries out p's effect, in place unless the value needs a
+// new layout.
 func (x index) apply(dst []byte, p *Plan) []byte {
 	for range dropMost {
 		first := x.at(0)

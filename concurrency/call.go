@@ -11,57 +11,53 @@ import (
 const (
 	// MaxLease is the longest lease, 2^61 ns or about 73 years.
 	MaxLease time.Duration = 1 << 61
-	// MaxMemberSize is the most bytes of a member's name.
+	// MaxMemberSize is the maximum number of bytes of a member's name.
 	MaxMemberSize = 1024
-	// DefaultMaxMembers is the most members of a set unless a call says another
-	// number.
+	// DefaultMaxMembers is the maximum number of members of a set unless a call sets another.
 	DefaultMaxMembers = 100_000
-	// LargestMaxMembers is the most that a call may say.
+	// LargestMaxMembers is the largest maximum that a call may set.
 	LargestMaxMembers = 1 << 20
 )
 
-// Op tells the calls of the family apart.
+// Op is the operation of a call.
 type Op uint8
 
-// The calls.
+// The operations.
 const (
 	// Acquire asks for a lease, or refreshes the one that the member holds.
 	Acquire Op = iota
-	// Release gives the member's lease up.
+	// Release ends the member's lease.
 	Release
 	// Renew refreshes the member's lease if it holds one.
 	Renew
 )
 
-// Call is one call of CC.ACQUIRE, CC.RELEASE or CC.RENEW: what the caller asks
-// for, every time in nanoseconds. It may be reused; [Call.Validate] says whether
-// it is sound.
+// Call has the parameters of one CC.ACQUIRE, CC.RELEASE or CC.RENEW, with every time in
+// nanoseconds. It may be reused. [Call.Validate] checks it.
 type Call struct {
 	Op Op
-	// Member is who holds the lease: any bytes, at most [MaxMemberSize]. They are
-	// not copied before Apply.
+	// Member is the name of the lease's holder: any bytes, at most [MaxMemberSize]. Apply copies
+	// them.
 	Member []byte
-	// Limit is the most members at once. 0 refuses everyone, also a member that holds a lease.
-	// Acquire alone has one.
+	// Limit is the maximum number of members at once. 0 refuses every call, also that of a member
+	// that holds a lease. Only Acquire has a limit.
 	Limit int64
-	// Lease is how long the lease lasts from now on, from 1 ns to [MaxLease].
-	// Release has none.
+	// Lease is the duration of the lease from now on, from 1 ns to [MaxLease]. Release has none.
 	Lease time.Duration
-	// Peek lets Acquire only tell whether it would pass.
+	// Peek makes Acquire only report whether it would pass.
 	Peek bool
-	// MaxMembers caps the members of the set, whatever the limit; 0 means
+	// MaxMembers bounds the number of members of the set, whatever the limit; 0 means
 	// [DefaultMaxMembers].
 	MaxMembers int64
 
-	// Millis, Block and Timeout do not touch the decision; they are here for the
-	// command that has to act on them. Millis replies in milliseconds. Block
-	// waits for a lease, for at most Timeout, where 0 is no bound.
+	// Millis, Block and Timeout do not affect the decision; the command uses them. Millis replies
+	// in milliseconds. Block waits for a lease, for at most Timeout, where 0 means no bound.
 	Millis  bool
 	Block   bool
 	Timeout time.Duration
 }
 
-// The ways in which a call can be unsound.
+// The errors of [Call.Validate].
 var (
 	// ErrRange: a negative limit, or a lease that is not positive.
 	ErrRange = errors.New("limit or lease is out of range")
@@ -73,9 +69,8 @@ var (
 	ErrLeaseTooLong = errors.New("lease is too long")
 )
 
-// Validate returns nil for a sound call, else [ErrExclusive], [ErrRange],
-// [ErrLeaseTooLong] or [ErrMemberTooLong], looked for in this order. [Decide] may
-// be given sound calls only.
+// Validate returns nil for a valid call, otherwise the first of [ErrExclusive], [ErrRange],
+// [ErrLeaseTooLong] and [ErrMemberTooLong] that applies. [Decide] requires valid calls.
 func (c *Call) Validate() error {
 	switch {
 	case c.Op > Renew,
@@ -100,5 +95,5 @@ func (c *Call) maxMembers() int64 {
 	return min(c.MaxMembers, LargestMaxMembers)
 }
 
-// until returns the instant at which a lease given at now expires.
+// until returns the instant at which a lease granted at now expires.
 func (c *Call) until(now limit.Instant) limit.Instant { return now.Add(c.Lease) }

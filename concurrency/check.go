@@ -7,9 +7,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Check returns [ErrCorrupt] unless value is one that [Decide] and Apply can be
-// given under mode: it is for bytes that come from a file. It never panics, and
-// takes time in proportion to the value.
+// Check returns [ErrCorrupt] unless value is valid for [Decide] and Apply under mode. It is for
+// bytes from a file: it never panics, and takes time in proportion to the length of value.
 func Check(mode Mode, value []byte) error {
 	ok := mode == Leases && len(value) > 0
 	if ok {
@@ -28,7 +27,7 @@ func Check(mode Mode, value []byte) error {
 	return nil
 }
 
-// sound reports whether l is a list: it may be any bytes.
+// sound reports whether l, which may be any bytes, is a valid list.
 func (l list) sound() bool {
 	if len(l) < listHeader {
 		return false
@@ -62,7 +61,7 @@ func (l list) sound() bool {
 	return n > 0 && n == l.size()
 }
 
-// sound reports whether x is an index: it may be any bytes.
+// sound reports whether x, which may be any bytes, is a valid index.
 func (x index) sound() bool {
 	if len(x) < indexHeader {
 		return false
@@ -87,17 +86,17 @@ func (x index) sound() bool {
 	return total == live && byExpiry.sound(x) && byName.sound(x)
 }
 
-// sound reports whether t is a balanced tree of all members in order. Every node's
-// own numbers must be in bounds already.
+// sound reports whether t is a balanced tree of all members in order. The numbers of every node
+// must have been checked before.
 func (t tree) sound(x index) bool {
 	before := none
 	return t.soundBelow(x, t.root(x), uint32(x.size()), &before)
 }
 
-// soundBelow reports whether the subtree at top has size members, all of them
-// after before, which becomes the last one. Sizes shrink and sides weigh against
-// each other all the way down, so it cannot go round or deep; members that come in
-// strict order are different ones, so as many as there are are all there are.
+// soundBelow reports whether the subtree at top has size members, all of them after before, which
+// is set to the last one. Sizes decrease and siblings must balance at every level, so the recursion
+// cannot loop or go deep. Members in strict order are distinct, so if their number is right, all
+// members are in the tree.
 func (t tree) soundBelow(x index, top ref, size uint32, before *ref) bool {
 	if top == none || size == 0 {
 		return top == none && size == 0

@@ -2,22 +2,20 @@ package concurrency
 
 import "github.com/cellserver/cellserver/limit"
 
-// Decide judges c at now against what is stored under the key (mode [None] for no
-// key) and fills p. It reads value and never writes it. expiry is the key's own,
-// which may have been set to another instant than the last lease's expiry.
+// Decide decides c at now on the value that is stored under the key (mode [None] for an absent key)
+// and fills p. It reads value and never writes to it. expiry is the key's own expiry, which may
+// differ from the last lease's.
 //
-// A limit of 0 refuses every Acquire for good, also that of a member that holds a lease, which
-// ends by itself. Else Acquire is refused while as many members as its limit hold a lease and the
-// member is not among them; it may be tried again when so many of those leases
-// have expired that there is room. An admitted Acquire and a successful Renew set
-// the lease to end c.Lease from now, even if that is earlier than before, and the
-// key's expiry to the end of the last lease. A Release leaves an expiry alone that
-// was set by somebody else.
+// A limit of 0 refuses every Acquire, also that of a member that holds a lease; the lease ends when
+// it expires. Otherwise Acquire is refused while as many members as its limit hold a lease and the
+// member is not among them. It may be tried again when so many of those leases have expired that
+// there is room. An admitted Acquire and a successful Renew set the lease to end c.Lease from now,
+// even if that is earlier than before, and the key's expiry to the end of the last lease. A Release
+// does not change an expiry that another command has set.
 //
-// The error is [limit.ErrTooManyMembers] where the set is at its cap though not at
-// the limit, and [limit.ErrWrongType] for a mode that does not exist; p then keeps
-// the key, and its decision means nothing. c must be sound ([Call.Validate]) and
-// value one that passes [Check].
+// The error is [limit.ErrTooManyMembers] if the set has the maximum number of members although not
+// the limit, and [limit.ErrWrongType] for an unknown mode; then p keeps the key, and its decision
+// is undefined. c must be valid ([Call.Validate]) and value must pass [Check].
 func Decide(mode Mode, value []byte, expiry, now limit.Instant, c *Call, p *Plan) error {
 	*p = Plan{Mode: Leases, Member: c.Member, Now: now}
 	p.Decision.RetryAfter = limit.NoRetry
@@ -41,14 +39,14 @@ func Decide(mode Mode, value []byte, expiry, now limit.Instant, c *Call, p *Plan
 	return nil
 }
 
-// holdings is what a call has to know of a set at one instant.
+// holdings is what a call needs to know of a set at one instant.
 type holdings struct {
-	// stored members, of which live ones still hold a lease.
+	// stored is the number of members, and live the number of those that still hold a lease.
 	stored, live int
-	// held says that the call's member is among the live.
+	// held says that the call's member is one of the live members.
 	held bool
-	// last is the latest expiry of all, and others that of all members but the
-	// call's. They are before now where no live lease is behind them.
+	// last is the latest expiry of all members, and others that of all members but the call's. They
+	// are before now if there is no such live lease.
 	last, others limit.Instant
 }
 
@@ -99,7 +97,7 @@ func (p *Plan) renew(h *holdings, c *Call) {
 	p.hold(h, c)
 }
 
-// hold gives c's member a lease from now on.
+// hold grants c's member a lease from now on.
 func (p *Plan) hold(h *holdings, c *Call) {
 	p.Action = Store
 	p.Effect = Holds

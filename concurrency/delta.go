@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A delta is what a plan does to one member of a set, so that a large set need not
-// be recorded whole:
+// A delta is the effect of a plan on one member of a set, so that a large set need not be recorded
+// as a whole:
 //
 //	effect  a byte: 1 the member holds a lease, 2 it holds none
 //	now     8 bytes, the instant of the call, little-endian
@@ -17,13 +17,13 @@ const (
 	deltaGone  = byte(Gone)
 )
 
-// mostStored bounds what deltas can add to a set: all members of two sets of the
-// largest size, since a delta may be applied to a set that is newer.
+// mostStored bounds the members that deltas can add to a set: those of two sets of the largest
+// size, since a delta may be applied to a newer set.
 const mostStored = 2 * LargestMaxMembers
 
-// AppendDelta appends to dst what p, whose Action is Store, changes in value, which
-// is what was decided on: it must be called before Apply. It returns false where the
-// whole value is to be recorded, because there was none.
+// AppendDelta appends to dst the change by p, whose Action is Store, in value, on which p was
+// decided. It must be called before Apply. It returns false if the whole value has to be recorded,
+// because there was none.
 func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
 	if len(value) == 0 || p.Action != Store || p.Effect == Nothing {
 		return dst, false
@@ -36,15 +36,13 @@ func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
 	return append(dst, p.Member...), true
 }
 
-// ApplyDelta returns value with the change that delta says, and treats value and
-// dst as [Plan.Apply] does. value must pass [Check] under mode, and so does the
-// result. delta may be any bytes: what is none is [ErrCorrupt], and value is as it
-// was.
+// ApplyDelta returns value with the change of delta, and treats value and dst as [Plan.Apply] does.
+// value must pass [Check] under mode; then so does the result. delta may be any bytes: an invalid
+// delta is [ErrCorrupt], and does not change value.
 //
-// A value may be newer than the delta already: once all deltas have been applied
-// that were made until it was, the same members hold leases again. A set never
-// becomes empty, since that would be no set: in the place of its last member's lease
-// one stays that has expired.
+// value may be newer than delta: once all deltas up to the state of value have been applied, the
+// same members hold leases again. A set never becomes empty, since an empty set is invalid: its
+// last member stays with an expired lease.
 func ApplyDelta(mode Mode, value, dst, delta []byte) ([]byte, error) {
 	p, ok := planOf(delta)
 	if !ok || mode != Leases {
@@ -65,8 +63,8 @@ func ApplyDelta(mode Mode, value, dst, delta []byte) ([]byte, error) {
 	return p.Apply(value, dst), nil
 }
 
-// CheckDelta reports whether delta, which may be any bytes, is one that [ApplyDelta] takes
-// under mode. The error is [ErrCorrupt].
+// CheckDelta returns [ErrCorrupt] unless delta, which may be any bytes, is valid for [ApplyDelta]
+// under mode.
 func CheckDelta(mode Mode, delta []byte) error {
 	if _, ok := planOf(delta); !ok || mode != Leases {
 		return ErrCorrupt
@@ -74,7 +72,7 @@ func CheckDelta(mode Mode, delta []byte) error {
 	return nil
 }
 
-// planOf takes a delta apart, which may be any bytes.
+// planOf decodes a delta, which may be any bytes.
 func planOf(delta []byte) (p Plan, ok bool) {
 	if len(delta) < 9 {
 		return p, false

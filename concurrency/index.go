@@ -71,7 +71,7 @@ func (x index) add(until limit.Instant, member []byte) {
 	byName.insert(x, r)
 }
 
-// drop takes a member out and moves the last node into its place.
+// drop removes a member and moves the last node into its place.
 func (x index) drop(r ref) {
 	byExpiry.remove(x, r)
 	byName.remove(x, r)

@@ -6,9 +6,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// index is the form of a large set: a header, a row of nodes with one for each
-// member and room for more, and the members' names with room for more behind them.
-// The nodes are linked to two balanced trees over the same members, see tree.
+// index is the form of a large set: a header, a row of nodes with one for each member and spare
+// ones, and the members' names with spare memory after them. The nodes are linked to two balanced
+// trees over the same members, see tree.
 //
 //	header  form (4 bytes, the first counts), then 32 bits each: members, nodes
 //	        there is room for, root by expiry, root by name, bytes of names in
@@ -17,9 +17,9 @@ import (
 //	        left, right and size by name, where the name begins; its length (16
 //	        bits), 0
 //
-// A reference is the position of a node in the row, counted from 1; 0 is none.
-// Which member is in which node has no meaning: the last one moves where another
-// is dropped, so that the row has no holes.
+// A reference is the position of a node in the row, counted from 1; 0 is none. The order of the
+// nodes has no meaning: the last one moves into the place of a dropped one, so that the row has no
+// gaps.
 type index []byte
 
 // ref is a reference to a node.
@@ -54,7 +54,7 @@ func (x index) node(r ref) int { return indexHeader + int(r-1)*nodeBytes }
 
 func (x index) until(r ref) limit.Instant { return getInstant(x[x.node(r):]) }
 
-// names returns all names and the room behind them.
+// names returns all names and the spare memory after them.
 func (x index) names() []byte { return x[indexHeader+x.room()*nodeBytes:] }
 
 func (x index) name(r ref) []byte {

@@ -2,16 +2,15 @@ package concurrency
 
 import "github.com/cellserver/cellserver/limit"
 
-// A value is laid out with half as much room again as it needs, and laid out anew
-// when the room is used up or three quarters of it lie idle, so that the work of
-// copying all members is shared by as many calls.
+// A value is laid out with half as much spare memory as it needs, and gets a new layout when that
+// is used up or three quarters of the memory are unused, so that the cost of copying all members is
+// shared by as many calls.
 
-// spacious returns n and half as much again.
+// spacious returns n and half of n.
 func spacious(n int) int { return n + n/2 }
 
-// laidOut returns the same set in other memory, with room for the given number of
-// members, with bytes more for names, and some more. Names of dropped members stay
-// behind.
+// laidOut returns the same set in other memory, with room for the given number of members, for
+// bytes more of names, and spare memory. It leaves out the names of dropped members.
 func (x index) laidOut(dst []byte, members, bytes int) index {
 	room := spacious(members)
 	names := spacious(int(x.u32(headLive)) + bytes)
@@ -30,7 +29,7 @@ func (x index) laidOut(dst []byte, members, bytes int) index {
 	return y
 }
 
-// shrunk returns x, or the same set in less memory where most of it lies idle.
+// shrunk returns x, or the same set in less memory if most of it is unused.
 func (x index) shrunk(dst []byte) []byte {
 	switch {
 	case x.size() <= indexLeast:

@@ -17,7 +17,7 @@ const (
 	entryHeader = 10
 )
 
-// next splits the first entry off the entries that rest begins with.
+// next returns the first of the entries in rest, and the others.
 func (list) next(rest []byte) (until limit.Instant, member, others []byte) {
 	end := entryHeader + int(binary.LittleEndian.Uint16(rest[8:]))
 	return getInstant(rest), rest[entryHeader:end], rest[end:]

@@ -5,7 +5,7 @@ import "fmt"
 // Mode is the kind of a stored value. The numbers are part of the file formats.
 type Mode uint8
 
-// The modes. There is one beside None, which means that there is no key.
+// The modes. Beside None, which means an absent key, there is one.
 const (
 	None   Mode = 0
 	Leases Mode = 1

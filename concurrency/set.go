@@ -2,9 +2,9 @@ package concurrency
 
 import "github.com/cellserver/cellserver/limit"
 
-// set is a stored value: the members that hold or held a lease. Members are
-// numbered from 0 in the order of their expiries; among equal expiries the order
-// is the form's own. The empty set is that of a key that does not exist.
+// set is a stored value: the members that hold or held a lease. Members are numbered from 0 in the
+// order of their expiries; the order among equal expiries depends on the form. An empty set is that
+// of an absent key.
 //
 // The first byte of a value tells its form. Numbers are little-endian, instants
 // Unix nanoseconds.
@@ -21,7 +21,7 @@ func (s set) size() int {
 	return index(s).size()
 }
 
-// expired returns how many members' leases are no longer live at now.
+// expired returns the number of members whose leases are not live at now.
 func (s set) expired(now limit.Instant) int {
 	switch {
 	case len(s) == 0:
@@ -32,7 +32,7 @@ func (s set) expired(now limit.Instant) int {
 	return index(s).expired(now)
 }
 
-// expiry returns the i-th expiry, [limit.MinInstant] where there is none.
+// expiry returns the i-th expiry, [limit.MinInstant] if there is none.
 func (s set) expiry(i int) limit.Instant {
 	switch {
 	case i < 0 || i >= s.size():
@@ -58,9 +58,9 @@ func (s set) find(member []byte) (limit.Instant, bool) {
 	return index(s).until(ref), true
 }
 
-// Describe calls emit with what RL.INFO shows of a stored value: used, the members
-// that hold a lease at now; members, all that take room; and reset-ms, the time
-// until the last lease expires. value must pass [Check].
+// Describe calls emit with the fields that RL.INFO shows of a stored value: used, the number of
+// members that hold a lease at now; members, the number of all stored members; and reset-ms, the
+// time until the last lease expires. value must pass [Check].
 func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string, value int64)) (used int64) {
 	if mode != Leases {
 		return 0

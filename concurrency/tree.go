@@ -2,14 +2,14 @@ package concurrency
 
 import "bytes"
 
-// tree is one of the two trees over the nodes of an index: a weight-balanced tree,
-// whose subtrees know their sizes. They balance it, and by expiry they also count
-// what has expired and find the i-th expiry.
+// tree is one of the two trees over the nodes of an index: a weight-balanced tree, whose subtrees
+// know their sizes. The sizes are used for balancing, and in the tree by expiry also for counting
+// expired members and for finding the i-th expiry.
 //
-// A node is balanced while neither side, its size plus one, is more than three
-// times the other's; a rotation is double where the inner grandchild is at least
-// twice the outer one. These are the integer parameters <3, 2> that Hirai and
-// Yamamoto proved to be right ("Balancing weight-balanced trees", 2011).
+// A node is balanced while the weight of neither side, its size plus one, is more than three times
+// the other's; a rotation is double if the weight of the inner grandchild is at least twice that of
+// the outer one. These are the integer parameters <3, 2> that Hirai and Yamamoto proved to be right
+// ("Balancing weight-balanced trees", 2011).
 type tree int
 
 const (
@@ -124,8 +124,8 @@ func (t tree) edge(x index, top ref, last bool) ref {
 	}
 }
 
-// balanced returns the tree of top over two subtrees that were balanced before
-// one of them changed by one member.
+// balanced returns the tree of top over two subtrees that were balanced before one of them changed
+// by one member.
 func (t tree) balanced(x index, top, left, right ref) ref {
 	l, r := t.size(x, left)+1, t.size(x, right)+1
 	switch {
@@ -138,7 +138,7 @@ func (t tree) balanced(x index, top, left, right ref) ref {
 	return top
 }
 
-// rotated moves weight over to the light side; heavyRight says which the other is.
+// rotated moves weight to the light side; heavyRight says that the right side is the heavy one.
 func (t tree) rotated(x index, top, light, heavy ref, heavyRight bool) ref {
 	inner, outer := t.child(x, heavy, !heavyRight), t.child(x, heavy, heavyRight)
 	if t.size(x, inner)+1 < weightGamma*(t.size(x, outer)+1) {
@@ -162,8 +162,8 @@ func (t tree) arrange(x index, r, first, second ref, leftToRight bool) {
 	}
 }
 
-// redirect lets whatever refers to node from refer to node to, which is not in the
-// tree, as the node itself is about to move there.
+// redirect makes every reference to node from refer to node to, which is not in the tree, since
+// node from is about to move there.
 func (t tree) redirect(x index, from, to ref) {
 	r := t.root(x)
 	if r == from {
