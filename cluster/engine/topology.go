@@ -79,7 +79,7 @@ func clusterOf(ranges []redis.ClusterSlot, asked string) (*topology, error) {
 const mostNodes = 1 << 11
 
 // reachable returns the address of a node that the node at asked calls addr. If addr has no host,
-// or a loopback address, the host of asked replaces it.
+// or a loopback address although asked has none, the host of asked replaces it.
 func reachable(addr, asked string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
