@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// PhaseAt returns the phase of windows of which one starts at the instant t,
-// whether t is past or still to come. window must be positive.
+// PhaseAt returns the phase of windows of which one starts at the instant t, in the past or in the
+// future. window must be positive.
 func PhaseAt(t limit.Instant, window time.Duration) time.Duration {
 	return time.Duration(floorMod(int64(t), int64(window)))
 }
@@ -21,12 +21,10 @@ func PhaseOf(hash uint64, window time.Duration) time.Duration {
 	return time.Duration(hi)
 }
 
-// HashKey returns the hash that ANCHOR KEY takes a phase from: FNV-1a of 64 bits
-// over the key's bytes, then MurmurHash3's 64-bit finalizer, because FNV leaves
-// the high bits of short keys alike and [PhaseOf] looks at those. It has no seed:
-// a key must find its phase again after a restart and on every server. It is
-// therefore no protection against chosen keys, which gain nothing here but a
-// common phase.
+// HashKey returns the hash from which ANCHOR KEY takes a phase: 64-bit FNV-1a over the key's bytes,
+// then MurmurHash3's 64-bit finalizer, because with FNV alone short keys have similar high bits,
+// which [PhaseOf] uses. It has no seed, since a key must have the same phase after a restart and on
+// every server. So it does not protect against chosen keys, but these only gain a common phase.
 func HashKey(key []byte) uint64 {
 	const (
 		fnvOffset = 0xcbf29ce484222325
@@ -41,8 +39,8 @@ func HashKey(key []byte) uint64 {
 	return h ^ h>>33
 }
 
-// elapsedAt returns the time since the start of the window that holds at, among
-// windows of the given phase: 0 <= elapsed < window.
+// elapsedAt returns the time since the start of the window that contains at, among windows of the
+// given phase: 0 <= elapsed < window.
 func elapsedAt(at limit.Instant, phase, window int64) int64 {
 	e := floorMod(int64(at), window) - phase
 	if e < 0 {

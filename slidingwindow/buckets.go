@@ -7,13 +7,12 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// buckets is a BUCKETS m as it stands at one instant. Slot i of a window covers
-// the times since its start from ceil(i*W/m) up to ceil((i+1)*W/m), so that W
-// need not divide by m, and leaves the sum one window after it began.
+// buckets is the state of BUCKETS m at one instant. Slot i of a window covers the times since the
+// window's start from ceil(i*W/m) to ceil((i+1)*W/m), so that W need not be divisible by m. A slot
+// leaves the sum one window after it began.
 //
-// A slot is named here by its depth: 0 is the current slot, m-1 the oldest that
-// still counts. In the stored ring, slot i has position i, whichever window it
-// belongs to.
+// The depth of a slot is 0 for the current slot and m-1 for the oldest that still counts. In the
+// stored ring slot i has position i, whichever window it belongs to.
 type buckets struct {
 	start  limit.Instant
 	window int64
@@ -25,13 +24,13 @@ type buckets struct {
 	// lag is how far the clock is behind the current slot (see counter.lag).
 	lag time.Duration
 
-	// ring holds the counters as they were stored, and shift is how many slots
-	// have begun since: the counters of the first shift depths are void. A value
-	// that is not stored yet has no ring and a shift of m.
+	// ring has the stored counters, and shift is the number of slots that have begun since: the
+	// counters of the first shift depths are invalid. A value that is not stored yet has no ring
+	// and a shift of m.
 	ring  []byte
 	shift int
-	// What the call changes: every slot above depth top is empty now, and that
-	// at depth top counts head. Below it the ring holds. top may be m.
+	// The change by the call: every slot above depth top is now empty, and the slot at depth top
+	// counts head. Below it the ring is valid. top may be m.
 	top  int
 	head int64
 	// sum is the sum of all slots, with the change.
@@ -50,8 +49,7 @@ func (s *buckets) place(c *Call, now limit.Instant, units int64) {
 	s.slot = s.slotAt(s.elapsed)
 }
 
-// roll moves s from the slot it was stored in to the one that holds now and adds
-// up what still counts.
+// roll advances s from the slot in which it was stored to the slot of now, and computes the sum.
 func (s *buckets) roll(now limit.Instant) {
 	stored := s.slot
 	at := max(now, s.start.Add(time.Duration(s.begin(stored))))
@@ -76,7 +74,7 @@ func (s *buckets) roll(now limit.Instant) {
 	s.head = s.stored(0)
 }
 
-// total adds up the ring from position from up to position to.
+// total returns the sum of the ring from position from to position to-1.
 func (s *buckets) total(from, to int) (sum int64) {
 	for i := from; i < to; i++ {
 		sum += slotCount(s.ring, i)
@@ -88,12 +86,12 @@ func (s *buckets) slotAt(elapsed int64) int {
 	return int(limit.MulDivFloor(elapsed, int64(s.slots), s.window))
 }
 
-// begin returns the time from a window's start to the begin of its slot i.
+// begin returns the time from a window's start to the beginning of its slot i.
 func (s *buckets) begin(i int) int64 {
 	return limit.MulDivCeil(int64(i), s.window, int64(s.slots))
 }
 
-// position returns where in the ring the slot of a depth is.
+// position returns the position in the ring of the slot at a depth.
 func (s *buckets) position(depth int) int {
 	i := s.slot - depth
 	if i < 0 {
@@ -102,7 +100,7 @@ func (s *buckets) position(depth int) int {
 	return i
 }
 
-// stored returns the count of a depth without the change of this call.
+// stored returns the count at a depth without the change by this call.
 func (s *buckets) stored(depth int) int64 {
 	if depth < s.shift || depth >= s.slots {
 		return 0
@@ -110,7 +108,7 @@ func (s *buckets) stored(depth int) int64 {
 	return slotCount(s.ring, s.position(depth))
 }
 
-// count returns the count of a depth with the change of this call.
+// count returns the count at a depth with the change by this call.
 func (s *buckets) count(depth int) int64 {
 	switch {
 	case depth < s.top:
@@ -124,7 +122,7 @@ func (s *buckets) count(depth int) int64 {
 // current returns the count of the current slot.
 func (s *buckets) current() int64 { return s.count(0) }
 
-// leaves returns the time until the slot of a depth leaves the sum.
+// leaves returns the time until the slot at a depth leaves the sum.
 func (s *buckets) leaves(depth int) time.Duration {
 	end := s.begin(s.position(depth)) - s.elapsed
 	if depth <= s.slot {

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Check returns [ErrCorrupt] unless value is one that [Decide] can be given under
-// mode: it is for bytes that come from a file. It never panics.
+// Check returns [ErrCorrupt] unless value is valid for [Decide] under mode. It is for bytes from a
+// file, and never panics.
 func Check(mode Mode, value []byte) error {
 	var ok bool
 	switch mode {
@@ -112,7 +112,7 @@ func (s *buckets) decode(value []byte) {
 	}
 }
 
-// encode writes what the call changed; the rest of the ring is as it was.
+// encode writes the changes by the call; the rest of the ring is as it was.
 func (s *buckets) encode(value []byte) {
 	putInt(value, 0, int64(s.start))
 	putInt(value, 1, s.window)
@@ -126,7 +126,7 @@ func (s *buckets) encode(value []byte) {
 	}
 }
 
-// decode returns the capacity of the ring.
+// decode decodes value and returns the capacity of the ring.
 func (s *log) decode(value []byte) int {
 	*s = log{
 		window: getInt(value, 0),
@@ -145,7 +145,7 @@ func (s *log) encodeHeader(value []byte, head int) {
 	binary.LittleEndian.PutUint32(value[2*word+word/2:], uint32(s.size()))
 }
 
-// encode writes what the call changed: the header and the last entry.
+// encode writes the changes by the call: the header and the last entry.
 func (s *log) encode(value []byte) {
 	s.encodeHeader(value, s.head)
 	if s.placed {
@@ -154,8 +154,7 @@ func (s *log) encode(value []byte) {
 	}
 }
 
-// relay writes the whole log to value, the oldest entry first. old is where its
-// kept entries are.
+// relay writes the whole log to value, the oldest entry first. old has its kept entries.
 func (s *log) relay(value, old []byte) {
 	s.encodeHeader(value, 0)
 	to := value[logHeader:]
@@ -169,15 +168,15 @@ func (s *log) relay(value, old []byte) {
 	}
 }
 
-// capacity returns what the ring should hold if it now holds size entries: twice
-// as many when they no longer fit, fewer when most of it lies idle.
+// capacity returns the capacity for the present number of entries, if size is the present capacity:
+// twice as many when they no longer fit, fewer when most of the ring is unused.
 func (s *log) capacity(size int) int {
 	n := s.size()
 	if n <= size && (size <= smallestRing || n*8 > size) {
 		return size
 	}
 	if n <= size {
-		n *= 2 // a shrunk ring keeps room to grow again
+		n *= 2 // a ring that shrinks keeps room to grow again
 	}
 	return max(smallestRing, 1<<bits.Len(uint(n-1)))
 }

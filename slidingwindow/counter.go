@@ -7,17 +7,17 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// counter is a COUNTER as it stands at one instant: the units of the window that
-// holds the instant and those of the window before, which count as far as a span
-// of one window that ends at the instant still overlaps theirs.
+// counter is the state of COUNTER at one instant: the units of the window that contains the
+// instant, and those of the window before. The latter are weighted by the overlap of their window
+// with a span of one window that ends at the instant.
 type counter struct {
 	start      limit.Instant
 	window     int64
 	curr, prev int64
 	// elapsed is the time since start, 0 <= elapsed < window.
 	elapsed int64
-	// lag is how far the clock is behind start: 0 unless it was set back, in
-	// which case time stands still at start until the clock is there again.
+	// lag is by how much the clock is behind start. It is 0 unless the clock was set back; then
+	// time stands still at start until the clock has reached it again.
 	lag time.Duration
 }
 
@@ -29,7 +29,7 @@ func (s *counter) place(c *Call, now limit.Instant, units int64) {
 	}
 }
 
-// roll moves s from the window it was stored in to the one that holds now.
+// roll advances s from the window in which it was stored to the window of now.
 func (s *counter) roll(now limit.Instant) {
 	at := max(now, s.start)
 	s.lag = at.Sub(now)
@@ -55,9 +55,9 @@ func (s *counter) used() uint64 {
 
 func (s *counter) charged() uint64 { return uint64(s.curr) }
 
-// decayed returns the first time since a window's start at which at most room of
-// the n units of the window before still count, 0 <= room < n. It may be the
-// whole window. From floor(n*(W-e)/W) <= room follows W-e < (room+1)*W/n.
+// decayed returns the earliest time since a window's start at which at most room of the n units of
+// the window before still count, 0 <= room < n. It may be the whole window. From floor(n*(W-e)/W)
+// <= room follows W-e < (room+1)*W/n.
 func (s *counter) decayed(n, room int64) int64 {
 	return s.window - limit.MulDivCeil(limit.SatAdd(room, 1), s.window, n) + 1
 }

@@ -8,21 +8,19 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Decide judges c at now against what is stored under the key (mode [None] for no
-// key) and fills p. It reads value and never writes it. The value's own expiry is
-// not looked at: an expired key is no key.
+// Decide decides c at now on the value that is stored under the key (mode [None] for an absent key)
+// and fills p. It reads value and never writes to it. It ignores the value's own expiry, since an
+// expired key is absent.
 //
 // A limit of 0 refuses every quantity above 0, however it is charged, and writes nothing.
 //
-// Where c's mode, window or phase is not that of the stored value, a call that
-// changes the state carries the estimate over to the new windows, as usage of
-// this instant, and every other call is answered from the stored windows with c's
-// limit, so that its times stay exact.
+// If c's mode, window or phase is not that of the stored value, a call that changes the state
+// carries the estimate over to the new windows, as usage at this instant. Every other call is
+// answered from the stored windows with c's limit, so that its times are exact.
 //
-// The error is [limit.ErrOverflow] where a count would pass int64 and
-// [limit.ErrWrongType] for a mode that does not exist; p then keeps the key, and
-// its decision means nothing. c must be sound ([Call.Validate]) and value one that
-// passes [Check].
+// The error is [limit.ErrOverflow] if a count would exceed int64, and [limit.ErrWrongType] for an
+// unknown mode; then p keeps the key, and its decision is undefined. c must be valid
+// ([Call.Validate]) and value must pass [Check].
 func Decide(mode Mode, value []byte, _, now limit.Instant, c *Call, p *Plan) error {
 	p.Action = Keep
 	p.found = mode != None
@@ -43,8 +41,8 @@ func Decide(mode Mode, value []byte, _, now limit.Instant, c *Call, p *Plan) err
 	return err
 }
 
-// open returns what is stored as it stands at now, or an unused limiter of c's
-// kind where nothing is, and nil for an unknown mode.
+// open returns the stored state at now, an unused limiter of c's kind if there is none, or nil for
+// an unknown mode.
 func (p *Plan) open(mode Mode, value []byte, now limit.Instant, c *Call) window {
 	w := p.stored(mode, value, now, c)
 	p.Foreign = p.replace && mode != None && (c.Mode != Fixed || mode != Fixed || c.otherWindows(p.fixed.start, p.fixed.window))
@@ -85,14 +83,14 @@ func (p *Plan) stored(mode Mode, value []byte, now limit.Instant, c *Call) windo
 	return nil
 }
 
-// otherWindows reports whether c asks for windows other than those of the given
-// length of which one starts at start. First takes any phase.
+// otherWindows reports whether c's windows differ from those of the given length of which one
+// starts at start. First accepts any phase.
 func (c *Call) otherWindows(start limit.Instant, window int64) bool {
 	return window != int64(c.Window) ||
 		!c.First && floorMod(int64(start), window) != int64(c.Phase)
 }
 
-// place makes the new state of c's kind that holds just the given units, at now.
+// place returns a new state of c's kind with only the given units, at now.
 func (p *Plan) place(now limit.Instant, c *Call, units int64) window {
 	switch c.Mode {
 	case Fixed:
@@ -142,7 +140,7 @@ func (p *Plan) decide(w window, now limit.Instant, c *Call) error {
 	return nil
 }
 
-// free returns how many units c may take.
+// free returns the number of units that c may take.
 func (p *Plan) free(c *Call, used uint64) int64 {
 	if used >= uint64(c.Limit) {
 		return 0
@@ -154,7 +152,7 @@ func (p *Plan) free(c *Call, used uint64) int64 {
 	return free
 }
 
-// refuse says that so many units are refused, and when quantity units would pass.
+// refuse refuses that many units, and computes when quantity units would pass.
 func (p *Plan) refuse(w window, c *Call, used uint64, refused, quantity int64) {
 	p.Decision.Refused = refused
 	if quantity > c.Limit || c.Even && quantity > c.share() {
@@ -183,7 +181,7 @@ func (p *Plan) admit(w window, now limit.Instant, c *Call, used uint64, granted 
 	return nil
 }
 
-// penalize refuses c and charges it all the same, up to one unit beyond the limit.
+// penalize refuses c and charges it nevertheless, up to one unit beyond the limit.
 func (p *Plan) penalize(w window, now limit.Instant, c *Call, used uint64) error {
 	before := used
 	if !p.replace {
@@ -207,8 +205,8 @@ func (p *Plan) penalize(w window, now limit.Instant, c *Call, used uint64) error
 	return nil
 }
 
-// charge adds n units to w, which becomes a limiter of c's kind if it is not. It
-// returns the limiter that was charged.
+// charge adds n units to w, which is first converted to a limiter of c's kind if necessary. It
+// returns the charged limiter.
 func (p *Plan) charge(w window, now limit.Instant, c *Call, used, n uint64) (window, error) {
 	if p.replace {
 		total, carry := bits.Add64(used, n, 0)
@@ -225,9 +223,9 @@ func (p *Plan) charge(w window, now limit.Instant, c *Call, used, n uint64) (win
 	return w, nil
 }
 
-// refund gives units back. It never creates a key, and is never refused.
+// refund gives units back. It never creates a key and is never refused.
 func (p *Plan) refund(w window, now limit.Instant, c *Call, used uint64) error {
-	n := -uint64(c.Quantity) // also right for the least int64
+	n := -uint64(c.Quantity) // also right for the smallest int64
 	switch {
 	case !p.found || c.Charge == Peek:
 		p.describe(w)
@@ -245,7 +243,7 @@ func (p *Plan) refund(w window, now limit.Instant, c *Call, used uint64) error {
 	return nil
 }
 
-// describe fills in what a decision says of the state.
+// describe fills in the parts of the decision that describe the state.
 func (p *Plan) describe(w window) {
 	if used := w.used(); used < uint64(p.Decision.Limit) {
 		p.Decision.Remaining = p.Decision.Limit - int64(used)
@@ -253,7 +251,7 @@ func (p *Plan) describe(w window) {
 	p.Decision.ResetAfter = w.reset()
 }
 
-// conclude describes w and has it stored, or its key deleted if nothing is used.
+// conclude describes w and plans to store it, or to delete its key if nothing is used.
 func (p *Plan) conclude(w window, now limit.Instant, c *Call) {
 	p.describe(w)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// A delta is what a plan changes in a LOG or in BUCKETS, in absolute terms, so that
-// a long value need not be recorded whole. LOG:
+// A delta is the change by a plan in a LOG or in BUCKETS, in absolute terms, so that a long value
+// need not be recorded as a whole. LOG:
 //
 //	flags    a byte: 1 some entries were dropped, 2 some were cut off
 //	at       8 bytes, the instant of the entry that is now the newest
@@ -17,7 +17,7 @@ import (
 //	cut      if flag 2: varint at - F, entries from F on were gone before
 //	units    varint, what the newest entry counts
 //
-// Entries from at on are gone before it is put in any case. BUCKETS:
+// Entries from at on are removed before the newest is added in any case. BUCKETS:
 //
 //	slots    varint
 //	start    8 bytes
@@ -27,16 +27,15 @@ import (
 //	         counts something else now; slots if there is none
 //	units    varint, what it counts, if there is one
 //
-// Numbers of 8 bytes are little-endian, varints unsigned; differences wrap.
+// Numbers of 8 bytes are little-endian, varints unsigned; differences wrap around.
 const (
 	flagDropped = 1
 	flagCut     = 2
 )
 
-// AppendDelta appends to dst what p, whose Action is Store, changes in value, which
-// is what was decided on: it must be called before Apply. It returns false where
-// there is no such thing, and the whole value is to be recorded: under other modes,
-// and where the windows changed or there was no key.
+// AppendDelta appends to dst the change by p, whose Action is Store, in value, on which p was
+// decided. It must be called before Apply. It returns false if there is no delta and the whole
+// value has to be recorded: for other modes, after a change of the windows, and for a new key.
 func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
 	switch {
 	case p.replace || p.Action != Store:
@@ -89,15 +88,14 @@ func (s *buckets) appendDelta(dst []byte) []byte {
 	return dst
 }
 
-// ApplyDelta returns value with the change that delta says, and treats value and
-// dst as [Plan.Apply] does. value must pass [Check] under mode, and so does the
-// result. delta may be any bytes: what is none is [ErrCorrupt], and value is as it
-// was.
+// ApplyDelta returns value with the change of delta, and treats value and dst as [Plan.Apply] does.
+// value must pass [Check] under mode; then so does the result. delta may be any bytes: an invalid
+// delta is [ErrCorrupt], and does not change value.
 //
-// A value may be newer than the delta already: once all deltas have been applied
-// that were made until it was, it is again what it was. In between it may count
-// less than it should, where more would not fit. A delta for another number of
-// slots leaves value alone, since somebody must have replaced it later.
+// value may be newer than delta: once all deltas up to the state of value have been applied, it is
+// the same as before. In between it may count less than it should, if more would not fit. A delta
+// for another number of slots does not change value, since a later effect must have replaced the
+// value.
 func ApplyDelta(mode Mode, value, dst, delta []byte) ([]byte, error) {
 	d := deltaReader{rest: delta}
 	switch mode {
@@ -109,7 +107,7 @@ func ApplyDelta(mode Mode, value, dst, delta []byte) ([]byte, error) {
 	return value, ErrCorrupt
 }
 
-// deltaReader takes a delta apart; broken says that it is none.
+// deltaReader decodes a delta; broken says that the delta is invalid.
 type deltaReader struct {
 	rest   []byte
 	broken bool
@@ -145,8 +143,8 @@ func (d *deltaReader) instant() limit.Instant {
 	return t
 }
 
-// CheckDelta reports whether delta, which may be any bytes, is one that [ApplyDelta] takes
-// under mode. The error is [ErrCorrupt].
+// CheckDelta returns [ErrCorrupt] unless delta, which may be any bytes, is valid for [ApplyDelta]
+// under mode.
 func CheckDelta(mode Mode, delta []byte) error {
 	d := deltaReader{rest: delta}
 	switch mode {
@@ -163,7 +161,7 @@ func CheckDelta(mode Mode, delta []byte) error {
 	return nil
 }
 
-// logDelta is what a delta says of a LOG.
+// logDelta is a decoded delta of a LOG.
 type logDelta struct {
 	drops            bool
 	at, dropped, cut limit.Instant
@@ -214,7 +212,7 @@ func (d *deltaReader) applyLog(value, dst []byte) ([]byte, error) {
 	return p.applyLog(value, dst), nil
 }
 
-// bucketsDelta is what a delta says of BUCKETS.
+// bucketsDelta is a decoded delta of BUCKETS.
 type bucketsDelta struct {
 	slots, slot, emptied, top, units int64
 	start                            limit.Instant

@@ -6,11 +6,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Describe calls emit with each field of a stored value, as RL.INFO shows them:
-// its windows, in nanoseconds (start-ns since the Unix epoch), its counts as they
-// stand at now, used (the estimate, at most int64) and reset-ms. It returns used, of
-// which a limit leaves the rest: the limit itself is not stored. value must pass
-// [Check].
+// Describe calls emit with each field of a stored value that RL.INFO shows: its windows, in
+// nanoseconds (start-ns since the Unix epoch), its counts at now, used (the estimate, at most
+// int64) and reset-ms. It returns used; the remaining units are not known, since the limit is not
+// stored. value must pass [Check].
 func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string, value int64)) (used int64) {
 	var w window
 	switch mode {

@@ -7,13 +7,13 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// fixed is a FIXED window as it stands at one instant.
+// fixed is the state of FIXED at one instant.
 type fixed struct {
 	start  limit.Instant
 	window int64
 	count  int64
-	// left is the time to the window's end: more than the window where the clock
-	// was set back, not positive once the window is over.
+	// left is the time to the window's end: longer than the window if the clock was set back, not
+	// positive once the window is over.
 	left time.Duration
 }
 
@@ -26,8 +26,7 @@ func (s *fixed) place(c *Call, now limit.Instant, units int64) {
 	}
 }
 
-// roll finds out what is left of the window at now; a window that is over counts
-// nothing.
+// roll computes the rest of the window at now; a window that is over counts nothing.
 func (s *fixed) roll(now limit.Instant) {
 	s.left = time.Duration(limit.SatSub(s.window, int64(now.Sub(s.start))))
 	if s.over() {

@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Every value is a row of little-endian words of eight bytes:
+// Every value is a sequence of little-endian words of eight bytes:
 //
 //	COUNTER  start, window, current count, previous count
 //	FIXED    start, window, count
@@ -16,8 +16,7 @@ import (
 //	         instant, running total
 //	BUCKETS  start, window, current slot, then m counts
 //
-// Instants are Unix nanoseconds and start is that of the window which the value
-// was last stored in.
+// Instants are Unix nanoseconds. start is that of the window in which the value was last stored.
 const (
 	word         = 8
 	counterSize  = 4 * word
@@ -30,12 +29,12 @@ const (
 	largestRing  = 1 << 30
 )
 
-// ErrCorrupt is what [Check] returns for bytes that no value has.
+// ErrCorrupt is the error of [Check] for bytes that are not a valid value.
 var ErrCorrupt = errors.New("bytes are not a sliding window")
 
 func entries(ring []byte) int { return len(ring) / entrySize }
 
-// entry is an instant and the total of units up to and with it.
+// entry is an instant and the total of units up to and including it.
 type entry struct {
 	at    limit.Instant
 	total uint64

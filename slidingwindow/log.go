@@ -8,25 +8,24 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// log is a LOG as it stands at one instant. The stored ring holds, for each
-// distinct instant at which units passed, that instant and the total of all units
-// up to and with it; a count is the difference of two totals, so totals may wrap.
+// log is the state of LOG at one instant. The stored ring has, for each distinct instant at which
+// units passed, the instant and the total of all units up to and including it. A count is the
+// difference of two totals, so totals may wrap around.
 type log struct {
 	window int64
 	now    limit.Instant
-	// max is the most entries that a call may leave behind.
+	// max is the maximum number of entries after a call.
 	max int64
 
-	// ring holds the entries as they were stored, the oldest at position head.
+	// ring has the stored entries, the oldest at position head.
 	ring []byte
 	head int
 	// base is the total before the first entry that counts.
 	base uint64
-	// kept is how many entries of the ring count, from head on, with the change
-	// of this call: the expired are no longer among them, nor is the newest if
-	// the call replaces or drops it.
+	// kept is the number of entries of the ring that count, from head on, with the change by this
+	// call: without expired ones, and without the newest if the call replaces or drops it.
 	kept int
-	// last is the entry that the call puts after the kept ones, if it puts one.
+	// last is the entry that the call adds after the kept ones, if placed is true.
 	last   entry
 	placed bool
 }
@@ -39,8 +38,8 @@ func (s *log) place(c *Call, now limit.Instant, units int64) {
 	}
 }
 
-// roll drops what has expired at now. It looks at the first entries in doubling
-// steps, so that it costs the logarithm of what it drops.
+// roll drops the entries that have expired at now. It examines the first entries in doubling steps,
+// so that its cost is logarithmic in the number of dropped entries.
 func (s *log) roll(now limit.Instant) {
 	s.now = now
 	bound := 1
@@ -52,7 +51,7 @@ func (s *log) roll(now limit.Instant) {
 	s.drop(expired)
 }
 
-// drop forgets the first n of the kept entries.
+// drop drops the first n of the kept entries.
 func (s *log) drop(n int) {
 	if n > 0 {
 		s.base = s.at(n - 1).total
@@ -88,8 +87,8 @@ func (s *log) used() uint64 {
 
 func (s *log) charged() uint64 { return s.used() }
 
-// reaching returns the first entry up to and with which at least n units are
-// counted, 1 <= n <= used.
+// reaching returns the first entry up to and including which at least n units are counted, 1 <= n
+// <= used.
 func (s *log) reaching(n uint64) int {
 	return sort.Search(s.size()-1, func(i int) bool { return s.at(i).total-s.base >= n })
 }
@@ -109,9 +108,8 @@ func (s *log) reset() time.Duration {
 	return 0
 }
 
-// add puts n units at now, in an entry of their own unless the newest is as young
-// or the log is full, in which case the newest moves to now. It must not follow
-// a take.
+// add adds n units at now, in a new entry unless the newest has the same instant or the log is
+// full; then the newest entry moves to now. It must not follow a take.
 func (s *log) add(n int64) bool {
 	used := s.used()
 	if used > math.MaxInt64-uint64(n) {
@@ -120,7 +118,7 @@ func (s *log) add(n int64) bool {
 	at := s.now
 	if s.kept > 0 {
 		newest := s.at(s.kept - 1).at
-		// A clock that was set back must not put entries out of order.
+		// Keep the entries in order even if the clock was set back.
 		at = max(at, newest)
 		if newest == at || int64(s.kept) >= s.max {
 			s.kept--

@@ -2,11 +2,10 @@ package slidingwindow
 
 import "fmt"
 
-// Mode is what a stored value remembers of the past. The numbers are part of the
-// file formats.
+// Mode is the form of a stored value. The numbers are part of the file formats.
 type Mode uint8
 
-// The modes. The zero Mode means that there is no key.
+// The modes. None stands for an absent key.
 const (
 	None    Mode = 0
 	Counter Mode = 1
