@@ -7,16 +7,15 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// fresh returns the bucket of a key that does not exist yet.
+// fresh returns the bucket of a new key.
 func fresh(now limit.Instant, c *Call) (state, error) {
 	s, err := emptied(now, c, c.Capacity-c.Init)
 	s.stored = s.most
 	return s, err
 }
 
-// emptied returns a bucket of the call's mode that lacks used whole tokens, which
-// may be more than its capacity. Of a Warmup bucket, which lacks none, it leaves
-// the stored permits to the caller.
+// emptied returns a bucket of the call's mode in which used whole tokens are missing, which may be
+// more than its capacity. A Warmup bucket has no such tokens; the caller sets its stored permits.
 func emptied(now limit.Instant, c *Call, used int64) (state, error) {
 	s := state{mode: c.Mode, at: now}
 	switch c.Mode {
@@ -31,8 +30,8 @@ func emptied(now limit.Instant, c *Call, used int64) (state, error) {
 	return s, s.push(now, times(c.Interval, used))
 }
 
-// settle brings a stored bucket up to now where time passing changes more than the
-// distance to an instant.
+// settle advances a stored bucket to now in the modes where that changes more than the distance to
+// an instant.
 func (s *state) settle(now limit.Instant) {
 	switch s.mode {
 	case Interval:
@@ -42,9 +41,9 @@ func (s *state) settle(now limit.Instant) {
 	}
 }
 
-// balance is the number of whole tokens in a bucket of the given capacity; it is
-// negative when more than that is in use. Of Warmup it is what a change of mode
-// carries over: nothing while a wait is promised.
+// balance returns the number of whole tokens in a bucket of the given capacity; it is negative if
+// more than the capacity is in use. For Warmup it is what a change of mode carries over: nothing
+// while a wait is promised.
 func (s *state) balance(now limit.Instant, capacity int64) int64 {
 	switch s.mode {
 	case Interval:
@@ -60,17 +59,17 @@ func (s *state) balance(now limit.Instant, capacity int64) int64 {
 	return limit.SatSub(capacity, limit.CeilDiv(int64(until(s.at, now)), int64(s.interval)))
 }
 
-// wait is how long it takes until the balance of a bucket of the given capacity is
-// at least need, if nobody takes anything; 0 if it is already. A Warmup bucket has
-// no such balance and is never asked.
+// wait returns the time until the balance of a bucket of the given capacity is at least need,
+// without further calls; 0 if it is already. It is not called for a Warmup bucket, which has no
+// such balance.
 func (s *state) wait(now limit.Instant, capacity, need int64) time.Duration {
 	spare := limit.SatSub(capacity, need)
 	switch s.mode {
 	case Interval:
 		return s.batchWait(now, spare)
 	case Leaky:
-		// A unit that has begun to leave does not count: the balance rises 1 ns
-		// after the backlog is a whole number of units.
+		// A unit that has begun to leave does not count, so the balance rises 1 ns after the
+		// backlog is a whole number of units.
 		over := plus(until(s.at, now), -times(s.interval, limit.SatAdd(spare, 1)))
 		return max(0, plus(over, 1))
 	case Warmup:
@@ -79,7 +78,7 @@ func (s *state) wait(now limit.Instant, capacity, need int64) time.Duration {
 	return max(0, plus(until(s.at, now), -times(s.interval, spare)))
 }
 
-// remaining is field 3 of the answer.
+// remaining returns field 3 of the answer.
 func (s *state) remaining(now limit.Instant, capacity int64) int64 {
 	if s.mode == Warmup {
 		if s.at > now {
@@ -90,8 +89,8 @@ func (s *state) remaining(now limit.Instant, capacity int64) int64 {
 	return max(0, min(s.balance(now, capacity), capacity))
 }
 
-// reset is field 5 of the answer: how long until the bucket is full, or until
-// nobody has to wait.
+// reset returns field 5 of the answer: the time until the bucket is full, or until a call need not
+// wait.
 func (s *state) reset(now limit.Instant) time.Duration {
 	if s.mode == Interval {
 		return s.batchWait(now, 0)
@@ -99,7 +98,7 @@ func (s *state) reset(now limit.Instant) time.Duration {
 	return until(s.at, now)
 }
 
-// idle returns the instant from which on the bucket is as if never used.
+// idle returns the instant from which on the bucket is as if it had never been used.
 func (s *state) idle(now limit.Instant) limit.Instant {
 	if s.mode == Warmup {
 		return s.cold()
@@ -133,8 +132,8 @@ func (s *state) push(now limit.Instant, d time.Duration) error {
 	return nil
 }
 
-// give returns quantity tokens (a positive number; more than there are in use make
-// it full) at the price of interval each.
+// give returns quantity tokens, a positive number, at the price of interval each. More than are in
+// use make the bucket full.
 func (s *state) give(now limit.Instant, quantity int64, interval time.Duration) {
 	if s.mode == Interval {
 		s.used = max(0, s.used-quantity)

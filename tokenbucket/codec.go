@@ -9,14 +9,14 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The errors of Check.
+// The errors of [Check].
 var (
 	errMode  = errors.New("unknown token bucket mode")
 	errSize  = errors.New("a token bucket of another length than its mode has")
 	errState = errors.New("a token bucket with a number out of range")
 )
 
-// size is the length of the stored form: 8 bytes for each number, little-endian.
+// size returns the length of the stored form: 8 bytes for each number, little-endian.
 //
 //	Greedy    TAT, T
 //	Debt      TAT, T, capacity
@@ -79,9 +79,8 @@ func word(value []byte, i int) int64 {
 	return int64(binary.LittleEndian.Uint64(value[8*i:]))
 }
 
-// Check reports whether value, which may come from a file, is a bucket stored in
-// the mode. What it accepts no call can make Decide fail on otherwise than by
-// [limit.ErrOverflow].
+// Check returns an error unless value, which may come from a file, is a bucket stored in the mode.
+// On a value that it accepts, Decide fails only with [limit.ErrOverflow].
 func Check(mode Mode, value []byte) error {
 	if mode.size() == 0 {
 		return errMode

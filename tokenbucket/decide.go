@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Action says what a decision does to the key.
+// Action is what a plan does to its key.
 type Action uint8
 
 const (
@@ -14,28 +14,27 @@ const (
 	Keep Action = iota
 	// Store: value, mode and expiry become those of the [Plan].
 	Store
-	// Delete: the key goes away; a bucket that is full has nothing to remember.
+	// Delete: the key is removed, since a full bucket need not be stored.
 	Delete
 )
 
-// Plan is the outcome of a decision: the answer, and what has to happen to the key.
-// Callers own it and may reuse it.
+// Plan is the result of a decision: the answer, and the change of the key. It belongs to the caller
+// and may be reused.
 type Plan struct {
 	Decision limit.Decision
 	Action   Action
-	// Mode and Expiry belong to the state that Store stores. Expiry is its natural
-	// one: the instant from which on the key is as if it did not exist.
+	// Mode and Expiry are to be stored with the value if Action is Store. Expiry is the instant
+	// from which on the key is as if it did not exist.
 	Mode   Mode
 	Expiry limit.Instant
-	// Foreign says that the key has the usage of another limit: of another mode or rate.
+	// Foreign says that the key has the usage of a limit with another mode or rate.
 	Foreign bool
 
 	next state
 }
 
-// Apply returns the bytes to store under the key: the value that was decided on,
-// unless p.Action is [Store]. They share the memory of value, or of dst if value
-// has none, as far as its capacity goes.
+// Apply returns the bytes to store under the key, or value unchanged unless p.Action is [Store].
+// They use the memory of value, or of dst if value has none, as far as its capacity allows.
 func (p *Plan) Apply(value, dst []byte) []byte {
 	if p.Action != Store {
 		return value
@@ -46,16 +45,14 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 	return p.next.append(value[:0])
 }
 
-// Decide judges c at now against the value stored in mode, which [Check] must have
-// accepted, and fills p. Without a key the mode is None and the value is ignored,
-// as is the expiry always: what is stored says all. It reads value and keeps no
-// reference to it.
+// Decide decides c at now on the value stored in mode, which [Check] must have accepted, and fills
+// p. For an absent key the mode is None and value is ignored. The expiry is always ignored, since
+// value has the whole state. Decide reads value and keeps no reference to it.
 //
 // A capacity of 0 refuses every quantity above 0, however it is charged, and writes nothing.
 //
-// The error is [limit.ErrOverflow] if the call, or the conversion it asks for,
-// would make a debt of more than 2^62 ns or one that reaches past the last instant;
-// then nothing is to be written and p says so.
+// The error is [limit.ErrOverflow] if the call, or the conversion for it, would make a debt of more
+// than 2^62 ns or one that ends after the last instant; then p.Action is Keep.
 func Decide(mode Mode, value []byte, _ limit.Instant, now limit.Instant, c *Call, p *Plan) error {
 	*p = Plan{}
 	if c.Capacity == 0 {
@@ -80,7 +77,7 @@ func Decide(mode Mode, value []byte, _ limit.Instant, now limit.Instant, c *Call
 	return b.acquire(p)
 }
 
-// closed decides a call with a capacity of 0, which has no bucket of its own: what is stored
+// closed decides a call with a capacity of 0, which has no bucket of its own: the stored state
 // stays in its mode and at its rate until it has run off, and a refund gives some of it back.
 func closed(mode Mode, value []byte, now limit.Instant, c *Call, p *Plan) {
 	b := bucket{now: now, call: c, exists: mode != None}
@@ -110,11 +107,10 @@ func closed(mode Mode, value []byte, now limit.Instant, c *Call, p *Plan) {
 	}
 }
 
-// Cancel gives back what c took earlier, for a caller that stopped waiting for it,
-// and fills p. Unlike a call with a negative quantity it takes the bucket as it is
-// stored now: it converts no mode and no rate that somebody else has set since. The
-// instants that other callers were promised are theirs and do not move; what comes
-// back serves those who come later.
+// Cancel gives back what c has taken earlier, for a caller that has stopped waiting for it, and
+// fills p. Unlike a call with a negative quantity it uses the bucket as it is stored now, without
+// conversion to c's mode and rate, which another call may have changed. The instants that were
+// promised to other callers do not move; the returned tokens serve later calls.
 func Cancel(mode Mode, value []byte, now limit.Instant, c *Call, p *Plan) {
 	*p = Plan{}
 	if mode == None || c.Quantity <= 0 {
@@ -131,18 +127,18 @@ func Cancel(mode Mode, value []byte, now limit.Instant, c *Call, p *Plan) {
 	b.answer(p, &b.is)
 }
 
-// bucket is what one call finds under its key.
+// bucket has the state of a key for one call.
 type bucket struct {
 	now    limit.Instant
 	call   *Call
 	exists bool
-	// was is the stored bucket brought up to now; is, what the call makes of it: in
-	// its own mode and at its own rate.
+	// was is the stored bucket, advanced to now. is is the bucket for the call, in the call's mode
+	// and at its rate.
 	was, is state
-	// foreign is set when was is a bucket of another kind than is. Whoever takes
-	// nothing from it is then answered by was.
+	// foreign says that was is a bucket of another kind than is. Then was answers calls that take
+	// nothing.
 	foreign bool
-	// rewrites is set when even a refusal stores is.
+	// rewrites says that even a refusal stores is.
 	rewrites bool
 }
 
@@ -171,9 +167,9 @@ func (b *bucket) open(mode Mode, value []byte, now limit.Instant, c *Call) (err 
 	return err
 }
 
-// converted returns the bucket in the call's mode with the same balance in whole
-// tokens and a phase that starts now. A Warmup bucket starts cold, and busy until
-// the balance is no longer negative.
+// converted returns the bucket in the call's mode with the same balance in whole tokens and a phase
+// that starts now. A Warmup bucket starts cold, and is busy until the balance is no longer
+// negative.
 func (s *state) converted(now limit.Instant, c *Call) (state, error) {
 	used := limit.SatSub(c.Capacity, s.balance(now, c.Capacity))
 	to, err := emptied(now, c, used)
@@ -184,7 +180,7 @@ func (s *state) converted(now limit.Instant, c *Call) (state, error) {
 	return to, to.push(now, s.wait(now, c.Capacity, 0))
 }
 
-// shown is the bucket that answers whoever takes nothing.
+// shown returns the bucket that answers calls which take nothing.
 func (b *bucket) shown() *state {
 	if b.foreign {
 		return &b.was
@@ -192,8 +188,7 @@ func (b *bucket) shown() *state {
 	return &b.is
 }
 
-// status answers a quantity of 0, which is refused while more is in use than the
-// capacity.
+// status answers a quantity of 0, which is refused while more than the capacity is in use.
 func (b *bucket) status(p *Plan) {
 	b.answer(p, b.shown())
 	if wait := b.shown().wait(b.now, b.call.Capacity, 0); wait > 0 {
@@ -201,8 +196,8 @@ func (b *bucket) status(p *Plan) {
 	}
 }
 
-// refund gives -Quantity tokens back; a missing key stays missing. Looking at one
-// shows an Interval bucket in the call's batches already, unlike any other look.
+// refund gives -Quantity tokens back; an absent key stays absent. Unlike other calls that change
+// nothing, a peek at a refund shows an Interval bucket in the call's batches already.
 func (b *bucket) refund(p *Plan) {
 	if b.exists && !b.call.looks() {
 		b.is.give(b.now, limit.SatSub(0, b.call.Quantity), b.call.Interval)
@@ -217,8 +212,8 @@ func (b *bucket) refund(p *Plan) {
 	b.refused(p)
 }
 
-// force takes all of the quantity. It answers how long to wait if that overdraws
-// the bucket; in the modes that always let callers wait, how long this one has to.
+// force takes the whole quantity. The answer has the time to wait if that overdraws the bucket; in
+// the modes in which calls always wait, the time for which this one has to.
 func (b *bucket) force(p *Plan) error {
 	c, wait := b.call, until(b.is.at, b.now)
 	if err := b.is.take(b.now, c.Quantity, c); err != nil {
@@ -236,7 +231,7 @@ func (b *bucket) force(p *Plan) error {
 	return nil
 }
 
-// acquire decides Whole, Peek and Partial of a positive quantity.
+// acquire decides a positive quantity with Whole, Peek or Partial.
 func (b *bucket) acquire(p *Plan) error {
 	c := b.call
 	granted, after := b.is.judge(b.now, c)
@@ -269,9 +264,8 @@ func (b *bucket) acquire(p *Plan) error {
 	return nil
 }
 
-// judge returns how many units a call of a positive quantity gets and what it
-// answers as the time to wait: of a grant until it may be used, of a refusal until
-// the same call would pass.
+// judge returns the number of units that a call of a positive quantity gets, and the wait in its
+// answer: for a grant until it may be used, for a refusal until the same call would pass.
 func (s *state) judge(now limit.Instant, c *Call) (granted int64, after time.Duration) {
 	switch {
 	case c.Charge != Partial && c.Quantity > c.Capacity && s.mode != Debt:
@@ -316,8 +310,8 @@ func (b *bucket) refused(p *Plan) {
 	}
 }
 
-// store plans to store s, or to delete the key if there is nothing to remember. A
-// key that starts below its capacity lives on for a while when it is full.
+// store plans to store s, or to delete the key if it need not be stored. A key that starts below
+// its capacity lives for a while after it is full.
 func (b *bucket) store(p *Plan, s *state) {
 	short := b.call.startsShort()
 	if s.full(b.now) && !short {

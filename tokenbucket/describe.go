@@ -6,11 +6,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Describe calls emit with each field of a stored value, as RL.INFO shows them: what
-// is stored (instants in nanoseconds since the Unix epoch, durations in nanoseconds,
-// counts as they stand at now), what is in use of it, and reset-ms. Limits that the
-// mode does not store are left out, and the permits of a Warmup bucket are in
-// millionths. value must pass [Check].
+// Describe calls emit with each field of a stored value that RL.INFO shows: the stored numbers
+// (instants in nanoseconds since the Unix epoch, durations in nanoseconds, counts at now), the
+// tokens in use, and reset-ms. Limits that the mode does not store are left out. The permits of a
+// Warmup bucket are in millionths. value must pass [Check].
 func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string, value int64)) {
 	if mode.size() == 0 {
 		return
@@ -46,13 +45,13 @@ func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string
 	emit("reset-ms", limit.MillisUp(s.reset(now)))
 }
 
-// Unknown is what [Room] returns for a number that the state does not tell.
+// Unknown is the result of [Room] for a number that the state does not have.
 const Unknown int64 = -1
 
-// Room returns the limit and the remaining tokens of a stored bucket, as a call with
-// quantity 0 would answer them. Only Debt stores its capacity; of the others it is the
-// given one, [Unknown] if that is. What remains of Warmup depends on no capacity. value
-// must pass [Check].
+// Room returns the limit and the remaining tokens of a stored bucket, as a call with quantity 0
+// would answer them. Only Debt stores its capacity; for other modes it is the argument capacity,
+// and [Unknown] if that is. What remains of Warmup does not depend on a capacity. value must pass
+// [Check].
 func Room(mode Mode, value []byte, now limit.Instant, capacity int64) (most, remaining int64) {
 	if mode.size() == 0 {
 		return Unknown, Unknown
@@ -68,7 +67,7 @@ func Room(mode Mode, value []byte, now limit.Instant, capacity int64) (most, rem
 	return capacity, s.remaining(now, capacity)
 }
 
-// millionths returns permits in millionths, held at the end of int64.
+// millionths returns permits in millionths, saturating at the end of int64.
 func millionths(permits float64) int64 {
 	const most = 1 << 63
 	if n := permits * 1e6; n < most {

@@ -6,13 +6,12 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// reprice puts a Greedy or Debt bucket on the call's form, interval and capacity
-// and reports whether that changes what is stored.
+// reprice converts a Greedy or Debt bucket to the call's form, interval and capacity, and reports
+// whether that changes the stored state.
 //
-// The debt in tokens stays the same, rounded up to the nanosecond. Under Debt it is
-// Guava's setRate instead: what is stored scales with the capacity, and a wait that
-// was promised stays at its instant. Going from one form to the other follows the
-// first rule.
+// The debt in tokens stays the same, rounded up to the nanosecond. Under Debt it follows Guava's
+// setRate instead: the stored tokens scale with the capacity, and a promised wait keeps its
+// instant. A change between the two forms follows the first rule.
 func (s *state) reprice(now limit.Instant, c *Call) (changed bool, err error) {
 	debt := until(s.at, now)
 	switch {
@@ -31,9 +30,8 @@ func (s *state) reprice(now limit.Instant, c *Call) (changed bool, err error) {
 	return true, s.push(now, debt)
 }
 
-// rescaledDebt carries a debt from a bucket that fills up in from to one that fills
-// up in to. What exceeds the bucket is a wait somebody was promised: it keeps its
-// length.
+// rescaledDebt converts a debt from a bucket that fills up in from to one that fills up in to. The
+// part that exceeds the bucket is a wait that a caller was promised, which keeps its length.
 func rescaledDebt(debt, from, to time.Duration) time.Duration {
 	if debt >= from {
 		return plus(to, debt-from)

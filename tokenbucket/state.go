@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// state is a stored bucket, decoded. Which fields count depends on the mode.
+// state is a decoded bucket. The mode decides which fields are used.
 type state struct {
 	mode Mode
 	// at is the TAT of Greedy and Debt, the start of the current batch of Interval,

@@ -32,8 +32,8 @@ func newCurve(c *Call) curve {
 	return k
 }
 
-// price is the cost of taking permits from stored ones, of which there are at least
-// that many. Each of the two parts of the curve is cut to whole nanoseconds.
+// price returns the cost of permits from stored ones, which must be at least as many. Each of the
+// two parts of the curve is truncated to whole nanoseconds.
 func (k *curve) price(stored, permits float64) time.Duration {
 	var price time.Duration
 	if above := stored - k.threshold; above > 0 {
@@ -45,12 +45,12 @@ func (k *curve) price(stored, permits float64) time.Duration {
 	return price + time.Duration(k.stable*permits)
 }
 
-// at is the price of one permit, that many above the threshold.
+// at returns the price of one permit, above permits above the threshold.
 func (k *curve) at(above float64) float64 { return k.stable + above*k.slope }
 
-// spend takes quantity permits, the stored ones first, and returns what they cost.
-// The permits that are not stored cost one interval each; only the fraction of one
-// that the stored permits leave over is a floating point product.
+// spend takes quantity permits, the stored ones first, and returns their cost. Permits that are not
+// stored cost one interval each; only the fraction of one beside the stored permits is a
+// floating-point product.
 func (s *state) spend(quantity int64, k curve) time.Duration {
 	if float64(quantity) <= s.stored {
 		cost := k.price(s.stored, float64(quantity))
@@ -68,7 +68,7 @@ func (s *state) spend(quantity int64, k curve) time.Duration {
 	return plus(cost, times(time.Duration(k.stable), rest))
 }
 
-// gather lets the permits that come while nobody waits be stored.
+// gather stores the permits that accumulate while no caller waits.
 func (s *state) gather(now limit.Instant) {
 	if now <= s.at {
 		return
@@ -78,9 +78,8 @@ func (s *state) gather(now limit.Instant) {
 	s.at = now
 }
 
-// rescale puts the bucket on the call's curve. The stored permits keep their share
-// of the most that can be stored, and a promised wait keeps its instant, as with
-// Guava's setRate.
+// rescale converts the bucket to the call's curve. The stored permits keep their share of the
+// maximum, and a promised wait keeps its instant, as with Guava's setRate.
 func (s *state) rescale(c *Call) {
 	most := newCurve(c).most
 	if s.stored >= s.most {
@@ -91,7 +90,7 @@ func (s *state) rescale(c *Call) {
 	s.most, s.warmup = most, c.Warmup
 }
 
-// cold is the instant at which the bucket will have stored all it can.
+// cold returns the instant at which the bucket will have stored its maximum.
 func (s *state) cold() limit.Instant {
 	missing := (s.most - s.stored) * (float64(s.warmup) / s.most)
 	return s.at.Add(time.Duration(math.Ceil(missing)))
