@@ -10,38 +10,38 @@ import (
 	"github.com/cellserver/cellserver/longdouble"
 )
 
-// Call is what one INCREX asks.
+// Call has the parameters of one INCREX.
 type Call struct {
-	// By is added, unless Float is set. The sum has to be from Lower to Upper, both included, which
-	// are the ends of int64 where a caller gives none.
+	// By is added, unless Float is set. The sum must be from Lower to Upper, both included; without
+	// a bound they are the ends of int64.
 	By, Lower, Upper int64
-	// Float has the numbers of a call with fractions.
+	// Float has the numbers of a call with fractions; nil for other calls.
 	Float *Floats
 
-	// Saturate stores the nearest bound in place of a sum that is out of bounds.
+	// Saturate stores the nearest bound instead of a sum that is out of bounds.
 	Saturate bool
-	// IfAbsent and IfExists decline a call whose key exists, or does not.
+	// IfAbsent and IfExists make the call change nothing if its key exists, or does not exist.
 	IfAbsent, IfExists bool
 
-	// Expiry says what becomes of the expiry, and At when the key ends. An instant that has passed
-	// removes the key.
+	// Expiry says how the call changes the expiry, and At is the new expiry. An instant that has
+	// passed removes the key.
 	Expiry Expiry
 	At     limit.Instant
 }
 
-// Floats are the numbers of a call with fractions. No bound is nil: [longdouble.Max] and its
-// opposite stand for none. By is finite.
+// Floats are the numbers of a call with fractions. None of them is nil: without a bound they are
+// [longdouble.Max] and its negative. By is finite.
 type Floats struct{ By, Lower, Upper *big.Float }
 
-// Expiry says what a call does to the expiry of its key.
+// Expiry is how a call changes the expiry of its key.
 type Expiry uint8
 
-// What a call does to the expiry.
+// The changes of the expiry.
 const (
-	Leave     Expiry = iota // it stays what it is
-	Set                     // At
-	SetIfNone               // At, for a key that never ends
-	Never                   // the key never ends
+	Leave     Expiry = iota // keep the expiry
+	Set                     // set it to At
+	SetIfNone               // set it to At if the key has none
+	Never                   // remove the expiry
 )
 
 // Action is what a plan does to its key.
@@ -49,22 +49,22 @@ type Action uint8
 
 // The actions.
 const (
-	Keep   Action = iota // nothing
-	Store                // the key holds the number, until Expiry
-	Remove               // there is such a key, and it goes away
+	Keep   Action = iota // change nothing
+	Store                // store the number, with Expiry
+	Remove               // remove the key, which exists
 )
 
-// Result is the answer: the number that the key holds now, and what was added to it.
+// Result is the answer: the number that the key holds after the call, and what was added to it.
 type Result struct {
 	Value, Applied int64
-	// Texts has them, in this order, for a call with fractions; nil for others.
+	// Texts has both, in this order, for a call with fractions; nil for other calls.
 	Texts *[2]string
-	// Denied says that nothing was added since the sum is out of bounds.
+	// Denied says that nothing was added because the sum is out of bounds.
 	Denied bool
 }
 
-// Decision returns r, the answer to c, as that of a limiter of c.Upper. Fractions are cut off. It
-// knows no wait: the reply of INCREX has none.
+// Decision returns r, the answer to c, as that of a limiter with the limit c.Upper. Fractions are
+// cut off. It has no wait, since the reply of INCREX has none.
 func (c *Call) Decision(r *Result) limit.Decision {
 	d := limit.Decision{Limit: c.Upper, Remaining: left(c.Upper, r.Value), RetryAfter: limit.NoRetry}
 	if r.Texts != nil {
@@ -79,20 +79,20 @@ func (c *Call) Decision(r *Result) limit.Decision {
 	return d
 }
 
-// left returns how far value is below upper, at least 0.
+// left returns upper - value, at least 0.
 func left(upper, value int64) int64 { return max(0, limit.SatAdd(upper, -max(value, -math.MaxInt64))) }
 
-// Plan is what was decided. It is scratch: [Decide] fills it.
+// Plan is the result of [Decide] for one call. It is scratch that may be reused.
 type Plan struct {
 	Action Action
 	Expiry limit.Instant
 	Result
 }
 
-// The errors of calls that change nothing. Others are [limit.ErrNotInteger] and
-// [longdouble.ErrNotFloat], for what the key holds.
+// The errors of calls that change nothing. The errors for a value that is not a number are
+// [limit.ErrNotInteger] and [longdouble.ErrNotFloat].
 var (
-	// ErrAppliedOverflow: the way to the bound is longer than int64 can say.
+	// ErrAppliedOverflow: the difference to the bound exceeds int64.
 	ErrAppliedOverflow = errors.New("applied increment would overflow")
 	// ErrAppliedInfinite is the same for numbers with fractions.
 	ErrAppliedInfinite = errors.New("applied increment would be infinite")
@@ -100,16 +100,15 @@ var (
 	ErrInfinite = errors.New("stored number is infinite")
 )
 
-// MaxInteger is the longest text of an int64.
+// MaxInteger is the length of the longest text of an int64.
 const MaxInteger = 20
 
-// MaxText is the longest text that a call stores: an integer of 4,933 digits, a fraction of 17, a
-// point and a sign.
+// MaxText is the length of the longest text that a call stores: an integer of 4,933 digits, a
+// fraction of 17, a point and a sign.
 const MaxText = 4933 + 17 + 2
 
-// Decide judges c at now on what its key holds: value, until expiry, which is [limit.MaxInstant] for
-// a key that never ends. exists is false without the key, or for one that has ended; value is not
-// looked at then.
+// Decide decides c at now on value, which its key holds until expiry, [limit.MaxInstant] for a key
+// without one, and fills p. exists is false for an absent or expired key; value is ignored then.
 func Decide(value []byte, exists bool, expiry, now limit.Instant, c *Call, p *Plan) error {
 	p.Action, p.Result = Keep, Result{}
 	if !exists {
@@ -143,7 +142,7 @@ func Decide(value []byte, exists bool, expiry, now limit.Instant, c *Call, p *Pl
 
 var zero = []byte("0")
 
-// addInt fills in the result in whole numbers, and reports whether it is to be stored.
+// addInt fills in the result in integers, and reports whether it has to be stored.
 func (p *Plan) addInt(value []byte, c *Call, declined bool) (passes bool, err error) {
 	was, ok := ParseInt(value)
 	if !ok {
@@ -167,8 +166,8 @@ func (p *Plan) addInt(value []byte, c *Call, declined bool) (passes bool, err er
 	return true, nil
 }
 
-// addFloat is addInt with fractions. What is applied is the difference of both numbers, which may
-// differ from what was asked where the sum had to be rounded.
+// addFloat is addInt with fractions. What was applied is the difference of both numbers, which may
+// differ from By if the sum was rounded.
 func (p *Plan) addFloat(value []byte, c *Call, declined bool) (passes bool, err error) {
 	f := c.Float
 	was, ok := longdouble.Parse(value)
@@ -199,7 +198,7 @@ func (p *Plan) addFloat(value []byte, c *Call, declined bool) (passes bool, err 
 	return true, nil
 }
 
-// nearest is the number within the bounds of f that is nearest to x.
+// nearest returns the number within the bounds of f that is nearest to x.
 func nearest(x *big.Float, f *Floats) *big.Float {
 	switch {
 	case x.Cmp(f.Lower) < 0:
@@ -212,7 +211,7 @@ func nearest(x *big.Float, f *Floats) *big.Float {
 
 func text(x *big.Float) string { return string(longdouble.Append(nil, x)) }
 
-// Append appends what the key holds after [Store].
+// Append appends the text to store after [Store].
 func (p *Plan) Append(dst []byte) []byte {
 	if p.Texts != nil {
 		return append(dst, p.Texts[0]...)
@@ -220,8 +219,8 @@ func (p *Plan) Append(dst []byte) []byte {
 	return strconv.AppendInt(dst, p.Value, 10)
 }
 
-// Check reports whether a text can be what a call has stored: digits, at most one point among them,
-// and a minus in front. The error is [limit.ErrWrongType].
+// Check returns [limit.ErrWrongType] unless value can have been stored by a call: digits, with at
+// most one point among them, and an optional minus sign in front.
 func Check(value []byte) error {
 	digits := value
 	if len(digits) > 0 && digits[0] == '-' {
@@ -243,8 +242,8 @@ func Check(value []byte) error {
 	return nil
 }
 
-// ParseInt reads the number in a string as Redis does: only what it would write itself, without a
-// plus or zeros in front.
+// ParseInt parses the number in a string as Redis does: only in the form that Redis itself writes,
+// without a plus sign or leading zeros.
 func ParseInt(b []byte) (n int64, ok bool) {
 	if len(b) == 0 || len(b) > MaxInteger {
 		return 0, false

@@ -1,6 +1,6 @@
-// Package counter judges INCREX, the counter with bounds of Redis 8.8 and Valkey 9.2: a number in a
-// plain string, a [Call] that adds to it, and a [Plan] of what the key holds then.
+// Package counter decides INCREX, the counter with bounds of Redis 8.8 and Valkey 9.2: a [Call]
+// adds to a number in a plain string, and a [Plan] has the number to store.
 //
-// [Decide] is pure: the number, its expiry and the instant are parameters. A call in whole numbers
-// allocates nothing. Keys, words and replies are not here.
+// [Decide] is pure: the number, its expiry and the instant are parameters. A call with integers
+// allocates nothing. Keys, arguments and replies belong to the commands.
 package counter

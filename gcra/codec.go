@@ -37,16 +37,15 @@ func Check(value []byte) error {
 	return nil
 }
 
-// AppendDecimal appends tat as GET shows it: nanoseconds in decimal, the very
-// string that redis-cell stores.
+// AppendDecimal appends tat as GET shows it: nanoseconds in decimal, the same string that
+// redis-cell stores.
 func AppendDecimal(dst []byte, tat limit.Instant) []byte {
 	return strconv.AppendInt(dst, int64(tat), 10)
 }
 
-// ParseDecimal reads the TAT out of a plain string, such as a key that was copied
-// from redis-cell. It accepts what redis-cell accepts, an int64 with an optional
-// sign of either kind and any leading zeros, and answers [limit.ErrNotInteger]
-// for everything else, where redis-cell takes the process down.
+// ParseDecimal parses the TAT in a plain string, such as a key that was copied from redis-cell.
+// Like redis-cell it accepts an int64 with an optional sign, plus or minus, and any leading zeros.
+// The error for everything else is [limit.ErrNotInteger]; redis-cell crashes there.
 func ParseDecimal(s []byte) (limit.Instant, error) {
 	tat, err := strconv.ParseInt(string(s), 10, 64)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// ForceInto charges quantity cells at now even if that is more than the limit, and writes the
-// answer to d: never refused, with the time until one cell may arrive in
-// [limit.Decision.RetryAfter] if more is used than the limit, else [limit.NoRetry]. A limit
-// of 0 or less denies, as it does in [DecideInto]. The caller does with next what it does with that of
-// [DecideInto], which also decides a quantity that is not positive.
+// ForceInto charges quantity cells at now even if that exceeds the limit, and writes the answer to
+// d. The call is never refused; [limit.Decision.RetryAfter] is the time until one cell may arrive
+// if more than the limit is used, otherwise [limit.NoRetry]. A limit of 0 or less denies, as it
+// does in [DecideInto]. The caller treats next as that of [DecideInto], which also decides a
+// quantity that is not positive.
 //
-// The error is [limit.ErrOverflow] if the new TAT would lie past the last instant. Then
-// nothing is to be written, and d means nothing.
+// The error is [limit.ErrOverflow] if the new TAT would be later than the last instant. Then
+// nothing must be written, and d is undefined.
 func ForceInto(d *limit.Decision, tat, now limit.Instant, q *Quota, quantity int64) (next limit.Instant, write bool, err error) {
 	if quantity <= 0 || q.limit <= 0 {
 		next, write = DecideInto(d, tat, now, q, quantity)
@@ -34,8 +34,7 @@ func ForceInto(d *limit.Decision, tat, now limit.Instant, q *Quota, quantity int
 	return now + limit.Instant(after), true, nil
 }
 
-// Free returns the greatest quantity that [Decide] lets arrive at now, 0 if not even one cell
-// may.
+// Free returns the largest quantity that [Decide] allows at now, 0 if it denies even one cell.
 func Free(tat, now limit.Instant, q *Quota) int64 {
 	if q.denies {
 		return 0
@@ -45,7 +44,7 @@ func Free(tat, now limit.Instant, q *Quota) int64 {
 	return max(0, min(free, (int64(limit.MaxInstant.Sub(now))-debt)/q.interval))
 }
 
-// owed is how far tat lies after now.
+// owed returns the time from now to tat, in nanoseconds, at least 0.
 func owed(tat, now limit.Instant) int64 {
 	if tat <= now {
 		return 0

@@ -63,8 +63,8 @@ func DecideInto(d *limit.Decision, tat, now limit.Instant, q *Quota, quantity in
 	return now + limit.Instant(after), true
 }
 
-// fits reports whether used + quantity <= most without the sum wrapping; used is
-// never negative.
+// fits reports whether used + quantity <= most, without overflow of the sum; used must not be
+// negative.
 func fits(used, quantity, most int64) bool {
 	if quantity > math.MaxInt64-used {
 		return false
@@ -72,7 +72,7 @@ func fits(used, quantity, most int64) bool {
 	return used+quantity <= most
 }
 
-// charged returns max(0, debt + interval*quantity), held at the end of uint64.
+// charged returns max(0, debt + interval*quantity), saturating at the end of uint64.
 func charged(debt, interval, quantity int64) uint64 {
 	if quantity < 0 {
 		hi, lo := bits.Mul64(uint64(interval), -uint64(quantity))
@@ -107,7 +107,7 @@ func deny(d *limit.Decision, q *Quota, debt, used, quantity int64) {
 	}
 }
 
-// remaining is limit - used, from 0 to limit; nothing remains of a negative one.
+// remaining returns most - used, within 0 and most; 0 for a negative limit.
 func remaining(most, used int64) int64 {
 	if used >= most {
 		return 0
@@ -115,10 +115,9 @@ func remaining(most, used int64) int64 {
 	return most - used
 }
 
-// RetrySeconds returns the whole seconds of RetryAfter that CL.THROTTLE replies:
-// redis-cell's rounding, which drops less than a millisecond, but at least 1 when
-// a call was denied that may come again. A client told 0 would come back at once,
-// be denied again, and spin.
+// RetrySeconds returns RetryAfter in the whole seconds that CL.THROTTLE replies: with redis-cell's
+// rounding, which drops less than a millisecond, but at least 1 after a denial that may pass later.
+// A client that got 0 would call again at once, be denied again, and spin.
 func RetrySeconds(d limit.Decision) int64 {
 	s := limit.CellSeconds(d.RetryAfter)
 	if s == 0 && !d.Allowed() {

@@ -11,9 +11,9 @@ import (
 // zero, or there are more cells than nanoseconds in a period.
 var ErrZeroRate = errors.New("zero rates are not supported")
 
-// Quota is what a caller may use, in the derived numbers that [Decide] needs. It
-// is a value of 24 bytes without pointers; [NewQuota] is the way to build one, and
-// the zero value is not valid.
+// Quota has the limit of a caller in the derived numbers that [Decide] needs. It is a value of 24
+// bytes without pointers. Only [NewQuota] and [NewQuotaPer] make valid quotas; the zero value is
+// not valid.
 type Quota struct {
 	// interval is T, the emission interval: at least 1 ns.
 	interval int64
@@ -25,9 +25,8 @@ type Quota struct {
 	denies bool
 }
 
-// NewQuota builds the quota of CL.THROTTLE: count cells per period seconds, and
-// maxBurst more than one at once. It is the only place that can fail, with
-// [ErrZeroRate].
+// NewQuota returns the quota of CL.THROTTLE: count cells per period seconds, and a burst of
+// maxBurst more than one. It is the only function here that can fail, with [ErrZeroRate].
 //
 // Every other combination has a meaning, redis-cell's where that is sane: a
 // negative max burst makes a limit of zero or less, which admits no positive
@@ -61,8 +60,8 @@ func (q *Quota) Limit() int64 { return q.limit }
 // Interval returns the emission interval T, the time that one cell takes.
 func (q *Quota) Interval() time.Duration { return time.Duration(q.interval) }
 
-// Share returns the quota of one of n that divide this one among them: the rate and the
-// limit by n, a limit above zero at least 1.
+// Share returns the quota of one of n servers that divide this one: rate and limit divided by n, a
+// positive limit at least 1.
 func (q *Quota) Share(n int64) Quota {
 	s := *q
 	if n > 1 {

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// SatAdd returns a+b, held at the ends of int64.
+// SatAdd returns a+b, saturating at the ends of int64.
 func SatAdd(a, b int64) int64 {
 	c := a + b
 	if (a^c)&(b^c) < 0 {
@@ -14,7 +14,7 @@ func SatAdd(a, b int64) int64 {
 	return c
 }
 
-// SatSub returns a-b, held at the ends of int64.
+// SatSub returns a-b, saturating at the ends of int64.
 func SatSub(a, b int64) int64 {
 	c := a - b
 	if (a^b)&(a^c) < 0 {
@@ -23,7 +23,7 @@ func SatSub(a, b int64) int64 {
 	return c
 }
 
-// SatMul returns a*b, held at the ends of int64.
+// SatMul returns a*b, saturating at the ends of int64.
 func SatMul(a, b int64) int64 {
 	hi, lo := bits.Mul64(abs(a), abs(b))
 	if (a < 0) != (b < 0) {
@@ -38,15 +38,15 @@ func SatMul(a, b int64) int64 {
 	return int64(lo)
 }
 
-// MulDivFloor returns floor(a*b/c) through a 128-bit product, held at the end of
-// int64. a and b must not be negative and c must be positive.
+// MulDivFloor returns floor(a*b/c) with a 128-bit product, saturating at the end of int64. a and b
+// must not be negative and c must be positive.
 func MulDivFloor(a, b, c int64) int64 {
 	q, _ := mulDiv(a, b, c)
 	return q
 }
 
-// MulDivCeil returns ceil(a*b/c) through a 128-bit product, held at the end of
-// int64. a and b must not be negative and c must be positive.
+// MulDivCeil returns ceil(a*b/c) with a 128-bit product, saturating at the end of int64. a and b
+// must not be negative and c must be positive.
 func MulDivCeil(a, b, c int64) int64 {
 	q, rem := mulDiv(a, b, c)
 	if rem != 0 && q < math.MaxInt64 {
@@ -83,7 +83,7 @@ func abs(a int64) uint64 {
 	return uint64(a)
 }
 
-// end returns the end of int64 on the side of a's sign.
+// end returns the end of int64 that has a's sign.
 func end(a int64) int64 {
 	if a < 0 {
 		return math.MinInt64

@@ -1,6 +1,6 @@
-// Package limit is the vocabulary that every limiter family shares: the
-// [Instant], the [Decision], saturating arithmetic, the interval of one unit and
-// the rounding of durations to the whole numbers of a reply.
+// Package limit has the types and functions that all limiter families share: the [Instant], the
+// [Decision], saturating arithmetic, the interval of one unit and the rounding of durations to the
+// whole numbers of a reply.
 //
 // It reads no clock, does no I/O and imports nothing of this module. The packages gcra,
 // slidingwindow, tokenbucket and concurrency decide, and keyspace stores.
@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// Instant is a point in time in nanoseconds since the Unix epoch. It is a type
-// of its own so that two instants cannot be added by mistake. The zero value is
-// the epoch, which every live clock has passed: as the TAT of a key that does
-// not exist it means "nothing used".
+// Instant is a point in time in nanoseconds since the Unix epoch. It is a separate type so that two
+// instants cannot be added by mistake. The zero value is the epoch, which is in the past for every
+// clock: as the TAT of an absent key it means that nothing is used.
 type Instant int64
 
-// The ends of the time line, years 1677 and 2262. Arithmetic stops there.
+// The first and the last instant, in the years 1677 and 2262. Arithmetic saturates there.
 const (
 	MinInstant Instant = math.MinInt64
 	MaxInstant Instant = math.MaxInt64
