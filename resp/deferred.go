@@ -6,16 +6,16 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// A large collection is read while its shard is locked, and nobody else gets at the shard
-// meanwhile. Copying the strings into the reply takes by far most of that time, so that
-// the writer only notes where they are, and copies them when the lock is released. That
-// takes strings that do not change in between (see collection.Hash.Pin).
+// A large collection is read while its shard is locked, and no other goroutine can use the shard
+// meanwhile. Most of that time would be spent on copying the strings into the reply. So the writer
+// only notes their addresses, and copies them after the lock is released. The strings must not
+// change in between (see collection.Hash.Pin).
 
-// deferredSize is what a noted string takes until it is copied.
+// deferredSize is the memory of a noted string until it is copied.
 const deferredSize = int64(unsafe.Sizeof(deferredString{}))
 
-// Defer has [Writer.Element] note its strings, about n, until [Writer.CopyDeferred], which
-// the owner of the writer calls if Defers says so. They must stay as they are until done is
+// Defer makes [Writer.Element] note its strings, about n, until [Writer.CopyDeferred]. The owner of
+// the writer must call that, and says so by Defers. The strings must not change until done is
 // called.
 func (w *Writer) Defer(n int, done func()) {
 	w.CopyDeferred()
@@ -26,8 +26,7 @@ func (w *Writer) Defer(n int, done func()) {
 	}
 }
 
-// note is Element for a string that is copied later. One that is long is referred to from
-// now on.
+// note is Element for a string that is copied later. A long string is referred to, not copied.
 func (w *Writer) note(b []byte) {
 	d, size := w.deferred, BulkSize(len(b))
 	if w.Refers(len(b)) {
@@ -39,8 +38,8 @@ func (w *Writer) note(b []byte) {
 	w.spilled += size
 }
 
-// Element writes a bulk string that the store has and keeps as it is while it is locked or
-// pinned, which it is now. One that is long enough is referred to, not copied.
+// Element writes a bulk string of the store, which does not change while it is locked or pinned. A
+// string that is long enough is referred to, not copied.
 func (w *Writer) Element(b []byte) {
 	if w.deferred != nil {
 		w.note(b)
@@ -54,7 +53,7 @@ func (w *Writer) Element(b []byte) {
 	w.refer(shared.Held(b, w.Ledger))
 }
 
-// CopyDeferred copies the strings that have been noted to where they belong.
+// CopyDeferred copies the noted strings to their places in the reply.
 func (w *Writer) CopyDeferred() {
 	d := w.deferred
 	if d == nil {
@@ -81,15 +80,15 @@ func (w *Writer) CopyDeferred() {
 	w.Raw(all[from:])
 }
 
-// take returns the string and forgets it, so that its memory is free as soon as it has been
-// copied if it has left the store.
+// take returns the string and clears the reference to it, so that the memory of a string that was
+// removed from the store is freed as soon as it has been copied.
 func (s *deferredString) take() []byte {
 	b := unsafe.Slice(s.bytes, s.size)
 	s.bytes = nil
 	return b
 }
 
-// dropDeferred forgets the strings that were noted.
+// dropDeferred drops the noted strings.
 func (w *Writer) dropDeferred() {
 	d := w.deferred
 	w.deferred = nil
@@ -103,7 +102,7 @@ func (w *Writer) dropDeferred() {
 	w.endDeferred(d)
 }
 
-// Cut takes back what was written since Buf was mark bytes long.
+// Cut removes what was written since Buf was mark bytes long.
 func (w *Writer) Cut(mark int) {
 	if w.deferred != nil && mark <= w.deferred.mark {
 		w.dropDeferred()

@@ -1,8 +1,8 @@
-// Package resp has the protocol: the [Guard], which splits the bytes of a client into commands
-// exactly as Redis does, the [Writer], which encodes replies in RESP2 and RESP3, and the text of
-// every error that a client can get.
+// Package resp implements the protocol: the [Guard], which splits the bytes of a client into
+// commands exactly as Redis does, the [Writer], which encodes replies in RESP2 and RESP3, and the
+// text of every error that a client can get.
 //
-// It is the only importer of tidwall/redcon. redcon's Append functions encode the replies, and
-// its parser reads frames that the guard has validated. Package commands gives commands their
-// meaning, and package transport moves the bytes.
+// It is the only importer of tidwall/redcon. redcon's Append functions encode the replies, and its
+// parser reads frames that the guard has validated. Package commands implements the commands, and
+// package transport moves the bytes.
 package resp

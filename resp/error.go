@@ -1,8 +1,8 @@
 package resp
 
-// Error is the text of an error reply without the leading '-', code word first
-// ("ERR syntax error"). The empty Error means success, so that parsing and
-// deciding can hand one around without allocating.
+// Error is the text of an error reply without the leading '-', beginning with the code ("ERR syntax
+// error"). The empty Error means success, so that parsers and deciders can return one without
+// allocating.
 type Error string
 
 // Error returns the text, which makes Error an error.
@@ -61,7 +61,7 @@ const (
 	ErrDuplicateKey Error = "ERR duplicate key in 'rl.multi' command"
 	ErrLogTooLong   Error = "ERR limit exceeds sw-log-max-entries"
 	ErrRateTooHigh  Error = "ERR rate is too high, one token must take at least 1 ns"
-	// ErrRateAdvice is what follows it.
+	// ErrRateAdvice is ErrRateTooHigh with advice.
 	ErrRateAdvice    Error = ErrRateTooHigh + ": count in larger units, such as KiB instead of bytes, or in a window (SW), which has no such bound"
 	ErrOverflow      Error = "ERR capacity, count and period would overflow"
 	ErrMemberTooLong Error = "ERR member is too long, at most 1024 bytes"

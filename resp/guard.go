@@ -7,41 +7,38 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// Guard splits the bytes of one connection into commands exactly as Redis 7
-// does, with every length judged before anything is done with it. redcon's own
-// reader can be crashed, frozen or blown up by a few bytes from anyone; it never
-// sees a byte that the guard has not proven.
+// Guard splits the bytes of one connection into commands exactly as Redis 7 does, and checks every
+// length before it is used. A few bytes can crash redcon's own reader, block it or make it take all
+// memory; that reader only gets bytes that the guard has validated.
 //
-// A Guard remembers how far it has understood an unfinished command, so a
-// client that sends single bytes costs as much as one that sends them at once.
-// The zero Guard is ready; it belongs to one connection and is not safe for use
-// by several goroutines.
+// A Guard remembers how much of an unfinished command it has parsed, so a client that sends single
+// bytes costs as much as one that sends them at once. The zero Guard is ready to use. It belongs to
+// one connection, and only one goroutine at a time may use it.
 //
-// Two oddities of Redis are kept, because a proxy in front may rely on them.
-// A line of a frame ends at its CR, whatever byte follows, and the two bytes
-// after an argument are skipped unseen. And Redis looks for line ends with
-// strchr: a NUL byte hides the end of its line, which then never comes.
+// It keeps two peculiarities of Redis on which a proxy may rely. A line of a frame ends at its CR,
+// whatever byte follows, and the two bytes after an argument are skipped unseen. And Redis searches
+// for line ends with strchr: a NUL byte hides the end of its line, which is then never found.
 type Guard struct {
-	pos  int // bytes of the unfinished frame already understood
-	seen int // bytes of it searched for a line end, in vain
-	left int // arguments of the frame that are not complete yet
-	bulk int // 1 + length of the argument at pos, 0 while its head is due
+	pos  int // number of parsed bytes of the unfinished frame
+	seen int // number of its bytes searched for a line end in vain
+	left int // number of its arguments that are not complete yet
+	bulk int // 1 + length of the argument at pos, 0 if its head comes next
 
-	refused *refusal // nil: the command is not being thrown away
+	refused *refusal // nil unless the command is being discarded
 }
 
-// refusal is the state of a Guard that throws a command away.
+// refusal is the state of a Guard that discards a command.
 type refusal struct {
 	why     Error
-	skip    int64 // bytes of the present argument and its line end that are still to come
-	skipped int64 // bytes of arguments so far, announced ones included
+	skip    int64 // remaining bytes of the present argument and its line end
+	skipped int64 // bytes of arguments so far, including announced ones
 }
 
-// idle reports whether g is between two commands. Comparing whole Guards would be a call.
+// idle reports whether g is between two commands. It is faster than comparing whole Guards.
 func (g *Guard) idle() bool { return g.pos|g.seen|g.left|g.bulk == 0 && g.refused == nil }
 
-// Next takes the first command off in. It returns the arguments, which replace
-// the contents of args, and the number of bytes consumed.
+// Next parses the first command of in. It returns the arguments, which replace the contents of
+// args, and the number of bytes consumed.
 //
 //   - No arguments mean that no command is complete. The caller drops the n bytes
 //     consumed (n is positive when Redis swallows a request: "*0", a blank line)
@@ -70,8 +67,8 @@ func (g *Guard) Next(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int
 			}
 			return args[:0], n, err
 		}
-		// The first byte of a request decides on its kind, and Redis decides
-		// again after an empty one (CVE-2026-27623 is what happens otherwise).
+		// The first byte of a request decides its kind, and Redis decides again after an empty
+		// request (otherwise as in CVE-2026-27623).
 		if in[n] == '*' {
 			out, used, err = g.frame(in[n:], args[:0], lim)
 		} else {
@@ -86,8 +83,8 @@ func (g *Guard) Next(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int
 	return args[:0], n, ""
 }
 
-// shortFrame splits a fresh and whole frame of nine short arguments at most, the
-// only kind that a limiter's client sends. It takes all of it or nothing.
+// shortFrame splits a new and complete frame of at most nine short arguments, the only kind that a
+// limiter's client sends. It consumes the whole frame or nothing.
 func (g *Guard) shortFrame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int) {
 	if len(in) > 4 && in[0] == '*' && in[2] == '\r' && g.idle() {
 		count := int(in[1] - '0')
@@ -100,8 +97,8 @@ func (g *Guard) shortFrame(in []byte, args [][]byte, lim *Limits) (out [][]byte,
 	return args[:0], 0
 }
 
-// frame continues with the frame that starts at in[0]. A frame that is whole at
-// its first sight is split in this one pass.
+// frame continues with the frame that starts at in[0]. A frame that is complete when it is first
+// seen is split in this one pass.
 func (g *Guard) frame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int, err Error) {
 	pos, left, bulk := g.pos, g.left, g.bulk
 	resumed := pos > 0
@@ -111,7 +108,7 @@ func (g *Guard) frame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n in
 			return args[:0], 0, err
 		}
 	}
-	// The arguments of a frame that is not whole yet are not kept: whole splits it again.
+	// The arguments of an incomplete frame are not kept: whole splits it again.
 	partial := resumed || left > (len(in)-pos)/leastArg
 	if !partial && left > cap(args) {
 		args = roomFor(left)
@@ -161,9 +158,8 @@ func (g *Guard) frame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n in
 	return args, pos, ""
 }
 
-// count reads the head of a frame. It returns where the first argument begins,
-// or 0 when the head is unfinished or bad. Frames of no arguments, which Redis
-// swallows, have left 0.
+// count parses the head of a frame. It returns the offset of the first argument, or 0 if the head
+// is incomplete or invalid. For a frame without arguments, which Redis ignores, left is 0.
 func (g *Guard) count(in []byte, lim *Limits) (next, left int, err Error) {
 	cr, err := g.lineEnd(in, 0, lim, ErrMbulkCountBig)
 	if cr == 0 {
@@ -179,10 +175,9 @@ func (g *Guard) count(in []byte, lim *Limits) (next, left int, err Error) {
 	return cr + 2, int(max(n, 0)), ""
 }
 
-// shortArgs fills args for as long as arguments are complete, within every limit
-// and shorter than 100 bytes, which is nearly all of them. It returns how many it
-// filled and the offset behind them. It decides nothing: whatever it leaves is
-// judged by bulkHead.
+// shortArgs fills args as long as arguments are complete, within all limits and shorter than 100
+// bytes, as nearly all are. It returns their number and the offset behind them. bulkHead checks the
+// arguments that it leaves.
 func shortArgs(in []byte, args [][]byte, pos int, lim *Limits) (k, next int) {
 	longest := lim.MaxBulk
 	if lim.PreAuthBulk > 0 {
@@ -193,8 +188,8 @@ func shortArgs(in []byte, args [][]byte, pos int, lim *Limits) (k, next int) {
 		if len(in)-pos < 5 || in[pos] != '$' {
 			break
 		}
-		// Indexed from in, not from a slice at pos: the offset of an argument hangs
-		// on the length of the one before, and slicing makes that chain longer.
+		// Index in, not a slice at pos: the offset of an argument depends on the length of the one
+		// before, and slicing makes that dependency chain longer.
 		tens, units := in[pos+1]-'0', in[pos+2]-'0'
 		size, start := int(tens), pos+4
 		if in[pos+2] != '\r' {
@@ -214,10 +209,10 @@ func shortArgs(in []byte, args [][]byte, pos int, lim *Limits) (k, next int) {
 	return k, pos
 }
 
-// leastArg is how many bytes an argument takes at least, with its head and its end.
+// leastArg is the minimum number of bytes of an argument, including its head and its line end.
 const leastArg = 6
 
-// scratch returns args without what they hold, with room for one at least.
+// scratch returns args emptied, with a capacity of at least one.
 func scratch(args [][]byte) [][]byte {
 	if cap(args) == 0 {
 		return make([][]byte, 0, 8)
@@ -225,8 +220,8 @@ func scratch(args [][]byte) [][]byte {
 	return args[:0]
 }
 
-// bulkHead reads the length of the argument whose head is at pos. It returns
-// where the bytes of the argument begin, or 0 when the head is unfinished or bad.
+// bulkHead parses the length of the argument whose head is at pos. It returns the offset of the
+// argument's bytes, or 0 if the head is incomplete or invalid.
 func (g *Guard) bulkHead(in []byte, pos int, lim *Limits) (size, next int, err Error) {
 	cr, err := g.lineEnd(in, pos, lim, ErrBulkCountBig)
 	if cr == 0 {
@@ -245,13 +240,12 @@ func (g *Guard) bulkHead(in []byte, pos int, lim *Limits) (size, next int, err E
 	return int(n), cr + 2, ""
 }
 
-// lineEnd returns the index of the CR that ends the line at pos, once the byte
-// after it has arrived too, else 0. tooBig is the error for a line that goes on
-// past its limit.
+// lineEnd returns the index of the CR that ends the line at pos once the byte after it has arrived
+// too, otherwise 0. tooBig is the error for a line that exceeds its limit.
 func (g *Guard) lineEnd(in []byte, pos int, lim *Limits, tooBig Error) (cr int, err Error) {
 	last := pos + lim.MaxInline
 	if pos == 0 || lim.MaxSkip == 0 {
-		last = min(last, lim.MaxCommand) // else bulkHead refuses the command, once it knows how
+		last = min(last, lim.MaxCommand) // otherwise bulkHead refuses the command, once it knows the length
 	}
 	i := max(pos, g.seen)
 	for ; i < len(in) && i <= last && in[i] != 0; i++ {

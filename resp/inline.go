@@ -2,8 +2,8 @@ package resp
 
 import "bytes"
 
-// inline continues with the line of words that starts at in[0], the protocol of
-// a person at a terminal.
+// inline continues with the inline command that starts at in[0], the protocol for users of a
+// terminal.
 func (g *Guard) inline(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int, err Error) {
 	if isClientHello(in) {
 		return args[:0], 0, ErrTLS
@@ -31,15 +31,15 @@ func (g *Guard) inline(in []byte, args [][]byte, lim *Limits) (out [][]byte, n i
 	return out, n, ""
 }
 
-// isClientHello reports whether in begins as what a client of TLS says first: a record of
-// the handshake, of whatever version, with a ClientHello. It has no end of a line, most of
-// the time, so both sides would wait.
+// isClientHello reports whether in begins like the first message of a TLS client: a record of the
+// handshake, of any version, with a ClientHello. It usually contains no line end, so both sides
+// would wait.
 func isClientHello(in []byte) bool {
 	return len(in) > 5 && in[0] == 22 && in[1] == 3 && in[5] == 1
 }
 
-// findLineFeed returns the index of the line feed that Redis would find in b, or
-// -1, and how many bytes need no second look. Behind a NUL nothing is found.
+// findLineFeed returns the index of the line feed that Redis would find in b, or -1, and the number
+// of bytes that need not be searched again. Nothing is found after a NUL byte.
 func findLineFeed(b []byte) (lf, searched int) {
 	if len(b) > 0 && b[0] == 0 {
 		return -1, 0
@@ -54,10 +54,9 @@ func findLineFeed(b []byte) (lf, searched int) {
 	return lf, len(b)
 }
 
-// splitWords splits line as Redis' sdssplitargs does, into args; false means
-// unbalanced quotes. Words without quotes point into line, the others
-// share one new buffer, since a word is never longer than its spelling: the work
-// and the memory are linear in the line.
+// splitWords splits line as Redis' sdssplitargs does, into args; false means unbalanced quotes.
+// Words without quotes are slices of line, the others share one new buffer, since a word is never
+// longer than its spelling: time and memory are linear in the length of the line.
 func splitWords(line []byte, args [][]byte) (out [][]byte, ok bool) {
 	args = args[:0]
 	if words := countRuns(line); words > cap(args) {
@@ -95,7 +94,7 @@ func splitWords(line []byte, args [][]byte) (out [][]byte, ok bool) {
 	return args, true
 }
 
-// countRuns returns the number of runs without blanks, no less than the words.
+// countRuns returns the number of runs without blanks, which is at least the number of words.
 func countRuns(line []byte) int {
 	runs := 0
 	blank := true
@@ -109,9 +108,9 @@ func countRuns(line []byte) int {
 	return runs
 }
 
-// appendDoubleQuoted appends what stands at line[i] up to the closing quote and
-// returns the index behind that. A quote may open anywhere in a word, but the one
-// that closes it also ends the word.
+// appendDoubleQuoted appends the quoted text from line[i] to the closing quote and returns the
+// index behind that quote. A quote may open anywhere in a word, but the closing quote ends the
+// word.
 func appendDoubleQuoted(dst, line []byte, i int) (word []byte, next int, ok bool) {
 	for ; i < len(line); i++ {
 		switch {
@@ -151,7 +150,7 @@ func closesWord(line []byte, i int) bool {
 	return i+1 == len(line) || isSpace(line[i+1])
 }
 
-// escaped returns what a backslash and c stand for.
+// escaped returns the byte for a backslash followed by c.
 func escaped(c byte) byte {
 	switch c {
 	case 'n':
@@ -189,10 +188,10 @@ func hexValue(c byte) byte {
 	return c - 'a' + 10
 }
 
-// IsCrossProtocol reports whether a command name is the first word of a line of
-// HTTP, sent by a browser that somebody has pointed at our port. Redis closes
-// such a connection before it looks at authentication, without a reply, and so
-// must the caller: a later line of the request may be a command.
+// IsCrossProtocol reports whether a command name is the first word of an HTTP request, as from a
+// browser that a web page has directed to our port. Redis closes such a connection before
+// authentication, without a reply, and so must the caller: a later line of the request may be a
+// command.
 func IsCrossProtocol(name []byte) bool {
 	switch len(name) { // also keeps out longer words that are equal under Unicode folding
 	case len("post"):

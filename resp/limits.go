@@ -1,27 +1,28 @@
 package resp
 
-// Limits bounds what one client may send. Every field must be positive but
-// MaxSkip and the PreAuth ones, where 0 means that no tighter bound applies. The texts with
-// which a client is closed are those of Redis wherever Redis has one.
+// Limits bounds what one client may send. Every field must be positive except MaxSkip and the
+// PreAuth fields, where 0 means that no tighter bound applies. A client is closed with the error
+// text of Redis if Redis has one.
 type Limits struct {
-	// MaxArgs bounds the arguments of a command, the name included.
+	// MaxArgs bounds the number of arguments of a command, including its name.
 	MaxArgs int
 	// MaxBulk bounds the bytes of one argument.
 	MaxBulk int
-	// MaxCommand bounds the bytes of a whole frame, from its '*' to its last
-	// line end, and so the memory that an unfinished command can hold.
+	// MaxCommand bounds the bytes of a whole frame, from its '*' to its last line end, and
+	// therefore the memory of an unfinished command.
 	MaxCommand int
-	// MaxInline is the greatest index at which a line may end: of an inline
-	// command its LF, of a count or length its CR.
+	// MaxInline is the largest index at which a line may end: the LF of an inline command, or the
+	// CR of a count or length.
 	MaxInline int
-	// MaxSkip is up to how many bytes of arguments a command that is longer than MaxBulk
-	// or MaxCommand admit may have to be refused with its connection kept; 0 closes it.
+	// MaxSkip is the maximum number of bytes of arguments of a command that exceeds MaxBulk or
+	// MaxCommand and is refused without closing the connection; with 0 the connection is closed.
 	MaxSkip int64
-	// CommandOption is what sets MaxCommand, if not client-query-buffer-limit.
+	// CommandOption is the name of the option for MaxCommand, if it is not
+	// client-query-buffer-limit.
 	CommandOption string
-	// PreAuthArgs is MaxArgs for a client that has yet to authenticate.
+	// PreAuthArgs is MaxArgs for a client before authentication.
 	PreAuthArgs int
-	// PreAuthBulk is MaxBulk for a client that has yet to authenticate.
+	// PreAuthBulk is MaxBulk for a client before authentication.
 	PreAuthBulk int
 }
 
@@ -35,8 +36,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// PreAuth returns l tightened for a client that has yet to authenticate: ten
-// arguments, as Redis, of 4 KiB each, in a command or line of 16 KiB.
+// PreAuth returns l tightened for a client before authentication: ten arguments, as in Redis, of 4
+// KiB each, in a command or line of 16 KiB.
 func (l Limits) PreAuth() Limits {
 	l.PreAuthArgs = 10
 	l.PreAuthBulk = 4 << 10
@@ -46,7 +47,7 @@ func (l Limits) PreAuth() Limits {
 	return l
 }
 
-// checkArgs judges the announced number of arguments.
+// checkArgs checks the announced number of arguments.
 func (l *Limits) checkArgs(count int64) Error {
 	switch {
 	case count > int64(l.MaxArgs):
@@ -57,8 +58,8 @@ func (l *Limits) checkArgs(count int64) Error {
 	return ""
 }
 
-// checkBulk judges the announced length of one argument, whose bytes begin at
-// offset pos of the frame.
+// checkBulk checks the announced length of one argument, whose bytes begin at offset pos of the
+// frame.
 func (l *Limits) checkBulk(size int64, pos int) Error {
 	switch {
 	case size < 0 || size > int64(l.MaxBulk):

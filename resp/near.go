@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// nearMost is how many bytes of an argument an error shows.
+// nearMost is the maximum number of bytes of an argument in an error.
 const nearMost = 64
 
-// SyntaxNear is the syntax error of commands that Redis does not have: it names the
-// argument that is in the way. Redis' own commands answer [ErrSyntax], whose text
-// clients compare. The argument is whatever a client sent, so at most 64 bytes of it
-// are shown, and each that is not printable ASCII as \xNN.
+// SyntaxNear returns the syntax error of commands that Redis does not have: it names the argument
+// at which parsing failed. Redis' own commands reply [ErrSyntax], whose text clients compare. A
+// client may send any argument, so at most 64 bytes of it are shown, and each that is not printable
+// ASCII as \xNN.
 func SyntaxNear(arg []byte) Error {
 	return Error(appendQuoted([]byte(ErrSyntax+" near "), arg))
 }
 
-// Argument is is, an error about a value such as [ErrNotInteger], of a command that Redis does
-// not have. It says which argument has the value, shown as [SyntaxNear] does, and what it must
-// be: "from 2 to 1000".
+// Argument returns the error is about a value, such as [ErrNotInteger], for a command that Redis
+// does not have. It adds which argument has the value, shown as [SyntaxNear] does, and what the
+// value must be, such as "from 2 to 1000".
 func Argument(is Error, name string, value []byte, must string) Error {
 	text := appendQuoted([]byte(is+": "+Error(name)+" is "), value)
 	return Error(append(append(text, ", must be "...), must...))
 }
 
-// WithUsage adds to an error how the command or the clause is written. An empty error stays.
+// WithUsage adds the usage of the command or clause to an error. An empty error stays empty.
 func WithUsage(is Error, usage string) Error {
 	if is == "" {
 		return ""
@@ -39,7 +39,7 @@ func IsArgument(is Error) bool {
 	return strings.HasPrefix(string(is), "ERR value is") && Bare(is) != is
 }
 
-// Bare takes from an error what [Argument] and [WithUsage] have added to it.
+// Bare removes what [Argument] and [WithUsage] have added to an error.
 func Bare(is Error) Error {
 	text, _, _ := strings.Cut(string(is), usagePrefix)
 	for _, bare := range [...]Error{ErrNotInteger, ErrNotPositive, ErrRateTooHigh} {

@@ -5,15 +5,15 @@ import (
 	"strconv"
 )
 
-// maxDoubleText is room for every double: a sign, seventeen digits, a point or
+// maxDoubleText is the maximum length of the text of a double: a sign, seventeen digits, a point or
 // leading zeros, and an exponent.
 const maxDoubleText = 40
 
-// maxExactInteger bounds the doubles that are written as integers, Redis'
-// double2ll: half the range of an int64, so that the conversion is exact.
+// maxExactInteger bounds the doubles that are written as integers, as in Redis' double2ll: half the
+// range of an int64, so that the conversion is exact.
 const maxExactInteger = float64(math.MaxInt64 / 2)
 
-// DecimalSize is how many characters n takes.
+// DecimalSize returns the number of characters of n in decimal.
 func DecimalSize(n int) int {
 	size := 1
 	if n < 0 {
@@ -25,7 +25,7 @@ func DecimalSize(n int) int {
 	return size
 }
 
-// BulkSize is how long a bulk string of n bytes is on the wire.
+// BulkSize returns the length of a bulk string of n bytes on the wire.
 func BulkSize(n int) int {
 	const kindAndLineEnds = 1 + 2 + 2
 	return kindAndLineEnds + DecimalSize(n) + n
@@ -110,9 +110,9 @@ func appendZeros(dst []byte, n int) []byte {
 	return dst
 }
 
-// putInt writes ":n\r\n" at the start of b, which must have room for 24 bytes,
-// and returns the bytes written. Most integers of a limiter's reply have one or
-// two digits, so those take no loop; the rest goes through strconv.
+// putInt writes ":n\r\n" at the start of b, which must have at least 24 bytes, and returns the
+// number of bytes written. Most integers of a limiter's reply have one or two digits, which need no
+// loop; strconv writes the others.
 func putInt(b []byte, n int64) int {
 	_ = b[23]
 	b[0] = ':'
@@ -137,9 +137,8 @@ func putInt(b []byte, n int64) int {
 	return end + 2
 }
 
-// parseLength reads a count or length as Redis' string2ll does: decimal digits
-// and perhaps a minus, nothing around them, no leading zero, no overflow, and
-// not nothing.
+// parseLength parses a count or length as Redis' string2ll does: decimal digits with an optional
+// minus sign, and nothing else, without leading zeros or overflow, and not empty.
 func parseLength(b []byte) (n int64, ok bool) {
 	if len(b) == 1 && b[0] == '0' {
 		return 0, true

@@ -7,13 +7,12 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// A reply may have pieces that lie elsewhere (package shared): long values of the store,
-// long strings that a script returns, and finished pieces of a reply that is long as a
-// whole. They are in Refs, in order, each with its place in Buf. A piece never stands at
-// the very end of a reply, since its line end follows it in Buf.
+// A reply may have pieces outside of Buf (package shared): long values of the store, long strings
+// that a script returns, and finished pieces of a long reply. They are in Refs, in order, each with
+// its position in Buf. A piece is never the very end of a reply, since its line end follows it in
+// Buf.
 
-// Lent writes a bulk string whose bytes the caller has a reference to, and no use for
-// any more.
+// Lent writes a bulk string of the bytes of r, and takes over the caller's reference.
 func (w *Writer) Lent(r shared.Ref) {
 	if len(r.Bytes) < shared.Least || w.Ledger == nil {
 		w.Bulk(r.Bytes)
@@ -23,8 +22,8 @@ func (w *Writer) Lent(r shared.Ref) {
 	w.refer(r)
 }
 
-// BulkString is Bulk for a string. One that is long is referred to where the writer has
-// a Ledger: a string never changes.
+// BulkString is Bulk for a string. A long string is referred to if the writer has a Ledger, since a
+// string never changes.
 func (w *Writer) BulkString(s string) {
 	if !w.Refers(len(s)) {
 		w.shortString(s)
@@ -36,9 +35,9 @@ func (w *Writer) BulkString(s string) {
 	w.refer(shared.Own(unsafe.Slice(unsafe.StringData(s), len(s)), w.Pieces, int64(len(s))))
 }
 
-// Verbatim writes text meant for people, with its format: "txt" or "mkd". A
-// format of another length is cut or filled with spaces to the three bytes that
-// RESP3 demands. On RESP2 the text is a bulk string.
+// Verbatim writes text for users, with its format: "txt" or "mkd". A format of another length is
+// cut or padded with spaces to the three bytes that RESP3 requires. In RESP2 the text is a bulk
+// string.
 func (w *Writer) Verbatim(format, text string) {
 	if !w.resp3() {
 		w.BulkString(text)
@@ -69,16 +68,17 @@ func (w *Writer) refer(r shared.Ref) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// Size is what a reply takes of memory since Buf was mark bytes long, and of the work of
-// sending it; the bytes of values in the store do not count.
+// Size returns the memory of the reply since Buf was mark bytes long, which is also the work of
+// sending it. The bytes of values in the store do not count.
 func (w *Writer) Size(mark int) int {
 	return len(w.Buf) - mark + len(w.Refs)*shared.RefSize + w.spilled
 }
 
-// Length is how many bytes everything that was written will be on the wire.
+// Length returns the length on the wire of everything that was written.
 func (w *Writer) Length() int { return len(w.Buf) + w.Referred }
 
-// Take returns all that was written, which belongs to the caller, and forgets it.
+// Take returns everything that was written, which then belongs to the caller, and empties the
+// writer.
 func (w *Writer) Take() Reply {
 	r := Reply{Buf: w.Buf, Refs: w.Refs, referred: w.Referred}
 	w.Buf, w.Refs, w.Referred, w.spilled = nil, nil, 0, 0
@@ -92,18 +92,18 @@ type Reply struct {
 	referred int
 }
 
-// Release gives up a reply that is not sent.
+// Release releases a reply that is not sent.
 func (r *Reply) Release() {
 	shared.ReleaseAll(r.Refs)
 	*r = Reply{}
 }
 
-// Reply writes what another writer has written, and takes it over. A long one becomes
-// the writer's own, if that has nothing yet: kept says so, else r.Buf is free again.
+// Reply appends the reply of another writer, and takes it over. A long reply becomes the writer's
+// buffer, if that is empty: then kept is true, otherwise the caller may reuse r.Buf.
 func (w *Writer) Reply(r Reply) (kept bool) {
 	mark := len(w.Buf)
 	if kept = mark == 0 && len(r.Buf) > cap(w.Buf); kept {
-		w.Buf = r.Buf // copying megabytes would hold the loop up
+		w.Buf = r.Buf // copying megabytes would block the event loop
 	} else {
 		w.Raw(r.Buf)
 	}
@@ -119,21 +119,21 @@ func (w *Writer) Reply(r Reply) (kept bool) {
 	return kept
 }
 
-// pieceSize is how long a finished piece of a long reply is, about. Pieces are freed
-// one by one as they are sent.
+// pieceSize is the approximate length of a finished piece of a long reply. Pieces are freed one by
+// one as they are sent.
 const pieceSize = 256 << 10
 
-// Spill makes finished pieces of what was written since Buf was mark bytes long, once that
-// is much, so that a long reply is never copied to a larger buffer, and its memory is freed
-// as it is sent. Pieces is told what they take, and when they are free. Nothing may be cut
-// back after that but all since mark or before.
+// Spill makes finished pieces of what was written since Buf was mark bytes long, once that is much.
+// So a long reply is never copied to a larger buffer, and its memory is freed as it is sent. Pieces
+// counts their memory until it is freed. Afterwards Cut may only remove everything since mark or an
+// earlier mark.
 func (w *Writer) Spill(mark int) {
 	if len(w.Buf)-mark > pieceSize && w.deferred == nil {
 		w.spill(mark, pieceSize+pieceSize/4)
 	}
 }
 
-// leastRest is how much of the end of a long reply is worth a piece.
+// leastRest is the minimum length of the end of a long reply for which a piece is made.
 const leastRest = 64 << 10
 
 // SpillRest is Spill for the end of a reply.
@@ -143,10 +143,10 @@ func (w *Writer) SpillRest(mark int) {
 	}
 }
 
-// spill leaves room for so many bytes behind those that Buf still has then.
+// spill makes a piece, and leaves room bytes of capacity behind the rest of Buf.
 func (w *Writer) spill(mark, room int) {
 	if cap(w.Buf) <= w.Room {
-		return // the memory is somebody else's
+		return // the memory belongs to another owner
 	}
 	const tail = 2 // of the last line: see above
 	end := len(w.Buf) - tail
@@ -168,7 +168,7 @@ func (w *Writer) spill(mark, room int) {
 	w.Buf = append(fresh, w.Buf[end:]...)
 }
 
-// piece refers to finished bytes behind the first at of Buf.
+// piece adds a reference to finished bytes behind the first at bytes of Buf.
 func (w *Writer) piece(b []byte, at int) {
 	r := shared.Own(b, w.Pieces, int64(len(b)))
 	r.At = at

@@ -7,25 +7,24 @@ import (
 	"strings"
 )
 
-// A command that is longer than the limits admit is refused, not fatal, where
-// [Limits.MaxSkip] says so: its bytes are thrown away as they come, and the error is
-// returned in its place once all of them have.
+// A command that exceeds the limits is refused without closing the connection if [Limits.MaxSkip]
+// allows it: its bytes are discarded as they arrive, and then the error is returned in its place.
 
-// How the replies begin.
+// The beginnings of the errors.
 const (
 	refusedArgument = "ERR an argument of "
 	refusedCommand  = "ERR the command is longer than "
 )
 
-// Refuses reports whether e, which [Guard.Next] returned, refuses one command and does not
-// end the connection.
+// Refuses reports whether e, which [Guard.Next] has returned, refuses a single command and does not
+// close the connection.
 func (e Error) Refuses() bool {
 	return e == ErrOOM || strings.HasPrefix(string(e), refusedArgument) || strings.HasPrefix(string(e), refusedCommand)
 }
 
-// refuse begins to throw away the command of which an argument of size bytes is too
-// long, by why. It reports whether that may be done: what is longer than MaxSkip, or has
-// no length at all, is still the end of the connection.
+// refuse begins to discard the command with an argument of size bytes, which is too long for the
+// reason why. It reports whether that is possible: a command that exceeds MaxSkip, or has no valid
+// length, still closes the connection.
 func (g *Guard) refuse(size int64, why Error, lim *Limits) bool {
 	if size < 0 || size > lim.MaxSkip {
 		return false
@@ -38,8 +37,8 @@ func (g *Guard) refuse(size int64, why Error, lim *Limits) bool {
 	return true
 }
 
-// refusalText is the error for an argument of size bytes that is too long, or with which its
-// command is, by why; "" if why is something else.
+// refusalText returns the error for an argument of size bytes that is too long, or that makes its
+// command too long, for the reason why; "" for other reasons.
 func (l *Limits) refusalText(size int64, why Error) Error {
 	switch why {
 	case ErrBulkLength:
@@ -51,8 +50,9 @@ func (l *Limits) refusalText(size int64, why Error) Error {
 	return ""
 }
 
-// Check refuses a command that is longer than a client's may be, for those that come from
-// elsewhere: a script can name one long string thousands of times. "" admits it.
+// Check returns an error for a command that exceeds the limits of a client although it does not
+// come from one: a script can pass one long string thousands of times. "" means that the command is
+// within the limits.
 func (l *Limits) Check(args [][]byte) Error {
 	all := 0
 	for _, a := range args {
@@ -67,10 +67,9 @@ func (l *Limits) Check(args [][]byte) Error {
 	return ""
 }
 
-// GiveUp refuses the command of which in is the beginning, because there is no memory for
-// the rest of it. It returns how many bytes of in are done with, and whether that may be
-// done: nothing is where no command is unfinished, or it is one that Next would end the
-// connection for.
+// GiveUp refuses the command that begins in in, because there is no memory for the rest of it. It
+// returns the number of consumed bytes of in. ok is false if no command is unfinished, or if it is
+// one for which Next would close the connection.
 func (g *Guard) GiveUp(why Error, lim *Limits) (n int, ok bool) {
 	if g.refused != nil || g.pos == 0 || lim.MaxSkip == 0 {
 		return 0, false
@@ -82,14 +81,14 @@ func (g *Guard) GiveUp(why Error, lim *Limits) (n int, ok bool) {
 		r.skipped = int64(g.bulk - 1)
 		r.skip = r.skipped + 2
 	} else {
-		left++ // the head of an argument is due: see throwAway
+		left++ // the head of an argument comes next: see throwAway
 	}
 	*g = Guard{left: left, refused: r}
 	return n, true
 }
 
-// throwAway goes on with a refused command. It returns how many bytes of in belong to
-// it, and whether these were the last; an error ends the connection.
+// throwAway continues to discard a refused command. It returns the number of bytes of in that
+// belong to the command, and whether these were the last; an error closes the connection.
 func (g *Guard) throwAway(in []byte, lim *Limits) (n int, done bool, err Error) {
 	r := g.refused
 	for {
@@ -103,10 +102,10 @@ func (g *Guard) throwAway(in []byte, lim *Limits) (n int, done bool, err Error) 
 		}
 		size, used, err := nextLength(in[n:], lim)
 		if used == 0 {
-			g.left++ // its head is due
+			g.left++ // its head comes next
 			return n, false, err
 		}
-		if size < 0 || size > lim.MaxSkip-r.skipped { // a sum could wrap
+		if size < 0 || size > lim.MaxSkip-r.skipped { // a sum could overflow
 			return n, false, ErrBulkLength
 		}
 		n += used
@@ -114,7 +113,7 @@ func (g *Guard) throwAway(in []byte, lim *Limits) (n int, done bool, err Error) 
 	}
 }
 
-// nextLength reads the head of an argument, 0 bytes while that is unfinished.
+// nextLength parses the head of an argument; used is 0 while the head is incomplete.
 func nextLength(in []byte, lim *Limits) (size int64, used int, err Error) {
 	cr := bytes.IndexByte(in[:min(len(in), lim.MaxInline+1)], '\r')
 	switch {

@@ -2,11 +2,11 @@ package resp
 
 import "sync"
 
-// leastWide is how many arguments a slice has room for at least that Recycle keeps.
+// leastWide is the minimum capacity of a slice of arguments that Recycle keeps.
 const leastWide = 4096
 
-// wideArgs keeps slices for the arguments of commands of very many words, which would
-// else be most of what the garbage collector has to go through.
+// wideArgs keeps slices for commands of very many arguments, which would otherwise be most of the
+// garbage collector's work.
 var wideArgs sync.Pool // of *[][]byte
 
 // roomFor returns an empty slice with room for n arguments.
@@ -19,13 +19,13 @@ func roomFor(n int) [][]byte {
 	return make([][]byte, 0, n)
 }
 
-// Recycle takes back what [Guard.Next] has returned, with whatever it had room for, once
-// nobody uses the slice any more. It does nothing with those that are not wide.
+// Recycle takes back a slice that [Guard.Next] has returned, with its whole capacity, once it is no
+// longer used. It ignores slices that are not wide.
 func Recycle(args [][]byte) {
 	args = args[:cap(args)]
 	if len(args) < leastWide {
 		return
 	}
-	clear(args) // what they point to is not kept, and is nothing to be gone through
+	clear(args) // neither kept alive nor scanned
 	wideArgs.Put(&args)
 }
