@@ -1,9 +1,9 @@
 // Package optionfile reads the files that options name, such as certificates, users and policies.
 //
-// An operator may name a device, a FIFO or a file of a file system that hangs. [Read] takes regular
-// files only, counts what it reads rather than trusting the size that the file claims, and ends
-// within [Timeout]. It may wait for a disk that long, so no event loop may call it, and no caller may
-// hold a lock that an event loop needs. What is in a file is not known here.
+// An operator may name a device, a FIFO or a file of a file system that hangs. [Read] accepts
+// regular files only, counts the bytes that it reads instead of trusting the size of the file, and
+// ends within [Timeout]. It may wait for a disk that long, so no event loop may call it, and no
+// caller may hold a lock that an event loop needs. The package does not interpret the content.
 package optionfile
 
 import (
@@ -18,19 +18,20 @@ import (
 	"time"
 )
 
-// Timeout is how long an access to a file may take, and timeoutBeside while another one hangs: what
-// reads many files of a file system that hangs ends soon, too.
+// Timeout is the time limit of an access to a file, and timeoutBeside that while another access
+// hangs, so that reading many files of a hanging file system ends soon, too.
 const (
 	Timeout       = 5 * time.Second
 	timeoutBeside = 500 * time.Millisecond
 )
 
-// maxStuck is how many accesses may hang at once. A system call that hangs cannot be interrupted and
-// keeps a thread, of which a process may have 10,000; so the next access fails at once.
+// maxStuck is the maximum number of hanging accesses. A system call that hangs cannot be
+// interrupted and keeps a thread, of which a process may have 10,000; so further accesses fail at
+// once.
 const maxStuck = 16
 
-// stuck is how many accesses have exceeded their time and have not returned. It is state of the
-// package, since threads belong to the process.
+// stuck is the number of accesses that have exceeded their time limit and have not returned. It is
+// global because threads belong to the process.
 var stuck atomic.Int32
 
 var (
@@ -64,14 +65,14 @@ func Glob(pattern string) ([]string, error) {
 }
 
 // Write runs f, which writes the file at path. If f takes longer than [Timeout], Write returns an
-// error and f goes on.
+// error and f continues.
 func Write(path string, f func() error) error {
 	_, err := within("write", path, func() (struct{}, error) { return struct{}{}, f() })
 	return err
 }
 
-// read looks before it opens, since opening some devices has effects, and looks again at what it has
-// opened. O_NONBLOCK is for a FIFO that has taken the place of the file in between.
+// read checks the file before it opens it, since opening some devices has effects, and again after
+// opening. O_NONBLOCK is for a FIFO that has replaced the file in between.
 func read(path string, bound int) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -109,7 +110,7 @@ func within[T any](op, path string, f func() (T, error)) (T, error) {
 		return none, &fs.PathError{Op: op, Path: path, Err: errStuck}
 	}
 	done := make(chan result, 1)
-	var returned atomic.Bool // by f, or given up by the caller, whichever is first
+	var returned atomic.Bool // set by f, or by the caller that gives up, whichever is first
 	go func() {
 		value, err := f()
 		if !returned.CompareAndSwap(false, true) {

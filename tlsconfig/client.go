@@ -6,9 +6,9 @@ import (
 	"errors"
 )
 
-// Client returns a configuration for connections to other servers: it shows the same certificate,
-// and asks for one of the same authorities, or of those of the system if there are none. As in
-// Redis the name in the certificate does not matter.
+// Client returns a configuration for connections to other servers: it presents the same
+// certificate, and requires a certificate of the same authorities, or of those of the system if
+// there are none. As in Redis, the name in the certificate is not checked.
 func Client(o *Options) (*tls.Config, error) {
 	conf, err := Load(o)
 	if err != nil {

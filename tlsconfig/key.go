@@ -22,10 +22,9 @@ var (
 	errScheme     = errors.New("the key is encrypted in a way that is not supported: openssl pkcs8 -topk8 -v2 aes-256-cbc converts it")
 )
 
-// decryptKey returns the file of a key without encryption. OpenSSL writes encrypted keys in
-// two formats: that of PKCS #8, for which the standard library has no function, and the
-// older one with a line Proc-Type, for which it has one that is deprecated because of the
-// format.
+// decryptKey returns the content of a key file without encryption. OpenSSL writes encrypted keys in
+// two formats: PKCS #8, for which the standard library has no function, and the older one with a
+// line Proc-Type, for which it has a function that is deprecated because the format is insecure.
 func decryptKey(content []byte, password string) ([]byte, error) {
 	var out []byte
 	for rest := content; ; {
@@ -80,10 +79,10 @@ var (
 	oidPBKDF2 = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 5, 12}
 )
 
-// maxIterations bounds the work that a file can ask for. OpenSSL writes 2,048.
+// maxIterations bounds the work that a file can cause. OpenSSL writes 2,048.
 const maxIterations = 10_000_000
 
-// prf returns the hash of the function that makes a key of a password.
+// prf returns the hash of the function that derives a key from a password.
 func prf(id asn1.ObjectIdentifier) func() hash.Hash {
 	switch id.String() {
 	case "", "1.2.840.113549.2.7":
@@ -96,7 +95,7 @@ func prf(id asn1.ObjectIdentifier) func() hash.Hash {
 	return nil
 }
 
-// blockCipher returns the length of the key of a cipher in CBC mode, and how it is made.
+// blockCipher returns the key length of a cipher in CBC mode, and its constructor.
 func blockCipher(id asn1.ObjectIdentifier) (length int, make func([]byte) (cipher.Block, error)) {
 	switch id.String() {
 	case "2.16.840.1.101.3.4.1.2":

@@ -1,7 +1,7 @@
-// Package tlsconfig makes the configuration of TLS from what an operator names: files with
-// certificates and keys, versions, cipher suites. [Load] reads and checks all of it, so
-// that a mistake changes nothing that is in force. What is configured, and who uses it, is
-// not here.
+// Package tlsconfig makes a TLS configuration from the settings of an operator: files with
+// certificates and keys, versions, cipher suites. [Load] reads and checks all of it, so that a
+// mistake does not change the configuration in use. The package neither stores nor uses a
+// configuration.
 package tlsconfig
 
 import (
@@ -13,34 +13,34 @@ import (
 	"github.com/cellserver/cellserver/optionfile"
 )
 
-// ClientAuth says whether clients have to show a certificate.
+// ClientAuth says whether clients have to present a certificate.
 type ClientAuth string
 
 // The values of [Options.AuthClients].
 const (
 	Require ClientAuth = "yes"
 	Ignore  ClientAuth = "no"
-	Accept  ClientAuth = "optional" // one that is shown has to be right
+	Accept  ClientAuth = "optional" // a certificate that is presented must be valid
 )
 
-// Options are what an operator says about TLS.
+// Options are an operator's settings for TLS.
 type Options struct {
-	CertFile    string // certificate of the server, with those between it and the authority
+	CertFile    string // certificate of the server, with intermediate certificates
 	KeyFile     string // its key
 	KeyFilePass string // password of the key, "" for none
 	CAFile      string // certificates of the authorities that sign those of clients
 	CADir       string // a directory of such files
 	AuthClients ClientAuth
-	Protocols   []string // such as TLSv1.3; none is 1.2 and 1.3
+	Protocols   []string // such as TLSv1.3; without any, TLS 1.2 and 1.3
 	Ciphers     []string // cipher suites of TLS 1.2 in the names of OpenSSL or of the standard
 	Tickets     bool     // whether clients may resume sessions
 }
 
-// Load returns the configuration that o describes. Its keys for tickets are its own, so
-// that no ticket of another configuration is of use with it.
+// Load returns the configuration for o. It has ticket keys of its own, so that tickets of another
+// configuration are not valid for it.
 func Load(o *Options) (*tls.Config, error) {
 	conf := &tls.Config{
-		// Short records first would cost more than they save: replies are small.
+		// Short records at first would cost more than they save: replies are small.
 		DynamicRecordSizingDisabled: true,
 		SessionTicketsDisabled:      !o.Tickets,
 	}
@@ -68,7 +68,7 @@ func Load(o *Options) (*tls.Config, error) {
 	return conf, nil
 }
 
-// clientAuth returns what crypto/tls calls o.AuthClients.
+// clientAuth returns the value of crypto/tls for o.AuthClients.
 func clientAuth(o *Options) (tls.ClientAuthType, error) {
 	switch {
 	case o.AuthClients == Ignore:
@@ -107,8 +107,8 @@ func keyPair(o *Options) (tls.Certificate, error) {
 	return pair, nil
 }
 
-// authorities reads the certificates of those who sign the certificates of clients, nil
-// without any file.
+// authorities reads the certificates of the authorities that sign those of clients; nil without any
+// file.
 func authorities(o *Options) (*x509.CertPool, error) {
 	if o.CAFile == "" && o.CADir == "" {
 		return nil, nil
@@ -131,8 +131,8 @@ func authorities(o *Options) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// appendDir adds the certificates of all files in dir. OpenSSL looks for names that are
-// made of a hash (c_rehash); here any name will do.
+// appendDir adds the certificates of all files in dir. OpenSSL requires names made from a hash
+// (c_rehash); here any name is accepted.
 func appendDir(pool *x509.CertPool, dir string) error {
 	files, err := optionfile.ReadDir(dir)
 	if err != nil {
@@ -152,8 +152,8 @@ func appendDir(pool *x509.CertPool, dir string) error {
 	return nil
 }
 
-// maxFile is how long a file of certificates may be: a bundle of all public authorities
-// has a quarter of a MiB.
+// maxFile is the maximum size of a file of certificates: a bundle of all public authorities has a
+// quarter of a MiB.
 const maxFile = 16 << 20
 
 func readFile(path string) ([]byte, error) { return optionfile.Read(path, maxFile) }

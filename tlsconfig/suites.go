@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// versions returns the least and the greatest version of a list such as "TLSv1.2 TLSv1.3".
+// versions returns the lowest and the highest version in a list such as "TLSv1.2 TLSv1.3".
 func versions(names []string) (least, most uint16, err error) {
 	if len(names) == 0 {
 		return tls.VersionTLS12, tls.VersionTLS13, nil
@@ -31,7 +31,7 @@ func versions(names []string) (least, most uint16, err error) {
 	return least, most, nil
 }
 
-// CheckProtocols returns what is wrong with the names of versions.
+// CheckProtocols returns an error for invalid names of versions.
 func CheckProtocols(names []string) error {
 	_, _, err := versions(names)
 	return err
@@ -41,10 +41,10 @@ func CheckProtocols(names []string) error {
 type suite struct {
 	id      uint16
 	openssl string
-	plain   bool // one of those without a condition: keys that are not kept, and no CBC
+	plain   bool // enabled by default: forward secrecy, and no CBC
 }
 
-// all are the cipher suites of TLS 1.2 that can be had.
+// all has the available cipher suites of TLS 1.2.
 var all = []suite{
 	{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, "ECDHE-ECDSA-AES256-GCM-SHA384", true},
 	{tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, "ECDHE-RSA-AES256-GCM-SHA384", true},
@@ -58,7 +58,7 @@ var all = []suite{
 	{tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA, "ECDHE-RSA-AES128-SHA", false},
 }
 
-// named returns the suites that a word of a list stands for, none if nobody knows it.
+// named returns the suites for a word of a list, none if the word is unknown.
 func named(word string) (ids []uint16) {
 	for _, s := range all {
 		group := s.plain && slices.Contains([]string{"ALL", "DEFAULT", "HIGH", "SECURE", "ECDHE", "EECDH", "COMPLEMENTOFDEFAULT"}, strings.ToUpper(word))
@@ -69,9 +69,9 @@ func named(word string) (ids []uint16) {
 	return ids
 }
 
-// suites returns what a list of OpenSSL selects, such as "DEFAULT:!ECDHE-RSA-AES128-SHA".
-// As there, names that are not known select nothing, for which others lists have names of
-// many libraries in them; a list that selects nothing at all is a mistake.
+// suites returns the suites that a list in OpenSSL's syntax selects, such as
+// "DEFAULT:!ECDHE-RSA-AES128-SHA". As in OpenSSL, unknown names select nothing, because lists
+// contain names of many libraries; a list that selects nothing at all is an error.
 func suites(list []string) ([]uint16, error) {
 	if len(list) == 0 {
 		return named("DEFAULT"), nil
@@ -79,7 +79,7 @@ func suites(list []string) ([]uint16, error) {
 	var chosen, never []uint16
 	for _, word := range list {
 		switch word[0] {
-		case '@': // a level or an order: crypto/tls has its own
+		case '@': // a level or an order: crypto/tls has its own order
 		case '!':
 			never = append(never, named(word[1:])...)
 		case '-':
@@ -105,7 +105,7 @@ func SplitCiphers(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ':' || r == ',' || r == ' ' })
 }
 
-// CheckCiphers returns what is wrong with a list of cipher suites.
+// CheckCiphers returns an error for an invalid list of cipher suites.
 func CheckCiphers(list []string) error {
 	_, err := suites(list)
 	return err

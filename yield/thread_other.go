@@ -4,5 +4,5 @@ package yield
 
 import "runtime"
 
-// Thread lets another goroutine run, if one waits.
+// Thread yields to another goroutine that is ready, if there is one.
 func Thread() { runtime.Gosched() }
