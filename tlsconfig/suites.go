@@ -41,7 +41,7 @@ func CheckProtocols(names []string) error {
 type suite struct {
 	id      uint16
 	openssl string
-	plain   bool // enabled by default: forward secrecy, and no CBC
+	plain   bool // in groups such as DEFAULT: forward secrecy, and no CBC
 }
 
 // all has the available cipher suites of TLS 1.2.
