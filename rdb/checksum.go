@@ -2,12 +2,12 @@ package rdb
 
 import "encoding/binary"
 
-// polynomial is the one of Jones, with its bits reversed. Redis starts with 0 and does not
-// invert the result, so "123456789" has the sum e9c6d914c4b8d9ca.
+// polynomial is that of Jones, bit-reversed. Redis starts with 0 and does not invert the result, so
+// the checksum of "123456789" is e9c6d914c4b8d9ca.
 const polynomial = 0x95ac9329ac4bc9b5
 
-// sums has for each byte the sum of it and of 0 to 7 bytes after it that are 0, so that
-// eight bytes are added at once. That is four times as fast as one by one.
+// sums has, for each byte, its checksum when 0 to 7 zero bytes follow it, so that eight bytes are
+// added at once. That is four times as fast as adding single bytes.
 var sums = makeSums()
 
 func makeSums() (t [8][256]uint64) {
@@ -27,7 +27,7 @@ func makeSums() (t [8][256]uint64) {
 	return t
 }
 
-// addSum returns the CRC64 of what sum is of, followed by p.
+// addSum returns the CRC64 of the bytes with the checksum sum followed by p.
 func addSum(sum uint64, p []byte) uint64 {
 	for len(p) >= 8 {
 		sum ^= binary.LittleEndian.Uint64(p)

@@ -9,13 +9,13 @@ import (
 type values struct {
 	texts
 	parts
-	// most is the bound on elements, see [Limits].
+	// most is the maximum number of elements, see [Limits].
 	most uint64
-	// name and blob are kept for the next key.
+	// name and blob are buffers that are reused for the next key.
 	name, blob []byte
 }
 
-// field is what the strings of an element are, beside its first.
+// field is what follows the first string of an element.
 type field uint8
 
 const (
@@ -25,10 +25,10 @@ const (
 	withExpiry              // a field, a value, and when it expires
 )
 
-// latest is the last instant at which Redis lets a field expire, in milliseconds since 1970.
+// latest is the latest expiry of a field that Redis allows, in milliseconds since 1970.
 const latest = 1<<48 - 1
 
-// string reads a string and hands it over.
+// string reads a string and passes it to the visitor.
 func (v *values) string(key *Key) (err error) {
 	key.Kind = String
 	v.blob, err = v.text(v.blob[:0])
@@ -45,7 +45,7 @@ func (v *values) next() ([]byte, error) {
 	return v.kept(text), err
 }
 
-// another says that an element follows, which may be one too many.
+// another counts an element that follows, and returns an error if that is one too many.
 func (v *values) another() error {
 	if v.n >= v.most {
 		return fmt.Errorf("%w: more than %d elements", ErrLimit, v.most)
@@ -53,7 +53,7 @@ func (v *values) another() error {
 	return nil
 }
 
-// each reads a number, and calls one for each of as many elements.
+// each reads a number, and calls one that many times, once for each element.
 func (v *values) each(one func() error) error {
 	n, err := v.count()
 	if err != nil {

@@ -1,16 +1,17 @@
 package rdb
 
-// encoding says how values of a type are read.
+// encoding says how to read values of a type.
 type encoding struct {
 	kind Kind
 	field
-	// open opens the packed form, nil if strings follow each other.
+	// open decodes the packed form; nil if the value is a sequence of strings.
 	open func(blob []byte) (packed, error)
-	// read is how it is read if neither packed nor strings is all there is to it.
+	// read reads a value that is neither just packed nor just a sequence of strings.
 	read func(v *values) error
 }
 
-// encodingOf returns the encoding of a type, false if it is none that is handed over.
+// encodingOf returns the encoding of a type; false if values of the type are not passed to the
+// visitor.
 func encodingOf(t byte, valkey bool) (encoding, bool) {
 	if t == typeHashTTLValkey && valkey {
 		return encoding{kind: Hash, read: (*values).valkeyHash}, true

@@ -5,20 +5,19 @@ import (
 	"fmt"
 )
 
-// What an error of a [Reader] may be, for errors.Is. Input that ends too early is
-// io.ErrUnexpectedEOF, and other errors of the input and of the [Visitor] are wrapped as
-// they are. All say at which byte it was.
+// The errors of a [Reader], for errors.Is. Input that ends too early is io.ErrUnexpectedEOF. Other
+// errors of the input, and those of the [Visitor], are wrapped. All have the offset of the byte at
+// which they occurred.
 var (
 	// ErrCorrupt: bytes that no server writes.
 	ErrCorrupt = errors.New("corrupt")
-	// ErrChecksum: the structure is whole, but its CRC64 is another.
+	// ErrChecksum: the structure is valid, but the CRC64 does not match.
 	ErrChecksum = errors.New("wrong checksum")
-	// ErrUnknown: a type or an opcode whose length is not known, so that nothing after it
-	// can be read.
+	// ErrUnknown: a type or an opcode of unknown length, so that nothing after it can be read.
 	ErrUnknown = errors.New("unknown")
-	// ErrVersion: no RDB, or a version that is not known.
+	// ErrVersion: the input is not an RDB, or has an unknown version.
 	ErrVersion = errors.New("version not supported")
-	// ErrLimit: more than [Limits] allow.
+	// ErrLimit: the data exceeds [Limits].
 	ErrLimit = errors.New("limit exceeded")
 )
 

@@ -12,7 +12,7 @@ const (
 	valkeyVersion = 80
 )
 
-// Opcodes are the bytes that stand where otherwise the type of a value stands.
+// Opcodes are bytes in the place of the type of a value.
 const (
 	opSlotImportOrMeta = 243 // Valkey 9: import of slots; Redis 8.6: metadata of modules for a key
 	opSlotInfo         = 244
@@ -28,7 +28,7 @@ const (
 	opEnd              = 255
 )
 
-// The types of values. 22 has a meaning in Redis and another in Valkey.
+// The types of values. 22 has different meanings in Redis and in Valkey.
 const (
 	typeString          = 0
 	typeList            = 1
@@ -58,8 +58,8 @@ const (
 	typeStream4         = 26 // Redis 8.6
 )
 
-// What the six lower bits of a length's first byte say if its two upper bits are set: the
-// string is not there as it is.
+// The meaning of the six lower bits of a length's first byte if its two upper bits are set: the
+// string is encoded.
 const (
 	encodedInt8  = 0
 	encodedInt16 = 1
@@ -67,7 +67,7 @@ const (
 	encodedLZF   = 3
 )
 
-// What a value of a module is made of.
+// The parts of a value of a module.
 const (
 	moduleEnd    = 0
 	moduleSigned = 1

@@ -1,7 +1,7 @@
 package rdb
 
-// intset is how sets of integers are packed: the size of each (u32: 2, 4 or 8), their
-// number (u32), and the integers.
+// intset is the packed encoding of sets of integers: the size of an integer (u32: 2, 4 or 8), the
+// number of integers (u32), and the integers.
 type intset struct {
 	cursor
 	size int

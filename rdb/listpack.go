@@ -1,9 +1,8 @@
 package rdb
 
-// listpack is the packed encoding since Redis 7: the size of everything (u32) and the
-// number of entries (u16, 65535 if it does not fit), then the entries and a byte 255. An
-// entry is an encoding byte, what belongs to it, and the size of both, written so that it
-// can be read backwards.
+// listpack is the packed encoding since Redis 7: the total size (u32) and the number of entries
+// (u16, 65535 if it does not fit), then the entries and a byte 255. An entry is an encoding byte,
+// its data, and the size of both, written so that it can be read backwards.
 type listpack struct {
 	cursor
 	announced, n uint64
@@ -39,8 +38,7 @@ func (l *listpack) next() (e item, more bool, err error) {
 	return e, true, nil
 }
 
-// entry reads what follows the encoding byte code. It returns false if there is no such
-// encoding.
+// entry reads the data after the encoding byte code. It returns false for an unknown encoding.
 func (l *listpack) entry(e *item, code uint64) bool {
 	switch {
 	case code < 0x80: // 7 bits, unsigned
@@ -63,8 +61,8 @@ func (l *listpack) entry(e *item, code uint64) bool {
 	return true
 }
 
-// sizeFollows reads the size of an entry behind it. It has groups of 7 bits, the most
-// significant first, and all but the first have their upper bit set.
+// sizeFollows checks that the size of an entry follows the entry. It consists of groups of 7 bits,
+// the most significant first, and all but the first have their upper bit set.
 func (l *listpack) sizeFollows(size uint64) bool {
 	groups := 1
 	for _, most := range []uint64{127, 16382, 2097150, 268435454} { // the bounds of listpack.c

@@ -1,15 +1,15 @@
 package rdb
 
-// lzfRatio is the most bytes that one byte of LZF stands for: three bytes repeat at most
-// 264. A string that claims to be longer is refused before memory is reserved for it.
+// lzfRatio is the maximum number of bytes for one byte of LZF: three bytes repeat at most 264. A
+// string that claims a larger ratio is refused before memory is reserved for it.
 const lzfRatio = 88
 
-// unpackLZF appends to dst the size bytes that packed stands for. A control byte below 32
-// is followed by one more literal byte than it says. The upper three bits of others are the
-// length of a repetition less 2, 7 being continued in a byte, and the rest with a further
-// byte how far back it begins, less 1.
+// unpackLZF appends the size bytes that packed encodes to dst. A control byte below 32 is followed
+// by one more literal byte than its value. In other control bytes the upper three bits are the
+// length of a repetition minus 2, where 7 continues in a further byte, and the lower bits with a
+// further byte are the distance of its beginning minus 1.
 //
-// The caller has room for size bytes in dst, so that it is not moved while it grows.
+// dst must have room for size bytes, so that it is not moved while it grows.
 func unpackLZF(dst, packed []byte, size int) ([]byte, error) {
 	start := len(dst)
 	for i := 0; i < len(packed); {
@@ -38,7 +38,7 @@ func unpackLZF(dst, packed []byte, size int) ([]byte, error) {
 		if back > len(dst)-start || n > size-(len(dst)-start) {
 			return dst, corrupt("LZF: %d bytes from %d back at %d of %d", n, back, len(dst)-start, size)
 		}
-		for range n { // byte by byte: what is repeated may be what was just written
+		for range n { // byte by byte, because a repetition may overlap the bytes that it writes
 			dst = append(dst, dst[len(dst)-back])
 		}
 	}

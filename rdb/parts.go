@@ -2,20 +2,20 @@ package rdb
 
 import "strconv"
 
-// partElements is how many elements a part has at most. They take 36 KiB.
+// partElements is the maximum number of elements of a part. They take 36 KiB.
 const partElements = 512
 
-// parts collects elements and hands them over in parts. What they consist of is in an
-// arena of [piece] bytes, or by itself if it does not fit there.
+// parts collects elements and passes them to the visitor in parts. Their strings are in an arena of
+// [piece] bytes, or in memory of their own if they do not fit.
 type parts struct {
 	visitor  *Visitor
 	key      *Key
 	elements []Element
 	arena    []byte
-	// apart is how many bytes of the collected elements are not in the arena.
+	// apart is the number of bytes of the collected elements outside of the arena.
 	apart int
-	// n is how many elements of the value were collected, and sent says that some of them
-	// were handed over.
+	// n is the number of collected elements of the value, and sent says that some of them have been
+	// passed on.
 	n    uint64
 	sent bool
 }
@@ -30,15 +30,15 @@ func (p *parts) begin(key *Key) {
 }
 
 func (p *parts) empty() {
-	clear(p.elements) // so that large strings are freed
+	clear(p.elements) // frees large strings
 	p.arena, p.elements, p.apart = p.arena[:0], p.elements[:0], 0
 }
 
-// room is where the next string may be appended. If it does not fit, append moves it
-// elsewhere. The caller hands what came of it to kept.
+// room returns the place to which the next string may be appended. If it does not fit, append
+// allocates other memory. The caller passes the result to kept.
 func (p *parts) room() []byte { return p.arena[len(p.arena):] }
 
-// kept takes a string that was appended to room.
+// kept keeps a string that was appended to room.
 func (p *parts) kept(text []byte) []byte {
 	if free := cap(p.arena) - len(p.arena); len(text) <= free {
 		p.arena = p.arena[:len(p.arena)+len(text)]
@@ -48,13 +48,13 @@ func (p *parts) kept(text []byte) []byte {
 	return text[:len(text):len(text)]
 }
 
-// decimals is a number as a string.
+// decimals returns a number as a string.
 func (p *parts) decimals(n int64) []byte {
 	return p.kept(strconv.AppendInt(p.room(), n, 10))
 }
 
-// add takes the next element. It must not be called between two strings of one element:
-// when a part is full, what the strings are in is used again.
+// add adds the next element. It must not be called between two strings of one element, because the
+// memory of the strings is reused when a part is full.
 func (p *parts) add(e Element) error {
 	p.elements = append(p.elements, e)
 	p.n++
@@ -64,7 +64,7 @@ func (p *parts) add(e Element) error {
 	return p.flush(false)
 }
 
-// flush hands over what was collected, if that is something or the last.
+// flush passes on the collected elements, if there are any or last is set.
 func (p *parts) flush(last bool) error {
 	if len(p.elements) == 0 && !last {
 		return nil
@@ -79,7 +79,7 @@ func (p *parts) flush(last bool) error {
 	return err
 }
 
-// end ends a value. No server has an empty collection, and Redis passes over one too.
+// end ends a value. No server has empty collections, and Redis skips one too.
 func (p *parts) end() error {
 	if p.n > 0 {
 		return p.flush(true)

@@ -7,32 +7,33 @@ import (
 	"strconv"
 )
 
-// Limits bound what a [Reader] accepts.
+// Limits bounds the data that a [Reader] accepts.
 type Limits struct {
-	// String is how long a string may be in bytes, compressed or not, 0 for 512 MiB. That
-	// holds for packed collections too, which Redis keeps much smaller.
+	// String is the maximum length of a string in bytes, compressed or not; 0 means 512 MiB. It
+	// applies to packed collections too, which Redis keeps much smaller.
 	String int64
-	// Elements is how many a collection may have, 0 for 2^32.
+	// Elements is the maximum number of elements of a collection; 0 means 2^32.
 	Elements int64
 }
 
 // Reader reads one RDB.
 //
-// It holds one string at a time, and parts of collections. Memory grows by bytes that have
-// come, never by a length that was only announced: it is at most 64 times the input and
-// 1 MiB. A compressed string takes what it stands for, which is at most 88 times its size.
+// It holds one string at a time, and parts of collections. Memory grows with the bytes that have
+// been read, never with a length that was only announced: it is at most 64 times the input and 1
+// MiB. A compressed string takes its uncompressed size, which is at most 88 times its compressed
+// size.
 type Reader struct {
 	values
 	valkey  bool
 	version int
 	db      int
-	// current is the key that is being read, and expire that of the next.
+	// current is the key that is being read, and expire the expiry of the next key.
 	current Key
 	expire  int64
 }
 
-// NewReader returns a reader of in. It takes no byte from in beyond the end of the RDB, so
-// what follows can be read from in afterwards.
+// NewReader returns a reader of in. It reads no byte of in beyond the end of the RDB, so that the
+// following data can be read from in afterwards.
 func NewReader(in *bufio.Reader, limits Limits) *Reader {
 	if limits.String <= 0 {
 		limits.String = 512 << 20
@@ -47,17 +48,16 @@ func NewReader(in *bufio.Reader, limits Limits) *Reader {
 	return r
 }
 
-// Version returns the version of the RDB, and whether it is one of Valkey's own. It is known
-// when the first function of the visitor is called.
+// Version returns the version of the RDB, and whether it is one of Valkey's own. It is known when
+// the first function of the visitor is called.
 func (r *Reader) Version() (version int, valkey bool) { return r.version, r.valkey }
 
-// Offset returns how many bytes were read.
+// Offset returns the number of bytes that have been read.
 func (r *Reader) Offset() int64 { return r.offset() }
 
-// Read reads everything and calls visitor for what is there. It returns nil only if the
-// RDB was read to its end and its checksum is right, or is 0, which a server writes that
-// computes none. A visitor that has seen values of an RDB with an error must forget them.
-// Read may be called once.
+// Read reads the whole RDB and passes its content to visitor. It returns nil only if the RDB was
+// read to its end and its checksum is right, or 0, which a server writes that does not compute one.
+// After an error the values that visitor has received must be discarded. Read may be called once.
 func (r *Reader) Read(visitor *Visitor) error {
 	r.visitor = visitor
 	err := r.all()
@@ -150,7 +150,7 @@ func (r *Reader) opcode(code byte) error {
 		return r.skip(1)
 	case opIdle:
 		return r.counts(1)
-	case opSlotInfo: // the slot, how many keys it has, how many of them expire
+	case opSlotInfo: // the slot, its number of keys, and how many of them expire
 		return r.counts(3)
 	case opFunction:
 		if err := r.skipText(); err != nil {
@@ -194,7 +194,7 @@ func (r *Reader) resize() error {
 	return err
 }
 
-// keyValue reads a key and its value, which is of type code.
+// keyValue reads a key and its value of the type code.
 func (r *Reader) keyValue(code byte) (err error) {
 	e, collected := encoding{}, false
 	if !known(code, r.valkey) {
@@ -219,7 +219,7 @@ func (r *Reader) keyValue(code byte) (err error) {
 	return err
 }
 
-// known says that values of a type can be read, though they are not collections.
+// known reports whether values of a type that is not a collection can be read.
 func known(code byte, valkey bool) bool {
 	switch code {
 	case typeString, typeModule, typeStream, typeStream2, typeStream3:
@@ -228,7 +228,7 @@ func known(code byte, valkey bool) bool {
 	return code == typeStream4 && !valkey
 }
 
-// passOver reads a value that is not handed over.
+// passOver skips a value that is not passed to the visitor.
 func (r *Reader) passOver(key *Key) (err error) {
 	what := "stream"
 	switch key.Type {

@@ -2,8 +2,8 @@ package rdb
 
 import "fmt"
 
-// stream passes over a stream: its nodes (the first ID, a listpack), its length and IDs, and
-// its groups. Versions 2 and 3 have more fields, and 4 has what producers have sent behind them.
+// stream skips a stream: its nodes (the first ID, a listpack), its length and IDs, and its groups.
+// Versions 2 and 3 have more fields, and version 4 has data about producers after them.
 func (v *values) stream(version int) error {
 	if err := v.times(func() error { return v.twoTexts() }); err != nil {
 		return err
@@ -22,9 +22,9 @@ func (v *values) stream(version int) error {
 	return v.producers()
 }
 
-// producers passes over what a stream knows of producers whose messages are added once: for how
-// long and how many it keeps, each producer with its messages (the name that the producer gave it,
-// the ID), and two counts.
+// producers skips the data of a stream about producers whose messages are added only once: how long
+// and how many of them it keeps, each producer with its messages (the producer's name for it, the
+// ID), and two counts.
 func (v *values) producers() error {
 	if err := v.counts(2); err != nil {
 		return err
@@ -53,8 +53,8 @@ func (v *values) twoTexts() error {
 	return v.skipText()
 }
 
-// group passes over a group of consumers: its name and IDs, its pending entries (ID, time,
-// count of deliveries), and its consumers (name, times, the IDs of their entries).
+// group skips a consumer group: its name and IDs, its pending entries (ID, time, number of
+// deliveries), and its consumers (name, times, the IDs of their entries).
 func (v *values) group(version, fields int) error {
 	if err := v.skipText(); err != nil {
 		return err
@@ -71,9 +71,9 @@ func (v *values) group(version, fields int) error {
 	if err != nil {
 		return err
 	}
-	times := uint64(8) // when it was seen
+	times := uint64(8) // last seen
 	if version >= 3 {
-		times += 8 // when it was active
+		times += 8 // last active
 	}
 	return v.times(func() error {
 		if err := v.skipText(); err != nil {
@@ -86,8 +86,8 @@ func (v *values) group(version, fields int) error {
 	})
 }
 
-// times reads a number, and calls one as often. Each call reads something, so a number that
-// is too great ends with the input.
+// times reads a number, and calls one that many times. Each call reads something, so a number that
+// is too large ends at the end of the input.
 func (v *values) times(one func() error) error {
 	n, err := v.count()
 	if err != nil {
@@ -101,7 +101,7 @@ func (v *values) times(one func() error) error {
 	return nil
 }
 
-// module passes over what a module has saved, up to its end.
+// module skips the data that a module has saved, up to its end.
 func (v *values) module() error {
 	for {
 		kind, err := v.count()
@@ -143,8 +143,8 @@ func (v *values) moduleName() (string, error) {
 	return string(name[:]), nil
 }
 
-// moduleAux passes over data of a module that belongs to no key: the ID, when it is loaded
-// as an opcode and a number, and what it saved.
+// moduleAux skips data of a module without a key: the ID, when it is loaded as an opcode and a
+// number, and the saved data.
 func (v *values) moduleAux() error {
 	name, err := v.moduleName()
 	if err != nil {
@@ -166,8 +166,8 @@ func (v *values) moduleAux() error {
 	return v.visitor.skipped("module data "+name, nil)
 }
 
-// keyMetadata passes over what modules of Redis 8.6 keep for the next key: for each of some
-// modules four bytes that name it, and what it saved.
+// keyMetadata skips the metadata of modules of Redis 8.6 for the next key: for each of some modules
+// its four-byte name and the saved data.
 func (v *values) keyMetadata() error {
 	return v.times(func() error {
 		if err := v.skip(4); err != nil {
@@ -177,7 +177,7 @@ func (v *values) keyMetadata() error {
 	})
 }
 
-// slotImport passes over an import of slots that goes on in Valkey 9: its name, and ranges of
+// slotImport skips an import of slots that is in progress in Valkey 9: its name, and ranges of
 // slots.
 func (v *values) slotImport() error {
 	if err := v.skipText(); err != nil {

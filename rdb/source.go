@@ -8,34 +8,34 @@ import (
 	"slices"
 )
 
-// piece is how many bytes are reserved at most before the first of them has come, so that
-// a forged length costs nothing.
+// piece is the maximum number of bytes that are reserved before the first of them has been read, so
+// that a forged length costs nothing.
 const piece = 64 << 10
 
-// source gives the bytes of an input one after another, counts them and sums them up. It
-// looks at what the input has buffered and takes from it only what was asked for.
+// source reads an input, counts its bytes and computes their checksum. It peeks into the input's
+// buffer and consumes only the requested bytes.
 type source struct {
 	in *bufio.Reader
-	// window is what in has buffered, of which the first at bytes were given.
+	// window is the input's buffer, of which the first at bytes have been read.
 	window []byte
 	at     int
-	// before is how many bytes came before window, and sum their checksum.
+	// before is the number of bytes before window, and sum their checksum.
 	before int64
 	sum    uint64
 }
 
-// offset is how many bytes were given.
+// offset returns the number of bytes that have been read.
 func (s *source) offset() int64 { return s.before + int64(s.at) }
 
-// settle takes what was given from the input, and adds it to the checksum.
+// settle consumes the read bytes from the input, and adds them to the checksum.
 func (s *source) settle() {
 	s.sum = addSum(s.sum, s.window[:s.at])
 	s.before += int64(s.at)
-	_, _ = s.in.Discard(s.at) // it is buffered, so it is there
+	_, _ = s.in.Discard(s.at) // no error, since the bytes are buffered
 	s.window, s.at = nil, 0
 }
 
-// fill waits until there is a byte.
+// fill waits until at least one byte is buffered.
 func (s *source) fill() error {
 	s.settle()
 	if _, err := s.in.Peek(1); err != nil {
@@ -59,9 +59,8 @@ func (s *source) byte() (byte, error) {
 	return b, nil
 }
 
-// read appends the next n bytes to dst. It reserves at once what is needed for n up to
-// [piece], and beyond only grows by what has come. If dst has room for n bytes it is not
-// moved.
+// read appends the next n bytes to dst. It reserves memory for n bytes up to [piece] at once, and
+// beyond that only as bytes arrive. If dst has room for n bytes it is not moved.
 func (s *source) read(dst []byte, n int64) ([]byte, error) {
 	if n <= piece {
 		dst = slices.Grow(dst, int(n))
@@ -81,7 +80,7 @@ func (s *source) read(dst []byte, n int64) ([]byte, error) {
 	return dst, nil
 }
 
-// skip passes over n bytes.
+// skip skips n bytes.
 func (s *source) skip(n uint64) error {
 	for n > 0 {
 		if s.at == len(s.window) {

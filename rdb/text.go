@@ -10,14 +10,14 @@ import (
 // texts reads lengths and strings from a source.
 type texts struct {
 	source
-	// longest is the bound on a string, see [Limits].
+	// longest is the maximum length of a string, see [Limits].
 	longest int64
-	// packed is what was read of a compressed string, kept for the next.
+	// packed is the buffer for compressed strings.
 	packed []byte
 }
 
-// length reads a length, or what kind of encoded string follows. The two upper bits of the
-// first byte say which: 6 bits, 14 bits, 32 or 64 bits, or an encoded string.
+// length reads a length, or the kind of an encoded string. The two upper bits of the first byte
+// select 6 bits, 14 bits, 32 or 64 bits, or an encoded string.
 func (t *texts) length() (n uint64, encoded bool, err error) {
 	b, err := t.byte()
 	if err != nil {
@@ -43,7 +43,7 @@ func (t *texts) length() (n uint64, encoded bool, err error) {
 	return n, false, err
 }
 
-// count reads a length where no encoded string may stand.
+// count reads a length that must not be an encoded string.
 func (t *texts) count() (uint64, error) {
 	n, encoded, err := t.length()
 	if err == nil && encoded {
@@ -52,7 +52,7 @@ func (t *texts) count() (uint64, error) {
 	return n, err
 }
 
-// counts passes over n lengths.
+// counts skips n lengths.
 func (t *texts) counts(n int) error {
 	for range n {
 		if _, err := t.count(); err != nil {
@@ -62,7 +62,7 @@ func (t *texts) counts(n int) error {
 	return nil
 }
 
-// size reads the length of a string, within the bound.
+// size reads the length of a string and checks the bound.
 func (t *texts) size() (int64, error) {
 	n, err := t.count()
 	if err != nil {
@@ -78,7 +78,7 @@ func (t *texts) bounded(n uint64) (int64, error) {
 	return int64(n), nil
 }
 
-// text appends a string to dst. If dst has room for it, it is not moved; see [parts].
+// text reads a string and appends it to dst. If dst has room for it, it is not moved; see [parts].
 func (t *texts) text(dst []byte) ([]byte, error) {
 	n, encoded, err := t.length()
 	if err != nil {
@@ -132,7 +132,7 @@ func (t *texts) compressedText(dst []byte) ([]byte, error) {
 	return dst, err
 }
 
-// reusable returns b, or nothing if it is so large that it should not be kept.
+// reusable returns b, or nil if it is too large to keep.
 func reusable(b []byte) []byte {
 	if cap(b) > piece {
 		return nil
@@ -140,7 +140,7 @@ func reusable(b []byte) []byte {
 	return b[:0]
 }
 
-// skipText passes over a string. A compressed one is not looked into.
+// skipText skips a string. It does not decompress a compressed string.
 func (t *texts) skipText() error {
 	n, encoded, err := t.length()
 	switch {
@@ -163,13 +163,14 @@ func (t *texts) skipText() error {
 	return t.skip(1 << n)
 }
 
-// double reads a score as eight bytes.
+// double reads a score of eight bytes.
 func (t *texts) double() (float64, error) {
 	bits, err := t.number(8)
 	return math.Float64frombits(bits), err
 }
 
-// doubleText reads a score as text behind its length, whose greatest values are no lengths.
+// doubleText reads a score as text after its length; the largest values of the length stand for
+// special scores.
 func (t *texts) doubleText() (float64, error) {
 	n, err := t.byte()
 	if err != nil {

@@ -1,26 +1,26 @@
 package rdb
 
-// earlyHash reads a hash as Redis wrote it before 7.4 was released: when the field expires
-// (0 for never), the field, the value.
+// earlyHash reads a hash as Redis wrote it before the release of 7.4: the expiry of the field (0
+// for none), the field, the value.
 func (v *values) earlyHash() error {
 	return v.each(func() error { return v.expiringPair(1) })
 }
 
-// expiringHash reads a hash of Redis 7.4: the first instant at which a field expires (u64),
-// then fields as in earlyHash, with instants less that one, plus 1.
+// expiringHash reads a hash of Redis 7.4: the earliest expiry of a field (u64), then fields as in
+// earlyHash, with expiries minus the earliest one, plus 1.
 func (v *values) expiringHash() error {
 	first, err := v.number(8)
 	if err != nil {
 		return err
 	}
-	if first > latest+1 { // one more stands for none, and then nothing may expire
+	if first > latest+1 { // one more means none, and then no field may expire
 		return corrupt("a hash whose fields expire at %d", first)
 	}
 	return v.each(func() error { return v.expiringPair(first) })
 }
 
-// expiringPair reads when a field expires, 0 for never and otherwise counted from first-1,
-// the field and the value.
+// expiringPair reads the expiry of a field, 0 for none and otherwise counted from first-1, the
+// field and the value.
 func (v *values) expiringPair(first uint64) error {
 	expire, err := v.count()
 	if err != nil {
@@ -35,9 +35,8 @@ func (v *values) expiringPair(first uint64) error {
 	return v.pair(int64(expire))
 }
 
-// expiringListpack reads a hash of Redis 7.4 that is packed: the first instant at which a
-// field expires (u64), which its entries have too, then a listpack of fields, values and
-// instants (0 for never).
+// expiringListpack reads a packed hash of Redis 7.4: the earliest expiry of a field (u64), which
+// its entries have too, then a listpack of fields, values and expiries (0 for none).
 func (v *values) expiringListpack() error {
 	if _, err := v.number(8); err != nil {
 		return err
@@ -45,8 +44,7 @@ func (v *values) expiringListpack() error {
 	return v.packedForm(newListpack, withExpiry)
 }
 
-// valkeyHash reads a hash of Valkey 9: the field, the value, when it expires (i64, -1 for
-// never).
+// valkeyHash reads a hash of Valkey 9: the field, the value, the expiry (i64, -1 for none).
 func (v *values) valkeyHash() error {
 	return v.each(func() error {
 		name, err := v.next()
@@ -65,8 +63,8 @@ func (v *values) valkeyHash() error {
 	})
 }
 
-// instant is an i64 as an instant of [Key] and [Element]: -1 is never, and what lies before
-// 1970 has passed as 1 has.
+// instant converts an i64 to an instant of [Key] and [Element]: -1 means never, and an instant
+// before 1970 becomes 1, which has passed as well.
 func instant(bits uint64) int64 {
 	at := int64(bits)
 	if at == -1 {

@@ -1,8 +1,8 @@
 package rdb
 
-// packedForm reads a string and the elements in it.
+// packedForm reads a string and decodes the elements in it.
 func (v *values) packedForm(open func([]byte) (packed, error), f field) (err error) {
-	if err := v.flush(false); err != nil { // what was collected may be in blob
+	if err := v.flush(false); err != nil { // collected elements may be slices of blob
 		return err
 	}
 	if v.blob, err = v.text(v.blob[:0]); err != nil {
@@ -28,7 +28,7 @@ func (v *values) packedForm(open func([]byte) (packed, error), f field) (err err
 	return nil
 }
 
-// packedElement takes the element that begins with name.
+// packedElement adds the element that begins with name.
 func (v *values) packedElement(p packed, f field, name item) error {
 	if err := v.another(); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (v *values) packedElement(p packed, f field, name item) error {
 	return v.add(e)
 }
 
-// following returns the next entry, which must be there.
+// following returns the next entry, which must exist.
 func following(p packed) (item, error) {
 	e, more, err := p.next()
 	if err == nil && !more {
@@ -73,7 +73,7 @@ func following(p packed) (item, error) {
 	return e, err
 }
 
-// entry is an item as a string.
+// entry returns an item as a string.
 func (v *values) entry(e item) []byte {
 	if e.isText {
 		return e.text

@@ -36,8 +36,7 @@ func (v *values) quicklist() error {
 	return v.each(func() error { return v.packedForm(newZiplist, alone) })
 }
 
-// quicklist2 reads a list whose nodes are listpacks, or one element that was too long for
-// one.
+// quicklist2 reads a list whose nodes are listpacks, or single elements that are too long for one.
 func (v *values) quicklist2() error {
 	return v.each(func() error {
 		container, err := v.count()

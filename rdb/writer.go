@@ -9,20 +9,20 @@ import (
 	"math"
 )
 
-// written is the version that a [Writer] writes: Redis 5, and everything later.
+// written is the version that a [Writer] writes: that of Redis 5, which all later versions read.
 const written = 9
 
-// ErrOrder says that a [Writer] was used in a way that gives no RDB.
+// ErrOrder says that the calls of a [Writer] were in an order that does not make an RDB.
 var ErrOrder = errors.New("RDB writer")
 
 // Aux is a field at the beginning of an RDB.
 type Aux struct{ Name, Value string }
 
-// Writer writes one RDB of version 9, with values in their plain encodings. The calls are
-// Header, then for each database SelectDB, ResizeDB if that is wanted, and the keys, then
-// End. The first error, of the writer below too, is returned by all later calls.
+// Writer writes one RDB of version 9, with values in their plain encodings. The calls are Header,
+// then for each database SelectDB, optionally ResizeDB, and the keys, then End. The first error,
+// including that of the underlying writer, is returned by all later calls.
 //
-// It holds 32 KiB and the string that it was given last. Not for use by several goroutines.
+// It holds 32 KiB and the last string. Only one goroutine at a time may use it.
 type Writer struct {
 	to      io.Writer
 	waiting []byte
@@ -36,7 +36,7 @@ type Writer struct {
 func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
 // Header writes the beginning. Redis knows the names "redis-ver", "redis-bits", "ctime",
-// "used-mem", "repl-stream-db", "repl-id" and "repl-offset", and passes over others.
+// "used-mem", "repl-stream-db", "repl-id" and "repl-offset", and ignores others.
 func (w *Writer) Header(fields ...Aux) error {
 	if w.begun {
 		return w.fail("the header is written once")
@@ -51,7 +51,7 @@ func (w *Writer) Header(fields ...Aux) error {
 	return w.spill()
 }
 
-// SelectDB says that keys of database n follow.
+// SelectDB says that the following keys are in database n.
 func (w *Writer) SelectDB(n int) error {
 	if n < 0 || n > math.MaxInt32 {
 		return w.fail("database %d", n)
@@ -61,8 +61,8 @@ func (w *Writer) SelectDB(n int) error {
 	return w.spill()
 }
 
-// ResizeDB says how many keys the database has, and how many of them expire, so that a
-// server reserves room for them. The figures need not be exact.
+// ResizeDB writes the number of keys of the database, and of those that expire, so that a server
+// reserves memory for them. The numbers need not be exact.
 func (w *Writer) ResizeDB(keys, expires uint64) error {
 	w.byte(opResize)
 	w.length(keys)
@@ -70,7 +70,7 @@ func (w *Writer) ResizeDB(keys, expires uint64) error {
 	return w.spill()
 }
 
-// String writes a string. expire is in milliseconds since 1970, 0 for never, here and below.
+// String writes a string. Here and below, expire is in milliseconds since 1970, 0 for none.
 func (w *Writer) String(key, value []byte, expire int64) error {
 	if err := w.key(typeString, key, expire); err != nil {
 		return err
@@ -79,24 +79,24 @@ func (w *Writer) String(key, value []byte, expire int64) error {
 	return w.spill()
 }
 
-// List writes a list of n elements. Here and below n must be more than 0, and what the
-// sequence has.
+// List writes a list of n elements. Here and below, n must be positive and the length of the
+// sequence.
 func (w *Writer) List(key []byte, expire int64, n int, elements iter.Seq[[]byte]) error {
 	return w.texts(typeList, key, expire, n, elements)
 }
 
-// Set writes a set of n members, which must be different.
+// Set writes a set of n distinct members.
 func (w *Writer) Set(key []byte, expire int64, n int, members iter.Seq[[]byte]) error {
 	return w.texts(typeSet, key, expire, n, members)
 }
 
-// Hash writes a hash of n fields and their values. The fields must be different.
+// Hash writes a hash of n distinct fields and their values.
 func (w *Writer) Hash(key []byte, expire int64, n int, pairs iter.Seq2[[]byte, []byte]) error {
 	return writePairs(w, typeHash, key, expire, n, pairs, w.text)
 }
 
-// SortedSet writes a sorted set of n members and their scores, of which none may be NaN. The
-// members must be different. They are read fastest if the highest score comes first.
+// SortedSet writes a sorted set of n distinct members and their scores, none of which may be NaN.
+// It is loaded fastest if the highest score comes first.
 func (w *Writer) SortedSet(key []byte, expire int64, n int, members iter.Seq2[[]byte, float64]) error {
 	return writePairs(w, typeSortedSet, key, expire, n, members, func(score float64) {
 		if math.IsNaN(score) {
@@ -118,7 +118,7 @@ func (w *Writer) End() error {
 	return err
 }
 
-// Flush writes what the writer holds back.
+// Flush writes the buffered bytes.
 func (w *Writer) Flush() error {
 	w.usable()
 	if w.err != nil || len(w.waiting) == 0 {
@@ -143,7 +143,7 @@ func (w *Writer) fail(format string, args ...any) error {
 	return w.err
 }
 
-// spill writes what is held back if that is much.
+// spill writes the buffered bytes if there are many.
 func (w *Writer) spill() error {
 	if len(w.waiting) >= 32<<10 {
 		return w.Flush()
@@ -173,7 +173,7 @@ func (w *Writer) text(s []byte) {
 	w.waiting = append(w.waiting, s...)
 }
 
-// key writes what stands before a value.
+// key writes the part of an entry before its value.
 func (w *Writer) key(kind byte, key []byte, expire int64) error {
 	if expire < 0 {
 		return w.fail("a key that expires at %d", expire)
@@ -198,7 +198,7 @@ func (w *Writer) texts(kind byte, key []byte, expire int64, n int, all iter.Seq[
 	return writePairs(w, kind, key, expire, n, pairs, func(struct{}) {})
 }
 
-// writePairs writes a value of n pairs of a string and what second writes.
+// writePairs writes a value of n pairs of a string and the output of second.
 func writePairs[T any](w *Writer, kind byte, key []byte, expire int64, n int, pairs iter.Seq2[[]byte, T], second func(T)) error {
 	if n <= 0 {
 		return w.fail("a collection of %d elements, which no server loads", n)

@@ -1,15 +1,15 @@
 package rdb
 
-// ziplist is the packed encoding before Redis 7: the size of everything (u32), the offset
-// of the last entry (u32) and the number of entries (u16, 65535 if it does not fit), then
-// the entries and a byte 255. An entry is the size of the one before (a byte, or 254 and a
-// u32), an encoding byte, and what belongs to it.
+// ziplist is the packed encoding before Redis 7: the total size (u32), the offset of the last entry
+// (u32) and the number of entries (u16, 65535 if it does not fit), then the entries and a byte 255.
+// An entry is the size of the previous entry (a byte, or 254 and a u32), an encoding byte, and its
+// data.
 type ziplist struct {
 	cursor
 	blob            []byte
 	tail            uint64
 	announced, n    uint64
-	start, previous uint64 // the offset and the size of the entry before
+	start, previous uint64 // offset and size of the previous entry
 }
 
 const ziplistHeader = 10
@@ -49,8 +49,7 @@ func (z *ziplist) next() (e item, more bool, err error) {
 	return e, true, nil
 }
 
-// entry reads what follows the encoding byte code. It returns false if there is no such
-// encoding.
+// entry reads the data after the encoding byte code. It returns false for an unknown encoding.
 func (z *ziplist) entry(e *item, code uint64) bool {
 	switch {
 	case code < 0x40: // a length of 6 bits

@@ -1,8 +1,9 @@
 package rdb
 
-// zipmap is how Redis before 2.6 packed hashes: the number of pairs (a byte, 254 or more if
-// it does not fit), then fields and values and a byte 255. Both have a length (a byte, or
-// 254 and a u32); behind that of a value a byte says how many bytes after it are unused.
+// zipmap is the packed encoding of hashes before Redis 2.6: the number of pairs (a byte, 254 or
+// more if it does not fit), then fields and values and a byte 255. Both have a length (a byte, or
+// 254 and a u32); for a value a byte after the length is the number of unused bytes behind the
+// value.
 type zipmap struct {
 	cursor
 	announced, n uint64 // n counts fields and values
