@@ -12,15 +12,16 @@ import (
 
 // inputs are KEYS and ARGV of a script.
 type inputs struct {
-	// tables are what the globals are, or nil where a script may have changed them.
+	// tables are the globals KEYS and ARGV, or nil if a script may have changed them.
 	tables [2]*glua.LTable
-	// slots are the strings that the tables' values point to.
+	// slots are the strings to which the tables' values point.
 	slots [2][]glua.LString
-	// span is where the slots' bytes lie, once somebody has asked; its end is 0 before.
+	// span is the address range of the slots' bytes, computed when it is first needed; its end is 0
+	// before.
 	span struct{ from, to uintptr }
 }
 
-// forget has the next script get tables of its own.
+// forget makes the next script get new tables.
 func (in *inputs) forget() { in.tables = [2]*glua.LTable{} }
 
 // set fills the globals of s.
@@ -30,9 +31,9 @@ func (in *inputs) set(s *sandbox.State, keys, args [][]byte) {
 	in.span.to = 0
 }
 
-// fill fills the table of a global. Its strings are the caller's bytes: no
-// value outlives the run, and the caller keeps them until then. So a table that is
-// used again needs no new values: those that it has point to the slots.
+// fill fills the table of a global. Its strings are the caller's bytes: no value outlives the run,
+// and the caller keeps the bytes until then. A table that is reused needs no new values, since its
+// values point to the slots.
 func (in *inputs) fill(s *sandbox.State, which int, name string, values [][]byte) {
 	slots, table := in.slots[which], in.tables[which]
 	if table == nil {
@@ -57,8 +58,8 @@ func (in *inputs) fill(s *sandbox.State, which int, name string, values [][]byte
 	in.slots[which] = slots
 }
 
-// borrowed reports whether s lies in one of KEYS and ARGV. These lie close together, so that
-// what is beside all of them need not be compared with each: there may be tens of thousands.
+// borrowed reports whether s lies in one of KEYS and ARGV. These are close together, so a string
+// outside of their range need not be compared with each of them; there may be tens of thousands.
 func (in *inputs) borrowed(s string) bool {
 	at, _ := placeOf(s)
 	if in.span.to == 0 {
@@ -77,7 +78,7 @@ func (in *inputs) borrowed(s string) bool {
 	return false
 }
 
-// slotSpan returns the memory from the first byte of KEYS and ARGV to behind the last.
+// slotSpan returns the address range from the first byte of KEYS and ARGV to the end of the last.
 func (in *inputs) slotSpan() (from, to uintptr) {
 	from, to = math.MaxUint, 1
 	for _, slots := range in.slots {
@@ -91,7 +92,7 @@ func (in *inputs) slotSpan() (from, to uintptr) {
 	return from, to
 }
 
-// placeOf returns where s lies in memory.
+// placeOf returns the address range of s.
 func placeOf(s string) (from, to uintptr) {
 	from = uintptr(unsafe.Pointer(unsafe.StringData(s)))
 	return from, from + uintptr(len(s))

@@ -8,23 +8,23 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// lent is what the commands of one execution have replied without a copy: long values of
-// the store. A string of the script lies there, and so does each part of it. The references
-// are kept until the execution is over, since nobody knows how long the script can reach
-// the string; where it is a part of the script's reply, that takes a reference of its own.
+// lent has the long values of the store that the commands of one execution have replied without a
+// copy. Strings of the script, and parts of them, are slices of these values. The references are
+// kept until the execution is over, since the script may use the strings until then. A string in
+// the script's reply gets a reference of its own.
 type lent struct {
 	refs []shared.Ref
-	// sorted says that refs are in the order of their addresses.
+	// sorted says that refs are sorted by their addresses.
 	sorted bool
-	// bytes is how long the values are together, each as often as it was lent. begin
-	// resets it.
+	// bytes is the sum of the values' lengths, each counted as often as it was lent. begin resets
+	// it.
 	bytes int64
 }
 
-// keptRefs is the capacity of refs that is kept from one execution to the next.
+// keptRefs is the capacity of refs that is kept for the next execution.
 const keptRefs = 64
 
-// take takes refs over, and returns where they are now until the next call.
+// take takes over refs, and returns them in memory that is valid until the next call.
 func (l *lent) take(refs []shared.Ref) []shared.Ref {
 	if len(refs) == 0 {
 		return nil
@@ -38,8 +38,7 @@ func (l *lent) take(refs []shared.Ref) []shared.Ref {
 	return l.refs[n:]
 }
 
-// part returns another reference to the value that s lies in. It sorts what take has
-// returned.
+// part returns another reference to the value of which s is a part. It sorts the result of take.
 func (l *lent) part(s string) (shared.Ref, bool) {
 	if len(l.refs) == 0 {
 		return shared.Ref{}, false
@@ -59,7 +58,7 @@ func (l *lent) part(s string) (shared.Ref, bool) {
 	return l.refs[i].Part(value.Bytes(s))
 }
 
-// placeOfRef returns where the bytes of r begin in memory.
+// placeOfRef returns the address of the bytes of r.
 func placeOfRef(r *shared.Ref) uintptr {
 	from, _ := placeOf(value.View(r.Bytes))
 	return from

@@ -6,19 +6,19 @@ import (
 	"github.com/cellserver/cellserver/lua/sandbox"
 )
 
-// Pool keeps states for executions, which take 30 us and 60 KB to make. It may be
-// used by several goroutines.
+// Pool keeps states for executions, because making one takes 30 µs and 60 KB. Any number of
+// goroutines may use it.
 type Pool struct {
 	memory *sandbox.Memory
 	idle   idleRuns
 }
 
-// NewPool returns a pool whose runs keep to limits.
+// NewPool returns a pool whose runs have these limits.
 func NewPool(limits Limits) *Pool {
 	return &Pool{memory: sandbox.NewMemory(limits)}
 }
 
-// Get returns a run that is clean, not killed, and the caller's own until Put.
+// Get returns a clean run that is not killed. It belongs to the caller until Put.
 func (p *Pool) Get() *Run {
 	if r := p.idle.pop(); r != nil {
 		return r
@@ -26,19 +26,19 @@ func (p *Pool) Get() *Run {
 	return newRun(p.memory)
 }
 
-// Put gives back a run that is not executing. One that was killed, overflowed,
-// panicked or took much memory is closed instead of kept.
+// Put returns a run that is not executing. A run that was killed, overflowed, panicked or took much
+// memory is closed instead of kept.
 func (p *Pool) Put(r *Run) {
 	if !r.reusable() || !p.idle.push(r) {
 		r.close()
 	}
 }
 
-// maxIdle is how many states a pool keeps: as many as can run at once on a large
+// maxIdle is the maximum number of idle states in a pool: as many as can run at once on a large
 // machine, 4 MB of them.
 const maxIdle = 64
 
-// idleRuns is a stack of runs, so that the warmest is used first. mu guards it.
+// idleRuns is a stack of runs, so that the most recently used is used first. mu guards it.
 type idleRuns struct {
 	mu   sync.Mutex
 	runs []*Run

@@ -13,16 +13,16 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// maxDepth is how deep replies may nest, on both ways.
+// maxDepth is the maximum nesting of replies, in both directions.
 const maxDepth = 128
 
-// reader turns a reply in RESP into a value of Lua, as Redis 7 does.
+// reader converts a reply in RESP to a Lua value, as Redis 7 does.
 type reader struct {
 	sandbox *sandbox.State
 	state   *glua.LState
 	rest    []byte
 	size    int          // of the whole reply
-	refs    []shared.Ref // the strings that lie elsewhere and have not been read
+	refs    []shared.Ref // strings stored elsewhere that have not been read yet
 }
 
 // line returns b up to its line end.
@@ -62,7 +62,7 @@ func (in *reader) integer() (int64, bool) {
 	return int64(n), true
 }
 
-// elsewhere reports whether the string that comes next lies elsewhere.
+// elsewhere reports whether the next string is stored elsewhere.
 func (in *reader) elsewhere() bool {
 	return len(in.refs) > 0 && in.refs[0].At == in.size-len(in.rest)
 }
@@ -84,7 +84,7 @@ func (in *reader) bulk(n int64) (glua.LValue, bool) {
 	return s, true
 }
 
-// value reads one reply; not ok means that the bytes are none.
+// value reads one reply; ok is false if the bytes are not valid.
 func (in *reader) value(depth int) (glua.LValue, bool) {
 	if len(in.rest) < 3 || depth > maxDepth {
 		return nil, false
@@ -119,7 +119,7 @@ func (in *reader) value(depth int) (glua.LValue, bool) {
 	return nil, false
 }
 
-// sized reads what is announced by a count.
+// sized reads a reply whose head has a count.
 func (in *reader) sized(kind byte, n int64, depth int) (glua.LValue, bool) {
 	if n < 0 {
 		return glua.LFalse, true
@@ -191,7 +191,7 @@ func (in *reader) set(n int64, depth int) (glua.LValue, bool) {
 	return in.tagged("set", t), true
 }
 
-// put sets what can be set: nil and NaN are no keys.
+// put sets a field if its key is valid: nil and NaN are not.
 func (in *reader) put(t *glua.LTable, k, v glua.LValue) {
 	if f, ok := k.(glua.LNumber); ok && math.IsNaN(float64(f)) || k == glua.LNil {
 		return

@@ -14,10 +14,10 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// commandSteps is how many instructions a command takes at least.
+// commandSteps is the minimum cost of a command in instructions.
 const commandSteps = 16
 
-// redisVersion is the version whose scripting this is.
+// redisVersion is the version of Redis whose scripting this implements.
 const redisVersion = "7.0.15"
 
 var redisConstants = map[string]int{
@@ -32,33 +32,33 @@ const (
 	errAllowed      = "ERR Invalid command passed to redis.acl_check_cmd()"
 )
 
-// redisLibrary is the library redis of a run, which leads from a script to its [Host], and
-// what it keeps for one execution.
+// redisLibrary is the library redis of a run, which connects a script with its [Host], and its data
+// for one execution.
 type redisLibrary struct {
 	sandbox *sandbox.State
 	host    Host
-	// proto is what the script speaks, 2 or 3.
+	// proto is the protocol version of the script, 2 or 3.
 	proto int
-	// forwarded is the reply of a command that is the script's.
+	// forwarded is the reply of a command that is also the script's reply.
 	forwarded []byte
 	lent      lent
 	call      callBuffers
 }
 
-// begin readies the library for another script.
+// begin prepares the library for another script.
 func (r *redisLibrary) begin(host Host) {
 	r.host, r.proto, r.forwarded = host, 2, nil
 	r.lent.bytes = 0
 }
 
-// end forgets what the script has called.
+// end discards the data of the script.
 func (r *redisLibrary) end() {
 	r.host, r.forwarded = nil, nil
 	r.call.forget()
 }
 
-// open adds the library to the globals, and the functions that rewritten code calls
-// where it can mean nothing but redis.call and redis.pcall.
+// open adds the library to the globals, and the functions that rewritten code calls instead of
+// redis.call and redis.pcall.
 func (r *redisLibrary) open(s *sandbox.State) {
 	r.sandbox = s
 	redis := s.Add("redis", r.functions())
@@ -91,7 +91,7 @@ func (r *redisLibrary) functions() map[string]glua.LGFunction {
 	}
 }
 
-// callBuffers hold the arguments of a redis.call, used again for the next.
+// callBuffers are buffers for the arguments of redis.call, which the next call reuses.
 type callBuffers struct {
 	args    [][]byte
 	numbers []byte
@@ -105,8 +105,8 @@ func (c *callBuffers) forget() {
 	}
 }
 
-// commandArguments gathers the arguments of l as bytes. ok is false if one is neither
-// text nor a number.
+// commandArguments returns the arguments of l as bytes. ok is false if one is neither a string nor
+// a number.
 func (r *redisLibrary) commandArguments(l *glua.LState) ([][]byte, bool) {
 	c := &r.call
 	c.args, c.numbers = c.args[:0], c.numbers[:0]
@@ -125,7 +125,7 @@ func (r *redisLibrary) commandArguments(l *glua.LState) ([][]byte, bool) {
 	return c.args, true
 }
 
-// appendArgument spells a number as Redis 7.2 does for redis.call.
+// appendArgument formats a number as Redis 7.2 does for redis.call.
 func appendArgument(b []byte, f float64) []byte {
 	if math.IsNaN(f) {
 		return value.AppendG(b, f, 17) // which has a sign
@@ -133,19 +133,19 @@ func appendArgument(b []byte, f float64) []byte {
 	return resp.AppendDouble(b, f)
 }
 
-// use is what a script does with the reply of a command.
+// use is how a script uses the reply of a command.
 type use uint8
 
 const (
 	asValue use = iota
-	// asReply is what the script returns next, so that it needs not become a value if
-	// it would end as the same bytes.
+	// asReply: the script returns the reply next, so it need not become a value if the result would
+	// be the same bytes.
 	asReply
-	// asNothing is for a reply that is not used, unless it is an error.
+	// asNothing: the reply is not used, unless it is an error.
 	asNothing
 )
 
-// command is redis.call and redis.pcall.
+// command implements redis.call and redis.pcall.
 func (r *redisLibrary) command(l *glua.LState, raise bool, as use) int {
 	if l.GetTop() == 0 {
 		return r.refuse(l, errNoCommand, raise)
@@ -163,7 +163,7 @@ func (r *redisLibrary) command(l *glua.LState, raise bool, as use) int {
 		return r.give(l, commandError(l, string(line(reply[1:]))), raise)
 	}
 	switch {
-	case len(refs) > 0: // what they refer to is not in reply
+	case len(refs) > 0: // the referenced strings are not in reply
 	case as == asNothing && plainReply(reply):
 		return 0
 	case as == asReply && r.proto == 2 && plainReply(reply):
@@ -194,7 +194,7 @@ func (r *redisLibrary) give(l *glua.LState, t *glua.LTable, raise bool) int {
 	return 1
 }
 
-// errorReply gives a text that comes with no code the code ERR.
+// errorReply adds the code ERR to a text without a code.
 func (r *redisLibrary) errorReply(l *glua.LState) int {
 	text, ok := l.Get(1).(glua.LString)
 	if !ok || l.GetTop() != 1 {
@@ -255,7 +255,7 @@ func (r *redisLibrary) log(l *glua.LState) int {
 	return 0
 }
 
-// maxLogLine is where Redis cuts a line of its log.
+// maxLogLine is the length at which Redis cuts a line of its log.
 const maxLogLine = 1024
 
 func (r *redisLibrary) setresp(l *glua.LState) int {
@@ -270,7 +270,7 @@ func (r *redisLibrary) setresp(l *glua.LState) int {
 	return 0
 }
 
-// setRepl checks its argument; what is kept here are effects, all of them.
+// setRepl only checks its argument, since all effects are always recorded.
 func (r *redisLibrary) setRepl(l *glua.LState) int {
 	if l.GetTop() != 1 {
 		return r.refuse(l, "ERR redis.set_repl() requires two arguments.", true)

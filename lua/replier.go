@@ -11,14 +11,14 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// maxReply bounds the reply of a script in bytes. Tables that hold each other
-// have no end, or one that is 2^100 elements away.
+// maxReply bounds the reply of a script in bytes. Tables that contain each other are infinite, or
+// have up to 2^100 elements.
 const maxReply = 64 << 20
 
 const tooLarge = "reply of the script is too large"
 
-// replier writes what a script returned, as Redis 7 does. proto is what the
-// script speaks; the writer has the client's.
+// replier writes the result of a script, as Redis 7 does. proto is the protocol version of the
+// script; the writer has that of the client.
 type replier struct {
 	sandbox *sandbox.State
 	inputs  *inputs
@@ -28,8 +28,8 @@ type replier struct {
 	proto   int
 	root    glua.LValue
 	sized   bool
-	began   int // the length of what the writer had, and of its buffer is start
-	// referred is how much of size is in strings that the reply refers to.
+	began   int // length of what the writer had before; start is that of its buffer
+	// referred is the part of size in strings to which the reply refers.
 	referred int
 	failed   string
 }
@@ -74,8 +74,8 @@ func (out *replier) text(s string) {
 	out.w.BulkString(s)
 }
 
-// refers reports whether the reply refers to s instead of copying it. A string that lies
-// in an argument does not last as long as the reply: those bytes are the caller's.
+// refers reports whether the reply refers to s instead of copying it. It does not if s lies in an
+// argument, whose bytes belong to the caller and may not live as long as the reply.
 func (out *replier) refers(s string) bool {
 	return out.w.Refers(len(s)) && !out.inputs.borrowed(s)
 }
@@ -90,9 +90,8 @@ func (out *replier) room(n int) bool {
 	return out.failed == ""
 }
 
-// makeRoom has a large reply take its memory once, after it was reserved, and not twice
-// as much in steps. What is large is written in the background, where nobody copies it
-// again.
+// makeRoom reserves the memory of a large reply once, instead of growing it in steps to up to twice
+// the size. A large reply is written in the background, where it is not copied again.
 func (out *replier) makeRoom() {
 	out.sized = true
 	size := out.size(out.root, 0)
@@ -113,12 +112,11 @@ func (out *replier) makeRoom() {
 	}
 }
 
-// lineSize is what a number, a count of elements, or an error of ours takes at most with
-// its line end.
+// lineSize is the maximum length of a number, a count of elements, or an error of this package,
+// with its line end.
 const lineSize = 32
 
-// size is how many bytes v takes as a reply, or a few more; it stops counting beyond
-// maxReply.
+// size returns the length of v as a reply, or a few bytes more; it stops counting beyond maxReply.
 func (out *replier) size(v glua.LValue, depth int) int {
 	switch v := v.(type) {
 	case glua.LString:
@@ -136,7 +134,7 @@ func (out *replier) size(v glua.LValue, depth int) int {
 	return lineSize
 }
 
-// tableSize is size for a table, looked at as table does.
+// tableSize is size for a table, which it interprets like table.
 func (out *replier) tableSize(t *glua.LTable, depth int) int {
 	for _, name := range []string{"err", "ok", "big_number"} {
 		if text, ok := get(t, name).(glua.LString); ok {
@@ -239,7 +237,7 @@ func (out *replier) table(t *glua.LTable, depth int) {
 	out.array(t, depth)
 }
 
-// array writes the elements up to the first that is nil.
+// array writes the elements before the first nil.
 func (out *replier) array(t *glua.LTable, depth int) {
 	n := 0
 	for t.RawGet(glua.LNumber(n+1)) != glua.LNil {
@@ -277,10 +275,10 @@ func (out *replier) set(t *glua.LTable, depth int) {
 	}
 }
 
-// noLineEnds has spaces for line ends, and all other bytes as they are.
+// noLineEnds replaces line ends by spaces.
 var noLineEnds = strings.NewReplacer("\r", " ", "\n", " ")
 
-// bigNumber writes digits of any number, which are a string on RESP2.
+// bigNumber writes the digits of a number of any size, as a string in RESP2.
 func (out *replier) bigNumber(digits string) {
 	digits = noLineEnds.Replace(digits)
 	if !out.room(len(digits)) {
@@ -293,15 +291,15 @@ func (out *replier) bigNumber(digits string) {
 	out.w.Buf = append(append(append(out.w.Buf, '('), digits...), "\r\n"...)
 }
 
-// plainReply says that a reply in RESP2 would come back from Lua as the same
-// bytes, whatever the client speaks: whole numbers that a double holds, strings,
+// plainReply reports whether converting a reply in RESP2 to a Lua value and back would give the
+// same bytes, in every protocol of the client: integers that a double represents exactly, strings,
 // statuses, and arrays of them.
 func plainReply(b []byte) bool {
 	rest, ok := skipPlain(b, 0)
 	return ok && len(rest) == 0 && len(b) < maxReply
 }
 
-// skipPlain returns what is behind the first reply in b.
+// skipPlain returns the bytes behind the first reply in b.
 func skipPlain(b []byte, depth int) ([]byte, bool) {
 	if len(b) < 4 || depth > 4 {
 		return nil, false
@@ -322,7 +320,7 @@ func skipPlain(b []byte, depth int) ([]byte, bool) {
 			return nil, false
 		}
 	}
-	// "-0" and "07" are no numbers that a server writes.
+	// No server writes "-0" or "07".
 	if i == start || i+2 > len(b) || b[i] != '\r' || b[i+1] != '\n' || b[start] == '0' && (negative || i-start > 1) {
 		return nil, false
 	}
@@ -349,8 +347,8 @@ func skipPlain(b []byte, depth int) ([]byte, bool) {
 	return b, true
 }
 
-// skipStatus is skipPlain for a status. None that a server writes has a line end in
-// it, or a control character, which would be spelled otherwise.
+// skipStatus is skipPlain for a status. No server writes one with a line end, or with a control
+// character, which the conversion would change.
 func skipStatus(b []byte) ([]byte, bool) {
 	i := 1
 	for i < len(b) && b[i] >= ' ' && b[i] < 0x7f {

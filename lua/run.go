@@ -14,20 +14,20 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Run is a state that executes one script at a time. Only Kill may be called by
-// another goroutine than its owner's.
+// Run is a state that executes one script at a time. Only Kill and Name may be called from other
+// goroutines than its owner's.
 type Run struct {
 	sandbox   sandbox.State
 	libraries libraries.Runtime
 	inputs    inputs
 	redis     redisLibrary
-	// last is the script whose main function main is.
+	// last is the script with the main function main.
 	last *Script
 	main *glua.LFunction
-	// current is the script that runs, or the last one that has.
+	// current is the script that is running, or the last one.
 	current atomic.Pointer[Script]
 
-	// running catches a panic that went through Execute.
+	// running remains true after a panic in Execute.
 	running bool
 }
 
@@ -47,8 +47,8 @@ func (r *Run) close() {
 	r.sandbox.Close()
 }
 
-// Execute runs s with its KEYS and ARGV, and appends its one reply, which may be
-// an error, to w in the protocol of w. keys and args are not kept.
+// Execute runs s with its KEYS and ARGV, and appends its reply, which may be an error, to w in the
+// protocol of w. It does not keep keys and args.
 func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer) {
 	if r.current.Load() != s {
 		r.current.Store(s)
@@ -71,7 +71,8 @@ func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 	r.end(s)
 }
 
-// Name is the SHA-1 of the script that runs, or that has run last. Any goroutine may call it.
+// Name returns the SHA-1 of the script that is running, or of the last one. Any goroutine may call
+// it.
 func (r *Run) Name() string {
 	if s := r.current.Load(); s != nil {
 		return s.SHA()
@@ -79,26 +80,24 @@ func (r *Run) Name() string {
 	return ""
 }
 
-// PauseAfter has pause called on the executing goroutine, once, when the next
-// execution has taken about as long as so many instructions and is not over: never
-// while a command runs. The execution goes on when pause returns. Without a pause
-// the script is killed then.
+// PauseAfter makes the next execution call pause once, on its goroutine, when it has taken about as
+// long as that many instructions: never while a command runs. The execution continues when pause
+// returns. If pause is nil, the script is killed instead.
 func (r *Run) PauseAfter(instructions int, pause func()) {
 	r.sandbox.Guard.PauseAfter(instructions, pause)
 }
 
-// Spent is about how many instructions the last execution took.
+// Spent returns the approximate number of instructions of the last execution.
 func (r *Run) Spent() int { return r.sandbox.Guard.Spent() }
 
-// Kill stops what the run executes, or would execute next, with the error reason
-// ("Script killed by user with SCRIPT KILL."), to which the place in the script
-// is added. The script cannot catch it. Any goroutine may call it; the first
-// reason counts. It returns at once: the execution ends at its next instruction,
-// or when the command that it waits for is done.
+// Kill ends the present execution, or the next one, with the error reason ("Script killed by user
+// with SCRIPT KILL."), to which the position in the script is added. The script cannot catch it.
+// Any goroutine may call it; the first reason counts. It returns at once: the execution ends at its
+// next instruction, or after the command for which it waits.
 func (r *Run) Kill(reason string) { r.sandbox.Guard.Kill(reason) }
 
-// writeResult writes what the script returned. A value that is too large, or a
-// kill meanwhile, becomes an error in its place.
+// writeResult writes the result of the script. If that is too large, or the script was killed
+// meanwhile, it writes an error instead.
 func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start int) {
 	out := r.replier(w, r.redis.proto)
 	out.start, out.began, out.root = start, w.Length(), value
@@ -111,12 +110,12 @@ func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start in
 	}
 }
 
-// replier returns one that writes what the script has, and it speaks proto.
+// replier returns a replier for a result in the protocol version proto.
 func (r *Run) replier(w *resp.Writer, proto int) replier {
 	return replier{sandbox: &r.sandbox, inputs: &r.inputs, lent: &r.redis.lent, w: w, proto: proto}
 }
 
-// waits reports whether the script lacked memory and is to be run again.
+// waits reports whether the script lacked memory and will be run again.
 func (r *Run) waits() bool {
 	if !r.sandbox.Guard.Lacked() {
 		return false
@@ -125,7 +124,7 @@ func (r *Run) waits() bool {
 	return ok && host.Waits()
 }
 
-// begin readies everything that a script can see.
+// begin prepares everything that a script can access.
 func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 	r.running = true
 	r.redis.begin(host)
@@ -135,14 +134,14 @@ func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 		r.last, r.main = s, r.sandbox.L.NewFunctionFromProto(s.Proto())
 	}
 	if !s.PlainKeys() {
-		// A script that can get hold of a table may leave anything in it.
+		// A script that can access a table may leave anything in it.
 		r.inputs.forget()
 	}
 	r.inputs.set(&r.sandbox, keys, args)
 }
 
-// end forgets the execution. What a script may have changed is made anew, now or
-// at the next begin.
+// end discards the data of the execution. What a script may have changed is made anew, now or by
+// the next begin.
 func (r *Run) end(s *Script) {
 	r.sandbox.End()
 	r.libraries.End()
@@ -153,7 +152,7 @@ func (r *Run) end(s *Script) {
 	r.running = false
 }
 
-// writeFailure writes an error that nobody caught, with its place.
+// writeFailure writes an uncaught error, with its position.
 func (r *Run) writeFailure(s *Script, err error, w *resp.Writer) {
 	f := r.sandbox.Failure
 	if f.Value == nil {
@@ -169,7 +168,7 @@ func (r *Run) writeFailure(s *Script, err error, w *resp.Writer) {
 	b.WriteString(s.SHA())
 	source := f.Source
 	if source == "" {
-		// The stack was full: there was no room to ask where.
+		// The stack was full, so the position is unknown.
 		source, f.Line = compiler.ChunkName, 1
 	}
 	if source == compiler.ChunkName {
@@ -192,6 +191,6 @@ func (r *Run) failureText(v glua.LValue) string {
 	if text, ok := value.Text(table.RawGetString("err")); ok && text != "" {
 		return text
 	}
-	// Redis 7.0 does not survive this.
+	// Redis 7.0 crashes here.
 	return "ERR unknown error"
 }

@@ -2,22 +2,22 @@ package lua
 
 import "github.com/cellserver/cellserver/lua/compiler"
 
-// Script is a compiled script. It does not change and may be used by any number of runs
-// at once.
+// Script is a compiled script. It does not change, and any number of runs may use it at the same
+// time.
 type Script = compiler.Script
 
 // Call is one redis.call or redis.pcall of a script whose calls are known.
 type Call = compiler.Call
 
-// Flags are what a script says about itself in its first line.
+// Flags are the flags in a script's first line.
 type Flags = compiler.Flags
 
-// MaxSource is the longest source that Compile takes, in bytes.
+// MaxSource is the maximum length of source for Compile, in bytes.
 const MaxSource = compiler.MaxSource
 
-// Compile reads a script, as [compiler.Compile] says.
+// Compile compiles a script: see [compiler.Compile].
 func Compile(source []byte) (*Script, error) { return compiler.Compile(source) }
 
-// Declared is what the first line of a script that has yet to be compiled says; it is
-// nothing if that is wrong.
+// Declared returns the flags of a script that has not been compiled yet, and no flags if its first
+// line is invalid.
 func Declared(source []byte) Flags { return compiler.Declared(source) }

@@ -4,13 +4,13 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// quickGlobals are the functions of small cost that a bounded script may call.
+// quickGlobals are the cheap functions that a bounded script may call.
 var quickGlobals = map[string]bool{
 	"tonumber": true, "tostring": true, "type": true, "error": true, "assert": true,
 }
 
-// quickMembers are those in tables. What allocates in proportion to a number
-// (string.rep), matches patterns, sorts or calls back is not among them.
+// quickMembers are the cheap functions in tables. Functions that allocate in proportion to a number
+// (string.rep), match patterns, sort or call back are not among them.
 var quickMembers = map[string]map[string]bool{
 	"redis": {
 		"call": true, "pcall": true, "error_reply": true, "status_reply": true,
@@ -22,29 +22,30 @@ var quickMembers = map[string]map[string]bool{
 	"string": {"len": true},
 }
 
-// analyser decides facts. It knows nothing of scopes: a name that is declared
-// twice, assigned to, or that hides a global it relies on makes it give up.
+// analyser determines facts. It does not track scopes: it gives up if a name is declared twice, is
+// assigned to, or hides a global on which it relies.
 type analyser struct {
 	facts    facts
 	nodes    int
 	parts    int
-	factor   int // how often what is being looked at runs at most
+	factor   int // maximum number of runs of the node that is being analysed
 	declared map[string]int
 	assigned map[string]bool
-	// keyLocals are the locals whose one value is KEYS[n].
+	// keyLocals are the locals whose only value is KEYS[n].
 	keyLocals map[string]int
-	// calls in the order of the text, before it is known whether they count.
+	// calls are in the order of the text, before it is known whether they are valid.
 	calls []*ast.FuncCallExpr
-	// returned are those whose value the script returns as it is.
+	// returned are the calls whose value the script returns unchanged.
 	returned map[*ast.FuncCallExpr]bool
-	// ignored are those whose value is not used.
+	// ignored are the calls whose value is not used.
 	ignored map[*ast.FuncCallExpr]bool
-	// known, plain: no counter-example yet.
+	// known and plain are true until there is a counter-example.
 	known bool
 	plain bool
 }
 
-// analyse returns what stmts prove. It sees the chunk as it was written, and may shorten it.
+// analyse returns the facts that stmts prove. It gets the chunk before it is rewritten, and may
+// shorten it.
 func analyse(stmts []ast.Stmt) facts {
 	a := &analyser{
 		declared: map[string]int{}, assigned: map[string]bool{}, keyLocals: map[string]int{},
@@ -62,9 +63,9 @@ func analyse(stmts []ast.Stmt) facts {
 	return a.facts
 }
 
-// shorten lets the calls of a bounded script find their function at once, since
-// redis can mean nothing else there. Those that are returned leave the reply as it
-// is, and those whose value is not used make none of it.
+// shorten makes the calls of a bounded script find their function at once, since redis can mean
+// nothing else there. A call whose value is returned keeps its reply unconverted, and a call whose
+// value is not used makes no value.
 func (a *analyser) shorten() {
 	for _, e := range a.calls {
 		get, _ := e.Func.(*ast.AttrGetExpr)
@@ -84,8 +85,7 @@ func (a *analyser) shorten() {
 
 func (a *analyser) giveUp() { a.facts.bounded = false }
 
-// hidesGlobals says that a name the analysis relies on means something else
-// somewhere.
+// hidesGlobals reports whether a name on which the analysis relies means something else somewhere.
 func (a *analyser) hidesGlobals() bool {
 	for _, name := range []string{"redis", "KEYS", "ARGV", "math", "string", "_G", "ipairs"} {
 		if a.declared[name] > 0 || a.assigned[name] {
@@ -171,8 +171,8 @@ func (a *analyser) target(e ast.Expr) {
 	case *ast.IdentExpr:
 		a.assigned[e.Value] = true
 	case *ast.AttrGetExpr:
-		// A table that a local names. KEYS could be one of these only if it had
-		// been taken as a value, which has ended plain and known.
+		// A table that a local names. It can only be KEYS or ARGV if that was used as a value,
+		// which has reset plain and known.
 		if name, ok := e.Object.(*ast.IdentExpr); ok && (name.Value == "KEYS" || name.Value == "ARGV") {
 			a.plain, a.known = false, false
 		}
@@ -231,14 +231,14 @@ func (a *analyser) expression(e ast.Expr) {
 	}
 }
 
-// name sees a variable taken as a value.
+// name handles a variable that is used as a value.
 func (a *analyser) name(e *ast.IdentExpr) {
 	switch e.Value {
 	case "KEYS", "ARGV":
-		// Whoever has the table can change it.
+		// The script can change the table by another name.
 		a.plain, a.known = false, false
 	case "redis", "_G", "math", "string", "table", "coroutine", "cjson", "struct", "bit", "cmsgpack":
-		// A library under another name could be called as anything.
+		// A library with another name could be called by any expression.
 		a.giveUp()
 	}
 }
@@ -251,8 +251,8 @@ func (a *analyser) get(e *ast.AttrGetExpr) {
 		return
 	}
 	if name, ok := e.Object.(*ast.IdentExpr); ok && quickMembers[name.Value] != nil {
-		// A constant such as redis.LOG_NOTICE, or a function kept for later; the
-		// call of that is what is refused.
+		// A constant such as redis.LOG_NOTICE, or a function that is stored; a call of the stored
+		// function is refused.
 		a.expression(e.Key)
 		return
 	}
@@ -299,8 +299,8 @@ func (a *analyser) call(e *ast.FuncCallExpr) {
 	a.list(e.Args)
 }
 
-// unpack lets unpack(KEYS) and unpack(ARGV) pass, whose cost is bounded, but
-// then what is called with the values is not known.
+// unpack allows unpack(KEYS) and unpack(ARGV), whose cost is bounded; but then the arguments of the
+// enclosing call are unknown.
 func (a *analyser) unpack(e *ast.FuncCallExpr) {
 	if a.declared["unpack"] > 0 || a.assigned["unpack"] || len(e.Args) != 1 || !isName(e.Args[0], "KEYS") && !isName(e.Args[0], "ARGV") {
 		a.giveUp()
@@ -309,7 +309,7 @@ func (a *analyser) unpack(e *ast.FuncCallExpr) {
 	a.known = false
 }
 
-// loop looks at a block that runs so often, 0 meaning that this is not known.
+// loop analyses a block that runs turns times; 0 means that the number is unknown.
 func (a *analyser) loop(turns int, stmts []ast.Stmt) {
 	if turns <= 0 || turns > maxBoundedNodes {
 		a.giveUp()
@@ -322,7 +322,7 @@ func (a *analyser) loop(turns int, stmts []ast.Stmt) {
 	a.factor = outer
 }
 
-// walk looks at a loop over ipairs(KEYS) or ipairs(ARGV).
+// walk analyses a loop over ipairs(KEYS) or ipairs(ARGV).
 func (a *analyser) walk(s *ast.GenericForStmt) {
 	for _, name := range s.Names {
 		a.declared[name]++
@@ -339,7 +339,7 @@ func (a *analyser) walk(s *ast.GenericForStmt) {
 	a.loop(maxBoundedArguments, s.Stmts)
 }
 
-// decideCalls looks at the calls once all declarations are known.
+// decideCalls checks the calls once all declarations are known.
 func (a *analyser) decideCalls() {
 	if !a.known {
 		return
@@ -373,7 +373,7 @@ func (a *analyser) knownCall(e *ast.FuncCallExpr) (Call, bool) {
 	return call, true
 }
 
-// givesOne says that a call has exactly one value, whatever it is called with.
+// givesOne reports whether a call has exactly one value with any arguments.
 func (a *analyser) givesOne(e *ast.FuncCallExpr) bool {
 	if name, ok := e.Func.(*ast.IdentExpr); ok {
 		return name.Value == "tonumber" || name.Value == "tostring" || name.Value == "type"

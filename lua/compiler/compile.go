@@ -11,15 +11,15 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ChunkName is what Redis calls a script in its messages.
+// ChunkName is the name of a script in Redis' messages.
 const ChunkName = "user_script"
 
-// compileErrorPrefix opens every error of Compile that is about the text.
+// compileErrorPrefix begins every error of Compile about the source.
 const compileErrorPrefix = "ERR Error compiling script (new function): "
 
-// Compile reads a script. An error is a complete error reply. Time and memory are
-// bounded by [MaxSource]; it is still milliseconds for the worst of sources, so
-// long ones are better compiled beside an event loop.
+// Compile compiles a script. An error is a complete error reply. [MaxSource] bounds time and
+// memory; the worst sources still take milliseconds, so long ones should not be compiled on an
+// event loop.
 func Compile(source []byte) (*Script, error) {
 	if len(source) > MaxSource {
 		return nil, resp.Error(fmt.Sprintf("%suser_script: script is too long, at most %d bytes", compileErrorPrefix, MaxSource))
@@ -46,8 +46,7 @@ func Compile(source []byte) (*Script, error) {
 	}, nil
 }
 
-// generate rewrites a chunk for our libraries and compiles it. The statements are
-// changed.
+// generate rewrites a chunk for the libraries of this module and compiles it. It changes stmts.
 func generate(stmts []ast.Stmt, name string) (proto *glua.FunctionProto, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -65,14 +64,14 @@ func generate(stmts []ast.Stmt, name string) (proto *glua.FunctionProto, err err
 		}
 		return nil, err
 	}
-	// A main chunk has its arguments as "..." and no table "arg", as in Lua; the
-	// interpreter would build that table on every call.
+	// As in Lua, a main chunk has its arguments as "..." and no table "arg", which the interpreter
+	// would make at every call.
 	proto.IsVarArg = glua.VarArgIsVarArg
 	trim(proto)
 	return proto, nil
 }
 
-// Load compiles source that a script has put together itself.
+// Load compiles source that a script has made.
 func Load(source []byte, name string) (*glua.FunctionProto, error) {
 	stmts, err := parseChunk(source, name)
 	if err != nil {

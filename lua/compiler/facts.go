@@ -1,38 +1,37 @@
 package compiler
 
-// facts is what the text of a script proves.
+// facts are properties that the source of a script proves.
 type facts struct {
 	bounded bool
-	// known says that calls has all that it may call.
+	// known says that calls has all commands that the script may call.
 	known bool
-	// byArguments says that it is bounded only with few arguments, since it has
-	// loops over them.
+	// byArguments says that the script is bounded only for few arguments, since it has loops over
+	// them.
 	byArguments bool
 	calls       []Call
-	// plainKeys says that KEYS and ARGV are only read, at constant places.
+	// plainKeys says that KEYS and ARGV are only read, with constant indices.
 	plainKeys bool
 }
 
 const (
-	// maxBoundedNodes bounds the work of a bounded script, in nodes of its syntax,
-	// each counted as often as the loops around it run.
+	// maxBoundedNodes bounds the work of a bounded script, in nodes of its syntax tree, each
+	// counted as often as the loops around it run.
 	maxBoundedNodes = 4000
-	// maxBoundedArguments is how many keys and arguments a script may have whose
-	// loops run over them, and is called bounded.
+	// maxBoundedArguments is the maximum number of keys and arguments for which a script with loops
+	// over them is bounded.
 	maxBoundedArguments = 32
-	// anyKey stands for an element of KEYS whose index is not known.
+	// anyKey stands for an element of KEYS with an unknown index.
 	anyKey = -1
-	// maxBoundedParts is how many operands of ".." a bounded script may have:
-	// each can double a string.
+	// maxBoundedParts is the maximum number of operands of ".." in a bounded script: each can
+	// double a string.
 	maxBoundedParts = 24
 )
 
 // Call is one redis.call or redis.pcall of a script whose calls are known.
 type Call struct {
-	// Name is the name of the command as it is written in the script.
+	// Name is the name of the command as written in the script.
 	Name string
-	// Keys says for each argument after the name which element of KEYS it is,
-	// counted from 1; -1 is one of which the text does not say which. 0 is anything
-	// else.
+	// Keys has, for each argument after the name, the index of the element of KEYS that it is,
+	// counted from 1; -1 for an unknown element of KEYS, and 0 for anything else.
 	Keys []int
 }

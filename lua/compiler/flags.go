@@ -7,19 +7,19 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Flags are what a script says about itself in a first line "#!lua flags=a,b".
+// Flags are the flags in the first line "#!lua flags=a,b" of a script.
 type Flags struct {
 	// Declared says that there is such a line.
 	Declared bool
 	// NoWrites is a promise not to write.
 	NoWrites bool
-	// AllowOOM, AllowStale, NoCluster and AllowCrossSlotKeys are for servers with
-	// a bound on memory, with replicas or with a cluster.
+	// AllowOOM, AllowStale, NoCluster and AllowCrossSlotKeys are for servers with a bound on
+	// memory, with replicas or with a cluster.
 	AllowOOM, AllowStale, NoCluster, AllowCrossSlotKeys bool
 }
 
-// Declared is Flags of a script that has yet to be compiled; of one whose first line is
-// wrong it is nothing.
+// Declared returns the flags of a script that has not been compiled yet, and no flags if its first
+// line is invalid.
 func Declared(source []byte) Flags {
 	flags, _, err := readShebang(source)
 	if err != nil {
@@ -28,8 +28,8 @@ func Declared(source []byte) Flags {
 	return flags
 }
 
-// readShebang takes the first line off, if it is one, but not its line end, so
-// that lines keep their numbers.
+// readShebang removes the first line if it has flags, but not its line end, so that line numbers
+// stay the same.
 func readShebang(source []byte) (Flags, []byte, error) {
 	var flags Flags
 	if !bytes.HasPrefix(source, []byte("#!")) {

@@ -13,7 +13,7 @@ func isName(e ast.Expr, name string) bool {
 	return ok && ident.Value == name
 }
 
-// keyIndex returns n for KEYS[n], anyKey if n is no constant, else 0.
+// keyIndex returns n for KEYS[n], anyKey if n is not a constant, otherwise 0.
 func keyIndex(e ast.Expr) int {
 	get, ok := e.(*ast.AttrGetExpr)
 	if !ok || !isName(get.Object, "KEYS") {
@@ -21,7 +21,7 @@ func keyIndex(e ast.Expr) int {
 	}
 	numeral, ok := get.Key.(*ast.NumberExpr)
 	if !ok {
-		return anyKey // or nil, which is no argument
+		return anyKey // or nil, which is not a valid argument
 	}
 	f, ok := value.Parse(numeral.Value)
 	if !ok || f < 1 || f > 1<<20 || f != float64(int(f)) {
@@ -30,7 +30,7 @@ func keyIndex(e ast.Expr) int {
 	return int(f)
 }
 
-// single cuts an operand that could be several values to one.
+// single limits an operand that may have several values to one.
 func single(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.FuncCallExpr:
@@ -49,13 +49,13 @@ func hiddenCall(name string, at ast.Expr, args []ast.Expr) *ast.FuncCallExpr {
 	return call
 }
 
-// place gives a new node the lines of the one that it stands for.
+// place gives a new node the line numbers of the node that it replaces.
 func place(node, at ast.Expr) {
 	node.SetLine(at.Line())
 	node.SetLastLine(at.LastLine())
 }
 
-// several says that e may be any number of values.
+// several reports whether e may have any number of values.
 func several(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.FuncCallExpr:

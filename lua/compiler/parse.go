@@ -10,12 +10,12 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// MaxSource is the longest source that Compile takes, in bytes: the time to
-// compile grows with its square in the worst case, and is 0.2 s at this length.
+// MaxSource is the maximum length of source for Compile, in bytes. The time to compile is quadratic
+// in the worst case, and 0.2 s at this length.
 const MaxSource = 64 << 10
 
-// parseChunk checks and parses source that may be hostile. Its errors read as
-// those of Lua, "name:line: message".
+// parseChunk checks and parses source, which may be hostile. Its errors have the form of Lua's,
+// "name:line: message".
 func parseChunk(source []byte, name string) (stmts []ast.Stmt, err error) {
 	if len(source) > MaxSource {
 		return nil, ErrTooLong(name)
@@ -38,12 +38,12 @@ func parseChunk(source []byte, name string) (stmts []ast.Stmt, err error) {
 	return stmts, nil
 }
 
-// ErrTooLong refuses source of more than [MaxSource] bytes.
+// ErrTooLong returns the error for source of more than [MaxSource] bytes.
 func ErrTooLong(name string) error {
 	return fmt.Errorf("%s: chunk is too long, at most %d bytes", name, MaxSource)
 }
 
-// syntaxError spells what the parser raised.
+// syntaxError converts the error that the parser raised to Lua's form.
 func syntaxError(name string, raised any, source []byte) string {
 	cause, ok := raised.(error)
 	if !ok {
@@ -65,23 +65,23 @@ func syntaxError(name string, raised any, source []byte) string {
 }
 
 const (
-	// maxLevels is how deep brackets and blocks may nest, and how long a chain of
-	// right-associative or unary operators may be: LUAI_MAXCCALLS of Lua.
+	// maxLevels is the maximum nesting of brackets and blocks, and the maximum length of a chain of
+	// right-associative or unary operators: LUAI_MAXCCALLS of Lua.
 	maxLevels = 200
-	// maxChain is how many operators one expression may have: the compiler's time
-	// grows with the square of it.
+	// maxChain is the maximum number of operators of one expression: the compiler takes quadratic
+	// time.
 	maxChain = 2000
 )
 
-// scanner state for scan.
+// levels is the state of scan.
 type levels struct {
 	open  int
 	right int
 	chain int
 }
 
-// scan looks at the tokens of source before the parser and the compiler do,
-// which recurse over whatever they are given.
+// scan checks the tokens of source before the parser and the compiler process them, since these
+// recurse without a bound.
 func scan(source []byte, name string) error {
 	var lexer parse.Lexer
 	scanner := parse.NewScanner(bytes.NewReader(source), name)

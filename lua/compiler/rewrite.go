@@ -11,21 +11,21 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// maxParts is how many operands of ".." one call takes; each needs a register, of
-// which a function has 250.
+// maxParts is the maximum number of operands of ".." in one call; each needs a register, of which a
+// function has 250.
 const maxParts = 100
 
-// rewriter changes a chunk so that what the interpreter does otherwise than Lua
-// 5.1, and cannot be told, is done by functions of ours. Numbers are those of gopher-lua's
-// issues; a rule goes when TestTheInterpreterAloneAnswersOtherwise says that the interpreter
-// needs it no more.
+// rewriter changes a chunk so that functions of package libraries do what the interpreter does
+// differently from Lua 5.1 and cannot be configured to do. Numbers are those of gopher-lua's
+// issues. A rule is removed when TestTheInterpreterAloneAnswersOtherwise shows that the interpreter
+// no longer needs it.
 //
-// Two rules are bounds of ours:
+// Two rules enforce bounds of this server:
 //
 //   - a chain of ".." becomes one call, which bounds the string, and spells numbers;
 //   - an assignment to a global becomes one to a table that refuses it.
 //
-// The others mend answers:
+// The others correct results:
 //
 //   - "#" becomes a call, since the interpreter's ends at its largest array (#304), which
 //     is kept small here (#501);
@@ -39,7 +39,7 @@ const maxParts = 100
 //     constructor);
 //   - numerals are read as C does: 1e400 is infinite and 0xffffffffffffffff is 2^64.
 type rewriter struct {
-	// locals are the names in scope, innermost last.
+	// locals are the names in scope, the innermost last.
 	locals []string
 	// last is the last parameter of the function that is being rewritten.
 	last string
@@ -80,7 +80,7 @@ func (r *rewriter) statements(stmts []ast.Stmt) {
 	}
 }
 
-// parallel says that an assignment is one that the interpreter gets wrong:
+// parallel reports whether an assignment is one that the interpreter gets wrong:
 //
 //   - a local among several variables is assigned to before what is right of it has been
 //     evaluated, so that "a, b = b, a" makes them equal (#440);
@@ -108,9 +108,8 @@ func (r *rewriter) parallel(s *ast.AssignStmt) bool {
 	return slices.ContainsFunc(s.Lhs, isLocal) || slices.ContainsFunc(s.Rhs[:len(s.Rhs)-1], isLocal)
 }
 
-// apart takes a parallel assignment to pieces: tables and keys on the left, then
-// the values, into locals of their own; then one assignment each, from the right
-// as Lua does.
+// apart splits a parallel assignment: tables and keys on the left, then the values, into locals of
+// their own; then one assignment each, from the right as in Lua.
 func (r *rewriter) apart(s *ast.AssignStmt) ast.Stmt {
 	block := &ast.DoBlockStmt{}
 	line := func(stmt ast.Stmt) ast.Stmt {
@@ -196,9 +195,9 @@ func (r *rewriter) statement(s ast.Stmt) {
 func (r *rewriter) localAssign(s *ast.LocalAssignStmt) {
 	if len(s.Exprs) == 1 && len(s.Names) == 1 {
 		if f, ok := s.Exprs[0].(*ast.FunctionExpr); ok {
-			// "local function f" and "local f = function" parse alike; taking f as
-			// known inside changes nothing but whether an assignment to a global of
-			// that name, inside its own first value, is seen.
+			// "local function f" and "local f = function" have the same syntax tree. Treating f as
+			// declared inside only affects whether an assignment to a global of that name, inside
+			// its own first value, is noticed.
 			r.declare(s.Names...)
 			r.function(f, false)
 			return
@@ -220,7 +219,7 @@ func (r *rewriter) numberFor(s *ast.NumberForStmt) {
 	r.locals = r.locals[:depth]
 }
 
-// bound makes a number of a bound that may be a string.
+// bound converts a bound that may be a string to a number.
 func (r *rewriter) bound(e ast.Expr) ast.Expr {
 	e = r.expression(e)
 	if _, ok := e.(*ast.NumberExpr); ok {
@@ -239,7 +238,7 @@ func (r *rewriter) functionStatement(s *ast.FuncDefStmt) {
 	r.function(s.Func, s.Name.Receiver != nil)
 }
 
-// target rewrites what is assigned to.
+// target rewrites the target of an assignment.
 func (r *rewriter) target(e ast.Expr) ast.Expr {
 	name, ok := e.(*ast.IdentExpr)
 	if !ok || r.isLocal(name.Value) {
@@ -328,7 +327,7 @@ func (r *rewriter) table(e *ast.TableExpr) ast.Expr {
 	return constructor(e)
 }
 
-// numeral makes the interpreter read a numeral as C would.
+// numeral makes the interpreter read a numeral as C does.
 func (r *rewriter) numeral(e *ast.NumberExpr) {
 	f, ok := value.Parse(e.Value)
 	switch {
@@ -354,7 +353,7 @@ func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 			break
 		}
 		if len(parts) == maxParts-1 {
-			// What is left becomes the last operand, a call of its own.
+			// The rest becomes the last operand, a call of its own.
 			parts = append(parts, r.concat(chain))
 			break
 		}

@@ -2,10 +2,10 @@ package compiler
 
 import "github.com/yuin/gopher-lua/ast"
 
-// padded returns the body of a loop that jumps back to it, with something in front if
-// it may begin with a jump. The interpreter's compiler follows a jump to a jump to
-// where that leads, but takes a jump that it has settled already, as one further up
-// is, for one that it has not (#540 of gopher-lua).
+// padded returns the body of a loop that jumps back to it, with a statement in front if it may
+// begin with a jump. The interpreter's compiler replaces a jump to a jump by a jump to the second
+// one's target, but misreads a jump that it has resolved already, such as one further up (#540 of
+// gopher-lua).
 func padded(body []ast.Stmt, loop ast.Stmt) []ast.Stmt {
 	if !beginsWithJump(body) {
 		return body
@@ -39,7 +39,7 @@ func beginsWithJump(body []ast.Stmt) bool {
 	return false
 }
 
-// beginsConstant says that a condition is decided by a constant at first.
+// beginsConstant reports whether a condition begins with a constant.
 func beginsConstant(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.LogicalOpExpr:
@@ -52,9 +52,8 @@ func beginsConstant(e ast.Expr) bool {
 	return false
 }
 
-// unsettled returns the first operand of "and" or "or", hidden in a call if it is a
-// constant: instead of looking at that, the compiler begins the expression with a jump
-// (#540, too).
+// unsettled returns the first operand of "and" or "or", hidden in a call if it is a constant: for a
+// constant the compiler begins the expression with a jump (#540, too).
 func unsettled(e ast.Expr) ast.Expr {
 	constant := e
 	for {

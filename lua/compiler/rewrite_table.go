@@ -4,19 +4,19 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// fieldsPerFlush is after how many fields without a key the interpreter's compiler moves
-// them from registers into the table that is being made.
+// fieldsPerFlush is the number of fields without a key after which the interpreter's compiler moves
+// them from registers into the new table.
 const fieldsPerFlush = 50
 
-// maxPlainFields is how many fields without a key a constructor may have: an instruction
-// has nine bits for how often they were moved.
+// maxPlainFields is the maximum number of fields without a key in a constructor: an instruction has
+// nine bits for the number of these moves.
 const maxPlainFields = 511 * fieldsPerFlush
 
-// maxJoined is how many parts one call joins: each takes two registers, of which a function
-// has 250.
+// maxJoined is the maximum number of parts that one call joins: each takes two registers, of which
+// a function has 250.
 const maxJoined = 40
 
-// constructor makes a constructor one that the interpreter compiles rightly. It does not if
+// constructor returns a constructor that the interpreter compiles correctly. It does not if
 //
 //   - the last field has a key, and its value is a call: the value becomes an element of
 //     the list, too;
@@ -52,17 +52,17 @@ func constructor(e *ast.TableExpr) ast.Expr {
 	return whole
 }
 
-// part is some of the fields of a constructor.
+// part is a part of the fields of a constructor.
 type part struct {
 	table *ast.TableExpr
-	// plain is how many fields without a key there are, but for several values at the end.
+	// plain is the number of fields without a key, not counting several values at the end.
 	plain int
-	// keyed says that all fields have keys. In other parts but the first all keys are names,
-	// so that the numbers in their tables are those of elements.
+	// keyed says that all fields have keys. In other parts, except for the first, all keys are
+	// names, so that the numbers in their tables are those of elements.
 	keyed bool
 }
 
-// divide returns the parts of a constructor, in the order of their evaluation.
+// divide returns the parts of a constructor, in the order of evaluation.
 func divide(e *ast.TableExpr) []part {
 	parts := []part{{table: &ast.TableExpr{}}}
 	for i, field := range e.Fields {
@@ -85,8 +85,8 @@ func divide(e *ast.TableExpr) []part {
 	return parts
 }
 
-// ends reports whether the part ends before the next field: key says that the field has a
-// key, computed that the key is no name, open that the field is several values.
+// ends reports whether the part ends before the next field: key says that the field has a key,
+// computed that the key is not a name, open that the field has several values.
 func (p part) ends(key, computed, open bool) bool {
 	switch {
 	case p.keyed:

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// trim gives back the room that the compiler has left for more instructions in each
-// function: 12 KiB of it.
+// trim frees the spare memory that the compiler has reserved for instructions of each function: 12
+// KiB of it.
 func trim(p *glua.FunctionProto) {
 	p.Code = exact(p.Code)
 	p.DbgSourcePositions = exact(p.DbgSourcePositions)
@@ -23,7 +23,7 @@ func trim(p *glua.FunctionProto) {
 	}
 }
 
-// exact copies s without the room behind it. Of one that is empty nothing is kept.
+// exact returns a copy of s without spare capacity, or nil if s is empty.
 func exact[T any](s []T) []T {
 	if len(s) == 0 {
 		return nil
@@ -31,21 +31,20 @@ func exact[T any](s []T) []T {
 	return append(make([]T, 0, len(s)), s...)
 }
 
-// stringSize is what a short string takes beside its bytes: its header, and that of the
-// value that it is.
+// stringSize is the memory of a short string beside its bytes: its header, and that of its value.
 const stringSize = 2 * int(unsafe.Sizeof(""))
 
-// roomForStrings is for how many strings a function has room in a list that cannot be
-// reached from here.
+// roomForStrings is the capacity of a list of strings in each function, which is not accessible
+// from here.
 const roomForStrings = 32
 
-// protoSize is about how many bytes a compiled function takes, with those in it.
+// protoSize returns the approximate memory of a compiled function and of those inside it.
 func protoSize(p *glua.FunctionProto) int {
 	n := int(unsafe.Sizeof(*p))
 	n += len(p.Code)*int(unsafe.Sizeof(p.Code[0])) + len(p.DbgSourcePositions)*int(unsafe.Sizeof(p.DbgSourcePositions[0]))
 	n += max(roomForStrings-len(p.Constants), 0) * int(unsafe.Sizeof(""))
 	for _, c := range p.Constants {
-		n += value.ElementSize + stringSize // as a value, and once more as a string
+		n += value.ElementSize + stringSize // as a value, and also as a string
 		if text, ok := c.(glua.LString); ok {
 			n += len(text)
 		}
@@ -65,7 +64,7 @@ func protoSize(p *glua.FunctionProto) int {
 	return n
 }
 
-// Size is about how many bytes of memory the script takes, its source included.
+// Size returns the approximate number of bytes of memory of the script, including its source.
 func (s *Script) Size() int {
 	n := int(unsafe.Sizeof(*s)) + len(s.sha) + len(s.source) + protoSize(s.proto)
 	for _, call := range s.facts.calls {

@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// openBase sets the functions that are globals themselves.
+// openBase sets the functions that are globals.
 func (r *Runtime) openBase() {
 	l := r.L
 	for name, f := range map[string]glua.LGFunction{
@@ -43,7 +43,7 @@ func (r *Runtime) assert(l *glua.LState) int {
 	return 0
 }
 
-// collectGarbage does nothing: it would be a collection of the whole server.
+// collectGarbage does nothing: it would start a garbage collection of the whole server.
 func collectGarbage(l *glua.LState) int {
 	switch option := sandbox.OptText(l, 1, "collect"); option {
 	case "collect", "stop", "restart", "count", "setpause", "setstepmul":
@@ -241,7 +241,7 @@ func (r *Runtime) luaToString(l *glua.LState) int {
 	return 1
 }
 
-// text is tostring.
+// text implements tostring.
 func (r *Runtime) text(l *glua.LState, v glua.LValue) glua.LValue {
 	switch v := v.(type) {
 	case glua.LString:
@@ -283,7 +283,7 @@ func (r *Runtime) unpack(l *glua.LState) int {
 	return int(count)
 }
 
-// loadString compiles a text; what is wrong with it is returned, not raised.
+// loadString compiles a text; errors are returned, not raised.
 func (r *Runtime) loadString(l *glua.LState) int {
 	source := sandbox.CheckText(l, 1)
 	name := source
@@ -293,7 +293,7 @@ func (r *Runtime) loadString(l *glua.LState) int {
 	return r.loadText(l, source, name)
 }
 
-// loadFunction is load: a function gives the text in pieces.
+// loadFunction implements load: a function returns the text in pieces.
 func (r *Runtime) loadFunction(l *glua.LState) int {
 	reader := sandbox.CheckFunction(l, 1)
 	name := "=(load)"
@@ -325,20 +325,20 @@ func (r *Runtime) loadFunction(l *glua.LState) int {
 	return r.loadText(l, string(source.Value()), name)
 }
 
-// What the compiler takes meanwhile for a byte of source, and for a function.
+// The temporary memory of the compiler for a byte of source, and for a function.
 const (
 	compileBytes  = 64
 	functionBytes = 17 << 10
 )
 
-// loadText compiles source. Source that is too long is refused, and takes no memory.
+// loadText compiles source. It refuses source that is too long without allocating memory.
 func (r *Runtime) loadText(l *glua.LState, source, name string) int {
 	if len(source) > compiler.MaxSource {
 		l.Push(glua.LNil)
 		l.Push(glua.LString(compiler.ErrTooLong(displayName(name)).Error()))
 		return 2
 	}
-	// Compiling takes about as long as 20 instructions for each byte.
+	// Compiling takes about as long as 20 instructions per byte.
 	r.Guard.Step(l, len(source))
 	r.Guard.Reserve(l, compileBytes*len(source)+functionBytes*strings.Count(source, "function"))
 	proto, err := compiler.Load([]byte(source), displayName(name))
@@ -351,7 +351,7 @@ func (r *Runtime) loadText(l *glua.LState, source, name string) int {
 	return 1
 }
 
-// displayName is how Lua shows the name of a chunk: a text by its first line.
+// displayName returns the name of a chunk as Lua displays it: a text by its first line.
 func displayName(name string) string {
 	const room = 60 - len(`[string "..."]`) - 1
 	if strings.HasPrefix(name, "=") || strings.HasPrefix(name, "@") {

@@ -25,7 +25,7 @@ func (r *Runtime) jsonLibrary() map[string]glua.LGFunction {
 	}
 }
 
-// jsonNumber is a setter that returns what is set.
+// jsonNumber returns a setter for a number that also returns the new value.
 func (r *Runtime) jsonNumber(field func(*jsonSettings) *int, otherwise, most int) glua.LGFunction {
 	return func(l *glua.LState) int {
 		at := field(&r.json)
@@ -41,7 +41,7 @@ func (r *Runtime) jsonNumber(field func(*jsonSettings) *int, otherwise, most int
 	}
 }
 
-// jsonSwitch is a setter for what is on by default; the field says off.
+// jsonSwitch returns a setter for a switch that is on by default; the field stores off.
 func (r *Runtime) jsonSwitch(field func(*jsonSettings) *bool) glua.LGFunction {
 	return func(l *glua.LState) int {
 		at := field(&r.json)
@@ -103,7 +103,7 @@ func (r *Runtime) jsonSparse(l *glua.LState) int {
 	return 3
 }
 
-// jsonEncoder spells values as lua-cjson 2.1 does.
+// jsonEncoder encodes values as lua-cjson 2.1 does.
 type jsonEncoder struct {
 	run *Runtime
 	l   *glua.LState
@@ -242,8 +242,8 @@ func (e *jsonEncoder) object(t *glua.LTable, depth int) {
 	e.b.Put('}')
 }
 
-// arrayLength is the highest index if all keys are positive whole numbers, and
-// few enough of them are missing; 0 stands for an object.
+// arrayLength returns the highest index if all keys are positive integers and only few of them are
+// missing; 0 means an object.
 func (e *jsonEncoder) arrayLength(t *glua.LTable) int {
 	highest, items := 0.0, 0
 	for k, _ := t.Next(glua.LNil); k != glua.LNil; k, _ = t.Next(k) {

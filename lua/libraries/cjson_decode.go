@@ -12,20 +12,20 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// jsonDecoder reads what lua-cjson 2.1 reads, which is a little more than JSON:
-// numbers may be hexadecimal, infinite or not a number.
+// jsonDecoder accepts what lua-cjson 2.1 accepts, which is a little more than JSON: numbers may be
+// hexadecimal, infinite or not a number.
 type jsonDecoder struct {
 	run  *Runtime
 	l    *glua.LState
 	text string
 	at   int
-	// token, its value and its place.
+	// token is the present token; value and place belong to it.
 	token string
 	value glua.LValue
 	place int
 }
 
-// Names of tokens, as errors give them.
+// Names of tokens in errors.
 const (
 	tokenObject    = "T_OBJ_BEGIN"
 	tokenObjectEnd = "T_OBJ_END"
@@ -62,7 +62,7 @@ func (r *Runtime) jsonDecode(l *glua.LState) int {
 	return 1
 }
 
-// expected raises for a token that does not fit, or is none.
+// expected raises an error for an unexpected or invalid token.
 func (d *jsonDecoder) expected(what string) {
 	sandbox.Raisef(d.l, "Expected %s but found %s at character %d", what, d.token, d.place+1)
 }
@@ -185,7 +185,7 @@ func (d *jsonDecoder) word() {
 	d.token = "invalid token"
 }
 
-// number reads as much as strtod would.
+// number reads as much as strtod does.
 func (d *jsonDecoder) number() {
 	end := d.at
 	for end < len(d.text) && strings.IndexByte("+-.", d.text[end]) >= 0 || end < len(d.text) && (value.IsDigit(d.text[end]) || value.IsLetter(d.text[end])) {
@@ -213,7 +213,7 @@ func (d *jsonDecoder) number() {
 	}
 }
 
-// plainNumber refuses what JSON does: 0x1, 01, inf, nan.
+// plainNumber reports false for numbers that JSON does not allow: 0x1, 01, inf, nan.
 func plainNumber(text string) bool {
 	text = strings.TrimPrefix(text, "-")
 	if strings.ContainsAny(text, "xXiInN") {
@@ -253,7 +253,7 @@ func (d *jsonDecoder) string() {
 
 var escapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape appends what the backslash at d.at begins.
+// escape appends the character of the escape sequence at d.at.
 func (d *jsonDecoder) escape(b *sandbox.Builder) bool {
 	if d.at+1 < len(d.text) {
 		c := d.text[d.at+1]
@@ -287,7 +287,7 @@ func (d *jsonDecoder) unicode(b *sandbox.Builder) bool {
 	return true
 }
 
-// hex reads \uXXXX at a place.
+// hex reads \uXXXX at an index.
 func (d *jsonDecoder) hex(at int) (rune, bool) {
 	if at+6 > len(d.text) || d.text[at] != '\\' || d.text[at+1] != 'u' {
 		return 0, false

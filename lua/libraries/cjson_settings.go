@@ -1,11 +1,11 @@
 package libraries
 
-// maxJSONDepth is lua-cjson's default, and the most that can be set here: both
-// ways recurse.
+// maxJSONDepth is lua-cjson's default, and the maximum that can be set here, since encoding and
+// decoding recurse.
 const maxJSONDepth = 1000
 
-// jsonSettings are what the cjson.*_* functions set. Zero means the default, so
-// that clearing them after a run leaves nothing for the next.
+// jsonSettings are the settings of the cjson functions. Zero means the default, so that clearing
+// them after a run resets them for the next.
 type jsonSettings struct {
 	encodeDepth, decodeDepth, precision int
 	sparse                              bool

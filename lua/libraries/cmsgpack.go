@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// packLevels is how deep tables are packed; those below become nil.
+	// packLevels is the maximum depth of packed tables; deeper ones become nil.
 	packLevels = 16
-	// cStack is how many values a function in C may have on Lua's stack. It bounds what
-	// cmsgpack takes and gives, and how deep a message may nest.
+	// cStack is the maximum number of values of a C function on Lua's stack. It bounds the
+	// arguments and results of cmsgpack, and the nesting of a message.
 	cStack = 8000
-	// maxPacked is how many arguments pack takes.
+	// maxPacked is the maximum number of arguments of pack.
 	maxPacked = cStack / 2
 )
 
@@ -28,14 +28,14 @@ const (
 	errPackedInvalid = "Bad data format in input."
 )
 
-// msgpackLibrary is lua-cmsgpack 0.4.0 as Redis has it.
+// msgpackLibrary returns lua-cmsgpack 0.4.0 as in Redis.
 func (r *Runtime) msgpackLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{
 		"pack": r.pack, "unpack": r.unpackAll, "unpack_one": r.unpackOne, "unpack_limit": r.unpackLimit,
 	}
 }
 
-// pack spells its arguments one behind the other.
+// pack encodes its arguments one after another.
 func (r *Runtime) pack(l *glua.LState) int {
 	n := l.GetTop()
 	if n == 0 {
@@ -52,15 +52,15 @@ func (r *Runtime) pack(l *glua.LState) int {
 	return 1
 }
 
-// packer spells values. Its numbers are as short as they can be: whole ones are
-// integers, and the others have four bytes if those hold them.
+// packer encodes values. Its numbers are as short as possible: integral numbers are integers, and
+// others have four bytes if that loses nothing.
 type packer struct {
 	run *Runtime
 	l   *glua.LState
 	out sandbox.Builder
 }
 
-// headSize is the most that anything takes beside the bytes of a string.
+// headSize is the maximum length of an encoded value without the bytes of a string.
 const headSize = 9
 
 func (p *packer) value(v glua.LValue, level int) {
@@ -101,7 +101,7 @@ func appendPacked(b []byte, f float64) []byte {
 	return msgp.AppendFloat64(b, f)
 }
 
-// table is an array if its keys are 1 to n, and a map otherwise.
+// table encodes an array if the keys are 1 to n, and a map otherwise.
 func (p *packer) table(t *glua.LTable, level int) {
 	count, isArray, highest := 0, true, 0.0
 	t.ForEach(func(k, _ glua.LValue) {
@@ -140,9 +140,9 @@ func (r *Runtime) unpackLimit(l *glua.LState) int {
 	return r.unpacked(l, sandbox.CheckText(l, 1), int32(most), int32(from))
 }
 
-// unpacked returns so many values that begin at a place of text, and before them the
-// place behind them, or -1 at the end. From the first place, no number stands for all
-// of them, and then there is no place.
+// unpacked returns up to most values that begin at index from of text, preceded by the index behind
+// them, or -1 at the end. At the first index, most 0 means all values, and then no index is
+// returned.
 func (r *Runtime) unpacked(l *glua.LState, text string, most, from int32) int {
 	if from < 0 || most < 0 {
 		sandbox.Raisef(l, "Invalid request to unpack with offset of %d and limit of %d.", from, len(text))
@@ -179,7 +179,7 @@ func (r *Runtime) unpacked(l *glua.LState, text string, most, from int32) int {
 	return 1 + len(values)
 }
 
-// unpacker reads values off a message, whose bytes are not changed.
+// unpacker decodes values of a message, whose bytes must not change.
 type unpacker struct {
 	run  *Runtime
 	l    *glua.LState
@@ -188,7 +188,7 @@ type unpacker struct {
 
 var errPackedType = errors.New("no such type")
 
-// value reads one. top is how many values Lua would have on its stack by now.
+// value decodes one value. top is the number of values that Lua would have on its stack.
 func (u *unpacker) value(top int) (v glua.LValue, err error) {
 	u.run.Guard.Step(u.l, 1)
 	if len(u.rest) == 0 {
@@ -205,7 +205,7 @@ func (u *unpacker) value(top int) (v glua.LValue, err error) {
 	case msgp.UintType:
 		var n uint64
 		n, u.rest, err = msgp.ReadUint64Bytes(b)
-		return value.Number(int64(n)), err // beyond 2^63 they are negative in Redis, too
+		return value.Number(int64(n)), err // from 2^63 on they are negative in Redis, too
 	case msgp.Float32Type:
 		var f float32
 		f, u.rest, err = msgp.ReadFloat32Bytes(b)
@@ -233,7 +233,7 @@ func (u *unpacker) value(top int) (v glua.LValue, err error) {
 	return nil, errPackedType
 }
 
-// array believes no count: its table grows with what is there.
+// array does not trust the count: its table grows with the decoded elements.
 func (u *unpacker) array(top int) (glua.LValue, error) {
 	n, rest, err := msgp.ReadArrayHeaderBytes(u.rest)
 	if err != nil {

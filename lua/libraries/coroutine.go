@@ -6,11 +6,11 @@ import (
 	"github.com/cellserver/cellserver/lua/sandbox"
 )
 
-// coroutineRegistry is how many registers a coroutine starts with.
+// coroutineRegistry is the initial number of registers of a coroutine.
 const coroutineRegistry = 256
 
-// coroutineSteps is how many instructions take as long as making a coroutine, whose stacks
-// are 30 KB of memory.
+// coroutineSteps is the number of instructions that take as long as making a coroutine, whose
+// stacks are 30 KB of memory.
 const coroutineSteps = 32
 
 const errYield = "attempt to yield across metamethod/C-call boundary"
@@ -22,8 +22,8 @@ func (r *Runtime) coroutineLibrary() map[string]glua.LGFunction {
 	}
 }
 
-// spawn makes a coroutine under the same guard. The interpreter would wrap the
-// context into one that can be cancelled, which asks the guard nothing.
+// spawn makes a coroutine under the same guard. The interpreter would wrap the context into one
+// that can be cancelled and does not call the guard.
 func (r *Runtime) spawn(l *glua.LState) *glua.LState {
 	f, _ := l.Get(1).(*glua.LFunction)
 	if f == nil || f.IsG {
@@ -47,8 +47,8 @@ func (r *Runtime) create(l *glua.LState) int {
 	return 1
 }
 
-// proceed goes on with thread. What it yields or returns is pushed and counted;
-// what it fails with is returned.
+// proceed resumes thread. It pushes the yielded or returned values and returns their number, or
+// returns the error.
 func (r *Runtime) proceed(l, thread *glua.LState, first int) (int, glua.LValue) {
 	if thread.Dead {
 		return 0, glua.LString("cannot resume dead coroutine")
@@ -71,7 +71,7 @@ func (r *Runtime) proceed(l, thread *glua.LState, first int) (int, glua.LValue) 
 		return 0, sandbox.ObjectOf(err)
 	}
 	if len(values) == 1 && values[0] == glua.LNil && (state == glua.ResumeOK || r.yielded == 0) {
-		// No value and one nil are the same to the interpreter.
+		// The interpreter cannot distinguish no value from one nil.
 		values = values[:0]
 	}
 	for _, v := range values {
@@ -133,8 +133,7 @@ func running(l *glua.LState) int {
 	return 1
 }
 
-// yield leaves the coroutine, unless a function of ours is on its stack, which
-// could not be returned to.
+// yield leaves the coroutine, unless a function in Go is on its stack, which could not be resumed.
 func (r *Runtime) yield(l *glua.LState) int {
 	if l.Parent == nil {
 		sandbox.Throw(l, errYield)

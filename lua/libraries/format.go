@@ -17,7 +17,7 @@ type spec struct {
 	width, precision                int // precision is -1 if there is none
 }
 
-// format is string.format with the conversions of C's printf that Lua 5.1 has.
+// format implements string.format with the conversions of C's printf that Lua 5.1 has.
 func (r *Runtime) format(l *glua.LState) int {
 	text := sandbox.CheckText(l, 1)
 	b := r.Guard.NewBuilder(l)
@@ -50,7 +50,7 @@ func (r *Runtime) format(l *glua.LState) int {
 	return 1
 }
 
-// read parses what stands before the letter and returns the letter's place.
+// read parses the part before the letter and returns the letter's index.
 func (s *spec) read(l *glua.LState, text string, i int) int {
 	start := i
 	for ; i < len(text); i++ {
@@ -127,7 +127,7 @@ func magnitude(n int64) uint64 {
 	return uint64(n)
 }
 
-// toUnsigned is the cast to unsigned long long that x86-64 compilers make.
+// toUnsigned converts like the cast to unsigned long long of x86-64 compilers.
 func toUnsigned(f float64) uint64 {
 	if f >= 9223372036854775808.0 {
 		if f >= 18446744073709551616.0 {
@@ -150,7 +150,7 @@ func (s spec) signOf(negative bool) string {
 	return ""
 }
 
-// integer puts sign, prefix and digits together.
+// integer joins sign, prefix and digits.
 func (s spec) integer(sign, prefix, digits string) string {
 	if s.precision == 0 && digits == "0" {
 		digits = ""
@@ -232,7 +232,7 @@ func (s spec) float(letter byte, f float64) string {
 	return s.pad(sign + digits)
 }
 
-// general is %g: the shorter of %e and %f, without zeros at the end unless sharp.
+// general formats as %g: the shorter of %e and %f, without trailing zeros unless sharp.
 func (s spec) general(f float64, precision int) string {
 	if !s.sharp {
 		return strconv.FormatFloat(f, 'g', precision, 64)
@@ -246,7 +246,7 @@ func (s spec) general(f float64, precision int) string {
 	return strconv.FormatFloat(f, 'f', precision-1-exponent, 64)
 }
 
-// pad fills up to the width with spaces.
+// pad pads to the width with spaces.
 func (s spec) pad(text string) string {
 	missing := s.width - len(text)
 	if missing <= 0 {
@@ -258,7 +258,7 @@ func (s spec) pad(text string) string {
 	return strings.Repeat(" ", missing) + text
 }
 
-// quote is %q: a string that Lua reads back.
+// quote formats as %q: a string that Lua can read back.
 func quote(b *sandbox.Builder, s string) {
 	b.Put('"')
 	for i := range len(s) {

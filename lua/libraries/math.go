@@ -28,8 +28,8 @@ func (r *Runtime) mathLibrary() map[string]glua.LGFunction {
 	return functions
 }
 
-// log10 is exact for powers of ten, which math.Log10 is not: cut off, it would say that
-// 1e15 has fifteen digits.
+// log10 is exact for powers of ten, unlike math.Log10. With that, truncation would give 1e15
+// fifteen digits.
 func log10(x float64) float64 {
 	l := math.Log10(x)
 	if whole := math.Round(l); math.Abs(whole) < 400 && math.Pow10(int(whole)) == x {

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// openOperators sets the functions that rewritten code calls for what the interpreter does
-// otherwise than Lua 5.1.
+// openOperators sets the functions that rewritten code calls for operations that the interpreter
+// does differently from Lua 5.1.
 func (r *Runtime) openOperators() {
 	for name, f := range map[string]glua.LGFunction{
 		compiler.NameConcat: r.concat, compiler.NameForBound: forBound, compiler.NameModulo: modulo, compiler.NameLength: length,
@@ -22,7 +22,7 @@ func (r *Runtime) openOperators() {
 	r.Globals.RawSetString(compiler.NameGlobals, r.Globals.RawGetString("_G"))
 }
 
-// length is the operator "#" and table.getn.
+// length implements the operator "#" and table.getn.
 func length(l *glua.LState) int {
 	switch v := l.Get(1).(type) {
 	case *glua.LTable:
@@ -35,7 +35,7 @@ func length(l *glua.LState) int {
 	return 1
 }
 
-// join puts a table together from the parts of its constructor.
+// join makes a table from the parts of its constructor.
 func (r *Runtime) join(l *glua.LState) int {
 	t, _ := l.Get(1).(*glua.LTable)
 	n, _ := l.Get(2).(glua.LNumber)
@@ -57,7 +57,7 @@ func (r *Runtime) join(l *glua.LState) int {
 
 func remainder(a, b float64) float64 { return a - math.Floor(a/b)*b }
 
-// modulo is the operator "%".
+// modulo implements the operator "%".
 func modulo(l *glua.LState) int {
 	a, ok1 := l.Get(1).(glua.LNumber)
 	b, ok2 := l.Get(2).(glua.LNumber)
@@ -83,7 +83,7 @@ func modulo(l *glua.LState) int {
 	return 1
 }
 
-// forBound makes a number of a bound of a loop; what is none the loop refuses.
+// forBound converts a bound of a loop to a number; the loop refuses other values.
 func forBound(l *glua.LState) int {
 	v := l.Get(1)
 	if text, ok := v.(glua.LString); ok {
@@ -95,8 +95,7 @@ func forBound(l *glua.LState) int {
 	return 1
 }
 
-// concat joins the operands of a chain of "..", from the right as Lua does where
-// metamethods are involved.
+// concat joins the operands of a chain of "..", from the right as in Lua if there are metamethods.
 func (r *Runtime) concat(l *glua.LState) int {
 	n := l.GetTop()
 	total := 0

@@ -11,9 +11,9 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// start readies a matcher that pays from the script's budget. A step counts as an instruction, also
-// while the match runs: one call of string.find may take a second, and others have to wait no longer
-// for it, and are told of it no later, than for a loop.
+// start prepares a matcher that uses the script's budget. A step counts as an instruction, also
+// while the match runs: one call of string.find may take a second, and it must pause for other
+// clients and report its duration like a loop.
 func (r *Runtime) start(subject, source string) *pattern.Matcher {
 	m := &pattern.Matcher{Subject: subject, Pattern: source, Steps: r.Guard.Patterns}
 	m.Poll = func() (end bool) {
@@ -23,20 +23,20 @@ func (r *Runtime) start(subject, source string) *pattern.Matcher {
 	return m
 }
 
-// charge counts the steps that m has taken since the last time.
+// charge counts the steps of m since the last call.
 func (r *Runtime) charge(m *pattern.Matcher) {
 	r.Guard.Spend(int(r.Guard.Patterns - m.Steps))
 	r.Guard.Patterns = m.Steps
 }
 
-// try matches at one place. It raises what is wrong with the pattern.
+// try matches at one index. It raises errors in the pattern.
 func (r *Runtime) try(l *glua.LState, m *pattern.Matcher, s, p int) int {
 	end, err := m.Match(s, p)
 	r.charge(m)
 	if err != nil {
 		r.Guard.Stop(l)
 		if errors.Is(err, pattern.ErrBudget) {
-			// The budget stays spent, so that catching it does not help.
+			// The budget stays used up, so that catching the error does not help.
 			r.Guard.Patterns = -1
 		}
 		sandbox.Raisef(l, "%s", err.Error())
@@ -44,7 +44,7 @@ func (r *Runtime) try(l *glua.LState, m *pattern.Matcher, s, p int) int {
 	return end
 }
 
-// capturedAt returns capture i of a match; without captures the first is all of it.
+// capturedAt returns capture i of a match; without captures the first is the whole match.
 func (r *Runtime) capturedAt(l *glua.LState, m *pattern.Matcher, i, start, end int) glua.LValue {
 	text, place, err := m.Capture(i, start, end)
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *Runtime) search(l *glua.LState, find bool) int {
 	return 1
 }
 
-// relative counts a negative place from the end, as luaL's posrelat.
+// relative counts a negative index from the end, as luaL's posrelat.
 func relative(at int64, length int) int64 {
 	if at < 0 {
 		at += int64(length) + 1
@@ -186,12 +186,12 @@ func (r *Runtime) gsub(l *glua.LState) int {
 	return 2
 }
 
-// replace appends what stands for one match.
+// replace appends the replacement of one match.
 func (r *Runtime) replace(l *glua.LState, m *pattern.Matcher, start, end int, with glua.LValue, b *sandbox.Builder) {
 	var v glua.LValue
 	switch with := with.(type) {
 	case *glua.LFunction:
-		// The function may match too: it pays from the same budget.
+		// The function may match too: it uses the same budget.
 		l.Push(with)
 		n := r.pushCaptures(l, m, start, end, true)
 		l.Call(n, 1)

@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// pcall is Redis' own: of an error that is a table with an err it returns that.
+// pcall is the variant of Redis: for an error that is a table with a field err it returns that
+// field.
 func (r *Runtime) pcall(l *glua.LState) int {
 	if l.GetTop() == 0 || !callable(l, l.Get(1)) {
 		l.Push(glua.LFalse)
@@ -66,7 +67,7 @@ func (r *Runtime) pushFailure(l *glua.LState, err error) int {
 	return 2
 }
 
-// raise is the function error.
+// raise implements the function error.
 func (r *Runtime) raise(l *glua.LState) int {
 	level := int(sandbox.OptInt(l, 2, 1))
 	v := l.Get(1)

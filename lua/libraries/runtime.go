@@ -6,31 +6,31 @@ import (
 	"github.com/cellserver/cellserver/lua/sandbox"
 )
 
-// Runtime is the libraries of a state but that of redis, and what they keep for one execution.
+// Runtime has the libraries of a state, except that of redis, and their data for one execution.
 type Runtime struct {
 	*sandbox.State
 
-	// Of the state.
+	// For the lifetime of the state.
 	//
-	// stringMeta is what getmetatable shows of the strings' metatable.
+	// stringMeta is the table that getmetatable returns as the strings' metatable.
 	stringMeta   *glua.LTable
 	ipairsStep   *glua.LFunction
 	nextFunction *glua.LFunction
 	nullValue    *glua.LUserData
 
-	// Of one execution.
+	// For one execution.
 	//
-	// yielded is how many values the last yield gave.
+	// yielded is the number of values of the last yield.
 	yielded int
 	threads map[*glua.LState]*glua.LFunction
 	random  random
 	json    jsonSettings
 }
 
-// Begin readies the libraries for another script.
+// Begin prepares the libraries for another script.
 func (r *Runtime) Begin() { r.random.restart() }
 
-// End forgets what a script has set and made.
+// End discards what a script has set and made.
 func (r *Runtime) End() {
 	r.json = jsonSettings{}
 	if len(r.threads) > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// openString makes the library and the metatable of all strings. Arithmetic on
-// strings goes through that too: the interpreter would read "010" as eight.
+// openString makes the library and the metatable of all strings. Arithmetic on strings uses that
+// too, since the interpreter would read "010" as eight.
 func (r *Runtime) openString() {
 	l := r.L
 	library := r.Table(map[string]glua.LGFunction{
@@ -37,9 +37,8 @@ func (r *Runtime) openString() {
 	r.stringMeta = r.ReadOnly(shown)
 }
 
-// arithmetic is an operator of which one side is a string at least. The other
-// may have a metamethod of its own, which the interpreter has not found if the
-// string stood first.
+// arithmetic returns an operator with at least one string operand. The other operand may have a
+// metamethod, which the interpreter does not find if the string comes first.
 func arithmetic(f func(a, b float64) float64) glua.LGFunction {
 	return func(l *glua.LState) int {
 		a, ok1 := value.ToNumber(l.Get(1))
@@ -70,7 +69,7 @@ func stringLen(l *glua.LState) int {
 	return 1
 }
 
-// span turns the two places of sub and byte into a range of s.
+// span converts the two indices of sub and byte to a range of s.
 func span(l *glua.LState, s string, first, last int64) (int, int) {
 	from := relative(first, len(s))
 	to := relative(last, len(s))
@@ -115,7 +114,7 @@ func (r *Runtime) stringChar(l *glua.LState) int {
 	return 1
 }
 
-// mapped announces a string as long as the first argument, and returns that.
+// mapped announces to the guard a string as long as the first argument, and returns that argument.
 func (r *Runtime) mapped(l *glua.LState) string {
 	s := sandbox.CheckText(l, 1)
 	r.Guard.Announce(l, len(s))
@@ -131,7 +130,7 @@ func (r *Runtime) upper(l *glua.LState) int {
 	return changeCase(l, r.mapped(l), 'a', 'z')
 }
 
-// changeCase swaps the case of the ASCII letters in a range.
+// changeCase changes the case of the ASCII letters in a range.
 func changeCase(l *glua.LState, s string, from, to byte) int {
 	b := []byte(s)
 	for i, c := range b {

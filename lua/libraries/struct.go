@@ -11,8 +11,7 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// structLibrary packs numbers and strings into bytes by a format, with the sizes
-// of C on x86-64.
+// structLibrary packs numbers and strings into bytes by a format, with the sizes of C on x86-64.
 func (r *Runtime) structLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{"pack": r.structPack, "unpack": r.structUnpack, "size": structSize}
 }
@@ -22,14 +21,14 @@ const (
 	maxAlignment   = 8
 )
 
-// layout walks over a format.
+// layout iterates over a format.
 type layout struct {
 	l      *glua.LState
 	format string
 	at     int
 	big    bool
 	align  int
-	// total is how many bytes came before.
+	// total is the number of bytes before the present item.
 	total int
 }
 
@@ -59,7 +58,7 @@ func (f *layout) digits(otherwise int) int {
 	return n
 }
 
-// next returns the next letter that stands for bytes.
+// next returns the next letter that describes bytes.
 func (f *layout) next() (item, bool) {
 	for f.at < len(f.format) {
 		letter := f.format[f.at]
@@ -161,7 +160,7 @@ func (r *Runtime) packItem(f *layout, b *sandbox.Builder, it item, arg int) {
 	}
 }
 
-// order turns little-endian bytes around if the format says big.
+// order reverses little-endian bytes if the format is big-endian.
 func (f *layout) order(b []byte) []byte {
 	if f.big {
 		for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
@@ -171,7 +170,7 @@ func (f *layout) order(b []byte) []byte {
 	return b
 }
 
-// integerBytes wraps a number at 64 bits; there is nothing above them.
+// integerBytes converts a number modulo 2^64; higher bytes are zero.
 func integerBytes(n float64, size int) []byte {
 	var u uint64
 	if n < 0 {

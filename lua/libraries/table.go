@@ -138,7 +138,7 @@ func (r *Runtime) foreach(l *glua.LState) int {
 	return 0
 }
 
-// visit leaves the result on the stack if it ends the walk.
+// visit leaves the result on the stack if it ends the iteration.
 func (r *Runtime) visit(l *glua.LState, f *glua.LFunction, k, v glua.LValue) bool {
 	r.Guard.Step(l, 1)
 	l.Push(f)
@@ -152,8 +152,8 @@ func (r *Runtime) visit(l *glua.LState, f *glua.LFunction, k, v glua.LValue) boo
 	return false
 }
 
-// sort copies the elements, sorts them, and puts them back, so that an order that
-// is none, or changes the table meanwhile, does no harm.
+// sort sorts a copy of the elements and stores it back, so that an inconsistent order, or one that
+// changes the table, does no harm.
 func (r *Runtime) sort(l *glua.LState) int {
 	t := r.Writable(l, sandbox.CheckTable(l, 1))
 	var order *glua.LFunction
@@ -206,7 +206,7 @@ func (r *Runtime) less(l *glua.LState, order *glua.LFunction, a, b glua.LValue) 
 	return r.compare(l, a, b)
 }
 
-// compare orders what may have a metamethod.
+// compare compares values that may have a metamethod.
 func (r *Runtime) compare(l *glua.LState, a, b glua.LValue) bool {
 	r.Guard.Step(l, 1)
 	if sandbox.NameOf(a) != sandbox.NameOf(b) {

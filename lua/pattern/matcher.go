@@ -11,16 +11,16 @@ const (
 	// maxDepth bounds the recursion; Lua's own bound is its C stack.
 	maxDepth = 20000
 
-	// open is the length of a capture that has not ended, position that of one that is
-	// no text but a place.
+	// open is the length of a capture that has not ended, position that of a capture of an index
+	// instead of a text.
 	open     = -1
 	position = -2
 )
 
-// ErrBudget is the error of a match that has taken all its steps, or was told to end.
+// ErrBudget is the error of a match that has used up its steps, or was ended by Poll.
 var ErrBudget = errors.New("script spends too many steps on patterns")
 
-// The others are in the words of Lua.
+// Errors with the texts of Lua.
 var (
 	errEnds     = errors.New("malformed pattern (ends with '%')")
 	errBracket  = errors.New("malformed pattern (missing ']')")
@@ -37,12 +37,12 @@ type capture struct {
 	start, length int
 }
 
-// Matcher matches one pattern against places of one subject.
+// Matcher matches one pattern at indices of one subject.
 type Matcher struct {
 	Subject, Pattern string
-	// Steps counts down; below zero the match fails with ErrBudget.
+	// Steps is decremented; below zero the match fails with ErrBudget.
 	Steps int64
-	// Poll is asked now and then, and ends the match if it says so.
+	// Poll is called regularly, and ends the match if it returns true.
 	Poll func() bool
 
 	level    int
@@ -51,10 +51,10 @@ type Matcher struct {
 	err      error
 }
 
-// pollEvery is how many steps pass between two questions: about 0.2 ms.
+// pollEvery is the number of steps between two calls of Poll: about 0.2 ms.
 const pollEvery = 1 << 12
 
-// pay takes n steps and says whether there were any left.
+// pay takes n steps and reports whether there were any left.
 func (m *Matcher) pay(n int) bool {
 	before := m.Steps
 	m.Steps -= int64(n)
@@ -76,20 +76,20 @@ func (m *Matcher) fail(err error) int {
 	return -1
 }
 
-// Match matches the pattern from p with the subject from s and returns the end of the
-// match, or -1. After an error, such as one in the pattern, the matcher is of no use.
+// Match matches the pattern from index p with the subject from index s and returns the end of the
+// match, or -1. After an error, such as one in the pattern, the matcher must not be used.
 func (m *Matcher) Match(s, p int) (end int, err error) {
 	m.level, m.depth = 0, 0
 	end = m.at(s, p)
 	return end, m.err
 }
 
-// Captures is how many captures the last match has.
+// Captures returns the number of captures of the last match.
 func (m *Matcher) Captures() int { return m.level }
 
-// Capture returns capture i of the last match, which was that of the subject from start
-// to end: a text, or a place in the subject counted from 1, which is 0 for a text.
-// Without captures the first is the whole match.
+// Capture returns capture i of the last match, which is the subject from start to end: a text, or
+// an index in the subject counted from 1, which is 0 for a text. Without captures the first is the
+// whole match.
 func (m *Matcher) Capture(i, start, end int) (text string, place int, err error) {
 	if i >= m.level {
 		if i != 0 {
@@ -107,7 +107,7 @@ func (m *Matcher) Capture(i, start, end int) (text string, place int, err error)
 	return m.Subject[c.start : c.start+c.length], 0, nil
 }
 
-// at is one match within another: of what is behind p.
+// at matches the rest of the pattern from p, inside of another match.
 func (m *Matcher) at(s, p int) int {
 	if m.depth == maxDepth {
 		return m.fail(errComplex)
@@ -166,8 +166,8 @@ func (m *Matcher) walk(s, p int) int {
 	return s
 }
 
-// item matches a single-character class with its suffix. Either the match goes on
-// behind it, or it is done with result.
+// item matches a single-character class with its suffix. Either the match continues behind it, or
+// it ends with result.
 func (m *Matcher) item(s, p int) (nextS, nextP, result int, done bool) {
 	end := m.classEnd(p)
 	if end < 0 {
@@ -198,7 +198,7 @@ func (m *Matcher) item(s, p int) (nextS, nextP, result int, done bool) {
 	return s + 1, end, 0, false
 }
 
-// classEnd returns the place behind the single-character class at p.
+// classEnd returns the index behind the single-character class at p.
 func (m *Matcher) classEnd(p int) int {
 	c := m.Pattern[p]
 	p++
@@ -243,8 +243,8 @@ func (m *Matcher) single(s, p, end int) bool {
 	return m.Pattern[p] == c
 }
 
-// inSet looks c up in the set from the "[" at p to the "]" at last. A set can be
-// as long as a pattern, so it is paid for.
+// inSet reports whether the set from the "[" at p to the "]" at last has c. A set can be as long as
+// a pattern, so it is counted against the budget.
 func (m *Matcher) inSet(c byte, p, last int) bool {
 	m.pay((last - p) / 8)
 	in := true
@@ -384,7 +384,7 @@ func (m *Matcher) back(s int, digit byte) int {
 	}
 	c := m.captures[i]
 	if c.length == position {
-		// Lua compares with a length of -2, which never fits.
+		// Lua compares with a length of -2, which never matches.
 		return -1
 	}
 	if !m.pay(c.length / 8) {
@@ -396,7 +396,8 @@ func (m *Matcher) back(s int, digit byte) int {
 	return -1
 }
 
-// inClass is the class of a letter after "%"; other characters are themselves.
+// inClass reports whether c is in the class of a letter after "%"; other characters stand for
+// themselves.
 func inClass(c, class byte) bool {
 	var in bool
 	switch class | 0x20 {

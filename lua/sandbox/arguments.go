@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// ArgError raises for an argument in the words of Lua.
+// ArgError raises an error about an argument with the text of Lua.
 func ArgError(l *glua.LState, i int, message string) {
 	name := "?"
 	if frame, ok := l.GetStack(0); ok {
@@ -21,7 +21,7 @@ func typeError(l *glua.LState, i int, expected string) {
 	ArgError(l, i, expected+" expected, got "+typeName(l, i))
 }
 
-// typeName is the type of an argument, which may be missing.
+// typeName returns the type of an argument, which may be missing.
 func typeName(l *glua.LState, i int) string {
 	if i > l.GetTop() {
 		return "no value"
@@ -29,7 +29,7 @@ func typeName(l *glua.LState, i int) string {
 	return NameOf(l.Get(i))
 }
 
-// NameOf is the name of a value's type.
+// NameOf returns the name of a value's type.
 func NameOf(v glua.LValue) string { return v.Type().String() }
 
 // CheckAny returns an argument that may be nil but not missing.
@@ -67,7 +67,7 @@ func CheckThread(l *glua.LState, i int) *glua.LState {
 	return thread
 }
 
-// CheckNumber is luaL_checknumber: strings that spell numbers pass.
+// CheckNumber is luaL_checknumber: it accepts strings that are numbers.
 func CheckNumber(l *glua.LState, i int) float64 {
 	if n, ok := l.Get(i).(glua.LNumber); ok {
 		return float64(n)
@@ -79,7 +79,7 @@ func CheckNumber(l *glua.LState, i int) float64 {
 	return f
 }
 
-// CheckInt is CheckNumber cut off to an integer, as C does.
+// CheckInt is CheckNumber truncated to an integer, as in C.
 func CheckInt(l *glua.LState, i int) int64 { return value.Truncate(CheckNumber(l, i)) }
 
 // OptInt is CheckInt for an argument that may be nil or missing.
@@ -90,7 +90,7 @@ func OptInt(l *glua.LState, i int, otherwise int64) int64 {
 	return CheckInt(l, i)
 }
 
-// CheckText is luaL_checklstring: numbers pass as they are spelled.
+// CheckText is luaL_checklstring: it converts numbers to strings.
 func CheckText(l *glua.LState, i int) string {
 	if s, ok := l.Get(i).(glua.LString); ok {
 		return string(s)

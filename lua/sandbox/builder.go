@@ -8,15 +8,15 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// Builder is a string in the making. It announces its memory before it takes it, and
-// raises when it is too long.
+// Builder builds a string. It announces its memory to the guard before it allocates it, and raises
+// an error if the string is too long.
 type Builder struct {
 	guard *Guard
 	l     *glua.LState
 	Buf   []byte
 }
 
-// NewBuilder returns one that is empty.
+// NewBuilder returns an empty Builder.
 func (g *Guard) NewBuilder(l *glua.LState) Builder { return Builder{guard: g, l: l} }
 
 // Grow makes room for n more bytes.
@@ -36,7 +36,7 @@ func (b *Builder) Grow(n int) {
 	b.Buf = grown
 }
 
-// Len is how long the string is by now.
+// Len returns the present length of the string.
 func (b *Builder) Len() int { return len(b.Buf) }
 
 // Put appends one byte.
@@ -63,7 +63,7 @@ func (b *Builder) WriteRune(c rune) {
 	b.Buf = utf8.AppendRune(b.Buf, c)
 }
 
-// Value is the string, which nothing may be appended to any more.
+// Value returns the string. Nothing may be appended afterwards.
 func (b *Builder) Value() glua.LString {
 	b.guard.Spend(len(b.Buf) / BytesPerStep)
 	return glua.LString(value.View(b.Buf))

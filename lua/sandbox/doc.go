@@ -1,7 +1,6 @@
-// Package sandbox is a state of the interpreter that scripts of strangers can have. A
-// [Guard] is asked before every instruction and bounds time, memory, strings, patterns and
-// coroutines; [State] has globals that cannot be changed, and lets no error past. What a
-// library of functions needs to keep to the same bounds is here, too: [Builder], arguments,
-// errors with their place. The package knows no function that a script could call, and no
-// server.
+// Package sandbox provides a state of the interpreter for untrusted scripts. A [Guard] is called
+// before every instruction and bounds time, memory, strings, patterns and coroutines. A [State] has
+// globals that cannot be changed, and recovers from all errors. The package also has helpers with
+// which a library of functions keeps to the same bounds: [Builder], arguments, errors with their
+// position. It has no functions for scripts, and does not know the server.
 package sandbox

@@ -10,34 +10,34 @@ import (
 )
 
 const (
-	// BytesPerStep is how many bytes are moved in the time of an instruction.
+	// BytesPerStep is the number of bytes that are copied in the time of an instruction.
 	BytesPerStep = 64
 )
 
-// Reasons of our own to end a script; the caller's come through Kill. That of memory is
-// what Lua says.
+// Reasons of this package for ending a script; callers pass others to Kill. That of memory has the
+// text of Lua.
 const (
 	reasonMemory  = "not enough memory"
 	reasonEndless = "script takes too long for what it says"
 )
 
-// Guard is asked before every instruction: the interpreter evaluates the Done of
-// its context there. It is no context otherwise.
+// Guard is called before every instruction: the interpreter calls the Done of its context there.
+// Guard is not used as a context otherwise.
 //
-// killed is set by any goroutine and stays set, since a script could catch one
-// error and go on. Everything else belongs to the executing goroutine.
+// Any goroutine may set killed. It stays set, since a script could catch one error and continue.
+// All other fields belong to the executing goroutine.
 type Guard struct {
 	killed atomic.Bool
 	reason atomic.Pointer[string]
 
 	Limits Limits
-	// left counts down from given to the next look at the heap.
+	// left counts down from given to 0, when the heap is checked again.
 	left, given int
 	usage       usage
 	Patterns    int64
 	coroutines  int
-	// spent counts, roughly, what has been done; at a budget that is not 0
-	// pause is called, once, or else the script is killed.
+	// spent is the approximate number of instructions so far. At budget, if that is not 0, pause is
+	// called once; without a pause the script is killed.
 	spent, budget int64
 	pause         func()
 }
@@ -52,7 +52,7 @@ var closed = func() chan struct{} {
 
 func newGuard(m *Memory) Guard { return Guard{Limits: m.limits, usage: newUsage(m)} }
 
-// begin readies the guard for another script.
+// begin prepares the guard for another script.
 func (g *Guard) begin() {
 	g.given = int(g.usage.stride.Load())
 	g.left = g.given
@@ -62,33 +62,32 @@ func (g *Guard) begin() {
 	g.spent = 0
 }
 
-// end forgets the script.
+// end discards the data of the script.
 func (g *Guard) end() {
 	g.pause, g.budget = nil, 0
 	g.usage.end()
 }
 
-// PauseAfter has pause called, once, after about so many instructions of the next script.
+// PauseAfter makes the next script call pause, once, after about that many instructions.
 func (g *Guard) PauseAfter(instructions int, pause func()) {
 	g.budget, g.pause = int64(instructions), pause
 }
 
-// Spent is about how many the last script took.
+// Spent returns the approximate number of instructions of the last script.
 func (g *Guard) Spent() int { return int(g.spent) + g.given - g.left }
 
-// Killed says that the script is to end.
+// Killed reports whether the script has to end.
 func (g *Guard) Killed() bool { return g.killed.Load() }
 
-// Lacked says that the script was ended since the heap was at its bound, whoever it was
-// that had brought it there.
+// Lacked reports whether the script was ended because the heap was at its bound, even if others
+// have filled it.
 func (g *Guard) Lacked() bool { return g.usage.lacked }
 
-// Spend counts n instructions that are done elsewhere. It looks at nothing, which
-// the next instruction does.
+// Spend counts n instructions that were done elsewhere. The next instruction makes the checks.
 func (g *Guard) Spend(n int) { g.left -= n }
 
-// Done counts an instruction. The channel is nil, so that the interpreter goes
-// on, or closed, so that it raises Err.
+// Done counts an instruction. The channel is nil to make the interpreter continue, or closed to
+// make it raise Err.
 func (g *Guard) Done() <-chan struct{} {
 	g.left--
 	if g.left < 0 {
@@ -100,13 +99,13 @@ func (g *Guard) Done() <-chan struct{} {
 	return nil
 }
 
-// Err is what a killed script is told.
+// Err returns the error for a killed script.
 func (g *Guard) Err() error { return errors.New(g.Why()) }
 
-// Deadline is part of a context and says nothing.
+// Deadline implements context.Context and returns nothing.
 func (g *Guard) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Value is part of a context and says nothing.
+// Value implements context.Context and returns nothing.
 func (g *Guard) Value(any) any { return nil }
 
 // Kill ends the script; see lua.Run.Kill. Any goroutine may call it.
@@ -115,7 +114,7 @@ func (g *Guard) Kill(reason string) {
 	g.killed.Store(true)
 }
 
-// Why is the reason that the script was ended for.
+// Why returns the reason why the script was ended.
 func (g *Guard) Why() string {
 	if p := g.reason.Load(); p != nil {
 		return *p
@@ -123,7 +122,7 @@ func (g *Guard) Why() string {
 	return "script was stopped"
 }
 
-// look compares the heap with what scripts may take.
+// look compares the heap with the bound for scripts.
 func (g *Guard) look() {
 	g.spent += int64(g.given - g.left)
 	g.left = 0
@@ -141,7 +140,7 @@ func (g *Guard) look() {
 	g.left = g.given
 }
 
-// PauseNow calls pause, if that has not been done, before something that takes long.
+// PauseNow calls pause, if it has not been called yet, before an operation that takes long.
 func (g *Guard) PauseNow() {
 	if pause := g.pause; pause != nil {
 		g.pause, g.budget = nil, 0
@@ -149,8 +148,8 @@ func (g *Guard) PauseNow() {
 	}
 }
 
-// MayGoOn looks at the budget and the heap if that is due, and reports whether the script is to go on,
-// where nothing can be raised.
+// MayGoOn checks the budget and, if that is due, the heap, and reports whether the script may
+// continue. It is for code that cannot raise errors.
 func (g *Guard) MayGoOn() bool {
 	if g.left < 0 {
 		g.look()
@@ -158,8 +157,8 @@ func (g *Guard) MayGoOn() bool {
 	return !g.killed.Load()
 }
 
-// Step counts n steps of a library function's loop as instructions, and raises
-// if the script is killed.
+// Step counts n steps of a library function's loop as instructions, and raises an error if the
+// script is killed.
 func (g *Guard) Step(l *glua.LState, n int) {
 	g.left -= n
 	if g.left < 0 {
@@ -168,14 +167,14 @@ func (g *Guard) Step(l *glua.LState, n int) {
 	g.Stop(l)
 }
 
-// Stop raises if the script is killed.
+// Stop raises an error if the script is killed.
 func (g *Guard) Stop(l *glua.LState) {
 	if g.killed.Load() {
 		Raisef(l, "%s", g.Why())
 	}
 }
 
-// Coroutine counts one more, and raises if these are too many.
+// Coroutine counts a new coroutine, and raises an error if there are too many.
 func (g *Guard) Coroutine(l *glua.LState) {
 	g.coroutines++
 	if g.coroutines > g.Limits.Coroutines {
@@ -183,8 +182,8 @@ func (g *Guard) Coroutine(l *glua.LState) {
 	}
 }
 
-// Announce says that a string of n bytes is about to be built, before it is. It
-// raises if that is too long, or too much.
+// Announce is called before a string of n bytes is built. It raises an error if the string is too
+// long, or if there is not enough memory.
 func (g *Guard) Announce(l *glua.LState, n int) {
 	if n < 0 || n > g.Limits.Strings {
 		Raisef(l, "string is too long, at most %d bytes", g.Limits.Strings)
@@ -193,18 +192,18 @@ func (g *Guard) Announce(l *glua.LState, n int) {
 	g.Reserve(l, n)
 }
 
-// Reserve says that n bytes are about to be allocated, of which nothing is too long. It
-// raises if that is too much.
+// Reserve is called before n bytes are allocated, not as a single string. It raises an error if
+// there is not enough memory.
 func (g *Guard) Reserve(l *glua.LState, n int) {
 	if !g.Fits(n) {
 		g.Stop(l)
 	}
 }
 
-// Fits is reserve where nothing can be raised: it reports whether the script may go on.
+// Fits is Reserve for code that cannot raise errors: it reports whether the script may continue.
 func (g *Guard) Fits(n int) bool {
 	g.usage.announced += int64(n)
-	// The first look has to come before much memory is taken, to count it.
+	// The first check must come before much memory is allocated, to count it.
 	if g.usage.announced > memoryStep || g.left < 0 || n > 4096 && !g.usage.looked {
 		g.look()
 	}

@@ -9,49 +9,50 @@ import (
 )
 
 const (
-	// checkEvery is how many instructions, or steps of a library's loop, pass
-	// between two looks at the heap at most. One instruction allocates at most 1 MiB (a
-	// table's array that grows to its maximum).
+	// checkEvery is the maximum number of instructions, or steps of a library's loop, between two
+	// checks of the heap. One instruction allocates at most 1 MiB (a table's array that grows to
+	// its maximum).
 	checkEvery = 256
-	// memoryStep is how many bytes a script announces between two looks at the heap.
+	// memoryStep is the number of bytes that a script announces between two checks of the heap.
 	memoryStep = 256 << 10
-	// LeastMemory is what a script may take even where the heap is at its bound, so that
-	// small scripts go on when memory is full.
+	// LeastMemory is what a script may allocate even if the heap is at its bound, so that small
+	// scripts run when memory is full.
 	LeastMemory = 1 << 20
-	// garbageSize is how much a script has to take for [Limits.FreeGarbage] to be called.
+	// garbageSize is the number of bytes that a script must allocate for [Limits.FreeGarbage] to be
+	// called.
 	garbageSize = 16 << 20
-	// After a collection this part of the bound has to be free for a script to go on, but
-	// no more than so many bytes: else it would collect more than it runs.
+	// After a garbage collection this part of the bound must be free for a script to continue, but
+	// at most maxGain bytes: otherwise it would collect more than it runs.
 	gainShare = 8
 	maxGain   = 64 << 20
 )
 
-// Memory is what all scripts of a pool take together: what they can reach, and what is
-// garbage and not collected yet. Both are in the heap, and the runtime alone can tell
-// them apart, by a collection. So a script that would bring the sum over a bound collects
-// first, and is ended if that did not help. Nothing is remembered from one script to
-// the next but how much has been allocated since the last collection.
+// Memory counts the memory of all scripts of a pool: reachable objects, and garbage that has not
+// been collected yet. Both are in the heap, and only a garbage collection can distinguish them. So
+// a script that would bring the sum over a bound starts a collection first, and is ended if that
+// does not help. The only data that is kept from one script to the next is the number of bytes
+// allocated since the last collection.
 type Memory struct {
 	limits Limits
-	// since is how many bytes scripts have allocated since the last collection began.
+	// since is the number of bytes that scripts have allocated since the last collection began.
 	since atomic.Int64
-	// taking is how many bytes scripts have announced and are about to allocate.
+	// taking is the number of bytes that scripts have announced and are about to allocate.
 	taking atomic.Int64
-	// stride is how many instructions may pass between two looks: fewer where less
-	// room is left, since one instruction can take 1 MiB.
+	// stride is the number of instructions between two checks: fewer if less room is left, since
+	// one instruction can allocate 1 MiB.
 	stride atomic.Int64
-	// collecting is held by the one that collects.
+	// collecting is held during a collection.
 	collecting sync.Mutex
 }
 
-// NewMemory returns a Memory of which nothing is taken.
+// NewMemory returns a Memory without any allocations.
 func NewMemory(limits Limits) *Memory {
 	m := &Memory{limits: limits}
 	m.stride.Store(checkEvery)
 	return m
 }
 
-// room is how many bytes the heap may have, and how many of them are kept for others.
+// room returns the maximum size of the heap, and how many bytes of it are used by others.
 func (m *Memory) room() (bound, kept int64) {
 	if m.limits.Room == nil {
 		return math.MaxInt64, 0
@@ -59,7 +60,7 @@ func (m *Memory) room() (bound, kept int64) {
 	return m.limits.Room()
 }
 
-// setStride looks more often the less room is left.
+// setStride makes checks more frequent if less room is left.
 func (m *Memory) setStride(left int64) int {
 	n := min(max(left>>21, checkEvery/16), checkEvery)
 	if m.stride.Load() != n {
@@ -68,8 +69,8 @@ func (m *Memory) setStride(left int64) int {
 	return int(n)
 }
 
-// collect frees what no script can reach any more. It takes milliseconds, or as many as
-// the heap has live hundreds of megabytes.
+// collect frees memory that no script can reach. It takes milliseconds, about one for each hundred
+// megabytes of live heap.
 func (m *Memory) collect() {
 	m.collecting.Lock()
 	defer m.collecting.Unlock()
@@ -77,7 +78,7 @@ func (m *Memory) collect() {
 	runtime.GC()
 }
 
-// Places in the samples of a usage.
+// Indices of the samples of a usage.
 const (
 	heapObjects = iota
 	heapAllocated
@@ -88,20 +89,20 @@ const (
 type usage struct {
 	*Memory
 	samples [heapSamples]metrics.Sample
-	// looked says that allocated is set.
+	// looked says that allocated has been set.
 	looked    bool
-	allocated uint64 // the process's count at the last look
-	// lacked says that the script was ended since the heap was at its bound, whoever it
-	// was that had brought it there.
+	allocated uint64 // the process's count at the last check
+	// lacked says that the script was ended because the heap was at its bound, even if others have
+	// filled it.
 	lacked bool
-	// own is what was allocated since the first look, by this script or beside it.
+	// own is the number of bytes allocated since the first check, by this script or concurrently.
 	own int64
-	// announced is what is about to be allocated and in no count yet, but taking is
-	// in that of all scripts.
+	// announced is the number of bytes that are about to be allocated and are not counted yet;
+	// taking is the part of it in the count of all scripts.
 	announced, taking int64
-	// settled says that base is set: the heap after the first collection, less what was
-	// kept for others then. From then on it may grow by allowed: what the limit leaves
-	// beside all that the script had allocated by then, reachable or not.
+	// settled says that base has been set: the size of the heap after the first collection, without
+	// what others used then. From then on it may grow by allowed: the limit minus everything that
+	// the script had allocated by then, reachable or not.
 	settled       bool
 	base, allowed int64
 }
@@ -113,13 +114,13 @@ func newUsage(m *Memory) usage {
 	return u
 }
 
-// begin readies the usage for another script.
+// begin prepares the usage for another script.
 func (u *usage) begin() {
 	u.looked, u.settled, u.lacked = false, false, false
 	u.own, u.announced = 0, 0
 }
 
-// end counts what is garbage from now on.
+// end counts the memory that is garbage from now on.
 func (u *usage) end() {
 	if !u.looked {
 		return
@@ -131,7 +132,7 @@ func (u *usage) end() {
 	}
 }
 
-// measure reads how many bytes of objects the heap has and counts what is new.
+// measure reads the number of bytes of objects in the heap and counts the new ones.
 func (u *usage) measure() int64 {
 	metrics.Read(u.samples[:])
 	allocated := u.samples[heapAllocated].Value.Uint64()
@@ -144,7 +145,7 @@ func (u *usage) measure() int64 {
 	return int64(u.samples[heapObjects].Value.Uint64())
 }
 
-// take notes that n bytes are about to be allocated, and those before have been.
+// take notes that n bytes are about to be allocated, and that earlier ones have been.
 func (u *usage) take(n int64) {
 	if n != u.taking {
 		u.Memory.taking.Add(n - u.taking)
@@ -152,8 +153,8 @@ func (u *usage) take(n int64) {
 	}
 }
 
-// fits looks at the heap. It returns false if what is announced does not fit even after
-// a collection. Before it collects it calls beside, since that takes a while.
+// fits checks the heap. It returns false if the announced bytes do not fit even after a collection.
+// It calls beside before it collects, since that takes a while.
 func (u *usage) fits(beside func()) bool {
 	objects := u.measure()
 	u.take(u.announced)
@@ -179,7 +180,7 @@ func (u *usage) fits(beside func()) bool {
 	return objects-kept-u.base+u.taking <= u.allowed
 }
 
-// left is how many bytes the heap may grow by.
+// left returns the number of bytes by which the heap may grow.
 func (u *usage) left() int64 {
 	bound, _ := u.room()
 	return bound - int64(u.samples[heapObjects].Value.Uint64())

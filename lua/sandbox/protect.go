@@ -7,38 +7,38 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// ProtectedCall is one protected call that runs.
+// ProtectedCall is a protected call in progress.
 type ProtectedCall struct {
-	// last is the highest captured variable when it began.
+	// last is the highest captured variable at the beginning of the call.
 	last *glua.Upvalue
-	// Handler is what a script gave to xpcall, or nil.
+	// Handler is the handler that a script passed to xpcall, or nil.
 	Handler *glua.LFunction
-	// Top is whether it is the script itself.
+	// Top says that the call is the script itself.
 	Top  bool
 	done bool
 }
 
-// calls are the protected calls of a state, and what became of them.
+// calls are the protected calls of a state, and their outcome.
 type calls struct {
 	guard *Guard
-	// dirty says that the state is not to be used again.
+	// dirty says that the state must not be used again.
 	dirty   bool
 	onError *glua.LFunction
 	marks   []ProtectedCall
-	// Unhandled says that the handler of the last protected call failed itself.
+	// Unhandled says that the handler of the last protected call failed.
 	Unhandled bool
 	// Failure is the error that ended the script.
 	Failure Failure
 }
 
-// Failure is an error that nobody caught, and where it was raised.
+// Failure is an uncaught error, and the position where it was raised.
 type Failure struct {
 	Value  glua.LValue
 	Source string
 	Line   int
 }
 
-// Protect calls the function below nargs arguments on the stack. Panics end here.
+// Protect calls the function below nargs arguments on the stack. It recovers from panics.
 func (c *calls) Protect(l *glua.LState, nargs, nret int, m ProtectedCall) (err error) {
 	m.last = highestUpvalue(l)
 	c.marks = append(c.marks, m)
@@ -46,7 +46,7 @@ func (c *calls) Protect(l *glua.LState, nargs, nret int, m ProtectedCall) (err e
 	previous := *errorFunc(l)
 	defer func() {
 		if p := recover(); p != nil {
-			// Out of registers, so that PCall could not call its handler either.
+			// There are no registers left, so PCall could not call its handler either.
 			c.overflow(fmt.Sprint(p))
 			err = fmt.Errorf("%v", p)
 		}
@@ -64,15 +64,15 @@ func (c *calls) Protect(l *glua.LState, nargs, nret int, m ProtectedCall) (err e
 	return err
 }
 
-// Inspect looks for errors after which a state is not trusted again.
+// Inspect marks the state as dirty after an error that makes it unreliable.
 func (c *calls) Inspect(err error) {
 	if failed, ok := err.(*glua.ApiError); ok { //nolint:errorlint // PCall returns this very type
 		c.suspect(failed.Object)
 	}
 }
 
-// suspect judges an error by its text, which is all that is left of a panic when
-// its handler is called. A script that raises such a text ends itself.
+// suspect classifies an error by its text, which is all that is left of a panic when its handler is
+// called. A script that raises such a text ends itself.
 func (c *calls) suspect(value glua.LValue) {
 	text, _ := value.(glua.LString)
 	switch {
@@ -83,24 +83,24 @@ func (c *calls) suspect(value glua.LValue) {
 	}
 }
 
-// overflow ends the script: what a panic left behind is not to be run on.
+// overflow ends the script, since the state after a panic must not be used.
 func (c *calls) overflow(text string) {
 	c.dirty = true
 	reason := "the interpreter failed"
 	if strings.Contains(text, "registry overflow") || strings.Contains(text, "index out of range") {
-		// The interpreter steps beyond its registers if a call brings in too many.
+		// The interpreter exceeds its registers if a call has too many arguments.
 		reason = "stack overflow"
 	}
 	c.guard.Kill(reason)
 }
 
-// caught is called where an error was raised, before the stack is unwound.
+// caught is called when an error is raised, before the stack is unwound.
 func (c *calls) caught(l *glua.LState) int {
 	m, depth := c.marks[len(c.marks)-1], len(c.marks)
 	value := l.Get(1)
 	c.suspect(value)
 	if message, ok := value.(glua.LString); ok {
-		// The interpreter spells long keys out, and has several copies of a message.
+		// The interpreter includes long keys in a message, and makes several copies of it.
 		c.guard.Fits(errorCopies * len(message))
 	}
 	switch {
@@ -118,8 +118,8 @@ func (c *calls) caught(l *glua.LState) int {
 	return 1
 }
 
-// failed notes the error and its place: the function that raised it, or its
-// caller if that is one of ours.
+// failed notes the error and its position: the function that raised it, or its caller if that
+// function is one in Go.
 func (c *calls) failed(l *glua.LState, value glua.LValue) {
 	c.Failure = Failure{Value: value}
 	for level := 1; level <= 2; level++ {
@@ -137,7 +137,7 @@ func (c *calls) failed(l *glua.LState, value glua.LValue) {
 	}
 }
 
-// ObjectOf is what was raised, as a value.
+// ObjectOf returns the raised value.
 func ObjectOf(err error) glua.LValue {
 	if failed, ok := err.(*glua.ApiError); ok { //nolint:errorlint // PCall returns this very type
 		return failed.Object

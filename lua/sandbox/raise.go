@@ -6,20 +6,20 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// errorCopies is how many times a long message is in memory while it is raised.
+// errorCopies is the number of copies of a long message while it is raised.
 const errorCopies = 3
 
-// Throw raises a string as it is: not every string is a format.
+// Throw raises a string unchanged: it must not be used as a format.
 func Throw(l *glua.LState, text glua.LString) { l.Error(text, 0) }
 
-// reserver is the guard as far as a long message needs it.
+// reserver is the part of the guard for long messages.
 type reserver interface {
 	Killed() bool
 	Reserve(l *glua.LState, n int)
 }
 
-// Raisef raises a message with the place of the caller in front, which is none if
-// that is a function of ours.
+// Raisef raises a message preceded by the position of the caller, unless the caller is a function
+// in Go.
 func Raisef(l *glua.LState, format string, args ...any) {
 	for _, arg := range args {
 		if text, ok := arg.(string); ok && len(text) > 4096 {
@@ -31,7 +31,7 @@ func Raisef(l *glua.LState, format string, args ...any) {
 	l.Error(glua.LString(Where(l, 1)+fmt.Sprintf(format, args...)), 0)
 }
 
-// Where is the place of a function on the stack, as it stands before messages.
+// Where returns the position of a function on the stack as the beginning of a message.
 func Where(l *glua.LState, level int) string {
 	frame, ok := l.GetStack(level)
 	if !ok {

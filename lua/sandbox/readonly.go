@@ -2,18 +2,17 @@ package sandbox
 
 import glua "github.com/yuin/gopher-lua"
 
-// views are empty tables that read from others and refuse to be written.
+// views are empty tables that read from other tables and refuse writes.
 type views struct {
 	l *glua.LState
-	// behind has the table behind each.
+	// behind has the original table of each view.
 	behind map[*glua.LTable]*glua.LTable
 }
 
 const errReadonly = "Attempt to modify a readonly table"
 
-// ReadOnly returns an empty table that reads from t and refuses to be written.
-// Nothing but the metatable stands between, so every function of ours that goes
-// past metatables asks original first.
+// ReadOnly returns an empty table that reads from t and refuses writes. Only its metatable does
+// that, so every function in Go that bypasses metatables must call Original first.
 func (v *views) ReadOnly(t *glua.LTable) *glua.LTable {
 	l := v.l
 	view := l.CreateTable(0, 0)
@@ -39,13 +38,13 @@ func (v *views) Original(t *glua.LTable) *glua.LTable {
 	return t
 }
 
-// IsReadOnly says that t is a view.
+// IsReadOnly reports whether t is a view.
 func (v *views) IsReadOnly(t *glua.LTable) bool {
 	_, ok := v.behind[t]
 	return ok
 }
 
-// Writable raises for a table that a script may not change.
+// Writable raises an error for a table that a script must not change.
 func (v *views) Writable(l *glua.LState, t *glua.LTable) *glua.LTable {
 	if t.Metatable != glua.LNil {
 		if v.IsReadOnly(t) {

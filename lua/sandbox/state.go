@@ -6,15 +6,14 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// State is a state of the interpreter under a guard, and what makes it one that scripts of
-// strangers can have: nothing leads out of it, it has globals that cannot be changed, and
-// no error goes past it. It belongs to one goroutine at a time.
+// State is a state of the interpreter for untrusted scripts: it is bounded by a guard, gives no
+// access to the outside, has globals that cannot be changed, and recovers from all errors. It
+// belongs to one goroutine at a time.
 type State struct {
 	Guard Guard
 	// L is the interpreter's state.
 	L *glua.LState
-	// Globals is the table that functions look their globals up in. It is never handed
-	// out.
+	// Globals is the table in which functions look up globals. Scripts never get it.
 	Globals *glua.LTable
 	views
 	calls
@@ -27,14 +26,14 @@ const (
 	registryStep    = 4096
 )
 
-// The interpreter has this for all states. It is set before there is one.
+// The interpreter has this setting for all states. It is set before the first one is made.
 var _ = func() bool {
 	glua.MaxArrayIndex = value.ArrayMax
 	return true
 }()
 
-// Open makes the state, whose globals are empty but for _G, which is a view of them that
-// refuses to be written; assignments to globals are rewritten to ones to that.
+// Open makes the state. Its only global is _G, a read-only view of the globals; the compiler
+// rewrites assignments to globals to assignments to _G.
 func (s *State) Open(m *Memory) {
 	s.Guard = newGuard(m)
 	s.L = glua.NewState(glua.Options{
@@ -56,39 +55,39 @@ func (s *State) Open(m *Memory) {
 	s.L.SetContext(&s.Guard)
 }
 
-// Begin readies the state for another script.
+// Begin prepares the state for another script.
 func (s *State) Begin() {
 	s.Guard.begin()
 	s.Failure = Failure{}
 }
 
-// End forgets what a script has left.
+// End discards the data of a script.
 func (s *State) End() {
 	s.L.SetTop(0)
 	s.Guard.end()
 	s.Failure = Failure{}
 }
 
-// Clean says that another script may run in this state: that nobody was killed, nothing
-// overflowed and little memory was taken.
+// Clean reports whether another script may run in this state: the script was not killed, nothing
+// overflowed and little memory was allocated.
 func (s *State) Clean() bool {
 	return !s.dirty && !s.Guard.Killed() && s.Guard.usage.own <= LeastMemory
 }
 
-// Close ends the state.
+// Close closes the state.
 func (s *State) Close() {
 	s.Guard.usage.take(0)
 	s.L.Close()
 }
 
-// Add makes a library of functions a global that cannot be changed, and returns the table of it.
+// Add adds a library of functions as a global that cannot be changed, and returns its table.
 func (s *State) Add(name string, functions map[string]glua.LGFunction) *glua.LTable {
 	t := s.Table(functions)
 	s.Globals.RawSetString(name, s.ReadOnly(t))
 	return t
 }
 
-// Table makes a table of functions.
+// Table returns a table of functions.
 func (s *State) Table(functions map[string]glua.LGFunction) *glua.LTable {
 	t := s.L.CreateTable(0, len(functions))
 	for name, f := range functions {

@@ -7,13 +7,12 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// The interpreter closes the wrong variables when an error is caught (#448 of gopher-lua): those of
-// every function on the stack if no error function is set, so that an outer
-// function and its closures part ways over a local that they share, and none at
-// all if one is set, so that a closure that survives reads registers that others
-// use by then. Right is: those that were captured since the protected call began.
-// There is no exported way to say so, hence these three fields. A test compares
-// their types with what is assumed here.
+// The interpreter closes the wrong variables when an error is caught (#448 of gopher-lua). Without
+// an error function it closes those of every function on the stack, so that an outer function and
+// its closures no longer share a local. With an error function it closes none, so that a closure
+// that survives reads registers that other functions use by then. It should close those that were
+// captured since the protected call began. There is no exported way to do that, hence these three
+// fields. A test compares their types with what is assumed here.
 var (
 	openUpvalues = offsetOf(reflect.TypeFor[glua.LState](), "uvcache")
 	hasErrorFunc = offsetOf(reflect.TypeFor[glua.LState](), "hasErrorFunc")
@@ -28,8 +27,8 @@ func offsetOf(t reflect.Type, name string) uintptr {
 	return field.Offset
 }
 
-// openList is the list of variables on the stack of l that closures have
-// captured, lowest first.
+// openList returns the list of variables on the stack of l that closures have captured, the lowest
+// first.
 func openList(l *glua.LState) **glua.Upvalue {
 	return (**glua.Upvalue)(unsafe.Add(unsafe.Pointer(l), openUpvalues))
 }
@@ -38,7 +37,8 @@ func after(u *glua.Upvalue) **glua.Upvalue {
 	return (**glua.Upvalue)(unsafe.Add(unsafe.Pointer(u), nextUpvalue))
 }
 
-// errorFunc is whether l leaves captured variables alone when it raises.
+// errorFunc returns the flag that says whether l leaves captured variables open when it raises an
+// error.
 func errorFunc(l *glua.LState) *bool {
 	return (*bool)(unsafe.Add(unsafe.Pointer(l), hasErrorFunc))
 }
@@ -52,8 +52,8 @@ func highestUpvalue(l *glua.LState) *glua.Upvalue {
 	return last
 }
 
-// closeUpvaluesAfter closes what was captured since last was the highest. The
-// registers must still be there.
+// closeUpvaluesAfter closes the variables that were captured after last. The registers must still
+// exist.
 func closeUpvaluesAfter(l *glua.LState, last *glua.Upvalue) {
 	link := openList(l)
 	if last != nil {
@@ -63,7 +63,7 @@ func closeUpvaluesAfter(l *glua.LState, last *glua.Upvalue) {
 		next := *after(u)
 		u.Close()
 		if u.Value() == nil {
-			// A register that is gone. No value of Lua is nil to Go.
+			// The register no longer exists. A Lua value must not be nil in Go.
 			u.SetValue(glua.LNil)
 		}
 		*after(u) = nil

@@ -7,8 +7,8 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// boxed has the small numbers as values, which cost an allocation each otherwise.
-// Replies of limiters are full of them, -1 included.
+// boxed has the small numbers as values, each of which would otherwise cost an allocation. Replies
+// of limiters have many of them, including -1.
 var boxed = func() (b [129]glua.LValue) {
 	for i := range b {
 		b[i] = glua.LNumber(i - 1)
@@ -16,7 +16,7 @@ var boxed = func() (b [129]glua.LValue) {
 	return b
 }()
 
-// Number is n as a value, without an allocation if it is small.
+// Number returns n as a value, without an allocation if it is small.
 func Number(n int64) glua.LValue {
 	if n >= -1 && n < int64(len(boxed))-1 {
 		return boxed[n+1]
@@ -24,14 +24,14 @@ func Number(n int64) glua.LValue {
 	return glua.LNumber(n)
 }
 
-// View is b as a string without a copy. It is only for bytes that stay as they
-// are while a script runs, and for strings that do not outlive it.
+// View returns b as a string without a copy. It is only for bytes that do not change while a script
+// runs, and for strings that do not outlive the script.
 func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Bytes is s as bytes that nobody changes.
+// Bytes returns s as bytes, which must not be changed.
 func Bytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// words are an interface value as the runtime lays it out.
+// words is the layout of an interface value in the runtime.
 type words struct{ table, data unsafe.Pointer }
 
 var stringTable = func() unsafe.Pointer {
@@ -39,14 +39,14 @@ var stringTable = func() unsafe.Pointer {
 	return (*words)(unsafe.Pointer(&v)).table
 }()
 
-// StringAt is the string in a slot as a value, without an allocation. It changes
-// with the slot.
+// StringAt returns the string in a slot as a value, without an allocation. The value changes with
+// the slot.
 func StringAt(slot *glua.LString) glua.LValue {
 	v := words{stringTable, unsafe.Pointer(slot)}
 	return *(*glua.LValue)(unsafe.Pointer(&v))
 }
 
-// FromFloat boxes a number, without allocating if it is small and whole.
+// FromFloat returns a number as a value, without an allocation if it is a small integer.
 func FromFloat(f float64) glua.LValue {
 	if n := int64(f); float64(n) == f && n >= -1 && n < 128 && (n != 0 || !math.Signbit(f)) {
 		return Number(n)

@@ -1,3 +1,3 @@
-// Package value reads and spells numbers as Lua 5.1 does, and makes values of the
-// interpreter without an allocation where it can. It knows no script.
+// Package value parses and formats numbers as Lua 5.1 does, and makes values of the interpreter
+// without an allocation where possible. It does not depend on scripts.
 package value

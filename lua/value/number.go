@@ -9,7 +9,7 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// Append spells a number as Lua 5.1 does, with "%.14g" of C.
+// Append formats a number as Lua 5.1 does, with C's "%.14g".
 func Append(b []byte, f float64) []byte {
 	if i := int64(f); float64(i) == f && i > -100_000_000_000_000 && i < 100_000_000_000_000 && (i != 0 || !math.Signbit(f)) {
 		return strconv.AppendInt(b, i, 10)
@@ -17,7 +17,7 @@ func Append(b []byte, f float64) []byte {
 	return AppendG(b, f, 14)
 }
 
-// AppendG is "%.<digits>g" of C.
+// AppendG formats a number with C's "%.<digits>g".
 func AppendG(b []byte, f float64, digits int) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -33,7 +33,7 @@ func AppendG(b []byte, f float64, digits int) []byte {
 	return strconv.AppendFloat(b, f, 'g', digits, 64)
 }
 
-// Spell is tostring of a number.
+// Spell is tostring for a number.
 func Spell(n glua.LNumber) string {
 	var scratch [32]byte
 	return string(Append(scratch[:0], float64(n)))
@@ -48,8 +48,8 @@ func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 // IsLetter is C's isalpha.
 func IsLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// Parse reads a number as Lua 5.1 does: strtod of C, hexadecimal integers,
-// and white space around it. The interpreter reads octal numbers (#478 of gopher-lua), and no
+// Parse parses a number as Lua 5.1 does: C's strtod, hexadecimal integers, and white space around
+// the number. The interpreter differs: it reads octal numbers (#478 of gopher-lua), and no
 // exponents in tonumber (#472).
 func Parse(s string) (float64, bool) {
 	for len(s) > 0 && IsSpace(s[0]) {
@@ -91,8 +91,7 @@ func sign(negative bool) float64 {
 
 func isRange(err error) bool { return errors.Is(err, strconv.ErrRange) }
 
-// parseHex reads what follows 0x: strtod of glibc takes fractions and binary
-// exponents too.
+// parseHex parses the text after 0x: glibc's strtod accepts fractions and binary exponents too.
 func parseHex(s string, negative bool) (float64, bool) {
 	text := "0x" + s
 	if !strings.ContainsAny(s, "pP") {
@@ -108,8 +107,8 @@ func parseHex(s string, negative bool) (float64, bool) {
 	return f, true
 }
 
-// ParseBase reads an integer in another base than 10, as strtoul does: it wraps
-// nothing, but saturates, and a minus sign negates modulo 2^64.
+// ParseBase parses an integer in another base than 10, as strtoul does: it saturates instead of
+// wrapping around, and a minus sign negates modulo 2^64.
 func ParseBase(s string, base int) (float64, bool) {
 	s = strings.TrimFunc(s, func(r rune) bool { return r < 128 && IsSpace(byte(r)) })
 	negative := false
@@ -133,7 +132,7 @@ func ParseBase(s string, base int) (float64, bool) {
 	return float64(u), true
 }
 
-// ToNumber is lua_tonumber: a number, or a string that spells one.
+// ToNumber is lua_tonumber: a number, or a string that is one.
 func ToNumber(v glua.LValue) (float64, bool) {
 	switch v := v.(type) {
 	case glua.LNumber:
@@ -145,7 +144,7 @@ func ToNumber(v glua.LValue) (float64, bool) {
 	}
 }
 
-// Text is lua_tostring: a string, or a number spelled.
+// Text is lua_tostring: a string, or a number converted to one.
 func Text(v glua.LValue) (string, bool) {
 	switch v := v.(type) {
 	case glua.LString:
@@ -157,8 +156,8 @@ func Text(v glua.LValue) (string, bool) {
 	}
 }
 
-// Truncate is a C cast of a double to a 64-bit integer: towards zero, and the
-// lowest integer for what has none.
+// Truncate is C's cast of a double to a 64-bit integer: towards zero, and the lowest integer for
+// values out of range.
 func Truncate(f float64) int64 {
 	if !(f > -9223372036854775808.0 && f < 9223372036854775808.0) {
 		return math.MinInt64

@@ -2,15 +2,15 @@ package value
 
 import glua "github.com/yuin/gopher-lua"
 
-// ElementSize is what an element of a table's array takes.
+// ElementSize is the memory of an element of a table's array in bytes.
 const ElementSize = 16
 
-// ArrayMax is the highest index that a table keeps in its array part: setting
-// it in an empty table fills the array up (#501 of gopher-lua), 1 MiB.
+// ArrayMax is the highest index that a table keeps in its array part: setting it in an empty table
+// fills the whole array (#501 of gopher-lua), 1 MiB.
 const ArrayMax = 1 << 16
 
-// Length is a border of t: the interpreter's length ends at the last index of
-// the array part.
+// Length returns a border of t. The interpreter's own length ends at the last index of the array
+// part.
 func Length(t *glua.LTable) int {
 	n := t.Len()
 	if n < ArrayMax-1 {
