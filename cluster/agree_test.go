@@ -20,9 +20,9 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// TestStoresAgree plays random calls of all families and modes, RL.MULTI and what else there
-// is about keys, on a keyspace in memory and on three servers with one engine, all under one
-// clock: they answer the same.
+// TestStoresAgree plays random calls of all families and modes, RL.MULTI and operations on keys, on
+// a keyspace in memory and on three servers with one engine, all with one clock: the answers are
+// the same.
 func TestStoresAgree(t *testing.T) {
 	effort.Alone(t)
 	steps := effort.Steps(60_000, 1_000_000)
@@ -66,7 +66,7 @@ func TestStoresAgree(t *testing.T) {
 	}
 }
 
-// answerOf is the answer to an ask, but for how much memory a key takes.
+// answerOf returns the answer to an ask, without the memory of a key.
 func answerOf(a *decide.Ask) string {
 	if a.Err != nil {
 		return a.Err.Error()
@@ -106,7 +106,7 @@ func randomAsk(t testing.TB, rng *rand.Rand) *decide.Ask {
 	return a
 }
 
-// by is the parameters of an ask.
+// by returns the parameters of an ask.
 func by(a *decide.Ask) any {
 	switch a.Family {
 	case decide.Cell:
@@ -187,8 +187,8 @@ func randomBucket(t testing.TB, rng *rand.Rand, mode tokenbucket.Mode, quantity 
 	return c
 }
 
-// randomSeveral draws an RL.MULTI. Its keys are in one slot: across slots a refusal stores
-// nothing, not even what that of a clause by itself does.
+// randomSeveral draws an RL.MULTI. Its keys are in one slot: across slots a refusal stores nothing,
+// not even what a refusal of a single clause stores.
 func randomSeveral(t testing.TB, rng *rand.Rand) *decide.Ask {
 	a := &decide.Ask{Family: decide.Several}
 	for len(a.Clauses) < 1+rng.IntN(4) {

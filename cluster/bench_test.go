@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// still is an engine of one value that answers before its methods return, and a clock that
-// stands still.
+// still is an engine with one value that answers before its methods return, and a clock that stands
+// still.
 type still struct {
 	raw  []byte
 	keep bool // it takes no write
@@ -37,8 +37,8 @@ func (*still) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return time.AfterFunc(d, f).Stop
 }
 
-// BenchmarkDecide is what a store takes for one call, and for 32 that are submitted at once
-// and decided one after another, without the engine.
+// BenchmarkDecide measures the store without an engine, for one call, and for 32 that are submitted
+// at once and decided one after another.
 func BenchmarkDecide(b *testing.B) {
 	for name, c := range map[string]struct {
 		asks int
@@ -62,7 +62,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// TestADecisionAllocatesLittle: what is allocated is the value, and what is about a batch.
+// TestADecisionAllocatesLittle: only the value and the data of a batch are allocated.
 func TestADecisionAllocatesLittle(t *testing.T) {
 	e := new(still)
 	s := newStore(e, e, &refusing{}, bounds())

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// charged reads out of a value in the engine how many units are in use at the instant, on its
-// own: it shares no code with what writes values. interval is the time of one unit of a cell,
-// which the value lacks. With intervals and windows longer than the test, that is everything
-// that was ever charged and not given back.
+// charged computes from a value in the engine the number of units in use at the instant. It shares
+// no code with the code that writes values. interval is the time of one unit of a cell, which the
+// value does not have. With intervals and windows longer than the test, the result is the number of
+// units that were charged and not given back.
 func charged(raw []byte, at limit.Instant, interval time.Duration) int64 {
 	if len(raw) == 0 {
 		return 0
@@ -44,7 +44,7 @@ func charged(raw []byte, at limit.Instant, interval time.Duration) int64 {
 	panic(fmt.Sprintf("nobody counts what a %s has charged", kind.Type()))
 }
 
-// head makes the head of a value without older writers.
+// head returns the head of a value without older writers.
 func head(kind entry.Kind, writer, sequence uint32, stamp, expiry limit.Instant) []byte {
 	raw := []byte{1, byte(kind), 0, 0}
 	raw = binary.BigEndian.AppendUint32(raw, writer)
@@ -87,8 +87,8 @@ func older(raw []byte) []byte {
 	return append(raw, 0, 0, 0, 1, 0, 0, 0, 9)
 }
 
-// excess is by how many units the instants, which are in order, exceed limit at once and one
-// more every interval, over the worst span there is; negative if they never do.
+// excess returns by how many units the sorted instants exceed limit at once plus one per interval,
+// over the worst span; negative if they never do.
 func excess(at []limit.Instant, most int64, interval time.Duration) int64 {
 	worst, least := int64(-1<<62), int64(1<<62)
 	for i, a := range at {
@@ -96,11 +96,11 @@ func excess(at []limit.Instant, most int64, interval time.Duration) int64 {
 		least = min(least, ahead)
 		worst = max(worst, ahead-least)
 	}
-	// floor of units, for it never lies below 0
+	// floor is in units; it is never below 0.
 	return worst/int64(interval) + 1 - most
 }
 
-// within is the most of the instants, which are in order, that lie in one half-open span.
+// within returns the maximum number of the sorted instants in one half-open span.
 func within(at []limit.Instant, span time.Duration) int64 {
 	most, from := 0, 0
 	for i, a := range at {

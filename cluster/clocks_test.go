@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// apart is servers whose clocks differ, and the entry that all decide on.
+// apart has servers whose clocks differ, and the entry on which all decide.
 type apart struct {
-	clock func(server int, at limit.Instant) limit.Instant // what it shows at the true instant
+	clock func(server int, at limit.Instant) limit.Instant // the server's clock at the true instant
 	stamp limit.Instant
 	entry entry.Entry
 	plan  decide.Plan
 }
 
-// allows decides a by the clock of a server at the true instant, which is never before the
-// instant of the last decision.
+// allows decides a by the clock of a server at the true instant. The instant of the decision is
+// never before that of the last one.
 func (p *apart) allows(t *testing.T, server int, at limit.Instant, a *decide.Ask) bool {
 	now := max(p.clock(server, at), p.stamp)
 	e := p.entry
@@ -43,7 +43,7 @@ func (p *apart) allows(t *testing.T, server int, at limit.Instant, a *decide.Ask
 	return a.Decision.Allowed()
 }
 
-// thousand asks for one of a thousand a second.
+// thousand asks for one unit of a thousand per second.
 func thousand(family string) *decide.Ask {
 	if family == "GCRA" {
 		quota, err := gcra.NewQuota(99, 1000, 1)
@@ -60,8 +60,8 @@ func thousand(family string) *decide.Ask {
 	}}
 }
 
-// admitted are the instants of what passes of 20 calls a millisecond for a while, for each of
-// which server chooses the server that decides.
+// admitted returns the instants of the admitted calls, of 20 per millisecond for a while; which
+// chooses the server that decides a call.
 func admitted(t *testing.T, skew time.Duration, family string, server func(i int) int) (at []limit.Instant) {
 	p := &apart{clock: func(server int, at limit.Instant) limit.Instant {
 		return at.Add(time.Duration(server) * skew)
@@ -76,10 +76,10 @@ func admitted(t *testing.T, skew time.Duration, family string, server func(i int
 	return at
 }
 
-// By how much two clocks that differ exceed a limit, at worst: when both decide all the time,
-// and when all calls go to the server behind and then to the one ahead. Of GCRA it is what
-// passes in any span beyond the limit and one a millisecond, of the others what passes beyond
-// the limit in a span as long as the window.
+// By how much two differing clocks exceed a limit in the worst cases: when both servers decide all
+// the time, and when all calls go first to the server that is behind and then to the one that is
+// ahead. For GCRA it is the excess in any span over the limit plus one per millisecond, for the
+// others the excess over the limit in a span as long as the window.
 func TestClocksApartExceedALimitByWhatIsPublished(t *testing.T) {
 	inTurn := func(i int) int { return i % 2 }
 	handOver := func(i int) int { return min(1, i/1000) }
@@ -108,8 +108,8 @@ func TestClocksApartExceedALimitByWhatIsPublished(t *testing.T) {
 	}
 }
 
-// Whichever server decides which call, over t pass at most the limit and what comes in t and the
-// difference of the clocks. FIXED keeps each window, whose edge moves by the difference.
+// Whichever server decides a call, at most the limit and the units of t plus the difference of the
+// clocks pass within t. FIXED keeps each window, whose edge moves by the difference.
 func TestClocksApartKeepTheBound(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, skew := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
@@ -131,8 +131,8 @@ func TestClocksApartKeepTheBound(t *testing.T) {
 	}
 }
 
-// Servers go by the clock that most nodes agree on: neither a server's own stopwatch nor the
-// clock of one node has a say.
+// Servers use the clock on which most nodes agree: neither a server's own stopwatch nor the clock
+// of a single node has an influence.
 func TestAClockAnHourAheadLocksNobodyOut(t *testing.T) {
 	stopwatch := func(server int, at limit.Instant) time.Duration {
 		return at.Sub(epoch) + time.Duration(server)*time.Hour

@@ -19,8 +19,8 @@ func mustHex(tb testing.TB, s string) []byte {
 	return b
 }
 
-// TestGoldenBytesOfValues: servers of all versions share what is in the engine, so that its
-// format never changes.
+// TestGoldenBytesOfValues: servers of all versions share the values in the engine, so their format
+// never changes.
 func TestGoldenBytesOfValues(t *testing.T) {
 	cell := entry.Entry{Kind: entry.Cell, Expiry: 0x1122334455667788}
 	first := (&value{}).encode(newTag(0xa1a2a3a4, 0xb1), 0x0102030405060708, &cell)
@@ -51,8 +51,8 @@ func TestGoldenBytesOfValues(t *testing.T) {
 	require.Equal(t, window, v.at(8))
 }
 
-// TestValueKeepsTheLatestWriteOfEachOtherWriter: the newest first, seven at most, and a
-// writer once.
+// TestValueKeepsTheLatestWriteOfEachOtherWriter: the newest first, at most seven, and each writer
+// once.
 func TestValueKeepsTheLatestWriteOfEachOtherWriter(t *testing.T) {
 	cell := entry.Entry{Kind: entry.Cell, Expiry: 5}
 	var v value
@@ -84,7 +84,7 @@ func TestValueKeepsTheLatestWriteOfEachOtherWriter(t *testing.T) {
 	require.True(t, v.has(newTag(2, 2)))
 }
 
-// TestForeignBytesAreNoValue: whatever no server has written is another type of value.
+// TestForeignBytesAreNoValue: bytes that no server has written have the wrong type.
 func TestForeignBytesAreNoValue(t *testing.T) {
 	cell := entry.Entry{Kind: entry.Cell, Expiry: 5, Value: make([]byte, 8)}
 	good := (&value{}).encode(newTag(1, 1), 1, &cell)
@@ -129,8 +129,7 @@ func TestValuesAreKeptSomewhatBeyondTheirExpiry(t *testing.T) {
 	}
 }
 
-// FuzzDecode: any bytes are taken apart or refused, and what is taken apart can be written
-// again and is the same.
+// FuzzDecode: any bytes are decoded or refused, and encoding a decoded value gives the same value.
 func FuzzDecode(f *testing.F) {
 	cell := entry.Entry{Kind: entry.Cell, Expiry: 5}
 	v := value{}

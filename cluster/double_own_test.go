@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tagged makes a value with that tag and nothing in it.
+// tagged returns an empty value with that tag.
 func tagged(sequence uint32) []byte {
 	return head(entry.Cell, 7, sequence, epoch, epoch.Add(time.Hour))
 }
@@ -21,7 +21,7 @@ func write(key string, old, next []byte) Write {
 	return Write{Key: []byte(key), Old: old, New: next, Keep: time.Hour}
 }
 
-// swapNow swaps and lets pass what that takes.
+// swapNow swaps and advances time until the answer.
 func swapNow(m *machine, ws ...Write) (r reply) {
 	r.err = fmt.Errorf("no answer")
 	m.SwapAll(ws, func(applied bool, now [][]byte, err error) { r = reply{applied, now, err} })
@@ -137,7 +137,7 @@ func TestDoubleIsDeterministic(t *testing.T) {
 	require.NotEqual(t, first, history(2))
 }
 
-// A number in the place of the expiry is counted up by several writers at once.
+// Several writers increment a number in the place of the expiry.
 func TestInstantLosesNoWrite(t *testing.T) {
 	i := newInstant()
 	number := func(raw []byte) limit.Instant {

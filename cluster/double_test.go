@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The errors of the double. After the first two it is unknown what became of a swap.
+// The errors of the double. After the first two the outcome of a swap is unknown.
 var (
 	errNoReply   = &store.Error{Reason: "timeout"}
 	errReset     = &store.Error{Reason: "reset"}
@@ -22,12 +22,12 @@ var (
 	errCrossSlot = &store.Error{Reason: "CROSSSLOT", NotDone: true}
 )
 
-// values is what an engine keeps. It compares and sets as the scripts do.
+// values are the values of an engine. It compares and sets like the scripts.
 type values struct {
 	mu      sync.Mutex
 	now     func() time.Duration
 	stored  map[string]kept
-	changes []change // of all time, so that a failover can take them back
+	changes []change // all changes, so that a failover can undo them
 	ops     operations
 }
 
@@ -36,7 +36,7 @@ type kept struct {
 	until time.Duration
 }
 
-// change is what was there before a write.
+// change is the value before a write.
 type change struct {
 	at    time.Duration
 	key   string
@@ -44,14 +44,14 @@ type change struct {
 	found bool
 }
 
-// operations counts what was executed.
+// operations counts the executed operations.
 type operations struct{ gets, swaps, applied, conflicts, twice int }
 
 func newValues(now func() time.Duration) *values {
 	return &values{now: now, stored: map[string]kept{}}
 }
 
-// get returns a copy of a value, nil if there is none.
+// get returns a copy of a value, nil if the key does not exist.
 func (v *values) get(key []byte) []byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -67,7 +67,7 @@ func (v *values) look(key []byte) []byte {
 	return bytes.Clone(k.raw)
 }
 
-// put stores raw for as long, or deletes the key if it is empty, whatever is there.
+// put stores raw with an expiry, or deletes the key if raw is empty, in any case.
 func (v *values) put(key, raw []byte, keep time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -84,8 +84,8 @@ func (v *values) write(key, raw []byte, keep time.Duration) {
 	v.stored[string(key)] = kept{raw: bytes.Clone(raw), until: v.now() + keep}
 }
 
-// swapAll compares all, then writes all or none. It answers as if it had written, too, if
-// what it is to write is there already.
+// swapAll compares all values, then writes all or none. It also reports success if the new values
+// are stored already.
 func (v *values) swapAll(ws []Write) (applied bool, now [][]byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -114,7 +114,7 @@ func (v *values) swapAll(ws []Write) (applied bool, now [][]byte) {
 	return true, nil
 }
 
-// wasSent reports whether all of ws is there already; deletes alone cannot be told.
+// wasSent reports whether all writes of ws are stored already; that is unknown if all are deletes.
 func (v *values) wasSent(ws []Write) bool {
 	told := false
 	for _, w := range ws {
@@ -126,8 +126,8 @@ func (v *values) wasSent(ws []Write) bool {
 	return told
 }
 
-// takeBack sets everything back to what it was at the instant, as a failover does to which
-// the last writes were not replicated.
+// takeBack restores the state at the instant, as a failover to a replica that lacks the last
+// writes.
 func (v *values) takeBack(to time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -143,10 +143,10 @@ func (v *values) takeBack(to time.Duration) {
 	v.changes = v.changes[:i]
 }
 
-// tagOf is what a swap compares.
+// tagOf returns the bytes that a swap compares.
 func tagOf(raw []byte) []byte { return raw[:min(store.TagLen, len(raw))] }
 
-// slotOf is the slot of a key: that of its tag, if it has one.
+// slotOf returns the slot of a key, or of its hash tag if it has one.
 func slotOf(key []byte) int {
 	if i := bytes.IndexByte(key, '{'); i >= 0 {
 		if n := bytes.IndexByte(key[i+1:], '}'); n > 0 {
@@ -156,14 +156,14 @@ func slotOf(key []byte) int {
 	return int(crc32.ChecksumIEEE(key) % 16384)
 }
 
-// network is how requests fare on their way. The probabilities are per request.
+// network describes the transport of requests. The probabilities are per request.
 type network struct {
 	there, back time.Duration // latency of each direction
-	jitter      time.Duration // up to as much more in each direction: requests overtake each other
+	jitter      time.Duration // maximum additional latency in each direction, so that requests overtake each other
 	drops       float64       // requests that never arrive
 	cuts        float64       // replies that are lost after execution, which the client sees at once
-	silences    float64       // the same, but the client only sees its time limit
-	repeats     float64       // requests that arrive again, up to late afterwards
+	silences    float64       // replies that are lost, which the client notices by its time limit
+	repeats     float64       // requests that arrive twice, the second time up to late afterwards
 	late        time.Duration
 	timeout     time.Duration // the engine's own time limit; 0: 20 ms
 }
@@ -172,10 +172,10 @@ type network struct {
 type cloud struct {
 	*world
 	*values
-	moving  map[int]bool  // slots in which two keys are not in one place
+	moving  map[int]bool  // slots whose keys are on two nodes
 	refuses error         // of every write
-	away    time.Duration // until when no request arrives
-	// service is how long the engine is busy with one request.
+	away    time.Duration // time until which no request arrives
+	// service is the time that the engine needs for one request.
 	service, busy time.Duration
 	requests      int
 }
@@ -186,13 +186,13 @@ func newCloud(seed uint64) *cloud {
 	return c
 }
 
-// failover loses the writes of the last lag, and what arrives within away.
+// failover loses the writes of the last lag, and the requests that arrive within away.
 func (c *cloud) failover(lag, away time.Duration) {
 	c.takeBack(c.world.now - lag)
 	c.away = c.world.now + away
 }
 
-// machine is one server: its clock, its timers and its way to the engine.
+// machine is one server: its clock, its timers and its connection to the engine.
 type machine struct {
 	*cloud
 	network
@@ -208,17 +208,17 @@ func (c *cloud) join(n network) *machine {
 	return &machine{cloud: c, network: n}
 }
 
-// kill ends the server at once: nothing it waits for happens any more. What it has sent may
-// still arrive.
+// kill ends the server at once: its timers and callbacks do not run any more. Requests that it has
+// sent may still arrive.
 func (m *machine) kill() { m.dead = true }
 
-// Now is the instant on the clock of this server.
+// Now returns the instant of this server's clock.
 func (m *machine) Now() limit.Instant { return m.civil().Add(m.offset) }
 
-// Elapsed is its monotonic time.
+// Elapsed returns the server's monotonic time.
 func (m *machine) Elapsed() time.Duration { return m.world.now }
 
-// AfterFunc has f happen d from now if the server is alive then.
+// AfterFunc calls f after d if the server is alive then.
 func (m *machine) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return m.after(d, func() {
 		if !m.dead {
@@ -227,7 +227,7 @@ func (m *machine) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	})
 }
 
-// reply is what the engine answers. An error of it says that nothing was changed.
+// reply is the engine's answer. Its error says that nothing was changed.
 type reply struct {
 	applied bool
 	raws    [][]byte
@@ -307,7 +307,7 @@ func same(a, b Write) bool {
 	return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Old, b.Old) && bytes.Equal(a.New, b.New) && a.Keep == b.Keep
 }
 
-// request has execute happen at the engine, and done at the server when the reply is there.
+// request runs execute at the engine, and done at the server when the reply arrives.
 func (m *machine) request(execute func() reply, done func(r reply)) {
 	m.requests++
 	answered := false
@@ -336,7 +336,7 @@ func (m *machine) request(execute func() reply, done func(r reply)) {
 	})
 }
 
-// arrive has execute happen when the engine comes to it.
+// arrive runs execute when the engine is free.
 func (m *machine) arrive(d time.Duration, execute func()) {
 	m.after(d, func() {
 		if m.world.now < m.away {
@@ -349,8 +349,8 @@ func (m *machine) arrive(d time.Duration, execute func()) {
 
 var _, _ engine = (*machine)(nil), (*instant)(nil)
 
-// instant is an engine that answers at once, each time on a goroutine of its own, and a clock
-// that is that of the process.
+// instant is an engine that answers at once, each time on a goroutine of its own, with the clock of
+// the process.
 type instant struct {
 	*values
 	started time.Time

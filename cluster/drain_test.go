@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// tight is a clause of a hundred a second of a family.
+// tight returns a clause with a hundred units per second of a family.
 func tight(t testing.TB, key string) decide.Clause {
 	q, err := gcra.NewQuota(2, 100, 1)
 	require.NoError(t, err)
@@ -39,8 +39,8 @@ func tight(t testing.TB, key string) decide.Clause {
 	return c
 }
 
-// TestUndoingAdmitsNoMoreThanTheLimit: six servers undo again and again what they have charged
-// to a key that others charge, too, and that frees room all the time.
+// TestUndoingAdmitsNoMoreThanTheLimit: six servers repeatedly undo their charges of a key that
+// others charge, too, and whose units come back all the time.
 func TestUndoingAdmitsNoMoreThanTheLimit(t *testing.T) {
 	for _, family := range []string{"cell", "bucket", "interval", "counter", "fixed", "log", "buckets"} {
 		c := newCloud(1)

@@ -13,11 +13,11 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// toll is what callers were told.
+// toll counts the answers to callers.
 type toll struct{ admitted, refused, failed int64 }
 
-// callers has n callers of a server ask one thing after another until the instant: make says
-// what, and think how long each waits in between.
+// callers has n callers of a server make one call after another until the instant: make returns a
+// call, and think the pause of a caller between two calls.
 func (s *server) callers(n int, think time.Duration, until time.Duration, make func() *decide.Ask) *toll {
 	told := &toll{}
 	for range n {
@@ -52,7 +52,7 @@ func lossy(p float64) network {
 	}
 }
 
-// asks are calls of which each takes one unit of a key that gives none back in a test.
+// asks returns calls that each take one unit of a key whose units do not come back during a test.
 func asks(t testing.TB) map[string]func(key string) *decide.Ask {
 	return map[string]func(key string) *decide.Ask{
 		"cell": func(key string) *decide.Ask { return take(t, key, 1<<40, 1) },
@@ -69,9 +69,9 @@ func asks(t testing.TB) map[string]func(key string) *decide.Ask {
 	}
 }
 
-// TestWhatIsAdmittedIsCharged: with one to nine servers on an engine that loses requests and
-// replies and repeats them, each call that was admitted is charged once, and none that was
-// not, but for what cannot be known.
+// TestWhatIsAdmittedIsCharged: with one to nine servers on an engine that loses and repeats
+// requests and replies, each admitted call is charged once, and no other call is, except for writes
+// of unknown outcome.
 func TestWhatIsAdmittedIsCharged(t *testing.T) {
 	lasts := time.Duration(effort.Steps(1, 4)) * time.Second
 	for family, ask := range asks(t) {
@@ -87,7 +87,7 @@ func TestWhatIsAdmittedIsCharged(t *testing.T) {
 					told = append(told, s.callers(6, 2*time.Millisecond, lasts, func() *decide.Ask { return ask("k") }))
 				}
 				c.runUntil(lasts + time.Second)
-				// What is in doubt is found out by the next exchange.
+				// The next exchange determines the outcome of doubtful writes.
 				for _, s := range servers {
 					s.network = network{there: time.Millisecond, timeout: 20 * time.Millisecond}
 					s.call(t, admin("k", decide.Exists))
@@ -116,7 +116,7 @@ func TestWhatIsAdmittedIsCharged(t *testing.T) {
 	}
 }
 
-// queued is the names of the keys that have something to do.
+// queued returns the names of the keys with waiting asks.
 func (s *server) queued() (names []string) {
 	for i := range s.shards {
 		for name, k := range s.shards[i].keys {

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/effort"
 )
 
-// TestServersShareAHotKey: of servers whose callers all want one key none goes short, and few
-// writes are in vain.
+// TestServersShareAHotKey: when the callers of all servers use one key, every server gets its
+// turns, and few writes fail.
 func TestServersShareAHotKey(t *testing.T) {
 	lasts := time.Duration(effort.Steps(300, 4000)) * time.Millisecond
 	for _, servers := range []int{2, 4, 8} {

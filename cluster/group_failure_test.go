@@ -9,9 +9,9 @@ import (
 	"github.com/cellserver/cellserver/decide"
 )
 
-// TestGroupThatIsAnsweredByThePolicyIsUndone: the engine writes, but no answer comes
-// before the deadline. What the policy has answered with an error is given back; what it has
-// admitted stays charged.
+// TestGroupThatIsAnsweredByThePolicyIsUndone: the engine writes, but no answer arrives before the
+// deadline. Charges of asks that the policy has answered with an error are given back; those that
+// it has admitted remain.
 func TestGroupThatIsAnsweredByThePolicyIsUndone(t *testing.T) {
 	for name, c := range map[string]struct {
 		keys     []string
@@ -31,7 +31,7 @@ func TestGroupThatIsAnsweredByThePolicyIsUndone(t *testing.T) {
 			}
 			answered := false
 			s.Submit(asks, c.together, func() { answered = true })
-			s.runFor(2 * time.Millisecond) // it has read
+			s.runFor(2 * time.Millisecond) // it has read the value
 			s.silences = 1
 			s.runFor(48 * time.Millisecond)
 			require.True(t, answered, name)
@@ -61,8 +61,8 @@ func TestGroupThatIsAnsweredByThePolicyIsUndone(t *testing.T) {
 	}
 }
 
-// TestGroupEndsWithoutTheEngine: an engine that refuses or is silent holds nothing up beyond
-// the deadline, and the keys are free once it is back.
+// TestGroupEndsWithoutTheEngine: an engine that refuses or is silent delays nothing beyond the
+// deadline, and the keys are free once it is back.
 func TestGroupEndsWithoutTheEngine(t *testing.T) {
 	for name, fails := range map[string]func(s *server, on bool){
 		"refuses": func(s *server, on bool) {
@@ -110,8 +110,8 @@ func TestGroupGoesOnWhenASlotHasMoved(t *testing.T) {
 	require.EqualValues(t, 1, s.used("{x}a"))
 }
 
-// TestMultiAcrossSlotsIsChargedOnceIfItsServerDies: one server dies after every single event
-// of a call over three slots, while another charges the same keys.
+// TestMultiAcrossSlotsIsChargedOnceIfItsServerDies: one server dies after every single event of a
+// call over three slots, while another server charges the same keys.
 func TestMultiAcrossSlotsIsChargedOnceIfItsServerDies(t *testing.T) {
 	keys := []string{"a", "b", "c"}
 	deaths, left := 0, 0
@@ -156,8 +156,8 @@ func TestMultiAcrossSlotsIsChargedOnceIfItsServerDies(t *testing.T) {
 	require.NotZero(t, left)
 }
 
-// TestMultiAcrossSlotsChargesOneCallForEachDeath: servers die again and again under load, and
-// others take their places.
+// TestMultiAcrossSlotsChargesOneCallForEachDeath: servers die repeatedly under load, and others
+// replace them.
 func TestMultiAcrossSlotsChargesOneCallForEachDeath(t *testing.T) {
 	keys := []string{"a", "b", "c"}
 	for seed := range seeds(5) {
@@ -237,7 +237,7 @@ func TestGroupsOfManyGoroutines(t *testing.T) {
 		}
 	}
 	for _, key := range keys {
-		// An undoing may still be under way: it holds the key.
+		// An undoing may still be in progress and hold the key.
 		done := make(chan struct{})
 		stores[0].Submit([]*decide.Ask{admin(key, decide.Exists)}, false, func() { close(done) })
 		<-done
@@ -249,9 +249,10 @@ func TestGroupsOfManyGoroutines(t *testing.T) {
 	}
 }
 
-// TestATransactionThatDeletesIsNotTakenForDone: its write never arrives. Meanwhile somebody else
-// deletes the key that it was to delete, and charges the other. What is not there now of the
-// first does not tell that the write was done: the second does.
+// TestATransactionThatDeletesIsNotTakenForDone: the write of a transaction never arrives. Meanwhile
+// another client deletes the first key, which the transaction was to delete, and charges the
+// second. The absence of the first key does not prove that the write was done; the second key
+// proves that it was not.
 func TestATransactionThatDeletesIsNotTakenForDone(t *testing.T) {
 	for _, keys := range [][2]string{{"{x}a", "{x}d"}, {"{x}d", "{x}a"}} {
 		c := newCloud(1)

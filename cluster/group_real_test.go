@@ -17,7 +17,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// hourly asks for one of so many units of a key, none of which comes back during the test.
+// hourly asks for one of that many units of a key, none of which comes back during the test.
 func hourly(key string, most int64) *decide.Ask {
 	q, err := gcra.NewQuota(most-1, 1, 3600)
 	if err != nil {
@@ -36,7 +36,7 @@ func severalOf(most int64, keys ...string) *decide.Ask {
 	return a
 }
 
-// usedOf is how many units of a key are charged.
+// usedOf returns the number of charged units of a key.
 func usedOf(t *testing.T, s *cluster.Store, key string, most int64) int64 {
 	t.Helper()
 	a := hourly(key, most)
@@ -45,7 +45,7 @@ func usedOf(t *testing.T, s *cluster.Store, key string, most int64) int64 {
 	return most - a.Decision.Remaining
 }
 
-// storesOfCluster opens servers of a cluster of three masters, which answer.
+// storesOfCluster opens servers of a cluster of three masters that answer.
 func storesOfCluster(t *testing.T, n int, hot map[string]string) []*cluster.Store {
 	t.Helper()
 	c := storetest.Best(t).Cluster(t, 3, 0, storetest.Options{})
@@ -59,8 +59,8 @@ func storesOfCluster(t *testing.T, n int, hot map[string]string) []*cluster.Stor
 	return all
 }
 
-// TestMultiOverACluster: what four servers admit of limits in several slots, and of limits in
-// one, is what is charged.
+// TestMultiOverACluster: the units that four servers admit, of limits in several slots and of
+// limits in one, are those that are charged.
 func TestMultiOverACluster(t *testing.T) {
 	all := storesOfCluster(t, 4, nil)
 	const callers, calls, most = 4, 60, 300
@@ -94,7 +94,7 @@ func TestMultiOverACluster(t *testing.T) {
 	}
 	refused := 0
 	for key, n := range admitted {
-		for _, s := range all { // what is still being undone holds the key
+		for _, s := range all { // an undoing in progress holds the key
 			require.Equal(t, n.Load(), usedOf(t, s, key, most), key)
 		}
 		if n.Load() == most {
@@ -104,7 +104,7 @@ func TestMultiOverACluster(t *testing.T) {
 	require.NotZero(t, refused, "some limits are reached")
 }
 
-// TestTransactionOverACluster: the keys of one slot are charged together by many servers.
+// TestTransactionOverACluster: several servers charge the keys of one slot together.
 func TestTransactionOverACluster(t *testing.T) {
 	all := storesOfCluster(t, 3, nil)
 	const calls, most = 100, 100
@@ -132,7 +132,7 @@ func TestTransactionOverACluster(t *testing.T) {
 	require.EqualValues(t, most, usedOf(t, all[1], "{p}y", most))
 }
 
-// TestLeaseOverACluster: servers hand a limit out of leases, and no more than that.
+// TestLeaseOverACluster: servers hand out a limit from leases, and no more than the limit.
 func TestLeaseOverACluster(t *testing.T) {
 	all := storesOfCluster(t, 3, map[string]string{"": "exact", "hot": "lease"})
 	const callers, most = 2, 60_000
@@ -169,7 +169,7 @@ func TestLeaseOverACluster(t *testing.T) {
 	}
 	require.Greater(t, leased, float64(calls.Load())*0.9)
 	require.Less(t, gets, float64(calls.Load())*0.1)
-	// Without calls what is left is given back.
+	// Without calls the rest of a lease is given back.
 	storetest.Await(t, "what is left is given back", func() error {
 		if used := usedOf(t, all[0], "hot", most); used != admitted.Load() {
 			return fmt.Errorf("%d are charged, %d were admitted", used, admitted.Load())

@@ -18,7 +18,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// multi asks for one unit of each key, of which each has so many.
+// multi asks for one unit of each key, of which each has that many.
 func multi(t testing.TB, most int64, keys ...string) *decide.Ask {
 	t.Helper()
 	a := &decide.Ask{Family: decide.Several, Details: make([]limit.Decision, len(keys))}
@@ -98,8 +98,8 @@ func TestMultiAcrossSlotsMayBeRefused(t *testing.T) {
 	require.NoError(t, a.Err)
 }
 
-// TestMultiAgreesWithTheRulesOfPackageDecide: random calls, in one slot and across, answer
-// what the same calls answer on entries in memory at the same instants.
+// TestMultiAgreesWithTheRulesOfPackageDecide: random calls, in one slot and across slots, have the
+// same answers as on entries in memory at the same instants.
 func TestMultiAgreesWithTheRulesOfPackageDecide(t *testing.T) {
 	for _, tagged := range []string{"{one}", ""} {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -174,7 +174,7 @@ func randomMulti(t testing.TB, r *rand.Rand, tagged string) *decide.Ask {
 	return a
 }
 
-// inPart has a ask for as many of n units as there are.
+// inPart makes a ask for up to n units.
 func inPart(a *decide.Ask, n int64) *decide.Ask {
 	a.Partial = true
 	for i := range a.Clauses {
@@ -190,8 +190,8 @@ func inPart(a *decide.Ask, n int64) *decide.Ask {
 	return a
 }
 
-// TestMultiWithALease: across slots and in one, an admitted member holds a lease, and a
-// refusal leaves it as it was.
+// TestMultiWithALease: in one slot and across slots, an admitted member holds a lease, and a
+// refusal does not change it.
 func TestMultiWithALease(t *testing.T) {
 	for _, tagged := range []string{"{one}", ""} {
 		c := newCloud(1)
@@ -225,8 +225,8 @@ func (s *server) releases(t testing.TB, key, member string) bool {
 	return a.Decision.Allowed()
 }
 
-// TestMultiUndoesALease: two servers race for two keys in two slots. A call that is refused
-// after it has written a lease takes it back, or counts that it could not.
+// TestMultiUndoesALease: two servers race for two keys in two slots. A call that is refused after
+// it has written a lease undoes the lease, or counts that it could not.
 func TestMultiUndoesALease(t *testing.T) {
 	undone := int64(0)
 	for seed := range seeds(40) {
@@ -259,7 +259,7 @@ func TestMultiUndoesALease(t *testing.T) {
 	require.Positive(t, undone)
 }
 
-// crowd has callers of several servers ask again and again, each as soon as it was answered.
+// crowd has callers of several servers, each of which calls again as soon as it is answered.
 type crowd struct {
 	servers  []*server
 	admitted map[string]int64 // by key
@@ -286,7 +286,7 @@ func (c *crowd) call(s *server, until time.Duration, ask func() *decide.Ask) {
 	})
 }
 
-// undone adds up what servers have counted.
+// undone returns the sum of the servers' counters.
 func (c *crowd) sum(of func(*counters) int64) (n int64) {
 	for _, s := range c.servers {
 		n += of(&s.Store.count)
@@ -294,14 +294,13 @@ func (c *crowd) sum(of func(*counters) int64) (n int64) {
 	return n
 }
 
-// seeds is how many histories a test makes: fewer if it is to be short.
+// seeds returns the number of histories of a test: fewer in short tests.
 func seeds(n int) uint64 {
 	return uint64(effort.Steps((n+3)/4, n))
 }
 
-// TestMultiAcrossSlotsChargesWhatItAdmits: four servers with eight callers each race for
-// three keys over a network that loses requests and replies. What is charged is what was
-// admitted.
+// TestMultiAcrossSlotsChargesWhatItAdmits: four servers with eight callers each race for three keys
+// over a network that loses requests and replies. The admitted units are charged.
 func TestMultiAcrossSlotsChargesWhatItAdmits(t *testing.T) {
 	keys := []string{"a", "b", "c"}
 	for seed := range seeds(10) {
@@ -341,8 +340,8 @@ func TestMultiAcrossSlotsChargesWhatItAdmits(t *testing.T) {
 	}
 }
 
-// TestMultiWaitsItsTurn: calls about a key that a group holds are answered in the order in
-// which they were submitted.
+// TestMultiWaitsItsTurn: calls about a key that a group holds are answered in the order of their
+// submission.
 func TestMultiWaitsItsTurn(t *testing.T) {
 	c := newCloud(1)
 	s := serve(c.join(network{there: time.Millisecond, back: time.Millisecond}), bounds())
@@ -371,7 +370,7 @@ func TestMultiWaitsItsTurn(t *testing.T) {
 	}
 }
 
-// transact has asks decided as those of a transaction.
+// transact submits asks as those of a transaction.
 func (s *server) transact(t testing.TB, asks ...*decide.Ask) {
 	t.Helper()
 	answered := false
@@ -428,8 +427,8 @@ func TestTransactionLeavesWhatSomebodyElseHasStored(t *testing.T) {
 	require.Zero(t, s.used("{x}b"))
 }
 
-// TestTransactionsOfManyServersAreWhole: each charges two keys alike, so that they are equal
-// however many race, over a network that loses requests and replies.
+// TestTransactionsOfManyServersAreWhole: each transaction charges two keys alike, so that they
+// remain equal in any race, over a network that loses requests and replies.
 func TestTransactionsOfManyServersAreWhole(t *testing.T) {
 	for seed := range seeds(6) {
 		c := newCloud(seed)

@@ -13,15 +13,15 @@ import (
 	"github.com/cellserver/cellserver/longdouble"
 )
 
-// count is INCREX key UBOUND most EX 60 ENX at an instant.
+// count returns INCREX key UBOUND most EX 60 ENX at an instant.
 func count(key string, most int64, now limit.Instant) *decide.Ask {
 	return &decide.Ask{Family: decide.Counter, Key: []byte(key), Counter: counter.Call{
 		By: 1, Lower: math.MinInt64, Upper: most, Expiry: counter.SetIfNone, At: now.Add(time.Minute),
 	}}
 }
 
-// TestCountersAreShared: two servers add to one number, which ends when the first call said, and
-// what else is asked of the key knows it as a string.
+// TestCountersAreShared: two servers add to one number, which expires when the first call said, and
+// other commands see the key as a string.
 func TestCountersAreShared(t *testing.T) {
 	c := newCloud(1)
 	one := serve(c.join(network{there: time.Millisecond, back: time.Millisecond}), bounds())
@@ -72,7 +72,7 @@ func TestCountersAreShared(t *testing.T) {
 	require.Nil(t, c.get([]byte("cs:k")), "an expiry that has passed removes the key")
 }
 
-// TestADeclinedCounterWritesNothing: a caller above its limit costs the engine a read at most.
+// TestADeclinedCounterWritesNothing: a call above the limit costs the engine at most a read.
 func TestADeclinedCounterWritesNothing(t *testing.T) {
 	c := newCloud(1)
 	s := serve(c.join(network{there: time.Millisecond, back: time.Millisecond}), bounds())
@@ -91,8 +91,8 @@ func TestADeclinedCounterWritesNothing(t *testing.T) {
 	require.Nil(t, c.get([]byte("cs:none")))
 }
 
-// TestNoPolicyGuessesANumber: what a counter says cannot be made up while the engine is away, so
-// its caller is told, whatever the policy for limiters is.
+// TestNoPolicyGuessesANumber: while the engine is unreachable the number of a counter is unknown,
+// so the call fails under every policy for limiters.
 func TestNoPolicyGuessesANumber(t *testing.T) {
 	for _, policy := range []string{Closed, Opened, Local} {
 		p, local := policiesOf(map[string]string{"": policy})

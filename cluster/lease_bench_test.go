@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
-// BenchmarkLeases has eight servers decide flights of 32 calls for one key with a limit that
-// is far off, over a real node, with leases and exactly.
+// BenchmarkLeases has eight servers decide flights of 32 calls for one key with a very high limit,
+// on a real node, with leases and exactly.
 func BenchmarkLeases(b *testing.B) {
 	for way, hot := range map[string]map[string]string{"lease": {"": "lease"}, "exact": nil} {
 		b.Run(way, func(b *testing.B) {

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/decide"
 )
 
-// TestLeaseGoesWithItsKeyHoweverThatIsDeleted: by a transaction, by EXPIRE, with all others, or
+// TestLeaseGoesWithItsKeyHoweverThatIsDeleted: by a transaction, by EXPIRE, with all other keys, or
 // while the lease is being prolonged.
 func TestLeaseGoesWithItsKeyHoweverThatIsDeleted(t *testing.T) {
 	for name, remove := range map[string]func(s *server){

@@ -14,14 +14,14 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// lending are bounds under which every hot key is leased for so long.
+// lending returns limits with which every hot key gets leases of that duration.
 func lending(lasts time.Duration) limits {
 	l := bounds()
 	l.lease, l.leased = lasts, func([]byte) bool { return true }
 	return l
 }
 
-// rated asks for a unit of the key k, of which rate come in a second and most at once.
+// rated asks for a unit of the key k, with rate units per second and most at once.
 func rated(t testing.TB, family string, most, rate int64) *decide.Ask {
 	t.Helper()
 	a := &decide.Ask{Key: []byte("k")}
@@ -44,7 +44,7 @@ func rated(t testing.TB, family string, most, rate int64) *decide.Ask {
 	return a
 }
 
-// rush is servers that are all asked for one key.
+// rush has servers whose callers all use one key.
 type rush struct {
 	*cloud
 	servers  []*server
@@ -52,11 +52,11 @@ type rush struct {
 	failed   int64
 	admitted []limit.Instant
 	by       map[*server]int64
-	// messages is how many requests a second there were once all had begun.
+	// messages is the number of requests per second once all servers had begun.
 	messages float64
 }
 
-// hurry has each of n servers asked for batch units every so often, for a while.
+// hurry has each of n servers ask for batch units at an interval, for a while.
 func hurry(t testing.TB, n int, l limits, a *decide.Ask, batch int, every, span time.Duration) *rush {
 	t.Helper()
 	r := &rush{cloud: newCloud(1), by: map[*server]int64{}}
@@ -103,8 +103,8 @@ func (r *rush) count(of func(*counters) int64) (n int64) {
 	return n
 }
 
-// TestLeases is the table of docs/scale-out.md: eight servers that are all asked for one key,
-// far more often than its limit allows, or with a limit that is far off.
+// TestLeases measures the table of docs/scale-out.md: eight servers whose callers use one key, far
+// more often than its limit allows, or with a very high limit.
 func TestLeases(t *testing.T) {
 	effort.Alone(t)
 	type load struct {
@@ -121,7 +121,7 @@ func TestLeases(t *testing.T) {
 		family     string
 		most, rate int64
 		exact      bool
-		handed     float64 // the least share of the limit that is handed out
+		handed     float64 // smallest share of the limit that is handed out
 	}{
 		"limit far off, 10 ms":        {much, 10 * time.Millisecond, "GCRA", 100_000_000, 100_000_000, false, 0},
 		"limit far off, 100 ms":       {much, 100 * time.Millisecond, "GCRA", 100_000_000, 100_000_000, false, 0},
@@ -185,8 +185,8 @@ func hot(t *testing.T, s *server, most int64) *decide.Ask {
 	return a
 }
 
-// TestLeasedKeyAnswersInPlace: field 3 counts what is left of the lease and what the engine
-// had; what is no plain call is decided on what the engine has.
+// TestLeasedKeyAnswersInPlace: field 3 counts the rest of the lease and the units that the engine
+// had; other than plain calls are decided on the value in the engine.
 func TestLeasedKeyAnswersInPlace(t *testing.T) {
 	s := serve(newCloud(1).join(network{there: 100 * time.Microsecond, back: 100 * time.Microsecond}), lending(100*time.Millisecond))
 	a := hot(t, s, 1_000_000)
@@ -219,7 +219,7 @@ func TestLeasedKeyAnswersInPlace(t *testing.T) {
 	require.Equal(t, before, s.requests)
 }
 
-// TestLeaseOfALimitBeyondAllTime: not all that remains can be charged.
+// TestLeaseOfALimitBeyondAllTime: not all remaining units can be charged.
 func TestLeaseOfALimitBeyondAllTime(t *testing.T) {
 	s := serve(newCloud(1).join(network{there: 100 * time.Microsecond, back: 100 * time.Microsecond}), lending(100*time.Millisecond))
 	a := take(t, "k", 1<<40, 5000)
@@ -232,7 +232,7 @@ func TestLeaseOfALimitBeyondAllTime(t *testing.T) {
 	require.NotZero(t, s.Store.count.leased.Load())
 }
 
-// TestLeaseGoesWithItsKey: what was paid for is forgotten when the key is deleted.
+// TestLeaseGoesWithItsKey: the units of a lease are lost when the key is deleted.
 func TestLeaseGoesWithItsKey(t *testing.T) {
 	for _, here := range []bool{true, false} {
 		c := newCloud(1)
@@ -252,7 +252,7 @@ func TestLeaseGoesWithItsKey(t *testing.T) {
 	}
 }
 
-// TestDeadServerForfeitsItsLease: what it has paid for stays charged, and no more.
+// TestDeadServerForfeitsItsLease: the units that it has charged remain charged, and no others.
 func TestDeadServerForfeitsItsLease(t *testing.T) {
 	c := newCloud(1)
 	n := network{there: 100 * time.Microsecond, back: 100 * time.Microsecond}
@@ -273,8 +273,8 @@ func TestDeadServerForfeitsItsLease(t *testing.T) {
 	require.Equal(t, 10_000-paid, admitted)
 }
 
-// TestLeaseEndsWithoutTheEngine: what is paid for is handed out for as long as the lease lasts,
-// then the policy answers.
+// TestLeaseEndsWithoutTheEngine: the charged units are handed out until the lease ends, and then
+// the policy answers.
 func TestLeaseEndsWithoutTheEngine(t *testing.T) {
 	s := serve(newCloud(1).join(network{there: 100 * time.Microsecond, back: 100 * time.Microsecond}), lending(100*time.Millisecond))
 	a := hot(t, s, 1_000_000)

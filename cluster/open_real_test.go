@@ -18,7 +18,8 @@ import (
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
-// openStores opens as many, and closes them with the test, which no goroutine survives.
+// openStores opens n stores, and closes them at the end of the test, when all goroutines must have
+// ended.
 func openStores(t *testing.T, o cluster.Options, n int) []*cluster.Store {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
@@ -33,14 +34,14 @@ func openStores(t *testing.T, o cluster.Options, n int) []*cluster.Store {
 			s.Close()
 		}
 		goleak.VerifyNone(t, before,
-			// Those of a node that was started again end with the test.
+			// Goroutines of a node that was restarted end with the test.
 			goleak.IgnoreAnyFunction("github.com/cellserver/cellserver/internal/storetest.launch.func1"),
 			goleak.IgnoreAnyFunction("os/exec.(*Cmd).writerDescriptor.func1"))
 	})
 	return all
 }
 
-// submit asks and waits.
+// submit submits and waits for the answers.
 func submit(s *cluster.Store, a *decide.Ask) error {
 	done := make(chan struct{})
 	s.Submit([]*decide.Ask{a}, false, func() { close(done) })
@@ -105,8 +106,8 @@ func TestStoresOnOneEngineHoldOneLimit(t *testing.T) {
 	require.Positive(t, figure(t, i.Figures, "clock_ready"))
 }
 
-// TestStoreStartsWithoutAnEngineAndRecovers has every policy answer while no engine listens,
-// and the engine answer soon after it does.
+// TestStoreStartsWithoutAnEngineAndRecovers: every policy answers while no engine listens, and the
+// engine answers soon after it has started.
 func TestStoreStartsWithoutAnEngineAndRecovers(t *testing.T) {
 	n := storetest.Best(t).Single(t, storetest.Options{})
 	n.Kill()
@@ -122,7 +123,7 @@ func TestStoreStartsWithoutAnEngineAndRecovers(t *testing.T) {
 	storetest.Await(t, "the store answers", func() error { return submit(s, cell(t, "a")) })
 	t.Logf("back after %v", time.Since(since))
 
-	n.Kill() // once more, now that it was known
+	n.Kill() // again, now that the engine is known
 	storetest.Await(t, "the store is found to be gone", func() error {
 		if err := submit(s, cell(t, "a")); err == nil || s.Info().Nodes[0].State != "down" {
 			return fmt.Errorf("%w, %s", err, s.Info().Nodes[0].State)

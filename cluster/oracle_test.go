@@ -81,16 +81,16 @@ func (c *client) do(t testing.TB, words []string) script.Value {
 	return v
 }
 
-// set has the clock show an instant.
+// set sets the clock to an instant.
 func (c *client) set(t testing.TB, at string) {
 	n, err := strconv.ParseInt(at, 10, 64)
 	require.NoError(t, err)
 	c.offset = limit.Instant(n).Sub(c.civil())
 }
 
-// TestOraclesOverAnEngine plays what was recorded of redis-cell, and of exact models of the
-// other limiters, on a server whose limits are in an engine. What is not served there is left
-// out: with it a scenario ends.
+// TestOraclesOverAnEngine plays recordings of redis-cell, and of exact models of the other
+// limiters, on a server whose limits are in an engine. A scenario ends at a call that such a server
+// does not support.
 func TestOraclesOverAnEngine(t *testing.T) {
 	effort.Alone(t)
 	table, err := commands.NewStoreTable(nil)

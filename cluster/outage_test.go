@@ -16,8 +16,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// TestEveryAskIsAnsweredInTime: whatever the engine does, and wherever the ask is, it has one
-// answer at its deadline, and soon after the engine is back it decides again.
+// TestEveryAskIsAnsweredInTime: whatever the engine does, and at every step, an ask has one answer
+// at its deadline, and soon after the engine is back it decides again.
 func TestEveryAskIsAnsweredInTime(t *testing.T) {
 	for name, fail := range map[string]func(m *machine){
 		"nothing arrives": func(m *machine) { m.drops = 1 },
@@ -64,7 +64,7 @@ func TestEveryAskIsAnsweredInTime(t *testing.T) {
 	}
 }
 
-// TestAnOutageLeavesNoGoroutines: what waits for an engine is memory, not goroutines.
+// TestAnOutageLeavesNoGoroutines: asks that wait for an engine take memory, but no goroutines.
 func TestAnOutageLeavesNoGoroutines(t *testing.T) {
 	i := newInstant()
 	dead := &unreachable{instant: i}
@@ -76,7 +76,7 @@ func TestAnOutageLeavesNoGoroutines(t *testing.T) {
 	for n := range 20_000 {
 		s.Submit([]*decide.Ask{take(t, fmt.Sprint(n%100), 5, 1)}, false, func() { done <- struct{}{} })
 	}
-	// Those whose time has come have one for a moment.
+	// An ask whose deadline has come has a goroutine for a moment.
 	if now := runtime.NumGoroutine(); i.Elapsed() < l.timeout {
 		require.Less(t, now, before+20)
 	}
@@ -85,13 +85,13 @@ func TestAnOutageLeavesNoGoroutines(t *testing.T) {
 	}
 }
 
-// unreachable answers nothing.
+// unreachable is an engine that never answers.
 type unreachable struct{ *instant }
 
 func (*unreachable) Get([]byte, func([]byte, error)) {}
 
-// TestAChargeThatWasAnsweredWithAnErrorIsUndone in every family: by going back to what was
-// before, and, if another server has written since, by giving back what was taken.
+// TestAChargeThatWasAnsweredWithAnErrorIsUndone in every family: by restoring the state before, or,
+// after a later write of another server, by giving back the units.
 func TestAChargeThatWasAnsweredWithAnErrorIsUndone(t *testing.T) {
 	families := asks(t)
 	families["log"] = func(key string) *decide.Ask {
@@ -120,7 +120,7 @@ func TestAChargeThatWasAnsweredWithAnErrorIsUndone(t *testing.T) {
 						s.Submit([]*decide.Ask{a}, false, func() { require.Error(t, a.Err) })
 					}
 					if first == 0 {
-						// The first exchange reads; the read is lost. Here the write is to be.
+						// The first exchange reads. The test loses the write, not the read.
 						s.silences = 0
 						s.runFor(2500 * time.Microsecond)
 						s.silences = 1
@@ -175,8 +175,8 @@ func TestALeaseForWhichAnErrorWasAnsweredIsReleased(t *testing.T) {
 	require.False(t, holder("b"))
 }
 
-// TestWhatTheEngineLostIsRepaired: a server that remembers a later state than the engine has
-// decides on that.
+// TestWhatTheEngineLostIsRepaired: a server that remembers a later state than that in the engine
+// decides on the remembered one.
 func TestWhatTheEngineLostIsRepaired(t *testing.T) {
 	c := newCloud(1)
 	well := network{there: time.Millisecond, back: time.Millisecond}
@@ -196,7 +196,7 @@ func TestWhatTheEngineLostIsRepaired(t *testing.T) {
 	require.EqualValues(t, 1, s.used("k"), "a key that is not there was reset")
 }
 
-// TestRepairBoundsWhatAFailoverLoses: far less than without.
+// TestRepairBoundsWhatAFailoverLoses: far less is lost than without repair.
 func TestRepairBoundsWhatAFailoverLoses(t *testing.T) {
 	c := newCloud(3)
 	var told []*toll
@@ -217,7 +217,7 @@ func TestRepairBoundsWhatAFailoverLoses(t *testing.T) {
 	require.GreaterOrEqual(t, lost, int64(0))
 }
 
-// TestForeignValuesStay: the engine's user has keys of its own.
+// TestForeignValuesStay: the user of the engine has other keys there.
 func TestForeignValuesStay(t *testing.T) {
 	c := newCloud(1)
 	s := serve(c.join(network{}), bounds())
@@ -233,8 +233,8 @@ func TestForeignValuesStay(t *testing.T) {
 	require.Equal(t, "a string that somebody has stored", string(c.look([]byte("cs:k"))))
 }
 
-// TestAnEmptyStringIsNoKey to any command, and what is stored takes its place: a bounded read does not
-// tell it from no key.
+// TestAnEmptyStringIsNoKey: every command treats an empty string as an absent key, and stores over
+// it, because a bounded read cannot tell the two apart.
 func TestAnEmptyStringIsNoKey(t *testing.T) {
 	c := newCloud(1)
 	s := serve(c.join(network{}), bounds())
@@ -257,7 +257,7 @@ func TestAnEmptyStringIsNoKey(t *testing.T) {
 	require.NotEmpty(t, c.look([]byte("cs:{x}several")))
 }
 
-// TestAValueHasABound: what would make it larger is refused, and all else goes on.
+// TestAValueHasABound: a call that would make it larger is refused, and all others work.
 func TestAValueHasABound(t *testing.T) {
 	c := newCloud(1)
 	l := bounds()
@@ -294,7 +294,7 @@ func TestAValueHasABound(t *testing.T) {
 	require.EqualValues(t, errs, s.count.tooLarge.Load())
 }
 
-// TestARefusalIsRepeated until its time is over, as long as this server frees nothing.
+// TestARefusalIsRepeated until its time is over, unless this server frees units.
 func TestARefusalIsRepeated(t *testing.T) {
 	c := newCloud(1)
 	l := bounds()
@@ -339,8 +339,9 @@ func TestARefusalIsRepeated(t *testing.T) {
 	require.True(t, f.Decision.Allowed(), "behind what gives back nothing is repeated")
 }
 
-// TestARefusalOfALaterInstantIsRepeatedNoLonger: the latest decision about a key was made by a
-// clock that is ahead. What somebody else frees shows as late as ever, and not after that time.
+// TestARefusalOfALaterInstantIsRepeatedNoLonger: the latest decision about a key was made with a
+// clock that is ahead. Units that another server frees become visible at the usual time, not after
+// it.
 func TestARefusalOfALaterInstantIsRepeatedNoLonger(t *testing.T) {
 	c := newCloud(1)
 	l := bounds()
@@ -423,7 +424,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// remembered is how many keys are, with how many bytes.
+// remembered returns the number of remembered keys and their bytes.
 func (s *server) remembered() (keys, bytes int) {
 	for i := range s.shards {
 		keys += len(s.shards[i].keys)
@@ -432,8 +433,8 @@ func (s *server) remembered() (keys, bytes int) {
 	return keys, bytes
 }
 
-// TestTurnsComeInOrder: the turn of a group comes after what was submitted before and
-// before what comes later, on all of its keys.
+// TestTurnsComeInOrder: the turn of a group comes after earlier and before later submissions, at
+// all of its keys.
 func TestTurnsComeInOrder(t *testing.T) {
 	c := newCloud(1)
 	s := serve(c.join(network{there: time.Millisecond, back: time.Millisecond}), bounds())

@@ -16,9 +16,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// TestManyGoroutinesSubmit to several stores of one engine, flights of calls, transactions
-// and RL.MULTI, some of which are answered by their deadline: the asks are the askers' again
-// then, and what was admitted is charged.
+// TestManyGoroutinesSubmit: goroutines submit flights of calls, transactions and RL.MULTI to
+// several stores of one engine. Some are answered at their deadline: then the asks belong to the
+// caller again, and the admitted units are charged.
 func TestManyGoroutinesSubmit(t *testing.T) {
 	for _, timeout := range []time.Duration{2 * time.Millisecond, time.Minute} {
 		synctest.Test(t, func(t *testing.T) { manySubmit(t, timeout) })
@@ -62,13 +62,13 @@ func manySubmit(t *testing.T, timeout time.Duration) {
 							admitted.Add(int64(max(1, len(a.Clauses))))
 						}
 					}
-					clear(batch) // they are this goroutine's
+					clear(batch) // the asks belong to this goroutine again
 				}
 			})
 		}
 	}
 	all.Wait()
-	// What was answered by its deadline is undone by the next exchange.
+	// The next exchange undoes charges of asks that were answered at their deadline.
 	settled := func() bool {
 		for _, s := range opened {
 			for k := range 4 {
@@ -86,15 +86,15 @@ func manySubmit(t *testing.T, timeout time.Duration) {
 		}
 		return sum >= admitted.Load() && sum <= admitted.Load()+unknown
 	}
-	time.Sleep(time.Second) // what is under way arrives
+	time.Sleep(time.Second) // requests in progress arrive
 	settled()
 	time.Sleep(time.Second)
 	require.True(t, settled())
 	require.Equal(t, timeout < time.Second, late.Load() > 0)
 }
 
-// distant is an engine of a bubble. A request in four takes a millisecond to reach it, and so does a
-// reply in four.
+// distant is an engine in a bubble. One request in four takes a millisecond to reach it, and so
+// does one reply in four.
 type distant struct{ *instant }
 
 // Get reads.
@@ -124,7 +124,7 @@ func (d distant) SwapAll(ws []Write, done func(applied bool, now [][]byte, err e
 	})
 }
 
-// later calls f on a goroutine of its own. Those that take no time run at once, as many as there are
+// later calls f on a goroutine of its own. Calls without a delay run at once, as many as there are
 // processors.
 func (d distant) later(f func()) {
 	if d.Number()%4 > 0 {

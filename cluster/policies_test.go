@@ -16,8 +16,8 @@ import (
 
 const policyNow = limit.Instant(1_700_000_000_000_000_000)
 
-// policiesOf returns those of rules, for three servers. What is decided locally is noted,
-// and answered as refused.
+// policiesOf returns the policies of rules, for three servers. Local decisions are noted, and
+// answered as refused.
 func policiesOf(rules map[string]string) (p *policies, local *[]decide.Ask) {
 	local = new([]decide.Ask)
 	o := Options{FailPolicies: rules, Servers: 3, Local: func(a *decide.Ask) {
@@ -37,7 +37,7 @@ func quota(t *testing.T, burst, count, period int64) gcra.Quota {
 	return q
 }
 
-// asksOf are one of each family, all about key.
+// asksOf returns one ask of each family, all about key.
 func asksOf(t *testing.T, key string) map[string]*decide.Ask {
 	t.Helper()
 	k := []byte(key)
@@ -113,7 +113,7 @@ func TestPolicyOpenKeepsABan(t *testing.T) {
 	require.Positive(t, a.Details[0].Refused)
 }
 
-// TestPolicyOpenKeepsALimitOfZero: it denies whatever is asked for, and gives back what is.
+// TestPolicyOpenKeepsALimitOfZero: it denies every quantity, and accepts refunds.
 func TestPolicyOpenKeepsALimitOfZero(t *testing.T) {
 	p, _ := policiesOf(map[string]string{"": Opened})
 	w := slidingwindow.Call{Window: time.Minute, Quantity: 1, Mode: slidingwindow.Counter, Charge: slidingwindow.Force}
@@ -255,7 +255,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestPoliciesChange while the engine is away: the next ask is answered by the new ones.
+// TestPoliciesChange while the engine is unreachable: the new policies answer the next ask.
 func TestPoliciesChange(t *testing.T) {
 	p, local := policiesOf(map[string]string{"": Closed})
 	ask := func() *decide.Ask {

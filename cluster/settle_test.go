@@ -10,9 +10,9 @@ import (
 	"github.com/cellserver/cellserver/decide"
 )
 
-// TestWhatTheEngineHasLostIsNotSoughtForEver: a write was done, and answered with an error.
-// Before that can be undone the engine loses the write, or somebody deletes the key. Then the
-// key comes to rest, and what is charged is what was admitted.
+// TestWhatTheEngineHasLostIsNotSoughtForEver: a write was done, and its asks were answered with an
+// error. Before the charges can be undone the engine loses the write, or another client deletes the
+// key. Then the key becomes idle, and the admitted units are charged.
 func TestWhatTheEngineHasLostIsNotSoughtForEver(t *testing.T) {
 	for name, lose := range map[string]func(c *cloud){
 		"failover": func(c *cloud) { c.failover(500*time.Millisecond, 0) },

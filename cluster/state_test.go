@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// TestStatesArePackedAndUnpacked tests that a state comes out as it went in, that the write
-// takes the place of what was there, and that nothing but states is packed or unpacked.
+// TestStatesArePackedAndUnpacked tests that unpacking returns the packed state, that the write
+// replaces the present value, and that nothing but states is packed or unpacked.
 func TestStatesArePackedAndUnpacked(t *testing.T) {
 	const now = limit.Instant(1_800_000_000_000_000_000)
 	s := cluster.State{Stamp: now, Entry: entry.Entry{Kind: entry.Cell, Expiry: now.Add(time.Hour), Value: []byte{}}}

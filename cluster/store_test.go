@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// silent answers with an error, or, if it is open, as if all were admitted.
+// silent is a policy that answers with an error, or, if it is open, as if all were admitted.
 type silent struct {
 	open    bool
 	mu      sync.Mutex
@@ -35,7 +35,7 @@ func (s *silent) answer(a *decide.Ask, why reason) {
 	a.Err = decide.Unavailable(why)
 }
 
-// bounds are those of a store as it comes.
+// bounds returns the limits of a store by default.
 func bounds() limits {
 	return limits{prefix: "cs:", timeout: 50 * time.Millisecond, maxValue: 64 << 10}
 }
@@ -52,10 +52,10 @@ func serve(m *machine, l limits) *server {
 	return &server{newStore(m, m, p, l), m, p}
 }
 
-// Now is the instant of the store.
+// Now returns the instant of the store.
 func (s *server) Now() limit.Instant { return s.machine.Now() }
 
-// call has asks decided together and lets pass what that takes.
+// call decides asks together and advances time until the answer.
 func (s *server) call(t testing.TB, asks ...*decide.Ask) {
 	t.Helper()
 	answered := false
@@ -67,7 +67,7 @@ func (s *server) call(t testing.TB, asks ...*decide.Ask) {
 	}
 }
 
-// perHour is a quota that frees nothing in the time of a test.
+// perHour is a quota whose units do not come back during a test.
 func perHour(t testing.TB, most int64) gcra.Quota {
 	t.Helper()
 	q, err := gcra.NewQuota(most-1, 1, 3600)
@@ -85,7 +85,7 @@ func admin(key string, op decide.Op) *decide.Ask {
 	return &decide.Ask{Family: decide.Admin, Key: []byte(key), Admin: decide.AdminCall{Op: op}}
 }
 
-// used is what the engine says was charged to a key by take.
+// used returns the units that take has charged to a key, by the value in the engine.
 func (s *server) used(key string) int64 {
 	return charged(s.look([]byte("cs:"+key)), s.civil(), time.Hour)
 }
@@ -125,8 +125,8 @@ func TestOneCallReadsAndWrites(t *testing.T) {
 	require.False(t, gone.Result.Found)
 }
 
-// TestWhatWaitsIsDecidedAtOnce: calls on a key whose exchange is under way are decided
-// together, in their order, by the next.
+// TestWhatWaitsIsDecidedAtOnce: the next exchange of a key decides all calls together, in their
+// order, that were submitted during the present one.
 func TestWhatWaitsIsDecidedAtOnce(t *testing.T) {
 	c := newCloud(1)
 	s := serve(c.join(network{there: time.Millisecond, back: time.Millisecond}), bounds())

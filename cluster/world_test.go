@@ -8,12 +8,12 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// epoch is the civil instant at which virtual time begins.
+// epoch is the civil instant at the beginning of virtual time.
 const epoch = limit.Instant(1_800_000_000 * time.Second)
 
-// world is virtual time. What is due happens in order, on the goroutine that calls run, and
-// what is due at one instant happens in the order in which it was asked for. Equal seeds make
-// equal histories.
+// world is virtual time. Events happen in order of time, on the goroutine that calls run, and
+// events of one instant in the order in which they were scheduled. Equal seeds make equal
+// histories.
 type world struct {
 	now    time.Duration
 	due    events
@@ -25,7 +25,7 @@ func newWorld(seed uint64) *world {
 	return &world{random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))}
 }
 
-// after has f happen d from now, unless stop is called before, which then returns true.
+// after calls f after d, unless stop is called before, which then returns true.
 func (w *world) after(d time.Duration, f func()) (stop func() bool) {
 	w.asked++
 	e := &event{at: w.now + max(d, 0), asked: w.asked, happen: f}
@@ -37,7 +37,7 @@ func (w *world) after(d time.Duration, f func()) (stop func() bool) {
 	}
 }
 
-// every has f happen every d until the instant.
+// every calls f every d until the instant.
 func (w *world) every(d, until time.Duration, f func()) {
 	var again func()
 	again = func() {
@@ -49,7 +49,7 @@ func (w *world) every(d, until time.Duration, f func()) {
 	w.after(d, again)
 }
 
-// runUntil lets happen what is due up to and with the instant, which is then now.
+// runUntil runs the events up to and including the instant, which is then now.
 func (w *world) runUntil(at time.Duration) {
 	for len(w.due) > 0 && w.due[0].at <= at {
 		w.step()
@@ -57,7 +57,7 @@ func (w *world) runUntil(at time.Duration) {
 	w.now = max(w.now, at)
 }
 
-// step lets happen what is due next, false if nothing is.
+// step runs the next event; false if there is none.
 func (w *world) step() bool {
 	if len(w.due) == 0 {
 		return false
@@ -71,13 +71,13 @@ func (w *world) step() bool {
 	return true
 }
 
-// runFor lets d pass.
+// runFor advances time by d.
 func (w *world) runFor(d time.Duration) { w.runUntil(w.now + d) }
 
-// chance is true with the probability.
+// chance returns true with that probability.
 func (w *world) chance(p float64) bool { return p > 0 && w.random.Float64() < p }
 
-// upTo is a random duration below d, 0 if d is.
+// upTo returns a random duration below d, 0 if d is 0.
 func (w *world) upTo(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
@@ -85,7 +85,7 @@ func (w *world) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.random.Int64N(int64(d)))
 }
 
-// civil is now on a clock that is right.
+// civil returns the present instant of a correct clock.
 func (w *world) civil() limit.Instant { return epoch.Add(w.now) }
 
 type event struct {

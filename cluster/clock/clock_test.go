@@ -16,8 +16,8 @@ const (
 	wall   = limit.Instant(1_700_000_000_000_000_000)
 )
 
-// sample is of a node whose clock is ahead of wall plus the stopwatch, read when a share of
-// the round trip had passed.
+// sample returns a sample of a node whose clock is ahead of wall plus the stopwatch, read after a
+// share of the round trip.
 func sample(node string, sent, rtt, ahead time.Duration, share float64) clock.Sample {
 	read := sent + time.Duration(float64(rtt)*share)
 	return clock.Sample{Node: node, Sent: sent, Received: sent + rtt, Shown: wall.Add(read + ahead)}
@@ -48,7 +48,7 @@ func TestSampleThatIsOldWhenItIsTakenInCounts(t *testing.T) {
 func TestClockFollowsWhatNodesAgreeOn(t *testing.T) {
 	for name, test := range map[string]struct {
 		samples []clock.Sample
-		want    time.Duration // ahead of wall, after an hour in which it may move
+		want    time.Duration // ahead of wall, after an hour of slewing
 	}{
 		"one node":                         {[]clock.Sample{sample("a", 0, ms, 5*ms, .5)}, 5 * ms},
 		"the sample that took least":       {[]clock.Sample{sample("a", 0, 10*ms, 0, 1), sample("a", second, ms, 0, .5), sample("a", 2*second, 8*ms, 0, 0)}, 0},

@@ -17,7 +17,7 @@ import (
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
-// ownCPU reports how much of the processor this process takes for an operation.
+// ownCPU reports the processor time of this process per operation.
 func ownCPU(b *testing.B) func() {
 	b.Helper()
 	used := func() time.Duration {
@@ -33,7 +33,7 @@ func ownCPU(b *testing.B) func() {
 	}
 }
 
-// BenchmarkEngine has so many callers ask again as soon as they are answered.
+// BenchmarkEngine has many callers, each of which calls again as soon as it is answered.
 func BenchmarkEngine(b *testing.B) {
 	n := storetest.Best(b).Single(b, storetest.Options{})
 	for _, callers := range []int{1, 32, 256, 1024} {
@@ -65,7 +65,7 @@ func BenchmarkEngine(b *testing.B) {
 	}
 }
 
-// chains runs b.N operations, each of a caller after its last one.
+// chains runs b.N operations, each by a caller after its last one.
 func chains(b *testing.B, e *engine.Engine, callers int, ask func(key string, i int, next func(error))) {
 	b.Helper()
 	b.ReportAllocs()
@@ -97,7 +97,7 @@ func chains(b *testing.B, e *engine.Engine, callers int, ask func(key string, i 
 	b.ReportMetric(float64(b.N)/float64(e.Info().Nodes[0].Pipelines-before), "requests/pipeline")
 }
 
-// BenchmarkPipelined is what the client library takes for the same by itself.
+// BenchmarkPipelined measures the client library alone for the same operations.
 func BenchmarkPipelined(b *testing.B) {
 	n := storetest.Best(b).Single(b, storetest.Options{})
 	for _, size := range []int{32, 256} {
@@ -118,7 +118,7 @@ func BenchmarkPipelined(b *testing.B) {
 	}
 }
 
-// BenchmarkFlights has 24 sessions that ask 32 keys at a time and wait for all.
+// BenchmarkFlights has 24 sessions that request 32 keys at a time and wait for all.
 func BenchmarkFlights(b *testing.B) {
 	const sessions, flight = 24, 32
 	n := storetest.Best(b).Single(b, storetest.Options{})

@@ -25,7 +25,7 @@ func everywhere(t *testing.T, f func(t *testing.T, url string)) {
 	each(t, func(t *testing.T, e storetest.Engine) {
 		t.Run("single", func(t *testing.T) { f(t, e.Single(t, storetest.Options{}).URL()) })
 		if testing.Short() {
-			return // a cluster takes seconds to meet
+			return // forming a cluster takes seconds
 		}
 		t.Run("cluster", func(t *testing.T) { f(t, e.Cluster(t, 3, 0, storetest.Options{}).URL()) })
 		t.Run("any node of a cluster", func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestSwapComparesAndSets(t *testing.T) {
 			require.Equal(t, now, n)
 		}
 		one, two, three := value(1, "one\r\n\x00"), value(2, "two"), value(3, "")
-		step(write("a", one, two), false, nil) // there is none
+		step(write("a", one, two), false, nil) // the key does not exist
 		step(write("a", nil, one), true, nil)
 		step(write("a", nil, one), true, nil) // sent again
 		step(write("a", nil, two), false, one)
@@ -91,8 +91,8 @@ func TestSwapAllComparesAllBeforeItWrites(t *testing.T) {
 	})
 }
 
-// TestManySessionsShareTheEngine has each key written by one caller in a chain of swaps, of
-// which each needs the one before.
+// TestManySessionsShareTheEngine: one caller writes each key in a chain of swaps, each of which
+// needs the one before.
 func TestManySessionsShareTheEngine(t *testing.T) {
 	const keys, writes = 300, 20
 	everywhere(t, func(t *testing.T, url string) {

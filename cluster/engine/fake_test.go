@@ -19,14 +19,14 @@ import (
 	"github.com/cellserver/cellserver/internal/simnet"
 )
 
-// fake is a node that answers what a test wants, on a network of its own in a bubble.
+// fake is a node with answers chosen by a test, on a network of its own in a bubble.
 type fake struct {
 	t        *testing.T
 	network  *simnet.Network
 	addr     string
 	listener net.Listener
-	// answer is what to reply to a command, whose words are in lower case where they are
-	// the first two. Empty is silence, and "close" ends the connection.
+	// answer returns the reply to a command; the first two words of the command are in lower case.
+	// An empty reply is silence, and "close" closes the connection.
 	answer   atomic.Pointer[func(words []string) string]
 	accepted atomic.Int64
 	done     sync.WaitGroup
@@ -39,7 +39,7 @@ func newFake(t *testing.T, answer func(words []string) string) *fake {
 	return newFakeOn(t, simnet.New(), answer)
 }
 
-// another is a further node on the network of f.
+// another is a second node on the network of f.
 func (f *fake) another(answer func(words []string) string) *fake {
 	f.t.Helper()
 	return newFakeOn(f.t, f.network, answer)
@@ -65,7 +65,7 @@ func newFakeOn(t *testing.T, network *simnet.Network, answer func(words []string
 	return f
 }
 
-// dial has an engine connect on the network of f.
+// dial connects an engine on the network of f.
 func (f *fake) dial(o *engine.Options) {
 	o.Dial = func(ctx context.Context, _, address string) (net.Conn, error) {
 		return f.network.Dial(ctx, "127.0.0.2", address)
@@ -142,7 +142,7 @@ func readCommand(in *bufio.Reader) ([]string, error) {
 	return words, nil
 }
 
-// healthy answers as a node by itself does that has no keys.
+// healthy answers like a standalone node without keys.
 func healthy(words []string) string {
 	switch words[0] {
 	case "time":
@@ -161,11 +161,11 @@ func healthy(words []string) string {
 
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
-// but answers the commands of that name otherwise, and all others as a healthy node.
+// but answers the commands of that name differently, and all others like a healthy node.
 func but(reply string, names ...string) func([]string) string {
 	return func(words []string) string {
 		for _, name := range names {
-			// A probe asks for the key that is the prefix.
+			// A probe reads the key that is the prefix.
 			if words[0] == name && (name != "getrange" || words[1] != "cs:") {
 				return reply
 			}

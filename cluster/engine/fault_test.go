@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/cluster/engine"
 )
 
-// TestFaultsSayWhatBecameOfASwap has a node answer a swap in all the ways that are none.
+// TestFaultsSayWhatBecameOfASwap has a node answer a swap in all kinds of invalid ways.
 func TestFaultsSayWhatBecameOfASwap(t *testing.T) {
 	for name, test := range map[string]struct {
 		reply   string
@@ -82,15 +82,15 @@ func TestGetIsSentAgainWhenAnIdleConnectionHasEnded(t *testing.T) {
 			f.mu.Unlock()
 			_, err := get(e, "a")
 			if ended > 1 && err != nil {
-				continue // the engine has looked at the node meanwhile, over a second connection: that was idle, too
+				continue // the engine has probed the node meanwhile, over a second connection, which was idle, too
 			}
 			require.NoError(t, err)
 		}
 	})
 }
 
-// TestNodeThatIsSilentIsAskedNoMore expects answers at once after some have timed out, for
-// the reason that they had, and no more goroutines for any number of calls.
+// TestNodeThatIsSilentIsAskedNoMore: after some timeouts requests fail at once with the same
+// reason, and any number of calls takes no more goroutines.
 func TestNodeThatIsSilentIsAskedNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, healthy)
@@ -132,8 +132,8 @@ func TestNodeThatIsSilentIsAskedNoMore(t *testing.T) {
 	})
 }
 
-// TestNodeThatLoadsIsAskedNoMore expects a node to be left alone that knows the time and has
-// no keys yet.
+// TestNodeThatLoadsIsAskedNoMore: no requests go to a node that answers TIME but has not loaded its
+// keys yet.
 func TestNodeThatLoadsIsAskedNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, healthy)
@@ -159,7 +159,7 @@ func TestNodeThatLoadsIsAskedNoMore(t *testing.T) {
 	})
 }
 
-// TestErrorsOfWritesLeaveReadsAlone expects a full node to go on answering reads.
+// TestErrorsOfWritesLeaveReadsAlone: a full node still answers reads.
 func TestErrorsOfWritesLeaveReadsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, but("-OOM command not allowed when used memory > 'maxmemory'.\r\n", "evalsha", "eval"))
@@ -205,7 +205,7 @@ func TestRequestsAreRefusedWhenTooManyWait(t *testing.T) {
 		reasons := make(chan string, calls)
 		for range calls {
 			e.Get([]byte("a"), func(_ []byte, err error) {
-				if why, ok := err.(*engine.Error); ok { //nolint:errorlint // it is not wrapped
+				if why, ok := err.(*engine.Error); ok { //nolint:errorlint // the error is not wrapped
 					reasons <- why.Reason
 					return
 				}
@@ -238,8 +238,8 @@ func TestHostsThatAreNoClusterAreToldOf(t *testing.T) {
 	})
 }
 
-// TestClusterThatNamesItsNodesOddly has a node call itself by no host, and by one that only
-// it can reach.
+// TestClusterThatNamesItsNodesOddly has a node that reports itself without a host, or with one that
+// only it can reach.
 func TestClusterThatNamesItsNodesOddly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, host := range []string{"", "?", "127.0.0.1"} {

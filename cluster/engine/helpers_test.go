@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/cluster/engine"
 )
 
-// engineAt opens the engine at url, and closes it with the test, which no goroutine
-// survives. It does not wait for an answer.
+// engineAt opens the engine at url, and closes it at the end of the test, when all goroutines must
+// have ended. It does not wait for an answer.
 func engineAt(t testing.TB, url string, change ...func(*engine.Options)) *engine.Engine {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
@@ -35,7 +35,7 @@ func engineAt(t testing.TB, url string, change ...func(*engine.Options)) *engine
 	t.Cleanup(func() {
 		e.Close()
 		goleak.VerifyNone(t, before,
-			// Those of a node that was started again end with the test.
+			// Goroutines of a node that was restarted end with the test.
 			goleak.IgnoreAnyFunction("github.com/cellserver/cellserver/internal/storetest.launch.func1"),
 			goleak.IgnoreAnyFunction("os/exec.(*Cmd).writerDescriptor.func1"))
 	})
@@ -50,7 +50,7 @@ func ready(t testing.TB, url string, change ...func(*engine.Options)) *engine.En
 	return e
 }
 
-// answers waits until the engine does.
+// answers waits until the engine answers.
 func answers(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	await(t, "the engine answers", func() error {
@@ -59,7 +59,7 @@ func answers(t testing.TB, e *engine.Engine) {
 	})
 }
 
-// await asks again and again until there is no error. In a bubble the time between is virtual.
+// await repeats a request until there is no error. In a bubble the pauses are virtual.
 func await(t testing.TB, what string, ask func() error) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -95,7 +95,7 @@ func swapAll(e *engine.Engine, ws ...engine.Write) (applied bool, now [][]byte, 
 	return applied, now, err
 }
 
-// value is one with the tag of that number.
+// value returns a value with the tag of that number.
 func value(tag int, rest string) []byte { return fmt.Appendf(nil, "%012d%s", tag, rest) }
 
 func write(key string, old, now []byte) engine.Write {

@@ -29,7 +29,7 @@ func TestSlotOfAKeyIsThatOfItsTag(t *testing.T) {
 
 func TestBreakerOpensAfterFiveFailuresInARowOrHalfOfTwenty(t *testing.T) {
 	for name, test := range map[string]struct {
-		results string // + and -, and what opens it last
+		results string // + and -, and the result that opens it last
 		open    bool
 	}{
 		"five in a row":           {"+++-----", true},
@@ -113,7 +113,7 @@ func TestKeepIsRoundedUp(t *testing.T) {
 	}
 }
 
-// TestTopologyOfACluster reads ranges in any order, and leaves out what is none.
+// TestTopologyOfACluster reads ranges in any order, and ignores invalid ones.
 func TestTopologyOfACluster(t *testing.T) {
 	at := func(addr string) []redis.ClusterNode { return []redis.ClusterNode{{Addr: addr}, {Addr: "replica:1"}} }
 	top, err := clusterOf([]redis.ClusterSlot{
@@ -133,8 +133,8 @@ func TestTopologyOfACluster(t *testing.T) {
 	require.ErrorContains(t, err, "no slots yet")
 }
 
-// TestGuardFollowsRepliesInAnyPieces cuts a stream of sound replies, whose strings look like
-// heads, at every place.
+// TestGuardFollowsRepliesInAnyPieces splits a stream of valid replies, whose strings look like
+// heads, at every index.
 func TestGuardFollowsRepliesInAnyPieces(t *testing.T) {
 	stream := []byte("+OK\r\n:1\r\n$-1\r\n*-1\r\n$0\r\n\r\n*2\r\n$15\r\n$999999999999\r\n\r\n:5\r\n-ERR x\r\n$1\r\n\n\r\n:2\r\n")
 	for first := range stream {
@@ -153,8 +153,8 @@ func TestGuardFollowsRepliesInAnyPieces(t *testing.T) {
 	}
 }
 
-// TestGuardBoundsArraysWithinArrays: their reader makes room for each that is announced, and
-// calls itself for each that is in another.
+// TestGuardBoundsArraysWithinArrays: the client library allocates memory for each announced array,
+// and recurses for each nested one.
 func TestGuardBoundsArraysWithinArrays(t *testing.T) {
 	for _, head := range []string{"*1\r\n", "*131072\r\n", "*2\r\n*0\r\n"} {
 		g := guard(nil)

@@ -17,8 +17,8 @@ import (
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
-// load swaps many keys in chains until stop is called, which returns how many swaps were
-// done. Whatever fails but for an error that sound accepts fails the test.
+// load swaps many keys in chains until stop is called, which returns the number of swaps. An error
+// that sound does not accept fails the test.
 func load(t *testing.T, e *engine.Engine, sound func(*engine.Error) bool) (stop func() int64) {
 	t.Helper()
 	const keys = 200
@@ -39,12 +39,12 @@ func load(t *testing.T, e *engine.Engine, sound func(*engine.Error) bool) (stop 
 				old = value(n, "")
 			}
 			e.Swap(write(key, old, value(n+1, "")), func(applied bool, now []byte, err error) {
-				why, _ := err.(*engine.Error) //nolint:errorlint // it is not wrapped
+				why, _ := err.(*engine.Error) //nolint:errorlint // the error is not wrapped
 				switch {
 				case err == nil && applied:
 					n++
 					swaps.Add(1)
-				case err != nil && sound != nil && sound(why): // and once more
+				case err != nil && sound != nil && sound(why): // try again
 				default:
 					t.Errorf("swap %d of %s: %v, %q, %v", n+1, key, applied, now, err)
 					ended.Store(true)
@@ -61,14 +61,14 @@ func load(t *testing.T, e *engine.Engine, sound func(*engine.Error) bool) (stop 
 	}
 }
 
-// TestSlotsThatMoveLoseNoSwap moves slots to another master and back, under load, and has all nodes
-// forget their scripts.
+// TestSlotsThatMoveLoseNoSwap moves slots to another master and back, under load, and makes all
+// nodes forget their scripts.
 func TestSlotsThatMoveLoseNoSwap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("moving slots takes seconds")
 	}
 	storetest.Each(t, func(t *testing.T, en storetest.Engine) {
-		// No node dies, so none is to be taken for dead when the machine stands still.
+		// No node fails here, so none must be considered failed if the machine stalls.
 		c := en.Cluster(t, 3, 0, storetest.Options{NodeTimeout: time.Minute})
 		e := ready(t, c.URL(), func(o *engine.Options) { o.Timeout = 20 * time.Second })
 		stop := load(t, e, nil)
@@ -85,7 +85,7 @@ func TestSlotsThatMoveLoseNoSwap(t *testing.T) {
 	})
 }
 
-// TestMasterThatDiesIsReplaced kills a master under load and expects its replica to be asked.
+// TestMasterThatDiesIsReplaced kills a master under load; requests then go to its replica.
 func TestMasterThatDiesIsReplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("elections take seconds")
@@ -97,7 +97,7 @@ func TestMasterThatDiesIsReplaced(t *testing.T) {
 	after := c.AwaitFailover(c.Masters[0])
 	since := time.Now()
 	storetest.Await(t, "the replica is asked", func() error {
-		for i := range 100 { // some of them are in its slots
+		for i := range 100 { // some of them are in the master's slots
 			if _, _, err := swap(e, write(fmt.Sprint("k", i), value(9, ""), value(1, ""))); err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func TestMasterThatDiesIsReplaced(t *testing.T) {
 	require.True(t, found)
 }
 
-// TestSentinelsNameTheMaster expects the master that they name, and the next one.
+// TestSentinelsNameTheMaster uses the master that Sentinels name, and the next one.
 func TestSentinelsNameTheMaster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("elections take seconds")
@@ -147,7 +147,7 @@ func TestSentinelsNameTheMaster(t *testing.T) {
 	})
 }
 
-// TestClusterWithTLS has a user with the commands that docs/scale-out.md names.
+// TestClusterWithTLS uses a user with the commands that docs/scale-out.md names.
 func TestClusterWithTLS(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a cluster takes seconds to meet")
