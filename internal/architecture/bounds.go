@@ -2,24 +2,24 @@ package architecture
 
 import "fmt"
 
-// A package with more production files or lines than these is a smell: it may have two concerns.
+// A package with more production files or lines than these may have two concerns.
 const (
 	mostFiles = 35
 	mostLines = 4500
 )
 
-// larger has the packages beyond a bound that are right as they are, and the reason for each.
+// larger has a reason for each package that exceeds a bound and is still one concern.
 var larger = map[string]string{
-	"keyspace":    "shards, their locks, and what waits, watches and expires under them change together",
-	"persistence": "manifest, base and log are read, checked and recovered together: each says how far the others count",
-	"replication": "a node is primary and replica in turn: both sides share history, offsets and chunks",
-	"server":      "assembly knows every part, and dividing it would only hide which",
-	"session":     "feeding a session, its waits, and what it keeps end together: each asks how far the others are",
-	"transport":   "event loops and goroutines keep the same promises, with files for what only some systems have",
+	"keyspace":    "shards, their locks, and the waits, watches and expiries under these locks change together",
+	"persistence": "manifest, base and log are read, checked and recovered together: each depends on the offsets of the others",
+	"replication": "a node is primary and replica in turn: both roles share history, offsets and chunks",
+	"server":      "the assembly imports every part: a division would hide these imports",
+	"session":     "feeding a session, its waits and its state end together: each depends on the progress of the others",
+	"transport":   "event loops and goroutines implement one interface, with files for single platforms",
 }
 
-// CheckBounds returns the packages that are beyond a bound without a reason, and the reasons that
-// no package needs. reasons are by package.
+// CheckBounds returns the packages that exceed a bound without a reason, and the reasons that no
+// package needs. reasons has the reasons by package.
 func CheckBounds(measures []Measure, reasons map[string]string) (found []Violation) {
 	needed := map[string]bool{}
 	for _, m := range measures {
@@ -36,17 +36,17 @@ func CheckBounds(measures []Measure, reasons map[string]string) (found []Violati
 		if reasons[m.Package] == "" {
 			found = append(found, Violation{
 				Where: m.Package, What: what,
-				Why: "a large package often has two concerns: give one a package of its own, or say in bounds.go why this one has not",
+				Why: "a large package often has two concerns: give one a package of its own, or say in bounds.go why it has only one",
 			})
 		}
 	}
 	for name := range reasons {
 		if !needed[name] {
-			found = append(found, Violation{Where: name, What: "a reason in bounds.go that it does not need", Why: "a reason stands only for a package beyond a bound"})
+			found = append(found, Violation{Where: name, What: "a reason in bounds.go that is not needed", Why: "only a package that exceeds a bound has a reason"})
 		}
 	}
 	return found
 }
 
-// CheckOurBounds is CheckBounds with the reasons of this module.
+// CheckOurBounds is [CheckBounds] with the reasons of this module.
 func CheckOurBounds(measures []Measure) []Violation { return CheckBounds(measures, larger) }

@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/internal/architecture"
 )
 
-// TestTheTreeIsWithinItsBounds measures the module itself. With -v it prints the
-// table that `make architecture` prints.
+// TestTheTreeIsWithinItsBounds measures the module itself. With -v it prints the table of
+// `make architecture`.
 func TestTheTreeIsWithinItsBounds(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
@@ -26,7 +26,7 @@ func TestTheTreeIsWithinItsBounds(t *testing.T) {
 	}
 }
 
-// TestBounds shows for each bound what is just within it, what is beyond, and a reason.
+// TestBounds shows for each bound a package just within it, a package that exceeds it, and one with a reason.
 func TestBounds(t *testing.T) {
 	reason := map[string]string{"p": "one table"}
 	tests := map[string]struct {
@@ -41,7 +41,7 @@ func TestBounds(t *testing.T) {
 		"files":              {files(35), nil, ""},
 		"too many files":     {files(36), nil, "p: 36 files, more than 35"},
 		"files with a cause": {files(36), reason, ""},
-		"a needless reason":  {files(35), reason, "p: a reason in bounds.go that it does not need"},
+		"a needless reason":  {files(35), reason, "p: a reason in bounds.go that is not needed"},
 		"a package has gone": {files(1), map[string]string{"q": "large"}, "q: a reason"},
 		"an empty reason":    {files(36), map[string]string{"p": ""}, "p: 36 files"},
 	}
@@ -60,12 +60,12 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// lines is a package of n lines and one more.
+// lines returns a package of n+1 lines.
 func lines(n int) fstest.MapFS {
 	return fstest.MapFS{"p/a.go": {Data: []byte("package p\n" + strings.Repeat("\n", n))}}
 }
 
-// files is a package of n files.
+// files returns a package of n files.
 func files(n int) fstest.MapFS {
 	tree := fstest.MapFS{}
 	for i := range n {

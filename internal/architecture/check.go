@@ -14,20 +14,20 @@ import (
 
 // Violation is one broken rule.
 type Violation struct {
-	// Where is the file and line, as editors understand it.
+	// Where is the file and line, in the form that editors understand.
 	Where string
-	// What was found there.
+	// What is the finding.
 	What string
-	// Why it is not wanted.
+	// Why is the reason of the rule.
 	Why string
 }
 
 // String returns the violation on one line.
 func (v Violation) String() string { return v.Where + ": " + v.What + ": " + v.Why }
 
-// Check reads every Go file under root, the folder of go.mod, and returns what
-// breaks the rules. Folders with a go.mod of their own, hidden ones, testdata
-// and what package managers install are left out.
+// Check reads every Go file below root, the folder of go.mod, and returns the violations of the rules.
+// It leaves out folders with a go.mod of their own, hidden folders, testdata, and the folders of
+// package managers.
 func Check(root fs.FS) ([]Violation, error) {
 	var found []Violation
 	places := map[int]bool{}
@@ -98,7 +98,7 @@ type checker struct {
 	file string
 	pkg  string // the folder, relative to the module
 	test bool
-	// places are the indexes in programPlaces of those that some file has needed.
+	// places has the indexes of the programPlaces that a file has needed.
 	places map[int]bool
 	files  *token.FileSet
 	found  []Violation
@@ -131,28 +131,28 @@ func (c *checker) checkImport(imported string, pos token.Pos) {
 	}
 }
 
-// checkOwn checks an import of the package of this module in folder own.
+// checkOwn checks an import of a package of this module. own is its folder.
 func (c *checker) checkOwn(own string, pos token.Pos) {
 	what := c.pkg + " imports " + own
 	switch {
 	case c.test || within(c.pkg, "cmd") || within(c.pkg, "internal") || within(c.pkg, "compat_test"):
 		return
 	case within(own, "internal"):
-		c.report(pos, what, "internal/ holds what tests share; production code has its packages at the top")
+		c.report(pos, what, "internal/ has code that tests share; packages of production code are elsewhere")
 	case slices.Contains(groups, own) && c.pkg != "commands" && (within(c.pkg, "commands") || c.pkg == "session"):
 		c.report(pos, what, groupWhy)
 	default:
 		l, known := layerOf(c.pkg)
 		if !known {
-			c.report(pos, what, c.pkg+" has no place in the import direction yet: give it one, with its reason, in internal/architecture and ARCHITECTURE.md")
+			c.report(pos, what, c.pkg+" has no place in the import direction yet: give it a row, with its reason, in internal/architecture/layers.go")
 		} else if !slices.Contains(l.imports, own) && !(c.pkg == "commands" && slices.Contains(groups, own)) {
 			c.report(pos, what, l.why)
 		}
 	}
 }
 
-// layerOf returns what pkg may import. A package below commands has a place if it is
-// a group or one of the groupParts.
+// layerOf returns the layer of a package. A package below commands has one if it is a group or one of
+// the groupParts.
 func layerOf(pkg string) (l layer, known bool) {
 	l, known = layers[pkg]
 	if !within(pkg, "commands") || pkg == "commands" || slices.Contains(groupParts, pkg) {
@@ -167,8 +167,8 @@ func layerOf(pkg string) (l layer, known bool) {
 	return l, true
 }
 
-// checkClock reports every use of a function of package time that reads the
-// clock, under whatever name the file imports the package.
+// checkClock reports every use of a function of package time that reads the clock, also if the file
+// imports the package under another name.
 func (c *checker) checkClock(tree *ast.File) {
 	name := timeName(tree)
 	if name == "" {
@@ -193,8 +193,7 @@ func (c *checker) checkClock(tree *ast.File) {
 	})
 }
 
-// timeName returns what the file calls package time, or "" if it does not
-// import it.
+// timeName returns the name of package time in the file, or "" if the file does not import it.
 func timeName(tree *ast.File) string {
 	for _, spec := range tree.Imports {
 		if spec.Path.Value != `"time"` {

@@ -5,31 +5,30 @@ import (
 	"slices"
 )
 
-const filesWhy = "a file that an option names may be a device or a FIFO, or hang: read it by optionfile, which takes regular files only, bounds what it reads, and ends in time"
+const filesWhy = "a file that an option names may be a device or a FIFO, or hang: read it with optionfile, which accepts regular files only, bounds their size, and gives up in time"
 
-// fileCalls are the functions that read files, by package.
+// fileCalls are the functions that read files, by the name of their package.
 var fileCalls = map[string][]string{
 	"os":       {"Open", "OpenFile", "OpenInRoot", "ReadFile", "ReadDir", "DirFS", "OpenRoot"},
 	"tls":      {"LoadX509KeyPair"},
 	"filepath": {"Glob", "Walk", "WalkDir"},
 }
 
-// filePlaces are where production files read files without optionfile: a file, or a folder with what
-// is below.
+// filePlaces are the production files, and folders of them, that may read files without optionfile.
 var filePlaces = []place{
-	{"optionfile", "it is the one way"},
+	{"optionfile", "the package that the others use"},
 	{"persistence/osfs.go", "the files of the server's own directory"},
-	{"persistence/osfs_unix.go", "the directory itself, to sync it"},
-	{"server/log.go", "the log is written, and may be a FIFO or a device"},
-	{"server/process_unix.go", "files of /proc, by names of our own"},
-	{"keyspace/clock/record.go", "a file of /proc, by a name of our own"},
-	{"cmd", "arguments of a command line, which a user can interrupt"},
+	{"persistence/osfs_unix.go", "the server's own directory, to sync it"},
+	{"server/log.go", "the server writes its log, which may be a FIFO or a device"},
+	{"server/process_unix.go", "files of /proc, with fixed names"},
+	{"keyspace/clock/record.go", "a file of /proc, with a fixed name"},
+	{"cmd", "files from a command line, which the user can interrupt"},
 	{"internal", "tests and generators"},
 	{"compat_test", "tests"},
 	{"examples", "demonstrations"},
 }
 
-// checkFiles checks that a production file reads no file in a way of its own.
+// checkFiles reports calls that read a file without optionfile.
 func (c *checker) checkFiles(tree *ast.File) {
 	if slices.ContainsFunc(filePlaces, func(p place) bool { return within(c.file, p.path) }) {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryGroupIsInTheList: a folder that counts as a group of commands is in the list of
-// what the server has. The reverse is a rule of [Check].
+// TestEveryGroupIsInTheList: each folder of groups is in the list of commands/groups.go. The reverse is a
+// rule of [Check].
 func TestEveryGroupIsInTheList(t *testing.T) {
 	list, err := os.ReadFile("../../commands/groups.go")
 	require.NoError(t, err)

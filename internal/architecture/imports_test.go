@@ -26,8 +26,8 @@ func TestModuleFollowsTheRules(t *testing.T) {
 	}
 }
 
-// TestEachRuleFindsAFileThatBreaksIt shows for each rule a file that breaks it and a
-// similar one that does not, so that a rule that finds nothing any more is noticed.
+// TestEachRuleFindsAFileThatBreaksIt shows for each rule a file that breaks it and a similar one that
+// does not, so a rule that finds nothing any more fails the test.
 func TestEachRuleFindsAFileThatBreaksIt(t *testing.T) {
 	const own = "github.com/cellserver/cellserver/"
 	tests := map[string]struct {
@@ -35,7 +35,7 @@ func TestEachRuleFindsAFileThatBreaksIt(t *testing.T) {
 		want         string // a part of the violation; empty means none
 	}{
 		"algorithm with a lock":         {"gcra/a.go", `package gcra; import "sync/atomic"`, "no lock"},
-		"algorithm with a context":      {"tokenbucket/a.go", `package tokenbucket; import "context"`, "nobody to wait for"},
+		"algorithm with a context":      {"tokenbucket/a.go", `package tokenbucket; import "context"`, "no waiting"},
 		"algorithm with a socket":       {"slidingwindow/a.go", `package slidingwindow; import "net/netip"`, "no I/O"},
 		"algorithm with a file":         {"concurrency/a.go", `package concurrency; import "os"`, "no I/O"},
 		"algorithm with a log":          {"limit/a.go", `package limit; import "log/slog"`, "limit imports log/slog"},
@@ -44,7 +44,7 @@ func TestEachRuleFindsAFileThatBreaksIt(t *testing.T) {
 		"algorithm that knows another":  {"gcra/a.go", `package gcra; import "` + own + `tokenbucket"`, "gcra imports tokenbucket"},
 		"algorithm with a timer":        {"gcra/a.go", `package gcra; import "time"; var t = time.NewTimer`, "gcra calls time.NewTimer"},
 		"algorithm with a duration":     {"gcra/a.go", `package gcra; import "time"; var d = time.Second`, ""},
-		"leaf that builds on another":   {"limit/a.go", `package limit; import "` + own + `gcra"`, "builds on none"},
+		"leaf that builds on another":   {"limit/a.go", `package limit; import "` + own + `gcra"`, "imports none"},
 
 		"store that knows its files":    {"keyspace/a.go", `package keyspace; import "` + own + `persistence"`, "it declares Journal"},
 		"store that knows commands":     {"keyspace/a.go", `package keyspace; import "` + own + `commands"`, "keyspace imports commands"},
@@ -53,9 +53,9 @@ func TestEachRuleFindsAFileThatBreaksIt(t *testing.T) {
 		"commands with their protocol":  {"commands/keys/a.go", `package keys; import "` + own + `resp"`, ""},
 		"transport that knows RESP":     {"transport/a.go", `package transport; import "` + own + `resp"`, "moves bytes"},
 		"the assembly":                  {"server/a.go", `package server; import "` + own + `keyspace"`, ""},
-		"part that imports the whole":   {"metrics/a.go", `package metrics; import "` + own + `server"`, "call nobody"},
-		"package nobody has placed":     {"novelty/a.go", `package novelty; import "` + own + `limit"`, "no place in the import direction"},
-		"production with a test's tool": {"server/a.go", `package server; import "` + own + `internal/clocktest"`, "what tests share"},
+		"part that imports the whole":   {"metrics/a.go", `package metrics; import "` + own + `server"`, "call no other part"},
+		"package without a place":       {"novelty/a.go", `package novelty; import "` + own + `limit"`, "no place in the import direction"},
+		"production with a test's tool": {"server/a.go", `package server; import "` + own + `internal/clocktest"`, "code that tests share"},
 		"program":                       {"cmd/cellserver/main.go", `package main; import "` + own + `server"`, ""},
 
 		"test that starts a program":     {"persistence/a_test.go", `package persistence_test; import "os/exec"`, "starts no program"},
@@ -71,11 +71,11 @@ func TestEachRuleFindsAFileThatBreaksIt(t *testing.T) {
 		"group with what a command is":   {"commands/hashes/a.go", `package hashes; import "` + own + `commands/command"`, ""},
 		"group with what groups share":   {"commands/hashes/a.go", `package hashes; import "` + own + `commands/elements"`, ""},
 		"group that knows another":       {"commands/hashes/a.go", `package hashes; import "` + own + `commands/sets"`, "never import each other"},
-		"group that knows the list":      {"commands/hashes/a.go", `package hashes; import "` + own + `commands"`, "imports what a command is"},
-		"group that knows sessions":      {"commands/limiters/a.go", `package limiters; import "` + own + `session"`, "imports what a command is"},
+		"group that knows the list":      {"commands/hashes/a.go", `package hashes; import "` + own + `commands"`, "imports commands/command"},
+		"group that knows sessions":      {"commands/limiters/a.go", `package limiters; import "` + own + `session"`, "imports commands/command"},
 		"group that knows the store":     {"commands/keys/a.go", `package keys; import "` + own + `keyspace"`, "in commands/command"},
 		"group in the test of another":   {"commands/hashes/a_test.go", `package hashes_test; import "` + own + `commands/sets"`, ""},
-		"what groups share knowing one":  {"commands/elements/a.go", `package elements; import "` + own + `commands/hashes"`, "nor what groups share may know one"},
+		"what groups share knowing one":  {"commands/elements/a.go", `package elements; import "` + own + `commands/hashes"`, "nor the packages that groups share may import one"},
 		"neither group nor shared":       {"commands/novelty/a.go", `package novelty; import "` + own + `limit"`, "no place in the import direction"},
 		"list of all groups":             {"commands/a.go", `package commands; import "` + own + `commands/limiters"`, ""},
 		"session with what a command is": {"session/a.go", `package session; import "` + own + `commands/command"`, ""},
@@ -87,7 +87,7 @@ func TestEachRuleFindsAFileThatBreaksIt(t *testing.T) {
 		"redcon elsewhere":          {"server/a.go", `package server; import "github.com/tidwall/redcon"`, "frame guard"},
 		"redcon in a test":          {"server/a_test.go", `package server_test; import "github.com/tidwall/redcon"`, "frame guard"},
 		"client in the migration":   {"cmd/cellserver/import.go", `package main; import "github.com/redis/go-redis/v9"`, ""},
-		"client in the server":      {"commands/a.go", `package commands; import "github.com/redis/go-redis/v9"`, "we are the server"},
+		"client in the server":      {"commands/a.go", `package commands; import "github.com/redis/go-redis/v9"`, "the server is no client"},
 		"assertions in a test":      {"gcra/a_test.go", `package gcra_test; import "github.com/stretchr/testify/require"`, ""},
 		"assertions in production":  {"gcra/a.go", `package gcra; import "github.com/stretchr/testify/require"`, "no place in the binary"},
 		"assertions in test double": {"internal/faultfs/a.go", `package faultfs; import "github.com/stretchr/testify/require"`, ""},
@@ -99,9 +99,9 @@ func TestEachRuleFindsAFileThatBreaksIt(t *testing.T) {
 		"clock in a test":                {"server/a_test.go", `package server_test; import "time"; var t = time.Now()`, ""},
 		"clock at the edge":              {"transport/a.go", `package transport; import "time"; var t = time.Now()`, ""},
 		"clock on another platform":      {"commands/a_windows.go", `package commands; import "time"; var t = time.Now()`, "commands calls time.Now"},
-		"somebody else's Now":            {"server/a.go", `package server; import "time"; var _ = time.Second; var t = clock.Now()`, ""},
-		"file of an option":              {"config/a.go", `package config; import "os"; var read = os.ReadFile`, "read it by optionfile"},
-		"certificate of an option":       {"server/a.go", `package server; import "crypto/tls"; var load = tls.LoadX509KeyPair`, "read it by optionfile"},
+		"Now of another package":         {"server/a.go", `package server; import "time"; var _ = time.Second; var t = clock.Now()`, ""},
+		"file of an option":              {"config/a.go", `package config; import "os"; var read = os.ReadFile`, "read it with optionfile"},
+		"certificate of an option":       {"server/a.go", `package server; import "crypto/tls"; var load = tls.LoadX509KeyPair`, "read it with optionfile"},
 		"file in a test":                 {"config/a_test.go", `package config_test; import "os"; var read = os.ReadFile`, ""},
 		"file of the data directory":     {"persistence/osfs.go", `package persistence; import "os"; var open = os.Open`, ""},
 		"what a package manager brought": {"compat_test/node_modules/a.go", `package gcra; import "github.com/tidwall/redcon"`, ""},
@@ -121,8 +121,7 @@ func TestEachRuleFindsAFileThatBreaksIt(t *testing.T) {
 	}
 }
 
-// TestOtherModulesAreLeftOut: a folder with a go.mod of its own has its own
-// rules.
+// TestOtherModulesAreLeftOut: the rules are not for a folder with a go.mod of its own.
 func TestOtherModulesAreLeftOut(t *testing.T) {
 	tree := fstest.MapFS{
 		"bench/go.mod": {Data: []byte("module bench")},
@@ -133,7 +132,7 @@ func TestOtherModulesAreLeftOut(t *testing.T) {
 	require.Empty(t, violations)
 }
 
-// TestUnreadableSource: what cannot be parsed is an error, never a pass.
+// TestUnreadableSource: a file that cannot be parsed is an error, never a pass.
 func TestUnreadableSource(t *testing.T) {
 	_, err := architecture.Check(fstest.MapFS{"gcra/a.go": {Data: []byte("not Go")}})
 	require.ErrorContains(t, err, "gcra/a.go")

@@ -1,11 +1,10 @@
-// Package architecture holds the house rules that a machine can check: which
-// package may import which, which may read the clock, and which may be large. The rules are
-// data with a reason each: [layers], [groups], [externals], [clockFiles] and
-// [larger]. [Check] and [CheckBounds] read the source of a module and return every
-// violation together with the reason.
+// Package architecture checks the rules of the code base: imports, clocks, files, and the sizes of packages.
+// The rules are data with a reason each: [layers], [groups], [externals], [clockFiles], [filePlaces]
+// and [larger]. [Check] and [CheckBounds] read the source of a module and return every violation
+// together with the reason.
 //
-// They read the files of all platforms, test files included, whatever the platform
-// they run on. The picture of the same rules is in ARCHITECTURE.md.
+// The functions read the files of all platforms, tests included, on every platform. They compile
+// nothing.
 package architecture
 
 import "slices"
@@ -13,21 +12,22 @@ import "slices"
 // module is the import path of this module, without a final slash.
 const module = "github.com/cellserver/cellserver"
 
-// layer says what a package may import of this module and of the standard
-// library. Only production files are bound by it: a test may look anywhere.
+// layer says what a package may import of this module and of the standard library. The rule is for
+// production files: a test may import everything.
 type layer struct {
 	// imports are the packages of this module that may be imported.
 	imports []string
-	// pure forbids everything of the standard library in impure.
+	// pure forbids the packages of the standard library that are listed in impure.
 	pure bool
-	// why is the sentence shown with a violation.
+	// why is the sentence that a violation shows.
 	why string
 }
 
+// families are the packages that decide, and the types that they share.
 var families = []string{"limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter"}
 
-// groups are the packages that have commands in them, one concern each. None of them
-// knows another, nor who feeds it: so each can be read, tested and left out by itself.
+// groups are the packages with commands, one concern each. A group imports neither another group nor
+// session, so each group can be read, tested and left out by itself.
 var groups = []string{
 	"commands/admin",
 	"commands/connection",
@@ -48,8 +48,8 @@ var groups = []string{
 	"commands/users",
 }
 
-// groupParts are the other packages below commands: what a command is, and what
-// groups share. They have no command in them.
+// groupParts are the other packages below commands: the definition of a command, and code that groups
+// share. They contain no command.
 var groupParts = []string{
 	"commands/blocking",
 	"commands/command",
@@ -59,93 +59,93 @@ var groupParts = []string{
 	"replication/protocol",
 }
 
-// vocabulary are the packages that name what all commands speak of. They know no command.
+// vocabulary are the packages with the terms of all commands. They know no command.
 var vocabulary = []string{"acl", "arg", "budget", "clause", "figure", "glob", "stats", "syntax"}
 
-// groupLayer is the layer of every group that has no line of its own in layers.
+// groupLayer is the layer of each group that has no row in layers.
 var groupLayer = layer{
 	imports: slices.Concat(groupParts, vocabulary, []string{"decide", "collection", "longdouble", "policy", "resp", "shared"}, families),
-	why:     "a group of commands imports what a command is and what groups share; what it needs of clients is in commands/command, and of the store in commands/env",
+	why:     "a group imports commands/command and what groups share; clients are in commands/command, and the interface to the store in commands/env",
 }
 
-const groupWhy = "groups of commands never import each other, and neither sessions nor what groups share may know one: what two groups need belongs into commands/command or a package beside it"
+const groupWhy = "groups of commands never import each other, and neither sessions nor the packages that groups share may import one: put what two groups need into commands/command or a package beside it"
 
-// layers is the import direction. A package that is not in it must be added
-// with its reason, here and in ARCHITECTURE.md; those below cmd/ may import
-// everything and those below internal/ are held by [Check] itself.
+// layers is the import direction. A new package needs a row here, with its reason. Packages below
+// cmd/ and internal/ need none: they may import everything, and [Check] keeps production code from
+// importing those below internal/.
 var layers = map[string]layer{
-	"limit":         {pure: true, why: "limit is the vocabulary that all share, so it builds on none of them"},
+	"limit":         {pure: true, why: "limit has the types that all packages share, so it imports none of them"},
 	"gcra":          {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"slidingwindow": {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"tokenbucket":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"concurrency":   {imports: []string{"limit"}, pure: true, why: pureWhy},
 	"counter":       {imports: []string{"limit", "longdouble"}, pure: true, why: pureWhy},
-	"longdouble":    {pure: true, why: "a number is read and written in the same way whoever adds to it"},
-	"yield":         {why: "whoever works for long lets others run in between: it knows none of them"},
-	"shared":        {why: "what a reply and the store have in common is bytes and a count; it knows neither"},
-	"collection":    {imports: []string{"shared"}, pure: true, why: "a collection is a value: who may change it when, and where that is kept, is the store's business"},
+	"longdouble":    {pure: true, why: "a number is read and written in one way for all callers, so the package imports none of them"},
+	"yield":         {why: "long work of any package calls yield, so yield imports none of them"},
+	"shared":        {why: "replies and the store share bytes and a reference count; the package imports neither"},
+	"collection":    {imports: []string{"shared"}, pure: true, why: "a collection is a value: the store locks it and keeps it"},
 
 	"keyspace": {
 		imports: append([]string{"decide", "collection", "shared", "keyspace/clock", "entry", "keyspace/dense", "keyspace/object", "keyspace/effect", "keyspace/world", "yield"}, families...),
-		why:     "the store calls the algorithms and knows nothing of disks, replies or commands: it declares Journal, and persistence implements it",
+		why:     "the store calls the algorithms and knows no disk, reply or command: it declares Journal, and persistence implements it",
 	},
 	"entry": {
 		imports: append([]string{"shared"}, families...),
-		why:     "what a key holds is the same to tables, records and files, so it knows none of them",
+		why:     "tables, records and files hold the same entries, so entry imports none of them",
 	},
 	"keyspace/dense": {
 		imports: []string{"shared", "limit", "entry"},
-		why:     "the table stores entries and knows neither locks nor time, nor who looks",
+		why:     "the table stores entries; the store above it has the locks and the clock",
 	},
 	"keyspace/object": {
 		imports: []string{"collection", "shared", "entry"},
-		why:     "what the store needs of a collection is the same for all kinds; it knows no key",
+		why:     "the store uses all kinds of collections in one way; object knows no key",
 	},
 	"keyspace/effect": {
 		imports: append([]string{"collection", "shared", "entry", "keyspace/object"}, families...),
-		why:     "what is written down of changes needs no store: files are read and checked without one",
+		why:     "records of changes are read and checked without a store",
 	},
 	"keyspace/world": {
 		imports: []string{"limit"},
-		why:     "the world lock is a plain lock, and the watermark an instant: neither knows the store",
+		why:     "the world lock is a lock and the watermark an instant: both work without the store",
 	},
 	"persistence": {
 		imports: append([]string{"keyspace", "collection", "shared", "keyspace/clock", "entry", "keyspace/effect"}, families...),
-		why:     "files know what is stored, not who asked for it; records refer to long values",
+		why:     "files have what is stored, not the commands that stored it; records refer to long values",
 	},
-	"rdb": {pure: true, why: "a format of others is bytes: what its keys mean here, and where they go, is decided by who reads or writes it"},
+	"rdb": {pure: true, why: "RDB is a format of bytes: the callers decide what its keys mean here and where they go"},
 	"replication/redis": {
 		imports: []string{"rdb", "keyspace", "keyspace/clock", "keyspace/effect", "entry", "persistence", "collection", "gcra", "limit", "transport", "replication", "replication/protocol", "resp"},
 		why:     "a link with a Redis needs its formats and the store: the server says by functions which session runs its commands and how connections are opened",
 	},
 	"replication": {
 		imports: []string{"keyspace", "keyspace/clock", "entry", "persistence", "limit", "transport", "replication/protocol", "resp"},
-		why:     "nodes exchange what the log has and what a snapshot has: replication knows no command, no session and no socket of a client",
+		why:     "nodes exchange records of the log and blocks of a snapshot: replication knows no command, no session and no client's socket",
 	},
 	"decide": {
 		imports: append([]string{"entry"}, families...), pure: true,
-		why: "to choose among the algorithms is as pure as they are: who keeps the entries calls it",
+		why: "decide chooses an algorithm and is as pure as they are: the stores, which keep the entries, call it",
 	},
 	"cluster": {
 		imports: append([]string{"decide", "entry", "cluster/engine", "cluster/clock"}, families...),
-		why:     "the cluster stands in for the local store, so it knows as little as the store does",
+		why:     "the cluster takes the place of the local store, so it imports no more than the store does",
 	},
 	"cluster/engine": {
 		imports: []string{"cluster/clock", "limit", "optionfile"},
-		why:     "what talks to the engine moves bytes; what they mean is decided above it",
+		why:     "the engine moves bytes to and from a Redis; the cluster decides what they mean",
 	},
 	"cluster/clock": {
 		imports: []string{"limit"},
-		why:     "what samples of other clocks are worth depends on nothing but them",
+		why:     "the shared clock is computed from samples of other clocks alone",
 	},
 
 	"remote": {
 		imports: []string{"commands/env", "concurrency", "decide", "limit"},
-		why:     "a store without keys knows what commands ask of one, and who decides instead",
+		why:     "a store without keys has the interface that commands need, and hands all asks to the cluster",
 	},
 
 	"lua/value": {
-		why: "numbers and values are what Lua says they are, whoever has them",
+		why: "the definition of Lua says what numbers and values are, so the package needs no other",
 	},
 	"lua/pattern": {
 		imports: []string{"lua/value"},
@@ -153,15 +153,15 @@ var layers = map[string]layer{
 	},
 	"lua/compiler": {
 		imports: []string{"lua/value", "resp"},
-		why:     "a text is read and judged before it runs, so the compiler knows no run",
+		why:     "a script is read and checked before it runs, so the compiler knows no execution",
 	},
 	"lua/sandbox": {
 		imports: []string{"lua/value"},
-		why:     "bounds hold for whatever runs, so they know no library and no host",
+		why:     "the bounds hold for all scripts, so the sandbox knows no library and no host",
 	},
 	"lua/libraries": {
 		imports: []string{"lua/value", "lua/pattern", "lua/compiler", "lua/sandbox"},
-		why:     "a library reaches its sandbox and nothing else: what leads to the server is redis.call, which is lua's",
+		why:     "a library reaches its sandbox and nothing else: only redis.call, which is in lua, leads to the server",
 	},
 	"lua": {
 		imports: []string{"lua/value", "lua/compiler", "lua/sandbox", "lua/libraries", "resp", "shared"},
@@ -170,131 +170,131 @@ var layers = map[string]layer{
 
 	"policy/strict": {
 		imports: []string{"yield"},
-		why:     "YAML that leaves nothing to guess is the same for every format, so it knows none",
+		why:     "the rules for YAML are the same for every format, so strict imports none",
 	},
 	"policy/document": {
 		imports: []string{"limit", "policy", "policy/strict", "yield"},
-		why:     "a text of policies is read and written the same for commands, files and programs, so it knows none of them",
+		why:     "commands, files and programs read and write policies in one way, so document imports none of them",
 	},
 	"policy/registry": {
 		imports: []string{"entry", "limit", "policy", "policy/document", "yield"},
-		why:     "the registry has records of policies written and reads them: by whom, and where they are, is told it",
+		why:     "the registry reads records of policies and has them written: the caller passes the store and the author",
 	},
 	"policy/policyfile": {
 		imports: []string{"optionfile", "policy", "policy/document", "policy/registry"},
-		why:     "the file is read here, and put in force by the registry",
+		why:     "policyfile reads the file, and the registry puts it in force",
 	},
 	"policy/convert": {
 		imports: []string{"policy", "policy/document", "policy/strict"},
-		why:     "files of others become a document, and nothing of them reaches the server",
+		why:     "files of other rate limiters become a document, and nothing else of them reaches the server",
 	},
 
-	"resp":      {imports: []string{"shared"}, why: "resp is the protocol's edge; what a command means is above it"},
+	"resp":      {imports: []string{"shared"}, why: "resp is the edge of the protocol; the packages above it decide what a command means"},
 	"transport": {imports: []string{"shared"}, why: "transport moves bytes; it knows neither RESP nor commands"},
 	"arg": {
 		imports: []string{"resp"},
-		why:     "reading a word is the same for every command, so it knows none",
+		why:     "all commands read an argument in one way, so arg imports none",
 	},
-	"glob": {why: "a pattern and a name are bytes"},
+	"glob": {why: "a pattern and a name are bytes, so glob needs no other package"},
 	"clause": {
 		imports: append([]string{"arg", "decide", "resp"}, families...),
-		why:     "the words of a limit mean the same in every command, so whoever reads them knows no call",
+		why:     "the words of a limit mean the same in every command, so clause knows no call",
 	},
 	"acl": {
 		imports: []string{"arg", "glob"},
-		why:     "what a user may do is rules about names and numbers: it knows no command and no client",
+		why:     "the rules of a user are about names and numbers: acl knows no command and no client",
 	},
 	"stats": {
 		imports: []string{"limit", "resp"},
-		why:     "counters are added to and read, they call nobody",
+		why:     "counters are added to and read: they call no other part",
 	},
 	"replication/protocol": {
 		imports: []string{"resp", "transport"},
 		why:     "requests and replies of replication are types: the commands and replication share them, and neither imports the other",
 	},
 	"figure": {
-		why: "a figure is read by the part that counts it: the registry knows neither these parts nor what shows them",
+		why: "a part registers functions that read its figures: the registry imports neither the parts nor the pages that show them",
 	},
 	"budget": {
-		why: "a bound on memory knows neither who asks for it nor for what",
+		why: "a bound on memory is a number: it needs to know neither the callers nor their reasons",
 	},
 	"keyspace/clock": {
 		imports: []string{"limit"},
-		why:     "the clock knows nothing of what it is read for",
+		why:     "all parts read the clock, so it imports none of them",
 	},
 	"policy": {
 		imports: append([]string{"clause", "resp"}, families...),
-		why:     "what has been set is data that a goroutine changes and all read: who sets it, where it is kept and what a command does with it is above",
+		why:     "policies are data: the packages above them change, store and apply them",
 	},
 	"commands/command": {
 		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "acl", "commands/env", "figure", "arg", "replication/protocol", "stats", "syntax", "budget", "policy"},
-		why:     "what a command is and may touch: it knows no command, no session and no store",
+		why:     "command declares what a command is and may use: it knows no command, no session and no store",
 	},
 	"commands/env": {
 		imports: []string{"acl", "replication/protocol", "stats", "collection", "decide", "limit", "policy/registry", "resp", "shared", "transport"},
-		why:     "what commands need is declared here and implemented elsewhere: it knows no call, and nobody who implements it",
+		why:     "env declares the interfaces that commands need: it knows no call and no implementation",
 	},
 	"syntax": {
 		imports: []string{"resp"},
-		why:     "a line that says which arguments there are is text: whose arguments they are is not known",
+		why:     "the syntax of a command is text: the package knows no command",
 	},
 	"commands/elements": {
 		imports: []string{"commands/command", "commands/env", "arg", "glob", "collection", "resp", "shared", "limit"},
-		why:     "what collections share in their replies knows no command",
+		why:     "groups share the way in which elements are written: elements knows no command",
 	},
 	"commands/blocking": {
 		imports: []string{"commands/command", "commands/elements", "commands/env", "arg", "limit", "resp"},
-		why:     "who waits for elements waits in the same way whatever they are of: each kind says how it is taken from",
+		why:     "blocked clients wait for all kinds of elements in one way: each group says how an element is taken",
 	},
 	"commands/policystore": {
 		imports: []string{"commands/command", "commands/env", "limit", "policy/registry", "resp"},
-		why:     "what joins the registry with the store is the same for commands and for the policy file, so it knows neither",
+		why:     "commands and the policy file join the registry with the store in one way, so policystore imports neither",
 	},
 	"commands/policies": {
 		imports: append([]string{"policy/document", "policy/policyfile", "policy/registry"}, groupLayer.imports...),
-		why:     "who changes policies does it by the registry, which has the store as an interface",
+		why:     "the commands change policies through the registry, which has the store as an interface",
 	},
 	"commands/replication": {
 		imports: append([]string{"transport"}, groupLayer.imports...),
-		why:     "a replica is sent a stream that its transport moves, and this group hands the one to the other",
+		why:     "the transport moves the stream to a replica, and this group connects the two",
 	},
 	"commands/scripting": {
 		imports: append([]string{"lua"}, groupLayer.imports...),
-		why:     "scripts are run by package lua, and this group alone is what they see of the server",
+		why:     "package lua runs scripts, and they see of the server only this group",
 	},
 	"commands": {
 		imports: append([]string{"commands/command"}, groups...),
-		why:     "commands is the list of what there is: it names the groups and knows nothing of what they do",
+		why:     "commands is the list of the groups: it knows none of their commands",
 	},
 	"session": {
 		imports: []string{"decide", "acl", "commands/command", "commands/env", "figure", "arg", "stats", "budget", "resp", "transport", "shared", "limit"},
-		why:     "a session feeds what bytes come to whatever command they name: it knows what a command is, and no command",
+		why:     "a session passes bytes to the command that they name: it knows what a command is, and no command",
 	},
 	"admin": {
 		imports: []string{"acl"},
-		why:     "who may reach the handlers of the admin port is decided here; what they answer is not known",
+		why:     "admin decides which clients may reach the handlers of its port; it does not know their answers",
 	},
-	"admin/page": {why: "the page is a file: it asks the API for what it shows"},
+	"admin/page": {why: "the page is a file, and gets all that it shows from the API"},
 	"metrics": {
 		imports: []string{"figure"},
-		why:     "metrics range over the registry of figures: they call nobody",
+		why:     "metrics range over the registry of figures: they call no other part",
 	},
 	"report": {
 		imports: []string{"acl", "figure", "stats", "limit"},
-		why:     "a report is made of figures that others give it: it knows no session, no store and no port",
+		why:     "the server passes the figures of a report to it: report knows no session, no store and no port",
 	},
 	"top": {
 		imports: []string{"report"},
-		why:     "a terminal shows reports: it asks a server by a function that the program gives it",
+		why:     "top shows reports in a terminal: the program passes the function that asks a server",
 	},
-	"optionfile": {why: "a file that an option names is bytes here: what is in it is its reader's business"},
+	"optionfile": {why: "optionfile returns the bytes of a file: the caller parses them"},
 	"tlsconfig": {
 		imports: []string{"optionfile"},
-		why:     "certificates are files and names are text: who speaks TLS with them is nobody's business here",
+		why:     "tlsconfig reads certificates and names: it does not know the connections that use them",
 	},
 	"config": {
 		imports: []string{"policy", "cluster/engine", "commands", "acl", "commands/env", "stats", "optionfile", "resp", "tlsconfig", "transport"},
-		why:     "what an option may be is text; what it does belongs to who reads it, so config knows no server and no store",
+		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
 		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "figure", "stats", "keyspace/clock", "commands/command", "commands/env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "commands/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
@@ -305,19 +305,19 @@ var layers = map[string]layer{
 	"examples/standby": {imports: []string{"examples/demo"}, why: exampleWhy},
 }
 
-const pureWhy = "an algorithm turns a state and an instant into a decision: no clock, no I/O, no lock, no log, nobody to wait for"
+const pureWhy = "an algorithm turns a state and an instant into a decision: no clock, no I/O, no lock, no log, no waiting"
 
-const exampleWhy = "a demonstration starts the server as a program, as its readers do: it needs nothing of it"
+const exampleWhy = "a demonstration starts the server as a program, as its readers do: it imports none of its packages"
 
-// impure lists what pure packages may not import, by path or path prefix.
+// impure lists the packages that a pure package may not import, with all packages below them.
 var impure = []string{"net", "os", "log", "sync", "context"}
 
-// external says where a module that is not ours may be imported.
+// external says which folders may import a package of another module.
 type external struct {
 	path string
-	// in lists the folders whose production files may import it.
+	// in lists the folders whose production files may import the package.
 	in []string
-	// inTests lets every test file import it.
+	// inTests lets every test file import the package.
 	inTests bool
 	why     string
 }
@@ -333,15 +333,15 @@ var externals = []external{
 	},
 	{
 		path: "github.com/tidwall/btree", in: []string{"collection"},
-		why: "ordered elements are what collection is for",
+		why: "only collection keeps ordered elements",
 	},
 	{
 		path: "github.com/redis/go-redis", in: []string{"cluster/engine", "cmd", "compat_test", "examples", "internal/storetest"}, inTests: true,
-		why: "we are the server; only the cluster, the migration commands, examples and tests talk to one",
+		why: "the server is no client; only the cluster, the migration commands, examples and tests talk to a server",
 	},
 	{
 		path: "go.yaml.in/yaml", in: []string{"policy/strict"}, inTests: true,
-		why: "YAML can do more than it looks like: only policy/strict, which refuses that, reads it",
+		why: "YAML has features beyond data: only policy/strict, which refuses them, reads it",
 	},
 	{
 		path: "charm.land/bubbletea", in: []string{"top", "cmd"},
@@ -353,7 +353,7 @@ var externals = []external{
 	},
 	{
 		path: "github.com/prometheus/client_golang", in: []string{"metrics"},
-		why: "what is measured is counted by those who do it; only metrics turns that into series",
+		why: "each part counts what it does; only metrics makes series of these counts",
 	},
 	{
 		path: "gonum.org/v1/plot", in: []string{"internal/loadgen", "cmd"},
@@ -373,14 +373,13 @@ var externals = []external{
 	},
 }
 
-const terminalWhy = "what draws in a terminal is for the program that has one (docs/adr/0014)"
+const terminalWhy = "only the program that runs in a terminal draws in one (docs/adr/0014)"
 
-const measuringWhy = "what draws and counts for the load generator has no place in the server"
+const measuringWhy = "the server does not need the libraries with which the load generator draws and counts"
 
-// clockFiles are the folders and files, by prefix of the path, whose production
-// code may read the wall clock: programs and tests, the edge where deadlines of
-// sockets are set, the clocks of the stores themselves, and the assembly, which hands a
-// stopwatch down.
+// clockFiles are the folders and files, by a prefix of their paths, whose production code may read
+// the wall clock: programs and tests, the transport, which sets deadlines of sockets, the clocks of
+// the stores, and the assembly, which passes a stopwatch to its parts.
 var clockFiles = []string{"cmd/", "compat_test/", "examples/", "internal/", "transport/", "keyspace/clock", "cluster/timing.go", "server/server.go"}
 
 const clockWhy = "the store owns the clock (docs/adr/0003): take an instant or a clock as a parameter"

@@ -10,33 +10,27 @@ import (
 	"strings"
 )
 
-// Measure is how large a package is, with the files of all platforms.
+// Measure is the size of a package. It counts the files of all platforms.
 type Measure struct {
-	// Package is its folder, relative to the module.
+	// Package is the folder, relative to the module.
 	Package string
-	// Files and Lines are its production files.
-	Files, Lines         int
+	// Files and Lines count the production files and their lines.
+	Files, Lines int
+	// TestFiles and TestLines count the test files and their lines.
 	TestFiles, TestLines int
 }
 
-// Measures measures every package under root that has production files. It
-// leaves out what [Check] leaves out.
+// Measures returns the size of every package below root that has production files. It leaves out what
+// [Check] leaves out.
 func Measures(root fs.FS) ([]Measure, error) {
 	folders := map[string]*Measure{}
-	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir():
-			return skip(root, name)
-		case path.Ext(name) != ".go":
-			return nil
-		}
+	err := Walk(root, func(name string, source []byte) error {
 		dir := path.Dir(name)
 		if folders[dir] == nil {
 			folders[dir] = &Measure{Package: dir}
 		}
-		return folders[dir].add(root, name)
+		folders[dir].add(name, source)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -51,21 +45,16 @@ func Measures(root fs.FS) ([]Measure, error) {
 }
 
 // add counts a file.
-func (m *Measure) add(root fs.FS, name string) error {
-	source, err := fs.ReadFile(root, name)
-	if err != nil {
-		return fmt.Errorf("reading source: %w", err)
-	}
+func (m *Measure) add(name string, source []byte) {
 	lines := bytes.Count(source, []byte("\n"))
 	if strings.HasSuffix(name, "_test.go") {
 		m.TestFiles, m.TestLines = m.TestFiles+1, m.TestLines+lines
-		return nil
+		return
 	}
 	m.Files, m.Lines = m.Files+1, m.Lines+lines
-	return nil
 }
 
-// Table returns the measures as a table in Markdown, the sums in its last line.
+// Table returns the measures as a table in Markdown. The last line has the sums.
 func Table(all []Measure) string {
 	var b strings.Builder
 	b.WriteString("| package | files | lines | test files | test lines |\n|---|--:|--:|--:|--:|\n")

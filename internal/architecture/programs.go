@@ -8,18 +8,19 @@ import (
 	"strings"
 )
 
-// realTag is the build tag of tests that start programs or meet foreign ones.
+// realTag is the build tag of tests that start programs.
 const realTag = "real"
 
-const programsWhy = "`go test ./...` starts no program and opens no port outside of transport, so that it needs nothing but Go and no busy machine fails it: use inproc.Feed or inproc.Bubble, or put the test behind the build tag " + realTag
+const programsWhy = "`go test ./...` starts no program and opens no port outside of transport, so it needs nothing but Go and passes on a busy machine: use inproc.Feed or inproc.Bubble, or put the test behind the build tag " + realTag
 
-// programPackages are the packages that tests start programs or choose ports with.
+// programPackages are the packages with which tests start programs or choose ports.
 var programPackages = []string{
 	"os/exec", module + "/internal/activation", module + "/internal/freeport", module + "/internal/programs", module + "/internal/storetest",
 	module + "/compat_test/clients/process",
 }
 
-// portCalls are the functions that open or reach a port of this machine, by package.
+// portCalls are the functions that listen at a port of this machine or connect to one, by the name of
+// their package.
 var portCalls = map[string][]string{
 	"net":      {"Listen", "ListenPacket", "ListenTCP", "ListenUDP", "ListenUnix", "ListenUnixgram", "Dial", "DialTimeout", "DialTCP", "DialUnix"},
 	"tls":      {"Listen", "Dial", "DialWithDialer"},
@@ -28,20 +29,21 @@ var portCalls = map[string][]string{
 	"inproc":   {"Start", "Serve", "ServeAdmin", "ServeTimed", "ServeWith", "Dial"},
 }
 
-// place is where tests may do what programsWhy forbids: a file, or a folder with what is below.
+// place is a file, or a folder with all below it, that is excepted from a rule, and the reason.
 type place struct{ path, why string }
 
-// programPlaces are all of them. One that is not needed any more is a violation, too.
+// programPlaces are the places whose tests may start programs or open ports without the tag real. A
+// place that needs no exception is a violation, too.
 var programPlaces = []place{
-	{"transport", "it is sockets that are tested, of this machine and at port 0"},
+	{"transport", "the tests are about sockets; they use this machine and port 0"},
 }
 
-// placeOf returns the index in programPlaces of the place that a file is in, -1 if there is none.
+// placeOf returns the index in programPlaces of the place that contains a file, or -1.
 func placeOf(file string) int {
 	return slices.IndexFunc(programPlaces, func(p place) bool { return within(file, p.path) })
 }
 
-// isReal reports whether a file is built with the tag real only.
+// isReal reports whether a file is built only with the tag real.
 func isReal(tree *ast.File) bool {
 	for _, group := range tree.Comments {
 		if group.Pos() > tree.Package {
@@ -58,7 +60,7 @@ func isReal(tree *ast.File) bool {
 	return false
 }
 
-// checkPrograms checks that a test starts no program and opens no port, where it must not.
+// checkPrograms reports a test without the tag real that starts a program or opens a port.
 func (c *checker) checkPrograms(tree *ast.File) {
 	if isReal(tree) {
 		return
@@ -84,7 +86,7 @@ func (c *checker) checkPrograms(tree *ast.File) {
 	})
 }
 
-// unneededPlaces returns the places that tests may start programs in, and in which none does.
+// unneededPlaces returns the places of programPlaces in which no test starts a program or opens a port.
 func unneededPlaces(needed map[int]bool) (found []Violation) {
 	for i, p := range programPlaces {
 		if !needed[i] {
