@@ -1,13 +1,15 @@
-// Command cmd prints how large the packages of a module are: the measures that
-// internal/architecture bounds.
+// Command cmd prints the measures of a module's packages, and writes the pages about its packages.
 //
-// Usage: go run ./internal/architecture/cmd [ROOT]
+// Usage: go run ./internal/architecture/cmd [-packages | -picture | -write] [ROOT]
 package main
 
 import (
+	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/cellserver/cellserver/internal/architecture"
 )
@@ -20,9 +22,22 @@ func main() {
 }
 
 func run(args []string, stdout io.Writer) error {
+	flags := flag.NewFlagSet("architecture", flag.ContinueOnError)
+	list := flags.Bool("packages", false, "print the table of packages, docs/packages.md")
+	picture := flags.Bool("picture", false, "print the picture of ARCHITECTURE.md")
+	writeAll := flags.Bool("write", false, "write both into their files")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("reading flags: %w", err)
+	}
 	root := "."
-	if len(args) > 0 {
-		root = args[0]
+	if flags.NArg() > 0 {
+		root = flags.Arg(0)
+	}
+	switch {
+	case *writeAll:
+		return write(root)
+	case *list, *picture:
+		return show(os.DirFS(root), *picture, stdout)
 	}
 	measures, err := architecture.Measures(os.DirFS(root))
 	if err != nil {
@@ -30,4 +45,36 @@ func run(args []string, stdout io.Writer) error {
 	}
 	_, err = io.WriteString(stdout, architecture.Table(measures))
 	return err
+}
+
+// show prints the picture, or the table of packages.
+func show(root fs.FS, picture bool, stdout io.Writer) error {
+	packages, err := architecture.Packages(root)
+	if err != nil {
+		return err
+	}
+	modules, err := architecture.Modules(root)
+	if err != nil {
+		return err
+	}
+	text := architecture.PackagesPage(packages, modules)
+	if picture {
+		text = architecture.Picture(packages)
+	}
+	_, err = io.WriteString(stdout, text)
+	return err
+}
+
+// write writes the pages that are made of the packages below root.
+func write(root string) error {
+	pages, err := architecture.Pages(os.DirFS(root))
+	if err != nil {
+		return err
+	}
+	for name, content := range pages {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil {
+			return fmt.Errorf("writing a page: %w", err)
+		}
+	}
+	return nil
 }
