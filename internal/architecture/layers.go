@@ -1,10 +1,11 @@
 // Package architecture checks the rules of the code base: imports, clocks, files, and the sizes of packages.
 // The rules are data with a reason each: [layers], [groups], [externals], [clockFiles], [filePlaces]
 // and [larger]. [Check] and [CheckBounds] read the source of a module and return every violation
-// together with the reason.
+// together with the reason. [Pages] writes what the imports and the package comments say: the
+// picture in ARCHITECTURE.md, and docs/packages.md.
 //
 // The functions read the files of all platforms, tests included, on every platform. They compile
-// nothing.
+// nothing. Package comments, in the folder beside it, checks what comments refer to.
 package architecture
 
 import "slices"

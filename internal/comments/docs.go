@@ -1,0 +1,101 @@
+package comments
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// checkDocs checks the first word of each doc comment.
+func (c *checker) checkDocs() {
+	for _, d := range c.file.tree.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			c.checkDoc(d.Doc, d.Name.Name)
+		case *ast.GenDecl:
+			c.checkGroup(d)
+		}
+	}
+}
+
+func (c *checker) checkGroup(d *ast.GenDecl) {
+	if d.Tok == token.IMPORT {
+		return
+	}
+	var all []string
+	for _, spec := range d.Specs {
+		var names []string
+		var doc *ast.CommentGroup
+		switch s := spec.(type) {
+		case *ast.TypeSpec:
+			names, doc = []string{s.Name.Name}, s.Doc
+			c.checkFields(s.Type)
+		case *ast.ValueSpec:
+			for _, name := range s.Names {
+				names = append(names, name.Name)
+			}
+			doc = s.Doc
+		}
+		all = append(all, names...)
+		c.checkDoc(doc, names...)
+	}
+	c.checkDoc(d.Doc, all...)
+}
+
+// checkFields checks the comments above the fields of a struct and the methods of an interface. Such a
+// comment may be about all lines below it, so only a name that the type does not have counts.
+func (c *checker) checkFields(expr ast.Expr) {
+	ast.Inspect(expr, func(n ast.Node) bool {
+		var list *ast.FieldList
+		switch n := n.(type) {
+		case *ast.StructType:
+			list = n.Fields
+		case *ast.InterfaceType:
+			list = n.Methods
+		default:
+			return true
+		}
+		var all []string
+		for _, field := range list.List {
+			for _, name := range field.Names {
+				all = append(all, name.Name)
+			}
+			if len(field.Names) == 0 {
+				all = append(all, typeName(field.Type))
+			}
+		}
+		for _, field := range list.List {
+			c.checkDoc(field.Doc, all...)
+		}
+		return true
+	})
+}
+
+var firstWord = regexp.MustCompile(`^[A-Za-z_]\w*`)
+
+// checkDoc reports a doc comment whose first word is an identifier and none of names: it has a
+// capital inside, or it begins with a small letter, as no sentence does.
+func (c *checker) checkDoc(doc *ast.CommentGroup, names ...string) {
+	if doc == nil {
+		return
+	}
+	text := strings.TrimSpace(doc.Text())
+	word := firstWord.FindString(text)
+	if word == "" || slices.Contains(names, word) {
+		return
+	}
+	rest := text[len(word):]
+	if rest != "" && strings.IndexByte(" ,:.'(", rest[0]) < 0 {
+		return // a part of a longer word, such as redis-cell
+	}
+	if shout.MatchString(word) || ast.IsExported(word) && !camel.MatchString(word) && (len(names) != 1 || !c.other(word)) {
+		return // a word of English, or of Redis
+	}
+	c.report(doc.Pos(), 0, "the doc comment of "+strings.Join(names, ", ")+" begins with "+word, whyDoc)
+}
+
+// other reports whether a capitalized word is the name of another declaration of the package, so that
+// the comment has strayed from it.
+func (c *checker) other(word string) bool { return c.file.pkg.names[word] != nil }
