@@ -1,3 +1,3 @@
-// Package arg reads the arguments of commands: integers, floating-point numbers, scores, durations
-// and timeouts, each exactly as Redis does. It has no commands.
+// Package arg reads the arguments of commands exactly as Redis does. They are integers,
+// floating-point numbers, scores, durations and timeouts. The package has no commands.
 package arg

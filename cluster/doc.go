@@ -1,4 +1,4 @@
-// Package cluster decides asks with the state in a Valkey or Redis server, the engine, so that any
+// Package cluster decides asks whose state is in a Valkey or Redis server, the engine. So any
 // number of servers share one limit. The engine compares and sets; package decide decides.
 //
 // # How one key is decided

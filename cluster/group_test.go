@@ -286,7 +286,7 @@ func (c *crowd) call(s *server, until time.Duration, ask func() *decide.Ask) {
 	})
 }
 
-// undone returns the sum of the servers' counters.
+// sum returns the sum of the servers' counters.
 func (c *crowd) sum(of func(*counters) int64) (n int64) {
 	for _, s := range c.servers {
 		n += of(&s.Store.count)

@@ -1,6 +1,6 @@
-// Package concurrency limits how many members may hold a lease at the same time: a semaphore for
-// requests in flight whose holders are named by the caller and whose leases expire, so that a
-// holder that crashed frees its place.
+// Package concurrency limits how many members may hold a lease at the same time. It is a semaphore
+// for requests in flight. The caller names the members, and leases expire, so that a member that
+// crashed frees its place.
 //
 // [Decide] decides a [Call] on the bytes that are stored under a key and fills a [Plan], whose
 // Apply makes the bytes to store next. Naming the member makes acquiring idempotent: a member that

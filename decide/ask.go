@@ -119,7 +119,7 @@ type AdminCall struct {
 	Op        Op
 	At        limit.Instant
 	Condition ExpireCondition
-	By        any // of Describe: see command.Keys
+	By        any // of Describe: see Keys.Describe of commands/env
 	Cursor    uint64
 	Count     int
 	// Match and TypeName only filter the reply of Scan.

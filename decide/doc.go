@@ -1,4 +1,4 @@
-// Package decide applies limiters to the values of keys: it chooses the algorithm that an [Ask]
+// Package decide applies limiters to the values of keys. It chooses the algorithm that an [Ask]
 // names, decides the ask on an entry at an instant, and returns what to store.
 //
 // It is pure: the caller locks the entries, passes the instant and stores the effect. The callers are

@@ -1,9 +1,9 @@
 //go:build real
 
-// Package deploy_test checks what this folder has for operators with the tools that read it: an
-// image with buildah, a unit with systemd-analyze, rules and a dashboard with promtool. What a
-// tool accepts is then used with the program. The chart and the compose file have their tests
-// in tools/manifests.
+// Package deploy_test checks the files for operators with the tools that read them.
+// These are an image with buildah, a unit with systemd-analyze, rules and a dashboard with promtool.
+// The program is then started from the files that the tools accept. The chart and the compose file
+// have their tests in tools/manifests.
 package deploy_test
 
 import (

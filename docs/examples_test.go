@@ -1,5 +1,5 @@
-// Package docs_test checks the pages of this folder against the server: it repeats every call
-// and every size that they quote.
+// Package docs_test checks the pages of this folder against the server. It repeats every call and
+// every size that they quote.
 package docs_test
 
 import (

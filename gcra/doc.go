@@ -1,5 +1,5 @@
-// Package gcra decides whether cells conform to a rate, as redis-cell does
-// (src/cell/mod.rs), in integers: the generic cell rate algorithm.
+// Package gcra decides by the generic cell rate algorithm whether cells conform to a rate. It uses
+// integers, as redis-cell does (src/cell/mod.rs).
 //
 // It keeps one number per key, the theoretical arrival time (TAT): the instant at
 // which everything admitted so far will have been paid for. A [Quota] is built

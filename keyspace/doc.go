@@ -1,5 +1,5 @@
-// Package keyspace stores the keys of a server in memory: the state of limiters, strings and
-// collections, with their expiry. Commands on one key take effect one after another.
+// Package keyspace stores the keys of a server in memory, with their expiry. They hold the state of
+// limiters, strings and collections. Commands on one key take effect one after another.
 //
 // A [Keyspace] is divided into shards by a seeded hash of the key. A shard is a mutex, the latest
 // instant at which it has decided something, and one table per database. Each goroutine that runs

@@ -1,6 +1,6 @@
-// Package limit has the types and functions that all limiter families share: the [Instant], the
-// [Decision], saturating arithmetic, the interval of one unit and the rounding of durations to the
-// whole numbers of a reply.
+// Package limit has the types and functions that all limiter families share. These are the
+// [Instant], the [Decision], saturating arithmetic, the interval of one unit and the rounding of
+// durations to the whole numbers of a reply.
 //
 // It reads no clock, does no I/O and imports nothing of this module. The packages gcra,
 // slidingwindow, tokenbucket and concurrency decide, and keyspace stores.

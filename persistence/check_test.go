@@ -109,7 +109,7 @@ func TestLostManifestIsRefused(t *testing.T) {
 	mustOpen(t, first, persistence.SyncNo).close()
 }
 
-// Check leaves nothing in a directory that is not a server's.
+// TestCheckLeavesNothing: Check leaves nothing in a directory that is not a server's.
 func TestCheckLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	require.ErrorContains(t, persistence.Check(persistence.OS{}, dir, true, io.Discard), "holds no")
@@ -151,7 +151,7 @@ func TestCreateFollowsNoLink(t *testing.T) {
 	require.Equal(t, "precious", string(content))
 }
 
-// Dump returns an error for bytes that are not a collection: the checksum does not prove that a
+// TestDumpOfNoCollection: Dump returns an error for bytes that are not a collection: the checksum does not prove that a
 // server has written them.
 func TestDumpOfNoCollection(t *testing.T) {
 	for _, kind := range []entry.Kind{entry.Hash, entry.SortedSet, entry.List, entry.Set} {

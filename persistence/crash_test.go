@@ -40,7 +40,7 @@ func (h *history) add(s *stage, effect bool) {
 	h.states, h.at = append(h.states, s.state()), append(h.at, at)
 }
 
-// run acts for a while and collects crashed disks, at any call, with a probability of one in
+// crashRun acts for a while and collects crashed disks, at any call, with a probability of one in
 // rarity.
 func crashRun(t *testing.T, seed uint64, rarity int) (history, []crashed, *clocktest.Clock) {
 	rng := rand.New(rand.NewPCG(seed, 1))

@@ -1,5 +1,6 @@
-// Package persistence stores the state of a keyspace on disk, as a snapshot of everything (the
-// base), files with all later effects (the increments), and a manifest that lists the files in use.
+// Package persistence stores the state of a keyspace on disk. It writes a snapshot of everything
+// (the base), files with all later effects (the increments), and a manifest that lists the files in
+// use.
 //
 // These rules hold, whatever fails:
 //   - After a crash every change is there that was acknowledged under the chosen fsync policy.

@@ -1,5 +1,6 @@
-// Package rdb reads and writes the RDB format of Redis and Valkey: the file that a server saves,
-// and the data that a primary sends to a replica for a full resynchronization.
+// Package rdb reads and writes the RDB format of Redis and Valkey. RDB is the format of the file
+// that a server saves, and of the data that a primary sends to a replica for a full
+// resynchronization.
 //
 // A [Reader] reads versions 6 to 13 of Redis (2.8 to 8) and version 80 of Valkey. It passes
 // strings, lists, sets, hashes and sorted sets to a [Visitor], independent of their encoding, and

@@ -1,4 +1,4 @@
-// Package remote implements [env.Store] for a server whose keys are in another store: it has the
+// Package remote implements [env.Store] for a server whose keys are in another store. It has the
 // clock, the timers and the queues of waiting clients that commands and sessions need, but no keys.
 package remote
 

@@ -45,7 +45,7 @@ type greeting struct {
 // answer is what the primary said to PSYNC.
 type answer struct {
 	line string // without its end
-	// redisPosition says that the peer is a Redis or Valkey; then only line is set.
+	// redis says that the peer is a Redis or Valkey; then only line is set.
 	redis bool
 	// full says that a full sync follows, which begins at offset of history id. Otherwise
 	// the stream goes on, in history id.

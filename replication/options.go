@@ -35,7 +35,7 @@ type Options struct {
 	Stopwatch func() time.Duration
 	// After is time.After, or a test's own.
 	After func(time.Duration) <-chan time.Time
-	// RedisFollower takes over connections to a Redis or Valkey. Nil means that the node can only
+	// Redis takes over connections to a Redis or Valkey. Nil means that the node can only
 	// follow servers of its own kind.
 	Redis RedisFollower
 	// ServeRedis answers a PSYNC of a replica that is no server of this kind, in place of the
@@ -92,11 +92,11 @@ type Clock interface {
 	Now() limit.Instant
 	// Set moves the clock to an instant, also back. It is called while nobody reads it.
 	Set(at limit.Instant)
-	// ReplicaOf says that the primary's clock showed at when it sent what has just arrived.
+	// Follow says that the primary's clock showed at when it sent what has just arrived.
 	Follow(at limit.Instant)
 	// Unlearn says that what Follow is told from now on comes from another primary's clock.
 	Unlearn()
-	// Promote lets the clock go on by its own.
+	// Lead lets the clock go on by its own.
 	Lead()
 }
 
@@ -146,7 +146,7 @@ type Files interface {
 
 // RedisFollower follows a Redis or Valkey for a node; its methods are those of redis.Follower.
 type RedisFollower interface {
-	// ReplicaOf follows over conn, whose answer to PSYNC is reply, until the connection or ctx
+	// Follow follows over conn, whose answer to PSYNC is reply, until the connection or ctx
 	// ends. It calls [Node.RedisBegins] before it stores a whole state, [Node.RedisEmpty]
 	// before that if there is no key in it, and [Node.RedisWhole] when it has come.
 	Follow(ctx context.Context, conn net.Conn, in *bufio.Reader, reply string) error

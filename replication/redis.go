@@ -35,7 +35,7 @@ func (n *Node) endRedis() {
 	n.untap()
 }
 
-// RedisEmpty is told by Options.RedisFollower that a whole state comes that has no key. related says
+// RedisEmpty is told by Options.Redis that a whole state comes that has no key. related says
 // that it is of the history that was followed. The error is why the present one is kept.
 func (n *Node) RedisEmpty(related bool) error {
 	if n.f.keepsFrom(related) {
@@ -44,7 +44,7 @@ func (n *Node) RedisEmpty(related bool) error {
 	return nil
 }
 
-// RedisBegins is told by Options.RedisFollower that a whole state comes: the keyspace is empty
+// RedisBegins is told by Options.Redis that a whole state comes: the keyspace is empty
 // when it returns, and nobody sees it until [Node.RedisWhole].
 func (n *Node) RedisBegins() error {
 	n.untap()

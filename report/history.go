@@ -1,6 +1,6 @@
 package report
 
-// spans are what a history may be of, and how long its steps are then.
+// steps has the length of a step for each length of a history, in seconds.
 var steps = [...]struct{ span, step int64 }{{300, 1}, {3600, 10}, {6 * 3600, 60}, {24 * 3600, 120}}
 
 // MaxSpan is the longest history there is.

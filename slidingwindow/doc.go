@@ -1,5 +1,5 @@
-// Package slidingwindow decides how many units may pass per window of time, in four modes that
-// differ in what they store about the past:
+// Package slidingwindow decides how many units may pass per window of time. It has four modes,
+// which differ in what they store about the past:
 //
 //   - COUNTER stores the count of the present window and of the previous one, which is
 //     weighted by the share of it that the last full window still overlaps. It is the

@@ -1,6 +1,6 @@
-// Package tlsconfig makes a TLS configuration from the settings of an operator: files with
-// certificates and keys, versions, cipher suites. [Load] reads and checks all of it, so that a
-// mistake does not change the configuration in use. The package neither stores nor uses a
+// Package tlsconfig makes a TLS configuration from the settings of an operator. These are files
+// with certificates and keys, versions and cipher suites. [Load] reads and checks all of it, so
+// that a mistake does not change the configuration in use. The package neither stores nor uses a
 // configuration.
 package tlsconfig
 

@@ -1,6 +1,6 @@
-// Package tokenbucket decides the calls of TB.ACQUIRE: token buckets that refill
-// continuously or in batches, a leaky bucket as a queue, and Guava's warm-up, each
-// with reservations, refunds, forced charges and partial grants.
+// Package tokenbucket decides the calls of TB.ACQUIRE. It has token buckets that refill
+// continuously or in batches, a leaky bucket as a queue, and Guava's warm-up, each with
+// reservations, refunds, forced charges and partial grants.
 //
 // A [Call] has the parsed parameters of one call. [Decide] decides it on the bytes that are stored
 // under its key and fills a [Plan] with the answer and the change of the key. [Plan.Apply] returns

@@ -228,7 +228,7 @@ func (m *intervalModel) batches(now *big.Int) *intervalModel {
 	return &up
 }
 
-// reset is how long it takes until at most spare tokens are missing.
+// until returns how long it takes until at most spare tokens are missing.
 func (m *intervalModel) until(now, spare *big.Int) *big.Int {
 	if m.used.Cmp(spare) <= 0 {
 		return zero

@@ -1,6 +1,6 @@
-// Package page is the page of the admin port: one HTML file that polls /api/v1 each second and
-// shows the state of the server. The file is embedded. It contains its script and its style, so
-// the page comes in one reply, and its parts cannot be of different versions.
+// Package page is the page of the admin port: one HTML file that polls /api/v1 each second. It
+// shows the state of the server. The file is embedded. It contains its script and its style, so the
+// page comes in one reply, and its parts cannot be of different versions.
 //
 // The package accesses nothing of the server: the API is in package report, and package admin
 // decides who may see the page.

@@ -1,4 +1,4 @@
-// Package replicas has the commands of replication: REPLICAOF and FAILOVER for operators and
-// Sentinel, PSYNC and REPLCONF for replicas, ROLE and WAIT for clients. They check words and
-// reply; what happens is up to the [env.Node] of the server.
+// Package replication implements the commands of replication. These are REPLICAOF and FAILOVER for
+// operators and Sentinel, PSYNC and REPLCONF for replicas, ROLE and WAIT for clients. They check
+// their arguments and reply; the [env.Node] of the server acts.
 package replication

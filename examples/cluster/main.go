@@ -1,6 +1,6 @@
-// Command cluster shows one limit that three servers hold in a cluster of Valkey or Redis,
-// and what happens when the node that has the limit is killed. It starts all of them on
-// this machine and ends them after half a minute: make cluster-demo.
+// Command cluster shows one limit that three servers share in a cluster of Valkey or Redis. It also
+// shows what happens when the node that has the limit is killed. It starts all of them on this
+// machine and ends them after half a minute: make cluster-demo.
 package main
 
 import (

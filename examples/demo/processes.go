@@ -1,6 +1,6 @@
-// Package demo has what the demonstrations share: programs that are started on free ports of
-// this machine, awaited, and killed. Its main type is [Processes]. What a demonstration shows
-// is in its own folder.
+// Package demo has what the demonstrations share. It starts programs on free ports of this machine,
+// waits for them, and kills them. Its main type is [Processes]. What a demonstration shows is in
+// its own folder.
 package demo
 
 import (

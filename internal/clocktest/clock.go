@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Clock implements keyspace.Clock and stands still between calls of Set and Advance. Any goroutine
+// Clock implements clock.Clock and stands still between calls of Set and Advance. Any goroutine
 // may call its methods.
 type Clock struct {
 	mu     sync.Mutex

@@ -1,10 +1,10 @@
-// Package freeport chooses ports for programs that tests start and that cannot get a listener from
-// the test: nodes of a cluster, replicas and sentinels, which tell each other their ports,
-// redis_exporter, scripts played by Redis that ask for addresses of clients, and servers that
-// internal/attack and internal/storebench measure over TCP. Our own programs get listeners (see
-// internal/activation), except in an image without a shell, or if a page shows how to set a port. A
-// Redis that needs no port uses a Unix socket. A test also chooses a port if it comes back to an
-// address that was closed for a while.
+// Package freeport chooses ports for programs that tests start and that cannot inherit a listener.
+// These are nodes of a cluster, replicas and sentinels, which tell each other their ports,
+// redis_exporter, scripts played by Redis that ask for addresses of clients, and servers that a
+// benchmark measures over TCP. Our own programs get listeners (see internal/activation), except in
+// an image without a shell, or if a page shows how to set a port. A Redis that needs no port uses a
+// Unix socket. A test also chooses a port if it comes back to an address that was closed for a
+// while.
 package freeport
 
 import (

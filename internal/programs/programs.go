@@ -1,7 +1,7 @@
-// Package programs handles tests that need a program or a library which not every machine has: a
-// local test is skipped with one SKIP line, and with CI=true, where make setup must have installed
-// it, the test fails. A test that cannot run for a reason that make setup cannot fix, such as the
-// operating system or a missing permission, calls Skip itself.
+// Package programs finds the programs and libraries that a test needs and not every machine has.
+// Without one, a local test is skipped with one SKIP line. With CI=true, where make setup must have
+// installed it, the test fails. A test that cannot run for a reason that make setup cannot fix,
+// such as the operating system or a missing permission, calls Skip itself.
 package programs
 
 import (

@@ -1,5 +1,5 @@
-// Package remotedouble provides an [env.Remote] for tests: a keyspace that answers on other
-// goroutines, in random order between keys, and a server that uses it.
+// Package remotedouble provides an [env.Remote] for tests, and a server that uses it. It is a
+// keyspace that answers on other goroutines, in random order between keys.
 package remotedouble
 
 import (

@@ -1,5 +1,5 @@
-// Package replicationtest provides a [env.Node] without a network, for tests of commands and
-// sessions: it sends a stream to its replicas, records their acknowledgements, and wakes the
+// Package replicationtest provides an [env.Node] without a network, for tests of commands and
+// sessions. It sends a stream to its replicas, records their acknowledgements, and wakes the
 // clients that wait for these.
 package replicationtest
 

@@ -1,5 +1,5 @@
-// Package simnet simulates a network within a process, for tests in a bubble of testing/synctest:
-// goroutines that wait for it let virtual time pass, so a delay of an hour takes no time, and every
+// Package simnet simulates a network within a process, for tests in a bubble of testing/synctest.
+// Goroutines that wait for it let virtual time pass, so a delay of an hour takes no time, and every
 // wait ends exactly on time.
 //
 // A [Network] connects hosts, which are IP addresses. [Network.Listen] and [Network.Dial]

@@ -1,5 +1,5 @@
-// Package simulation tests clusters of whole servers with faults in virtual time (testing/synctest)
-// and checks the promises of docs/high-availability.md and docs/operating.md.
+// Package simulation tests clusters of whole servers with faults in virtual time. It uses
+// testing/synctest, and checks the promises of docs/high-availability.md and docs/operating.md.
 //
 // A seed determines a plan: options of the servers, the number of replicas, whether a model of
 // Sentinel watches them, and the number of clients. A history is a few rounds. In each, clients

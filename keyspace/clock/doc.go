@@ -1,4 +1,3 @@
-// Package clock provides the instants of a server: a [Clock] that never goes back, the [System]
-// clock, which can follow that of another server, and the [Record] of it from which a later start
-// continues.
+// Package clock provides the instants of a server. A [Clock] never goes back. The [System] clock
+// can follow that of another server, and a later start continues from the [Record] of it.
 package clock

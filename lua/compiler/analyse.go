@@ -251,7 +251,7 @@ func (a *analyser) get(e *ast.AttrGetExpr) {
 		return
 	}
 	if name, ok := e.Object.(*ast.IdentExpr); ok && quickMembers[name.Value] != nil {
-		// A constant such as redis.LOG_NOTICE, or a function that is stored; a call of the stored
+		// A constant such as LOG_NOTICE of redis, or a function that is stored; a call of the stored
 		// function is refused.
 		a.expression(e.Key)
 		return

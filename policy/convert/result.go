@@ -1,5 +1,5 @@
-// Package convert makes a document of policies from the files of other rate limiters:
-// [FromEnvoy] from those of envoyproxy/ratelimit, [FromLimitador] from those of Limitador.
+// Package convert makes a document of policies from the files of other rate limiters. [FromEnvoy]
+// reads those of envoyproxy/ratelimit, and [FromLimitador] those of Limitador.
 //
 // Both return a [Result]: the document, a [Call] for each thing that was limited, which says
 // how RL.USE is called for it, and a [Note] for each thing that is not as it was. The package

@@ -1,5 +1,5 @@
-// Package document reads and writes the YAML of policies: the text of the option
-// policy-file, of RL.POLICY DUMP, DIFF and APPLY, and of cellserver policy.
+// Package document reads and writes the YAML of policies. It is the text of the option policy-file,
+// of RL.POLICY DUMP, DIFF and APPLY, and of cellserver policy.
 //
 // [Parse] reads a [Document] strictly and collects [Faults] with their lines.
 // [Document.Append] writes one that Parse reads back equal. [Diff] compares two of them, as

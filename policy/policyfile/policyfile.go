@@ -1,5 +1,5 @@
-// Package policyfile reads the file of the option policy-file and has the registry put its
-// policies in force, either all of them or none.
+// Package policyfile reads the file of the option policy-file. It has the registry put the policies
+// of the file in force, either all of them or none.
 //
 // A [File] is read at the start, when the configuration is reloaded, and by RL.POLICY RELOAD. A
 // replica only checks it: its policies come into force when the replica becomes a primary.

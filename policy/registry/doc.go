@@ -1,5 +1,5 @@
-// Package registry keeps the policies of a server: the entries in force, the table that calls
-// look them up in, and the history of changes.
+// Package registry keeps the policies of a server. It has the entries in force, the table that
+// calls look them up in, and the history of changes.
 //
 // Each entry and each change is a string in the database of the server
 // ([keyspace.System]), so they are part of the log, of snapshots and of replicas like keys. A

@@ -84,7 +84,7 @@ func entriesOf(r *registry.Registry) map[string]string {
 	return all
 }
 
-// records returns the records of entries, without those of changes.
+// entries returns the records of entries, without those of changes.
 func (m *memory) entries() map[string]string {
 	all := maps.Clone(m.records)
 	maps.DeleteFunc(all, func(key, _ string) bool { return strings.HasPrefix(key, "change/") })

@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/rdb"
 )
 
-// whole writes the keyspace as an RDB in steps. Redis refuses an RDB that has a key twice,
-// and the steps of a keyspace may: what may have been there is left for later.
+// wholeCopy writes the keyspace as an RDB in steps. Redis refuses an RDB that has a key twice, and the
+// steps of a keyspace may return one again: such keys are written behind the RDB.
 type wholeCopy struct {
 	steps   *keyspace.Steps
 	clock   clock.Clock

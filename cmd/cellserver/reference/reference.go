@@ -1,7 +1,6 @@
-// Package reference writes what a shell and man know of the program: a man page, and
-// completion scripts for bash, zsh and fish. All of them come from a [Program], which package
-// main makes of the table of options and of the manual of its commands. So nothing here names
-// an option or a command.
+// Package reference writes the man page and the completion scripts of the program. The scripts are
+// for bash, zsh and fish. All of them come from a [Program], which package main makes from the
+// table of options and the manual of its commands, so nothing here names an option or a command.
 package reference
 
 import (

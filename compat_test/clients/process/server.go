@@ -1,6 +1,5 @@
-// Package process runs the server under test as a process of its own, the only
-// form in which a client of another language can meet it and in which it can
-// be restarted under that client.
+// Package process runs the server under test as a process of its own. A client in another language
+// can only connect to a process, and the process can be restarted under that client.
 package process
 
 import (
