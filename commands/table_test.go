@@ -58,7 +58,7 @@ func TestEntriesArePublishable(t *testing.T) {
 			require.NotZero(t, c.Flags&command.FlagMovableKeys, c.Name)
 		}
 		if c.Categories&command.CatRateLimit != 0 && c.Flags&command.FlagWrite != 0 {
-			require.True(t, c.Keys.First == 1 || c.Keys.Count > 0 || c.Keys.Policy, "%s has no key", c.Name)
+			require.True(t, c.Keys.First == 1 || c.Keys.Count > 0 || c.Keys.Derived != nil, "%s has no key", c.Name)
 		}
 		if c.Name != "rl.multi" && strings.HasPrefix(c.Syntax, "key") {
 			require.NotZero(t, c.Keys.First, "%s has a key that it does not declare", c.Name)

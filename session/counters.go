@@ -73,8 +73,8 @@ func (w *Worker) lackedMemory() {
 	switch {
 	case w.Server.Seen == nil || c.Cmd == nil:
 		return
-	case c.Cmd.Keys.Policy && len(c.Args) > 2:
-		w.Server.Seen.LackedMemory(c.Worker, c.Cmd.Keys.AppendPolicyKey(nil, c.Args))
+	case c.Cmd.Keys.Derived != nil && len(c.Args) > c.Cmd.Keys.Derived.Last:
+		w.Server.Seen.LackedMemory(c.Worker, c.Cmd.Keys.Derived.Append(nil, c.Args))
 		return
 	case c.Cmd.Keys.First <= 0 || c.Cmd.Keys.First >= len(c.Args):
 		return

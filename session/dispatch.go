@@ -13,7 +13,7 @@ func (w *Worker) dispatch(s *Session, a *request) {
 	c := &w.ctx
 	cmd, args := a.cmd, a.args
 	w.Work += command.Units(len(a.args), a.size)
-	c.Client, c.Args, c.PolicyKey, c.Failed = &s.Client, args, a.policyKey, false
+	c.Client, c.Args, c.DerivedKey, c.Failed = &s.Client, args, a.derivedKey, false
 	if len(args) == 0 {
 		c.Cmd = nil
 		c.Fail(a.refused)

@@ -11,7 +11,7 @@ import (
 func (s *Session) Feed(worker transport.Worker, in, out []byte) transport.Turn {
 	w := worker.(*Worker)
 	w.out = resp.Writer{Buf: out, Proto: s.Proto, Ledger: s.engine.Options.Ledger, OnError: w.OnError, Room: cap(out)}
-	w.ctx.Cmd, w.policyKeys = nil, w.policyKeys[:0]
+	w.ctx.Cmd, w.derivedKeys = nil, w.derivedKeys[:0]
 	next, consumed := s.turn(w, in)
 	barrier := uint64(0)
 	if w.Journal != nil {

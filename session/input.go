@@ -36,7 +36,7 @@ func (s *Session) split(w *Worker, in []byte) (swallowed int, err resp.Error) {
 		}
 		a := &w.slots[n]
 		n++
-		a.cmd, a.args, a.policyKey, a.size, a.end = s.engine.Commands.Lookup(args[0]), args, nil, used, at
+		a.cmd, a.args, a.derivedKey, a.size, a.end = s.engine.Commands.Lookup(args[0]), args, nil, used, at
 		if len(room)+len(args) > cap(room) {
 			w.room = args[:0] // the command has outgrown the worker's room and replaces it
 			break
@@ -69,11 +69,11 @@ func (w *Worker) prefetch(db int) {
 		case a.cmd == nil || len(a.args) < 2:
 		case a.cmd.Keys.First == 1:
 			w.Keys = append(w.Keys, a.args[1])
-		case a.cmd.Keys.Policy && len(a.args) > 2:
-			from := len(w.policyKeys)
-			w.policyKeys = a.cmd.Keys.AppendPolicyKey(w.policyKeys, a.args)
-			a.policyKey = w.policyKeys[from:len(w.policyKeys):len(w.policyKeys)]
-			w.Keys = append(w.Keys, a.policyKey)
+		case a.cmd.Keys.Derived != nil && len(a.args) > a.cmd.Keys.Derived.Last:
+			from := len(w.derivedKeys)
+			w.derivedKeys = a.cmd.Keys.Derived.Append(w.derivedKeys, a.args)
+			a.derivedKey = w.derivedKeys[from:len(w.derivedKeys):len(w.derivedKeys)]
+			w.Keys = append(w.Keys, a.derivedKey)
 		}
 	}
 	if len(w.Keys) > 1 {
@@ -95,7 +95,7 @@ func (w *Worker) takeArgs(args [][]byte) [][]byte {
 // forgetInput drops the references to the input that was split last.
 func (w *Worker) forgetInput() {
 	clear(w.room[:cap(w.room)])
-	w.policyKeys = nil
+	w.derivedKeys = nil
 	clear(w.slots[:])
 	w.ctx.Args = nil
 	w.requests = nil

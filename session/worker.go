@@ -32,8 +32,8 @@ type input struct {
 	room     [][]byte // room for the arguments of requests
 	slots    [command.MaxRequests]request
 	requests []request // the used part of slots
-	// policyKeys has the keys of requests that are about policies, until the batch ends.
-	policyKeys []byte
+	// derivedKeys has the derived keys of requests, until the batch ends.
+	derivedKeys []byte
 }
 
 // request is a command that was split off the input and looked up, but has not run yet. Splitting
@@ -46,8 +46,8 @@ type request struct {
 	// refused is the error if the command was discarded while it arrived. It has no arguments then.
 	refused resp.Error
 	end     int // bytes of the input that are consumed after it has run
-	// policyKey is command.Call.PolicyKey. It points into the worker's policyKeys.
-	policyKey []byte
+	// derivedKey is command.Call.DerivedKey. It points into the worker's derivedKeys.
+	derivedKey []byte
 }
 
 // worldState is for scripts that may take long; see coroutine.

@@ -94,8 +94,8 @@ func commandGetKeys(c *command.Call) {
 		return
 	}
 	at := cmd.Keys.Positions(args)
-	if cmd.Keys.Policy {
-		args, at = [][]byte{cmd.Keys.AppendPolicyKey(nil, args)}, []int{0}
+	if d := cmd.Keys.Derived; d != nil {
+		args, at = [][]byte{d.Append(nil, args)}, []int{0}
 	}
 	if len(at) == 0 && !cmd.RunsScript() { // scripts may have no keys
 		c.Fail("ERR Invalid arguments specified for command")

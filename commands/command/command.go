@@ -96,7 +96,7 @@ func (c *Command) Subcommand(name []byte) *Command {
 
 // SpansKeyspace reports whether the command reads or writes keys that are not among its arguments.
 func (c *Command) SpansKeyspace() bool {
-	return c.Categories&CatKeyspace != 0 && c.Keys.None() || c.Keys.Policy || c.Name == "info" || c.Name == "memory|stats"
+	return c.Categories&CatKeyspace != 0 && c.Keys.None() || c.Keys.Derived != nil || c.Name == "info" || c.Name == "memory|stats"
 }
 
 // HasLongKey reports whether a key among args exceeds [MaxKey].
@@ -106,12 +106,17 @@ func (c *Command) HasLongKey(args [][]byte) bool {
 			return true
 		}
 	}
-	return c.Keys.Policy && len(args[1])+len(args[2]) > MaxKey-policyKeyRoom
+	d := c.Keys.Derived
+	return d != nil && size(args[1:d.Last+1]) > MaxKey-d.Extra
 }
 
-// policyKeyRoom bounds the bytes of a policy's key in addition to the policy's name and the
-// subject.
-const policyKeyRoom = 16
+// size returns the length of all args together.
+func size(args [][]byte) (n int) {
+	for _, a := range args {
+		n += len(a)
+	}
+	return n
+}
 
 // RepliesValues reports whether the command replies with stored values and changes nothing.
 func (c *Command) RepliesValues() bool {

@@ -81,7 +81,7 @@ func (c *Call) alters(cmd *Command, args [][]byte) bool {
 		return cmd.changesPolicies()
 	}
 	switch {
-	case cmd.Keys.Policy && cmd.Writes != nil:
+	case cmd.Keys.Derived != nil && cmd.Writes != nil:
 		return cmd.Writes(c, cmd, args)
 	case cmd.Parse == nil || c.Collector != nil:
 		return true

@@ -3,7 +3,6 @@ package command
 import (
 	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/arg"
-	"github.com/cellserver/cellserver/policy"
 )
 
 // KeySpec says where the keys are among the arguments: First and Last are 1-based (a negative Last
@@ -12,9 +11,8 @@ import (
 type KeySpec struct {
 	First, Last, Step int
 	Count             int
-	// Policy says that no argument is the key: the key is composed of the first two arguments, the
-	// name of a policy and its subject. See [KeySpec.AppendPolicyKey].
-	Policy bool
+	// Derived says how the key is made from several arguments; nil if arguments are the keys.
+	Derived *DerivedKey
 	// Use is how the command uses its keys. Rest is how it uses those after the first, if that
 	// differs. The table fills in the defaults: see [KeyUses].
 	Use, Rest KeyUse
@@ -26,6 +24,18 @@ type KeySpec struct {
 	// is the permission that the key needs.
 	single bool
 	access acl.Access
+}
+
+// DerivedKey says how the key of a call is made from its first arguments, for commands of which no
+// argument is a key. A call may use more keys that belong to this one: a user with access to this key
+// may use all of them.
+type DerivedKey struct {
+	// Append appends the key of a call to dst.
+	Append func(dst []byte, args [][]byte) []byte
+	// Last is the index of the last argument that the key is made from. The first is 1.
+	Last int
+	// Extra bounds the bytes that the keys of a call have beyond those of these arguments.
+	Extra int
 }
 
 // KeyUse is how a command uses a key: one of the first four flags, and what it does with the value.
@@ -68,25 +78,16 @@ func (k *KeySpec) Range(args [][]byte) (first, end, step int) {
 }
 
 // None reports whether the command has no keys in any call.
-func (k *KeySpec) None() bool { return k.First == 0 && k.Count == 0 && !k.Policy }
+func (k *KeySpec) None() bool { return k.First == 0 && k.Count == 0 && k.Derived == nil }
 
-// AppendPolicyKey appends to dst the key of a call about a policy. A limit with several clauses has
-// more keys. They belong to this one: a user with access to this key may use all of them.
-func (k *KeySpec) AppendPolicyKey(dst []byte, args [][]byte) []byte {
-	return policy.AppendStateKey(dst, args[1], args[2], 1, false)
-}
-
-// Name returns what argument i of a call names, for log entries: the policy's key if the call is
-// about a policy.
+// Name returns what argument i of a call names, for log entries: the derived key if it is the last
+// argument of one.
 func (k *KeySpec) Name(args [][]byte, i int) []byte {
-	if k.Policy && i == policyKeyAt {
-		return k.AppendPolicyKey(nil, args)
+	if d := k.Derived; d != nil && i == d.Last {
+		return d.Append(nil, args)
 	}
 	return args[i]
 }
-
-// policyKeyAt is the index of the argument with which the key of a policy ends.
-const policyKeyAt = 2
 
 // Positions returns the indices in args that hold keys; none for a malformed call.
 func (k *KeySpec) Positions(args [][]byte) (at []int) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cellserver/cellserver/limit"
-	"github.com/cellserver/cellserver/policy"
 )
 
 // Identity has the names that a client gave for itself and its library. It is replaced, never
@@ -97,8 +96,8 @@ type madeOnce [2]struct {
 type Decided struct {
 	Key      []byte
 	Decision limit.Decision
-	// Policy receives the count of the answer; nil for a call without a policy.
-	Policy *policy.Counts
+	// Counter counts the answer; nil for a call that has no counter of its own.
+	Counter interface{ Answered(denied bool) }
 }
 
 // Plan describes what a call that runs other commands may do.

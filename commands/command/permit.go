@@ -73,12 +73,12 @@ func (c *Command) firstArgument(args [][]byte) []byte {
 
 // refusedKey returns the index of the first key that s does not permit, 0 if it permits all.
 func (c *Command) refusedKey(s *acl.Selector, args [][]byte) (at int) {
-	if c.Keys.Policy {
+	if d := c.Keys.Derived; d != nil {
 		var room [128]byte
-		if s.Key(c.Keys.AppendPolicyKey(room[:0], args), c.Keys.access) {
+		if s.Key(d.Append(room[:0], args), c.Keys.access) {
 			return 0
 		}
-		return policyKeyAt
+		return d.Last
 	}
 	i, end, step := c.Keys.Range(args)
 	for n := 0; i < end; n, i = n+1, i+step {

@@ -113,9 +113,9 @@ type Call struct {
 	Client *Client
 	Cmd    *Command
 	Args   [][]byte // Args[0] is the name as the client sent it
-	// PolicyKey is the key of a command about a policy, if the store has prefetched it; see
-	// [KeySpec.AppendPolicyKey].
-	PolicyKey []byte
+	// DerivedKey is the key of a command with a derived key, if the store has prefetched it; see
+	// [KeySpec.Derived].
+	DerivedKey []byte
 	W         *resp.Writer
 	Failed    bool
 }

@@ -116,7 +116,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 	kept := bytes + waitingCost(a)
 	w := &wait{parked: c.NewWait(kept), ask: *a, policy: countedBy(c)}
 	w.ask.Own(make([]byte, 0, bytes))
-	w.parked.Args, w.ask.WithDetails = waitingArgs(c, w.ask.Key), a.WithDetails && c.Cmd.Keys.Policy
+	w.parked.Args, w.ask.WithDetails = waitingArgs(c, w.ask.Key), a.WithDetails && namesPolicy(c)
 	w.refs = []env.KeyRef{{DB: a.DB, Key: w.ask.Key}}
 	if a.Family == decide.Several {
 		w.refs = w.refs[:0]
@@ -191,7 +191,7 @@ func waitingCost(a *decide.Ask) (n int) {
 // waitingArgs returns the arguments of a command that waits under key, as far as the permissions
 // of its user depend on them.
 func waitingArgs(c *command.Call, key []byte) [][]byte {
-	if c.Cmd.Keys.Policy {
+	if namesPolicy(c) {
 		return command.CloneArgs(c.Args[:3])
 	}
 	return [][]byte{nil, key} // the command has one key
@@ -291,7 +291,7 @@ func (w *wait) attempt(st env.Store) {
 // decided stores the decision that ended the wait.
 func (w *wait) decided(now *decide.Ask) {
 	if now.Err == nil {
-		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision, Policy: w.policy}
+		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision, Counter: counter(w.policy)}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func explainCommand() *command.Command {
 	return &command.Command{
 		Name: "rl.explain", Arity: -3, Flags: command.FlagReadonly | command.FlagFast | command.FlagMovableKeys,
-		Keys: command.KeySpec{Policy: true}, Categories: command.CatPolicy, Group: "policy",
+		Keys: command.KeySpec{Derived: &policyKey}, Categories: command.CatPolicy, Group: "policy",
 		Summary: "Says what RL.USE would answer, and why. It changes nothing.", Syntax: "policy key [quantity]",
 		Since: "1.0.0", Complexity: "O(N) of the clauses",
 		Reply: "a map: what applies to the key, what is decided, and each clause with what is used of it", Run: explain,

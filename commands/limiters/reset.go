@@ -8,7 +8,7 @@ import (
 func resetCommand() *command.Command {
 	return &command.Command{
 		Name: "rl.reset", Arity: 3, Flags: command.FlagWrite | command.FlagMovableKeys | command.FlagAudit,
-		Keys: command.KeySpec{Policy: true}, Categories: command.CatPolicy, Group: "policy",
+		Keys: command.KeySpec{Derived: &policyKey}, Categories: command.CatPolicy, Group: "policy",
 		Summary: "Forgets what a key has used of a policy, of all its clauses and those of its candidate.", Syntax: "policy key",
 		Since: "1.0.0", Complexity: "O(1)", Reply: "how many clauses had something in use", Run: reset,
 		Writes:     func(*command.Call, *command.Command, [][]byte) bool { return true },

@@ -67,7 +67,7 @@ func serveOut(c *command.Call, a *decide.Ask) {
 	kept := a.Bytes()
 	r := &reservation{parked: c.NewWait(kept), ask: *a, policy: countedBy(c)}
 	r.ask.Own(make([]byte, 0, kept))
-	r.parked.Args, r.ask.WithDetails = waitingArgs(c, r.ask.Key), a.WithDetails && c.Cmd.Keys.Policy
+	r.parked.Args, r.ask.WithDetails = waitingArgs(c, r.ask.Key), a.WithDetails && namesPolicy(c)
 	if !r.parked.Reserve() { // answered as if CLIENT UNBLOCK had ended the wait
 		giveBack(c.Store, a)
 		noteDecided(c, a, &limit.Decision{Refused: 1, RetryAfter: limit.NoRetry})
@@ -93,7 +93,7 @@ func (r *reservation) serve(st env.Store) {
 			w.Error(err)
 			return
 		}
-		r.parked.Decided = &command.Decided{Key: r.ask.Key, Decision: r.ask.Decision, Policy: r.policy}
+		r.parked.Decided = &command.Decided{Key: r.ask.Key, Decision: r.ask.Decision, Counter: counter(r.policy)}
 		r.answer(st, w, 0)
 	})
 }
@@ -105,7 +105,7 @@ func (r *reservation) giveUp(st env.Store, w *resp.Writer) {
 		w.Error(err)
 		return
 	}
-	r.parked.Decided = &command.Decided{Key: r.ask.Key, Decision: limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}, Policy: r.policy}
+	r.parked.Decided = &command.Decided{Key: r.ask.Key, Decision: limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}, Counter: counter(r.policy)}
 	r.answer(st, w, 1)
 }
 

@@ -85,7 +85,7 @@ func noteClauses(c *command.Call, a *decide.Ask) {
 // countClauses counts a call, with a weight of calls, in the groups of its keys. All keys of a
 // policy are in one group.
 func (s *scratch) countClauses(c *command.Call, a *decide.Ask, calls int64) {
-	if c.Cmd.Keys.Policy {
+	if namesPolicy(c) {
 		s.counts.Count(a.Clauses[0].Key, outcome(worst(a, 0, nil)), calls)
 		return
 	}
@@ -278,8 +278,8 @@ func topHooks(slot command.Slot) command.Hooks {
 			s := of(w)
 			s.counts.Count(d.Key, outcome(&d.Decision), 1)
 			s.counts.Publish()
-			if d.Policy != nil {
-				d.Policy.Answered(d.Decision.Refused != 0)
+			if d.Counter != nil {
+				d.Counter.Answered(d.Decision.Refused != 0)
 			}
 			if d.Decision.Refused == 0 {
 				return

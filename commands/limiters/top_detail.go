@@ -46,7 +46,7 @@ func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
 	case decide.Several:
 		member = memberAt(words, from)
 	}
-	if c.Cmd.Keys.Policy { // the policy has the limit, and the key follows its name
+	if namesPolicy(c) { // the policy has the limit, and the key follows its name
 		from, limitWords, words = 1, 1, words[:min(len(words), 2)]
 	}
 	for i := from; i < len(words); i++ {

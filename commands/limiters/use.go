@@ -10,7 +10,7 @@ func useCommands() []*command.Command {
 	return []*command.Command{explainCommand(), resetCommand(), {
 		Name: "rl.use", Arity: -3,
 		Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast | command.FlagMovableKeys | command.FlagDecides,
-		Keys:  command.KeySpec{Policy: true}, Categories: command.CatRateLimit, Group: "ratelimit",
+		Keys:  command.KeySpec{Derived: &policyKey}, Categories: command.CatRateLimit, Group: "ratelimit",
 		Summary: "Charges the limits that a policy has for a key, all of them or none.",
 		Syntax: "policy key [quantity] [PEEK | PARTIAL | FORCE | <WAIT max> | <BLOCK timeout>] [MEMBER member] [MS] " +
 			"[WITHDETAILS]",

@@ -90,10 +90,29 @@ func (u *useScratch) answered(denied bool) {
 	}
 }
 
+// policyKey says how the key of a call about a policy is made from the name of the policy and its
+// subject: it is the key of the first clause.
+var policyKey = command.DerivedKey{
+	Append: func(dst []byte, args [][]byte) []byte { return policy.AppendStateKey(dst, args[1], args[2], 1, false) },
+	Last:   2,
+	Extra:  16, // at most "#try:" and "#", of the clause and of the mark
+}
+
+// namesPolicy reports whether the running command names a policy.
+func namesPolicy(c *command.Call) bool { return c.Cmd.Keys.Derived == &policyKey }
+
+// counter returns n as the counter of a wait; nil if there is none.
+func counter(n *policy.Counts) interface{ Answered(denied bool) } {
+	if n == nil {
+		return nil
+	}
+	return n
+}
+
 // countedBy returns the counters for the reply to the running command, or nil if the command
 // names no policy or charges nothing.
 func countedBy(c *command.Call) *policy.Counts {
-	if !c.Cmd.Keys.Policy {
+	if !namesPolicy(c) {
 		return nil
 	}
 	return command.Scratch[scratch](c).use.counted()
@@ -131,8 +150,8 @@ func (u *useScratch) factor() int64 {
 // stateKey returns the key of the state of clause i, counted from 0. It is valid until the batch
 // ends.
 func (u *useScratch) stateKey(c *command.Call, i int, candidate bool) []byte {
-	if i == 0 && !candidate && c.PolicyKey != nil {
-		return c.PolicyKey
+	if i == 0 && !candidate && c.DerivedKey != nil {
+		return c.DerivedKey
 	}
 	from := len(u.keys)
 	if u.keys = policy.AppendStateKey(u.keys, u.name, u.key, i+1, candidate); !c.Volatile {

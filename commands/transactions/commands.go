@@ -338,8 +338,8 @@ func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
 				scripts++
 			}
 		case q.cmd.Flags&(command.FlagDenyOOM|command.FlagModule) != 0: // a limiter; CL.THROTTLE has the flags of a module command
-			if q.cmd.Keys.Policy {
-				return !c.Store.Exists(db, q.cmd.Keys.AppendPolicyKey(nil, q.args))
+			if d := q.cmd.Keys.Derived; d != nil {
+				return !c.Store.Exists(db, d.Append(nil, q.args))
 			}
 			return slices.ContainsFunc(q.cmd.Keys.Positions(q.args), func(i int) bool { return !c.Store.Exists(db, q.args[i]) })
 		}

@@ -228,7 +228,7 @@ var layers = map[string]layer{
 		why:     "policies are data: the packages above them change, store and apply them",
 	},
 	"commands/command": {
-		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "acl", "commands/env", "figure", "arg", "replication/protocol", "stats", "syntax", "budget", "policy"},
+		imports: []string{"resp", "transport", "collection", "shared", "limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter", "longdouble", "decide", "acl", "commands/env", "figure", "arg", "replication/protocol", "stats", "syntax", "budget"},
 		why:     "command declares what a command is and may use: it knows no command, no session and no store",
 	},
 	"commands/env": {
