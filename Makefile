@@ -22,12 +22,14 @@ FUZZTIME ?= 10s
 MODULES := compat_test/chaos compat_test/page
 # PACKAGED are modules that make and check what is published.
 PACKAGED := tools/dist tools/manifests
-# LINTED are the modules that vet and lint read: a benchmark has no tests, and runs on Unix only.
-LINTED := $(MODULES) tools/dist internal/storebench
+# TOOLS are modules of programs for this project: what measures, draws and writes pages. Those of
+# their tests that start programs have the tag real, as in this module.
+TOOLS := tools/bench tools/docgen
+# LINTED are the modules that vet and lint read.
+LINTED := $(MODULES) $(TOOLS) tools/dist
 IN = for module in $(1); do ( cd "$$module" && $(2) ); done
-# BIN is where make build puts PROGRAMS.
+# BIN is where programs are put.
 BIN ?= bin
-PROGRAMS ?= ./cmd/...
 PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
 .PHONY: help
@@ -36,7 +38,11 @@ help: ## Print this list
 
 .PHONY: build
 build: ## Build the server into bin/, without libc: it runs on any Linux, in an empty image too
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ $(PROGRAMS)
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/ ./cmd/cellserver
+
+.PHONY: cellbench
+cellbench: ## Build the load generator into bin/ (see docs/cellbench.md)
+	CGO_ENABLED=0 $(GO) -C tools/bench build -trimpath -o $(abspath $(BIN))/ ./cellbench
 
 # IMAGE is where make image-files puts what an image consists of, and CERTIFICATES are those of
 # this machine's authorities: an image has no others.
@@ -73,11 +79,11 @@ setup: ## Say what make test-real needs and this machine lacks, and install it
 # The tests of transport wait for sockets, so they begin, and others run beside them.
 .PHONY: test
 test: ## Run the tests that need nothing but Go: they start no program
-	PACKAGES='./transport ./...' $(RUNNER) . -timeout 10m
+	PACKAGES='./transport ./...' $(RUNNER) ". $(TOOLS)" -timeout 10m
 
 .PHONY: test-real
 test-real: setup ## Run the tests that start programs: servers, clients, libraries, browser, packages
-	GO='$(GO)' bash scripts/real-tests.sh "$(MODULES) $(PACKAGED)" -timeout 30m
+	GO='$(GO)' bash scripts/real-tests.sh "$(TOOLS)" "$(MODULES) $(PACKAGED)" -timeout 30m
 
 .PHONY: compatibility
 compatibility: setup ## Run the limiter libraries and write docs/compatibility.md
@@ -85,7 +91,7 @@ compatibility: setup ## Run the limiter libraries and write docs/compatibility.m
 
 .PHONY: race
 race: ## Run the tests of make test under the race detector, where goroutines are
-	packages=$$(bash scripts/race-packages.sh); PACKAGES=$$packages $(RUNNER) . -race -short -timeout 25m
+	packages=$$(bash scripts/race-packages.sh); PACKAGES=$$packages $(RUNNER) ". tools/bench" -race -short -timeout 25m
 
 # TIMES is how often make steady runs a target, and STEADY names the target.
 TIMES ?= 20
@@ -123,7 +129,7 @@ fmt-check:
 .PHONY: vet
 vet: ## Run go vet
 	$(GO) vet -tags real ./...
-	$(call IN,$(LINTED),$(GO) vet ./...)
+	$(call IN,$(LINTED),$(GO) vet -tags real ./...)
 
 .PHONY: lint
 lint: ## Run the linters of .golangci.yml
@@ -140,14 +146,15 @@ architecture: ## Print the measures of all packages
 
 .PHONY: generate
 generate: ## Write the generated documentation again
-	$(GO) generate ./...
+	$(call IN,$(TOOLS),$(GO) generate ./...)
 
 .PHONY: generate-check
 generate-check:
-	bash scripts/generated-fresh.sh
+	bash scripts/generated-fresh.sh $(MAKE) --no-print-directory generate
 
 # Compiled as make dist does, so that both share what they have compiled. No program is linked
-# here: make dist links them. This machine's own platform is left to make vet.
+# here: make dist links them. This machine's own platform is left to make vet. Of the tools
+# cellbench alone is published.
 .PHONY: cross
 cross: ## Compile all packages and their tests for the other platforms that we promise
 	@own=$$($(GO) env GOHOSTOS)/$$($(GO) env GOHOSTARCH); \
@@ -156,6 +163,8 @@ cross: ## Compile all packages and their tests for the other platforms that we p
 		echo "$$platform"; \
 		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 \
 			$(GO) list -test -export -trimpath -tags real -f '{{with .Error}}{{.}}{{end}}' ./...; \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 \
+			$(GO) -C tools/bench list -test -export -trimpath -tags real -f '{{with .Error}}{{.}}{{end}}' ./cellbench ./loadgen/...; \
 	done
 
 .PHONY: check
@@ -179,12 +188,12 @@ bench-observability: build ## Measure what metrics, SLOWLOG and rules of users c
 	bash scripts/bench-observability.sh bin/cellserver $(OTHER)
 
 .PHONY: bench-replication
-bench-replication: build ## Measure what a replica costs, beside redis-server and its replica
+bench-replication: build cellbench ## Measure what a replica costs, beside redis-server and its replica
 	bash scripts/bench-replication.sh bin/cellserver bin/cellbench
 
 .PHONY: attack
 attack: build ## Attack the server and redis-server at full size (ARGS='--only mix' chooses; see docs/attacks.md)
-	$(GO) build -trimpath -o bin/attack ./internal/attack/cmd
+	$(GO) -C tools/bench build -trimpath -o $(CURDIR)/bin/attack ./attack/cmd
 	bin/attack $(ARGS)
 
 .PHONY: page-day

@@ -248,7 +248,8 @@ fault() {
   stop "$pid"
 }
 
-go build -trimpath -o bin/ ./cmd/cellserver ./cmd/cellbench
+go build -trimpath -o bin/ ./cmd/cellserver
+go -C tools/bench build -trimpath -o "$PWD/bin/" ./cellbench
 mkdir -p "$(dirname "$out")"
 header
 for part in $only; do "$part"; done

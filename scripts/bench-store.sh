@@ -8,5 +8,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/cellserver
-CGO_ENABLED=0 go -C internal/storebench build -trimpath -o "$PWD/bin/storebench" .
+CGO_ENABLED=0 go -C tools/bench build -trimpath -o "$PWD/bin/storebench" ./storebench
 exec bin/storebench --out docs/scale-out-performance.md "$@"

@@ -131,7 +131,8 @@ trap 'stop "${running[@]}"' EXIT
 
 prepare() {
   command -v redis-server >/dev/null || { say "redis-server is not installed: make setup does it"; exit 1; }
-  go build -trimpath -o bin/ ./cmd/cellserver ./cmd/cellbench
+  go build -trimpath -o bin/ ./cmd/cellserver
+  go -C tools/bench build -trimpath -o "$PWD/bin/" ./cellbench
   if module=$(bash scripts/redis-cell.sh); then
     say "redis-cell: $module"
   else
@@ -369,5 +370,5 @@ memory
 connections
 pauses
 beside_others
-[ "$out" != docs/performance.md ] || go generate ./internal/docgen # the summary
+[ "$out" != docs/performance.md ] || go -C tools/docgen generate ./... # the summary
 say "written to $out"

@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module for the given time each (default 10s).
+# Runs every fuzz target of the modules for the given time each (default 10s).
 # `go test -fuzz` takes one target of one package at a time, hence the loop.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 each=${1:-10s}
 targets=0
-for package in $(go list ./...); do
-  for target in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
-    echo "== $package $target"
-    go test -run '^$' -fuzz "^$target\$" -fuzztime "$each" "$package"
-    targets=$((targets + 1))
+for module in . tools/bench; do
+  for package in $(go -C "$module" list ./...); do
+    for target in $(go -C "$module" test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
+      echo "== $package $target"
+      go -C "$module" test -run '^$' -fuzz "^$target\$" -fuzztime "$each" "$package"
+      targets=$((targets + 1))
+    done
   done
 done
 if [ "$targets" -eq 0 ]; then

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Fails when `go generate` changes a file: what is generated must be committed
-# together with what it is generated from. It compares the work tree with
-# itself, not with the last commit, so that it is of use before a commit too.
+# Fails when the command that generates changes a file: bash scripts/generated-fresh.sh COMMAND...
+#
+# What is generated must be committed together with what it is generated from. It compares the
+# work tree with itself, not with the last commit, so that it is of use before a commit too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +13,7 @@ fingerprint() {
 }
 
 before=$(fingerprint)
-go generate ./...
+"$@"
 after=$(fingerprint)
 if [ "$before" != "$after" ]; then
   echo "stale, run 'make generate' and commit:" >&2

@@ -7,9 +7,9 @@
 # run: ...", and is a fault to be repaired. A program of tests that ended before all of them had
 # fails the run in any case: the tests after that would not run at all.
 #
-# PACKAGES names the packages of every module (default ./...). EVENTS names a file that receives
-# the events of go test -json of the first module. AGAIN names a file that receives the list
-# instead, if more tests follow.
+# PACKAGES names the packages of the first module (default ./..., as of the others). EVENTS names
+# a file that receives the events of go test -json of the first module. AGAIN names a file that
+# receives the list instead, if more tests follow.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 root=$PWD
@@ -45,7 +45,7 @@ for module in $modules; do
     status=1
   fi
   [ -z "${EVENTS:-}" ] || cp "$events" "$EVENTS"
-  unset EVENTS
+  unset EVENTS PACKAGES
   # A line of the report is "PACKAGE.TEST: 2 runs, 1 failures". A subtest runs again with its
   # test, which has a line of its own.
   while read -r name runs _ failures _; do

@@ -18,11 +18,11 @@ import (
 // it starts in an empty root.
 func TestMakeBuildIsStatic(t *testing.T) {
 	if testing.Short() || runtime.GOOS != "linux" {
-		t.Skip("it builds the programs, which are ELF files on Linux")
+		t.Skip("it builds the program, which is an ELF file on Linux")
 	}
 	programs.Need(t, "make")
 	bin := t.TempDir()
-	out, err := exec.Command("make", "-C", "../..", "build", "BIN="+bin, "PROGRAMS=./cmd/cellserver").CombinedOutput()
+	out, err := exec.Command("make", "-C", "../..", "build", "BIN="+bin).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	program, err := elf.Open(filepath.Join(bin, "cellserver"))
 	require.NoError(t, err)

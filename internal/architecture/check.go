@@ -50,6 +50,30 @@ func Check(root fs.FS) ([]Violation, error) {
 	return found, err
 }
 
+// CheckTests reads the tests under root, the folder of another module of this project, and returns
+// what starts a program or opens a port without the tag for that. Nothing else binds that module.
+func CheckTests(root fs.FS) ([]Violation, error) {
+	var found []Violation
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return skip(root, name)
+		case !strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		c, tree, err := parse(root, name)
+		if err != nil {
+			return err
+		}
+		c.checkPrograms(tree)
+		found = append(found, c.found...)
+		return nil
+	})
+	return found, err
+}
+
 func skip(root fs.FS, dir string) error {
 	if dir == "." {
 		return nil
@@ -64,17 +88,26 @@ func skip(root fs.FS, dir string) error {
 	return nil
 }
 
-func checkFile(root fs.FS, name string, places map[int]bool) ([]Violation, error) {
+// parse reads a file.
+func parse(root fs.FS, name string) (*checker, *ast.File, error) {
 	source, err := fs.ReadFile(root, name)
 	if err != nil {
-		return nil, fmt.Errorf("reading source: %w", err)
+		return nil, nil, fmt.Errorf("reading source: %w", err)
 	}
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
-		return nil, fmt.Errorf("parsing source: %w", err)
+		return nil, nil, fmt.Errorf("parsing source: %w", err)
 	}
-	c := checker{file: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), files: files, places: places}
+	return &checker{file: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), files: files, places: map[int]bool{}}, tree, nil
+}
+
+func checkFile(root fs.FS, name string, places map[int]bool) ([]Violation, error) {
+	c, tree, err := parse(root, name)
+	if err != nil {
+		return nil, err
+	}
+	c.places = places
 	for _, spec := range tree.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {

@@ -132,6 +132,26 @@ func TestOtherModulesAreLeftOut(t *testing.T) {
 	require.Empty(t, violations)
 }
 
+// TestTestsOfToolsStartNoProgram checks the tests of the modules in tools, which make test runs.
+func TestTestsOfToolsStartNoProgram(t *testing.T) {
+	for _, folder := range []string{"bench", "docgen"} {
+		violations, err := architecture.CheckTests(os.DirFS(filepath.Join("..", "..", "tools", folder)))
+		require.NoError(t, err)
+		for _, v := range violations {
+			t.Error(folder, v)
+		}
+	}
+	violations, err := architecture.CheckTests(fstest.MapFS{
+		"go.mod":         {Data: []byte("module bench")},
+		"a.go":           {Data: []byte(`package bench; import "os/exec"`)},
+		"a_real_test.go": {Data: []byte("//go:build real\n\npackage bench; import \"os/exec\"")},
+		"a_test.go":      {Data: []byte(`package bench; import "os/exec"`)},
+	})
+	require.NoError(t, err)
+	require.Len(t, violations, 1)
+	require.Contains(t, violations[0].String(), "a_test.go imports os/exec")
+}
+
 // TestUnreadableSource: a file that cannot be parsed is an error, never a pass.
 func TestUnreadableSource(t *testing.T) {
 	_, err := architecture.Check(fstest.MapFS{"gcra/a.go": {Data: []byte("not Go")}})

@@ -357,16 +357,8 @@ var externals = []external{
 		why: "each part counts what it does; only metrics makes series of these counts",
 	},
 	{
-		path: "gonum.org/v1/plot", in: []string{"internal/loadgen", "cmd"},
-		why: measuringWhy,
-	},
-	{
-		path: "github.com/HdrHistogram/hdrhistogram-go", in: []string{"internal/loadgen", "cmd"},
-		why: measuringWhy,
-	},
-	{
-		path: "github.com/schollz/progressbar", in: []string{"internal/loadgen", "cmd"},
-		why: measuringWhy,
+		path: "github.com/schollz/progressbar", in: []string{"cmd"},
+		why: terminalWhy,
 	},
 	{
 		path: "github.com/stretchr/testify", in: []string{"internal", "compat_test"}, inTests: true,
@@ -375,8 +367,6 @@ var externals = []external{
 }
 
 const terminalWhy = "only the program that runs in a terminal draws in one (docs/adr/0014)"
-
-const measuringWhy = "the server does not need the libraries with which the load generator draws and counts"
 
 // clockFiles are the folders and files, by a prefix of their paths, whose production code may read
 // the wall clock: programs and tests, the transport, which sets deadlines of sockets, the clocks of

@@ -1,5 +1,5 @@
 // Package missing lists the commands of Redis that this server lacks, with the reasons.
-// internal/docgen writes docs/missing.md from the list. `cellserver doctor` compares the list with
+// tools/docgen writes docs/missing.md from the list. `cellserver doctor` compares the list with
 // the commands that a Redis has received.
 package missing
 

@@ -1,0 +1,130 @@
+// Package report writes the measurements of package loadgen: as a table for people, as Markdown
+// for documents, as JSON for programs, and as one self-contained HTML page.
+package report
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/cellserver/cellserver/tools/bench/loadgen"
+	"github.com/cellserver/cellserver/tools/bench/loadgen/process"
+)
+
+// Report is what there is to say about one session of measuring.
+type Report struct {
+	// Title heads a page.
+	Title string
+	// Command is the command line that measured.
+	Command string
+	Started time.Time
+	Machine process.Machine
+	// Entries are the targets; the first is related to each of the others.
+	Entries []*loadgen.Entry
+}
+
+// percentiles are the points of a latency distribution that reports name.
+var percentiles = []struct {
+	name  string
+	value float64
+}{
+	{"p50", 50},
+	{"p90", 90},
+	{"p99", 99},
+	{"p99.9", 99.9},
+	{"p99.99", 99.99},
+	{"max", 100},
+}
+
+// thresholds are the latencies for which reports say how many commands took longer.
+var thresholds = []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond}
+
+// settings describes in one line how a target was driven; it has a round.
+func settings(e *loadgen.Entry) string {
+	o := &last(e).Options
+	loop := fmt.Sprintf("closed loop, %d in flight per connection", o.Pipeline)
+	if o.Rate > 0 {
+		loop = fmt.Sprintf("open loop, %s commands a second", count(o.Rate))
+	}
+	length := o.Duration.String()
+	if o.Count > 0 {
+		length = count(float64(o.Count)) + " commands"
+	}
+	rounds := ""
+	if n := len(e.Rounds); n > 1 {
+		rounds = fmt.Sprintf("%d rounds of ", n)
+	}
+	return fmt.Sprintf("%s%s after %s of warm-up: %s, %d connections, keys %s", rounds, length, o.Warmup, loop, o.Connections, o.Keys)
+}
+
+// count writes a number of things with separators.
+func count(v float64) string {
+	digits := fmt.Sprintf("%.0f", math.Abs(v))
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	if v < 0 {
+		return "-" + digits
+	}
+	return digits
+}
+
+// figure writes a number with three significant digits, "-" for an unknown one.
+func figure(v float64) string {
+	switch {
+	case v == 0:
+		return "-"
+	case math.Abs(v) >= 999.5:
+		return count(v)
+	case math.Abs(v) >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case math.Abs(v) >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case math.Abs(v) >= 1:
+		return fmt.Sprintf("%.2f", v)
+	}
+	return fmt.Sprintf("%.3f", v)
+}
+
+// ratio writes a ratio with its spread.
+func ratio(s loadgen.Spread) string {
+	if !s.Known() {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f (%.2f..%.2f)", s.Median, s.Min, s.Max)
+}
+
+// spread writes a figure with its spread where there are several rounds.
+func spread(s loadgen.Spread) string {
+	if s.Min == s.Max {
+		return figure(s.Median)
+	}
+	return fmt.Sprintf("%s (%s..%s)", figure(s.Median), figure(s.Min), figure(s.Max))
+}
+
+// last returns the last round of an entry, nil if it has none.
+func last(e *loadgen.Entry) *loadgen.Result {
+	if len(e.Rounds) == 0 {
+		return nil
+	}
+	return e.Rounds[len(e.Rounds)-1]
+}
+
+// micros returns nanoseconds as microseconds.
+func micros(ns int64) float64 { return float64(ns) / 1e3 }
+
+// above returns how many commands of the entry took longer than d.
+func above(e *loadgen.Entry, d time.Duration) int64 { return slower(e.Latency(), d) }
+
+// slower returns how many values of h are above d.
+func slower(h *hdrhistogram.Histogram, d time.Duration) int64 {
+	var n int64
+	for _, bar := range h.Distribution() {
+		if bar.From > int64(d) {
+			n += bar.Count
+		}
+	}
+	return n
+}
