@@ -66,15 +66,18 @@ func unpacked(t *testing.T, path string) map[string][]byte {
 // the build cache.
 func TestArchives(t *testing.T) {
 	out := made(t, "../..", "linux/amd64 windows/arm64")
-	linux := unpacked(t, filepath.Join(out, only(t, out, "*-linux-amd64.tar.gz")))
-	windows := unpacked(t, filepath.Join(out, only(t, out, "*-windows-arm64.zip")))
+	linux := unpacked(t, filepath.Join(out, only(t, out, "cellserver-*-linux-amd64.tar.gz")))
+	windows := unpacked(t, filepath.Join(out, only(t, out, "cellserver-*-windows-arm64.zip")))
+	bench := unpacked(t, filepath.Join(out, only(t, out, "cellbench-*-linux-amd64.tar.gz")))
 
 	t.Run("programs are static", func(t *testing.T) {
-		program, err := elf.NewFile(bytes.NewReader(linux["cellserver"]))
-		require.NoError(t, err)
-		libraries, err := program.ImportedLibraries()
-		require.NoError(t, err)
-		require.Empty(t, libraries)
+		for _, content := range [][]byte{linux["cellserver"], bench["cellbench"]} {
+			program, err := elf.NewFile(bytes.NewReader(content))
+			require.NoError(t, err)
+			libraries, err := program.ImportedLibraries()
+			require.NoError(t, err)
+			require.Empty(t, libraries)
+		}
 		other, err := pe.NewFile(bytes.NewReader(windows["cellserver.exe"]))
 		require.NoError(t, err)
 		require.EqualValues(t, pe.IMAGE_FILE_MACHINE_ARM64, other.Machine)
@@ -90,13 +93,27 @@ func TestArchives(t *testing.T) {
 			require.Equal(t, string(linux[name]), string(windows[name]), name)
 		}
 	})
-	t.Run("every module has a licence", func(t *testing.T) { licensed(t, out, linux) })
+	t.Run("cellbench has an archive of its own", func(t *testing.T) {
+		require.NotContains(t, linux, "cellbench")
+		require.NotContains(t, bench, "cellserver")
+		require.Contains(t, string(bench["LICENSE"]), "MIT License")
+		require.Contains(t, string(bench["cellbench.md"]), "# cellbench")
+		require.Contains(t, bench, "licences/gonum.org/v1/plot/LICENSE")
+		require.Contains(t, bench, "licences/github.com/golang/freetype/licenses/ftl.txt")
+		require.Contains(t, string(bench["cellbench.md"]), "the FreeType Team", "its licence asks for that")
+		require.NotContains(t, linux, "licences/gonum.org/v1/plot/LICENSE", "what draws charts does not reach the server")
+		require.Contains(t, unpacked(t, filepath.Join(out, only(t, out, "cellbench-*-windows-arm64.zip"))), "cellbench.exe")
+	})
+	t.Run("every module has a licence", func(t *testing.T) {
+		licensed(t, out, "cellserver", linux)
+		licensed(t, out, "cellbench", bench)
+	})
 	t.Run("checksums", func(t *testing.T) {
 		cmd := exec.Command("sha256sum", "--check", "--strict", sumsName)
 		cmd.Dir = out
 		said, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", said)
-		require.Equal(t, 4, strings.Count(string(said), ": OK\n"), "%s", said)
+		require.Equal(t, 8, strings.Count(string(said), ": OK\n"), "%s", said)
 	})
 	t.Run("bill of materials", func(t *testing.T) { judged(t, out) })
 	t.Run("same again", func(t *testing.T) {
@@ -113,16 +130,16 @@ func TestArchives(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, bytes.Equal(first, second), "%s differs", name)
 		}
-		require.Len(t, all(t, again), 3)
+		require.Len(t, all(t, again), 5)
 		require.Equal(t, sums(t, again), sums(t, made(t, "../..", "linux/amd64")))
 	})
 }
 
-// licensed: what the program is compiled from is in the bill of materials, with a licence, whose
-// text is in the archive.
-func licensed(t *testing.T, out string, files map[string][]byte) {
+// licensed: what a program is compiled from is in its bill of materials, with a licence, whose
+// text is in its archive.
+func licensed(t *testing.T, out, name string, files map[string][]byte) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(out, only(t, out, "*-linux-amd64.spdx.json")))
+	text, err := os.ReadFile(filepath.Join(out, only(t, out, name+"-*-linux-amd64.spdx.json")))
 	require.NoError(t, err)
 	var bill spdxDocument
 	require.NoError(t, json.Unmarshal(text, &bill))
@@ -139,13 +156,13 @@ func licensed(t *testing.T, out string, files map[string][]byte) {
 		}
 		require.True(t, found, "no licence of %s", p.Name)
 	}
-	program := filepath.Join(t.TempDir(), "cellserver")
-	require.NoError(t, os.WriteFile(program, files["cellserver"], 0o600))
+	program := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(program, files[name], 0o600))
 	said, err := exec.Command("go", "version", "-m", program).Output()
 	require.NoError(t, err)
 	deps := 0
 	for line := range strings.Lines(string(said)) {
-		if words := strings.Fields(line); len(words) > 2 && words[0] == "dep" {
+		if words := strings.Fields(line); len(words) > 2 && words[0] == "dep" && words[1] != ownModule {
 			require.True(t, listed[words[1]+" "+words[2]], line)
 			deps++
 		}
@@ -163,8 +180,11 @@ func judged(t *testing.T, out string) {
 		require.NotEqual(t, "true", os.Getenv("CI"), "no pyspdxtools: CI has to have it (make setup)")
 		t.Skip("SKIP: no pyspdxtools (make setup installs it)")
 	}
-	for _, name := range []string{only(t, out, "*-linux-amd64.spdx.json"), only(t, out, "*-windows-arm64.spdx.json")} {
-		said, err := exec.Command(tool, "-i", filepath.Join(out, name)).CombinedOutput()
+	bills, err := filepath.Glob(filepath.Join(out, "*.spdx.json"))
+	require.NoError(t, err)
+	require.Len(t, bills, 4)
+	for _, name := range bills {
+		said, err := exec.Command(tool, "-i", name).CombinedOutput()
 		require.NoError(t, err, "%s", said)
 	}
 }

@@ -23,15 +23,23 @@ type module struct {
 	licences []file
 	// licence is what they are in the words of SPDX, such as "MIT" or "Apache-2.0 AND MIT".
 	licence string
+	// declared is the same, but where the authors offer a choice: there it is all of that.
+	declared string
+}
+
+// choices are the modules whose authors let everybody choose one of several licences, in files
+// that are not called like licences: what they offer, and the file with the one that we choose.
+var choices = map[string]struct{ declared, chosen string }{
+	"github.com/golang/freetype": {"FTL OR GPL-2.0-or-later", "licenses/ftl.txt"},
 }
 
 // standardLibrary is the name of the standard library in a bill of materials.
 const standardLibrary = "stdlib"
 
-// modulesOf returns what a program is compiled from, beside this project: the modules that it
-// names itself, and the standard library.
-func (r *release) modulesOf(ctx context.Context, program string) ([]module, error) {
-	built, err := buildinfo.ReadFile(program)
+// modulesOf returns what the program at path is compiled from, beside this project: the modules
+// that it names itself, and the standard library.
+func (r *release) modulesOf(ctx context.Context, p *program, path string) ([]module, error) {
+	built, err := buildinfo.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +53,10 @@ func (r *release) modulesOf(ctx context.Context, program string) ([]module, erro
 	}
 	modules := []module{std}
 	for _, dep := range built.Deps {
-		m, err := r.download(ctx, dep)
+		if dep.Path == ownModule {
+			continue // a program in a module of its own is compiled from packages of the server's
+		}
+		m, err := r.download(ctx, p, dep)
 		if err != nil {
 			return nil, err
 		}
@@ -55,11 +66,11 @@ func (r *release) modulesOf(ctx context.Context, program string) ([]module, erro
 }
 
 // download reads the licences of a module, where Go keeps it.
-func (r *release) download(ctx context.Context, dep *debug.Module) (module, error) {
+func (r *release) download(ctx context.Context, p *program, dep *debug.Module) (module, error) {
 	if dep.Replace != nil {
 		dep = dep.Replace
 	}
-	said, err := output(ctx, r.root, "go", "mod", "download", "-json", dep.Path+"@"+dep.Version)
+	said, err := output(ctx, filepath.Join(r.root, p.module), "go", "mod", "download", "-json", dep.Path+"@"+dep.Version)
 	if err != nil {
 		return module{}, err
 	}
@@ -88,17 +99,23 @@ func (m *module) readLicences(dir string) error {
 	if err != nil {
 		return err
 	}
-	var known []string
+	var names, known []string
 	for _, e := range entries {
-		if e.IsDir() || !licenceName.MatchString(e.Name()) {
-			continue
+		if !e.IsDir() && licenceName.MatchString(e.Name()) {
+			names = append(names, e.Name())
 		}
-		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
+	}
+	choice, chosen := choices[m.path]
+	if chosen {
+		names = append(names, choice.chosen)
+	}
+	for _, name := range names {
+		content, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 		if err != nil {
 			return err
 		}
-		m.licences = append(m.licences, file{name: "licences/" + m.path + "/" + e.Name(), content: content})
-		if !permission.MatchString(e.Name()) {
+		m.licences = append(m.licences, file{name: "licences/" + m.path + "/" + name, content: content})
+		if !permission.MatchString(name) {
 			known = append(known, identify(content)...)
 		}
 	}
@@ -107,6 +124,10 @@ func (m *module) readLicences(dir string) error {
 		return errors.New("no known licence in " + m.path + " " + m.version)
 	}
 	m.licence = strings.Join(known, " AND ")
+	m.declared = m.licence
+	if chosen {
+		m.declared = choice.declared
+	}
 	return nil
 }
 

@@ -1,6 +1,6 @@
-// Command dist makes what is published: an archive for each platform with a static program,
-// its man page, completions, a sample configuration and all licences; a bill of materials in
-// SPDX for each program; and SHA256SUMS. `make dist` calls it.
+// Command dist makes what is published: for each platform an archive with the server, a static
+// program, its man page, completions, a sample configuration and all licences, and one with
+// cellbench; a bill of materials in SPDX for each; and SHA256SUMS. `make dist` calls it.
 //
 // The same source and the same version of Go give the same bytes: the programs are compiled
 // without paths and without the state of the working copy, and every time in an archive is that

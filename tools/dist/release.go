@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,8 +17,23 @@ import (
 type release struct {
 	root, out, version string
 	date               time.Time
-	// common are the files that every archive has.
+}
+
+// program is what has an archive of its own for each platform.
+type program struct {
+	name string
+	// module is the folder of its module, and folder its own in there.
+	module, folder string
+	// common are the files that its archive has on every platform, beside licences of others.
 	common []file
+}
+
+// programs are all that are published.
+func programs() []*program {
+	return []*program{
+		{name: "cellserver", module: ".", folder: "./cmd/cellserver"},
+		{name: "cellbench", module: "tools/bench", folder: "./cellbench"},
+	}
 }
 
 // file is a file of an archive.
@@ -34,22 +50,29 @@ func (r *release) make(ctx context.Context, platforms []string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }() // what is left is the system's to delete
-	own := filepath.Join(work, "cellserver")
-	if err := r.compile(ctx, runtime.GOOS, runtime.GOARCH, own); err != nil {
+	all := programs()
+	server, bench := all[0], all[1]
+	own := filepath.Join(work, server.name)
+	if err := r.compile(ctx, server, runtime.GOOS, runtime.GOARCH, own); err != nil {
 		return err
 	}
 	if err := r.readVersion(ctx, own); err != nil {
 		return err
 	}
-	if err := r.readCommon(ctx, own); err != nil {
+	if err := r.readCommon(ctx, server, own); err != nil {
+		return err
+	}
+	if err := r.readPages(bench, map[string]string{"LICENSE": "LICENSE", "docs/cellbench.md": "cellbench.md"}); err != nil {
 		return err
 	}
 	if err := r.empty(); err != nil {
 		return err
 	}
 	for _, platform := range platforms {
-		if err := r.platform(ctx, platform, work); err != nil {
-			return fmt.Errorf("%s: %w", platform, err)
+		for _, p := range all {
+			if err := r.platform(ctx, p, platform, work); err != nil {
+				return fmt.Errorf("%s for %s: %w", p.name, platform, err)
+			}
 		}
 	}
 	return writeSums(r.out)
@@ -63,7 +86,7 @@ func (r *release) empty() error {
 		return err
 	}
 	for _, e := range entries {
-		if e.Name() != sumsName && !strings.HasPrefix(e.Name(), "cellserver-") {
+		if e.Name() != sumsName && !slices.ContainsFunc(programs(), func(p *program) bool { return strings.HasPrefix(e.Name(), p.name+"-") }) {
 			return fmt.Errorf("%s contains %s, which this program has not made", r.out, e.Name())
 		}
 	}
@@ -73,14 +96,14 @@ func (r *release) empty() error {
 	return os.MkdirAll(r.out, 0o755)
 }
 
-// compile compiles the server for a platform. Nothing of this machine gets into it.
-func (r *release) compile(ctx context.Context, system, architecture, to string) error {
+// compile compiles a program for a platform. Nothing of this machine gets into it.
+func (r *release) compile(ctx context.Context, p *program, system, architecture, to string) error {
 	absolute, err := filepath.Abs(to)
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", fmt.Sprintf("-ldflags=-s -w -buildid= -X main.released=%d", r.date.Unix()), "-o", absolute, "./cmd/cellserver")
-	cmd.Dir = r.root
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", fmt.Sprintf("-ldflags=-s -w -buildid= -X main.released=%d", r.date.Unix()), "-o", absolute, p.folder)
+	cmd.Dir = filepath.Join(r.root, p.module)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture,
 		"GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off", "GOEXPERIMENT=", "GOFIPS140=off", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -103,8 +126,8 @@ func output(ctx context.Context, dir, name string, args ...string) ([]byte, erro
 }
 
 // readVersion asks the program for its version, if none is given.
-func (r *release) readVersion(ctx context.Context, program string) error {
-	said, err := output(ctx, "", program, "version")
+func (r *release) readVersion(ctx context.Context, path string) error {
+	said, err := output(ctx, "", path, "version")
 	if err != nil {
 		return err
 	}
@@ -118,18 +141,27 @@ func (r *release) readVersion(ctx context.Context, program string) error {
 	return nil
 }
 
-// readCommon collects what every archive has: pages of the project, and what the program says
-// of itself.
-func (r *release) readCommon(ctx context.Context, program string) error {
-	for from, to := range map[string]string{
-		"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "SECURITY.md": "SECURITY.md",
-		"deploy/systemd/cellserver.service": "cellserver.service",
-	} {
+// readPages collects files of the project, by what the archive calls them.
+func (r *release) readPages(p *program, names map[string]string) error {
+	for from, to := range names {
 		content, err := os.ReadFile(filepath.Join(r.root, from))
 		if err != nil {
 			return err
 		}
-		r.common = append(r.common, file{name: to, content: content})
+		p.common = append(p.common, file{name: to, content: content})
+	}
+	return nil
+}
+
+// readCommon collects what every archive of the server has: pages of the project, and what the
+// program at path says of itself.
+func (r *release) readCommon(ctx context.Context, p *program, path string) error {
+	err := r.readPages(p, map[string]string{
+		"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "SECURITY.md": "SECURITY.md",
+		"deploy/systemd/cellserver.service": "cellserver.service",
+	})
+	if err != nil {
+		return err
 	}
 	for name, args := range map[string][]string{
 		"cellserver.1":                {"man"},
@@ -138,43 +170,43 @@ func (r *release) readCommon(ctx context.Context, program string) error {
 		"completions/_cellserver":     {"completion", "zsh"},
 		"completions/cellserver.fish": {"completion", "fish"},
 	} {
-		said, err := output(ctx, "", "env", append([]string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.date.Unix()), program}, args...)...)
+		said, err := output(ctx, "", "env", append([]string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.date.Unix()), path}, args...)...)
 		if err != nil {
 			return err
 		}
-		r.common = append(r.common, file{name: name, content: said})
+		p.common = append(p.common, file{name: name, content: said})
 	}
 	return nil
 }
 
-// platform makes the archive and the bill of materials of one platform.
-func (r *release) platform(ctx context.Context, platform, work string) error {
+// platform makes the archive and the bill of materials of a program for one platform.
+func (r *release) platform(ctx context.Context, p *program, platform, work string) error {
 	system, architecture, found := strings.Cut(platform, "/")
 	if !found {
 		return fmt.Errorf("a platform is system/architecture")
 	}
-	name := fmt.Sprintf("cellserver-%s-%s-%s", r.version, system, architecture)
-	binary := "cellserver"
+	name := fmt.Sprintf("%s-%s-%s-%s", p.name, r.version, system, architecture)
+	binary := p.name
 	if system == "windows" {
 		binary += ".exe"
 	}
 	path := filepath.Join(work, name)
-	if err := r.compile(ctx, system, architecture, path); err != nil {
+	if err := r.compile(ctx, p, system, architecture, path); err != nil {
 		return err
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	modules, err := r.modulesOf(ctx, path)
+	modules, err := r.modulesOf(ctx, p, path)
 	if err != nil {
 		return err
 	}
-	files := append([]file{{name: binary, content: content, executable: true}}, r.common...)
+	files := append([]file{{name: binary, content: content, executable: true}}, p.common...)
 	for _, m := range modules {
 		files = append(files, m.licences...)
 	}
-	bill, err := r.bill(name, binary, content, modules)
+	bill, err := r.bill(p, name, binary, content, modules)
 	if err != nil {
 		return err
 	}

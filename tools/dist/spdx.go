@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"path"
 	"regexp"
 	"time"
 )
@@ -59,29 +60,29 @@ const (
 	// unknown is what SPDX calls what nobody has looked into.
 	unknown    = "NOASSERTION"
 	documentID = "SPDXRef-DOCUMENT"
-	programID  = "SPDXRef-cellserver"
 	ownModule  = "github.com/cellserver/cellserver"
 )
 
 // bill returns the bill of materials of a program: what it is compiled from, with versions,
 // licences and the sums of go.sum.
-func (r *release) bill(name, binary string, content []byte, modules []module) ([]byte, error) {
+func (r *release) bill(p *program, name, binary string, content []byte, modules []module) ([]byte, error) {
+	programID, address := "SPDXRef-"+p.name, path.Join(ownModule, p.module)
 	sum := fmt.Sprintf("%x", sha256.Sum256(content))
 	document := spdxDocument{
 		Version: "SPDX-2.3", DataLicence: "CC0-1.0", ID: documentID, Name: name,
 		Namespace: "https://" + ownModule + "/spdx/" + name + "-" + sum,
 		Creation:  spdxCreation{Created: r.date.Format(time.RFC3339), Creators: []string{"Tool: cellserver-dist"}},
 		Packages: []spdxPackage{{
-			ID: programID, Name: "cellserver", Version: r.version, FileName: binary, Location: unknown,
+			ID: programID, Name: p.name, Version: r.version, FileName: binary, Location: unknown,
 			Concluded: "MIT", Declared: "MIT", Copyright: unknown, Purpose: "APPLICATION",
-			Checksums: []spdxChecksum{{"SHA256", sum}}, Refs: []spdxReference{purl(ownModule, "v"+r.version)},
+			Checksums: []spdxChecksum{{"SHA256", sum}}, Refs: []spdxReference{purl(address, "v"+r.version)},
 		}},
 		Relationships: []spdxRelationship{{documentID, "DESCRIBES", programID}},
 	}
 	for _, m := range modules {
-		p := m.spdx()
-		document.Packages = append(document.Packages, p)
-		document.Relationships = append(document.Relationships, spdxRelationship{programID, "DEPENDS_ON", p.ID})
+		part := m.spdx()
+		document.Packages = append(document.Packages, part)
+		document.Relationships = append(document.Relationships, spdxRelationship{programID, "DEPENDS_ON", part.ID})
 	}
 	text, err := json.MarshalIndent(document, "", "  ")
 	return append(text, '\n'), err
@@ -90,7 +91,7 @@ func (r *release) bill(name, binary string, content []byte, modules []module) ([
 func (m *module) spdx() spdxPackage {
 	p := spdxPackage{
 		ID: moduleID(m.path), Name: m.path, Version: m.version, Location: unknown,
-		Concluded: m.licence, Declared: m.licence, Copyright: unknown, Purpose: "LIBRARY",
+		Concluded: m.licence, Declared: m.declared, Copyright: unknown, Purpose: "LIBRARY",
 		Refs: []spdxReference{purl(m.path, m.version)},
 	}
 	if m.sum != "" {
