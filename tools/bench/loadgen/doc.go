@@ -1,5 +1,5 @@
 // Package loadgen drives any server that speaks RESP and measures its replies. It is the
-// engine of cmd/cellbench.
+// engine of cellbench.
 //
 // A [Template] is a command line with a placeholder for the key. Several templates with weights
 // are a [Mix]. [Run] opens connections to a [Target], sends the mix to keys drawn from a
