@@ -146,6 +146,7 @@ architecture: ## Print the measures of all packages
 
 .PHONY: generate
 generate: ## Write the generated documentation again
+	$(GO) generate ./...
 	$(call IN,$(TOOLS),$(GO) generate ./...)
 
 .PHONY: generate-check
