@@ -65,19 +65,3 @@ func nextDelay(d time.Duration) time.Duration {
 	}
 	return min(2*d, maxAcceptDelay)
 }
-
-// keepAlive sets the keep-alive of a TCP connection the way Redis does: the first
-// probe after period, the next two a third of it apart.
-func keepAlive(nc net.Conn, period time.Duration) {
-	tc, ok := nc.(*net.TCPConn)
-	if !ok {
-		return
-	}
-	// A socket that is already gone refuses the option; its first read will say so.
-	_ = tc.SetKeepAliveConfig(net.KeepAliveConfig{
-		Enable:   period > 0,
-		Idle:     period,
-		Interval: max(period/3, time.Second),
-		Count:    3,
-	})
-}

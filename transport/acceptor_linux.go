@@ -1,15 +1,35 @@
 package transport
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// acceptor takes connections from one listener as bare descriptors: Go's poller
+// waits for the listener, but never learns of the connections.
+type acceptor struct {
+	e      *Epoll
+	l      net.Listener
+	tls    func() *tls.Config // nil without TLS
+	dup    *os.File           // of l, which lets nobody else wait for it
+	raw    syscall.RawConn
+	closed atomic.Bool
+	unix   *net.UnixAddr  // of a unix socket
+	local  netip.AddrPort // of a TCP listener; an unspecified address is asked for each time
+
+	// bequeaths: connections inherit the listener's options. Those of a multipath
+	// listener, Go's default, do not: with Nagle on, a push waits 40 ms for an ACK.
+	bequeaths atomic.Bool
+}
 
 // newAcceptor takes over l, which is closed if that fails.
 func newAcceptor(e *Epoll, l net.Listener) (*acceptor, error) {

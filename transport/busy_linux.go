@@ -4,8 +4,17 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 )
+
+// busyLoops is how busy the loops were at the last sample.
+type busyLoops struct {
+	mu     sync.Mutex      // guards what follows
+	at     time.Duration   // of the sample, since born
+	asleep []time.Duration // what each loop had slept by then
+	ratios []float64
+}
 
 // busySample is the least time between two samples of how busy loops are.
 const busySample = time.Second

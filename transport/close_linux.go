@@ -6,6 +6,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// watched is the connections that the sweep looks at.
+type watched struct {
+	watch []*epollConn // slow to read, or lingering
+	swept time.Time    // the last sweep; zero while nobody is watched
+}
+
+// slow is what the sweep remembers of a connection.
+type slow struct {
+	sent    bool // the peer took something since the last look
+	unsent  int32
+	stuck   time.Duration // how long the peer has taken nothing
+	linger  time.Duration // how long it may still linger; 0: it does not
+	dropped int32         // bytes thrown away while lingering
+}
+
 // hangUp closes c after everything is sent. Closing a socket with unread input resets it,
 // and a reset can overtake the last reply. So the sending side is closed first, and input is
 // discarded for a short time, until the peer has closed too.

@@ -2,6 +2,20 @@ package transport
 
 import "github.com/cellserver/cellserver/shared"
 
+// pendingReplies is the replies of a round that wait for the log.
+type pendingReplies struct {
+	held   []pendingReply // until the log has been asked
+	heldBy []byte         // what they consist of
+	spares [][]byte       // buffers for those that wait for longer
+}
+
+// pendingReply is a reply of this round that is kept for a while: a part of heldBy if it waits
+// for the log, of deferBy if only for the end of the round.
+type pendingReply struct {
+	c        *epollConn
+	from, to int
+}
+
 // maxHeld is how large held replies may grow before the round commits early, and the
 // largest buffer that is kept for the next.
 const maxHeld = 1 << 20
@@ -56,5 +70,33 @@ func (l *loop) flushPending(c *epollConn, out []byte) {
 	out, refs = settled(c.session, is, out, refs)
 	if l.reply(c, out, refs, false); c.fd >= 0 {
 		l.afterTurn(c)
+	}
+}
+
+// A reply of up to spareSize bytes that waits for the log does so in a buffer that the
+// loop lends, of which it keeps no more than maxSpares.
+const (
+	spareSize = 1 << 10
+	maxSpares = 512
+)
+
+// lend gives c, which is about to keep a reply of n bytes, a buffer of the loop's.
+func (l *loop) lend(c *epollConn, n int) {
+	if c.out.b != nil || n > spareSize {
+		return
+	}
+	last := len(l.spares) - 1
+	if last < 0 {
+		c.out.b = make([]byte, 0, spareSize)
+		return
+	}
+	c.out.b = l.spares[last]
+	l.spares = l.spares[:last]
+}
+
+// reclaim takes back a buffer that has been sent, if it may be one that was lent.
+func (l *loop) reclaim(b []byte) {
+	if cap(b) == spareSize && len(l.spares) < maxSpares {
+		l.spares = append(l.spares, b[:0])
 	}
 }

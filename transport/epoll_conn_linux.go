@@ -2,8 +2,55 @@ package transport
 
 import (
 	"net"
+	"net/netip"
+	"sync/atomic"
 	"time"
 )
+
+// noSlot stands for no place in a list.
+const noSlot = -1
+
+// epollConn is one connection and its [Peer]. What is not atomic or constant
+// belongs to the loop that has the connection.
+type epollConn struct {
+	loop    atomic.Pointer[loop]
+	woken   atomic.Bool // a Wake that no Feed has followed yet
+	aborted atomic.Bool
+	posted  atomic.Bool  // in the inbox of a loop
+	patient atomic.Bool  // it may take nothing for as long as it likes: see [Patient]
+	input   atomic.Int32 // what the buffer of in takes, as its loop's tally knows of it
+	output  atomic.Int32 // what out takes, likewise
+
+	next Next
+	connFlags
+
+	fd      int32  // -1 once closed
+	opened  int32  // fd, which any goroutine may read: it does not change
+	slot    int32  // noSlot: not on its loop yet, or no more
+	watched int32  // place in the loop's watch list
+	work    uint32 // work in the balancing interval epoch
+	epoch   uint16
+
+	session Session // nil: only lingering
+	in      unread  // received and not consumed
+	out     reply   // not sent yet
+	watch   slow
+	tls     *secure // nil without TLS
+
+	unix          *net.UnixAddr // of the listener; nil for TCP
+	remote, local netip.AddrPort
+}
+
+// connFlags is where a connection stands.
+type connFlags struct {
+	readable bool // there may be something to read
+	hup      bool // the peer will send no more than what is to be read
+	eof      bool // and that has been read
+	wantOut  bool // the kernel tells when there is room to write
+	deferred bool // a reply leaves at the end of the round
+	queued   bool // in the loop's ready list
+	lastCall bool // the Feed for a Wake that came with the end has been had
+}
 
 // Wake implements [Peer].
 func (c *epollConn) Wake() {
@@ -76,21 +123,6 @@ func (c *epollConn) end() {
 	}
 }
 
-// sent reports whether all records have left.
-func (s *secure) sent() bool { return s.at == len(s.sealed) }
-
-// hurry implements [handshaker].
-func (x *earlyConn) hurry(by time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.by.IsZero() || by.Before(x.by) {
-		x.by = by
-	}
-	if x.file != nil {
-		_ = x.file.SetDeadline(x.by) // fails on a closed file only, which needs none
-	}
-}
-
 // sent reports whether nothing is left to be sent.
 func (c *epollConn) sent() bool { return c.out.empty() && (c.tls == nil || c.tls.sent()) }
 
@@ -110,25 +142,3 @@ func (c *epollConn) beginLinger(e *Epoll, patience time.Duration) bool {
 	c.watch.linger = patience
 	return true
 }
-
-// forget drops n bytes of the reply of c that have left.
-func (l *loop) forget(c *epollConn, n int) {
-	b := c.out.b
-	if c.out.sent(n); c.out.b == nil {
-		l.reclaim(b)
-	}
-}
-
-// reclaim takes back a buffer that has been sent, if it may be one that was lent.
-func (l *loop) reclaim(b []byte) {
-	if cap(b) == spareSize && len(l.spares) < maxSpares {
-		l.spares = append(l.spares, b[:0])
-	}
-}
-
-// A reply of up to spareSize bytes that waits for the log does so in a buffer that the
-// loop lends, of which it keeps no more than maxSpares.
-const (
-	spareSize = 1 << 10
-	maxSpares = 512
-)

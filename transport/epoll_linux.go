@@ -7,10 +7,44 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
 const haveEpoll = true
+
+// Epoll is the transport of Linux: a few event loops, each with a thread of its
+// own, one buffer to read into and one to reply from, shared by all its
+// connections. An idle connection costs its [epollConn] and nothing else.
+type Epoll struct {
+	h     Handler
+	log   *slog.Logger
+	now   func() time.Time // the clock by which peers are slow
+	lim   atomic.Pointer[Limits]
+	loops []*loop
+	place *placement
+
+	handshakes *handshakes
+
+	stop      chan struct{} // closed when Shutdown begins
+	fin       chan struct{} // closed when the last loop has ended
+	draining  atomic.Bool   // nobody accepts any more: loops finish and end
+	cut       atomic.Bool   // loops drop what they have
+	accepting sync.WaitGroup
+	running   sync.WaitGroup
+
+	accepted   atomic.Int64
+	acceptErrs atomic.Int64
+	lingering  atomic.Int64
+
+	born time.Time
+	busy busyLoops
+
+	mu        sync.Mutex // guards what follows
+	stopped   bool
+	acceptors map[*acceptor]struct{}
+}
 
 // NewEpoll starts loops event loops that feed sessions of h. It fails when the
 // kernel refuses a descriptor. Best served with GOMAXPROCS one above loops.

@@ -2,20 +2,11 @@ package transport
 
 import (
 	"context"
-	"crypto/tls"
 	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
-)
-
-// What the goroutine of a connection is doing, as far as a nudge is concerned.
-const (
-	phaseBusy     uint32 = iota // it will look at the flags before it blocks
-	phaseReading                // blocked in Read
-	phaseSleeping               // blocked on cond
-	phaseNudged                 // being pulled out of Read
 )
 
 // Goroutine is the portable transport: one goroutine per connection, blocking
@@ -46,70 +37,6 @@ type Goroutine struct {
 	listeners map[net.Listener]struct{}
 	conns     []*goConn
 	gone      Stats // counters of connections that are no more
-}
-
-// goConn is one connection and its [Peer]. Fields without a note belong to its goroutine.
-type goConn struct {
-	g       *Goroutine
-	nc      net.Conn
-	session Session
-	in      input
-
-	index int   // guarded by g.mu
-	watch watch // guarded by g.mu
-
-	phase  atomic.Uint32
-	woken  atomic.Bool  // a Wake that no Feed has followed yet
-	dead   atomic.Bool  // aborted: whatever is under way fails
-	shrink atomic.Bool  // the reaper wants the large buffer back
-	lent   atomic.Int64 // size of the large buffer, 0 without one
-	mu     sync.Mutex   // serialises nudges with their end
-	cond   sync.Cond
-
-	writes  atomic.Uint64 // odd while a write is under way; grows with every chunk
-	moved   traffic
-	output  atomic.Int64 // what replies take that have not left
-	counted atomic.Bool  // these are [reply.counted]
-	patient atomic.Bool  // it may take nothing for as long as it likes: see [Patient]
-
-	stopSeen bool // the stop has been taken into account: it does not interrupt again
-	eof      bool // the peer has stopped sending
-	lastCall bool // the Feed for a Wake that came with the end has been had
-	closing  bool // the session is gone: nobody is to be fed
-
-	wakes   int       // Feeds for a Wake since it was last read from
-	glanced time.Time // when glance last did so
-}
-
-// traffic is what a connection has moved, in bytes, and in how many calls. Its goroutine alone
-// adds to it.
-type traffic struct{ bytesIn, reads, bytesOut, writes atomic.Int64 }
-
-// received notes a call that received n bytes, and sent one that sent them.
-func (t *traffic) received(n int) { grow(&t.bytesIn, &t.reads, n) }
-func (t *traffic) sent(n int)     { grow(&t.bytesOut, &t.writes, n) }
-
-// grow needs no locked addition, since nobody else writes.
-func grow(bytes, calls *atomic.Int64, n int) {
-	bytes.Store(bytes.Load() + int64(n))
-	calls.Store(calls.Load() + 1)
-}
-
-// addTo adds it to a sum.
-func (t *traffic) addTo(s *Stats) {
-	s.BytesIn += t.bytesIn.Load()
-	s.BytesOut += t.bytesOut.Load()
-	s.Reads += t.reads.Load()
-	s.Writes += t.writes.Load()
-}
-
-// watch is what the reaper remembers of a connection between two looks.
-type watch struct {
-	writes uint64
-	unsent int
-	stuck  time.Duration
-	in     int64
-	idle   time.Duration
 }
 
 // register adds c to the connections that Shutdown waits for.
@@ -145,12 +72,6 @@ func (g *Goroutine) stopping() bool {
 	default:
 		return false
 	}
-}
-
-// secure returns the connection as one with TLS, nil if it has none.
-func (c *goConn) secure() *tls.Conn {
-	over, _ := c.nc.(*tls.Conn)
-	return over
 }
 
 // NewGoroutine returns a transport that feeds sessions of h. Nothing runs before Serve.
@@ -237,24 +158,6 @@ func (g *Goroutine) admit(nc net.Conn) {
 	go c.serve()
 }
 
-// serve is the life of a connection.
-func (c *goConn) serve() {
-	defer c.g.unregister(c)
-	next := Read
-	for c.ready(next) {
-		var ok bool
-		if next, ok = c.feed(); !ok {
-			break
-		}
-	}
-	// Closed comes before the peer can see the end, so that a client that connects
-	// again finds its place free.
-	c.session.Closed()
-	c.in.release()
-	c.noteInput()
-	c.hangUp(next == Close)
-}
-
 // SetLimits implements [Transport].
 func (g *Goroutine) SetLimits(lim Limits) { g.lim.Store(lim.sane()) }
 
@@ -324,4 +227,20 @@ func (g *Goroutine) awaitEnd() {
 	close(g.idle)
 	g.reaping.Wait()
 	close(g.fin)
+}
+
+// keepAlive sets the keep-alive of a TCP connection the way Redis does: the first
+// probe after period, the next two a third of it apart.
+func keepAlive(nc net.Conn, period time.Duration) {
+	tc, ok := nc.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	// A socket that is already gone refuses the option; its first read will say so.
+	_ = tc.SetKeepAliveConfig(net.KeepAliveConfig{
+		Enable:   period > 0,
+		Idle:     period,
+		Interval: max(period/3, time.Second),
+		Count:    3,
+	})
 }

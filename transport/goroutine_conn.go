@@ -1,14 +1,80 @@
 package transport
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
+
+// What the goroutine of a connection is doing, as far as a nudge is concerned.
+const (
+	phaseBusy     uint32 = iota // it will look at the flags before it blocks
+	phaseReading                // blocked in Read
+	phaseSleeping               // blocked on cond
+	phaseNudged                 // being pulled out of Read
+)
+
+// goConn is one connection and its [Peer]. Fields without a note belong to its goroutine.
+type goConn struct {
+	g       *Goroutine
+	nc      net.Conn
+	session Session
+	in      input
+
+	index int   // guarded by g.mu
+	watch watch // guarded by g.mu
+
+	phase  atomic.Uint32
+	woken  atomic.Bool  // a Wake that no Feed has followed yet
+	dead   atomic.Bool  // aborted: whatever is under way fails
+	shrink atomic.Bool  // the reaper wants the large buffer back
+	lent   atomic.Int64 // size of the large buffer, 0 without one
+	mu     sync.Mutex   // serialises nudges with their end
+	cond   sync.Cond
+
+	writes  atomic.Uint64 // odd while a write is under way; grows with every chunk
+	moved   traffic
+	output  atomic.Int64 // what replies take that have not left
+	counted atomic.Bool  // these are [reply.counted]
+	patient atomic.Bool  // it may take nothing for as long as it likes: see [Patient]
+
+	stopSeen bool // the stop has been taken into account: it does not interrupt again
+	eof      bool // the peer has stopped sending
+	lastCall bool // the Feed for a Wake that came with the end has been had
+	closing  bool // the session is gone: nobody is to be fed
+
+	wakes   int       // Feeds for a Wake since it was last read from
+	glanced time.Time // when glance last did so
+}
+
+// traffic is what a connection has moved, in bytes, and in how many calls. Its goroutine alone
+// adds to it.
+type traffic struct{ bytesIn, reads, bytesOut, writes atomic.Int64 }
+
+// received notes a call that received n bytes, and sent one that sent them.
+func (t *traffic) received(n int) { grow(&t.bytesIn, &t.reads, n) }
+func (t *traffic) sent(n int)     { grow(&t.bytesOut, &t.writes, n) }
+
+// grow needs no locked addition, since nobody else writes.
+func grow(bytes, calls *atomic.Int64, n int) {
+	bytes.Store(bytes.Load() + int64(n))
+	calls.Store(calls.Load() + 1)
+}
+
+// addTo adds it to a sum.
+func (t *traffic) addTo(s *Stats) {
+	s.BytesIn += t.bytesIn.Load()
+	s.BytesOut += t.bytesOut.Load()
+	s.Reads += t.reads.Load()
+	s.Writes += t.writes.Load()
+}
 
 // errNudged stands for a read that did not happen because there is something else to do.
 var errNudged = errors.New("transport: nudged")
@@ -27,6 +93,30 @@ func newGoConn(g *Goroutine, nc net.Conn) *goConn {
 	c := &goConn{g: g, nc: nc}
 	c.cond.L = &c.mu
 	return c
+}
+
+// secure returns the connection as one with TLS, nil if it has none.
+func (c *goConn) secure() *tls.Conn {
+	over, _ := c.nc.(*tls.Conn)
+	return over
+}
+
+// serve is the life of a connection.
+func (c *goConn) serve() {
+	defer c.g.unregister(c)
+	next := Read
+	for c.ready(next) {
+		var ok bool
+		if next, ok = c.feed(); !ok {
+			break
+		}
+	}
+	// Closed comes before the peer can see the end, so that a client that connects
+	// again finds its place free.
+	c.session.Closed()
+	c.in.release()
+	c.noteInput()
+	c.hangUp(next == Close)
 }
 
 // Wake implements [Peer].

@@ -87,3 +87,24 @@ func (x *greeting) explain(why []byte) {
 		_, _ = io.CopyN(io.Discard, nc, lingerBytes) // until the peer has closed, too
 	}
 }
+
+// rawConn returns the connection below TLS, or nc.
+func rawConn(nc net.Conn) net.Conn {
+	if over, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		nc = over.NetConn()
+	}
+	if m, ok := nc.(*measured); ok {
+		nc = m.Conn
+	}
+	return nc
+}
+
+// tlsRoom returns the size of the buffer that TLS reads into, 0 without TLS.
+func tlsRoom(nc net.Conn) int64 {
+	if over, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		if m, ok := over.NetConn().(*measured); ok {
+			return m.room.Load()
+		}
+	}
+	return 0
+}

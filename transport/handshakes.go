@@ -168,3 +168,6 @@ func (s *handshakes) stop() {
 
 // wait returns when all have ended after stop.
 func (s *handshakes) wait() { s.ended.Wait() }
+
+// longAgo is a deadline that has passed.
+func longAgo() time.Time { return time.Unix(1, 0) }

@@ -2,10 +2,54 @@ package transport
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// The events of one wait. A connection is told of input and of its end, at the edge:
+// its loop remembers what it has not read yet.
+const (
+	maxEvents  = 256
+	readEvents = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
+)
+
+// doorbell is the slot number under which the eventfd of a loop reports.
+const doorbell = -1
+
+// loop is one event loop. Except for the mailbox and the counters it is the
+// business of its own goroutine alone.
+type loop struct {
+	e      *Epoll
+	ep     int // epoll descriptor
+	bell   int // eventfd, rung by other threads when the loop is asleep
+	worker Worker
+
+	in  []byte // read into by all connections
+	out []byte // replied from by all connections
+	tlsScratch
+	slots []*epollConn
+	free  []int32
+	ready []*epollConn // to be looked at in the next round, without an event
+	round []*epollConn
+	pendingReplies
+
+	deferred []pendingReply // of this round, until its end
+	deferBy  []byte         // what they consist of
+
+	watched
+	events [maxEvents]unix.EpollEvent
+	parts  [][]byte // scratch of transmit
+	iovecs [maxParts]unix.Iovec
+
+	draining bool
+	bal      balance
+	tally    tally
+	told     published
+	conns    atomic.Int64
+	mail     mailbox
+}
 
 func newLoop(e *Epoll) (*loop, error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
@@ -185,6 +229,39 @@ func (l *loop) admit(c *epollConn) {
 		l.arrived(c)
 	}
 	l.run(c)
+}
+
+// tally are the counters of a loop, and published what others may see of them: the
+// loop copies them once a round.
+type tally struct {
+	work, moved, bytesIn, bytesOut, reads, writes, pending, unread, slowClosed, rounds int64
+}
+
+// received notes that n bytes were received, if any were, and sent that n were sent.
+func (t *tally) received(n int) {
+	if n > 0 {
+		t.bytesIn += int64(n)
+		t.reads++
+	}
+}
+
+func (t *tally) sent(n int) {
+	if n > 0 {
+		t.bytesOut += int64(n)
+		t.writes++
+	}
+}
+
+type published struct {
+	_ [64]byte // others' cache lines stay theirs
+
+	work, moved, bytesIn, bytesOut, reads, writes, pending, unread, slowClosed, rounds atomic.Int64
+
+	// asleep is how long the loop has slept, in nanoseconds, without the sleep that has begun at
+	// since, by the clock of [Epoll.born]; 0 if it is awake.
+	asleep, since atomic.Int64
+
+	_ [64]byte
 }
 
 func (l *loop) publish() {

@@ -1,5 +1,22 @@
 package transport
 
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// mailbox is how other threads reach a loop.
+type mailbox struct {
+	any    atomic.Bool // there is something in it, or a flag to look at
+	asleep atomic.Bool // the loop waits in the kernel: ring the bell
+
+	mu       sync.Mutex // guards what follows
+	closed   bool
+	arrivals []*epollConn
+	posts    []*epollConn
+	spare    [2][]*epollConn
+}
+
 func (m *mailbox) post(c *epollConn, bell int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,8 +2,6 @@ package transport
 
 import (
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // unsent returns how many bytes the kernel still holds for the peer, or -1 when it
@@ -21,14 +19,6 @@ func unsent(conn any) int {
 	}
 	n := -1
 	err = raw.Control(func(fd uintptr) { n = unsentOf(int(fd)) })
-	if err != nil {
-		return -1
-	}
-	return n
-}
-
-func unsentOf(fd int) int {
-	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
 	if err != nil {
 		return -1
 	}

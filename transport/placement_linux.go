@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +13,16 @@ const (
 	workPerTurn  = 24
 	workPerBytes = 64
 )
+
+// placement chooses loops for new connections: the one with the least to do, not
+// the one with the fewest connections, of which most may be idle.
+type placement struct {
+	mu      sync.Mutex
+	last    time.Time
+	sampled []int64 // work of each loop at the last sample
+	rate    []int64 // work per second of each loop up to then
+	fresh   []int64 // connections given to each loop since
+}
 
 // sampleEvery is how old a loop's measured load may become while connections arrive.
 const sampleEvery = 100 * time.Millisecond
@@ -82,6 +93,14 @@ const (
 	// maxMoves is how many connections one comparison hands over.
 	maxMoves = 4
 )
+
+// balance is what a loop knows of the others' load.
+type balance struct {
+	at    time.Time
+	next  int64   // own work at which to compare again
+	seen  []int64 // work of each loop at the last comparison
+	epoch uint16  // number of the interval; connections count their work in it
+}
 
 // balance hands busy connections to the loop that has had the least to do, if that
 // is much less: where connections are busy only later, or unevenly, placing new

@@ -5,12 +5,6 @@ import "time"
 // A connection whose read buffer has not been needed for so long gives it back.
 const shrinkAfter = 2 * time.Second
 
-// sweepEvery returns how often write progress is looked at: a peer is cut at most
-// an eighth later than the limit says.
-func sweepEvery(writeTimeout time.Duration) time.Duration {
-	return min(max(writeTimeout/8, 10*time.Millisecond), time.Second)
-}
-
 // reap looks at all connections now and then: a deadline set at every read and
 // write would cost more than all else that a transport does for a small command.
 func (g *Goroutine) reap() {
@@ -47,6 +41,15 @@ func (g *Goroutine) sweep(elapsed time.Duration) {
 			c.cut()
 		}
 	}
+}
+
+// watch is what the reaper remembers of a connection between two looks.
+type watch struct {
+	writes uint64
+	unsent int
+	stuck  time.Duration
+	in     int64
+	idle   time.Duration
 }
 
 // stuckFor returns for how long a write has been under way of which the peer has

@@ -118,6 +118,14 @@ func (l *loop) transmit(c *epollConn, most int) (n int, errno unix.Errno) {
 	return n, errno
 }
 
+// forget drops n bytes of the reply of c that have left.
+func (l *loop) forget(c *epollConn, n int) {
+	b := c.out.b
+	if c.out.sent(n); c.out.b == nil {
+		l.reclaim(b)
+	}
+}
+
 // afterTurn decides how c continues after its turn.
 func (l *loop) afterTurn(c *epollConn) {
 	if c.next == Wait && c.hup {
@@ -136,18 +144,4 @@ func (l *loop) afterTurn(c *epollConn) {
 	case c.next == Again, c.readable && (c.next == Read || c.in.len() < l.e.lim.Load().Backlog):
 		l.enqueue(c)
 	}
-}
-
-// lend gives c, which is about to keep a reply of n bytes, a buffer of the loop's.
-func (l *loop) lend(c *epollConn, n int) {
-	if c.out.b != nil || n > spareSize {
-		return
-	}
-	last := len(l.spares) - 1
-	if last < 0 {
-		c.out.b = make([]byte, 0, spareSize)
-		return
-	}
-	c.out.b = l.spares[last]
-	l.spares = l.spares[:last]
 }

@@ -5,10 +5,34 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// secure is the part of a connection of an event loop that has TLS. It also is the
+// network, a [net.Conn], that crypto/tls sees: the handshake is done by a goroutine that
+// may wait, over a duplicate of the descriptor. After it Read is recv, which never waits,
+// and Write leaves records in sealed.
+//
+// Until the handshake is over it belongs to who does that, afterwards to the loop.
+type secure struct {
+	c      *epollConn
+	conn   *tls.Conn // nil before the handshake
+	early  atomic.Pointer[earlyConn]
+	sealed []byte // records that have not left
+	at     int    // sealed[:at] has
+
+	drained bool  // there is nothing to read before the next event
+	room    int32 // the size of the buffer that crypto/tls reads into
+}
+
+// tlsScratch is what all connections with TLS share.
+type tlsScratch struct {
+	sealed []byte // records of a short reply
+	plain  []byte // what becomes a record together
+}
 
 // Read implements [net.Conn] for crypto/tls.
 func (s *secure) Read(p []byte) (int, error) {
@@ -59,6 +83,9 @@ func (s *secure) SetReadDeadline(time.Time) error { return nil }
 
 // SetWriteDeadline implements [net.Conn].
 func (s *secure) SetWriteDeadline(time.Time) error { return nil }
+
+// sent reports whether all records have left.
+func (s *secure) sent() bool { return s.at == len(s.sealed) }
 
 // drop gives up what has not left, and what crypto/tls keeps.
 func (s *secure) drop() {
@@ -135,80 +162,18 @@ func (l *loop) arrived(c *epollConn) {
 	c.tls.drained, c.readable = false, true
 }
 
-// shakeHands has the handshake of c done, which then goes to a loop.
-func (e *Epoll) shakeHands(c *epollConn, conf *tls.Config) {
-	x := &earlyConn{e: e, c: c, conf: conf}
-	c.tls.early.Store(x)
-	e.handshakes.begin(x)
-}
+// errWouldBlock is what an event loop's connection says to crypto/tls when there is
+// nothing to read: crypto/tls keeps its state after an error that is Temporary, and only
+// then. It relies on that for deadlines too. During a handshake no error is.
+var errWouldBlock net.Error = wouldBlock{}
 
-// open duplicates the descriptor. To close the duplicate does not end the connection.
-func (x *earlyConn) open() error {
-	dup, err := unix.FcntlInt(uintptr(x.c.fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return os.NewSyscallError("fcntl", err)
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.file = os.NewFile(uintptr(dup), "client")
-	return nil
-}
+type wouldBlock struct{}
 
-// shake implements [handshaker].
-func (x *earlyConn) shake(by time.Time) {
-	if x.c.aborted.Load() {
-		x.giveUp()
-		return
-	}
-	if err := x.open(); err != nil {
-		x.e.log.Warn("a TLS handshake cannot begin", "error", err)
-		x.giveUp()
-		return
-	}
-	x.hurry(by)
-	c, s := x.c, x.c.tls
-	s.conn = tls.Server(s, x.conf)
-	err := s.conn.Handshake()
-	if err != nil {
-		logHandshake(x.e.log, c.RemoteAddr(), err)
-		if why := explanation(x.e.h, err); why != nil {
-			_, _ = unix.Write(int(c.fd), why) // fits into an empty socket, or the peer is gone
-			x.linger()
-		} else {
-			x.giveUp()
-		}
-		return
-	}
-	_ = x.file.Close() // what was written has left, or never will
-	identify(c.session, s.conn)
-	s.early.Store(nil)
-	x.e.adopt(c)
-}
+// Error implements error.
+func (wouldBlock) Error() string { return "transport: nothing to read" }
 
-// giveUp implements [handshaker].
-func (x *earlyConn) giveUp() {
-	x.c.end()
-	x.closeFile()
-	_ = unix.Close(int(x.c.fd)) // nothing was promised to it
-	x.c.fd = -1
-}
+// Timeout implements [net.Error].
+func (wouldBlock) Timeout() bool { return true }
 
-// linger has a loop wait for the client to read what it was told.
-func (x *earlyConn) linger() {
-	c := x.c
-	if unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil || !c.beginLinger(x.e, x.e.lim.Load().Linger) {
-		x.giveUp()
-		return
-	}
-	c.end()
-	x.closeFile()
-	c.tls.early.Store(nil)
-	x.e.adopt(c)
-}
-
-// closeFile closes the duplicate, if there is one.
-func (x *earlyConn) closeFile() {
-	if x.file != nil {
-		_ = x.file.Close() // the connection ends
-	}
-}
+// Temporary implements [net.Error].
+func (wouldBlock) Temporary() bool { return true }

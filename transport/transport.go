@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"time"
 
 	"github.com/cellserver/cellserver/shared"
 )
@@ -83,16 +82,6 @@ type Pressed interface {
 	Pressed() bool
 }
 
-// pressedShare is what part of the time for writing a peer has while its handler is
-// pressed.
-const pressedShare = 4
-
-// pressed reports whether h is.
-func pressed(h Handler) bool {
-	p, ok := h.(Pressed)
-	return ok && p.Pressed()
-}
-
 // Outcome is what becomes of what was written down.
 type Outcome uint8
 
@@ -126,14 +115,6 @@ type Session interface {
 // barrier, before they leave, and may use the memory of out and refs.
 type Settler interface {
 	Settle(is Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref)
-}
-
-// settled returns what is to be sent of out.
-func settled(s Session, is Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref) {
-	if st, ok := s.(Settler); ok {
-		return st.Settle(is, out, refs)
-	}
-	return out, refs
 }
 
 // Peer is the transport's end of a connection. Its methods may be called from any
@@ -241,63 +222,6 @@ func (t *Turn) Whole() []byte {
 	}
 	t.Refs = nil
 	return append(whole, t.Out[at:]...)
-}
-
-// Limits bound what a transport holds for one connection, and for how long. A size that is
-// not positive stands for its default.
-type Limits struct {
-	// Backlog is how many bytes may wait to be sent before input is no longer read,
-	// and how many unread bytes are kept for a parked session.
-	Backlog int
-	// WriteTimeout closes a connection whose peer has taken no byte for so long; it
-	// may take an eighth longer. 0 waits for ever.
-	WriteTimeout time.Duration
-	// MaxInput is the most unconsumed input a connection may pile up; a session
-	// that leaves so much and asks for more is closed.
-	MaxInput int
-	// Chunk is the most that is read from a socket before its session is fed.
-	Chunk int
-	// KeepAlive is the TCP keep-alive period; 0 turns it off.
-	KeepAlive time.Duration
-	// Linger is how long a connection that its session or a refusal has ended is kept for
-	// its peer to read the last bytes. Not positive stands for the default.
-	Linger time.Duration
-	// Handshake is how long a client may take over the TLS handshake. While others wait to
-	// begin theirs it is a fifth of that. Not positive stands for the default.
-	Handshake time.Duration
-}
-
-// DefaultLimits returns the limits a server starts with.
-func DefaultLimits() Limits {
-	return Limits{
-		Backlog:      256 << 10,
-		WriteTimeout: 5 * time.Second,
-		MaxInput:     2 << 20,
-		Chunk:        64 << 10,
-		KeepAlive:    300 * time.Second,
-		Linger:       time.Second,
-		Handshake:    5 * time.Second,
-	}
-}
-
-// sane returns l with sizes that a transport can work with.
-func (l Limits) sane() *Limits {
-	d := DefaultLimits()
-	for _, size := range []struct {
-		value *int
-		or    int
-	}{{&l.Backlog, d.Backlog}, {&l.MaxInput, d.MaxInput}, {&l.Chunk, d.Chunk}} {
-		if *size.value <= 0 {
-			*size.value = size.or
-		}
-	}
-	if l.Linger <= 0 {
-		l.Linger = d.Linger
-	}
-	if l.Handshake <= 0 {
-		l.Handshake = d.Handshake
-	}
-	return &l
 }
 
 // Stats are counters of a transport since its start.

@@ -1,0 +1,11 @@
+package transport
+
+import "golang.org/x/sys/unix"
+
+func unsentOf(fd int) int {
+	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
+	if err != nil {
+		return -1
+	}
+	return n
+}
