@@ -79,7 +79,7 @@ setup: ## Say what make test-real needs and this machine lacks, and install it
 # The tests of transport wait for sockets, so they begin, and others run beside them.
 .PHONY: test
 test: ## Run the tests that need nothing but Go: they start no program
-	PACKAGES='./transport ./...' $(RUNNER) ". $(TOOLS)" -timeout 10m
+	PACKAGES='./transport/... ./...' $(RUNNER) ". $(TOOLS)" -timeout 10m
 
 .PHONY: test-real
 test-real: setup ## Run the tests that start programs: servers, clients, libraries, browser, packages

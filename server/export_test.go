@@ -12,6 +12,9 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
+// NewTransport makes a transport of a kind.
+var NewTransport = newTransport
+
 // Stats returns the counters of the transport.
 func (s *Server) Stats() transport.Stats { return s.transport.Stats() }
 

@@ -31,6 +31,8 @@ import (
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/stats"
 	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/epoll"
+	"github.com/cellserver/cellserver/transport/goroutine"
 )
 
 // Version is this server's own version. Clients see [command.RedisVersion].
@@ -289,12 +291,25 @@ func (s *Server) abandon() (err error) {
 // openTransport creates the transport of the configuration.
 func (s *Server) openTransport() error {
 	s.kind = transport.Kind(s.config.Value("transport")).Resolve()
-	t, err := transport.New(s.kind, s.engine, s.transportLimits(), s.config.Loops(), s.log)
+	t, err := newTransport(s.kind, s.engine, s.transportLimits(), s.config.Loops(), s.log)
 	if err != nil {
 		return err
 	}
 	s.transport = t
 	return nil
+}
+
+// newTransport makes a transport of a kind that is resolved. loops is the number of event loops;
+// a transport of goroutines has none. It fails if the system lacks the kind.
+func newTransport(kind transport.Kind, h transport.Handler, lim transport.Limits, loops int, log *slog.Logger) (transport.Transport, error) {
+	switch kind {
+	case transport.KindGoroutine:
+		return goroutine.New(h, lim, log, time.Now), nil
+	case transport.KindEpoll:
+		return epoll.New(h, lim, loops, log, time.Now)
+	default:
+		return nil, fmt.Errorf("unknown kind of transport %q", kind)
+	}
 }
 
 func (s *Server) transportLimits() transport.Limits {
@@ -334,7 +349,7 @@ const reservedFiles = 32
 func (s *Server) filesBeside() int {
 	n := reservedFiles
 	if s.config.Value("tls-port") != "0" && s.kind == transport.KindEpoll {
-		n += transport.MostHandshakes(s.config.Loops())
+		n += transport.MaxHandshakes(s.config.Loops())
 	}
 	if len(s.config.AdminAddresses()) > 0 {
 		n += admin.DefaultMaxConnections

@@ -19,6 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/epoll"
+	"github.com/cellserver/cellserver/transport/goroutine"
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
 // Some figures only mean something if the server has a process of its own. These
@@ -49,8 +52,13 @@ func child() bool {
 	_, err := fmt.Sscan(os.Getenv(childLoops)+" "+os.Getenv(childFiles), &loops, &files)
 	must(err)
 	runtime.GOMAXPROCS(loops + 1)
-	tr, err := transport.New(transport.Kind(kind), ponger{}, transport.DefaultLimits(), loops, quiet)
-	must(err)
+	var tr transport.Transport
+	if transport.Kind(kind).Resolve() == transport.KindEpoll {
+		tr, err = epoll.New(ponger{}, transport.DefaultLimits(), loops, transporttest.Quiet, time.Now)
+		must(err)
+	} else {
+		tr = goroutine.New(ponger{}, transport.DefaultLimits(), transporttest.Quiet, time.Now)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:"+os.Getenv(childPort))
 	must(err)
 	go func() { must(tr.Serve(l)) }()
@@ -145,11 +153,11 @@ func (s *server) ask(what string) (f figures) {
 	return f
 }
 
-func (s *server) dial() *client {
+func (s *server) dial() *transporttest.Client {
 	s.t.Helper()
 	nc, err := net.Dial("tcp", s.address)
 	require.NoError(s.t, err)
-	require.NoError(s.t, nc.SetDeadline(time.Now().Add(patience)))
+	require.NoError(s.t, nc.SetDeadline(time.Now().Add(transporttest.Patience)))
 	s.t.Cleanup(func() { nc.Close() })
-	return &client{t: s.t, Conn: nc, r: bufio.NewReader(nc)}
+	return &transporttest.Client{T: s.t, Conn: nc, Reader: bufio.NewReader(nc)}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
 // TestShortRepliesOfARoundAllLeave has more clients at once than replies wait for the end
@@ -14,10 +16,10 @@ import (
 // replies, and the last of a connection.
 func TestShortRepliesOfARoundAllLeave(t *testing.T) {
 	const clients, rounds = 200, 20
-	r := start(t, epollOf(t, 1), newLineHandler(), patientLimits())
-	connections := make([]*client, clients)
+	r := transporttest.Start(t, epollOf(t, 1), transporttest.NewLineHandler(), transporttest.PatientLimits())
+	connections := make([]*transporttest.Client, clients)
 	for i := range connections {
-		connections[i] = r.dial()
+		connections[i] = r.Dial()
 	}
 	long := strings.Repeat("l", 5000)
 	for n := range rounds {
@@ -26,14 +28,14 @@ func TestShortRepliesOfARoundAllLeave(t *testing.T) {
 			group.Go(func() {
 				switch (i + n) % 4 {
 				case 0:
-					c.send("echo "+long, fmt.Sprint("echo ", i))
-					c.expect(long, fmt.Sprint(i))
+					c.Send("echo "+long, fmt.Sprint("echo ", i))
+					c.Expect(long, fmt.Sprint(i))
 				case 1:
-					c.send("big 10000")
-					c.expect(strings.Repeat("x", 10000))
+					c.Send("big 10000")
+					c.Expect(strings.Repeat("x", 10000))
 				default:
-					c.send(fmt.Sprint("echo ", i, " ", n))
-					c.expect(fmt.Sprint(i, " ", n))
+					c.Send(fmt.Sprint("echo ", i, " ", n))
+					c.Expect(fmt.Sprint(i, " ", n))
 				}
 			})
 		}
@@ -41,6 +43,6 @@ func TestShortRepliesOfARoundAllLeave(t *testing.T) {
 	}
 	for i, c := range connections {
 		require.NoError(t, c.Close())
-		r.await(r.session(i).closed.Load)
+		r.Await(r.Session(i).Gone.Load)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 	"github.com/cellserver/cellserver/session"
 	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
 // engine is the command layer of a server behind a transport, without the rest of a server.
@@ -23,7 +24,7 @@ type engine struct {
 	ks    *keyspace.Keyspace
 	tr    transport.Transport
 	lim   transport.Limits
-	clock *transport.Clock
+	clock *transporttest.Clock
 	addr  net.Addr
 }
 
@@ -37,11 +38,11 @@ func eachEngine(t *testing.T, test func(t *testing.T, e *engine)) {
 }
 
 // serve runs an engine behind a transport until the test ends.
-func serve(t *testing.T, f factory) *engine {
+func serve(t *testing.T, f transporttest.Factory) *engine {
 	t.Helper()
 	s, err := inproc.New(inproc.Epoch, []net.Listener{}, "--transport", "goroutine") // which serves nobody
 	require.NoError(t, err)
-	e := &engine{Engine: s.Engine(), t: t, ks: s.Keyspace(), lim: patientLimits(), clock: transport.NewClock()}
+	e := &engine{Engine: s.Engine(), t: t, ks: s.Keyspace(), lim: transporttest.PatientLimits(), clock: transporttest.NewClock()}
 	e.tr = f(e.Engine, e.lim, e.clock)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -70,20 +71,22 @@ func (e *engine) stop() <-chan error {
 // dial connects a client, with TLS if the transport serves that.
 func (e *engine) dial() *inproc.Client {
 	e.t.Helper()
-	nc, err := dial(e.tr, e.addr)
+	nc, err := transporttest.Dial(e.tr, e.addr)
 	require.NoError(e.t, err)
 	c := inproc.NewClient(e.t, nc)
-	c.Patience = patience
+	c.Patience = transporttest.Patience
 	return c
 }
 
 // pass lets time pass for peers that are slow.
-func (e *engine) pass(d time.Duration) { transport.Pass(bare(e.tr), e.clock, e.lim, d) }
+func (e *engine) pass(d time.Duration) {
+	transporttest.Pass(transporttest.Bare(e.tr), e.clock, e.lim, d)
+}
 
 // eventually waits for what is no event.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	require.Eventually(t, ok, patience, time.Millisecond, what)
+	require.Eventually(t, ok, transporttest.Patience, time.Millisecond, what)
 }
 
 // stacks is what stacks take.

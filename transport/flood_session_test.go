@@ -14,6 +14,7 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/internal/effort"
 	"github.com/cellserver/cellserver/internal/inproc"
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
 const pong = "+PONG\r\n"
@@ -74,7 +75,7 @@ func TestLongPipelineDelaysNobody(t *testing.T) { eachEngine(t, pingBesidePipeli
 
 // TestLongPipelineDelaysNobodyOverTLS is the same with TLS, where a record may hold many commands.
 func TestLongPipelineDelaysNobodyOverTLS(t *testing.T) {
-	everyTLS(t, func(t *testing.T, f factory) { pingBesidePipeline(t, serve(t, f)) })
+	everyTLS(t, func(t *testing.T, f transporttest.Factory) { pingBesidePipeline(t, serve(t, f)) })
 }
 
 // pingBesidePipeline has one client keep a pipeline full while another sends PING.

@@ -38,3 +38,13 @@ func DefaultLimits() Limits {
 		Handshake:    5 * time.Second,
 	}
 }
+
+// At least minHandshakes are under way before others wait, and handshakesPerLoop for each loop.
+const (
+	minHandshakes     = 64
+	handshakesPerLoop = 8
+)
+
+// MostHandshakes is how many handshakes are under way at once. With event loops each of them
+// has a second descriptor.
+func MaxHandshakes(loops int) int { return max(minHandshakes, handshakesPerLoop*loops) }

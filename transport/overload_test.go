@@ -11,50 +11,52 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-func testRefusal(t *testing.T, f factory) {
-	h := newLineHandler()
+func testRefusal(t *testing.T, f transporttest.Factory) {
+	h := transporttest.NewLineHandler()
 	var full atomic.Bool
-	h.refuse = func() []byte {
+	h.Refuse = func() []byte {
 		if full.Load() {
 			return []byte("-ERR max number of clients reached\r\n")
 		}
 		return nil
 	}
-	lim := patientLimits()
+	lim := transporttest.PatientLimits()
 	lim.Linger = 20 * time.Millisecond
-	r := start(t, f, h, lim)
-	old := r.dial()
-	old.send("echo 1")
-	old.expect("1")
+	r := transporttest.Start(t, f, h, lim)
+	old := r.Dial()
+	old.Send("echo 1")
+	old.Expect("1")
 	full.Store(true)
 	// Clients that never read and never close must not keep others waiting.
 	for range 100 {
-		r.dial().send("echo into the void")
+		r.Dial().Send("echo into the void")
 	}
 	for range 200 {
-		c := r.dial()
+		c := r.Dial()
 		_, _ = io.WriteString(c, "echo 1\necho 2\n") // may come too late
-		got, err := io.ReadAll(c.r)
+		got, err := io.ReadAll(c.Reader)
 		require.NoError(t, err)
 		require.Equal(t, "-ERR max number of clients reached\r\n", string(got))
 		require.NoError(t, c.Close())
-		old.send("echo still here")
-		old.expect("still here")
+		old.Send("echo still here")
+		old.Expect("still here")
 	}
 	full.Store(false)
-	c := r.dial()
-	c.send("echo 2")
-	c.expect("2")
-	require.EqualValues(t, 2, h.opened.Load())
-	r.eventually(func() bool { r.pass(lim.Linger); return r.tr.Stats().Connections == 2 })
+	c := r.Dial()
+	c.Send("echo 2")
+	c.Expect("2")
+	require.EqualValues(t, 2, h.Opened.Load())
+	r.Eventually(func() bool { r.Pass(lim.Linger); return r.Transport.Stats().Connections == 2 })
 }
 
-func testChurn(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
+func testChurn(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
 	total := 2_000
-	if _, ok := r.tr.(*overTLS); ok {
+	if _, ok := r.Transport.(*transporttest.OverTLS); ok {
 		total = 500 // a handshake takes milliseconds of a processor
 	}
 	const workers = 50
@@ -71,21 +73,21 @@ func testChurn(t *testing.T, f factory) {
 		})
 	}
 	group.Wait()
-	r.eventually(func() bool { return r.tr.Stats().Connections == 0 })
-	require.EqualValues(t, total, r.tr.Stats().Accepted)
-	r.await(func() bool { return r.h.closed.Load() == int64(total) })
-	r.eventually(func() bool { return runtime.NumGoroutine() <= goroutines+5 })
-	r.eventually(func() bool { return openFiles(t) <= fds+5 })
+	r.Eventually(func() bool { return r.Transport.Stats().Connections == 0 })
+	require.EqualValues(t, total, r.Transport.Stats().Accepted)
+	r.Await(func() bool { return r.Handler.Closed.Load() == int64(total) })
+	r.Eventually(func() bool { return runtime.NumGoroutine() <= goroutines+5 })
+	r.Eventually(func() bool { return openFiles(t) <= fds+5 })
 }
 
 // visit connects, says something, and leaves: politely, by a reset, or mid-word.
-func visit(r *rig, worker, i int) error {
-	nc, err := dial(r.tr, r.addr)
+func visit(r *transporttest.Rig, worker, i int) error {
+	nc, err := transporttest.Dial(r.Transport, r.Addr)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := nc.SetDeadline(time.Now().Add(transporttest.Patience)); err != nil {
 		return err
 	}
 	word := fmt.Sprintf("%d-%d\n", worker, i)
@@ -101,7 +103,7 @@ func visit(r *rig, worker, i int) error {
 	}
 	switch i % 3 {
 	case 0:
-		return (&client{Conn: nc}).tcp().SetLinger(0)
+		return (&transporttest.Client{Conn: nc}).TCP().SetLinger(0)
 	case 1:
 		_, err = io.WriteString(nc, "echo cut o")
 	}

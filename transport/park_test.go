@@ -9,128 +9,130 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-func testParkOrder(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
-	c := r.dial()
+func testParkOrder(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
+	c := r.Dial()
 	for range 50 {
-		c.send("echo 1", "park a", "echo 2", "wait b", "echo 3")
-		c.expect("1")
-		r.await(func() bool { return r.h.isParked("a") })
-		r.session(0).push("pushed") // a session may speak while its command waits
-		c.expect("pushed")
-		r.h.finish("a", "A")
-		c.expect("A", "2")
-		r.await(func() bool { return r.h.isParked("b") })
-		r.h.finish("b", "B")
-		c.expect("B", "3")
+		c.Send("echo 1", "park a", "echo 2", "wait b", "echo 3")
+		c.Expect("1")
+		r.Await(func() bool { return r.Handler.IsParked("a") })
+		r.Session(0).Push("pushed") // a session may speak while its command waits
+		c.Expect("pushed")
+		r.Handler.Finish("a", "A")
+		c.Expect("A", "2")
+		r.Await(func() bool { return r.Handler.IsParked("b") })
+		r.Handler.Finish("b", "B")
+		c.Expect("B", "3")
 	}
 }
 
-func testParkBacklog(t *testing.T, f factory) {
-	lim := patientLimits()
-	r := start(t, f, newLineHandler(), lim)
-	c := r.dial()
-	c.send("park a")
+func testParkBacklog(t *testing.T, f transporttest.Factory) {
+	lim := transporttest.PatientLimits()
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), lim)
+	c := r.Dial()
+	c.Send("park a")
 	const lines = 1_000_000 // more than a socket takes
 	go io.WriteString(c, strings.Repeat("echo 1\n", lines))
-	r.eventually(func() bool { return r.tr.Stats().BytesIn >= int64(lim.Backlog) })
-	require.LessOrEqual(t, r.tr.Stats().BytesIn, int64(lim.Backlog+len("park a\n")))
-	require.EqualValues(t, 1, r.session(0).feeds.Load())
-	r.h.finish("a", "A")
-	c.expect("A")
-	n, err := io.CopyN(io.Discard, c.r, 2*lines)
+	r.Eventually(func() bool { return r.Transport.Stats().BytesIn >= int64(lim.Backlog) })
+	require.LessOrEqual(t, r.Transport.Stats().BytesIn, int64(lim.Backlog+len("park a\n")))
+	require.EqualValues(t, 1, r.Session(0).Feeds.Load())
+	r.Handler.Finish("a", "A")
+	c.Expect("A")
+	n, err := io.CopyN(io.Discard, c.Reader, 2*lines)
 	require.NoError(t, err)
 	require.EqualValues(t, 2*lines, n)
 }
 
-func testParkHalfClose(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
-	c := r.dial()
-	c.send("park a", "echo 2", "park b", "echo 3")
-	require.NoError(t, c.closeWrite())
-	r.await(func() bool { return r.h.isParked("a") })
-	r.h.finish("a", "A")
-	c.expect("A", "2")
-	r.await(func() bool { return r.h.isParked("b") })
-	r.h.finish("b", "B")
-	c.expect("B", "3")
-	c.expectEnd()
+func testParkHalfClose(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
+	c := r.Dial()
+	c.Send("park a", "echo 2", "park b", "echo 3")
+	require.NoError(t, c.CloseWrite())
+	r.Await(func() bool { return r.Handler.IsParked("a") })
+	r.Handler.Finish("a", "A")
+	c.Expect("A", "2")
+	r.Await(func() bool { return r.Handler.IsParked("b") })
+	r.Handler.Finish("b", "B")
+	c.Expect("B", "3")
+	c.ExpectEnd()
 }
 
-func testWaitHangUp(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
-	c := r.dial()
-	c.send("wait a")
-	r.await(func() bool { return r.h.isParked("a") })
+func testWaitHangUp(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
+	c := r.Dial()
+	c.Send("wait a")
+	r.Await(func() bool { return r.Handler.IsParked("a") })
 	require.NoError(t, c.Close())
-	r.await(r.session(0).closed.Load)
-	r.h.finish("a", "nobody is there")
+	r.Await(r.Session(0).Gone.Load)
+	r.Handler.Finish("a", "nobody is there")
 
 	// The end may have been read before the session began to wait.
-	c = r.dial()
-	c.send("park b", "wait c")
+	c = r.Dial()
+	c.Send("park b", "wait c")
 	require.NoError(t, c.Close())
-	r.await(func() bool { return r.h.isParked("b") })
-	r.h.finish("b", "B")
-	r.await(r.session(1).closed.Load)
+	r.Await(func() bool { return r.Handler.IsParked("b") })
+	r.Handler.Finish("b", "B")
+	r.Await(r.Session(1).Gone.Load)
 }
 
-func testParkReset(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
+func testParkReset(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
 	for i, command := range []string{"park a", "wait a"} {
-		c := r.dial()
-		c.send(command, "echo never")
-		r.await(func() bool { return r.h.isParked("a") })
-		require.NoError(t, c.tcp().SetLinger(0))
-		require.NoError(t, c.tcp().Close())
-		r.await(r.session(i).closed.Load)
-		r.h.finish("a", "A")
+		c := r.Dial()
+		c.Send(command, "echo never")
+		r.Await(func() bool { return r.Handler.IsParked("a") })
+		require.NoError(t, c.TCP().SetLinger(0))
+		require.NoError(t, c.TCP().Close())
+		r.Await(r.Session(i).Gone.Load)
+		r.Handler.Finish("a", "A")
 	}
 }
 
-func testWakeDuringFeed(t *testing.T, f factory) {
-	h := newLineHandler()
+func testWakeDuringFeed(t *testing.T, f transporttest.Factory) {
+	h := transporttest.NewLineHandler()
 	var wakes atomic.Int64
 	wakes.Store(100)
-	h.onFeed = func(s *lineSession) {
+	h.OnFeed = func(s *transporttest.LineSession) {
 		if wakes.Add(-1) >= 0 {
-			s.peer.Wake()
+			s.Peer.Wake()
 		}
 	}
-	r := start(t, f, h, patientLimits())
-	c := r.dial()
-	c.send("echo 1")
-	c.expect("1")
-	s := r.session(0)
-	r.await(func() bool { return s.feeds.Load() == 101 })
-	c.send("echo 2")
-	c.expect("2")
-	require.EqualValues(t, 102, r.session(0).feeds.Load())
+	r := transporttest.Start(t, f, h, transporttest.PatientLimits())
+	c := r.Dial()
+	c.Send("echo 1")
+	c.Expect("1")
+	s := r.Session(0)
+	r.Await(func() bool { return s.Feeds.Load() == 101 })
+	c.Send("echo 2")
+	c.Expect("2")
+	require.EqualValues(t, 102, r.Session(0).Feeds.Load())
 }
 
-func testWakeBeforeFirstByte(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
-	c := r.dial()
-	r.session(0).push("hello")
-	c.expect("hello")
-	c.send("echo 1")
-	c.expect("1")
+func testWakeBeforeFirstByte(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
+	c := r.Dial()
+	r.Session(0).Push("hello")
+	c.Expect("hello")
+	c.Send("echo 1")
+	c.Expect("1")
 }
 
-func testWakeStorm(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
+func testWakeStorm(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
 	const clients, wakers, pushes = 8, 4, 1000
 	var group sync.WaitGroup
 	for i := range clients {
-		c := r.dial()
-		s := r.session(i)
+		c := r.Dial()
+		s := r.Session(i)
 		for w := range wakers {
 			group.Go(func() {
 				for n := range pushes {
-					s.peer.Wake()
-					s.push(fmt.Sprint("push ", w, " ", n))
+					s.Peer.Wake()
+					s.Push(fmt.Sprint("push ", w, " ", n))
 				}
 			})
 		}
@@ -147,11 +149,11 @@ func testWakeStorm(t *testing.T, f factory) {
 }
 
 // checkStorm reads all pushes and all replies and compares the order of each kind.
-func checkStorm(t *testing.T, c *client, wakers, pushes int) {
+func checkStorm(t *testing.T, c *transporttest.Client, wakers, pushes int) {
 	next := make([]int, wakers)
 	echoed := 0
 	for range wakers*pushes + pushes {
-		line, err := c.r.ReadString('\n')
+		line, err := c.Reader.ReadString('\n')
 		if err != nil {
 			t.Error(err)
 			return
@@ -172,93 +174,93 @@ func checkStorm(t *testing.T, c *client, wakers, pushes int) {
 	}
 }
 
-func testAbort(t *testing.T, f factory) {
-	lim := patientLimits()
-	lim.WriteTimeout = patience
-	r := start(t, f, newLineHandler(), lim)
-	idle, parked, writing := r.dial(), r.dial(), r.dial()
-	idle.send("echo 1")
-	idle.expect("1")
-	parked.send("park a")
-	r.await(func() bool { return r.h.isParked("a") })
-	writing.send("big 50000000")
-	r.eventually(func() bool { return r.tr.Stats().Pending > 0 })
-	for _, s := range r.h.all() {
-		s.peer.Abort()
-		s.peer.Abort()
-		r.await(s.closed.Load)
+func testAbort(t *testing.T, f transporttest.Factory) {
+	lim := transporttest.PatientLimits()
+	lim.WriteTimeout = transporttest.Patience
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), lim)
+	idle, parked, writing := r.Dial(), r.Dial(), r.Dial()
+	idle.Send("echo 1")
+	idle.Expect("1")
+	parked.Send("park a")
+	r.Await(func() bool { return r.Handler.IsParked("a") })
+	writing.Send("big 50000000")
+	r.Eventually(func() bool { return r.Transport.Stats().Pending > 0 })
+	for _, s := range r.Handler.Sessions() {
+		s.Peer.Abort()
+		s.Peer.Abort()
+		r.Await(s.Gone.Load)
 	}
-	idle.expectEnd()
-	parked.expectEnd()
-	r.eventually(func() bool { return r.tr.Stats().Pending == 0 })
-	r.h.finish("a", "A")
+	idle.ExpectEnd()
+	parked.ExpectEnd()
+	r.Eventually(func() bool { return r.Transport.Stats().Pending == 0 })
+	r.Handler.Finish("a", "A")
 }
 
-func testPeerAfterEnd(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
-	c := r.dial()
-	s := r.session(0)
-	addr := s.peer.RemoteAddr().String()
+func testPeerAfterEnd(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
+	c := r.Dial()
+	s := r.Session(0)
+	addr := s.Peer.RemoteAddr().String()
 	require.NoError(t, c.Close())
-	r.await(s.closed.Load)
-	s.peer.Wake()
-	s.peer.Abort()
-	s.peer.Wake()
-	require.Equal(t, addr, s.peer.RemoteAddr().String())
-	d := r.dial()
-	d.send("echo 1")
-	d.expect("1")
+	r.Await(s.Gone.Load)
+	s.Peer.Wake()
+	s.Peer.Abort()
+	s.Peer.Wake()
+	require.Equal(t, addr, s.Peer.RemoteAddr().String())
+	d := r.Dial()
+	d.Send("echo 1")
+	d.Expect("1")
 }
 
-func testBarrier(t *testing.T, f factory) {
-	h := newLineHandler()
-	r := start(t, f, h, patientLimits())
+func testBarrier(t *testing.T, f transporttest.Factory) {
+	h := transporttest.NewLineHandler()
+	r := transporttest.Start(t, f, h, transporttest.PatientLimits())
 	const clients = 20
-	var all []*client
+	var all []*transporttest.Client
 	for i := range clients {
-		c := r.dial()
-		c.send("sync 7", "echo behind")
+		c := r.Dial()
+		c.Send("sync 7", "echo behind")
 		all = append(all, c)
-		r.session(i)
+		r.Session(i)
 	}
-	r.await(func() bool { return h.syncing() >= clients })
-	asked := h.asked.Load()
-	h.all()[0].peer.Wake() // does not release anything
-	r.await(func() bool { return h.asked.Load() > asked })
-	r.pass(0)
-	require.Zero(t, r.tr.Stats().BytesOut, "nothing leaves before the log has it")
-	h.synced(7)
+	r.Await(func() bool { return h.Syncing() >= clients })
+	asked := h.Asked.Load()
+	h.Sessions()[0].Peer.Wake() // does not release anything
+	r.Await(func() bool { return h.Asked.Load() > asked })
+	r.Pass(0)
+	require.Zero(t, r.Transport.Stats().BytesOut, "nothing leaves before the log has it")
+	h.Synced(7)
 	for _, c := range all {
-		c.expect("synced 7", "behind")
+		c.Expect("synced 7", "behind")
 	}
-	for _, s := range h.all() {
-		s.push("still awake")
+	for _, s := range h.Sessions() {
+		s.Push("still awake")
 	}
 	for _, c := range all {
-		c.expect("still awake")
-		c.send("sync 5") // long since on disk
-		c.expect("synced 5")
+		c.Expect("still awake")
+		c.Send("sync 5") // long since on disk
+		c.Expect("synced 5")
 	}
 	// Neither Close nor the end of input lets a reply out early.
-	all[0].send("sync 9", "bye")
-	all[1].send("sync 9")
-	require.NoError(t, all[1].closeWrite())
-	r.await(func() bool { return h.syncing() >= 2 })
-	h.synced(9)
-	all[0].expect("synced 9", "bye")
-	all[0].expectEnd()
-	all[1].expect("synced 9")
-	all[1].expectEnd()
+	all[0].Send("sync 9", "bye")
+	all[1].Send("sync 9")
+	require.NoError(t, all[1].CloseWrite())
+	r.Await(func() bool { return h.Syncing() >= 2 })
+	h.Synced(9)
+	all[0].Expect("synced 9", "bye")
+	all[0].ExpectEnd()
+	all[1].Expect("synced 9")
+	all[1].ExpectEnd()
 }
 
-func testBarrierAbort(t *testing.T, f factory) {
-	h := newLineHandler()
-	r := start(t, f, h, patientLimits())
-	c := r.dial()
-	c.send("sync 7")
-	r.await(func() bool { return h.syncing() > 0 })
-	r.session(0).peer.Abort()
-	c.expectEnd()
-	r.await(r.session(0).closed.Load)
-	h.synced(7)
+func testBarrierAbort(t *testing.T, f transporttest.Factory) {
+	h := transporttest.NewLineHandler()
+	r := transporttest.Start(t, f, h, transporttest.PatientLimits())
+	c := r.Dial()
+	c.Send("sync 7")
+	r.Await(func() bool { return h.Syncing() > 0 })
+	r.Session(0).Peer.Abort()
+	c.ExpectEnd()
+	r.Await(r.Session(0).Gone.Load)
+	h.Synced(7)
 }

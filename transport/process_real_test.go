@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
 var ownProcess = []struct {
@@ -33,23 +34,23 @@ func TestDescriptorsExhausted(t *testing.T) {
 
 func testExhausted(t *testing.T, s *server) {
 	old := s.dial()
-	old.send("PING")
-	old.expect("+PONG\r")
-	var crowd []*client
+	old.Send("PING")
+	old.Expect("+PONG\r")
+	var crowd []*transporttest.Client
 	for range 60 { // the kernel takes them all, the server cannot
 		crowd = append(crowd, s.dial())
 	}
-	require.Eventually(t, func() bool { return s.ask("").acceptErrs > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return s.ask("").acceptErrs > 0 }, transporttest.Patience, time.Millisecond)
 	for range 100 {
-		old.send("PING")
-		old.expect("+PONG\r")
+		old.Send("PING")
+		old.Expect("+PONG\r")
 	}
 	last := crowd[len(crowd)-1]
 	for _, c := range crowd[:50] {
 		require.NoError(t, c.Close())
 	}
-	last.send("PING")
-	last.expect("+PONG\r")
+	last.Send("PING")
+	last.Expect("+PONG\r")
 }
 
 func TestIdleConnectionsAreCheap(t *testing.T) {
@@ -70,18 +71,18 @@ func testIdle(t *testing.T, s *server, limit int64) {
 	for i := range conns {
 		c := s.dial()
 		if i%10 == 0 { // those who have been busy once, too
-			c.send(batch + "PING\nPI") // and one with half a command
+			c.Send(batch + "PING\nPI") // and one with half a command
 			for range 1001 {
-				c.expect("+PONG\r")
+				c.Expect("+PONG\r")
 			}
 		}
 	}
-	require.Eventually(t, func() bool { return s.ask("").connections == conns+1 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return s.ask("").connections == conns+1 }, transporttest.Patience, time.Millisecond)
 	each := int64(0)
 	require.Eventually(t, func() bool {
 		each = (s.ask("memory").memory - before) / conns
 		return each <= limit
-	}, patience, 100*time.Millisecond, "%d bytes for an idle connection", &each)
+	}, transporttest.Patience, 100*time.Millisecond, "%d bytes for an idle connection", &each)
 	t.Logf("%d bytes for an idle connection", each)
 }
 
@@ -98,7 +99,7 @@ func BenchmarkRequest(b *testing.B) {
 }
 
 func benchRequest(b *testing.B, s *server, depth int) {
-	var conns []*client
+	var conns []*transporttest.Client
 	for range 50 {
 		c := s.dial()
 		require.NoError(b, c.SetDeadline(time.Time{}))
@@ -113,7 +114,7 @@ func benchRequest(b *testing.B, s *server, depth int) {
 
 // ask has all connections send batches and wait for the replies, n requests in all,
 // rounded up to whole batches.
-func ask(b *testing.B, conns []*client, depth, n int) {
+func ask(b *testing.B, conns []*transporttest.Client, depth, n int) {
 	var left atomic.Int64
 	left.Store(int64(n))
 	var group sync.WaitGroup

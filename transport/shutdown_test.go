@@ -12,49 +12,50 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-func testShutdown(t *testing.T, f factory) {
-	h := newLineHandler()
+func testShutdown(t *testing.T, f transporttest.Factory) {
+	h := transporttest.NewLineHandler()
 	// The first Feed is held until the stop has begun: its whole batch, several
 	// turns of it, is in flight then.
 	entered, stopping := make(chan bool), make(chan bool)
 	var once atomic.Bool
 	once.Store(true) // until the other client is served
-	h.onFeed = func(s *lineSession) {
-		if s.left == nil && !once.Swap(true) {
+	h.OnFeed = func(s *transporttest.LineSession) {
+		if s.Left == nil && !once.Swap(true) {
 			entered <- true
 			<-stopping
 		}
 	}
-	r := start(t, f, h, patientLimits())
-	idle := r.dial()
-	idle.send("echo abc") // with TLS, a client whose handshake is under way may be reset
-	idle.expect("abc")
+	r := transporttest.Start(t, f, h, transporttest.PatientLimits())
+	idle := r.Dial()
+	idle.Send("echo abc") // with TLS, a client whose handshake is under way may be reset
+	idle.Expect("abc")
 	once.Store(false)
-	busy := r.dial()
+	busy := r.Dial()
 	batch := strings.Repeat("echo abc\n", 6000)
 	_, err := io.WriteString(busy, batch)
 	require.NoError(t, err)
 	<-entered
-	done := r.stop(context.Background())
-	r.awaitRefusals()
+	done := r.Stop(context.Background())
+	awaitRefusals(r)
 	close(stopping)
-	got, err := io.ReadAll(busy.r)
+	got, err := io.ReadAll(busy.Reader)
 	require.NoError(t, err)
-	idle.expectEnd()
+	idle.ExpectEnd()
 	require.NoError(t, <-done)
 	// A loop tells what it has received once it has ended.
-	require.Equal(t, strings.Repeat("abc\n", int(r.tr.Stats().BytesIn)/len("echo abc\n")-1), string(got))
+	require.Equal(t, strings.Repeat("abc\n", int(r.Transport.Stats().BytesIn)/len("echo abc\n")-1), string(got))
 	require.NotEmpty(t, got)
-	require.NoError(t, r.tr.Shutdown(context.Background()))
+	require.NoError(t, r.Transport.Shutdown(context.Background()))
 }
 
 // awaitRefusals waits until no listener takes connections.
-func (r *rig) awaitRefusals() {
-	r.t.Helper()
-	r.eventually(func() bool {
-		nc, err := net.Dial(r.addr.Network(), r.addr.String())
+func awaitRefusals(r *transporttest.Rig) {
+	r.T.Helper()
+	r.Eventually(func() bool {
+		nc, err := net.Dial(r.Addr.Network(), r.Addr.String())
 		if err == nil {
 			nc.Close()
 		}
@@ -111,88 +112,88 @@ func (c *nudgedConn) Read(b []byte) (int, error) {
 func TestStopDuringLinger(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	h, entered, stopping := newLineHandler(), make(chan bool), make(chan bool)
-	h.onFeed = func(*lineSession) {
+	h, entered, stopping := transporttest.NewLineHandler(), make(chan bool), make(chan bool)
+	h.OnFeed = func(*transporttest.LineSession) {
 		entered <- true
 		<-stopping
 	}
 	lingers := make(chan bool)
-	r := startOn(t, newGoroutine, h, patientLimits(), nudgedListener{l, lingers})
-	c := r.dial()
+	r := transporttest.StartOn(t, newGoroutine, h, transporttest.PatientLimits(), nudgedListener{l, lingers})
+	c := r.Dial()
 	_, err = io.WriteString(c, "bye\n"+strings.Repeat("echo abc\n", 20_000))
 	require.NoError(t, err)
 	<-entered
-	done := r.stop(context.Background())
-	r.awaitRefusals()
+	done := r.Stop(context.Background())
+	awaitRefusals(r)
 	close(stopping)
 	<-lingers
-	again := r.stop(context.Background())
+	again := r.Stop(context.Background())
 	require.NoError(t, <-done)
 	require.NoError(t, <-again)
 }
 
-func testShutdownParked(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
-	parked, waiting, held := r.dial(), r.dial(), r.dial()
-	parked.send("park a", "echo behind")
-	waiting.send("wait b")
-	held.send("sync 3")
-	r.await(func() bool { return r.h.isParked("a") && r.h.isParked("b") && r.h.syncing() > 0 })
-	done := r.stop(context.Background())
-	waiting.expectEnd()
-	r.h.finish("a", "A")
-	parked.expect("A", "behind")
-	parked.expectEnd()
-	r.h.synced(3)
-	held.expect("synced 3")
-	held.expectEnd()
+func testShutdownParked(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
+	parked, waiting, held := r.Dial(), r.Dial(), r.Dial()
+	parked.Send("park a", "echo behind")
+	waiting.Send("wait b")
+	held.Send("sync 3")
+	r.Await(func() bool { return r.Handler.IsParked("a") && r.Handler.IsParked("b") && r.Handler.Syncing() > 0 })
+	done := r.Stop(context.Background())
+	waiting.ExpectEnd()
+	r.Handler.Finish("a", "A")
+	parked.Expect("A", "behind")
+	parked.ExpectEnd()
+	r.Handler.Synced(3)
+	held.Expect("synced 3")
+	held.ExpectEnd()
 	require.NoError(t, <-done)
 }
 
-func testShutdownCut(t *testing.T, f factory) {
-	lim := patientLimits()
-	lim.WriteTimeout = patience
-	r := start(t, f, newLineHandler(), lim)
-	parked, slow := r.dial(), r.dial()
-	parked.send("park a")
-	slow.send("big 50000000")
-	r.eventually(func() bool { return r.h.isParked("a") && r.tr.Stats().Pending > 0 })
+func testShutdownCut(t *testing.T, f transporttest.Factory) {
+	lim := transporttest.PatientLimits()
+	lim.WriteTimeout = transporttest.Patience
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), lim)
+	parked, slow := r.Dial(), r.Dial()
+	parked.Send("park a")
+	slow.Send("big 50000000")
+	r.Eventually(func() bool { return r.Handler.IsParked("a") && r.Transport.Stats().Pending > 0 })
 	ctx, cancel := context.WithCancel(context.Background())
-	first := r.stop(context.Background())
-	second := r.stop(ctx)
-	r.awaitRefusals()
-	r.pass(0)
-	for _, s := range r.h.all()[:2] { // awaitRefusals may have opened others
-		require.False(t, s.closed.Load(), "a parked command and an unsent reply are not dropped")
+	first := r.Stop(context.Background())
+	second := r.Stop(ctx)
+	awaitRefusals(r)
+	r.Pass(0)
+	for _, s := range r.Handler.Sessions()[:2] { // awaitRefusals may have opened others
+		require.False(t, s.Gone.Load(), "a parked command and an unsent reply are not dropped")
 	}
 	require.Empty(t, first)
 	cancel()
 	require.ErrorIs(t, <-second, context.Canceled)
 	require.NoError(t, <-first)
-	parked.expectEnd()
-	r.h.finish("a", "A")
+	parked.ExpectEnd()
+	r.Handler.Finish("a", "A")
 }
 
-func testServeAfterShutdown(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
-	c := r.dial()
-	r.session(0)
-	require.NoError(t, <-r.stop(context.Background()))
-	c.expectEnd()
+func testServeAfterShutdown(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
+	c := r.Dial()
+	r.Session(0)
+	require.NoError(t, <-r.Stop(context.Background()))
+	c.ExpectEnd()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	require.ErrorIs(t, r.tr.Serve(l), transport.ErrClosed)
+	require.ErrorIs(t, r.Transport.Serve(l), transport.ErrClosed)
 	_, err = l.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-func testListenerClosed(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
+func testListenerClosed(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	require.ErrorIs(t, r.tr.Serve(l), net.ErrClosed)
-	c := r.dial() // the other listener goes on
-	c.send("echo 1")
-	c.expect("1")
+	require.ErrorIs(t, r.Transport.Serve(l), net.ErrClosed)
+	c := r.Dial() // the other listener goes on
+	c.Send("echo 1")
+	c.Expect("1")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cellserver/cellserver/shared"
 	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
 func heap() int64 {
@@ -22,78 +23,78 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-func testSlowReaders(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
+func testSlowReaders(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
 	const readers = 50
 	before := heap()
 	for i := range readers {
-		c := r.dial()
-		r.session(i)
-		c.send(strings.Repeat("big 1000000\n", 40))
+		c := r.Dial()
+		r.Session(i)
+		c.Send(strings.Repeat("big 1000000\n", 40))
 	}
-	other := r.dial()
+	other := r.Dial()
 	stuck := func() bool { // each has a reply that the kernel does not take
-		for _, s := range r.h.all()[:readers] {
-			if _, output := s.peer.Held(); output == 0 {
+		for _, s := range r.Handler.Sessions()[:readers] {
+			if _, output := s.Peer.Held(); output == 0 {
 				return false
 			}
 		}
 		return true
 	}
 	held, pending := int64(0), int64(0)
-	r.eventually(func() bool {
-		other.send("echo 1")
-		other.expect("1") // one bad client never holds up another
-		r.pass(0)
-		out := r.tr.Stats().BytesOut
-		held, pending = heap()-before, r.tr.Stats().Pending
-		r.pass(0)
+	r.Eventually(func() bool {
+		other.Send("echo 1")
+		other.Expect("1") // one bad client never holds up another
+		r.Pass(0)
+		out := r.Transport.Stats().BytesOut
+		held, pending = heap()-before, r.Transport.Stats().Pending
+		r.Pass(0)
 		// While something moves, garbage is counted too.
-		return stuck() && r.tr.Stats().BytesOut == out
+		return stuck() && r.Transport.Stats().BytesOut == out
 	})
 	t.Logf("%.1f MiB of heap, %.1f MiB pending", float64(held)/(1<<20), float64(pending)/(1<<20))
 	bound := int64(50 << 20)
-	if _, ok := r.tr.(*overTLS); ok {
+	if _, ok := r.Transport.(*transporttest.OverTLS); ok {
 		bound += readers * 128 << 10 // buffers of crypto/tls, and records
 	}
 	require.LessOrEqual(t, held, bound)
 	require.LessOrEqual(t, pending, bound)
 
-	r.pass(r.lim.WriteTimeout / 2)
-	require.Zero(t, r.tr.Stats().SlowClosed)
-	r.eventually(func() bool {
-		r.pass(r.lim.WriteTimeout)
-		return r.tr.Stats().SlowClosed == readers && r.tr.Stats().Connections == 1
+	r.Pass(r.Limits.WriteTimeout / 2)
+	require.Zero(t, r.Transport.Stats().SlowClosed)
+	r.Eventually(func() bool {
+		r.Pass(r.Limits.WriteTimeout)
+		return r.Transport.Stats().SlowClosed == readers && r.Transport.Stats().Connections == 1
 	})
-	other.send("echo 1")
-	other.expect("1")
+	other.Send("echo 1")
+	other.Expect("1")
 }
 
 // testSteadyReader takes 128 KiB each time that the transport looks, for three times the limit,
 // and then the rest.
-func testSteadyReader(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
-	c := r.dial()
-	require.NoError(t, c.tcp().SetReadBuffer(256<<10))
+func testSteadyReader(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
+	c := r.Dial()
+	require.NoError(t, c.TCP().SetReadBuffer(256<<10))
 	const size, looks = 12 << 20, 3 * 8
-	c.send("big " + strconv.Itoa(size))
-	r.eventually(func() bool { return r.tr.Stats().Pending > 0 })
+	c.Send("big " + strconv.Itoa(size))
+	r.Eventually(func() bool { return r.Transport.Stats().Pending > 0 })
 	part := make([]byte, 128<<10)
 	for range looks {
-		_, err := io.ReadFull(c.r, part)
+		_, err := io.ReadFull(c.Reader, part)
 		require.NoError(t, err)
-		r.pass(r.lim.WriteTimeout / 8)
+		r.Pass(r.Limits.WriteTimeout / 8)
 	}
-	_, err := io.CopyN(io.Discard, c.r, size+1-looks*int64(len(part)))
+	_, err := io.CopyN(io.Discard, c.Reader, size+1-looks*int64(len(part)))
 	require.NoError(t, err)
-	require.Zero(t, r.tr.Stats().SlowClosed)
+	require.Zero(t, r.Transport.Stats().SlowClosed)
 }
 
-func testFlood(t *testing.T, f factory) {
-	lim := patientLimits()
-	lim.WriteTimeout = patience
-	r := start(t, f, newLineHandler(), lim)
-	c := r.dial()
+func testFlood(t *testing.T, f transporttest.Factory) {
+	lim := transporttest.PatientLimits()
+	lim.WriteTimeout = transporttest.Patience
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), lim)
+	c := r.Dial()
 	go func() {
 		flood := []byte(strings.Repeat("big 1000\n", 10_000))
 		for {
@@ -103,26 +104,26 @@ func testFlood(t *testing.T, f factory) {
 		}
 	}()
 	most := int64(0)
-	r.eventually(func() bool {
-		s := r.tr.Stats()
+	r.Eventually(func() bool {
+		s := r.Transport.Stats()
 		most = max(most, s.Pending)
 		return s.Pending > 0 && s.BytesOut > 1<<20
 	})
 	// One turn may begin just below the backlog.
 	for range 200 {
-		most = max(most, r.tr.Stats().Pending)
+		most = max(most, r.Transport.Stats().Pending)
 		runtime.Gosched()
 	}
-	require.LessOrEqual(t, most, int64(lim.Backlog+turnBytes+1001))
-	r.session(0).peer.Abort()
+	require.LessOrEqual(t, most, int64(lim.Backlog+transporttest.TurnBytes+1001))
+	r.Session(0).Peer.Abort()
 }
 
-func testFairness(t *testing.T, f factory) {
-	r := start(t, f, newLineHandler(), patientLimits())
+func testFairness(t *testing.T, f transporttest.Factory) {
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
 	var group sync.WaitGroup
-	var floods []*client
+	var floods []*transporttest.Client
 	for range 8 {
-		c := r.dial()
+		c := r.Dial()
 		floods = append(floods, c)
 		group.Go(func() {
 			flood := []byte(strings.Repeat("echo 0123456789\n", 10_000))
@@ -132,12 +133,12 @@ func testFairness(t *testing.T, f factory) {
 				}
 			}
 		})
-		group.Go(func() { io.Copy(io.Discard, c.r) })
+		group.Go(func() { io.Copy(io.Discard, c.Reader) })
 	}
-	c := r.dial()
+	c := r.Dial()
 	for range 40 {
-		c.send("echo 1")
-		c.expect("1")
+		c.Send("echo 1")
+		c.Expect("1")
 	}
 	for _, f := range floods {
 		f.Close()
@@ -145,64 +146,64 @@ func testFairness(t *testing.T, f factory) {
 	group.Wait()
 }
 
-func testSetLimits(t *testing.T, f factory) {
-	lim := patientLimits()
-	lim.WriteTimeout = patience
-	r := start(t, f, newLineHandler(), lim)
-	c := r.dial()
-	c.send("big 50000000")
-	r.eventually(func() bool { return r.tr.Stats().Pending > 0 })
-	r.pass(r.lim.WriteTimeout / 2)
-	require.Zero(t, r.tr.Stats().SlowClosed)
+func testSetLimits(t *testing.T, f transporttest.Factory) {
+	lim := transporttest.PatientLimits()
+	lim.WriteTimeout = transporttest.Patience
+	r := transporttest.Start(t, f, transporttest.NewLineHandler(), lim)
+	c := r.Dial()
+	c.Send("big 50000000")
+	r.Eventually(func() bool { return r.Transport.Stats().Pending > 0 })
+	r.Pass(r.Limits.WriteTimeout / 2)
+	require.Zero(t, r.Transport.Stats().SlowClosed)
 	lim.WriteTimeout /= 1000
-	r.tr.SetLimits(lim)
-	r.lim = lim
-	r.eventually(func() bool { r.pass(lim.WriteTimeout); return r.tr.Stats().SlowClosed == 1 })
-	r.await(r.session(0).closed.Load)
+	r.Transport.SetLimits(lim)
+	r.Limits = lim
+	r.Eventually(func() bool { r.Pass(lim.WriteTimeout); return r.Transport.Stats().SlowClosed == 1 })
+	r.Await(r.Session(0).Gone.Load)
 }
 
 // testPressed: while the handler is pressed, a client that takes nothing of a reply that is
 // counted is cut long before its time for writing is over. One that is sent a value of the store
 // is not.
-func testPressed(t *testing.T, f factory) {
-	lim := patientLimits()
+func testPressed(t *testing.T, f transporttest.Factory) {
+	lim := transporttest.PatientLimits()
 	lim.WriteTimeout = time.Minute
-	h := newLineHandler()
+	h := transporttest.NewLineHandler()
 	const large, look = 32 << 20, time.Second // more than a socket takes; how often the transport looks
-	h.onRefer = func(turn *transport.Turn, n int) {
+	h.OnRefer = func(turn *transport.Turn, n int) {
 		if n != large {
-			h.refer(turn, large)
+			h.Refer(turn, large)
 			return
 		}
-		h.ledger.Count(large)
-		r := shared.Own(make([]byte, large), &h.ledger, large)
+		h.Ledger.Count(large)
+		r := shared.Own(make([]byte, large), &h.Ledger, large)
 		r.At = len(turn.Out)
 		turn.Refs = append(turn.Refs, r)
 		turn.Out = append(turn.Out, '\n')
 	}
-	r := start(t, f, h, lim)
-	h.pressed.Store(true)
-	value := r.dial()
-	value.send("refer 1")
-	r.eventually(func() bool { return r.tr.Stats().BytesOut > 1<<16 })
-	r.pass(lim.WriteTimeout * 3 / 4)
-	require.Zero(t, r.tr.Stats().SlowClosed, "the value stays")
-	require.Positive(t, h.ledger.sum.Load())
+	r := transporttest.Start(t, f, h, lim)
+	h.ShortOfMemory.Store(true)
+	value := r.Dial()
+	value.Send("refer 1")
+	r.Eventually(func() bool { return r.Transport.Stats().BytesOut > 1<<16 })
+	r.Pass(lim.WriteTimeout * 3 / 4)
+	require.Zero(t, r.Transport.Stats().SlowClosed, "the value stays")
+	require.Positive(t, h.Ledger.Sum.Load())
 	require.NoError(t, value.Close())
-	r.await(r.session(0).closed.Load)
-	r.eventually(func() bool { return h.ledger.sum.Load() == 0 })
+	r.Await(r.Session(0).Gone.Load)
+	r.Eventually(func() bool { return h.Ledger.Sum.Load() == 0 })
 
-	own := r.dial()
-	own.send("refer " + strconv.Itoa(large))
+	own := r.Dial()
+	own.Send("refer " + strconv.Itoa(large))
 	stuck, moved := 0, int64(0)
-	r.eventually(func() bool {
-		r.pass(look)
+	r.Eventually(func() bool {
+		r.Pass(look)
 		stuck++
-		if out := r.tr.Stats().BytesOut; out != moved {
+		if out := r.Transport.Stats().BytesOut; out != moved {
 			stuck, moved = 0, out
 		}
-		return r.tr.Stats().SlowClosed == 1
+		return r.Transport.Stats().SlowClosed == 1
 	})
 	require.Less(t, stuck, int(lim.WriteTimeout/look), "no sooner than without pressure")
-	r.eventually(func() bool { return h.ledger.sum.Load() == 0 })
+	r.Eventually(func() bool { return h.Ledger.Sum.Load() == 0 })
 }

@@ -3,6 +3,8 @@ package transport
 import (
 	"crypto/tls"
 	"net"
+
+	"github.com/cellserver/cellserver/transport/internal/buffer"
 )
 
 // TLSListener is a listener whose clients speak TLS. Every transport serves it; others,
@@ -19,13 +21,17 @@ func NewTLSListener(l net.Listener, config func() *tls.Config) *TLSListener {
 	return &TLSListener{l, config}
 }
 
+// Config returns the configuration for the next connection, for a transport that does not use
+// Accept.
+func (l *TLSListener) Config() *tls.Config { return l.config() }
+
 // Accept implements [net.Listener]. It does not wait for the handshake.
 func (l *TLSListener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return tls.Server(&measured{Conn: nc}, l.config()), nil
+	return tls.Server(&buffer.MeasuredConn{Conn: nc}, l.config()), nil
 }
 
 // Handshaken is a [Session] that wants to know who its client is.

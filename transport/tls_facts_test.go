@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
 // temporary is an error as the one by which an event loop's connection says that there is
@@ -42,7 +44,7 @@ func (m *meagre) SetWriteDeadline(time.Time) error { return nil }
 // is in clientOut; the server reads what is put into its meagre end.
 func shaken(t *testing.T, version uint16) (server *tls.Conn, end *meagre, client *tls.Conn, clientOut *meagre) {
 	t.Helper()
-	serverConf, clientConf := selfSigned(t)
+	serverConf, clientConf := transporttest.SelfSigned(t)
 	serverConf.MinVersion, serverConf.MaxVersion = version, version
 	serverConf.SessionTicketsDisabled = true
 	a, b := net.Pipe()
@@ -100,7 +102,7 @@ func TestTLSGoesOnAfterTemporaryErrors(t *testing.T) {
 // TestTLSHandshakeEndsWithAnyError pins why no event loop does a handshake: not even an error
 // that is Temporary lets one go on.
 func TestTLSHandshakeEndsWithAnyError(t *testing.T) {
-	serverConf, clientConf := selfSigned(t)
+	serverConf, clientConf := transporttest.SelfSigned(t)
 	hello := &meagre{then: io.EOF}
 	require.Error(t, tls.Client(hello, clientConf).Handshake())
 	end := &meagre{then: temporary{}}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cellserver/cellserver/internal/programs"
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
 // TestTLSKeyUpdate: a client may ask for new keys at any time. openssl can be told to.
@@ -19,8 +20,8 @@ func TestTLSKeyUpdate(t *testing.T) {
 	programs.Need(t, "openssl")
 	for name, f := range transportsOf(t) {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, secured(t, f, tls.VersionTLS13), newLineHandler(), patientLimits())
-			cmd := exec.CommandContext(t.Context(), "openssl", "s_client", "-connect", r.addr.String(), "-tls1_3")
+			r := transporttest.Start(t, transporttest.Secured(t, f, tls.VersionTLS13), transporttest.NewLineHandler(), transporttest.PatientLimits())
+			cmd := exec.CommandContext(t.Context(), "openssl", "s_client", "-connect", r.Addr.String(), "-tls1_3")
 			in, err := cmd.StdinPipe()
 			require.NoError(t, err)
 			out, err := cmd.StdoutPipe()

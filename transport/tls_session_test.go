@@ -13,13 +13,14 @@ import (
 
 	"github.com/cellserver/cellserver/internal/inproc"
 	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
 const ok = "+OK\r\n"
 
 // TestTLSServesNoClientWithoutTLS: a client that does not speak TLS is told so.
 func TestTLSServesNoClientWithoutTLS(t *testing.T) {
-	everyTLS(t, func(t *testing.T, f factory) {
+	everyTLS(t, func(t *testing.T, f transporttest.Factory) {
 		e := serve(t, f)
 		nc, err := net.Dial("tcp", e.addr.String())
 		require.NoError(t, err)
@@ -36,10 +37,10 @@ func TestTLSServesNoClientWithoutTLS(t *testing.T) {
 // TestTLSMemoryOfClients: what TLS keeps for a client, the buffer that records are read into,
 // counts as memory of clients.
 func TestTLSMemoryOfClients(t *testing.T) {
-	everyTLS(t, func(t *testing.T, f factory) {
-		e := serve(t, func(h transport.Handler, lim transport.Limits, clock *transport.Clock) transport.Transport {
-			over := f(h, lim, clock).(*overTLS)
-			over.client.DynamicRecordSizingDisabled = true // else a client of Go begins with short records
+	everyTLS(t, func(t *testing.T, f transporttest.Factory) {
+		e := serve(t, func(h transport.Handler, lim transport.Limits, clock *transporttest.Clock) transport.Transport {
+			over := f(h, lim, clock).(*transporttest.OverTLS)
+			over.ClientConfig.DynamicRecordSizingDisabled = true // else a client of Go begins with short records
 			return over
 		})
 		c := e.dial()
@@ -51,7 +52,7 @@ func TestTLSMemoryOfClients(t *testing.T) {
 // TestTLSOfCommandsThatLeaveTheLoop: what waits, what runs beside the loop and what takes many
 // turns answers in order over TLS, while records of the next commands come in.
 func TestTLSOfCommandsThatLeaveTheLoop(t *testing.T) {
-	everyTLS(t, func(t *testing.T, f factory) {
+	everyTLS(t, func(t *testing.T, f transporttest.Factory) {
 		e := serve(t, f)
 		c, other := e.dial(), e.dial()
 		c.Command("CONFIG", "RELOAD") // runs on a goroutine of its own
@@ -72,22 +73,22 @@ func TestTLSOfCommandsThatLeaveTheLoop(t *testing.T) {
 func TestHalfHandshakesEnd(t *testing.T) {
 	for name, f := range transportsOf(t) {
 		t.Run(name, func(t *testing.T) {
-			lim := patientLimits()
+			lim := transporttest.PatientLimits()
 			lim.Handshake = 20 * time.Millisecond
-			r := start(t, secured(t, f, tls.VersionTLS13), newLineHandler(), lim)
+			r := transporttest.Start(t, transporttest.Secured(t, f, tls.VersionTLS13), transporttest.NewLineHandler(), lim)
 			for range 3 {
-				nc, err := net.Dial("tcp", r.addr.String())
+				nc, err := net.Dial("tcp", r.Addr.String())
 				require.NoError(t, err)
 				_, err = nc.Write([]byte{22, 3, 1}) // the beginning of a record
 				require.NoError(t, err)
 				_, _ = io.Copy(io.Discard, nc) // until the server closes it, or resets it
 				require.NoError(t, nc.Close())
 			}
-			r.tr.SetLimits(patientLimits())
-			c := r.dial()
-			c.send("echo 1")
-			c.expect("1")
-			r.eventually(func() bool { return r.tr.Stats().Connections == 1 })
+			r.Transport.SetLimits(transporttest.PatientLimits())
+			c := r.Dial()
+			c.Send("echo 1")
+			c.Expect("1")
+			r.Eventually(func() bool { return r.Transport.Stats().Connections == 1 })
 		})
 	}
 }
@@ -96,15 +97,15 @@ func TestHalfHandshakesEnd(t *testing.T) {
 func TestShutdownWithManyHalfHandshakes(t *testing.T) {
 	for name, f := range transportsOf(t) {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, secured(t, f, tls.VersionTLS13), newLineHandler(), patientLimits())
+			r := transporttest.Start(t, transporttest.Secured(t, f, tls.VersionTLS13), transporttest.NewLineHandler(), transporttest.PatientLimits())
 			const halves = 80 // 64 begin at once
 			for range halves {
-				nc, err := net.Dial("tcp", r.addr.String())
+				nc, err := net.Dial("tcp", r.Addr.String())
 				require.NoError(t, err)
 				t.Cleanup(func() { require.NoError(t, nc.Close()) })
 			}
-			r.eventually(func() bool { return r.tr.Stats().Accepted == halves })
-			require.NoError(t, <-r.stop(context.Background()))
+			r.Eventually(func() bool { return r.Transport.Stats().Accepted == halves })
+			require.NoError(t, <-r.Stop(context.Background()))
 		})
 	}
 }

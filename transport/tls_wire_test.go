@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
 // inPieces writes in pieces that next chooses, and remembers what was read.
@@ -39,21 +41,21 @@ func (p *inPieces) Read(b []byte) (int, error) {
 }
 
 // dialInPieces connects with TLS over a connection that writes in pieces.
-func (r *rig) dialInPieces(next func(left int) int) (*client, *inPieces) {
-	r.t.Helper()
-	nc, err := net.Dial("tcp", r.addr.String())
-	require.NoError(r.t, err)
-	r.t.Cleanup(func() { nc.Close() })
+func dialInPieces(r *transporttest.Rig, next func(left int) int) (*transporttest.Client, *inPieces) {
+	r.T.Helper()
+	nc, err := net.Dial("tcp", r.Addr.String())
+	require.NoError(r.T, err)
+	r.T.Cleanup(func() { nc.Close() })
 	p := &inPieces{Conn: nc, next: next}
-	secure := tls.Client(p, r.tr.(*overTLS).client)
-	return &client{t: r.t, Conn: secure, r: bufio.NewReader(secure)}, p
+	secure := tls.Client(p, r.Transport.(*transporttest.OverTLS).ClientConfig)
+	return &transporttest.Client{T: r.T, Conn: secure, Reader: bufio.NewReader(secure)}, p
 }
 
 // everyTLS runs test for each transport and version.
-func everyTLS(t *testing.T, test func(t *testing.T, f factory)) {
+func everyTLS(t *testing.T, test func(t *testing.T, f transporttest.Factory)) {
 	for name, f := range transportsOf(t) {
 		for _, v := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-			t.Run(name+" "+tls.VersionName(v), func(t *testing.T) { test(t, secured(t, f, v)) })
+			t.Run(name+" "+tls.VersionName(v), func(t *testing.T) { test(t, transporttest.Secured(t, f, v)) })
 		}
 	}
 }
@@ -61,19 +63,19 @@ func everyTLS(t *testing.T, test func(t *testing.T, f factory)) {
 // TestTLSRecordsInAnyPieces: records that arrive byte by byte, in random pieces, and several
 // at once mean the same.
 func TestTLSRecordsInAnyPieces(t *testing.T) {
-	everyTLS(t, func(t *testing.T, f factory) {
-		r := start(t, f, newLineHandler(), patientLimits())
+	everyTLS(t, func(t *testing.T, f transporttest.Factory) {
+		r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
 		seed := rand.Uint64()
 		t.Log("seed", seed)
 		rng := rand.New(rand.NewPCG(seed, 0))
-		one, _ := r.dialInPieces(func(int) int { return 1 })
-		one.send("echo 1", "echo 2")
-		one.expect("1", "2")
+		one, _ := dialInPieces(r, func(int) int { return 1 })
+		one.Send("echo 1", "echo 2")
+		one.Expect("1", "2")
 		long := strings.Repeat("L", 40_000) // three records
-		c, _ := r.dialInPieces(func(left int) int { return 1 + rng.IntN(left) })
+		c, _ := dialInPieces(r, func(left int) int { return 1 + rng.IntN(left) })
 		for range 20 {
-			c.send("echo 1", "echo "+long, "echo 2")
-			c.expect("1", long, "2")
+			c.Send("echo 1", "echo "+long, "echo 2")
+			c.Expect("1", long, "2")
 		}
 	})
 }
@@ -84,16 +86,16 @@ func TestTLSEndsWithCloseNotify(t *testing.T) {
 	const alert = 21
 	for name, f := range transportsOf(t) {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, secured(t, f, tls.VersionTLS12), newLineHandler(), patientLimits())
-			for _, end := range []func(c *client){
-				func(c *client) { c.send("bye"); c.expect("bye") },
-				func(c *client) { require.NoError(t, c.closeWrite()) },
+			r := transporttest.Start(t, transporttest.Secured(t, f, tls.VersionTLS12), transporttest.NewLineHandler(), transporttest.PatientLimits())
+			for _, end := range []func(c *transporttest.Client){
+				func(c *transporttest.Client) { c.Send("bye"); c.Expect("bye") },
+				func(c *transporttest.Client) { require.NoError(t, c.CloseWrite()) },
 			} {
-				c, raw := r.dialInPieces(func(left int) int { return left })
-				c.send("echo 1")
-				c.expect("1")
+				c, raw := dialInPieces(r, func(left int) int { return left })
+				c.Send("echo 1")
+				c.Expect("1")
 				end(c)
-				c.expectEnd()
+				c.ExpectEnd()
 				last := byte(0)
 				for rest := raw.read; len(rest) >= 5; {
 					last = rest[0]

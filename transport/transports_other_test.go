@@ -2,9 +2,13 @@
 
 package transport_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
+)
 
 // transportsOf returns the transports that this system has.
-func transportsOf(*testing.T) map[string]factory {
-	return map[string]factory{"goroutine": newGoroutine}
+func transportsOf(*testing.T) map[string]transporttest.Factory {
+	return map[string]transporttest.Factory{"goroutine": newGoroutine}
 }

@@ -15,7 +15,6 @@ var larger = map[string]string{
 	"replication": "a node is primary and replica in turn: both roles share history, offsets and chunks",
 	"server":      "the assembly imports every part: a division would hide these imports",
 	"session":     "feeding a session, its waits and its state end together: each depends on the progress of the others",
-	"transport":   "event loops and goroutines implement one interface, with files for single platforms",
 }
 
 // CheckBounds returns the packages that exceed a bound without a reason, and the reasons that no

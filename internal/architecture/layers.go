@@ -190,8 +190,28 @@ var layers = map[string]layer{
 		why:     "files of other rate limiters become a document, and nothing else of them reaches the server",
 	},
 
-	"resp":      {imports: []string{"shared"}, why: "resp is the edge of the protocol; the packages above it decide what a command means"},
-	"transport": {imports: []string{"shared"}, why: "transport moves bytes; it knows neither RESP nor commands"},
+	"resp": {imports: []string{"shared"}, why: "resp is the edge of the protocol; the packages above it decide what a command means"},
+	"transport": {
+		imports: []string{"shared", "transport/internal/buffer"},
+		why:     "transport moves bytes; it knows neither RESP nor commands",
+	},
+	"transport/epoll": {
+		imports: []string{"shared", "transport", "transport/internal/base", "transport/internal/buffer"},
+		why:     "a transport implements the interface, and knows no other transport",
+	},
+	"transport/goroutine": {
+		imports: []string{"shared", "transport", "transport/internal/base", "transport/internal/buffer"},
+		why:     "a transport implements the interface, and knows no other transport",
+	},
+	"transport/internal/base": {
+		imports: []string{"shared", "transport", "transport/internal/buffer"},
+		why:     "the parts that the transports share know none of them",
+	},
+	"transport/internal/buffer": {why: "a buffer knows neither the transport nor the connection that borrows it"},
+	"transport/internal/transporttest": {
+		imports: []string{"shared", "transport", "transport/internal/base"},
+		why:     "the tests of all transports use it, so it knows none of them",
+	},
 	"arg": {
 		imports: []string{"resp"},
 		why:     "all commands read an argument in one way, so arg imports none",
@@ -298,7 +318,7 @@ var layers = map[string]layer{
 		why:     "options are text, and the packages that read them act on them: config knows no server and no store",
 	},
 	"server": {
-		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "commands", "session", "metrics", "report", "lua", "collection", "shared", "figure", "stats", "keyspace/clock", "commands/command", "commands/env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "commands/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
+		imports: append([]string{"config", "optionfile", "tlsconfig", "keyspace", "remote", "persistence", "cluster", "cluster/engine", "decide", "resp", "transport", "transport/epoll", "transport/goroutine", "commands", "session", "metrics", "report", "lua", "collection", "shared", "figure", "stats", "keyspace/clock", "commands/command", "commands/env", "acl", "replication/protocol", "replication", "entry", "admin", "admin/page", "replication/redis", "commands/policystore", "policy", "policy/policyfile", "policy/registry"}, families...),
 		why:     "server is the assembly: it may import every part, and only cmd/ imports it",
 	},
 
@@ -361,7 +381,7 @@ var externals = []external{
 		why: terminalWhy,
 	},
 	{
-		path: "github.com/stretchr/testify", in: []string{"internal", "compat_test"}, inTests: true,
+		path: "github.com/stretchr/testify", in: []string{"internal", "compat_test", "transport/internal/transporttest"}, inTests: true,
 		why: "an assertion library has no place in the binary",
 	},
 }

@@ -1,0 +1,207 @@
+package epoll
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+// acceptor takes connections from one listener as bare descriptors: Go's poller
+// waits for the listener, but never learns of the connections.
+type acceptor struct {
+	e      *Transport
+	l      net.Listener
+	tls    func() *tls.Config // nil without TLS
+	dup    *os.File           // of l, which lets nobody else wait for it
+	raw    syscall.RawConn
+	closed atomic.Bool
+	unix   *net.UnixAddr  // of a unix socket
+	local  netip.AddrPort // of a TCP listener; an unspecified address is asked for each time
+
+	// bequeaths: connections inherit the listener's options. Those of a multipath
+	// listener, Go's default, do not: with Nagle on, a push waits 40 ms for an ACK.
+	bequeaths atomic.Bool
+}
+
+// newAcceptor takes over l, which is closed if that fails.
+func newAcceptor(e *Transport, l net.Listener) (*acceptor, error) {
+	a := &acceptor{e: e, l: l}
+	if over, ok := l.(*transport.TLSListener); ok {
+		l, a.tls = over.Listener, over.Config
+	}
+	var err error
+	switch l := l.(type) {
+	case *net.TCPListener:
+		a.local = l.Addr().(*net.TCPAddr).AddrPort()
+		a.dup, err = l.File()
+	case *net.UnixListener:
+		a.unix = l.Addr().(*net.UnixAddr)
+		a.dup, err = l.File()
+	default:
+		err = fmt.Errorf("transport: epoll serves TCP and unix sockets, not %T", l)
+	}
+	if err == nil {
+		a.raw, err = a.dup.SyscallConn()
+	}
+	if err == nil {
+		err = a.setOptions(e.lim.Load().KeepAlive)
+	}
+	if err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// close ends accept, now or when it is called next.
+func (a *acceptor) close() {
+	a.closed.Store(true)
+	_ = a.l.Close() // closed already, most of the time
+	if a.dup != nil {
+		_ = a.dup.Close() // likewise
+	}
+}
+
+// retired reports whether the listener has been closed.
+func (a *acceptor) retired() bool {
+	l := a.l
+	if over, ok := l.(*transport.TLSListener); ok {
+		l = over.Listener
+	}
+	own, ok := l.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := own.SyscallConn()
+	return err != nil || raw.Control(func(uintptr) {}) != nil
+}
+
+// accept takes one connection and opens its session. It never waits for the peer.
+func (a *acceptor) accept() error {
+	fd, sa, err := -1, unix.Sockaddr(nil), error(nil)
+	rerr := a.raw.Read(func(lfd uintptr) bool {
+		fd, sa, err = unix.Accept4(int(lfd), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	switch {
+	case rerr != nil && a.closed.Load(): // it has no error of its own for that
+		return net.ErrClosed
+	case rerr != nil:
+		return rerr
+	case errors.Is(err, unix.ECONNABORTED) || errors.Is(err, unix.EINTR):
+		return nil // that one is gone, the next may be there
+	case err != nil:
+		return fmt.Errorf("accept4: %w", err)
+	}
+	a.open(fd, sa)
+	return nil
+}
+
+func (a *acceptor) open(fd int, sa unix.Sockaddr) {
+	a.e.accepted.Add(1)
+	c := &conn{fd: int32(fd), opened: int32(fd), unix: a.unix, slot: noSlot, watched: noSlot}
+	if a.unix == nil {
+		c.remote = addrPort(sa)
+		c.local = a.localOf(fd)
+		if !a.bequeaths.Load() {
+			// A connection that is already gone refuses; its first read will tell.
+			_ = setTCPOptions(fd, a.e.lim.Load().KeepAlive)
+		}
+	}
+	if a.tls != nil {
+		c.tls = &secure{c: c}
+	}
+	session, rejection := a.e.h.Open(c)
+	switch {
+	case session == nil && c.tls != nil:
+		_ = unix.Close(fd) // it could not read the reason before a handshake
+		return
+	case session == nil:
+	case c.tls != nil:
+		c.session = session
+		a.e.shakeHands(c, a.tls())
+		return
+	default:
+		c.session = session
+		a.e.adopt(c)
+		return
+	}
+	if len(rejection) > 0 {
+		_, _ = unix.Write(fd, rejection) // fits into an empty socket, or the peer is gone
+	}
+	if unix.Shutdown(fd, unix.SHUT_WR) != nil || !c.beginLinger(a.e, a.e.lim.Load().Linger) {
+		_ = unix.Close(fd) // nothing was promised to it
+		return
+	}
+	a.e.adopt(c)
+}
+
+// localOf returns the near end of fd.
+func (a *acceptor) localOf(fd int) netip.AddrPort {
+	if !a.local.Addr().IsUnspecified() {
+		return a.local
+	}
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		return a.local
+	}
+	return addrPort(sa)
+}
+
+func addrPort(sa unix.Sockaddr) netip.AddrPort {
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
+	default:
+		return netip.AddrPort{}
+	}
+}
+
+// setOptions sets what connections inherit on their listener: five system calls less
+// for every connection.
+func (a *acceptor) setOptions(period time.Duration) error {
+	if a.unix != nil {
+		return nil
+	}
+	var failed error
+	err := a.raw.Control(func(fd uintptr) {
+		protocol, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PROTOCOL)
+		a.bequeaths.Store(err == nil && protocol == unix.IPPROTO_TCP)
+		failed = setTCPOptions(int(fd), period)
+	})
+	return errors.Join(err, failed)
+}
+
+// setTCPOptions turns Nagle's delay off and keep-alive on, with the first probe
+// after period and two more a third of it apart, as Redis does.
+func setTCPOptions(fd int, period time.Duration) error {
+	on := 0
+	if period > 0 {
+		on = 1
+	}
+	seconds := max(1, int(period/time.Second))
+	for _, o := range []struct{ level, option, value int }{
+		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
+		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, on},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, seconds},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, max(1, seconds/3)},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 3},
+	} {
+		if err := unix.SetsockoptInt(fd, o.level, o.option, o.value); err != nil {
+			return fmt.Errorf("setsockopt %d: %w", o.option, err)
+		}
+	}
+	return nil
+}

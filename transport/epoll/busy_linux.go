@@ -1,0 +1,72 @@
+package epoll
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// busyLoops is how busy the loops were at the last sample.
+type busyLoops struct {
+	mu     sync.Mutex      // guards what follows
+	at     time.Duration   // of the sample, since born
+	asleep []time.Duration // what each loop had slept by then
+	ratios []float64
+}
+
+// busySample is the least time between two samples of how busy loops are.
+const busySample = time.Second
+
+// Busy implements [Looped].
+func (t *Transport) Busy() []float64 {
+	b := &t.busy
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Since(t.born)
+	passed := now - b.at
+	if b.ratios != nil && passed < busySample {
+		return slices.Clone(b.ratios)
+	}
+	if b.ratios == nil {
+		b.asleep, b.ratios = make([]time.Duration, len(t.loops)), make([]float64, len(t.loops))
+	}
+	for i, l := range t.loops {
+		asleep := time.Duration(l.told.asleep.Load())
+		if since := time.Duration(l.told.since.Load()); since != 0 {
+			asleep += max(0, now-since)
+		}
+		share := float64(asleep-b.asleep[i]) / float64(max(passed, 1))
+		b.asleep[i], b.ratios[i] = asleep, min(max(0, 1-share), 1)
+	}
+	b.at = now
+	return slices.Clone(b.ratios)
+}
+
+// errSilent says that a loop does not answer.
+var errSilent = errors.New("an event loop does not answer")
+
+// Answer implements [Looped].
+func (t *Transport) Answer(ctx context.Context) error {
+	const look = 2 * time.Millisecond
+	before := make([]int64, len(t.loops))
+	for i, l := range t.loops {
+		before[i] = l.told.rounds.Load()
+		l.knock()
+	}
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for i, l := range t.loops {
+		for l.told.rounds.Load() == before[i] && !l.mail.isClosed() {
+			select {
+			case <-tick.C:
+			case <-t.fin:
+				return nil
+			case <-ctx.Done():
+				return errSilent
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package epoll_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/epoll"
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
+)
+
+// stuckHandler keeps the loop that makes it until it may go on.
+type stuckHandler struct {
+	transport.Handler
+	goOn chan struct{}
+}
+
+func (h stuckHandler) NewWorker() transport.Worker {
+	<-h.goOn
+	return nil
+}
+
+// TestLoopsAnswerUnlessTheyAreStuck, and one that is stuck is busy.
+func TestLoopsAnswerUnlessTheyAreStuck(t *testing.T) {
+	h := stuckHandler{goOn: make(chan struct{})}
+	e, err := epoll.New(h, transport.DefaultLimits(), 2, transporttest.Quiet, time.Now)
+	require.NoError(t, err)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, e.Answer(ended))
+	require.Equal(t, []float64{1, 1}, e.Busy())
+	close(h.goOn)
+	require.NoError(t, e.Answer(t.Context()))
+	require.NoError(t, e.Answer(t.Context()), "they answer when they sleep, too")
+	require.NoError(t, e.Shutdown(t.Context()))
+	require.NoError(t, e.Answer(t.Context()), "nobody is left to wait for")
+}

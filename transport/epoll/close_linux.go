@@ -1,0 +1,170 @@
+package epoll
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cellserver/cellserver/transport/internal/base"
+)
+
+// watched is the connections that the sweep looks at.
+type watched struct {
+	watch []*conn   // slow to read, or lingering
+	swept time.Time // the last sweep; zero while nobody is watched
+}
+
+// slow is what the sweep remembers of a connection.
+type slow struct {
+	sent    bool // the peer took something since the last look
+	unsent  int32
+	stuck   time.Duration // how long the peer has taken nothing
+	linger  time.Duration // how long it may still linger; 0: it does not
+	dropped int32         // bytes thrown away while lingering
+}
+
+// hangUp closes c after everything is sent. Closing a socket with unread input resets it,
+// and a reset can overtake the last reply. So the sending side is closed first, and input is
+// discarded for a short time, until the peer has closed too.
+func (l *loop) hangUp(c *conn) {
+	patience := l.e.lim.Load().Linger
+	if l.draining {
+		patience = base.StopLinger
+	}
+	// Closed comes before the peer can see the end, so that a client that connects
+	// again finds its place free.
+	c.end()
+	c.in.drop()
+	l.count(c)
+	l.sayGoodbye(c)
+	if c.eof || unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil || !c.beginLinger(l.e, patience) {
+		l.close(c)
+		return
+	}
+	l.keepWatch(c)
+	c.readable = true
+	l.discard(c)
+}
+
+// discard throws away what a lingering connection sends.
+func (l *loop) discard(c *conn) {
+	for range 4 {
+		n, errno := recv(c.fd, l.in)
+		if errno == unix.EAGAIN {
+			return
+		}
+		c.watch.dropped += int32(n)
+		if errno != 0 || n == 0 || c.watch.dropped > base.LingerBytes {
+			l.close(c)
+			return
+		}
+	}
+	l.enqueue(c)
+}
+
+// close ends c, whatever it was doing.
+func (l *loop) close(c *conn) {
+	if c.fd < 0 {
+		return
+	}
+	c.end()
+	if c.watch.linger > 0 {
+		l.e.lingering.Add(-1)
+	}
+	if c.watched != noSlot {
+		l.unwatch(c)
+	}
+	c.out.Drop()
+	c.in.drop()
+	if c.tls != nil {
+		c.tls.drop()
+	}
+	l.count(c)
+	_ = unix.Close(int(c.fd)) // the kernel lets go of it even when it complains
+	c.fd = -1
+	l.vacate(c)
+}
+
+func (l *loop) keepWatch(c *conn) {
+	if c.watched == noSlot {
+		c.watched = int32(len(l.watch))
+		l.watch = append(l.watch, c)
+		c.watch.sent, c.watch.stuck = true, 0
+	}
+}
+
+func (l *loop) unwatch(c *conn) {
+	last := len(l.watch) - 1
+	l.watch[c.watched] = l.watch[last]
+	l.watch[c.watched].watched = c.watched
+	l.watch[last] = nil
+	l.watch = l.watch[:last]
+	c.watched = noSlot
+}
+
+// sweepEvery is how often the watched are looked at.
+func (l *loop) sweepEvery() time.Duration {
+	if l.draining {
+		return base.StopLinger
+	}
+	lim := l.e.lim.Load()
+	return min(base.SweepEvery(lim.WriteTimeout), base.SweepEvery(lim.Linger))
+}
+
+// sweep looks now and then at those who are watched. The clock is not read while
+// there is nobody.
+func (l *loop) sweep() {
+	if len(l.watch) == 0 {
+		l.swept = time.Time{}
+		return
+	}
+	now := l.e.now()
+	if l.swept.IsZero() {
+		l.swept = now
+	}
+	limit, pressed := l.e.lim.Load().WriteTimeout, base.Pressed(l.e.h)
+	elapsed := now.Sub(l.swept)
+	if elapsed < l.sweepEvery() {
+		return
+	}
+	l.swept = now
+	// Don't charge clients for the loop's own delay.
+	elapsed = min(elapsed, 2*l.sweepEvery())
+	for i := len(l.watch) - 1; i >= 0; i-- {
+		if c := l.watch[i]; c.watch.linger > 0 {
+			l.lingered(c, elapsed)
+		} else if limit > 0 && (l.draining || !c.patient.Load()) {
+			stuck := c.stuckFor(elapsed)
+			if stuck >= limit || pressed && stuck >= limit/base.PressedShare && c.out.Counted() {
+				l.tally.slowClosed++
+				l.reset(c)
+			}
+		}
+	}
+}
+
+// lingered closes a connection whose peer has had its time.
+func (l *loop) lingered(c *conn, elapsed time.Duration) {
+	if c.watch.stuck += elapsed; c.watch.stuck >= c.watch.linger {
+		l.close(c)
+	}
+}
+
+// stuckFor returns for how long the peer has taken nothing.
+func (c *conn) stuckFor(elapsed time.Duration) time.Duration {
+	unsent := int32(base.Unsent(int(c.fd)))
+	if c.watch.sent || unsent != c.watch.unsent {
+		c.watch.sent, c.watch.unsent, c.watch.stuck = false, unsent, 0
+		return 0
+	}
+	c.watch.stuck += elapsed
+	return c.watch.stuck
+}
+
+// reset closes c and drops what the kernel still holds for the peer: it would stay
+// there, megabytes of it, for as long as the peer keeps its window shut.
+func (l *loop) reset(c *conn) {
+	// A socket that refuses is as good as closed.
+	_ = unix.SetsockoptLinger(int(c.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	l.close(c)
+}

@@ -1,0 +1,106 @@
+package epoll
+
+import (
+	"github.com/cellserver/cellserver/shared"
+	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/internal/base"
+)
+
+// pendingReplies is the replies of a round that wait for the log.
+type pendingReplies struct {
+	held   []pendingReply // until the log has been asked
+	heldBy []byte         // what they consist of
+	spares [][]byte       // buffers for those that wait for longer
+}
+
+// pendingReply is a reply of this round that is kept for a while: a part of heldBy if it waits
+// for the log, of deferBy if only for the end of the round.
+type pendingReply struct {
+	c        *conn
+	from, to int
+}
+
+// maxHeld is how large held replies may grow before the round commits early, and the
+// largest buffer that is kept for the next.
+const maxHeld = 1 << 20
+
+// hold keeps a reply until the end of the round. Its connection does nothing before.
+func (l *loop) hold(c *conn, out []byte, refs []shared.Ref, barrier uint64) {
+	c.out.Barrier = barrier
+	c.out.Refer(refs, 0)
+	from := len(l.heldBy)
+	l.heldBy = append(l.heldBy, out...)
+	l.held = append(l.held, pendingReply{c, from, len(l.heldBy)})
+}
+
+// commit asks the log about the replies of this round: the first question has it
+// write what all of them wait for. What is settled leaves.
+func (l *loop) commit() {
+	l.releaseReplies(l.held, l.heldBy, (*loop).flushPending)
+	l.held = l.held[:0]
+	if l.heldBy = l.heldBy[:0]; cap(l.heldBy) > maxHeld {
+		l.heldBy = nil
+	}
+}
+
+// releaseReplies calls send for each of the replies, which are parts of b.
+func (l *loop) releaseReplies(replies []pendingReply, b []byte, send func(l *loop, c *conn, out []byte)) {
+	for i := range replies {
+		h := &replies[i]
+		c, out := h.c, b[h.from:h.to:h.to]
+		h.c = nil
+		if c.fd < 0 || c.loop.Load() != l {
+			continue // closed meanwhile
+		}
+		send(l, c, out)
+		l.count(c)
+		if c.fd >= 0 && c.woken.Load() {
+			l.enqueue(c)
+		}
+	}
+}
+
+// flushPending sends out, which waits for the barrier of c, or has it wait for longer.
+func (l *loop) flushPending(c *conn, out []byte) {
+	is := l.e.h.Durable(c.out.Barrier, c)
+	refs := c.out.TakeRefs()
+	if is == transport.Pending {
+		l.lend(c, len(out))
+		c.out.Add(out, refs, false)
+		c.out.Held = len(out)
+		return
+	}
+	c.out.Barrier = 0
+	out, refs = base.Settle(c.session, is, out, refs)
+	if l.reply(c, out, refs, false); c.fd >= 0 {
+		l.afterTurn(c)
+	}
+}
+
+// A reply of up to spareSize bytes that waits for the log does so in a buffer that the
+// loop lends, of which it keeps no more than maxSpares.
+const (
+	spareSize = 1 << 10
+	maxSpares = 512
+)
+
+// lend gives c, which is about to keep a reply of n bytes, a buffer of the loop's.
+func (l *loop) lend(c *conn, n int) {
+	if c.out.B != nil || n > spareSize {
+		return
+	}
+	last := len(l.spares) - 1
+	if last < 0 {
+		c.out.B = make([]byte, 0, spareSize)
+		return
+	}
+	c.out.B = l.spares[last]
+	l.spares = l.spares[:last]
+}
+
+// reclaim takes back a buffer that has been sent, if it may be one that was lent.
+func (l *loop) reclaim(b []byte) {
+	if cap(b) == spareSize && len(l.spares) < maxSpares {
+		l.spares = append(l.spares, b[:0])
+	}
+}

@@ -1,0 +1,39 @@
+package epoll
+
+// Short replies of a round leave together at its end: sending is a system call of some
+// microseconds, which throws what sessions need out of the processor's caches, and those
+// who are answered first would only come back one by one.
+
+// maxDeferred is how long a reply may be that waits for the end of its round. Sending a
+// longer one takes the kernel longer than it takes to find the memory again.
+const maxDeferred = 4 << 10
+
+// mostDeferred is how many replies wait together at most: what they save is saved by then,
+// and the first of them waits for the turns of all others.
+const mostDeferred = 64
+
+// postpone keeps a reply until the end of the round. Its connection does nothing before.
+func (l *loop) postpone(c *conn, out []byte) {
+	if len(l.deferred) >= mostDeferred {
+		l.sendDeferred()
+	}
+	c.deferred = true
+	from := len(l.deferBy)
+	l.deferBy = append(l.deferBy, out...)
+	l.deferred = append(l.deferred, pendingReply{c, from, len(l.deferBy)})
+}
+
+// sendDeferred sends the replies that have been postponed, in the order in which their
+// connections had their turns.
+func (l *loop) sendDeferred() {
+	l.releaseReplies(l.deferred, l.deferBy, (*loop).sendOne)
+	l.deferred, l.deferBy = l.deferred[:0], l.deferBy[:0]
+}
+
+// sendOne sends out, which has been postponed for c.
+func (l *loop) sendOne(c *conn, out []byte) {
+	c.deferred = false
+	if l.reply(c, out, nil, false); c.fd >= 0 {
+		l.afterTurn(c)
+	}
+}

@@ -1,0 +1,107 @@
+package epoll
+
+import (
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/internal/transporttest"
+)
+
+// Work returns the work that each loop of e has done.
+func Work(e *Transport) []int64 {
+	var work []int64
+	for _, l := range e.loops {
+		work = append(work, l.told.work.Load())
+	}
+	return work
+}
+
+// Moved returns how many connections have been handed from one loop to another.
+func Moved(e *Transport) int64 {
+	moved := int64(0)
+	for _, l := range e.loops {
+		moved += l.told.moved.Load()
+	}
+	return moved
+}
+
+// LoopOf returns which loop of e serves a connection.
+func LoopOf(e *Transport, p transport.Peer) int { return slices.Index(e.loops, p.(*conn).loop.Load()) }
+
+// Latecomer is a connection that has been given its loop and has not arrived there.
+// The loop does not run: the test collects its mail.
+type Latecomer struct {
+	c, neighbour *conn
+	from, to     *loop
+}
+
+// NewLatecomer opens the sessions of a latecomer and then of a neighbour, which is on
+// its loop already. A latecomer that is moved has been on another loop before.
+func NewLatecomer(t *testing.T, e *Transport, moved bool) *Latecomer {
+	l := &Latecomer{}
+	for _, made := range []**loop{&l.from, &l.to} {
+		idle, err := newLoop(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle.worker = e.h.NewWorker()
+		idle.resize()
+		*made = idle
+	}
+	for _, opened := range []**conn{&l.c, &l.neighbour} {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Close(pair[1]) })
+		c := &conn{fd: int32(pair[0]), slot: noSlot, watched: noSlot}
+		c.session, _ = e.h.Open(c)
+		*opened = c
+	}
+	l.to.arrive(l.neighbour)
+	l.to.collect()
+	if moved {
+		l.from.arrive(l.c)
+		l.from.collect()
+		l.from.vacate(l.c)
+	}
+	l.c.loop.Store(l.to)
+	return l
+}
+
+// Collect has the loop look at its mail.
+func (l *Latecomer) Collect() { l.to.collect() }
+
+// Arrive puts the latecomer into the mail.
+func (l *Latecomer) Arrive() { l.to.arrive(l.c) }
+
+// Neighbour reports whether the neighbour is still on the loop, Arrived whether the
+// latecomer is.
+func (l *Latecomer) Neighbour() bool { return l.has(l.neighbour) }
+
+// Arrived: see Neighbour.
+func (l *Latecomer) Arrived() bool { return l.has(l.c) }
+
+func (l *Latecomer) has(c *conn) bool { return c.fd >= 0 && slices.Contains(l.to.slots, c) }
+
+// End closes everything.
+func (l *Latecomer) End() {
+	l.to.all((*loop).close)
+	l.from.release()
+	l.to.release()
+}
+
+// NewKeptInput returns what event loops keep input in.
+func NewKeptInput() transporttest.KeptInput { return &keptByLoop{} }
+
+type keptByLoop struct{ unread }
+
+func (k *keptByLoop) Room(limit, chunk int) []byte { return k.room(limit, chunk) }
+func (k *keptByLoop) Received(n int)               { k.w += n }
+func (k *keptByLoop) Consumed(n int)               { k.consumed(n) }
+func (k *keptByLoop) Bytes() []byte                { return k.bytes() }
+func (k *keptByLoop) Size() int                    { return int(k.size()) }
+func (k *keptByLoop) Release()                     { k.drop() }

@@ -1,0 +1,115 @@
+package epoll
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// mailbox is how other threads reach a loop.
+type mailbox struct {
+	any    atomic.Bool // there is something in it, or a flag to look at
+	asleep atomic.Bool // the loop waits in the kernel: ring the bell
+
+	mu       sync.Mutex // guards what follows
+	closed   bool
+	arrivals []*conn
+	posts    []*conn
+	spare    [2][]*conn
+}
+
+func (m *mailbox) post(c *conn, bell int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return
+	}
+	m.posts = append(m.posts, c)
+	m.ring(bell)
+}
+
+func (m *mailbox) arrive(c *conn, bell int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return false
+	}
+	m.arrivals = append(m.arrivals, c)
+	m.ring(bell)
+	return true
+}
+
+func (m *mailbox) knock(bell int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.closed {
+		m.ring(bell)
+	}
+}
+
+func (m *mailbox) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+}
+
+func (m *mailbox) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed
+}
+
+// shut closes the mailbox unless a connection has arrived.
+func (m *mailbox) shut() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = m.closed || len(m.arrivals) == 0
+	return m.closed
+}
+
+// ring is called with mu held, so that the bell cannot be closed meanwhile.
+func (m *mailbox) ring(bell int) {
+	m.any.Store(true)
+	if m.asleep.Load() && m.asleep.Swap(false) {
+		ring(bell)
+	}
+}
+
+// lieDown announces that the loop is about to sleep; false: there is mail. Either
+// this sees the mail or the sender sees that the loop sleeps.
+func (m *mailbox) lieDown() bool {
+	m.asleep.Store(true)
+	if m.any.Load() {
+		m.asleep.Store(false)
+		return false
+	}
+	return true
+}
+
+func (m *mailbox) getUp() { m.asleep.Store(false) }
+
+// take empties the mailbox. What it returns is valid until the next call.
+func (m *mailbox) take() (arrivals, posts []*conn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.any.Store(false)
+	arrivals, posts = m.arrivals, m.posts
+	m.arrivals, m.posts = m.spare[0][:0], m.spare[1][:0]
+	m.spare[0], m.spare[1] = arrivals, posts
+	return arrivals, posts
+}
+
+// knock has the loop look at the flags of its transport.
+func (l *loop) knock() { l.mail.knock(l.bell) }
+
+func (l *loop) post(c *conn) { l.mail.post(c, l.bell) }
+
+// arrive hands a connection over; false: this loop has ended and does not take it.
+func (l *loop) arrive(c *conn) bool {
+	c.loop.Store(l)
+	l.conns.Add(1)
+	if l.mail.arrive(c, l.bell) {
+		return true
+	}
+	l.conns.Add(-1)
+	return false
+}

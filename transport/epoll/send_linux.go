@@ -1,0 +1,147 @@
+package epoll
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/cellserver/cellserver/shared"
+	"github.com/cellserver/cellserver/transport"
+)
+
+// sendMost is how many bytes one connection sends before others have their turn: the
+// kernel takes about 50 to 100 microseconds for so many. Less would cost a client that
+// reads much, more those beside it.
+const sendMost = 256 << 10
+
+// reply sends out, with refs between its bytes, or keeps what cannot leave yet. What is
+// ours need not be copied for that.
+func (l *loop) reply(c *conn, out []byte, refs []shared.Ref, ours bool) {
+	if c.tls != nil {
+		l.replySealed(c, out, refs, ours)
+		return
+	}
+	if c.out.Empty() && len(refs) == 0 && len(out) <= sendMost {
+		n, errno := send(c.fd, out)
+		l.tally.sent(n)
+		if n == len(out) {
+			return
+		}
+		if errno != 0 && errno != unix.EAGAIN {
+			l.close(c)
+			return
+		}
+		out = out[n:]
+	}
+	c.out.Add(out, refs, ours)
+	l.flush(c)
+}
+
+// replySealed is reply for a connection with TLS: what is short is sealed in the loop's
+// memory and sent at once.
+func (l *loop) replySealed(c *conn, out []byte, refs []shared.Ref, ours bool) {
+	s := c.tls
+	if !c.sent() || len(refs) > 0 || len(out) > sealMost {
+		c.out.Add(out, refs, ours)
+		l.flush(c)
+		return
+	}
+	s.sealed = l.sealed[:0]
+	_, err := s.conn.Write(out)
+	l.sealed = s.sealed
+	if err != nil {
+		l.close(c)
+		return
+	}
+	l.tally.sent(len(out))
+	n, errno := send(c.fd, s.sealed)
+	if rest := s.sealed[n:]; len(rest) == 0 {
+		s.sealed = nil
+	} else if errno != 0 && errno != unix.EAGAIN {
+		l.close(c)
+	} else {
+		s.sealed, s.at = append([]byte(nil), rest...), 0
+		l.flush(c)
+	}
+}
+
+// flush sends what may be sent until the kernel takes no more, and then has it tell
+// when it does, or until others have to have their turn. false means that c was closed.
+func (l *loop) flush(c *conn) bool {
+	for left := sendMost; c.waits(); {
+		if left <= 0 {
+			l.enqueue(c)
+			return true
+		}
+		n, errno := l.transmit(c, left)
+		if errno == unix.EAGAIN {
+			break
+		}
+		if errno != 0 {
+			l.close(c)
+			return false
+		}
+		left -= n
+		c.watch.sent = true
+	}
+	if !c.waits() {
+		if c.watched != noSlot {
+			l.unwatch(c)
+		}
+		return true
+	}
+	l.keepWatch(c)
+	if !c.wantOut {
+		c.wantOut = true
+		if !l.subscribe(c, unix.EPOLL_CTL_MOD) {
+			l.close(c)
+			return false
+		}
+	}
+	return true
+}
+
+// transmit hands the kernel up to most bytes of what may be sent.
+func (l *loop) transmit(c *conn, most int) (n int, errno unix.Errno) {
+	switch {
+	case c.tls != nil:
+		return l.transmitSealed(c)
+	case !c.out.HasRefs():
+		n, errno = send(c.fd, c.out.Next(most))
+	default:
+		parts, _ := c.out.Gather(l.parts[:0], most)
+		n, errno = sendParts(c.fd, parts, &l.iovecs)
+		clear(parts)
+	}
+	if errno == 0 {
+		l.forget(c, n)
+		l.tally.sent(n)
+	}
+	return n, errno
+}
+
+// forget drops n bytes of the reply of c that have left.
+func (l *loop) forget(c *conn, n int) {
+	b := c.out.B
+	if c.out.Sent(n); c.out.B == nil {
+		l.reclaim(b)
+	}
+}
+
+// afterTurn decides how c continues after its turn.
+func (l *loop) afterTurn(c *conn) {
+	if c.next == transport.Wait && c.hup {
+		c.eof = true // there may be more to read, but nobody to wait for
+	}
+	if c.deferred || !c.sent() || c.out.Barrier != 0 {
+		return // whatever makes room, or the barrier, or the sweep comes back
+	}
+	ending := (c.eof || l.draining) && (c.next == transport.Read || c.next == transport.Wait)
+	switch {
+	case ending && c.woken.Load() && !c.lastCall:
+		c.lastCall = true
+		l.enqueue(c)
+	case ending || c.next == transport.Close:
+		l.hangUp(c)
+	case c.next == transport.Again, c.readable && (c.next == transport.Read || c.in.len() < l.e.lim.Load().Backlog):
+		l.enqueue(c)
+	}
+}

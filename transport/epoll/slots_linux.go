@@ -1,0 +1,59 @@
+package epoll
+
+import (
+	"math"
+
+	"golang.org/x/sys/unix"
+)
+
+// all calls do for every connection.
+func (l *loop) all(do func(*loop, *conn)) {
+	for i := range l.slots {
+		if c := l.slots[i]; c != nil {
+			do(l, c)
+		}
+	}
+}
+
+// subscribe sets which events c is told of; false: the kernel has no memory for it.
+func (l *loop) subscribe(c *conn, op int) bool {
+	e := unix.EpollEvent{Events: readEvents, Fd: c.slot, Pad: c.fd}
+	if c.wantOut {
+		e.Events |= unix.EPOLLOUT
+	}
+	return unix.EpollCtl(l.ep, op, int(c.fd), &e) == nil
+}
+
+// enqueue has c looked at again after the others.
+func (l *loop) enqueue(c *conn) {
+	if !c.queued {
+		c.queued = true
+		l.ready = append(l.ready, c)
+	}
+}
+
+// vacate gives up the slot of c. On its next loop mail about c may come before c does:
+// by then it must not seem to have a slot there.
+func (l *loop) vacate(c *conn) {
+	l.slots[c.slot] = nil
+	l.free = append(l.free, c.slot)
+	c.slot = noSlot
+	l.conns.Add(-1)
+}
+
+// count tells others what c keeps.
+func (l *loop) count(c *conn) {
+	size, kept := c.in.size(), c.out.Kept()
+	if c.tls != nil {
+		size += c.tls.room
+		kept += len(c.tls.sealed) - c.tls.at
+	}
+	if told := c.input.Load(); size != told {
+		l.tally.unread += int64(size - told)
+		c.input.Store(size)
+	}
+	if n, told := int32(min(kept, math.MaxInt32)), c.output.Load(); n != told {
+		l.tally.pending += int64(n - told)
+		c.output.Store(n)
+	}
+}

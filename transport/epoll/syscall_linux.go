@@ -1,0 +1,79 @@
+package epoll
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The calls of this file go past Go's scheduler: on a non-blocking socket they
+// return at once, and telling the scheduler about each would cost a fifth of a
+// small command. Whatever may block must not be called like this.
+
+// recv reads into p, which is not empty. n is 0 at the end of input, with errno 0.
+func recv(fd int32, p []byte) (n int, errno unix.Errno) {
+	for {
+		r, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
+			uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
+		if e == 0 {
+			return int(r), 0
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+// send writes what it can of p, without a signal when the peer is gone.
+func send(fd int32, p []byte) (n int, errno unix.Errno) {
+	for {
+		r, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
+			uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
+		if e == 0 {
+			return int(r), 0
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+// maxParts is how many pieces one call sends.
+const maxParts = 64
+
+// sendParts is send for up to maxParts pieces, none of which is empty. iovecs is scratch.
+func sendParts(fd int32, parts [][]byte, iovecs *[maxParts]unix.Iovec) (n int, errno unix.Errno) {
+	for i, p := range parts {
+		iovecs[i].Base = unsafe.SliceData(p)
+		iovecs[i].SetLen(len(p))
+	}
+	defer clear(iovecs[:len(parts)])
+	msg := unix.Msghdr{Iov: &iovecs[0]}
+	msg.SetIovlen(len(parts))
+	for {
+		r, _, e := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_NOSIGNAL)
+		if e == 0 {
+			return int(r), 0
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+// poll asks for events without waiting.
+func poll(ep int, events []unix.EpollEvent) int {
+	r, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep),
+		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
+	if e != 0 {
+		return 0
+	}
+	return int(r)
+}
+
+// ring writes to an eventfd.
+func ring(fd int) {
+	one := uint64(1)
+	// It fails only when 2^64 rings are unread, which means that one is.
+	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one)), 8)
+}

@@ -1,0 +1,201 @@
+package epoll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/internal/base"
+)
+
+// Epoll is the transport of Linux: a few event loops, each with a thread of its
+// own, one buffer to read into and one to reply from, shared by all its
+// connections. An idle connection costs its [epollConn] and nothing else.
+type Transport struct {
+	h     transport.Handler
+	log   *slog.Logger
+	now   func() time.Time // the clock by which peers are slow
+	lim   atomic.Pointer[transport.Limits]
+	loops []*loop
+	place *placement
+
+	handshakes *base.Handshakes
+
+	stop      chan struct{} // closed when Shutdown begins
+	fin       chan struct{} // closed when the last loop has ended
+	draining  atomic.Bool   // nobody accepts any more: loops finish and end
+	cut       atomic.Bool   // loops drop what they have
+	accepting sync.WaitGroup
+	running   sync.WaitGroup
+
+	accepted   atomic.Int64
+	acceptErrs atomic.Int64
+	lingering  atomic.Int64
+
+	born time.Time
+	busy busyLoops
+
+	mu        sync.Mutex // guards what follows
+	stopped   bool
+	acceptors map[*acceptor]struct{}
+}
+
+// NewEpoll starts loops event loops that feed sessions of h. It fails when the
+// kernel refuses a descriptor. Best served with GOMAXPROCS one above loops. now is the clock
+// by which peers are slow.
+func New(h transport.Handler, lim transport.Limits, loops int, log *slog.Logger, now func() time.Time) (*Transport, error) {
+	e := &Transport{
+		born:      time.Now(),
+		h:         h,
+		log:       log,
+		now:       now,
+		stop:      make(chan struct{}),
+		fin:       make(chan struct{}),
+		acceptors: make(map[*acceptor]struct{}),
+	}
+	e.handshakes = base.NewHandshakes(loops, &e.lim)
+	e.lim.Store(base.WithDefaults(lim))
+	for range max(loops, 1) {
+		l, err := newLoop(e)
+		if err != nil {
+			for _, l := range e.loops {
+				l.release()
+			}
+			return nil, fmt.Errorf("making an event loop: %w", err)
+		}
+		e.loops = append(e.loops, l)
+	}
+	e.place = newPlacement(len(e.loops))
+	for _, l := range e.loops {
+		l.bal.seen = make([]int64, len(e.loops))
+		e.running.Go(l.loop)
+	}
+	return e, nil
+}
+
+// Serve implements [Transport], for TCP, with TLS or without, and unix sockets.
+func (t *Transport) Serve(l net.Listener) error {
+	a, err := newAcceptor(t, l)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	if !t.begin(a) {
+		return transport.ErrClosed
+	}
+	defer t.end(a)
+	if a.retired() {
+		return net.ErrClosed
+	}
+	return base.AcceptLoop(a.accept, t.stop, &t.acceptErrs, t.log)
+}
+
+func (t *Transport) begin(a *acceptor) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped {
+		return false
+	}
+	t.acceptors[a] = struct{}{}
+	t.accepting.Add(1)
+	return true
+}
+
+func (t *Transport) end(a *acceptor) {
+	t.mu.Lock()
+	delete(t.acceptors, a)
+	t.mu.Unlock()
+	t.accepting.Done()
+}
+
+// Retire implements [Transport]. A listener whose acceptor is only about to begin is closed, and
+// its acceptor finds that.
+func (t *Transport) Retire(l net.Listener) {
+	_ = l.Close() // closed already, if it has failed
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for a := range t.acceptors {
+		if a.l == l {
+			a.close()
+		}
+	}
+}
+
+// SetLimits implements [Transport].
+func (t *Transport) SetLimits(lim transport.Limits) {
+	t.lim.Store(base.WithDefaults(lim))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for a := range t.acceptors {
+		if err := a.setOptions(lim.KeepAlive); err != nil && !errors.Is(err, os.ErrClosed) {
+			t.log.Warn("keep-alive cannot be set", "error", err)
+		}
+	}
+	for _, l := range t.loops {
+		l.knock() // a loop that watches a slow peer sleeps by the old limit
+	}
+}
+
+// Stats implements [Transport].
+func (t *Transport) Stats() transport.Stats {
+	s := transport.Stats{Connections: t.handshakes.Count(), Accepted: t.accepted.Load(), AcceptErrs: t.acceptErrs.Load()}
+	for _, l := range t.loops {
+		s.Connections += l.conns.Load()
+		s.BytesIn += l.told.bytesIn.Load()
+		s.BytesOut += l.told.bytesOut.Load()
+		s.Reads += l.told.reads.Load()
+		s.Writes += l.told.writes.Load()
+		s.Pending += l.told.pending.Load()
+		s.Unread += l.told.unread.Load()
+		s.SlowClosed += l.told.slowClosed.Load()
+	}
+	return s
+}
+
+// Shutdown implements [Transport].
+func (t *Transport) Shutdown(ctx context.Context) error {
+	t.mu.Lock()
+	if !t.stopped {
+		t.stopped = true
+		close(t.stop)
+		for a := range t.acceptors {
+			a.close()
+		}
+		go t.drain()
+	}
+	t.mu.Unlock()
+	select {
+	case <-t.fin:
+		return nil
+	case <-ctx.Done():
+	}
+	t.cut.Store(true)
+	for _, l := range t.loops {
+		l.knock()
+	}
+	<-t.fin
+	return ctx.Err()
+}
+
+// drain has the loops finish once nothing can be accepted any more.
+func (t *Transport) drain() {
+	t.handshakes.Stop()
+	t.accepting.Wait()
+	t.handshakes.Wait()
+	t.draining.Store(true)
+	for _, l := range t.loops {
+		l.knock()
+	}
+	t.running.Wait()
+	for _, l := range t.loops {
+		l.release()
+	}
+	close(t.fin)
+}

@@ -1,0 +1,20 @@
+//go:build !linux
+
+package epoll
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+// Transport exists on Linux only. Other systems have the name, so that code that chooses a
+// transport compiles everywhere.
+type Transport struct{ transport.Transport }
+
+// New fails: this system has no epoll.
+func New(transport.Handler, transport.Limits, int, *slog.Logger, func() time.Time) (*Transport, error) {
+	return nil, errors.New("the epoll transport needs Linux")
+}

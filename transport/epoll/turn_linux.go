@@ -1,0 +1,234 @@
+package epoll
+
+import (
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+// maxOut is how large the shared reply buffer may stay after a large reply.
+const maxOut = 256 << 10
+
+// answerMost is how many bytes TLS itself may answer, to requests for new keys, before
+// they have to leave.
+const answerMost = 4 << 10
+
+// run does what c needs now: it sends waiting bytes, feeds the session once, and checks
+// whether the connection ends. Code that changes the state that run reads has to call it.
+func (l *loop) run(c *conn) {
+	if c.loop.Load() != l {
+		c.post() // it has moved to another loop, and so does the notice
+		return
+	}
+	if c.fd < 0 || c.slot == noSlot {
+		return // gone, or not here yet: when it arrives it is run anyway
+	}
+	l.serve(c)
+	l.count(c)
+}
+
+// serve is run for a connection of this loop.
+func (l *loop) serve(c *conn) {
+	if c.aborted.Load() {
+		if c.session != nil {
+			l.sayGoodbye(c)
+		}
+		l.close(c)
+		return
+	}
+	if c.session == nil {
+		l.discard(c)
+		return
+	}
+	if c.deferred || c.out.Barrier != 0 && !l.durable(c) {
+		return
+	}
+	if !c.sent() && !l.flush(c) {
+		return
+	}
+	// The backlog would allow more, but the kernel still has plenty to send: feeding
+	// on would only have slow readers hold more memory.
+	if c.sent() && c.next != transport.Close && !l.turn(c) {
+		return
+	}
+	if c.tls != nil && !c.deferred && !c.tls.sent() && !l.flush(c) {
+		return // TLS itself had something to answer
+	}
+	l.afterTurn(c)
+}
+
+// turn feeds c if there is a reason to; false means that it was closed.
+func (l *loop) turn(c *conn) bool {
+	switch woken := c.woken.Load(); {
+	case c.next == transport.Again:
+		l.feed(c, c.in.bytes(), true)
+	case c.next == transport.Read && c.readable && !l.draining:
+		data, n, ok := l.read(c)
+		if !ok {
+			return false
+		}
+		if woken || n > 0 {
+			l.feed(c, data, c.in.len() > 0)
+		}
+	case woken:
+		l.feed(c, c.in.bytes(), true)
+	case c.parked() && c.readable:
+		return l.stash(c)
+	}
+	return c.fd >= 0
+}
+
+// read returns the unconsumed input of c followed by n bytes that have arrived. That
+// is in the connection's own buffer, or else nothing is in there and it is in the
+// loop's. ok is false when c was closed.
+func (l *loop) read(c *conn) (data []byte, n int, ok bool) {
+	lim := l.e.lim.Load()
+	had := c.in.len()
+	var room []byte
+	if had > smallRest {
+		room = c.in.room(lim.MaxInput, lim.Chunk)
+	} else {
+		room = l.in[had : had+lim.Chunk]
+	}
+	if n, ok = l.receive(c, room); !ok {
+		return nil, 0, false
+	}
+	switch {
+	case had > smallRest:
+		c.in.w += n
+		return c.in.bytes(), n, true
+	case n == 0:
+		return c.in.bytes(), 0, true
+	case had > 0:
+		copy(l.in, c.in.bytes())
+		c.in.drop()
+	}
+	return l.in[:had+n], n, true
+}
+
+// receive reads into room what the client has sent, and notes the outcome; ok is false
+// if c was closed. n is 0 if there is nothing for now, and at the end of input.
+func (l *loop) receive(c *conn, room []byte) (n int, ok bool) {
+	if c.tls == nil {
+		n, errno := recv(c.fd, room)
+		return n, l.received(c, n, len(room), errno)
+	}
+	s := c.tls
+	var err error
+	for err == nil && n < len(room) && len(s.sealed) < answerMost {
+		var m int
+		m, err = s.conn.Read(room[n:])
+		n += m
+	}
+	l.tally.received(n) // as in Redis, without what TLS adds
+	switch {
+	case err == errWouldBlock: //nolint:errorlint // nobody wraps it, and this is each read
+		c.readable = false
+	case err == nil || n > 0:
+		c.readable = true // an error will be there at the next read, too
+	case err == io.EOF: //nolint:errorlint // crypto/tls does not wrap it
+		c.readable, c.eof = false, true
+	default:
+		l.sendRest(c) // the alert that says why
+		l.close(c)
+		return 0, false
+	}
+	return n, true
+}
+
+// received notes the outcome of a read; false means that c was closed. A read that
+// did not fill its room has emptied the socket, except for the end of input.
+func (l *loop) received(c *conn, n, room int, errno unix.Errno) bool {
+	switch {
+	case errno == unix.EAGAIN:
+		c.readable = false
+	case errno != 0:
+		l.close(c)
+		return false
+	case n == 0:
+		c.readable, c.eof = false, true
+	default:
+		c.readable = n == room || c.hup
+		l.tally.received(n)
+	}
+	return true
+}
+
+// stash keeps what a parked client sends, up to the backlog; false: c was closed.
+func (l *loop) stash(c *conn) bool {
+	lim := l.e.lim.Load()
+	if c.in.len() >= lim.Backlog {
+		return true
+	}
+	room := c.in.room(lim.Backlog, lim.Chunk)
+	n, ok := l.receive(c, room)
+	if !ok {
+		return false
+	}
+	c.in.w += n
+	if c.in.len() == 0 {
+		c.in.drop()
+	}
+	return true
+}
+
+// feed gives the session its turn with data, which is either the connection's own
+// buffer (kept) or the loop's, and sends what comes of it.
+func (l *loop) feed(c *conn, data []byte, kept bool) {
+	if c.woken.Load() {
+		c.woken.Store(false)
+	}
+	if len(data) > maxDeferred {
+		l.sendDeferred() // this may take long
+	}
+	t := c.session.Feed(l.worker, data, l.out[:0])
+	work := uint32(workPerTurn + len(data)/workPerBytes)
+	l.tally.work += int64(work)
+	if c.epoch != l.bal.epoch {
+		c.epoch, c.work = l.bal.epoch, 0
+	}
+	c.work += work
+	switch {
+	case kept:
+		c.in.consumed(t.Consumed)
+	case t.Consumed < len(data):
+		c.in.keep(data[t.Consumed:])
+	}
+	if c.next = t.Next; c.next == transport.Read && c.in.len() >= l.e.lim.Load().MaxInput {
+		c.next = transport.Close
+	}
+	if len(t.Out) == 0 {
+		return // there are no references without a byte
+	}
+	ours := cap(t.Out) > maxOut // and not the loop's
+	if !ours {
+		l.out = t.Out
+	}
+	switch {
+	case t.Barrier != 0:
+		l.hold(c, t.Out, t.Refs, t.Barrier)
+	case len(t.Out) <= maxDeferred && len(data) <= maxDeferred && len(t.Refs) == 0 && t.Next != transport.Again:
+		l.postpone(c, t.Out)
+	default:
+		l.sendDeferred()
+		l.reply(c, t.Out, t.Refs, ours)
+	}
+}
+
+// durable lets held replies go once the log has reached their barrier. Only a Wake is
+// a reason to ask. It may be meant for that or for the session, so the session gets
+// it too, afterwards.
+func (l *loop) durable(c *conn) bool {
+	if c.out.Held == 0 || !c.woken.Swap(false) {
+		return false // the end of the round comes first
+	}
+	is := l.e.h.Durable(c.out.Barrier, c)
+	if is == transport.Pending {
+		return false
+	}
+	c.out.OnDurable(c.session, is)
+	c.woken.Store(true)
+	return true
+}

@@ -1,0 +1,459 @@
+package goroutine
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/internal/base"
+	"github.com/cellserver/cellserver/transport/internal/buffer"
+)
+
+// What the goroutine of a connection is doing, as far as a nudge is concerned.
+const (
+	phaseBusy     uint32 = iota // it will look at the flags before it blocks
+	phaseReading                // blocked in Read
+	phaseSleeping               // blocked on cond
+	phaseNudged                 // being pulled out of Read
+)
+
+// goConn is one connection and its [Peer]. Fields without a note belong to its goroutine.
+type conn struct {
+	g       *Transport
+	nc      net.Conn
+	session transport.Session
+	in      input
+
+	index int   // guarded by g.mu
+	watch watch // guarded by g.mu
+
+	phase  atomic.Uint32
+	woken  atomic.Bool  // a Wake that no Feed has followed yet
+	dead   atomic.Bool  // aborted: whatever is under way fails
+	shrink atomic.Bool  // the reaper wants the large buffer back
+	lent   atomic.Int64 // size of the large buffer, 0 without one
+	mu     sync.Mutex   // serialises nudges with their end
+	cond   sync.Cond
+
+	writes  atomic.Uint64 // odd while a write is under way; grows with every chunk
+	moved   traffic
+	output  atomic.Int64 // what replies take that have not left
+	counted atomic.Bool  // these are [reply.counted]
+	patient atomic.Bool  // it may take nothing for as long as it likes: see [Patient]
+
+	stopSeen bool // the stop has been taken into account: it does not interrupt again
+	eof      bool // the peer has stopped sending
+	lastCall bool // the Feed for a Wake that came with the end has been had
+	closing  bool // the session is gone: nobody is to be fed
+
+	wakes   int       // Feeds for a Wake since it was last read from
+	glanced time.Time // when glance last did so
+}
+
+// traffic is what a connection has moved, in bytes, and in how many calls. Its goroutine alone
+// adds to it.
+type traffic struct{ bytesIn, reads, bytesOut, writes atomic.Int64 }
+
+// received notes a call that received n bytes, and sent one that sent them.
+func (t *traffic) received(n int) { grow(&t.bytesIn, &t.reads, n) }
+func (t *traffic) sent(n int)     { grow(&t.bytesOut, &t.writes, n) }
+
+// grow needs no locked addition, since nobody else writes.
+func grow(bytes, calls *atomic.Int64, n int) {
+	bytes.Store(bytes.Load() + int64(n))
+	calls.Store(calls.Load() + 1)
+}
+
+// addTo adds it to a sum.
+func (t *traffic) addTo(s *transport.Stats) {
+	s.BytesIn += t.bytesIn.Load()
+	s.BytesOut += t.bytesOut.Load()
+	s.Reads += t.reads.Load()
+	s.Writes += t.writes.Load()
+}
+
+// errNudged stands for a read that did not happen because there is something else to do.
+var errNudged = errors.New("transport: nudged")
+
+// writeChunk is how much one Write hands over where only that shows progress: with TLS,
+// which makes records of so much. sendChunk is it elsewhere.
+const (
+	writeChunk = 16 << 10
+	sendChunk  = 256 << 10
+)
+
+// maxGathered is how many pieces one write sends.
+const maxGathered = 64
+
+func newGoConn(g *Transport, nc net.Conn) *conn {
+	c := &conn{g: g, nc: nc}
+	c.cond.L = &c.mu
+	return c
+}
+
+// secure returns the connection as one with TLS, nil if it has none.
+func (c *conn) secure() *tls.Conn {
+	over, _ := c.nc.(*tls.Conn)
+	return over
+}
+
+// serve is the life of a connection.
+func (c *conn) serve() {
+	defer c.g.unregister(c)
+	next := transport.Read
+	for c.ready(next) {
+		var ok bool
+		if next, ok = c.feed(); !ok {
+			break
+		}
+	}
+	// Closed comes before the peer can see the end, so that a client that connects
+	// again finds its place free.
+	c.session.Closed()
+	c.in.release()
+	c.noteInput()
+	c.hangUp(next == transport.Close)
+}
+
+// Wake implements [Peer].
+func (c *conn) Wake() {
+	if !c.woken.Swap(true) {
+		c.nudge()
+	}
+}
+
+// Abort implements [Peer].
+func (c *conn) Abort() {
+	if c.dead.Swap(true) {
+		return
+	}
+	// The Close of a TLS connection writes an alert and may wait seconds for that.
+	_ = rawConn(c.nc).Close() // it fails only where there is nothing left to close
+	c.nudge()
+}
+
+// RemoteAddr implements [Peer]. The far end of a unix socket has no name of its own.
+func (c *conn) RemoteAddr() net.Addr {
+	if _, ok := rawConn(c.nc).(*net.UnixConn); ok {
+		return c.nc.LocalAddr()
+	}
+	return c.nc.RemoteAddr()
+}
+
+// Descriptor implements [Described].
+func (c *conn) Descriptor() int {
+	number := -1
+	if file, ok := rawConn(c.nc).(syscall.Conn); ok {
+		if raw, err := file.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { number = int(fd) }) // it fails once it is closed
+		}
+	}
+	return number
+}
+
+// LocalAddr implements [Peer].
+func (c *conn) LocalAddr() net.Addr { return c.nc.LocalAddr() }
+
+// BePatient implements [Patient].
+func (c *conn) BePatient() { c.patient.Store(true) }
+
+// Held implements [Peer].
+func (c *conn) Held() (input, output int64) {
+	return c.lent.Load(), c.output.Load()
+}
+
+// cut aborts and drops what the kernel still holds for the peer: it would stay
+// there, megabytes of it, for as long as the peer keeps its window shut.
+func (c *conn) cut() {
+	if tc, ok := rawConn(c.nc).(*net.TCPConn); ok {
+		_ = tc.SetLinger(0) // a socket that refuses is as good as closed
+	}
+	c.Abort()
+}
+
+// nudge pulls the goroutine out of a read or of sleep, so that it looks at the flags.
+func (c *conn) nudge() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.phase.CompareAndSwap(phaseReading, phaseNudged):
+		_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // fails on a closed connection only
+	case c.phase.Load() == phaseSleeping:
+		c.cond.Signal()
+	}
+}
+
+// urgent reports whether there is a reason not to block.
+func (c *conn) urgent() bool {
+	if c.dead.Load() || (!c.stopSeen && c.g.stopping()) {
+		return true
+	}
+	return !c.closing && (c.woken.Load() || c.shrink.Load())
+}
+
+// sleep waits for a nudge.
+func (c *conn) sleep() {
+	c.mu.Lock()
+	c.phase.Store(phaseSleeping)
+	for !c.urgent() {
+		c.cond.Wait()
+	}
+	c.phase.Store(phaseBusy)
+	c.mu.Unlock()
+}
+
+// read blocks for bytes and appends them to the input.
+func (c *conn) read(limit int) error {
+	buf := c.in.room(limit, c.g.lim.Load().Chunk)
+	n, err := c.readInto(buf)
+	if n > 0 {
+		c.in.added(n)
+		c.moved.received(n)
+	}
+	c.noteInput()
+	return err
+}
+
+// noteInput lets others see how much the input takes.
+func (c *conn) noteInput() {
+	size := tlsRoom(c.nc)
+	if c.in.large() {
+		size += int64(c.in.lent.Size(c.in.w))
+	}
+	if size != c.lent.Load() {
+		c.lent.Store(size)
+	}
+}
+
+// readInto is a Read that a nudge ends.
+func (c *conn) readInto(buf []byte) (n int, err error) {
+	c.phase.Store(phaseReading)
+	if c.urgent() {
+		err = errNudged
+	} else {
+		c.wakes = 0
+		n, err = c.nc.Read(buf)
+	}
+	if !c.phase.CompareAndSwap(phaseReading, phaseBusy) {
+		c.mu.Lock()
+		_ = c.nc.SetReadDeadline(time.Time{}) // the next read reports what is wrong
+		c.phase.Store(phaseBusy)
+		c.mu.Unlock()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errNudged
+	}
+	return n, err
+}
+
+// ready blocks until there is something to feed; false means that it is over.
+func (c *conn) ready(next transport.Next) bool {
+	for {
+		if c.dead.Load() || next == transport.Close {
+			return false
+		}
+		if next == transport.Again {
+			runtime.Gosched()
+			return true
+		}
+		c.stopSeen = c.g.stopping()
+		ending := (c.eof || c.stopSeen) && next != transport.Park
+		if c.woken.Load() && (!ending || !c.lastCall) {
+			c.lastCall = ending
+			return next != transport.Read || c.glance()
+		}
+		if ending {
+			return false
+		}
+		if c.shrink.Swap(false) {
+			c.in.shrink()
+			c.noteInput()
+		}
+		fed, ok := c.await(next)
+		if fed || !ok {
+			return ok
+		}
+	}
+}
+
+// glance looks, now and then, whether a client whose session is woken again and again has sent
+// something: see [Pump]. Otherwise it is read from only when nobody wakes its session. false
+// means that the connection is over.
+func (c *conn) glance() bool {
+	if c.wakes++; c.wakes < glanceAfter {
+		return true
+	}
+	now, limit := time.Now(), c.g.lim.Load().MaxInput
+	if c.eof || c.in.len() >= limit || now.Sub(c.glanced) < glanceEvery {
+		return true
+	}
+	c.glanced = now
+	_ = c.nc.SetReadDeadline(now.Add(glanceTime)) // the read reports what is wrong
+	n, err := c.nc.Read(c.in.room(limit, c.g.lim.Load().Chunk))
+	_ = c.nc.SetReadDeadline(time.Time{}) // so does the next one
+	if n > 0 {
+		c.in.added(n)
+		c.moved.received(n)
+	}
+	c.noteInput()
+	if errors.Is(err, io.EOF) {
+		c.eof, err = true, nil
+	}
+	return err == nil || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// A client whose session has been woken glanceAfter times, with no time to read from it in
+// between, is read from every glanceEvery, for glanceTime at most.
+const (
+	glanceAfter = 16
+	glanceEvery = 100 * time.Millisecond
+	glanceTime  = time.Millisecond
+)
+
+// await reads or, where nothing more may be kept or comes, sleeps.
+func (c *conn) await(next transport.Next) (fed, ok bool) {
+	limit := c.g.lim.Load().MaxInput
+	if next != transport.Read {
+		limit = c.g.lim.Load().Backlog
+	}
+	if c.eof || c.in.len() >= limit {
+		if next == transport.Read {
+			return false, false // limits were lowered below what is there
+		}
+		c.sleep()
+		return false, true
+	}
+	had := c.in.len()
+	err := c.read(limit)
+	switch {
+	case err == nil || errors.Is(err, errNudged):
+	case errors.Is(err, io.EOF):
+		c.eof = true
+	default:
+		return false, false
+	}
+	return next == transport.Read && c.in.len() > had, true
+}
+
+// feed gives the session its turn and sends what comes of it; not ok means that
+// the connection is beyond use.
+func (c *conn) feed() (next transport.Next, ok bool) {
+	out := buffer.Get(buffer.MinSize)
+	worker := c.g.workers.borrow(c.g.h)
+	c.woken.Store(false)
+	t := c.session.Feed(worker, c.in.bytes(), out.B[:0])
+	c.g.workers.giveBack(worker)
+	c.in.consumed(t.Consumed)
+	c.noteInput()
+	if t.Next == transport.Read && c.in.len() >= c.g.lim.Load().MaxInput {
+		t.Next = transport.Close
+	}
+	ok = true
+	if len(t.Out) > 0 {
+		large := len(t.Out) > buffer.KeptSize
+		o := base.Output{B: t.Out, Barrier: t.Barrier, Held: len(t.Out)}
+		o.Refer(t.Refs, 0)
+		if !large {
+			out.B = t.Out
+		}
+		t.Out, t.Refs = nil, nil // write gives the memory back while it goes
+		c.output.Store(int64(o.Kept()))
+		c.counted.Store(o.Counted())
+		if ok = t.Barrier == 0 || c.hold(&o); ok {
+			ok = c.write(&o)
+		}
+		o.Drop()
+		c.output.Store(0)
+	}
+	buffer.Put(out)
+	return t.Next, ok
+}
+
+// hold waits until the log has reached the barrier of o; false means that the
+// connection was aborted before. A Wake may be meant for either, so the session gets it
+// too.
+func (c *conn) hold(o *base.Output) bool {
+	due := false
+	for {
+		due = c.woken.Swap(false) || due
+		c.shrink.Store(false)
+		c.stopSeen = c.g.stopping()
+		if c.dead.Load() {
+			return false
+		}
+		if is := c.g.h.Durable(o.Barrier, c); is != transport.Pending {
+			o.OnDurable(c.session, is)
+			c.output.Store(int64(o.Kept())) // it may have changed them
+			break
+		}
+		c.sleep()
+	}
+	if due {
+		c.woken.Store(true)
+	}
+	return true
+}
+
+// write sends all of o, as slowly as the peer likes: the reaper watches. A large reply
+// gives back memory while it goes.
+func (c *conn) write(o *base.Output) bool {
+	o.Barrier, o.Held = 0, 0
+	chunk := sendChunk
+	if _, ok := c.nc.(syscall.Conn); !ok {
+		chunk = writeChunk
+	}
+	c.writes.Add(1)
+	defer c.writes.Add(1)
+	for !o.HasRefs() {
+		n, err := c.nc.Write(o.Next(chunk))
+		if done := c.wrote(o, n); done || err != nil {
+			return err == nil
+		}
+	}
+	parts := make([][]byte, 0, maxGathered)
+	for {
+		parts, _ = o.Gather(parts[:0], chunk)
+		n, err := c.writeParts(parts)
+		if done := c.wrote(o, n); done || err != nil {
+			return err == nil
+		}
+	}
+}
+
+// writeParts writes all parts, with TLS as one record.
+func (c *conn) writeParts(parts [][]byte) (int, error) {
+	if c.secure() == nil {
+		gathered := net.Buffers(parts)
+		n, err := gathered.WriteTo(c.nc)
+		return int(n), err
+	}
+	joined := buffer.Get(writeChunk)
+	defer buffer.Put(joined)
+	b := joined.B[:0]
+	for _, p := range parts {
+		b = append(b, p...)
+	}
+	return c.nc.Write(b)
+}
+
+// wrote notes that n bytes of o have left, and reports whether these were all.
+func (c *conn) wrote(o *base.Output, n int) (done bool) {
+	if n > 0 {
+		c.moved.sent(n)
+	}
+	o.Sent(n)
+	c.output.Store(int64(o.Kept()))
+	if o.Empty() {
+		return true
+	}
+	c.writes.Add(2)
+	return false
+}

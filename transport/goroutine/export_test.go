@@ -1,0 +1,21 @@
+package goroutine
+
+import "github.com/cellserver/cellserver/transport/internal/transporttest"
+
+// NewKeptInputOfGoroutine returns what goroutines keep input in.
+func NewKeptInput() transporttest.KeptInput { return &keptByGoroutine{} }
+
+type keptByGoroutine struct{ input }
+
+func (k *keptByGoroutine) Room(limit, chunk int) []byte { return k.room(limit, chunk) }
+func (k *keptByGoroutine) Received(n int)               { k.added(n) }
+func (k *keptByGoroutine) Consumed(n int)               { k.consumed(n) }
+func (k *keptByGoroutine) Bytes() []byte                { return k.bytes() }
+func (k *keptByGoroutine) Release()                     { k.release() }
+
+func (k *keptByGoroutine) Size() int {
+	if k.lent == nil {
+		return 0
+	}
+	return k.lent.Size(k.w)
+}

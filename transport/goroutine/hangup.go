@@ -1,0 +1,75 @@
+package goroutine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cellserver/cellserver/transport/internal/base"
+	"github.com/cellserver/cellserver/transport/internal/buffer"
+)
+
+// refuse sends the rejection to a connection that got no session.
+func (c *conn) refuse(rejection []byte) {
+	defer c.g.unregister(c)
+	if c.secure() != nil {
+		c.Abort() // it could not read the reason before a handshake
+		return
+	}
+	_ = c.nc.SetDeadline(time.Now().Add(c.g.lim.Load().Linger)) // a closed connection fails below
+	if len(rejection) > 0 {
+		_, _ = c.nc.Write(rejection) // a client that does not read it does not get it
+	}
+	c.hangUp(true)
+}
+
+// hangUp closes the connection. Closing a socket that has unread input resets it,
+// and a reset can overtake the last reply: so the sending side goes first and the
+// input is thrown away, for a moment, until the peer has closed too.
+func (c *conn) hangUp(linger bool) {
+	defer c.Abort()
+	stopping := c.g.stopping()
+	if secure := c.secure(); secure != nil && c.eof && !c.dead.Load() {
+		_ = secure.CloseWrite() // the peer may be gone
+	}
+	if c.eof || c.dead.Load() || (!linger && !stopping) {
+		return
+	}
+	side, ok := c.nc.(interface{ CloseWrite() error })
+	if !ok || side.CloseWrite() != nil {
+		return
+	}
+	defer c.g.lingering.Add(-1)
+	if c.g.lingering.Add(1) > base.MaxLingering {
+		return
+	}
+	patience := c.g.lim.Load().Linger
+	if stopping {
+		patience = base.StopLinger
+	}
+	c.discard(patience)
+}
+
+// discard reads until the peer closes, patience ends or it sends too much. A nudge takes the deadline of
+// the read away, and a stop that begins meanwhile shortens what is left of the patience.
+func (c *conn) discard(patience time.Duration) {
+	end := time.Now().Add(patience)
+	c.stopSeen = c.g.stopping()
+	c.closing = true
+	c.woken.Store(true) // so that a late Wake does not cut this short
+	waste := buffer.Get(buffer.MinSize)
+	defer buffer.Put(waste)
+	for total := 0; total < base.LingerBytes; {
+		_ = c.nc.SetReadDeadline(end) // a closed connection fails below
+		n, err := c.readInto(waste.B)
+		total += n
+		if !c.stopSeen && c.g.stopping() {
+			c.stopSeen = true
+			if sooner := time.Now().Add(base.StopLinger); sooner.Before(end) {
+				end = sooner
+			}
+		}
+		if err != nil && (!errors.Is(err, errNudged) || c.dead.Load() || !time.Now().Before(end)) {
+			return
+		}
+	}
+}

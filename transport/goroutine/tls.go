@@ -1,0 +1,113 @@
+package goroutine
+
+import (
+	"io"
+	"net"
+	"time"
+
+	"github.com/cellserver/cellserver/transport/internal/base"
+	"github.com/cellserver/cellserver/transport/internal/buffer"
+)
+
+// greeting is a connection before its handshake. It implements [handshaker].
+type handshake struct {
+	*conn
+	next func()    // goes on with it
+	by   time.Time // guarded by mu, as is over
+	over bool
+}
+
+// hurry implements [handshaker].
+func (x *handshake) Shorten(by time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return
+	}
+	if x.by.IsZero() || by.Before(x.by) {
+		x.by = by
+	}
+	_ = x.nc.SetDeadline(x.by) // fails on a closed connection only
+}
+
+// end takes the deadline away.
+func (x *handshake) end() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	_ = x.nc.SetDeadline(time.Time{}) // fails on a closed connection only
+}
+
+// shake implements [handshaker]. Nothing but its deadline may interrupt a handshake: one
+// that was interrupted is the end of its connection.
+func (x *handshake) Handshake(by time.Time) {
+	x.Shorten(by)
+	secure := x.secure()
+	if err := secure.Handshake(); err != nil {
+		base.LogHandshake(x.g.log, x.RemoteAddr(), err)
+		if why := base.Explanation(x.g.h, err); why != nil {
+			x.end()
+			go x.explain(why)
+			return
+		}
+		x.GiveUp()
+		return
+	}
+	x.end()
+	base.Identify(x.session, secure)
+	go x.next()
+}
+
+// giveUp implements [handshaker].
+func (x *handshake) GiveUp() {
+	x.session.Closed()
+	x.Abort()
+	x.g.unregister(x.conn)
+}
+
+// explain sends why to a client that does not speak TLS, and closes the connection.
+func (x *handshake) explain(why []byte) {
+	x.session.Closed()
+	defer x.g.unregister(x.conn)
+	defer x.Abort()
+	defer x.g.lingering.Add(-1)
+	if x.g.lingering.Add(1) > base.MaxLingering {
+		return
+	}
+	nc, ok := rawConn(x.nc).(interface {
+		net.Conn
+		CloseWrite() error
+	})
+	if !ok {
+		return
+	}
+	patience := x.g.lim.Load().Linger
+	if x.g.stopping() {
+		patience = base.StopLinger
+	}
+	_ = nc.SetDeadline(time.Now().Add(patience)) // a closed connection fails below
+	if _, err := nc.Write(why); err == nil && nc.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, nc, base.LingerBytes) // until the peer has closed, too
+	}
+}
+
+// rawConn returns the connection below TLS, or nc.
+func rawConn(nc net.Conn) net.Conn {
+	if over, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		nc = over.NetConn()
+	}
+	if m, ok := nc.(*buffer.MeasuredConn); ok {
+		nc = m.Conn
+	}
+	return nc
+}
+
+// tlsRoom returns the size of the buffer that TLS reads into, 0 without TLS.
+func tlsRoom(nc net.Conn) int64 {
+	if over, ok := nc.(interface{ NetConn() net.Conn }); ok {
+		if m, ok := over.NetConn().(*buffer.MeasuredConn); ok {
+			return m.Room.Load()
+		}
+	}
+	return 0
+}

@@ -1,0 +1,245 @@
+package goroutine
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cellserver/cellserver/transport"
+	"github.com/cellserver/cellserver/transport/internal/base"
+)
+
+// Goroutine is the portable transport: one goroutine per connection, blocking
+// reads and writes on any net.Conn. It serves TLS and the systems that have no
+// epoll.
+type Transport struct {
+	h   transport.Handler
+	log *slog.Logger
+	now func() time.Time // the clock by which peers are slow
+
+	lim        atomic.Pointer[transport.Limits]
+	workers    workers
+	handshakes *base.Handshakes
+	stop       chan struct{} // closed when Shutdown begins
+	idle       chan struct{} // closed when the last connection is gone
+	fin        chan struct{} // closed when the reaper has ended too
+
+	wg         sync.WaitGroup // connections, refusals and Serve calls
+	reaping    sync.WaitGroup
+	lingering  atomic.Int64
+	accepted   atomic.Int64
+	acceptErrs atomic.Int64
+	slowClosed atomic.Int64
+
+	mu        sync.Mutex // guards what follows
+	stopped   bool
+	reaped    bool // the reaper has been started
+	listeners map[net.Listener]struct{}
+	conns     []*conn
+	gone      transport.Stats // counters of connections that are no more
+}
+
+// register adds c to the connections that Shutdown waits for.
+func (t *Transport) register(c *conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped {
+		return false
+	}
+	c.index = len(t.conns)
+	t.conns = append(t.conns, c)
+	t.wg.Add(1)
+	return true
+}
+
+// unregister is the last thing that happens to a connection.
+func (t *Transport) unregister(c *conn) {
+	t.mu.Lock()
+	last := len(t.conns) - 1
+	t.conns[c.index] = t.conns[last]
+	t.conns[c.index].index = c.index
+	t.conns[last] = nil
+	t.conns = t.conns[:last]
+	c.moved.addTo(&t.gone)
+	t.mu.Unlock()
+	t.wg.Done()
+}
+
+func (t *Transport) stopping() bool {
+	select {
+	case <-t.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// NewGoroutine returns a transport that feeds sessions of h. Nothing runs before Serve. now is
+// the clock by which peers are slow.
+func New(h transport.Handler, lim transport.Limits, log *slog.Logger, now func() time.Time) *Transport {
+	g := &Transport{
+		h:         h,
+		log:       log,
+		now:       now,
+		stop:      make(chan struct{}),
+		idle:      make(chan struct{}),
+		fin:       make(chan struct{}),
+		listeners: make(map[net.Listener]struct{}),
+	}
+	g.handshakes = base.NewHandshakes(0, &g.lim)
+	g.lim.Store(base.WithDefaults(lim))
+	return g
+}
+
+// Serve implements [Transport].
+func (t *Transport) Serve(l net.Listener) error {
+	if !t.begin(l) {
+		_ = l.Close() // whoever serves after Shutdown only wants to be rid of it
+		return transport.ErrClosed
+	}
+	defer t.end(l)
+	return base.AcceptLoop(func() error {
+		nc, err := l.Accept()
+		if err == nil {
+			t.admit(nc)
+		}
+		return err
+	}, t.stop, &t.acceptErrs, t.log)
+}
+
+// begin registers l, and starts the reaper with the first listener.
+func (t *Transport) begin(l net.Listener) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped {
+		return false
+	}
+	if !t.reaped {
+		t.reaped = true
+		t.reaping.Go(t.reap)
+	}
+	t.listeners[l] = struct{}{}
+	t.wg.Add(1)
+	return true
+}
+
+func (t *Transport) end(l net.Listener) {
+	_ = l.Close() // closed already, most of the time
+	t.mu.Lock()
+	delete(t.listeners, l)
+	t.mu.Unlock()
+	t.wg.Done()
+}
+
+// admit opens a session for nc and gives it its goroutine. Refusals are written by
+// a goroutine of their own: nothing a client does may hold up the next accept.
+func (t *Transport) admit(nc net.Conn) {
+	c := newGoConn(t, nc)
+	if !t.register(c) {
+		_ = nc.Close() // Shutdown was faster
+		return
+	}
+	t.accepted.Add(1)
+	keepAlive(rawConn(nc), t.lim.Load().KeepAlive)
+	session, rejection := t.h.Open(c)
+	if session == nil {
+		go c.refuse(rejection)
+		return
+	}
+	c.session = session
+	if c.secure() != nil {
+		t.handshakes.Begin(&handshake{conn: c, next: c.serve})
+		return
+	}
+	go c.serve()
+}
+
+// SetLimits implements [Transport].
+func (t *Transport) SetLimits(lim transport.Limits) { t.lim.Store(base.WithDefaults(lim)) }
+
+// Retire implements [Transport].
+func (t *Transport) Retire(l net.Listener) { _ = l.Close() } // closed already, if it has failed
+
+// Stats implements [Transport].
+func (t *Transport) Stats() transport.Stats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.gone
+	s.Connections = int64(len(t.conns))
+	s.Accepted = t.accepted.Load()
+	s.AcceptErrs = t.acceptErrs.Load()
+	s.SlowClosed = t.slowClosed.Load()
+	for _, c := range t.conns {
+		input, output := c.Held()
+		c.moved.addTo(&s)
+		s.Pending += output
+		s.Unread += input
+	}
+	return s
+}
+
+// Shutdown implements [Transport].
+func (t *Transport) Shutdown(ctx context.Context) error {
+	t.mu.Lock()
+	first := !t.stopped
+	if first {
+		t.stopped = true
+		close(t.stop)
+		for l := range t.listeners {
+			_ = l.Close() // Accept returns the error, if there is one to see
+		}
+	}
+	t.mu.Unlock()
+	t.handshakes.Stop() // without mu: connections that wait for a handshake are unregistered
+	if first {
+		go t.awaitEnd()
+	}
+	t.mu.Lock()
+	conns := append([]*conn(nil), t.conns...)
+	t.mu.Unlock()
+	for _, c := range conns {
+		c.nudge()
+	}
+	select {
+	case <-t.fin:
+		return nil
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	conns = append(conns[:0], t.conns...)
+	t.mu.Unlock()
+	for _, c := range conns {
+		c.Abort()
+	}
+	<-t.fin
+	return ctx.Err()
+}
+
+// awaitEnd closes fin when everything has ended, the reaper last: it still has to
+// cut peers that do not read while the others finish.
+func (t *Transport) awaitEnd() {
+	t.handshakes.Wait()
+	t.wg.Wait()
+	close(t.idle)
+	t.reaping.Wait()
+	close(t.fin)
+}
+
+// keepAlive sets the keep-alive of a TCP connection the way Redis does: the first
+// probe after period, the next two a third of it apart.
+func keepAlive(nc net.Conn, period time.Duration) {
+	tc, ok := nc.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	// A socket that is already gone refuses the option; its first read will say so.
+	_ = tc.SetKeepAliveConfig(net.KeepAliveConfig{
+		Enable:   period > 0,
+		Idle:     period,
+		Interval: max(period/3, time.Second),
+		Count:    3,
+	})
+}

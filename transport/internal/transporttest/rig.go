@@ -1,0 +1,191 @@
+package transporttest
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+// patience bounds everything that is waited for. It decides nothing but how long a broken test
+// takes to fail.
+const Patience = 5 * time.Minute
+
+// patientLimits are the default limits, but for those that would cut a client because the
+// machine is slow.
+func PatientLimits() transport.Limits {
+	lim := transport.DefaultLimits()
+	lim.Linger, lim.Handshake = Patience, Patience
+	return lim
+}
+
+// factory makes one kind of transport. Its peers are slow by the clock, which stands still.
+type Factory func(h transport.Handler, lim transport.Limits, clock *Clock) transport.Transport
+
+var Quiet = slog.New(slog.DiscardHandler)
+
+// rig is a transport that serves the line protocol.
+type Rig struct {
+	T         *testing.T
+	Handler   *LineHandler
+	Limits    transport.Limits
+	clock     *Clock
+	Transport transport.Transport
+	Addr      net.Addr
+	served    chan error
+}
+
+// start serves h, on a loopback port, until the end of the test, which then checks
+// that no guarantee was broken and no session forgotten.
+func Start(t *testing.T, f Factory, h *LineHandler, lim transport.Limits) *Rig {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return StartOn(t, f, h, lim, l)
+}
+
+func StartOn(t *testing.T, f Factory, h *LineHandler, lim transport.Limits, l net.Listener) *Rig {
+	t.Helper()
+	r := &Rig{T: t, Handler: h, Limits: lim, clock: NewClock(), Addr: l.Addr(), served: make(chan error, 1)}
+	r.Transport = f(h, lim, r.clock)
+	go func() { r.served <- r.Transport.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		defer cancel()
+		require.NoError(t, <-r.Stop(ctx))
+		require.NoError(t, <-r.served)
+		require.Empty(t, h.Breaches)
+		require.Equal(t, h.Opened.Load(), h.Closed.Load())
+		s := r.Transport.Stats()
+		require.Zero(t, s.Connections)
+		require.Zero(t, s.Pending)
+		require.Zero(t, s.Unread)
+	})
+	return r
+}
+
+// client is the far end of a connection.
+type Client struct {
+	T testing.TB
+	net.Conn
+	Reader *bufio.Reader
+}
+
+func (r *Rig) Dial() *Client {
+	r.T.Helper()
+	nc, err := Dial(r.Transport, r.Addr)
+	require.NoError(r.T, err)
+	require.NoError(r.T, nc.SetDeadline(time.Now().Add(Patience)))
+	r.T.Cleanup(func() { nc.Close() })
+	return &Client{T: r.T, Conn: nc, Reader: bufio.NewReader(nc)}
+}
+
+// dial connects to addr, with TLS if tr serves that.
+func Dial(tr transport.Transport, addr net.Addr) (net.Conn, error) {
+	nc, err := net.Dial(addr.Network(), addr.String())
+	if over, ok := tr.(*OverTLS); ok && err == nil {
+		return tls.Client(nc, over.ClientConfig), nil
+	}
+	return nc, err
+}
+
+// tcp returns the connection without TLS.
+func (c *Client) TCP() *net.TCPConn {
+	if over, ok := c.Conn.(*tls.Conn); ok {
+		return over.NetConn().(*net.TCPConn)
+	}
+	return c.Conn.(*net.TCPConn)
+}
+
+// closeWrite says that the client sends no more.
+func (c *Client) CloseWrite() error {
+	return c.Conn.(interface{ CloseWrite() error }).CloseWrite()
+}
+
+func (c *Client) Send(lines ...string) {
+	c.T.Helper()
+	_, err := io.WriteString(c, strings.Join(lines, "\n")+"\n")
+	require.NoError(c.T, err)
+}
+
+func (c *Client) Expect(lines ...string) {
+	c.T.Helper()
+	for _, want := range lines {
+		got, err := c.Reader.ReadString('\n')
+		require.NoError(c.T, err)
+		require.Equal(c.T, want+"\n", got)
+	}
+}
+
+func (c *Client) ExpectEnd() {
+	c.T.Helper()
+	rest, err := io.ReadAll(c.Reader)
+	require.NoError(c.T, err)
+	require.Empty(c.T, rest)
+}
+
+// eventually waits for what a transport counts, which is no event.
+func (r *Rig) Eventually(what func() bool) {
+	r.T.Helper()
+	require.Eventually(r.T, what, Patience, time.Millisecond)
+}
+
+// await waits for what the handler is told.
+func (r *Rig) Await(what func() bool) {
+	r.T.Helper()
+	require.True(r.T, r.Handler.await(what), "it never happens")
+}
+
+// pass lets time pass for peers that are slow.
+func (r *Rig) Pass(d time.Duration) { Pass(Bare(r.Transport), r.clock, r.Limits, d) }
+
+// bare returns what is below TLS.
+func Bare(tr transport.Transport) transport.Transport {
+	if over, ok := tr.(*OverTLS); ok {
+		return over.Transport
+	}
+	return tr
+}
+
+// stop begins a Shutdown and returns what it will say. Connections linger by the clock of the
+// machine then.
+func (r *Rig) Stop(ctx context.Context) <-chan error {
+	r.clock.Run()
+	done := make(chan error, 1)
+	go func() { done <- r.Transport.Shutdown(ctx) }()
+	return done
+}
+
+func (r *Rig) Session(i int) *LineSession {
+	r.T.Helper()
+	r.Await(func() bool { return len(r.Handler.Sessions()) > i })
+	return r.Handler.Sessions()[i]
+}
+
+// runTests runs the tests of a package, and fails if one of them leaves a goroutine behind.
+func RunTests(m *testing.M) int {
+	code := m.Run()
+	var left error
+	for end := time.Now().Add(Patience); code == 0 && time.Now().Before(end); {
+		if left = goleak.Find(); left == nil {
+			break // the last goroutines may need a moment to end, on a busy machine a long one
+		}
+	}
+	if left != nil {
+		fmt.Fprintln(os.Stderr, left)
+		return 1
+	}
+	return code
+}

@@ -1,0 +1,77 @@
+package transporttest
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cellserver/cellserver/transport"
+)
+
+// selfSigned returns a server's configuration and a client's that trusts it.
+func SelfSigned(t *testing.T) (server, client *tls.Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		DNSNames:     []string{"localhost"},
+		NotAfter:     time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(cert)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
+		&tls.Config{RootCAs: roots, ServerName: "localhost"}
+}
+
+func (r *Rig) DialTLS(conf *tls.Config) *Client {
+	r.T.Helper()
+	nc, err := tls.Dial("tcp", r.Addr.String(), conf)
+	require.NoError(r.T, err)
+	require.NoError(r.T, nc.SetDeadline(time.Now().Add(Patience)))
+	r.T.Cleanup(func() { _ = nc.Close() }) // closed already, where the server hung up
+	return &Client{T: r.T, Conn: nc, Reader: bufio.NewReader(nc)}
+}
+
+// overTLS is a transport whose clients speak TLS.
+type OverTLS struct {
+	transport.Transport
+	ServerConfig, ClientConfig *tls.Config
+	listeners                  sync.Map // of TLS, by those below them
+}
+
+func (o *OverTLS) Serve(l net.Listener) error {
+	return o.Transport.Serve(o.over(l))
+}
+
+func (o *OverTLS) Retire(l net.Listener) { o.Transport.Retire(o.over(l)) }
+
+// over returns the listener of TLS over l.
+func (o *OverTLS) over(l net.Listener) net.Listener {
+	over, _ := o.listeners.LoadOrStore(l, transport.NewTLSListener(l, func() *tls.Config { return o.ServerConfig }))
+	return over.(net.Listener)
+}
+
+// secured returns what f makes with TLS of this version in front.
+func Secured(t *testing.T, f Factory, version uint16) Factory {
+	server, client := SelfSigned(t)
+	server.MinVersion, server.MaxVersion = version, version
+	server.DynamicRecordSizingDisabled = true
+	return func(h transport.Handler, lim transport.Limits, clock *Clock) transport.Transport {
+		return &OverTLS{Transport: f(h, lim, clock), ServerConfig: server, ClientConfig: client}
+	}
+}
