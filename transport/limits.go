@@ -45,6 +45,6 @@ const (
 	handshakesPerLoop = 8
 )
 
-// MostHandshakes is how many handshakes are under way at once. With event loops each of them
+// MaxHandshakes is how many handshakes are under way at once. With event loops each of them
 // has a second descriptor.
 func MaxHandshakes(loops int) int { return max(minHandshakes, handshakesPerLoop*loops) }

@@ -19,7 +19,7 @@ import (
 // acceptor takes connections from one listener as bare descriptors: Go's poller
 // waits for the listener, but never learns of the connections.
 type acceptor struct {
-	e      *Transport
+	t      *Transport
 	l      net.Listener
 	tls    func() *tls.Config // nil without TLS
 	dup    *os.File           // of l, which lets nobody else wait for it
@@ -28,14 +28,14 @@ type acceptor struct {
 	unix   *net.UnixAddr  // of a unix socket
 	local  netip.AddrPort // of a TCP listener; an unspecified address is asked for each time
 
-	// bequeaths: connections inherit the listener's options. Those of a multipath
+	// inherits: connections inherit the listener's options. Those of a multipath
 	// listener, Go's default, do not: with Nagle on, a push waits 40 ms for an ACK.
-	bequeaths atomic.Bool
+	inherits atomic.Bool
 }
 
 // newAcceptor takes over l, which is closed if that fails.
 func newAcceptor(e *Transport, l net.Listener) (*acceptor, error) {
-	a := &acceptor{e: e, l: l}
+	a := &acceptor{t: e, l: l}
 	if over, ok := l.(*transport.TLSListener); ok {
 		l, a.tls = over.Listener, over.Config
 	}
@@ -108,20 +108,20 @@ func (a *acceptor) accept() error {
 }
 
 func (a *acceptor) open(fd int, sa unix.Sockaddr) {
-	a.e.accepted.Add(1)
+	a.t.accepted.Add(1)
 	c := &conn{fd: int32(fd), opened: int32(fd), unix: a.unix, slot: noSlot, watched: noSlot}
 	if a.unix == nil {
 		c.remote = addrPort(sa)
 		c.local = a.localOf(fd)
-		if !a.bequeaths.Load() {
+		if !a.inherits.Load() {
 			// A connection that is already gone refuses; its first read will tell.
-			_ = setTCPOptions(fd, a.e.lim.Load().KeepAlive)
+			_ = setTCPOptions(fd, a.t.lim.Load().KeepAlive)
 		}
 	}
 	if a.tls != nil {
-		c.tls = &secure{c: c}
+		c.tls = &tlsConn{c: c}
 	}
-	session, rejection := a.e.h.Open(c)
+	session, rejection := a.t.h.Open(c)
 	switch {
 	case session == nil && c.tls != nil:
 		_ = unix.Close(fd) // it could not read the reason before a handshake
@@ -129,21 +129,21 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 	case session == nil:
 	case c.tls != nil:
 		c.session = session
-		a.e.shakeHands(c, a.tls())
+		a.t.shakeHands(c, a.tls())
 		return
 	default:
 		c.session = session
-		a.e.adopt(c)
+		a.t.assign(c)
 		return
 	}
 	if len(rejection) > 0 {
 		_, _ = unix.Write(fd, rejection) // fits into an empty socket, or the peer is gone
 	}
-	if unix.Shutdown(fd, unix.SHUT_WR) != nil || !c.beginLinger(a.e, a.e.lim.Load().Linger) {
+	if unix.Shutdown(fd, unix.SHUT_WR) != nil || !c.beginLinger(a.t, a.t.lim.Load().Linger) {
 		_ = unix.Close(fd) // nothing was promised to it
 		return
 	}
-	a.e.adopt(c)
+	a.t.assign(c)
 }
 
 // localOf returns the near end of fd.
@@ -178,7 +178,7 @@ func (a *acceptor) setOptions(period time.Duration) error {
 	var failed error
 	err := a.raw.Control(func(fd uintptr) {
 		protocol, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PROTOCOL)
-		a.bequeaths.Store(err == nil && protocol == unix.IPPROTO_TCP)
+		a.inherits.Store(err == nil && protocol == unix.IPPROTO_TCP)
 		failed = setTCPOptions(int(fd), period)
 	})
 	return errors.Join(err, failed)

@@ -19,7 +19,7 @@ type busyLoops struct {
 // busySample is the least time between two samples of how busy loops are.
 const busySample = time.Second
 
-// Busy implements [Looped].
+// Busy implements [transport.Looped].
 func (t *Transport) Busy() []float64 {
 	b := &t.busy
 	b.mu.Lock()
@@ -33,8 +33,8 @@ func (t *Transport) Busy() []float64 {
 		b.asleep, b.ratios = make([]time.Duration, len(t.loops)), make([]float64, len(t.loops))
 	}
 	for i, l := range t.loops {
-		asleep := time.Duration(l.told.asleep.Load())
-		if since := time.Duration(l.told.since.Load()); since != 0 {
+		asleep := time.Duration(l.published.asleep.Load())
+		if since := time.Duration(l.published.since.Load()); since != 0 {
 			asleep += max(0, now-since)
 		}
 		share := float64(asleep-b.asleep[i]) / float64(max(passed, 1))
@@ -47,18 +47,18 @@ func (t *Transport) Busy() []float64 {
 // errSilent says that a loop does not answer.
 var errSilent = errors.New("an event loop does not answer")
 
-// Answer implements [Looped].
+// Answer implements [transport.Looped].
 func (t *Transport) Answer(ctx context.Context) error {
 	const look = 2 * time.Millisecond
 	before := make([]int64, len(t.loops))
 	for i, l := range t.loops {
-		before[i] = l.told.rounds.Load()
-		l.knock()
+		before[i] = l.published.rounds.Load()
+		l.wake()
 	}
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for i, l := range t.loops {
-		for l.told.rounds.Load() == before[i] && !l.mail.isClosed() {
+		for l.published.rounds.Load() == before[i] && !l.mail.isClosed() {
 			select {
 			case <-tick.C:
 			case <-t.fin:

@@ -15,24 +15,24 @@ import (
 // stuckHandler keeps the loop that makes it until it may go on.
 type stuckHandler struct {
 	transport.Handler
-	goOn chan struct{}
+	proceed chan struct{}
 }
 
 func (h stuckHandler) NewWorker() transport.Worker {
-	<-h.goOn
+	<-h.proceed
 	return nil
 }
 
 // TestLoopsAnswerUnlessTheyAreStuck, and one that is stuck is busy.
 func TestLoopsAnswerUnlessTheyAreStuck(t *testing.T) {
-	h := stuckHandler{goOn: make(chan struct{})}
+	h := stuckHandler{proceed: make(chan struct{})}
 	e, err := epoll.New(h, transport.DefaultLimits(), 2, transporttest.Quiet, time.Now)
 	require.NoError(t, err)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Error(t, e.Answer(ended))
 	require.Equal(t, []float64{1, 1}, e.Busy())
-	close(h.goOn)
+	close(h.proceed)
 	require.NoError(t, e.Answer(t.Context()))
 	require.NoError(t, e.Answer(t.Context()), "they answer when they sleep, too")
 	require.NoError(t, e.Shutdown(t.Context()))

@@ -27,7 +27,7 @@ type slow struct {
 // and a reset can overtake the last reply. So the sending side is closed first, and input is
 // discarded for a short time, until the peer has closed too.
 func (l *loop) hangUp(c *conn) {
-	patience := l.e.lim.Load().Linger
+	patience := l.t.lim.Load().Linger
 	if l.draining {
 		patience = base.StopLinger
 	}
@@ -36,8 +36,8 @@ func (l *loop) hangUp(c *conn) {
 	c.end()
 	c.in.drop()
 	l.count(c)
-	l.sayGoodbye(c)
-	if c.eof || unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil || !c.beginLinger(l.e, patience) {
+	l.sendCloseNotify(c)
+	if c.eof || unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil || !c.beginLinger(l.t, patience) {
 		l.close(c)
 		return
 	}
@@ -69,7 +69,7 @@ func (l *loop) close(c *conn) {
 	}
 	c.end()
 	if c.watch.linger > 0 {
-		l.e.lingering.Add(-1)
+		l.t.lingering.Add(-1)
 	}
 	if c.watched != noSlot {
 		l.unwatch(c)
@@ -107,7 +107,7 @@ func (l *loop) sweepEvery() time.Duration {
 	if l.draining {
 		return base.StopLinger
 	}
-	lim := l.e.lim.Load()
+	lim := l.t.lim.Load()
 	return min(base.SweepEvery(lim.WriteTimeout), base.SweepEvery(lim.Linger))
 }
 
@@ -118,11 +118,11 @@ func (l *loop) sweep() {
 		l.swept = time.Time{}
 		return
 	}
-	now := l.e.now()
+	now := l.t.now()
 	if l.swept.IsZero() {
 		l.swept = now
 	}
-	limit, pressed := l.e.lim.Load().WriteTimeout, base.Pressed(l.e.h)
+	limit, pressed := l.t.lim.Load().WriteTimeout, base.Pressed(l.t.h)
 	elapsed := now.Sub(l.swept)
 	if elapsed < l.sweepEvery() {
 		return

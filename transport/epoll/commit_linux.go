@@ -62,7 +62,7 @@ func (l *loop) releaseReplies(replies []pendingReply, b []byte, send func(l *loo
 
 // flushPending sends out, which waits for the barrier of c, or has it wait for longer.
 func (l *loop) flushPending(c *conn, out []byte) {
-	is := l.e.h.Durable(c.out.Barrier, c)
+	is := l.t.h.Durable(c.out.Barrier, c)
 	refs := c.out.TakeRefs()
 	if is == transport.Pending {
 		l.lend(c, len(out))

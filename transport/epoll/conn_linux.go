@@ -13,14 +13,14 @@ import (
 // noSlot stands for no place in a list.
 const noSlot = -1
 
-// epollConn is one connection and its [Peer]. What is not atomic or constant
+// conn is one connection and its [transport.Peer]. What is not atomic or constant
 // belongs to the loop that has the connection.
 type conn struct {
 	loop    atomic.Pointer[loop]
 	woken   atomic.Bool // a Wake that no Feed has followed yet
 	aborted atomic.Bool
 	posted  atomic.Bool  // in the inbox of a loop
-	patient atomic.Bool  // it may take nothing for as long as it likes: see [Patient]
+	patient atomic.Bool  // it may take nothing for as long as it likes: see [transport.Patient]
 	input   atomic.Int32 // what the buffer of in takes, as its loop's tally knows of it
 	output  atomic.Int32 // what out takes, likewise
 
@@ -38,7 +38,7 @@ type conn struct {
 	in      unread            // received and not consumed
 	out     base.Output       // not sent yet
 	watch   slow
-	tls     *secure // nil without TLS
+	tls     *tlsConn // nil without TLS
 
 	unix          *net.UnixAddr // of the listener; nil for TCP
 	remote, local netip.AddrPort
@@ -46,29 +46,29 @@ type conn struct {
 
 // connFlags is where a connection stands.
 type connFlags struct {
-	readable bool // there may be something to read
-	hup      bool // the peer will send no more than what is to be read
-	eof      bool // and that has been read
-	wantOut  bool // the kernel tells when there is room to write
-	deferred bool // a reply leaves at the end of the round
-	queued   bool // in the loop's ready list
-	lastCall bool // the Feed for a Wake that came with the end has been had
+	readable  bool // there may be something to read
+	hup       bool // the peer will send no more than what is to be read
+	eof       bool // and that has been read
+	wantOut   bool // the kernel tells when there is room to write
+	deferred  bool // a reply leaves at the end of the round
+	queued    bool // in the loop's ready list
+	finalFeed bool // the Feed for a Wake that came with the end has been had
 }
 
-// Wake implements [Peer].
+// Wake implements [transport.Peer].
 func (c *conn) Wake() {
 	if !c.woken.Swap(true) {
 		c.post()
 	}
 }
 
-// Abort implements [Peer].
+// Abort implements [transport.Peer].
 func (c *conn) Abort() {
 	if c.aborted.Swap(true) {
 		return
 	}
 	if c.tls != nil {
-		if x := c.tls.early.Load(); x != nil {
+		if x := c.tls.handshake.Load(); x != nil {
 			x.Shorten(base.LongAgo())
 		}
 	}
@@ -91,7 +91,7 @@ func (c *conn) post() {
 	}
 }
 
-// RemoteAddr implements [Peer].
+// RemoteAddr implements [transport.Peer].
 func (c *conn) RemoteAddr() net.Addr {
 	if c.unix != nil {
 		return c.unix
@@ -99,7 +99,7 @@ func (c *conn) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(c.remote)
 }
 
-// LocalAddr implements [Peer].
+// LocalAddr implements [transport.Peer].
 func (c *conn) LocalAddr() net.Addr {
 	if c.unix != nil {
 		return c.unix
@@ -107,13 +107,13 @@ func (c *conn) LocalAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(c.local)
 }
 
-// Descriptor implements [Described].
+// Descriptor implements [transport.Described].
 func (c *conn) Descriptor() int { return int(c.opened) }
 
-// BePatient implements [Patient].
+// BePatient implements [transport.Patient].
 func (c *conn) BePatient() { c.patient.Store(true) }
 
-// Held implements [Peer].
+// Held implements [transport.Peer].
 func (c *conn) Held() (input, output int64) {
 	return int64(c.input.Load()), int64(c.output.Load())
 }

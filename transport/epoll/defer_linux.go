@@ -4,17 +4,17 @@ package epoll
 // microseconds, which throws what sessions need out of the processor's caches, and those
 // who are answered first would only come back one by one.
 
-// maxDeferred is how long a reply may be that waits for the end of its round. Sending a
+// maxDeferredSize is how long a reply may be that waits for the end of its round. Sending a
 // longer one takes the kernel longer than it takes to find the memory again.
-const maxDeferred = 4 << 10
+const maxDeferredSize = 4 << 10
 
-// mostDeferred is how many replies wait together at most: what they save is saved by then,
+// maxDeferredReplies is how many replies wait together at most: what they save is saved by then,
 // and the first of them waits for the turns of all others.
-const mostDeferred = 64
+const maxDeferredReplies = 64
 
 // postpone keeps a reply until the end of the round. Its connection does nothing before.
 func (l *loop) postpone(c *conn, out []byte) {
-	if len(l.deferred) >= mostDeferred {
+	if len(l.deferred) >= maxDeferredReplies {
 		l.sendDeferred()
 	}
 	c.deferred = true

@@ -14,7 +14,7 @@ import (
 func Work(e *Transport) []int64 {
 	var work []int64
 	for _, l := range e.loops {
-		work = append(work, l.told.work.Load())
+		work = append(work, l.published.work.Load())
 	}
 	return work
 }
@@ -23,7 +23,7 @@ func Work(e *Transport) []int64 {
 func Moved(e *Transport) int64 {
 	moved := int64(0)
 	for _, l := range e.loops {
-		moved += l.told.moved.Load()
+		moved += l.published.moved.Load()
 	}
 	return moved
 }

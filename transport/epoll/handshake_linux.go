@@ -11,10 +11,10 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/base"
 )
 
-// earlyConn is a connection of an event loop before its loop: a goroutine does the
-// handshake over a duplicate of the descriptor. It implements [handshaker].
+// handshake is a connection of an event loop before its loop: a goroutine does the
+// handshake over a duplicate of the descriptor. It implements [base.Handshaker].
 type handshake struct {
-	e    *Transport
+	t    *Transport
 	c    *conn
 	conf *tls.Config
 
@@ -23,7 +23,7 @@ type handshake struct {
 	by   time.Time // guarded by mu; when the handshake has to end
 }
 
-// hurry implements [handshaker].
+// Shorten implements [base.Handshaker].
 func (x *handshake) Shorten(by time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -37,8 +37,8 @@ func (x *handshake) Shorten(by time.Time) {
 
 // shakeHands has the handshake of c done, which then goes to a loop.
 func (t *Transport) shakeHands(c *conn, conf *tls.Config) {
-	x := &handshake{e: t, c: c, conf: conf}
-	c.tls.early.Store(x)
+	x := &handshake{t: t, c: c, conf: conf}
+	c.tls.handshake.Store(x)
 	t.handshakes.Begin(x)
 }
 
@@ -54,14 +54,14 @@ func (x *handshake) open() error {
 	return nil
 }
 
-// shake implements [handshaker].
+// Handshake implements [base.Handshaker].
 func (x *handshake) Handshake(by time.Time) {
 	if x.c.aborted.Load() {
 		x.GiveUp()
 		return
 	}
 	if err := x.open(); err != nil {
-		x.e.log.Warn("a TLS handshake cannot begin", "error", err)
+		x.t.log.Warn("a TLS handshake cannot begin", "error", err)
 		x.GiveUp()
 		return
 	}
@@ -70,8 +70,8 @@ func (x *handshake) Handshake(by time.Time) {
 	s.conn = tls.Server(s, x.conf)
 	err := s.conn.Handshake()
 	if err != nil {
-		base.LogHandshake(x.e.log, c.RemoteAddr(), err)
-		if why := base.Explanation(x.e.h, err); why != nil {
+		base.LogHandshake(x.t.log, c.RemoteAddr(), err)
+		if why := base.Explanation(x.t.h, err); why != nil {
 			_, _ = unix.Write(int(c.fd), why) // fits into an empty socket, or the peer is gone
 			x.linger()
 		} else {
@@ -81,11 +81,11 @@ func (x *handshake) Handshake(by time.Time) {
 	}
 	_ = x.file.Close() // what was written has left, or never will
 	base.Identify(c.session, s.conn)
-	s.early.Store(nil)
-	x.e.adopt(c)
+	s.handshake.Store(nil)
+	x.t.assign(c)
 }
 
-// giveUp implements [handshaker].
+// GiveUp implements [base.Handshaker].
 func (x *handshake) GiveUp() {
 	x.c.end()
 	x.closeFile()
@@ -96,14 +96,14 @@ func (x *handshake) GiveUp() {
 // linger has a loop wait for the client to read what it was told.
 func (x *handshake) linger() {
 	c := x.c
-	if unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil || !c.beginLinger(x.e, x.e.lim.Load().Linger) {
+	if unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil || !c.beginLinger(x.t, x.t.lim.Load().Linger) {
 		x.GiveUp()
 		return
 	}
 	c.end()
 	x.closeFile()
-	c.tls.early.Store(nil)
-	x.e.adopt(c)
+	c.tls.handshake.Store(nil)
+	x.t.assign(c)
 }
 
 // closeFile closes the duplicate, if there is one.

@@ -18,15 +18,15 @@ const (
 	readEvents = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 )
 
-// doorbell is the slot number under which the eventfd of a loop reports.
-const doorbell = -1
+// wakeSlot is the slot number under which the eventfd of a loop reports.
+const wakeSlot = -1
 
 // loop is one event loop. Except for the mailbox and the counters it is the
 // business of its own goroutine alone.
 type loop struct {
-	e      *Transport
+	t      *Transport
 	ep     int // epoll descriptor
-	bell   int // eventfd, rung by other threads when the loop is asleep
+	wakeFD int // eventfd, rung by other threads when the loop is asleep
 	worker transport.Worker
 
 	in  []byte // read into by all connections
@@ -46,12 +46,12 @@ type loop struct {
 	parts  [][]byte // scratch of transmit
 	iovecs [maxParts]unix.Iovec
 
-	draining bool
-	bal      balance
-	tally    tally
-	told     published
-	conns    atomic.Int64
-	mail     mailbox
+	draining  bool
+	bal       balance
+	tally     tally
+	published published
+	conns     atomic.Int64
+	mail      mailbox
 }
 
 func newLoop(e *Transport) (*loop, error) {
@@ -64,9 +64,9 @@ func newLoop(e *Transport) (*loop, error) {
 		_ = unix.Close(ep) // the first error tells more
 		return nil, err
 	}
-	l := &loop{e: e, ep: ep, bell: bell, parts: make([][]byte, 0, maxParts)}
+	l := &loop{t: e, ep: ep, wakeFD: bell, parts: make([][]byte, 0, maxParts)}
 	// Edge-triggered, a ring is an event even if the last one was never read.
-	ring := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: doorbell}
+	ring := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: wakeSlot}
 	if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, bell, &ring); err != nil {
 		l.release()
 		return nil, err
@@ -77,8 +77,8 @@ func newLoop(e *Transport) (*loop, error) {
 // release closes the descriptors of a loop that does not run (any more).
 func (l *loop) release() {
 	l.mail.close()
-	_ = unix.Close(l.ep)   // nothing was written to it
-	_ = unix.Close(l.bell) // nor to it
+	_ = unix.Close(l.ep)     // nothing was written to it
+	_ = unix.Close(l.wakeFD) // nor to it
 }
 
 // loop runs until the transport drains and the last connection is gone. The thread
@@ -86,7 +86,7 @@ func (l *loop) release() {
 func (l *loop) loop() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	l.worker = l.e.h.NewWorker()
+	l.worker = l.t.h.NewWorker()
 	if worker, ok := l.worker.(transport.Pinned); ok {
 		worker.Pin()
 	}
@@ -130,15 +130,15 @@ func (l *loop) wait() int {
 	if len(l.watch) > 0 {
 		timeout = int(l.sweepEvery().Milliseconds())
 	}
-	if !l.mail.lieDown() {
+	if !l.mail.beginSleep() {
 		return poll(l.ep, l.events[:])
 	}
-	began := time.Since(l.e.born)
-	l.told.since.Store(int64(began))
+	began := time.Since(l.t.born)
+	l.published.since.Store(int64(began))
 	n, err := unix.EpollWait(l.ep, l.events[:], timeout)
-	l.told.since.Store(0)
-	l.told.asleep.Add(int64(time.Since(l.e.born) - began))
-	l.mail.getUp()
+	l.published.since.Store(0)
+	l.published.asleep.Add(int64(time.Since(l.t.born) - began))
+	l.mail.endSleep()
 	if err != nil { // EINTR: nothing else can happen to descriptors of our own
 		return 0
 	}
@@ -147,14 +147,14 @@ func (l *loop) wait() int {
 
 // resize keeps the read buffer as large as the limits ask for.
 func (l *loop) resize() {
-	if want := l.e.lim.Load().Chunk + smallRest; len(l.in) != want {
+	if want := l.t.lim.Load().Chunk + smallRest; len(l.in) != want {
 		l.in = make([]byte, want)
 	}
 }
 
 // event looks at the connection that e is about, unless that is gone.
 func (l *loop) event(e *unix.EpollEvent) {
-	if e.Fd == doorbell {
+	if e.Fd == wakeSlot {
 		return
 	}
 	c := l.slots[e.Fd]
@@ -193,14 +193,14 @@ func (l *loop) collect() (ending bool) {
 		c.posted.Store(false)
 		l.run(c)
 	}
-	if l.e.draining.Load() && !l.draining {
+	if l.t.draining.Load() && !l.draining {
 		l.draining = true
 		l.all(func(l *loop, c *conn) {
 			c.watch.linger = min(c.watch.linger, base.StopLinger)
 			l.run(c)
 		})
 	}
-	if l.e.cut.Load() {
+	if l.t.cut.Load() {
 		l.all((*loop).close)
 	}
 	return l.draining
@@ -261,7 +261,7 @@ type published struct {
 	work, moved, bytesIn, bytesOut, reads, writes, pending, unread, slowClosed, rounds atomic.Int64
 
 	// asleep is how long the loop has slept, in nanoseconds, without the sleep that has begun at
-	// since, by the clock of [Epoll.born]; 0 if it is awake.
+	// since, by the clock of [Transport.born]; 0 if it is awake.
 	asleep, since atomic.Int64
 
 	_ [64]byte
@@ -269,14 +269,14 @@ type published struct {
 
 func (l *loop) publish() {
 	l.tally.rounds++
-	l.told.rounds.Store(l.tally.rounds)
-	l.told.work.Store(l.tally.work)
-	l.told.moved.Store(l.tally.moved)
-	l.told.bytesIn.Store(l.tally.bytesIn)
-	l.told.bytesOut.Store(l.tally.bytesOut)
-	l.told.reads.Store(l.tally.reads)
-	l.told.writes.Store(l.tally.writes)
-	l.told.pending.Store(l.tally.pending)
-	l.told.unread.Store(l.tally.unread)
-	l.told.slowClosed.Store(l.tally.slowClosed)
+	l.published.rounds.Store(l.tally.rounds)
+	l.published.work.Store(l.tally.work)
+	l.published.moved.Store(l.tally.moved)
+	l.published.bytesIn.Store(l.tally.bytesIn)
+	l.published.bytesOut.Store(l.tally.bytesOut)
+	l.published.reads.Store(l.tally.reads)
+	l.published.writes.Store(l.tally.writes)
+	l.published.pending.Store(l.tally.pending)
+	l.published.unread.Store(l.tally.unread)
+	l.published.slowClosed.Store(l.tally.slowClosed)
 }

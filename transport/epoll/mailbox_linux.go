@@ -24,7 +24,7 @@ func (m *mailbox) post(c *conn, bell int) {
 		return
 	}
 	m.posts = append(m.posts, c)
-	m.ring(bell)
+	m.signal(bell)
 }
 
 func (m *mailbox) arrive(c *conn, bell int) bool {
@@ -34,15 +34,15 @@ func (m *mailbox) arrive(c *conn, bell int) bool {
 		return false
 	}
 	m.arrivals = append(m.arrivals, c)
-	m.ring(bell)
+	m.signal(bell)
 	return true
 }
 
-func (m *mailbox) knock(bell int) {
+func (m *mailbox) wake(bell int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.closed {
-		m.ring(bell)
+		m.signal(bell)
 	}
 }
 
@@ -66,17 +66,17 @@ func (m *mailbox) shut() bool {
 	return m.closed
 }
 
-// ring is called with mu held, so that the bell cannot be closed meanwhile.
-func (m *mailbox) ring(bell int) {
+// signal is called with mu held, so that the bell cannot be closed meanwhile.
+func (m *mailbox) signal(bell int) {
 	m.any.Store(true)
 	if m.asleep.Load() && m.asleep.Swap(false) {
-		ring(bell)
+		writeEventfd(bell)
 	}
 }
 
-// lieDown announces that the loop is about to sleep; false: there is mail. Either
+// beginSleep announces that the loop is about to sleep; false: there is mail. Either
 // this sees the mail or the sender sees that the loop sleeps.
-func (m *mailbox) lieDown() bool {
+func (m *mailbox) beginSleep() bool {
 	m.asleep.Store(true)
 	if m.any.Load() {
 		m.asleep.Store(false)
@@ -85,7 +85,7 @@ func (m *mailbox) lieDown() bool {
 	return true
 }
 
-func (m *mailbox) getUp() { m.asleep.Store(false) }
+func (m *mailbox) endSleep() { m.asleep.Store(false) }
 
 // take empties the mailbox. What it returns is valid until the next call.
 func (m *mailbox) take() (arrivals, posts []*conn) {
@@ -98,16 +98,16 @@ func (m *mailbox) take() (arrivals, posts []*conn) {
 	return arrivals, posts
 }
 
-// knock has the loop look at the flags of its transport.
-func (l *loop) knock() { l.mail.knock(l.bell) }
+// wake has the loop look at the flags of its transport.
+func (l *loop) wake() { l.mail.wake(l.wakeFD) }
 
-func (l *loop) post(c *conn) { l.mail.post(c, l.bell) }
+func (l *loop) post(c *conn) { l.mail.post(c, l.wakeFD) }
 
 // arrive hands a connection over; false: this loop has ended and does not take it.
 func (l *loop) arrive(c *conn) bool {
 	c.loop.Store(l)
 	l.conns.Add(1)
-	if l.mail.arrive(c, l.bell) {
+	if l.mail.arrive(c, l.wakeFD) {
 		return true
 	}
 	l.conns.Add(-1)

@@ -35,10 +35,10 @@ func newPlacement(loops int) *placement {
 	}
 }
 
-// adopt hands c, which may have a session or only a rejection to linger over, to a
+// assign hands c, which may have a session or only a rejection to linger over, to a
 // loop. No loop ends before the last accept.
-func (t *Transport) adopt(c *conn) {
-	t.loops[t.place.pick(t.loops)].arrive(c)
+func (t *Transport) assign(c *conn) {
+	t.loops[t.placement.pick(t.loops)].arrive(c)
 }
 
 // pick returns the index of the least loaded loop. Connections placed since the last
@@ -77,7 +77,7 @@ func (p *placement) sample(loops []*loop, now time.Time) {
 	}
 	p.last = now
 	for i, l := range loops {
-		work := l.told.work.Load()
+		work := l.published.work.Load()
 		p.rate[i] = (work - p.sampled[i]) * int64(time.Second) / int64(elapsed)
 		p.sampled[i] = work
 		p.fresh[i] = 0
@@ -108,7 +108,7 @@ type balance struct {
 // connection worth moving is among them sooner or later.
 func (l *loop) balance(events int) {
 	b := &l.bal
-	if l.tally.work < b.next || len(l.e.loops) == 1 || l.draining {
+	if l.tally.work < b.next || len(l.t.loops) == 1 || l.draining {
 		return
 	}
 	b.next = l.tally.work + balanceAfter
@@ -119,8 +119,8 @@ func (l *loop) balance(events int) {
 	}
 	b.at = now
 	mine, least, to := int64(0), int64(0), (*loop)(nil)
-	for i, other := range l.e.loops {
-		work := other.told.work.Load()
+	for i, other := range l.t.loops {
+		work := other.published.work.Load()
 		done := work - b.seen[i]
 		b.seen[i] = work
 		switch {
@@ -143,7 +143,7 @@ func (l *loop) shed(events int, surplus int64, to *loop) {
 		var best *conn
 		for i := range l.events[:events] {
 			e := &l.events[i]
-			if e.Fd == doorbell {
+			if e.Fd == wakeSlot {
 				continue
 			}
 			c := l.slots[e.Fd]

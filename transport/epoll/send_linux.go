@@ -7,10 +7,10 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// sendMost is how many bytes one connection sends before others have their turn: the
+// maxSend is how many bytes one connection sends before others have their turn: the
 // kernel takes about 50 to 100 microseconds for so many. Less would cost a client that
 // reads much, more those beside it.
-const sendMost = 256 << 10
+const maxSend = 256 << 10
 
 // reply sends out, with refs between its bytes, or keeps what cannot leave yet. What is
 // ours need not be copied for that.
@@ -19,7 +19,7 @@ func (l *loop) reply(c *conn, out []byte, refs []shared.Ref, ours bool) {
 		l.replySealed(c, out, refs, ours)
 		return
 	}
-	if c.out.Empty() && len(refs) == 0 && len(out) <= sendMost {
+	if c.out.Empty() && len(refs) == 0 && len(out) <= maxSend {
 		n, errno := send(c.fd, out)
 		l.tally.sent(n)
 		if n == len(out) {
@@ -39,7 +39,7 @@ func (l *loop) reply(c *conn, out []byte, refs []shared.Ref, ours bool) {
 // memory and sent at once.
 func (l *loop) replySealed(c *conn, out []byte, refs []shared.Ref, ours bool) {
 	s := c.tls
-	if !c.sent() || len(refs) > 0 || len(out) > sealMost {
+	if !c.sent() || len(refs) > 0 || len(out) > maxSeal {
 		c.out.Add(out, refs, ours)
 		l.flush(c)
 		return
@@ -66,7 +66,7 @@ func (l *loop) replySealed(c *conn, out []byte, refs []shared.Ref, ours bool) {
 // flush sends what may be sent until the kernel takes no more, and then has it tell
 // when it does, or until others have to have their turn. false means that c was closed.
 func (l *loop) flush(c *conn) bool {
-	for left := sendMost; c.waits(); {
+	for left := maxSend; c.waits(); {
 		if left <= 0 {
 			l.enqueue(c)
 			return true
@@ -99,27 +99,27 @@ func (l *loop) flush(c *conn) bool {
 	return true
 }
 
-// transmit hands the kernel up to most bytes of what may be sent.
-func (l *loop) transmit(c *conn, most int) (n int, errno unix.Errno) {
+// transmit hands the kernel up to limit bytes of what may be sent.
+func (l *loop) transmit(c *conn, limit int) (n int, errno unix.Errno) {
 	switch {
 	case c.tls != nil:
 		return l.transmitSealed(c)
 	case !c.out.HasRefs():
-		n, errno = send(c.fd, c.out.Next(most))
+		n, errno = send(c.fd, c.out.Next(limit))
 	default:
-		parts, _ := c.out.Gather(l.parts[:0], most)
+		parts, _ := c.out.Gather(l.parts[:0], limit)
 		n, errno = sendParts(c.fd, parts, &l.iovecs)
 		clear(parts)
 	}
 	if errno == 0 {
-		l.forget(c, n)
+		l.dropSent(c, n)
 		l.tally.sent(n)
 	}
 	return n, errno
 }
 
-// forget drops n bytes of the reply of c that have left.
-func (l *loop) forget(c *conn, n int) {
+// dropSent drops n bytes of the reply of c that have left.
+func (l *loop) dropSent(c *conn, n int) {
 	b := c.out.B
 	if c.out.Sent(n); c.out.B == nil {
 		l.reclaim(b)
@@ -136,12 +136,12 @@ func (l *loop) afterTurn(c *conn) {
 	}
 	ending := (c.eof || l.draining) && (c.next == transport.Read || c.next == transport.Wait)
 	switch {
-	case ending && c.woken.Load() && !c.lastCall:
-		c.lastCall = true
+	case ending && c.woken.Load() && !c.finalFeed:
+		c.finalFeed = true
 		l.enqueue(c)
 	case ending || c.next == transport.Close:
 		l.hangUp(c)
-	case c.next == transport.Again, c.readable && (c.next == transport.Read || c.in.len() < l.e.lim.Load().Backlog):
+	case c.next == transport.Again, c.readable && (c.next == transport.Read || c.in.len() < l.t.lim.Load().Backlog):
 		l.enqueue(c)
 	}
 }

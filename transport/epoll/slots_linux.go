@@ -48,12 +48,12 @@ func (l *loop) count(c *conn) {
 		size += c.tls.room
 		kept += len(c.tls.sealed) - c.tls.at
 	}
-	if told := c.input.Load(); size != told {
-		l.tally.unread += int64(size - told)
+	if old := c.input.Load(); size != old {
+		l.tally.unread += int64(size - old)
 		c.input.Store(size)
 	}
-	if n, told := int32(min(kept, math.MaxInt32)), c.output.Load(); n != told {
-		l.tally.pending += int64(n - told)
+	if n, old := int32(min(kept, math.MaxInt32)), c.output.Load(); n != old {
+		l.tally.pending += int64(n - old)
 		c.output.Store(n)
 	}
 }

@@ -71,8 +71,8 @@ func poll(ep int, events []unix.EpollEvent) int {
 	return int(r)
 }
 
-// ring writes to an eventfd.
-func ring(fd int) {
+// writeEventfd writes to an eventfd.
+func writeEventfd(fd int) {
 	one := uint64(1)
 	// It fails only when 2^64 rings are unread, which means that one is.
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one)), 8)

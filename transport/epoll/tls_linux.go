@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// secure is the part of a connection of an event loop that has TLS. It also is the
+// tlsConn is the part of a connection of an event loop that has TLS. It also is the
 // network, a [net.Conn], that crypto/tls sees: the handshake is done by a goroutine that
 // may wait, over a duplicate of the descriptor. After it Read is recv, which never waits,
 // and Write leaves records in sealed.
 //
 // Until the handshake is over it belongs to who does that, afterwards to the loop.
-type secure struct {
-	c      *conn
-	conn   *tls.Conn // nil before the handshake
-	early  atomic.Pointer[handshake]
-	sealed []byte // records that have not left
-	at     int    // sealed[:at] has
+type tlsConn struct {
+	c         *conn
+	conn      *tls.Conn // nil before the handshake
+	handshake atomic.Pointer[handshake]
+	sealed    []byte // records that have not left
+	at        int    // sealed[:at] has
 
 	drained bool  // there is nothing to read before the next event
 	room    int32 // the size of the buffer that crypto/tls reads into
@@ -35,9 +35,9 @@ type tlsScratch struct {
 }
 
 // Read implements [net.Conn] for crypto/tls.
-func (s *secure) Read(p []byte) (int, error) {
+func (s *tlsConn) Read(p []byte) (int, error) {
 	s.room = max(s.room, int32(min(len(p), 1<<30)))
-	if x := s.early.Load(); x != nil {
+	if x := s.handshake.Load(); x != nil {
 		return x.file.Read(p)
 	}
 	if s.drained && !s.c.hup {
@@ -57,8 +57,8 @@ func (s *secure) Read(p []byte) (int, error) {
 }
 
 // Write implements [net.Conn] for crypto/tls.
-func (s *secure) Write(p []byte) (int, error) {
-	if x := s.early.Load(); x != nil {
+func (s *tlsConn) Write(p []byte) (int, error) {
+	if x := s.handshake.Load(); x != nil {
 		return x.file.Write(p)
 	}
 	s.sealed = append(s.sealed, p...)
@@ -66,35 +66,35 @@ func (s *secure) Write(p []byte) (int, error) {
 }
 
 // Close implements [net.Conn] and does nothing: the loop closes.
-func (s *secure) Close() error { return nil }
+func (s *tlsConn) Close() error { return nil }
 
 // LocalAddr implements [net.Conn].
-func (s *secure) LocalAddr() net.Addr { return s.c.LocalAddr() }
+func (s *tlsConn) LocalAddr() net.Addr { return s.c.LocalAddr() }
 
 // RemoteAddr implements [net.Conn].
-func (s *secure) RemoteAddr() net.Addr { return s.c.RemoteAddr() }
+func (s *tlsConn) RemoteAddr() net.Addr { return s.c.RemoteAddr() }
 
 // SetDeadline implements [net.Conn] and does nothing, as its siblings: the loop waits for
-// nobody, and [earlyConn] has the deadline of the handshake.
-func (s *secure) SetDeadline(time.Time) error { return nil }
+// nobody, and [handshake] has the deadline of the handshake.
+func (s *tlsConn) SetDeadline(time.Time) error { return nil }
 
 // SetReadDeadline implements [net.Conn].
-func (s *secure) SetReadDeadline(time.Time) error { return nil }
+func (s *tlsConn) SetReadDeadline(time.Time) error { return nil }
 
 // SetWriteDeadline implements [net.Conn].
-func (s *secure) SetWriteDeadline(time.Time) error { return nil }
+func (s *tlsConn) SetWriteDeadline(time.Time) error { return nil }
 
 // sent reports whether all records have left.
-func (s *secure) sent() bool { return s.at == len(s.sealed) }
+func (s *tlsConn) sent() bool { return s.at == len(s.sealed) }
 
 // drop gives up what has not left, and what crypto/tls keeps.
-func (s *secure) drop() {
+func (s *tlsConn) drop() {
 	s.conn, s.sealed, s.at, s.room = nil, nil, 0, 0
 }
 
-// sealMost is how much of a reply becomes records at once. The rest is kept as it is: it
+// maxSeal is how much of a reply becomes records at once. The rest is kept as it is: it
 // may lie in the store, and records are copies.
-const sealMost = 64 << 10
+const maxSeal = 64 << 10
 
 // transmitSealed hands the kernel records, which it makes of the reply when all that
 // there are have left.
@@ -117,7 +117,7 @@ func (l *loop) transmitSealed(c *conn) (n int, errno unix.Errno) {
 
 // sealNext makes records of the next part of the reply, and lets go of that.
 func (l *loop) sealNext(c *conn) error {
-	parts, n := c.out.Gather(l.parts[:0], sealMost)
+	parts, n := c.out.Gather(l.parts[:0], maxSeal)
 	defer clear(parts)
 	var next []byte
 	switch len(parts) {
@@ -132,7 +132,7 @@ func (l *loop) sealNext(c *conn) error {
 		next = l.plain
 	}
 	_, err := c.tls.conn.Write(next)
-	l.forget(c, n)
+	l.dropSent(c, n)
 	l.tally.sent(n)
 	return err
 }
@@ -145,9 +145,9 @@ func (l *loop) sendRest(c *conn) {
 	}
 }
 
-// sayGoodbye tells a client with TLS that no more will come: without that the end could
+// sendCloseNotify tells a client with TLS that no more will come: without that the end could
 // be the work of somebody between.
-func (l *loop) sayGoodbye(c *conn) {
+func (l *loop) sendCloseNotify(c *conn) {
 	if c.tls == nil || !c.sent() {
 		return
 	}

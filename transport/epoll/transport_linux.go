@@ -15,16 +15,16 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/base"
 )
 
-// Epoll is the transport of Linux: a few event loops, each with a thread of its
+// Transport is the transport of Linux: a few event loops, each with a thread of its
 // own, one buffer to read into and one to reply from, shared by all its
-// connections. An idle connection costs its [epollConn] and nothing else.
+// connections. An idle connection costs its [conn] and nothing else.
 type Transport struct {
-	h     transport.Handler
-	log   *slog.Logger
-	now   func() time.Time // the clock by which peers are slow
-	lim   atomic.Pointer[transport.Limits]
-	loops []*loop
-	place *placement
+	h         transport.Handler
+	log       *slog.Logger
+	now       func() time.Time // the clock by which peers are slow
+	lim       atomic.Pointer[transport.Limits]
+	loops     []*loop
+	placement *placement
 
 	handshakes *base.Handshakes
 
@@ -47,11 +47,11 @@ type Transport struct {
 	acceptors map[*acceptor]struct{}
 }
 
-// NewEpoll starts loops event loops that feed sessions of h. It fails when the
+// New starts loops event loops that feed sessions of h. It fails when the
 // kernel refuses a descriptor. Best served with GOMAXPROCS one above loops. now is the clock
 // by which peers are slow.
 func New(h transport.Handler, lim transport.Limits, loops int, log *slog.Logger, now func() time.Time) (*Transport, error) {
-	e := &Transport{
+	t := &Transport{
 		born:      time.Now(),
 		h:         h,
 		log:       log,
@@ -60,27 +60,27 @@ func New(h transport.Handler, lim transport.Limits, loops int, log *slog.Logger,
 		fin:       make(chan struct{}),
 		acceptors: make(map[*acceptor]struct{}),
 	}
-	e.handshakes = base.NewHandshakes(loops, &e.lim)
-	e.lim.Store(base.WithDefaults(lim))
+	t.handshakes = base.NewHandshakes(loops, &t.lim)
+	t.lim.Store(base.WithDefaults(lim))
 	for range max(loops, 1) {
-		l, err := newLoop(e)
+		l, err := newLoop(t)
 		if err != nil {
-			for _, l := range e.loops {
+			for _, l := range t.loops {
 				l.release()
 			}
 			return nil, fmt.Errorf("making an event loop: %w", err)
 		}
-		e.loops = append(e.loops, l)
+		t.loops = append(t.loops, l)
 	}
-	e.place = newPlacement(len(e.loops))
-	for _, l := range e.loops {
-		l.bal.seen = make([]int64, len(e.loops))
-		e.running.Go(l.loop)
+	t.placement = newPlacement(len(t.loops))
+	for _, l := range t.loops {
+		l.bal.seen = make([]int64, len(t.loops))
+		t.running.Go(l.loop)
 	}
-	return e, nil
+	return t, nil
 }
 
-// Serve implements [Transport], for TCP, with TLS or without, and unix sockets.
+// Serve implements [transport.Transport], for TCP, with TLS or without, and unix sockets.
 func (t *Transport) Serve(l net.Listener) error {
 	a, err := newAcceptor(t, l)
 	if err != nil {
@@ -115,7 +115,7 @@ func (t *Transport) end(a *acceptor) {
 	t.accepting.Done()
 }
 
-// Retire implements [Transport]. A listener whose acceptor is only about to begin is closed, and
+// Retire implements [transport.Transport]. A listener whose acceptor is only about to begin is closed, and
 // its acceptor finds that.
 func (t *Transport) Retire(l net.Listener) {
 	_ = l.Close() // closed already, if it has failed
@@ -128,7 +128,7 @@ func (t *Transport) Retire(l net.Listener) {
 	}
 }
 
-// SetLimits implements [Transport].
+// SetLimits implements [transport.Transport].
 func (t *Transport) SetLimits(lim transport.Limits) {
 	t.lim.Store(base.WithDefaults(lim))
 	t.mu.Lock()
@@ -139,27 +139,27 @@ func (t *Transport) SetLimits(lim transport.Limits) {
 		}
 	}
 	for _, l := range t.loops {
-		l.knock() // a loop that watches a slow peer sleeps by the old limit
+		l.wake() // a loop that watches a slow peer sleeps by the old limit
 	}
 }
 
-// Stats implements [Transport].
+// Stats implements [transport.Transport].
 func (t *Transport) Stats() transport.Stats {
 	s := transport.Stats{Connections: t.handshakes.Count(), Accepted: t.accepted.Load(), AcceptErrs: t.acceptErrs.Load()}
 	for _, l := range t.loops {
 		s.Connections += l.conns.Load()
-		s.BytesIn += l.told.bytesIn.Load()
-		s.BytesOut += l.told.bytesOut.Load()
-		s.Reads += l.told.reads.Load()
-		s.Writes += l.told.writes.Load()
-		s.Pending += l.told.pending.Load()
-		s.Unread += l.told.unread.Load()
-		s.SlowClosed += l.told.slowClosed.Load()
+		s.BytesIn += l.published.bytesIn.Load()
+		s.BytesOut += l.published.bytesOut.Load()
+		s.Reads += l.published.reads.Load()
+		s.Writes += l.published.writes.Load()
+		s.Pending += l.published.pending.Load()
+		s.Unread += l.published.unread.Load()
+		s.SlowClosed += l.published.slowClosed.Load()
 	}
 	return s
 }
 
-// Shutdown implements [Transport].
+// Shutdown implements [transport.Transport].
 func (t *Transport) Shutdown(ctx context.Context) error {
 	t.mu.Lock()
 	if !t.stopped {
@@ -178,7 +178,7 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 	}
 	t.cut.Store(true)
 	for _, l := range t.loops {
-		l.knock()
+		l.wake()
 	}
 	<-t.fin
 	return ctx.Err()
@@ -191,7 +191,7 @@ func (t *Transport) drain() {
 	t.handshakes.Wait()
 	t.draining.Store(true)
 	for _, l := range t.loops {
-		l.knock()
+		l.wake()
 	}
 	t.running.Wait()
 	for _, l := range t.loops {

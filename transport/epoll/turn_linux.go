@@ -11,9 +11,9 @@ import (
 // maxOut is how large the shared reply buffer may stay after a large reply.
 const maxOut = 256 << 10
 
-// answerMost is how many bytes TLS itself may answer, to requests for new keys, before
+// maxTLSAnswer is how many bytes TLS itself may answer, to requests for new keys, before
 // they have to leave.
-const answerMost = 4 << 10
+const maxTLSAnswer = 4 << 10
 
 // run does what c needs now: it sends waiting bytes, feeds the session once, and checks
 // whether the connection ends. Code that changes the state that run reads has to call it.
@@ -33,7 +33,7 @@ func (l *loop) run(c *conn) {
 func (l *loop) serve(c *conn) {
 	if c.aborted.Load() {
 		if c.session != nil {
-			l.sayGoodbye(c)
+			l.sendCloseNotify(c)
 		}
 		l.close(c)
 		return
@@ -84,7 +84,7 @@ func (l *loop) turn(c *conn) bool {
 // is in the connection's own buffer, or else nothing is in there and it is in the
 // loop's. ok is false when c was closed.
 func (l *loop) read(c *conn) (data []byte, n int, ok bool) {
-	lim := l.e.lim.Load()
+	lim := l.t.lim.Load()
 	had := c.in.len()
 	var room []byte
 	if had > smallRest {
@@ -117,7 +117,7 @@ func (l *loop) receive(c *conn, room []byte) (n int, ok bool) {
 	}
 	s := c.tls
 	var err error
-	for err == nil && n < len(room) && len(s.sealed) < answerMost {
+	for err == nil && n < len(room) && len(s.sealed) < maxTLSAnswer {
 		var m int
 		m, err = s.conn.Read(room[n:])
 		n += m
@@ -158,7 +158,7 @@ func (l *loop) received(c *conn, n, room int, errno unix.Errno) bool {
 
 // stash keeps what a parked client sends, up to the backlog; false: c was closed.
 func (l *loop) stash(c *conn) bool {
-	lim := l.e.lim.Load()
+	lim := l.t.lim.Load()
 	if c.in.len() >= lim.Backlog {
 		return true
 	}
@@ -180,7 +180,7 @@ func (l *loop) feed(c *conn, data []byte, kept bool) {
 	if c.woken.Load() {
 		c.woken.Store(false)
 	}
-	if len(data) > maxDeferred {
+	if len(data) > maxDeferredSize {
 		l.sendDeferred() // this may take long
 	}
 	t := c.session.Feed(l.worker, data, l.out[:0])
@@ -196,7 +196,7 @@ func (l *loop) feed(c *conn, data []byte, kept bool) {
 	case t.Consumed < len(data):
 		c.in.keep(data[t.Consumed:])
 	}
-	if c.next = t.Next; c.next == transport.Read && c.in.len() >= l.e.lim.Load().MaxInput {
+	if c.next = t.Next; c.next == transport.Read && c.in.len() >= l.t.lim.Load().MaxInput {
 		c.next = transport.Close
 	}
 	if len(t.Out) == 0 {
@@ -209,7 +209,7 @@ func (l *loop) feed(c *conn, data []byte, kept bool) {
 	switch {
 	case t.Barrier != 0:
 		l.hold(c, t.Out, t.Refs, t.Barrier)
-	case len(t.Out) <= maxDeferred && len(data) <= maxDeferred && len(t.Refs) == 0 && t.Next != transport.Again:
+	case len(t.Out) <= maxDeferredSize && len(data) <= maxDeferredSize && len(t.Refs) == 0 && t.Next != transport.Again:
 		l.postpone(c, t.Out)
 	default:
 		l.sendDeferred()
@@ -224,7 +224,7 @@ func (l *loop) durable(c *conn) bool {
 	if c.out.Held == 0 || !c.woken.Swap(false) {
 		return false // the end of the round comes first
 	}
-	is := l.e.h.Durable(c.out.Barrier, c)
+	is := l.t.h.Durable(c.out.Barrier, c)
 	if is == transport.Pending {
 		return false
 	}

@@ -8,32 +8,32 @@ const smallRest = buffer.MinSize
 
 // unread is input that is kept between two turns. An idle connection keeps none.
 type unread struct {
-	lent *buffer.Buffer
-	r, w int // the bytes are [r:w] of the buffer
+	borrowed *buffer.Buffer
+	r, w     int // the bytes are [r:w] of the buffer
 }
 
 func (in *unread) len() int { return in.w - in.r }
 
 // size is what the buffer takes.
 func (in *unread) size() int32 {
-	if in.lent == nil {
+	if in.borrowed == nil {
 		return 0
 	}
-	return int32(in.lent.Size(in.w))
+	return int32(in.borrowed.Size(in.w))
 }
 
 func (in *unread) bytes() []byte {
-	if in.lent == nil {
+	if in.borrowed == nil {
 		return nil
 	}
-	return in.lent.B[in.r:in.w]
+	return in.borrowed.B[in.r:in.w]
 }
 
 // keep stores a copy of p, which is not empty, in place of what was there.
 func (in *unread) keep(p []byte) {
 	in.drop()
-	in.lent = buffer.GetInput(len(p))
-	in.r, in.w = 0, copy(in.lent.B, p)
+	in.borrowed = buffer.GetInput(len(p))
+	in.r, in.w = 0, copy(in.borrowed.B, p)
 }
 
 // consumed drops n bytes from the front.
@@ -45,9 +45,9 @@ func (in *unread) consumed(n int) {
 }
 
 func (in *unread) drop() {
-	if in.lent != nil {
-		in.lent.GiveBack(in.w)
-		in.lent, in.r, in.w = nil, 0, 0
+	if in.borrowed != nil {
+		in.borrowed.GiveBack(in.w)
+		in.borrowed, in.r, in.w = nil, 0, 0
 	}
 }
 
@@ -56,15 +56,15 @@ func (in *unread) drop() {
 func (in *unread) room(limit, chunk int) []byte {
 	held := in.len()
 	switch {
-	case in.lent == nil:
-		in.lent = buffer.GetInput(4 * buffer.MinSize)
-	case len(in.lent.B)-held < len(in.lent.B)/4:
-		in.lent = in.lent.Lengthen(in.r, in.w, max(2*held, 4*buffer.MinSize))
+	case in.borrowed == nil:
+		in.borrowed = buffer.GetInput(4 * buffer.MinSize)
+	case len(in.borrowed.B)-held < len(in.borrowed.B)/4:
+		in.borrowed = in.borrowed.Lengthen(in.r, in.w, max(2*held, 4*buffer.MinSize))
 	case in.r > 0:
-		in.lent.Size(in.w)
-		copy(in.lent.B, in.bytes())
+		in.borrowed.Size(in.w)
+		copy(in.borrowed.B, in.bytes())
 	}
 	in.r, in.w = 0, held
-	b := in.lent.B
+	b := in.borrowed.B
 	return b[in.w:min(len(b), in.w+chunk, in.w+limit-held)]
 }

@@ -19,15 +19,15 @@ import (
 
 // What the goroutine of a connection is doing, as far as a nudge is concerned.
 const (
-	phaseBusy     uint32 = iota // it will look at the flags before it blocks
-	phaseReading                // blocked in Read
-	phaseSleeping               // blocked on cond
-	phaseNudged                 // being pulled out of Read
+	phaseBusy        uint32 = iota // it will look at the flags before it blocks
+	phaseReading                   // blocked in Read
+	phaseSleeping                  // blocked on cond
+	phaseInterrupted               // being pulled out of Read
 )
 
-// goConn is one connection and its [Peer]. Fields without a note belong to its goroutine.
+// conn is one connection and its [transport.Peer]. Fields without a note belong to its goroutine.
 type conn struct {
-	g       *Transport
+	t       *Transport
 	nc      net.Conn
 	session transport.Session
 	in      input
@@ -35,27 +35,27 @@ type conn struct {
 	index int   // guarded by g.mu
 	watch watch // guarded by g.mu
 
-	phase  atomic.Uint32
-	woken  atomic.Bool  // a Wake that no Feed has followed yet
-	dead   atomic.Bool  // aborted: whatever is under way fails
-	shrink atomic.Bool  // the reaper wants the large buffer back
-	lent   atomic.Int64 // size of the large buffer, 0 without one
-	mu     sync.Mutex   // serialises nudges with their end
-	cond   sync.Cond
+	phase     atomic.Uint32
+	woken     atomic.Bool  // a Wake that no Feed has followed yet
+	aborted   atomic.Bool  // aborted: whatever is under way fails
+	shrink    atomic.Bool  // the reaper wants the large buffer back
+	inputSize atomic.Int64 // size of the large buffer, 0 without one
+	mu        sync.Mutex   // serialises nudges with their end
+	cond      sync.Cond
 
 	writes  atomic.Uint64 // odd while a write is under way; grows with every chunk
 	moved   traffic
 	output  atomic.Int64 // what replies take that have not left
-	counted atomic.Bool  // these are [reply.counted]
-	patient atomic.Bool  // it may take nothing for as long as it likes: see [Patient]
+	counted atomic.Bool  // these are [base.Output.Counted]
+	patient atomic.Bool  // it may take nothing for as long as it likes: see [transport.Patient]
 
-	stopSeen bool // the stop has been taken into account: it does not interrupt again
-	eof      bool // the peer has stopped sending
-	lastCall bool // the Feed for a Wake that came with the end has been had
-	closing  bool // the session is gone: nobody is to be fed
+	stopSeen  bool // the stop has been taken into account: it does not interrupt again
+	eof       bool // the peer has stopped sending
+	finalFeed bool // the Feed for a Wake that came with the end has been had
+	closing   bool // the session is gone: nobody is to be fed
 
-	wakes   int       // Feeds for a Wake since it was last read from
-	glanced time.Time // when glance last did so
+	wakes  int       // Feeds for a Wake since it was last read from
+	polled time.Time // when glance last did so
 }
 
 // traffic is what a connection has moved, in bytes, and in how many calls. Its goroutine alone
@@ -80,8 +80,8 @@ func (t *traffic) addTo(s *transport.Stats) {
 	s.Writes += t.writes.Load()
 }
 
-// errNudged stands for a read that did not happen because there is something else to do.
-var errNudged = errors.New("transport: nudged")
+// errInterrupted stands for a read that did not happen because there is something else to do.
+var errInterrupted = errors.New("transport: nudged")
 
 // writeChunk is how much one Write hands over where only that shows progress: with TLS,
 // which makes records of so much. sendChunk is it elsewhere.
@@ -94,7 +94,7 @@ const (
 const maxGathered = 64
 
 func newGoConn(g *Transport, nc net.Conn) *conn {
-	c := &conn{g: g, nc: nc}
+	c := &conn{t: g, nc: nc}
 	c.cond.L = &c.mu
 	return c
 }
@@ -107,7 +107,7 @@ func (c *conn) secure() *tls.Conn {
 
 // serve is the life of a connection.
 func (c *conn) serve() {
-	defer c.g.unregister(c)
+	defer c.t.unregister(c)
 	next := transport.Read
 	for c.ready(next) {
 		var ok bool
@@ -123,24 +123,24 @@ func (c *conn) serve() {
 	c.hangUp(next == transport.Close)
 }
 
-// Wake implements [Peer].
+// Wake implements [transport.Peer].
 func (c *conn) Wake() {
 	if !c.woken.Swap(true) {
-		c.nudge()
+		c.interrupt()
 	}
 }
 
-// Abort implements [Peer].
+// Abort implements [transport.Peer].
 func (c *conn) Abort() {
-	if c.dead.Swap(true) {
+	if c.aborted.Swap(true) {
 		return
 	}
 	// The Close of a TLS connection writes an alert and may wait seconds for that.
 	_ = rawConn(c.nc).Close() // it fails only where there is nothing left to close
-	c.nudge()
+	c.interrupt()
 }
 
-// RemoteAddr implements [Peer]. The far end of a unix socket has no name of its own.
+// RemoteAddr implements [transport.Peer]. The far end of a unix socket has no name of its own.
 func (c *conn) RemoteAddr() net.Addr {
 	if _, ok := rawConn(c.nc).(*net.UnixConn); ok {
 		return c.nc.LocalAddr()
@@ -148,7 +148,7 @@ func (c *conn) RemoteAddr() net.Addr {
 	return c.nc.RemoteAddr()
 }
 
-// Descriptor implements [Described].
+// Descriptor implements [transport.Described].
 func (c *conn) Descriptor() int {
 	number := -1
 	if file, ok := rawConn(c.nc).(syscall.Conn); ok {
@@ -159,15 +159,15 @@ func (c *conn) Descriptor() int {
 	return number
 }
 
-// LocalAddr implements [Peer].
+// LocalAddr implements [transport.Peer].
 func (c *conn) LocalAddr() net.Addr { return c.nc.LocalAddr() }
 
-// BePatient implements [Patient].
+// BePatient implements [transport.Patient].
 func (c *conn) BePatient() { c.patient.Store(true) }
 
-// Held implements [Peer].
+// Held implements [transport.Peer].
 func (c *conn) Held() (input, output int64) {
-	return c.lent.Load(), c.output.Load()
+	return c.inputSize.Load(), c.output.Load()
 }
 
 // cut aborts and drops what the kernel still holds for the peer: it would stay
@@ -179,12 +179,12 @@ func (c *conn) cut() {
 	c.Abort()
 }
 
-// nudge pulls the goroutine out of a read or of sleep, so that it looks at the flags.
-func (c *conn) nudge() {
+// interrupt pulls the goroutine out of a read or of sleep, so that it looks at the flags.
+func (c *conn) interrupt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.phase.CompareAndSwap(phaseReading, phaseNudged):
+	case c.phase.CompareAndSwap(phaseReading, phaseInterrupted):
 		_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // fails on a closed connection only
 	case c.phase.Load() == phaseSleeping:
 		c.cond.Signal()
@@ -193,7 +193,7 @@ func (c *conn) nudge() {
 
 // urgent reports whether there is a reason not to block.
 func (c *conn) urgent() bool {
-	if c.dead.Load() || (!c.stopSeen && c.g.stopping()) {
+	if c.aborted.Load() || (!c.stopSeen && c.t.stopping()) {
 		return true
 	}
 	return !c.closing && (c.woken.Load() || c.shrink.Load())
@@ -212,7 +212,7 @@ func (c *conn) sleep() {
 
 // read blocks for bytes and appends them to the input.
 func (c *conn) read(limit int) error {
-	buf := c.in.room(limit, c.g.lim.Load().Chunk)
+	buf := c.in.room(limit, c.t.lim.Load().Chunk)
 	n, err := c.readInto(buf)
 	if n > 0 {
 		c.in.added(n)
@@ -226,10 +226,10 @@ func (c *conn) read(limit int) error {
 func (c *conn) noteInput() {
 	size := tlsRoom(c.nc)
 	if c.in.large() {
-		size += int64(c.in.lent.Size(c.in.w))
+		size += int64(c.in.borrowed.Size(c.in.w))
 	}
-	if size != c.lent.Load() {
-		c.lent.Store(size)
+	if size != c.inputSize.Load() {
+		c.inputSize.Store(size)
 	}
 }
 
@@ -237,7 +237,7 @@ func (c *conn) noteInput() {
 func (c *conn) readInto(buf []byte) (n int, err error) {
 	c.phase.Store(phaseReading)
 	if c.urgent() {
-		err = errNudged
+		err = errInterrupted
 	} else {
 		c.wakes = 0
 		n, err = c.nc.Read(buf)
@@ -249,7 +249,7 @@ func (c *conn) readInto(buf []byte) (n int, err error) {
 		c.mu.Unlock()
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = errNudged
+		err = errInterrupted
 	}
 	return n, err
 }
@@ -257,18 +257,18 @@ func (c *conn) readInto(buf []byte) (n int, err error) {
 // ready blocks until there is something to feed; false means that it is over.
 func (c *conn) ready(next transport.Next) bool {
 	for {
-		if c.dead.Load() || next == transport.Close {
+		if c.aborted.Load() || next == transport.Close {
 			return false
 		}
 		if next == transport.Again {
 			runtime.Gosched()
 			return true
 		}
-		c.stopSeen = c.g.stopping()
+		c.stopSeen = c.t.stopping()
 		ending := (c.eof || c.stopSeen) && next != transport.Park
-		if c.woken.Load() && (!ending || !c.lastCall) {
-			c.lastCall = ending
-			return next != transport.Read || c.glance()
+		if c.woken.Load() && (!ending || !c.finalFeed) {
+			c.finalFeed = ending
+			return next != transport.Read || c.pollInput()
 		}
 		if ending {
 			return false
@@ -284,20 +284,20 @@ func (c *conn) ready(next transport.Next) bool {
 	}
 }
 
-// glance looks, now and then, whether a client whose session is woken again and again has sent
-// something: see [Pump]. Otherwise it is read from only when nobody wakes its session. false
+// pollInput looks, now and then, whether a client whose session is woken again and again has sent
+// something: see [transport.Pump]. Otherwise it is read from only when nobody wakes its session. false
 // means that the connection is over.
-func (c *conn) glance() bool {
-	if c.wakes++; c.wakes < glanceAfter {
+func (c *conn) pollInput() bool {
+	if c.wakes++; c.wakes < pollAfter {
 		return true
 	}
-	now, limit := time.Now(), c.g.lim.Load().MaxInput
-	if c.eof || c.in.len() >= limit || now.Sub(c.glanced) < glanceEvery {
+	now, limit := time.Now(), c.t.lim.Load().MaxInput
+	if c.eof || c.in.len() >= limit || now.Sub(c.polled) < pollEvery {
 		return true
 	}
-	c.glanced = now
-	_ = c.nc.SetReadDeadline(now.Add(glanceTime)) // the read reports what is wrong
-	n, err := c.nc.Read(c.in.room(limit, c.g.lim.Load().Chunk))
+	c.polled = now
+	_ = c.nc.SetReadDeadline(now.Add(pollTime)) // the read reports what is wrong
+	n, err := c.nc.Read(c.in.room(limit, c.t.lim.Load().Chunk))
 	_ = c.nc.SetReadDeadline(time.Time{}) // so does the next one
 	if n > 0 {
 		c.in.added(n)
@@ -313,16 +313,16 @@ func (c *conn) glance() bool {
 // A client whose session has been woken glanceAfter times, with no time to read from it in
 // between, is read from every glanceEvery, for glanceTime at most.
 const (
-	glanceAfter = 16
-	glanceEvery = 100 * time.Millisecond
-	glanceTime  = time.Millisecond
+	pollAfter = 16
+	pollEvery = 100 * time.Millisecond
+	pollTime  = time.Millisecond
 )
 
 // await reads or, where nothing more may be kept or comes, sleeps.
 func (c *conn) await(next transport.Next) (fed, ok bool) {
-	limit := c.g.lim.Load().MaxInput
+	limit := c.t.lim.Load().MaxInput
 	if next != transport.Read {
-		limit = c.g.lim.Load().Backlog
+		limit = c.t.lim.Load().Backlog
 	}
 	if c.eof || c.in.len() >= limit {
 		if next == transport.Read {
@@ -334,7 +334,7 @@ func (c *conn) await(next transport.Next) (fed, ok bool) {
 	had := c.in.len()
 	err := c.read(limit)
 	switch {
-	case err == nil || errors.Is(err, errNudged):
+	case err == nil || errors.Is(err, errInterrupted):
 	case errors.Is(err, io.EOF):
 		c.eof = true
 	default:
@@ -347,13 +347,13 @@ func (c *conn) await(next transport.Next) (fed, ok bool) {
 // the connection is beyond use.
 func (c *conn) feed() (next transport.Next, ok bool) {
 	out := buffer.Get(buffer.MinSize)
-	worker := c.g.workers.borrow(c.g.h)
+	worker := c.t.workers.borrow(c.t.h)
 	c.woken.Store(false)
 	t := c.session.Feed(worker, c.in.bytes(), out.B[:0])
-	c.g.workers.giveBack(worker)
+	c.t.workers.giveBack(worker)
 	c.in.consumed(t.Consumed)
 	c.noteInput()
-	if t.Next == transport.Read && c.in.len() >= c.g.lim.Load().MaxInput {
+	if t.Next == transport.Read && c.in.len() >= c.t.lim.Load().MaxInput {
 		t.Next = transport.Close
 	}
 	ok = true
@@ -385,11 +385,11 @@ func (c *conn) hold(o *base.Output) bool {
 	for {
 		due = c.woken.Swap(false) || due
 		c.shrink.Store(false)
-		c.stopSeen = c.g.stopping()
-		if c.dead.Load() {
+		c.stopSeen = c.t.stopping()
+		if c.aborted.Load() {
 			return false
 		}
-		if is := c.g.h.Durable(o.Barrier, c); is != transport.Pending {
+		if is := c.t.h.Durable(o.Barrier, c); is != transport.Pending {
 			o.OnDurable(c.session, is)
 			c.output.Store(int64(o.Kept())) // it may have changed them
 			break

@@ -2,7 +2,7 @@ package goroutine
 
 import "github.com/cellserver/cellserver/transport/internal/transporttest"
 
-// NewKeptInputOfGoroutine returns what goroutines keep input in.
+// NewKeptInput returns what goroutines keep input in.
 func NewKeptInput() transporttest.KeptInput { return &keptByGoroutine{} }
 
 type keptByGoroutine struct{ input }
@@ -14,8 +14,8 @@ func (k *keptByGoroutine) Bytes() []byte                { return k.bytes() }
 func (k *keptByGoroutine) Release()                     { k.release() }
 
 func (k *keptByGoroutine) Size() int {
-	if k.lent == nil {
+	if k.borrowed == nil {
 		return 0
 	}
-	return k.lent.Size(k.w)
+	return k.borrowed.Size(k.w)
 }

@@ -10,12 +10,12 @@ import (
 
 // refuse sends the rejection to a connection that got no session.
 func (c *conn) refuse(rejection []byte) {
-	defer c.g.unregister(c)
+	defer c.t.unregister(c)
 	if c.secure() != nil {
 		c.Abort() // it could not read the reason before a handshake
 		return
 	}
-	_ = c.nc.SetDeadline(time.Now().Add(c.g.lim.Load().Linger)) // a closed connection fails below
+	_ = c.nc.SetDeadline(time.Now().Add(c.t.lim.Load().Linger)) // a closed connection fails below
 	if len(rejection) > 0 {
 		_, _ = c.nc.Write(rejection) // a client that does not read it does not get it
 	}
@@ -27,22 +27,22 @@ func (c *conn) refuse(rejection []byte) {
 // input is thrown away, for a moment, until the peer has closed too.
 func (c *conn) hangUp(linger bool) {
 	defer c.Abort()
-	stopping := c.g.stopping()
-	if secure := c.secure(); secure != nil && c.eof && !c.dead.Load() {
+	stopping := c.t.stopping()
+	if secure := c.secure(); secure != nil && c.eof && !c.aborted.Load() {
 		_ = secure.CloseWrite() // the peer may be gone
 	}
-	if c.eof || c.dead.Load() || (!linger && !stopping) {
+	if c.eof || c.aborted.Load() || (!linger && !stopping) {
 		return
 	}
 	side, ok := c.nc.(interface{ CloseWrite() error })
 	if !ok || side.CloseWrite() != nil {
 		return
 	}
-	defer c.g.lingering.Add(-1)
-	if c.g.lingering.Add(1) > base.MaxLingering {
+	defer c.t.lingering.Add(-1)
+	if c.t.lingering.Add(1) > base.MaxLingering {
 		return
 	}
-	patience := c.g.lim.Load().Linger
+	patience := c.t.lim.Load().Linger
 	if stopping {
 		patience = base.StopLinger
 	}
@@ -53,7 +53,7 @@ func (c *conn) hangUp(linger bool) {
 // the read away, and a stop that begins meanwhile shortens what is left of the patience.
 func (c *conn) discard(patience time.Duration) {
 	end := time.Now().Add(patience)
-	c.stopSeen = c.g.stopping()
+	c.stopSeen = c.t.stopping()
 	c.closing = true
 	c.woken.Store(true) // so that a late Wake does not cut this short
 	waste := buffer.Get(buffer.MinSize)
@@ -62,13 +62,13 @@ func (c *conn) discard(patience time.Duration) {
 		_ = c.nc.SetReadDeadline(end) // a closed connection fails below
 		n, err := c.readInto(waste.B)
 		total += n
-		if !c.stopSeen && c.g.stopping() {
+		if !c.stopSeen && c.t.stopping() {
 			c.stopSeen = true
 			if sooner := time.Now().Add(base.StopLinger); sooner.Before(end) {
 				end = sooner
 			}
 		}
-		if err != nil && (!errors.Is(err, errNudged) || c.dead.Load() || !time.Now().Before(end)) {
+		if err != nil && (!errors.Is(err, errInterrupted) || c.aborted.Load() || !time.Now().Before(end)) {
 			return
 		}
 	}

@@ -8,22 +8,22 @@ const smallInput = 512
 
 // input is what a connection has received and its session has not consumed.
 type input struct {
-	small  [smallInput]byte
-	lent   *buffer.Buffer // nil while small suffices
-	r, w   int            // the unconsumed bytes are [r:w] of the buffer
-	filled bool           // the last read filled the buffer: more is likely to come
+	small    [smallInput]byte
+	borrowed *buffer.Buffer // nil while small suffices
+	r, w     int            // the unconsumed bytes are [r:w] of the buffer
+	filled   bool           // the last read filled the buffer: more is likely to come
 }
 
 func (in *input) buf() []byte {
-	if in.lent != nil {
-		return in.lent.B
+	if in.borrowed != nil {
+		return in.borrowed.B
 	}
 	return in.small[:]
 }
 
 func (in *input) bytes() []byte { return in.buf()[in.r:in.w] }
 func (in *input) len() int      { return in.w - in.r }
-func (in *input) large() bool   { return in.lent != nil }
+func (in *input) large() bool   { return in.borrowed != nil }
 
 // room returns where to read to: not more than chunk, and not so much that the
 // input exceeds limit, which it must not have reached yet.
@@ -50,11 +50,11 @@ func (in *input) room(limit, chunk int) []byte {
 // grow moves the input to a buffer of at least n bytes.
 func (in *input) grow(n int) {
 	held := in.len()
-	if in.lent == nil {
-		in.lent = buffer.GetInput(n)
-		copy(in.lent.B, in.small[in.r:in.w])
+	if in.borrowed == nil {
+		in.borrowed = buffer.GetInput(n)
+		copy(in.borrowed.B, in.small[in.r:in.w])
 	} else {
-		in.lent = in.lent.Lengthen(in.r, in.w, n)
+		in.borrowed = in.borrowed.Lengthen(in.r, in.w, n)
 	}
 	in.r, in.w = 0, held
 }
@@ -72,7 +72,7 @@ func (in *input) consumed(n int) {
 	if in.r < in.w {
 		return
 	}
-	if in.lent != nil && cap(in.lent.B) > buffer.KeptSize {
+	if in.borrowed != nil && cap(in.borrowed.B) > buffer.KeptSize {
 		in.release()
 	}
 	in.r, in.w = 0, 0
@@ -80,18 +80,18 @@ func (in *input) consumed(n int) {
 
 // shrink goes back to the small buffer if what is there fits.
 func (in *input) shrink() {
-	if in.lent == nil || in.len() > smallInput/2 {
+	if in.borrowed == nil || in.len() > smallInput/2 {
 		return
 	}
 	held := copy(in.small[:], in.bytes())
-	in.lent.GiveBack(in.w)
-	in.lent, in.r, in.w, in.filled = nil, 0, held, false
+	in.borrowed.GiveBack(in.w)
+	in.borrowed, in.r, in.w, in.filled = nil, 0, held, false
 }
 
 // release lets go of everything.
 func (in *input) release() {
-	if in.lent != nil {
-		in.lent.GiveBack(in.w)
+	if in.borrowed != nil {
+		in.borrowed.GiveBack(in.w)
 	}
-	in.lent, in.r, in.w, in.filled = nil, 0, 0, false
+	in.borrowed, in.r, in.w, in.filled = nil, 0, 0, false
 }

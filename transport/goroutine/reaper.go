@@ -38,7 +38,7 @@ func (t *Transport) Sweep(elapsed time.Duration) {
 	defer t.mu.Unlock()
 	for _, c := range t.conns {
 		c.watch.idleFor(c, elapsed)
-		if limit == 0 || c.dead.Load() || c.patient.Load() && !t.stopping() {
+		if limit == 0 || c.aborted.Load() || c.patient.Load() && !t.stopping() {
 			continue
 		}
 		stuck := c.watch.stuckFor(c, elapsed)
@@ -78,7 +78,7 @@ func (w *watch) stuckFor(c *conn, elapsed time.Duration) time.Duration {
 // idleFor has a connection that keeps a large buffer for nothing give it back.
 func (w *watch) idleFor(c *conn, elapsed time.Duration) {
 	in := c.moved.bytesIn.Load()
-	if in != w.in || c.lent.Load() == 0 {
+	if in != w.in || c.inputSize.Load() == 0 {
 		w.in, w.idle = in, 0
 		return
 	}
@@ -86,6 +86,6 @@ func (w *watch) idleFor(c *conn, elapsed time.Duration) {
 	if w.idle >= shrinkAfter {
 		w.idle = 0
 		c.shrink.Store(true)
-		c.nudge()
+		c.interrupt()
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/buffer"
 )
 
-// greeting is a connection before its handshake. It implements [handshaker].
+// handshake is a connection before its handshake. It implements [base.Handshaker].
 type handshake struct {
 	*conn
 	next func()    // goes on with it
@@ -17,7 +17,7 @@ type handshake struct {
 	over bool
 }
 
-// hurry implements [handshaker].
+// Shorten implements [base.Handshaker].
 func (x *handshake) Shorten(by time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -38,14 +38,14 @@ func (x *handshake) end() {
 	_ = x.nc.SetDeadline(time.Time{}) // fails on a closed connection only
 }
 
-// shake implements [handshaker]. Nothing but its deadline may interrupt a handshake: one
+// Handshake implements [base.Handshaker]. Nothing but its deadline may interrupt a handshake: one
 // that was interrupted is the end of its connection.
 func (x *handshake) Handshake(by time.Time) {
 	x.Shorten(by)
 	secure := x.secure()
 	if err := secure.Handshake(); err != nil {
-		base.LogHandshake(x.g.log, x.RemoteAddr(), err)
-		if why := base.Explanation(x.g.h, err); why != nil {
+		base.LogHandshake(x.t.log, x.RemoteAddr(), err)
+		if why := base.Explanation(x.t.h, err); why != nil {
 			x.end()
 			go x.explain(why)
 			return
@@ -58,20 +58,20 @@ func (x *handshake) Handshake(by time.Time) {
 	go x.next()
 }
 
-// giveUp implements [handshaker].
+// GiveUp implements [base.Handshaker].
 func (x *handshake) GiveUp() {
 	x.session.Closed()
 	x.Abort()
-	x.g.unregister(x.conn)
+	x.t.unregister(x.conn)
 }
 
 // explain sends why to a client that does not speak TLS, and closes the connection.
 func (x *handshake) explain(why []byte) {
 	x.session.Closed()
-	defer x.g.unregister(x.conn)
+	defer x.t.unregister(x.conn)
 	defer x.Abort()
-	defer x.g.lingering.Add(-1)
-	if x.g.lingering.Add(1) > base.MaxLingering {
+	defer x.t.lingering.Add(-1)
+	if x.t.lingering.Add(1) > base.MaxLingering {
 		return
 	}
 	nc, ok := rawConn(x.nc).(interface {
@@ -81,8 +81,8 @@ func (x *handshake) explain(why []byte) {
 	if !ok {
 		return
 	}
-	patience := x.g.lim.Load().Linger
-	if x.g.stopping() {
+	patience := x.t.lim.Load().Linger
+	if x.t.stopping() {
 		patience = base.StopLinger
 	}
 	_ = nc.SetDeadline(time.Now().Add(patience)) // a closed connection fails below

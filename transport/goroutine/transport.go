@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/base"
 )
 
-// Goroutine is the portable transport: one goroutine per connection, blocking
+// Transport is the portable transport: one goroutine per connection, blocking
 // reads and writes on any net.Conn. It serves TLS and the systems that have no
 // epoll.
 type Transport struct {
@@ -77,10 +77,10 @@ func (t *Transport) stopping() bool {
 	}
 }
 
-// NewGoroutine returns a transport that feeds sessions of h. Nothing runs before Serve. now is
+// New returns a transport that feeds sessions of h. Nothing runs before Serve. now is
 // the clock by which peers are slow.
 func New(h transport.Handler, lim transport.Limits, log *slog.Logger, now func() time.Time) *Transport {
-	g := &Transport{
+	t := &Transport{
 		h:         h,
 		log:       log,
 		now:       now,
@@ -89,12 +89,12 @@ func New(h transport.Handler, lim transport.Limits, log *slog.Logger, now func()
 		fin:       make(chan struct{}),
 		listeners: make(map[net.Listener]struct{}),
 	}
-	g.handshakes = base.NewHandshakes(0, &g.lim)
-	g.lim.Store(base.WithDefaults(lim))
-	return g
+	t.handshakes = base.NewHandshakes(0, &t.lim)
+	t.lim.Store(base.WithDefaults(lim))
+	return t
 }
 
-// Serve implements [Transport].
+// Serve implements [transport.Transport].
 func (t *Transport) Serve(l net.Listener) error {
 	if !t.begin(l) {
 		_ = l.Close() // whoever serves after Shutdown only wants to be rid of it
@@ -157,13 +157,13 @@ func (t *Transport) admit(nc net.Conn) {
 	go c.serve()
 }
 
-// SetLimits implements [Transport].
+// SetLimits implements [transport.Transport].
 func (t *Transport) SetLimits(lim transport.Limits) { t.lim.Store(base.WithDefaults(lim)) }
 
-// Retire implements [Transport].
+// Retire implements [transport.Transport].
 func (t *Transport) Retire(l net.Listener) { _ = l.Close() } // closed already, if it has failed
 
-// Stats implements [Transport].
+// Stats implements [transport.Transport].
 func (t *Transport) Stats() transport.Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -181,7 +181,7 @@ func (t *Transport) Stats() transport.Stats {
 	return s
 }
 
-// Shutdown implements [Transport].
+// Shutdown implements [transport.Transport].
 func (t *Transport) Shutdown(ctx context.Context) error {
 	t.mu.Lock()
 	first := !t.stopped
@@ -201,7 +201,7 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 	conns := append([]*conn(nil), t.conns...)
 	t.mu.Unlock()
 	for _, c := range conns {
-		c.nudge()
+		c.interrupt()
 	}
 	select {
 	case <-t.fin:

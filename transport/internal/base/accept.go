@@ -15,14 +15,14 @@ const (
 	maxAcceptDelay = time.Second
 )
 
-// A refused connection may send this much while it reads its rejection, for [Limits.Linger];
+// A refused connection may send this much while it reads its rejection, for [transport.Limits.Linger];
 // more than maxLingering of them at once are cut without waiting.
 const (
 	LingerBytes  = 4 << 20
 	MaxLingering = 512
 )
 
-// stopLinger is how long a connection that a graceful stop closes is drained, so
+// StopLinger is how long a connection that a graceful stop closes is drained, so
 // that unread input does not turn the close into a reset that eats replies.
 const StopLinger = 10 * time.Millisecond
 

@@ -12,20 +12,20 @@ import (
 // A handshake takes about a millisecond of a processor and some tens of KiB, and it waits
 // for the client: so no loop does it, and only so many are under way at once.
 
-// hurriedShare is what part of [Limits.Handshake] a client has while others wait to begin.
-const hurriedShare = 5
+// shortShare is what part of [transport.Limits.Handshake] a client has while others wait to begin.
+const shortShare = 5
 
-// handshaker is a connection before its handshake.
-type handshaker interface {
-	// shake does the handshake until by, and passes the connection on or closes it.
+// Handshaker is a connection before its handshake.
+type Handshaker interface {
+	// Handshake does the handshake until by, and passes the connection on or closes it.
 	Handshake(by time.Time)
-	// hurry has shake end by then. Any goroutine may call it, at any time.
+	// Shorten has shake end by then. Any goroutine may call it, at any time.
 	Shorten(by time.Time)
-	// giveUp closes the connection. It is called instead of shake.
+	// GiveUp closes the connection. It is called instead of shake.
 	GiveUp()
 }
 
-// handshakes runs handshakes on goroutines of its own, up to most at once. Of those that
+// Handshakes runs handshakes on goroutines of its own, up to most at once. Of those that
 // wait the newest is next: clients that connect and say nothing, a thousand of them, are
 // the oldest of those that wait, and do not hold up who comes after them. While
 // somebody waits, the time of those under way is cut.
@@ -42,9 +42,9 @@ type Handshakes struct {
 
 // handshake is one that waits or is under way.
 type handshake struct {
-	handshaker
+	Handshaker
 	accepted, begun time.Time
-	hurried         bool
+	shortened       bool
 }
 
 func NewHandshakes(loops int, lim *atomic.Pointer[transport.Limits]) *Handshakes {
@@ -52,12 +52,12 @@ func NewHandshakes(loops int, lim *atomic.Pointer[transport.Limits]) *Handshakes
 }
 
 // timeout is how long a client may take, and hurried how long while others wait to begin.
-func (s *Handshakes) timeout() time.Duration { return s.lim.Load().Handshake }
-func (s *Handshakes) hurried() time.Duration { return s.timeout() / hurriedShare }
+func (s *Handshakes) timeout() time.Duration      { return s.lim.Load().Handshake }
+func (s *Handshakes) shortTimeout() time.Duration { return s.timeout() / shortShare }
 
-// begin has the handshake of c done, now or when others have ended. It does not wait.
-func (s *Handshakes) Begin(c handshaker) {
-	h := &handshake{handshaker: c, accepted: time.Now()}
+// Begin has the handshake of c done, now or when others have ended. It does not wait.
+func (s *Handshakes) Begin(c Handshaker) {
+	h := &handshake{Handshaker: c, accepted: time.Now()}
 	s.mu.Lock()
 	switch {
 	case s.stopped:
@@ -65,7 +65,7 @@ func (s *Handshakes) Begin(c handshaker) {
 		h.GiveUp()
 	case len(s.running) >= s.max:
 		s.waiting = append(s.waiting, h)
-		s.hurryOne()
+		s.shortenOne()
 		s.mu.Unlock()
 	default:
 		by := s.start(h)
@@ -80,18 +80,18 @@ func (s *Handshakes) start(h *handshake) (by time.Time) {
 	h.begun = time.Now()
 	s.running = append(s.running, h)
 	by = h.accepted.Add(s.timeout())
-	if h.hurried = len(s.waiting) > 0; h.hurried && by.After(h.begun.Add(s.hurried())) {
-		by = h.begun.Add(s.hurried())
+	if h.shortened = len(s.waiting) > 0; h.shortened && by.After(h.begun.Add(s.shortTimeout())) {
+		by = h.begun.Add(s.shortTimeout())
 	}
 	return by
 }
 
-// hurryOne cuts the time of the oldest that is under way with all of it. The caller holds mu.
-func (s *Handshakes) hurryOne() {
+// shortenOne cuts the time of the oldest that is under way with all of it. The caller holds mu.
+func (s *Handshakes) shortenOne() {
 	for _, h := range s.running {
-		if !h.hurried {
-			h.hurried = true
-			h.Shorten(h.begun.Add(s.hurried()))
+		if !h.shortened {
+			h.shortened = true
+			h.Shorten(h.begun.Add(s.shortTimeout()))
 			return
 		}
 	}
@@ -136,14 +136,14 @@ func (s *Handshakes) takeLate(then time.Time) []*handshake {
 	return late
 }
 
-// count returns how many wait or are under way.
+// Count returns how many wait or are under way.
 func (s *Handshakes) Count() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int64(len(s.running) + len(s.waiting))
 }
 
-// stop ends all of them, and none begins any more. Nothing has been promised to the
+// Stop ends all of them, and none begins any more. Nothing has been promised to the
 // clients.
 func (s *Handshakes) Stop() {
 	s.mu.Lock()
@@ -159,8 +159,8 @@ func (s *Handshakes) Stop() {
 	}
 }
 
-// wait returns when all have ended after stop.
+// Wait returns when all have ended after stop.
 func (s *Handshakes) Wait() { s.ended.Wait() }
 
-// longAgo is a deadline that has passed.
+// LongAgo is a deadline that has passed.
 func LongAgo() time.Time { return time.Unix(1, 0) }

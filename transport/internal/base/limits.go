@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// sane returns l with sizes that a transport can work with.
+// WithDefaults returns l with sizes that a transport can work with.
 func WithDefaults(l transport.Limits) *transport.Limits {
 	d := transport.DefaultLimits()
 	for _, size := range []struct {
@@ -27,17 +27,17 @@ func WithDefaults(l transport.Limits) *transport.Limits {
 	return &l
 }
 
-// pressedShare is what part of the time for writing a peer has while its handler is
+// PressedShare is what part of the time for writing a peer has while its handler is
 // pressed.
 const PressedShare = 4
 
-// pressed reports whether h is.
+// Pressed reports whether h is.
 func Pressed(h transport.Handler) bool {
 	p, ok := h.(transport.Pressed)
 	return ok && p.Pressed()
 }
 
-// settled returns what is to be sent of out.
+// Settle returns what is to be sent of out.
 func Settle(s transport.Session, is transport.Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref) {
 	if st, ok := s.(transport.Settler); ok {
 		return st.Settle(is, out, refs)
@@ -45,7 +45,7 @@ func Settle(s transport.Session, is transport.Outcome, out []byte, refs []shared
 	return out, refs
 }
 
-// sweepEvery returns how often write progress is looked at: a peer is cut at most
+// SweepEvery returns how often write progress is looked at: a peer is cut at most
 // an eighth later than the limit says.
 func SweepEvery(writeTimeout time.Duration) time.Duration {
 	return min(max(writeTimeout/8, 10*time.Millisecond), time.Second)

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/buffer"
 )
 
-// reply is output that has not left yet: bytes of its own, and between them pieces that
+// Output is output that has not left yet: bytes of its own, and between them pieces that
 // lie elsewhere. A connection that reads what it is sent has none.
 type Output struct {
 	B       []byte
@@ -25,7 +25,7 @@ type pieces struct {
 	kept int          // what they take: see [shared.Ref.Kept]
 }
 
-// onDurable releases a reply that waited for its record: s may change it before it is sent.
+// OnDurable releases a reply that waited for its record: s may change it before it is sent.
 func (o *Output) OnDurable(s transport.Session, is transport.Outcome) {
 	from := len(o.B) - o.Held
 	refs := o.TakeRefs()
@@ -35,19 +35,19 @@ func (o *Output) OnDurable(s transport.Session, is transport.Outcome) {
 	o.Refer(refs, from)
 }
 
-// empty reports whether nothing is left to be sent.
+// Empty reports whether nothing is left to be sent.
 func (o *Output) Empty() bool { return o.at == len(o.B) && o.pieces == nil }
 
-// waits reports whether there is something that may be sent.
+// Waits reports whether there is something that may be sent.
 func (o *Output) Waits() bool { return o.Held == 0 && o.Barrier == 0 && !o.Empty() }
 
-// hasRefs reports whether pieces that lie elsewhere are still to be sent.
+// HasRefs reports whether pieces that lie elsewhere are still to be sent.
 func (o *Output) HasRefs() bool { return o.pieces != nil }
 
-// next returns what is to be sent next of a reply without references, up to n bytes.
+// Next returns what is to be sent next of a reply without references, up to n bytes.
 func (o *Output) Next(n int) []byte { return o.B[o.at:min(len(o.B), o.at+n)] }
 
-// kept is how much memory it takes.
+// Kept is how much memory it takes.
 func (o *Output) Kept() int {
 	if o.pieces == nil {
 		return len(o.B) - o.at
@@ -55,13 +55,13 @@ func (o *Output) Kept() int {
 	return len(o.B) - o.at + o.pieces.kept
 }
 
-// counted reports whether it takes memory that its handler has made for it alone, and
+// Counted reports whether it takes memory that its handler has made for it alone, and
 // counts itself.
 func (o *Output) Counted() bool {
 	return o.pieces != nil && slices.ContainsFunc(o.pieces.refs, shared.Ref.Counted)
 }
 
-// add appends p, with refs between its bytes. The buffer is cut to size: it may be
+// Add appends p, with refs between its bytes. The buffer is cut to size: it may be
 // waiting for minutes. If p is ours it is kept as it is, where that saves a copy.
 func (o *Output) Add(p []byte, refs []shared.Ref, ours bool) {
 	switch {
@@ -76,7 +76,7 @@ func (o *Output) Add(p []byte, refs []shared.Ref, ours bool) {
 	o.Refer(refs, len(o.B)-len(p))
 }
 
-// refer takes over references whose places are those behind from bytes.
+// Refer takes over references whose places are those behind from bytes.
 func (o *Output) Refer(refs []shared.Ref, from int) {
 	if len(refs) == 0 {
 		return
@@ -94,7 +94,7 @@ func (o *Output) Refer(refs []shared.Ref, from int) {
 	}
 }
 
-// takeRefs hands the references back.
+// TakeRefs hands the references back.
 func (o *Output) TakeRefs() []shared.Ref {
 	if o.pieces == nil {
 		return nil
@@ -115,14 +115,14 @@ func (o *Output) compact(more int) {
 	o.at = 0
 }
 
-// gather fills parts with what is to be sent next, up to most bytes, and returns it with
+// Gather fills parts with what is to be sent next, up to limit bytes, and returns it with
 // its length.
-func (o *Output) Gather(parts [][]byte, most int) (out [][]byte, n int) {
+func (o *Output) Gather(parts [][]byte, limit int) (out [][]byte, n int) {
 	at, refs, sent := o.at, []shared.Ref(nil), 0
 	if o.pieces != nil {
 		refs, sent = o.pieces.refs, o.pieces.sent
 	}
-	for len(parts) < cap(parts) && n < most {
+	for len(parts) < cap(parts) && n < limit {
 		var p []byte
 		switch {
 		case len(refs) == 0:
@@ -138,7 +138,7 @@ func (o *Output) Gather(parts [][]byte, most int) (out [][]byte, n int) {
 			p = refs[0].Bytes[sent:]
 			refs, sent = refs[1:], 0
 		}
-		if p = p[:min(len(p), most-n)]; len(p) > 0 {
+		if p = p[:min(len(p), limit-n)]; len(p) > 0 {
 			parts = append(parts, p)
 			n += len(p)
 		}
@@ -146,7 +146,7 @@ func (o *Output) Gather(parts [][]byte, most int) (out [][]byte, n int) {
 	return parts, n
 }
 
-// sent drops n bytes from the front, with the memory that they took: pieces one by one,
+// Sent drops n bytes from the front, with the memory that they took: pieces one by one,
 // of the buffer the front half when it is past.
 func (o *Output) Sent(n int) {
 	for o.pieces != nil {
@@ -177,7 +177,7 @@ func (o *Output) Sent(n int) {
 	}
 }
 
-// drop gives everything up.
+// Drop gives everything up.
 func (o *Output) Drop() {
 	shared.ReleaseAll(o.TakeRefs())
 	*o = Output{}

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// identify tells s, if it wants to know.
+// Identify tells s, if it wants to know.
 func Identify(s transport.Session, conn *tls.Conn) {
 	if h, ok := s.(transport.Handshaken); ok {
 		is := conn.ConnectionState()
@@ -20,7 +20,7 @@ func Identify(s transport.Session, conn *tls.Conn) {
 	}
 }
 
-// explanation is what h says to a client whose handshake failed with err, nil unless the
+// Explanation is what h says to a client whose handshake failed with err, nil unless the
 // client does not speak TLS.
 func Explanation(h transport.Handler, err error) []byte {
 	var header tls.RecordHeaderError
@@ -34,7 +34,7 @@ func Explanation(h transport.Handler, err error) []byte {
 // part in what it says.
 const maxReason = 200
 
-// logHandshake logs a failed handshake. Who connects and leaves is no news: programs that
+// LogHandshake logs a failed handshake. Who connects and leaves is no news: programs that
 // watch ports do so.
 func LogHandshake(log *slog.Logger, from net.Addr, err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.ECONNRESET) {

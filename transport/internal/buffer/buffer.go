@@ -14,11 +14,11 @@ const (
 	maxSize = 1 << 20
 	classes = 11
 
-	// keptBuffer is the largest that a connection keeps while there is nothing in it.
+	// KeptSize is the largest that a connection keeps while there is nothing in it.
 	KeptSize = 64 << 10
 )
 
-// buffer is a box for a slice: putting a pointer into a pool allocates nothing.
+// Buffer is a box for a slice: putting a pointer into a pool allocates nothing.
 type Buffer struct {
 	B       []byte
 	mapped  bool // b is not in Go's heap: see getInput
@@ -36,7 +36,7 @@ func sizeClass(n int) int {
 	return bits.Len(uint(n-1)) - bits.Len(uint(MinSize)) + 1
 }
 
-// getBuffer lends a buffer whose slice is n bytes or more long.
+// Get lends a buffer whose slice is n bytes or more long.
 func Get(n int) *Buffer {
 	class := sizeClass(n)
 	if class >= classes {
@@ -48,7 +48,7 @@ func Get(n int) *Buffer {
 	return &Buffer{B: make([]byte, MinSize<<class)}
 }
 
-// putBuffer takes a buffer back. Its slice may have been replaced by a grown one, unless it is mapped.
+// Put takes a buffer back. Its slice may have been replaced by a grown one, unless it is mapped.
 func Put(x *Buffer) {
 	if x.mapped {
 		longInputs.takeBack(x)

@@ -10,7 +10,7 @@ import (
 // free at once, grows without being copied, and takes no page for what has not arrived. Nothing may keep a
 // part of it beyond a Feed.
 
-// mostSpare is how many bytes of such memory are kept for the next long command, in all: to map them again
+// maxSpare is how many bytes of such memory are kept for the next long command, in all: to map them again
 // costs as much as to receive them.
 const maxSpare = 4 << 20
 
@@ -26,13 +26,13 @@ type mappedMemory struct {
 	unused int       // guarded by mu: how many of the first have been spare since the last trim
 }
 
-// mappedInput is how many bytes the input of all transports of the process takes outside of Go's heap.
+// Mapped is how many bytes the input of all transports of the process takes outside of Go's heap.
 func Mapped() int64 { return longInputs.bytes.Load() }
 
-// trimInput gives memory for long commands back that has not been used since the last call.
+// Trim gives memory for long commands back that has not been used since the last call.
 func Trim() { longInputs.trim() }
 
-// getInput lends a buffer of n bytes or more for input that has to be kept.
+// GetInput lends a buffer of n bytes or more for input that has to be kept.
 func GetInput(n int) *Buffer {
 	if n > KeptSize {
 		if x := longInputs.lend(n); x != nil {
@@ -42,7 +42,7 @@ func GetInput(n int) *Buffer {
 	return Get(n)
 }
 
-// lengthen returns a buffer of n bytes or more that begins with the bytes [r:w] of x, which is gone.
+// Lengthen returns a buffer of n bytes or more that begins with the bytes [r:w] of x, which is gone.
 func (x *Buffer) Lengthen(r, w, n int) *Buffer {
 	if x.mapped {
 		x.Size(w)
@@ -67,7 +67,7 @@ func (x *Buffer) remap(n int) bool {
 	return b != nil
 }
 
-// size is how many bytes of x are in use, which has been written to up to w.
+// Size is how many bytes of x are in use, which has been written to up to w.
 func (x *Buffer) Size(w int) int {
 	if !x.mapped {
 		return len(x.B)
@@ -80,7 +80,7 @@ func (x *Buffer) Size(w int) int {
 	return x.used
 }
 
-// giveBack is putBuffer for input that has been written up to w.
+// GiveBack is putBuffer for input that has been written up to w.
 func (x *Buffer) GiveBack(w int) {
 	x.Size(w)
 	Put(x)

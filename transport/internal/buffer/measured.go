@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// measured is a connection below TLS that knows how large the buffer is that TLS reads
+// MeasuredConn is a connection below TLS that knows how large the buffer is that TLS reads
 // into, since the whole rest of that is offered to each Read.
 type MeasuredConn struct {
 	net.Conn

@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// keptInputIsWhatArrived keeps pieces of any length and consumes some, 3,000 times. What is kept is
+// TestKeptInput keeps pieces of any length and consumes some, 3,000 times. What is kept is
 // what arrived and has not been consumed. It takes memory for what has arrived only, outside of Go's heap
 // if it is long, and all of it is given back.
 func TestKeptInput(t *testing.T, kept KeptInput) {
@@ -52,7 +52,7 @@ func TestKeptInput(t *testing.T, kept KeptInput) {
 	require.LessOrEqual(t, transport.MappedInput(), before)
 }
 
-// longInputTakesWhatHasArrived: a buffer that is longer than what has arrived takes no memory for the
+// TestLongInput: a buffer that is longer than what has arrived takes no memory for the
 // rest. What has been consumed counts until it is given back.
 func TestLongInput(t *testing.T, kept KeptInput) {
 	for range 2 {

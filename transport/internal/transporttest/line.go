@@ -19,7 +19,7 @@ const (
 	TurnBytes = 64 << 10
 )
 
-// lineHandler speaks a protocol of lines, just rich enough to use every part of the
+// LineHandler speaks a protocol of lines, just rich enough to use every part of the
 // seam, and notes every breach of a guarantee. Commands:
 //
 //	echo TEXT   TEXT
@@ -123,7 +123,7 @@ func (h *LineHandler) Durable(barrier uint64, p transport.Peer) transport.Outcom
 	return transport.Kept
 }
 
-// synced moves the log forward and wakes the sessions that wait for it.
+// Synced moves the log forward and wakes the sessions that wait for it.
 func (h *LineHandler) Synced(upTo uint64) {
 	h.mu.Lock()
 	h.DurableUpTo.Store(upTo)
@@ -135,21 +135,21 @@ func (h *LineHandler) Synced(upTo uint64) {
 	}
 }
 
-// syncing returns how many peers wait for the log.
+// Syncing returns how many peers wait for the log.
 func (h *LineHandler) Syncing() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.syncers)
 }
 
-// isParked reports whether the command with this id has been reached.
+// IsParked reports whether the command with this id has been reached.
 func (h *LineHandler) IsParked(id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.parked[id] != nil
 }
 
-// finish answers the parked command id.
+// Finish answers the parked command id.
 func (h *LineHandler) Finish(id, text string) {
 	h.mu.Lock()
 	s := h.parked[id]
@@ -161,7 +161,7 @@ func (h *LineHandler) Finish(id, text string) {
 	s.Peer.Wake()
 }
 
-// all returns the sessions opened so far, in order.
+// Sessions returns the sessions opened so far, in order.
 func (h *LineHandler) Sessions() []*LineSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,7 +174,7 @@ func (h *LineHandler) breach(format string, args ...any) {
 	h.mu.Unlock()
 }
 
-// lineSession is one client of the line protocol.
+// LineSession is one client of the line protocol.
 type LineSession struct {
 	h    *LineHandler
 	Peer transport.Peer
@@ -190,7 +190,7 @@ type LineSession struct {
 	Left   []byte         // what the last Feed did not consume
 }
 
-// push leaves a line for the client and wakes its session.
+// Push leaves a line for the client and wakes its session.
 func (s *LineSession) Push(text string) {
 	s.mu.Lock()
 	s.outbox = append(s.outbox, text+"\n")
@@ -325,7 +325,7 @@ type ledger struct{ Sum atomic.Int64 }
 // Count implements shared.Ledger.
 func (l *ledger) Count(bytes int64) { l.Sum.Add(bytes) }
 
-// refer appends a line of n bytes to a reply that lie elsewhere: in a value of its own,
+// Refer appends a line of n bytes to a reply that lie elsewhere: in a value of its own,
 // which is gone at once, so that the ledger of h counts it until it has been sent.
 func (h *LineHandler) Refer(t *transport.Turn, n int) {
 	value := shared.New(bytes.Repeat([]byte("r"), n), 0)

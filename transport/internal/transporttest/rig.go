@@ -19,11 +19,11 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// patience bounds everything that is waited for. It decides nothing but how long a broken test
+// Patience bounds everything that is waited for. It decides nothing but how long a broken test
 // takes to fail.
 const Patience = 5 * time.Minute
 
-// patientLimits are the default limits, but for those that would cut a client because the
+// PatientLimits are the default limits, but for those that would cut a client because the
 // machine is slow.
 func PatientLimits() transport.Limits {
 	lim := transport.DefaultLimits()
@@ -31,12 +31,12 @@ func PatientLimits() transport.Limits {
 	return lim
 }
 
-// factory makes one kind of transport. Its peers are slow by the clock, which stands still.
+// Factory makes one kind of transport. Its peers are slow by the clock, which stands still.
 type Factory func(h transport.Handler, lim transport.Limits, clock *Clock) transport.Transport
 
 var Quiet = slog.New(slog.DiscardHandler)
 
-// rig is a transport that serves the line protocol.
+// Rig is a transport that serves the line protocol.
 type Rig struct {
 	T         *testing.T
 	Handler   *LineHandler
@@ -47,7 +47,7 @@ type Rig struct {
 	served    chan error
 }
 
-// start serves h, on a loopback port, until the end of the test, which then checks
+// Start serves h, on a loopback port, until the end of the test, which then checks
 // that no guarantee was broken and no session forgotten.
 func Start(t *testing.T, f Factory, h *LineHandler, lim transport.Limits) *Rig {
 	t.Helper()
@@ -76,7 +76,7 @@ func StartOn(t *testing.T, f Factory, h *LineHandler, lim transport.Limits, l ne
 	return r
 }
 
-// client is the far end of a connection.
+// Client is the far end of a connection.
 type Client struct {
 	T testing.TB
 	net.Conn
@@ -92,7 +92,7 @@ func (r *Rig) Dial() *Client {
 	return &Client{T: r.T, Conn: nc, Reader: bufio.NewReader(nc)}
 }
 
-// dial connects to addr, with TLS if tr serves that.
+// Dial connects to addr, with TLS if tr serves that.
 func Dial(tr transport.Transport, addr net.Addr) (net.Conn, error) {
 	nc, err := net.Dial(addr.Network(), addr.String())
 	if over, ok := tr.(*OverTLS); ok && err == nil {
@@ -101,7 +101,7 @@ func Dial(tr transport.Transport, addr net.Addr) (net.Conn, error) {
 	return nc, err
 }
 
-// tcp returns the connection without TLS.
+// TCP returns the connection without TLS.
 func (c *Client) TCP() *net.TCPConn {
 	if over, ok := c.Conn.(*tls.Conn); ok {
 		return over.NetConn().(*net.TCPConn)
@@ -109,7 +109,7 @@ func (c *Client) TCP() *net.TCPConn {
 	return c.Conn.(*net.TCPConn)
 }
 
-// closeWrite says that the client sends no more.
+// CloseWrite says that the client sends no more.
 func (c *Client) CloseWrite() error {
 	return c.Conn.(interface{ CloseWrite() error }).CloseWrite()
 }
@@ -136,22 +136,22 @@ func (c *Client) ExpectEnd() {
 	require.Empty(c.T, rest)
 }
 
-// eventually waits for what a transport counts, which is no event.
+// Eventually waits for what a transport counts, which is no event.
 func (r *Rig) Eventually(what func() bool) {
 	r.T.Helper()
 	require.Eventually(r.T, what, Patience, time.Millisecond)
 }
 
-// await waits for what the handler is told.
+// Await waits for what the handler is told.
 func (r *Rig) Await(what func() bool) {
 	r.T.Helper()
 	require.True(r.T, r.Handler.await(what), "it never happens")
 }
 
-// pass lets time pass for peers that are slow.
+// Pass lets time pass for peers that are slow.
 func (r *Rig) Pass(d time.Duration) { Pass(Bare(r.Transport), r.clock, r.Limits, d) }
 
-// bare returns what is below TLS.
+// Bare returns what is below TLS.
 func Bare(tr transport.Transport) transport.Transport {
 	if over, ok := tr.(*OverTLS); ok {
 		return over.Transport
@@ -159,7 +159,7 @@ func Bare(tr transport.Transport) transport.Transport {
 	return tr
 }
 
-// stop begins a Shutdown and returns what it will say. Connections linger by the clock of the
+// Stop begins a Shutdown and returns what it will say. Connections linger by the clock of the
 // machine then.
 func (r *Rig) Stop(ctx context.Context) <-chan error {
 	r.clock.Run()
@@ -174,7 +174,7 @@ func (r *Rig) Session(i int) *LineSession {
 	return r.Handler.Sessions()[i]
 }
 
-// runTests runs the tests of a package, and fails if one of them leaves a goroutine behind.
+// RunTests runs the tests of a package, and fails if one of them leaves a goroutine behind.
 func RunTests(m *testing.M) int {
 	code := m.Run()
 	var left error

@@ -18,7 +18,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// selfSigned returns a server's configuration and a client's that trusts it.
+// SelfSigned returns a server's configuration and a client's that trusts it.
 func SelfSigned(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -47,7 +47,7 @@ func (r *Rig) DialTLS(conf *tls.Config) *Client {
 	return &Client{T: r.T, Conn: nc, Reader: bufio.NewReader(nc)}
 }
 
-// overTLS is a transport whose clients speak TLS.
+// OverTLS is a transport whose clients speak TLS.
 type OverTLS struct {
 	transport.Transport
 	ServerConfig, ClientConfig *tls.Config
@@ -66,7 +66,7 @@ func (o *OverTLS) over(l net.Listener) net.Listener {
 	return over.(net.Listener)
 }
 
-// secured returns what f makes with TLS of this version in front.
+// Secured returns what f makes with TLS of this version in front.
 func Secured(t *testing.T, f Factory, version uint16) Factory {
 	server, client := SelfSigned(t)
 	server.MinVersion, server.MaxVersion = version, version
