@@ -34,7 +34,7 @@ func (l *TLSListener) Accept() (net.Conn, error) {
 	return tls.Server(&buffer.MeasuredConn{Conn: nc}, l.config()), nil
 }
 
-// Handshaken is a [Session] that wants to know who its client is.
+// Handshaken is a [Session] that is told the outcome of the handshake.
 type Handshaken interface {
 	// Handshaken is told what the handshake of a connection with TLS found out, before the
 	// first Feed.

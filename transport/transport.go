@@ -76,8 +76,8 @@ type Looped interface {
 
 // Pressed is a [Handler] that may be short of memory for replies.
 type Pressed interface {
-	// Pressed reports whether somebody waits for memory that replies take which have not
-	// left. A peer that takes nothing of such a reply then has no more than a quarter of
+	// Pressed reports whether a command waits for memory that is held by replies that have not
+	// been sent. A peer that takes nothing of such a reply then has no more than a quarter of
 	// [Limits.WriteTimeout].
 	Pressed() bool
 }
@@ -149,7 +149,7 @@ type Patient interface{ BePatient() }
 // goroutine and runs on the same loop as the connection. Each method is called on the goroutine
 // that feeds the session, and never two at the same time.
 //
-// Whoever has something new for the client calls [Peer.Wake], which leads to a Feed and so to a
+// A goroutine that has something new for the client calls [Peer.Wake], which leads to a Feed and so to a
 // Fill.
 type Pump interface {
 	// Fill appends at most `most` bytes to out, which is never negative, and returns the
@@ -192,7 +192,7 @@ const (
 // Turn is the outcome of one Feed.
 type Turn struct {
 	// Out is the out argument with replies appended. Where it has grown beyond that it is
-	// the transport's: nobody else uses it any more.
+	// the transport's, and the session does not use it any more.
 	Out []byte
 	// Refs are pieces that come between the bytes of Out, in order. They are the
 	// transport's, which releases each once it has been sent or never will be.

@@ -22,7 +22,7 @@ type acceptor struct {
 	t      *Transport
 	l      net.Listener
 	tls    func() *tls.Config // nil without TLS
-	dup    *os.File           // of l, which lets nobody else wait for it
+	dup    *os.File           // a duplicate of l's descriptor: Go's poller waits for it apart from l
 	raw    syscall.RawConn
 	closed atomic.Bool
 	unix   *net.UnixAddr  // of a unix socket

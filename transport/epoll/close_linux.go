@@ -11,7 +11,7 @@ import (
 // watched is the connections that the sweep looks at.
 type watched struct {
 	watch []*conn   // slow to read, or lingering
-	swept time.Time // the last sweep; zero while nobody is watched
+	swept time.Time // the last sweep; zero while no connection is watched
 }
 
 // slow is what the sweep remembers of a connection.
@@ -111,8 +111,8 @@ func (l *loop) sweepEvery() time.Duration {
 	return min(base.SweepEvery(lim.WriteTimeout), base.SweepEvery(lim.Linger))
 }
 
-// sweep looks now and then at those who are watched. The clock is not read while
-// there is nobody.
+// sweep looks at the watched connections once in sweepEvery. It does not read the clock while
+// no connection is watched.
 func (l *loop) sweep() {
 	if len(l.watch) == 0 {
 		l.swept = time.Time{}

@@ -83,7 +83,7 @@ func (c *conn) post() {
 			l.post(c)
 			return
 		}
-		// Somebody else may have relied on this post, and a loop come in between.
+		// Another goroutine may have relied on this post, and a loop may have been set meanwhile.
 		c.posted.Store(false)
 		if c.loop.Load() == nil {
 			return

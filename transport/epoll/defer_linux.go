@@ -1,15 +1,15 @@
 package epoll
 
-// Short replies of a round leave together at its end: sending is a system call of some
-// microseconds, which throws what sessions need out of the processor's caches, and those
-// who are answered first would only come back one by one.
+// Short replies of a round are sent together at its end. A send is a system call of some
+// microseconds, which evicts what sessions need from the processor's caches. Clients that were
+// answered earlier would also send their next commands one by one.
 
 // maxDeferredSize is how long a reply may be that waits for the end of its round. Sending a
 // longer one takes the kernel longer than it takes to find the memory again.
 const maxDeferredSize = 4 << 10
 
-// maxDeferredReplies is how many replies wait together at most: what they save is saved by then,
-// and the first of them waits for the turns of all others.
+// maxDeferredReplies is how many replies wait together at most. More would save nothing, and
+// the first of them waits for the turns of all others.
 const maxDeferredReplies = 64
 
 // postpone keeps a reply until the end of the round. Its connection does nothing before.

@@ -19,7 +19,7 @@ type handshake struct {
 	conf *tls.Config
 
 	mu   sync.Mutex
-	file *os.File  // guarded by mu, but who shakes hands reads it; nil before
+	file *os.File  // guarded by mu, but the goroutine of the handshake reads it without; nil before
 	by   time.Time // guarded by mu; when the handshake has to end
 }
 

@@ -139,7 +139,7 @@ func (l *loop) wait() int {
 	l.published.since.Store(0)
 	l.published.asleep.Add(int64(time.Since(l.t.born) - began))
 	l.mail.endSleep()
-	if err != nil { // EINTR: nothing else can happen to descriptors of our own
+	if err != nil { // EINTR: no other error is possible on descriptors of our own
 		return 0
 	}
 	return n
@@ -171,7 +171,7 @@ func (l *loop) event(e *unix.EpollEvent) {
 		c.hup = true
 	}
 	if e.Events&(unix.EPOLLHUP|unix.EPOLLERR) != 0 && c.parked() {
-		l.close(c) // gone in both directions: there is nobody to answer
+		l.close(c) // closed in both directions: no reply can be delivered
 		return
 	}
 	l.run(c)

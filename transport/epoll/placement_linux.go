@@ -86,7 +86,7 @@ func (p *placement) sample(loops []*loop, now time.Time) {
 
 const (
 	// balanceAfter is how much work, a few thousand turns, a loop does before it
-	// compares itself with the others; whoever does less has nothing to hand over.
+	// compares itself with the others. A loop that does less has nothing to hand over.
 	balanceAfter = 4096 * workPerTurn
 	// balanceEvery is how long it watches before it does.
 	balanceEvery = 100 * time.Millisecond

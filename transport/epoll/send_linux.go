@@ -129,7 +129,7 @@ func (l *loop) dropSent(c *conn, n int) {
 // afterTurn decides how c continues after its turn.
 func (l *loop) afterTurn(c *conn) {
 	if c.next == transport.Wait && c.hup {
-		c.eof = true // there may be more to read, but nobody to wait for
+		c.eof = true // the client sends no more, so waiting for it has no purpose
 	}
 	if c.deferred || !c.sent() || c.out.Barrier != 0 {
 		return // whatever makes room, or the barrier, or the sweep comes back

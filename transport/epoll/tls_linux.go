@@ -16,7 +16,7 @@ import (
 // may wait, over a duplicate of the descriptor. After it Read is recv, which never waits,
 // and Write leaves records in sealed.
 //
-// Until the handshake is over it belongs to who does that, afterwards to the loop.
+// Until the handshake is over it belongs to the goroutine that does it, afterwards to the loop.
 type tlsConn struct {
 	c         *conn
 	conn      *tls.Conn // nil before the handshake
@@ -74,8 +74,8 @@ func (s *tlsConn) LocalAddr() net.Addr { return s.c.LocalAddr() }
 // RemoteAddr implements [net.Conn].
 func (s *tlsConn) RemoteAddr() net.Addr { return s.c.RemoteAddr() }
 
-// SetDeadline implements [net.Conn] and does nothing, as its siblings: the loop waits for
-// nobody, and [handshake] has the deadline of the handshake.
+// SetDeadline implements [net.Conn] and does nothing, as its siblings: the loop never
+// waits, and [handshake] has the deadline of the handshake.
 func (s *tlsConn) SetDeadline(time.Time) error { return nil }
 
 // SetReadDeadline implements [net.Conn].
@@ -137,7 +137,7 @@ func (l *loop) sealNext(c *conn) error {
 	return err
 }
 
-// sendRest sends records that nobody waits for, if the kernel takes them.
+// sendRest sends the remaining records if the kernel takes them, and does not retry.
 func (l *loop) sendRest(c *conn) {
 	if s := c.tls; !s.sent() {
 		n, _ := send(c.fd, s.sealed[s.at:])
@@ -145,8 +145,8 @@ func (l *loop) sendRest(c *conn) {
 	}
 }
 
-// sendCloseNotify tells a client with TLS that no more will come: without that the end could
-// be the work of somebody between.
+// sendCloseNotify sends the close_notify alert of TLS. Without it the client cannot tell the end
+// of the connection from a truncation by an attacker.
 func (l *loop) sendCloseNotify(c *conn) {
 	if c.tls == nil || !c.sent() {
 		return

@@ -30,7 +30,7 @@ type Transport struct {
 
 	stop      chan struct{} // closed when Shutdown begins
 	fin       chan struct{} // closed when the last loop has ended
-	draining  atomic.Bool   // nobody accepts any more: loops finish and end
+	draining  atomic.Bool   // no more connections are accepted: loops finish and end
 	cut       atomic.Bool   // loops drop what they have
 	accepting sync.WaitGroup
 	running   sync.WaitGroup

@@ -124,7 +124,7 @@ func (l *loop) receive(c *conn, room []byte) (n int, ok bool) {
 	}
 	l.tally.received(n) // as in Redis, without what TLS adds
 	switch {
-	case err == errWouldBlock: //nolint:errorlint // nobody wraps it, and this is each read
+	case err == errWouldBlock: //nolint:errorlint // it is never wrapped, and this runs at each read
 		c.readable = false
 	case err == nil || n > 0:
 		c.readable = true // an error will be there at the next read, too

@@ -52,7 +52,7 @@ type conn struct {
 	stopSeen  bool // the stop has been taken into account: it does not interrupt again
 	eof       bool // the peer has stopped sending
 	finalFeed bool // the Feed for a Wake that came with the end has been had
-	closing   bool // the session is gone: nobody is to be fed
+	closing   bool // the session is gone and is not fed any more
 
 	wakes  int       // Feeds for a Wake since it was last read from
 	polled time.Time // when glance last did so
@@ -66,7 +66,7 @@ type traffic struct{ bytesIn, reads, bytesOut, writes atomic.Int64 }
 func (t *traffic) received(n int) { grow(&t.bytesIn, &t.reads, n) }
 func (t *traffic) sent(n int)     { grow(&t.bytesOut, &t.writes, n) }
 
-// grow needs no locked addition, since nobody else writes.
+// grow needs no atomic addition, since only the goroutine of the connection writes.
 func grow(bytes, calls *atomic.Int64, n int) {
 	bytes.Store(bytes.Load() + int64(n))
 	calls.Store(calls.Load() + 1)
@@ -285,7 +285,7 @@ func (c *conn) ready(next transport.Next) bool {
 }
 
 // pollInput looks, now and then, whether a client whose session is woken again and again has sent
-// something: see [transport.Pump]. Otherwise it is read from only when nobody wakes its session. false
+// something: see [transport.Pump]. Otherwise it is read from only while its session is not woken. false
 // means that the connection is over.
 func (c *conn) pollInput() bool {
 	if c.wakes++; c.wakes < pollAfter {

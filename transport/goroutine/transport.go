@@ -1,3 +1,5 @@
+// Package goroutine is the portable [transport.Transport]: a goroutine for each connection, with
+// blocking reads and writes on any net.Conn. [New] makes a [Transport].
 package goroutine
 
 import (
@@ -42,6 +44,23 @@ type Transport struct {
 	gone      transport.Stats // counters of connections that are no more
 }
 
+// New returns a transport that feeds sessions of h. Nothing runs before Serve. now is
+// the clock by which peers are slow.
+func New(h transport.Handler, lim transport.Limits, log *slog.Logger, now func() time.Time) *Transport {
+	t := &Transport{
+		h:         h,
+		log:       log,
+		now:       now,
+		stop:      make(chan struct{}),
+		idle:      make(chan struct{}),
+		fin:       make(chan struct{}),
+		listeners: make(map[net.Listener]struct{}),
+	}
+	t.handshakes = base.NewHandshakes(0, &t.lim)
+	t.lim.Store(base.WithDefaults(lim))
+	return t
+}
+
 // register adds c to the connections that Shutdown waits for.
 func (t *Transport) register(c *conn) bool {
 	t.mu.Lock()
@@ -77,27 +96,10 @@ func (t *Transport) stopping() bool {
 	}
 }
 
-// New returns a transport that feeds sessions of h. Nothing runs before Serve. now is
-// the clock by which peers are slow.
-func New(h transport.Handler, lim transport.Limits, log *slog.Logger, now func() time.Time) *Transport {
-	t := &Transport{
-		h:         h,
-		log:       log,
-		now:       now,
-		stop:      make(chan struct{}),
-		idle:      make(chan struct{}),
-		fin:       make(chan struct{}),
-		listeners: make(map[net.Listener]struct{}),
-	}
-	t.handshakes = base.NewHandshakes(0, &t.lim)
-	t.lim.Store(base.WithDefaults(lim))
-	return t
-}
-
 // Serve implements [transport.Transport].
 func (t *Transport) Serve(l net.Listener) error {
 	if !t.begin(l) {
-		_ = l.Close() // whoever serves after Shutdown only wants to be rid of it
+		_ = l.Close() // Serve owns l, also after Shutdown
 		return transport.ErrClosed
 	}
 	defer t.end(l)

@@ -1,3 +1,5 @@
+// Package base has the parts that every transport needs: [AcceptLoop], [Handshakes] for TLS, the
+// [Output] that a connection has not sent yet, and what limits mean. It knows no transport.
 package base
 
 import (

@@ -27,8 +27,8 @@ type Handshaker interface {
 
 // Handshakes runs handshakes on goroutines of its own, up to most at once. Of those that
 // wait the newest is next: clients that connect and say nothing, a thousand of them, are
-// the oldest of those that wait, and do not hold up who comes after them. While
-// somebody waits, the time of those under way is cut.
+// the oldest of those that wait, and do not delay the clients that come after them.
+// While a handshake waits, the time of those under way is shortened.
 type Handshakes struct {
 	max   int
 	lim   *atomic.Pointer[transport.Limits]
@@ -47,6 +47,8 @@ type handshake struct {
 	shortened       bool
 }
 
+// NewHandshakes returns handshakes for a transport with so many event loops. It reads the time that
+// a client has from lim.
 func NewHandshakes(loops int, lim *atomic.Pointer[transport.Limits]) *Handshakes {
 	return &Handshakes{max: transport.MaxHandshakes(loops), lim: lim}
 }

@@ -34,8 +34,8 @@ func Explanation(h transport.Handler, err error) []byte {
 // part in what it says.
 const maxReason = 200
 
-// LogHandshake logs a failed handshake. Who connects and leaves is no news: programs that
-// watch ports do so.
+// LogHandshake logs a failed handshake. A client that connects and leaves is logged at
+// level debug only: programs that watch ports do so.
 func LogHandshake(log *slog.Logger, from net.Addr, err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.ECONNRESET) {
 		log.Debug("a TLS handshake was not completed", "client", from.String())

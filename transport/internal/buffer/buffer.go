@@ -1,3 +1,5 @@
+// Package buffer has the memory of connections: a [Buffer] is borrowed from pools, or from memory
+// outside of Go's heap if the input is long. It knows no connection.
 package buffer
 
 import (

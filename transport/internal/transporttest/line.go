@@ -53,6 +53,7 @@ type LineHandler struct {
 
 type lineWorker struct{ busy atomic.Bool }
 
+// NewLineHandler returns a handler without sessions.
 func NewLineHandler() *LineHandler {
 	h := &LineHandler{parked: make(map[string]*LineSession)}
 	h.changed.L = &h.events
@@ -88,11 +89,13 @@ func (h *LineHandler) note() {
 // Pressed implements transport.Pressed.
 func (h *LineHandler) Pressed() bool { return h.ShortOfMemory.Load() }
 
+// NewWorker implements [transport.Handler].
 func (h *LineHandler) NewWorker() transport.Worker {
 	h.workers.Add(1)
 	return &lineWorker{}
 }
 
+// Open implements [transport.Handler].
 func (h *LineHandler) Open(p transport.Peer) (transport.Session, []byte) {
 	if h.Refuse != nil {
 		if rejection := h.Refuse(); rejection != nil {
@@ -108,6 +111,7 @@ func (h *LineHandler) Open(p transport.Peer) (transport.Session, []byte) {
 	return s, nil
 }
 
+// Durable implements [transport.Handler].
 func (h *LineHandler) Durable(barrier uint64, p transport.Peer) transport.Outcome {
 	defer h.note()
 	h.mu.Lock()
@@ -198,6 +202,7 @@ func (s *LineSession) Push(text string) {
 	s.Peer.Wake()
 }
 
+// Closed implements [transport.Session].
 func (s *LineSession) Closed() {
 	if s.feeding.Load() {
 		s.h.breach("Closed during Feed")
@@ -222,6 +227,7 @@ func (s *LineSession) Settle(is transport.Outcome, out []byte, refs []shared.Ref
 	return out, refs
 }
 
+// Feed implements [transport.Session].
 func (s *LineSession) Feed(l transport.Worker, in, out []byte) transport.Turn {
 	worker := l.(*lineWorker)
 	if s.feeding.Swap(true) {

@@ -1,3 +1,5 @@
+// Package transporttest serves a protocol of lines with any transport, for tests. A [Rig] has a
+// transport, and a [LineHandler] notes each breach of the guarantees of package transport.
 package transporttest
 
 import (
@@ -34,6 +36,7 @@ func PatientLimits() transport.Limits {
 // Factory makes one kind of transport. Its peers are slow by the clock, which stands still.
 type Factory func(h transport.Handler, lim transport.Limits, clock *Clock) transport.Transport
 
+// Quiet is a log that discards all lines.
 var Quiet = slog.New(slog.DiscardHandler)
 
 // Rig is a transport that serves the line protocol.
@@ -56,6 +59,7 @@ func Start(t *testing.T, f Factory, h *LineHandler, lim transport.Limits) *Rig {
 	return StartOn(t, f, h, lim, l)
 }
 
+// StartOn is Start on a listener.
 func StartOn(t *testing.T, f Factory, h *LineHandler, lim transport.Limits, l net.Listener) *Rig {
 	t.Helper()
 	r := &Rig{T: t, Handler: h, Limits: lim, clock: NewClock(), Addr: l.Addr(), served: make(chan error, 1)}
@@ -83,6 +87,7 @@ type Client struct {
 	Reader *bufio.Reader
 }
 
+// Dial connects a client, with TLS if the transport serves that.
 func (r *Rig) Dial() *Client {
 	r.T.Helper()
 	nc, err := Dial(r.Transport, r.Addr)
@@ -114,12 +119,14 @@ func (c *Client) CloseWrite() error {
 	return c.Conn.(interface{ CloseWrite() error }).CloseWrite()
 }
 
+// Send sends lines.
 func (c *Client) Send(lines ...string) {
 	c.T.Helper()
 	_, err := io.WriteString(c, strings.Join(lines, "\n")+"\n")
 	require.NoError(c.T, err)
 }
 
+// Expect reads lines and compares them.
 func (c *Client) Expect(lines ...string) {
 	c.T.Helper()
 	for _, want := range lines {
@@ -129,6 +136,7 @@ func (c *Client) Expect(lines ...string) {
 	}
 }
 
+// ExpectEnd reads the end of the connection.
 func (c *Client) ExpectEnd() {
 	c.T.Helper()
 	rest, err := io.ReadAll(c.Reader)
@@ -168,6 +176,7 @@ func (r *Rig) Stop(ctx context.Context) <-chan error {
 	return done
 }
 
+// Session returns the session of the connection with this index, once it is open.
 func (r *Rig) Session(i int) *LineSession {
 	r.T.Helper()
 	r.Await(func() bool { return len(r.Handler.Sessions()) > i })

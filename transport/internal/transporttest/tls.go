@@ -38,6 +38,7 @@ func SelfSigned(t *testing.T) (server, client *tls.Config) {
 		&tls.Config{RootCAs: roots, ServerName: "localhost"}
 }
 
+// DialTLS connects a client with this configuration.
 func (r *Rig) DialTLS(conf *tls.Config) *Client {
 	r.T.Helper()
 	nc, err := tls.Dial("tcp", r.Addr.String(), conf)
@@ -54,10 +55,12 @@ type OverTLS struct {
 	listeners                  sync.Map // of TLS, by those below them
 }
 
+// Serve implements [transport.Transport].
 func (o *OverTLS) Serve(l net.Listener) error {
 	return o.Transport.Serve(o.over(l))
 }
 
+// Retire implements [transport.Transport].
 func (o *OverTLS) Retire(l net.Listener) { o.Transport.Retire(o.over(l)) }
 
 // over returns the listener of TLS over l.
