@@ -1,5 +1,5 @@
-// Package goroutine is the portable [transport.Transport]: a goroutine for each connection, with
-// blocking reads and writes on any net.Conn. [New] makes a [Transport].
+// Package goroutine is the portable [transport.Transport]: a goroutine for each connection.
+// It reads and writes any net.Conn with blocking calls. [New] makes a [Transport].
 package goroutine
 
 import (

@@ -1,5 +1,6 @@
-// Package base has the parts that every transport needs: [AcceptLoop], [Handshakes] for TLS, the
-// [Output] that a connection has not sent yet, and what limits mean. It knows no transport.
+// Package base has the parts that every transport needs.
+// These are [AcceptLoop], [Handshakes] for TLS, the [Output] that a connection has not sent yet, and the
+// meaning of limits. It knows no transport.
 package base
 
 import (

@@ -1,5 +1,6 @@
-// Package buffer has the memory of connections: a [Buffer] is borrowed from pools, or from memory
-// outside of Go's heap if the input is long. It knows no connection.
+// Package buffer has the memory for the input and output of connections.
+// A [Buffer] comes from a pool, or from memory outside of Go's heap if the input is long. The package
+// knows no connection.
 package buffer
 
 import (
