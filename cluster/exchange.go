@@ -171,7 +171,7 @@ func (e *exchange) begin() step {
 		return hand
 	}
 	if k.lease != nil {
-		if next := e.lend(); next != nothing {
+		if next := e.grantLease(); next != nothing {
 			return next
 		}
 	}
@@ -188,9 +188,9 @@ func (e *exchange) begin() step {
 	return e.decide()
 }
 
-// lend answers the waiting asks from the key's lease, as far as possible, or has the lease
+// grantLease answers the waiting asks from the key's lease, as far as possible, or has the lease
 // prolonged.
-func (e *exchange) lend() step {
+func (e *exchange) grantLease() step {
 	l, q := e.key.lease, &e.key.queue
 	now, elapsed := e.timing.Now(), e.timing.Elapsed()
 	for it := q.first; it != nil && it.hold == nil && l.decide(it.ask, elapsed, now); it = q.first {

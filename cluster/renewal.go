@@ -51,9 +51,9 @@ func (x *exchanger) warm(k *key, a *decide.Ask) {
 	x.prolong(k)
 }
 
-// lends answers an item from the lease of its key. The lock of the shard must be held. If the lease
+// fromLease answers an item from the lease of its key. The lock of the shard must be held. If the lease
 // has to be prolonged first, lends begins that, unless the key is busy.
-func (x *exchanger) lends(k *key, a *decide.Ask) bool {
+func (x *exchanger) fromLease(k *key, a *decide.Ask) bool {
 	l := k.lease
 	if l == nil {
 		return false

@@ -77,7 +77,7 @@ func (s *Store) enqueue(it *item) {
 	shard.mu.Lock()
 	k := s.find(shard, a.Key)
 	it.place = &k.place
-	if s.repeats(k, it) || s.lends(k, a) {
+	if s.repeats(k, it) || s.fromLease(k, a) {
 		it.stage = answered
 		if !k.busy {
 			shard.rest(k)

@@ -44,7 +44,7 @@ func TestHaltsOfAllCommands(t *testing.T) {
 	w := e.NewWorker().(*session.Worker)
 	c := command.Call{Worker: &w.Worker, Client: &command.Client{Server: &e.Server}}
 	halted := func(halts uint32, cmd *command.Command, args [][]byte) string {
-		e.SetHalt(command.HaltStandby, false)
+		e.SetHalt(command.HaltReplication, false)
 		e.SetHalt(halts, true)
 		return string(c.Halted(cmd, args))
 	}
@@ -79,7 +79,7 @@ func TestHaltsOfAllCommands(t *testing.T) {
 	}
 	for _, line := range takes {
 		cmd, args := call(line)
-		require.Equal(t, readOnly, halted(command.HaltStandby, cmd, args), line)
+		require.Equal(t, readOnly, halted(command.HaltReplication, cmd, args), line)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestHaltedCommandsChangeNothing(t *testing.T) {
 		require.NoError(t, err)
 		return string(reply)
 	}
-	e.SetHalt(command.HaltStandby, false)
+	e.SetHalt(command.HaltReplication, false)
 	do("SET", "a", "1")
 	const script = "return redis.call('SET', KEYS[1], '2')"
 	do("MULTI")
@@ -135,7 +135,7 @@ func TestHaltedCommandsChangeNothing(t *testing.T) {
 	require.Equal(t, "-"+masterDown+"\r\n", do("PING"))
 	require.Contains(t, do("EVAL", "return redis.call('GET', KEYS[1])", "1", "a"), masterDown)
 	require.Contains(t, do("INFO", "replication"), "role:master")
-	e.SetHalt(command.HaltStandby, false)
+	e.SetHalt(command.HaltReplication, false)
 	require.Equal(t, "$1\r\n1\r\n", do("GET", "a"))
 }
 

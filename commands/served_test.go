@@ -75,7 +75,7 @@ type clientState struct {
 func stateOf(cl *command.Client) clientState {
 	return clientState{
 		proto: cl.Proto, db: cl.Selected(), reply: cl.Reply, authed: cl.Authed, closing: cl.Closing, spared: cl.Spared.Load(),
-		told: cl.Told.Load(), marks: cl.Marks, identity: cl.Identity(), locked: cl.Locked.Load(), subscriptions: cl.Subscriptions.Load(),
+		told: cl.Invalidated.Load(), marks: cl.Marks, identity: cl.Identity(), locked: cl.Locked.Load(), subscriptions: cl.Subscriptions.Load(),
 	}
 }
 

@@ -75,8 +75,8 @@ func (v *View) Each(name string, emit Emit) {
 	}
 }
 
-// Most returns the largest number of a figure, at least 0.
-func (v *View) Most(name string) (most float64) {
+// Max returns the largest number of a figure, at least 0.
+func (v *View) Max(name string) (most float64) {
 	v.Each(name, func(value float64, _ ...string) { most = max(most, value) })
 	return most
 }

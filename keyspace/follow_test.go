@@ -56,7 +56,7 @@ func TestAloneNobodyElseRuns(t *testing.T) {
 		})
 		wg.Go(func() {
 			for range 100 {
-				ks.Alone(func() {
+				ks.Exclusively(func() {
 					if alone.Add(1) != 1 || inside.Load() != 0 {
 						t.Error("somebody else runs")
 					}
@@ -86,7 +86,7 @@ func TestEmptyLeavesNothingAndIsNotRecorded(t *testing.T) {
 	ks.ObserveSweep(log)
 	ks.StartObserving()
 	records := len(j.records)
-	ks.Alone(ks.Empty)
+	ks.Exclusively(ks.Empty)
 	require.Empty(t, all(ks))
 	require.Zero(t, v.Len(0)+v.Len(1))
 	require.Zero(t, ks.Stats().Kinds)
@@ -106,7 +106,7 @@ func TestResetInstants(t *testing.T) {
 	require.NoError(t, v.Put(0, []byte("k"), entry.String, nil, entry.NoExpiry))
 	v.LockAll()
 	v.Unlock()
-	ks.Alone(func() {
+	ks.Exclusively(func() {
 		clock.Advance(-time.Hour)
 		ks.ResetInstants(t0)
 	})
@@ -157,7 +157,7 @@ func TestSetJournalAtRunTime(t *testing.T) {
 	}
 	var tapes []*countedTape
 	for i := range 50 {
-		ks.Alone(func() {
+		ks.Exclusively(func() {
 			if i%3 == 0 {
 				ks.SetJournal(nil)
 				return

@@ -9,7 +9,7 @@ import (
 )
 
 // SetJournal makes j receive all effects from now on; with nil they are not recorded. While other
-// goroutines use the keyspace it must be called inside [Keyspace.Alone], so that all effects of a
+// goroutines use the keyspace it must be called inside [Keyspace.Exclusively], so that all effects of a
 // batch go to the same journal.
 func (ks *Keyspace) SetJournal(j Journal) {
 	if j == nil {

@@ -85,7 +85,7 @@ func (v *Handle) AppendString(dst []byte, db int, key []byte) (value []byte, fou
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
-	return v.lend(dst, &p.e)
+	return v.reference(dst, &p.e)
 }
 
 // Rename moves the value and the expiry of from to the key to. With nx it does nothing if to

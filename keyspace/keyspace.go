@@ -84,10 +84,10 @@ func (ks *Keyspace) Clock() clock.Clock { return ks.clock }
 // World returns the lock that stops all handles but one.
 func (ks *Keyspace) World() *world.Lock { return &ks.world }
 
-// Alone stops the world, runs f and starts the world again. It waits until all batches have ended,
+// Exclusively stops the world, runs f and starts the world again. It waits until all batches have ended,
 // and until another goroutine that has stopped the world starts it. The caller must not be inside a
 // batch.
-func (ks *Keyspace) Alone(f func()) {
+func (ks *Keyspace) Exclusively(f func()) {
 	for !ks.world.Stop(nil) {
 		started := make(chan struct{})
 		ks.world.NotifyStart(func() { close(started) })
@@ -98,7 +98,7 @@ func (ks *Keyspace) Alone(f func()) {
 }
 
 // ResetInstants sets the latest instant of every shard to at, even if it was later, and makes all
-// handles read the clock anew. It must be called inside [Keyspace.Alone], once the clock has been
+// handles read the clock anew. It must be called inside [Keyspace.Exclusively], once the clock has been
 // set. Afterwards nothing happens at an instant that was read before the clock was set.
 func (ks *Keyspace) ResetInstants(at limit.Instant) {
 	ks.epoch.Add(1)

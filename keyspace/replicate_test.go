@@ -102,7 +102,7 @@ func TestReplicaBecomesEqual(t *testing.T) {
 		}
 		steps.Close()
 		require.Positive(t, restored)
-		r.ks.Alone(func() {
+		r.ks.Exclusively(func() {
 			r.clock.Set(clock.Now())
 			r.ks.ResetInstants(clock.Now())
 			r.ks.SweepTo(clock.Now())
@@ -198,7 +198,7 @@ func TestApplyingDecidesNothing(t *testing.T) {
 	v.Refresh()
 	require.False(t, v.Exists(0, []byte("k")))
 	require.Equal(t, 1, v.Len(0), "it may be prolonged")
-	ks.Alone(func() {
+	ks.Exclusively(func() {
 		clock.Set(t0)
 		ks.ResetInstants(t0)
 	})

@@ -44,7 +44,7 @@ func (v *Handle) SwapString(dst []byte, db int, key, value []byte, o SetOptions)
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
-	if old, found, err = v.lend(dst, &p.e); err != nil {
+	if old, found, err = v.reference(dst, &p.e); err != nil {
 		return dst, found, false, err
 	}
 	if done, err = v.setString(s, &p, key, value, o); err != nil {
@@ -103,10 +103,10 @@ func busy(k entry.Kind, value []byte) bool {
 	return k == entry.String && len(value) >= shared.Least && shared.Busy(value)
 }
 
-// lend returns the string e for a reply, appended to dst. A long value is not copied: the result is
+// reference returns the string e for a reply, appended to dst. A long value is not copied: the result is
 // the stored memory itself, held by [shared.Hold] with [Keyspace.Ledger], and the caller has to
 // release it.
-func (v *Handle) lend(dst []byte, e *entry.Entry) (value []byte, found bool, err error) {
+func (v *Handle) reference(dst []byte, e *entry.Entry) (value []byte, found bool, err error) {
 	if e.Kind == entry.String && len(e.Value) >= shared.Least {
 		shared.Hold(e.Value, &v.ks.mem.Memory)
 		return e.Value, true, nil
@@ -220,7 +220,7 @@ func (v *Handle) TakeString(dst []byte, db int, key []byte) (value []byte, found
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
-	if value, found, err = v.lend(dst, &p.e); err != nil || !found {
+	if value, found, err = v.reference(dst, &p.e); err != nil || !found {
 		return dst, found, err
 	}
 	if v.refuses() {
@@ -239,7 +239,7 @@ func (v *Handle) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (va
 	defer v.unlock(s)
 	var p place
 	v.find(s, &p, db, h, key)
-	if value, found, err = v.lend(dst, &p.e); err != nil || !found || at == p.e.Expiry {
+	if value, found, err = v.reference(dst, &p.e); err != nil || !found || at == p.e.Expiry {
 		return value, found, err
 	}
 	if v.refuses() {

@@ -53,7 +53,7 @@ func TestDeathDuringAdoptionLeavesTheOldStateOrTheNew(t *testing.T) {
 				}
 				states = append(states, s.state())
 			}
-			err := s.dir.Adopt()
+			err := s.dir.AcceptState()
 			for range 5 {
 				act()
 			}
@@ -103,8 +103,8 @@ func TestAdoptedLogAcceptsAtOnce(t *testing.T) {
 		s, old, _ := suspended(t, p)
 		var got tape
 		s.log.SetTap(&got)
-		require.NoError(t, s.dir.Adopt())
-		require.NoError(t, s.dir.Adopt(), "again")
+		require.NoError(t, s.dir.AcceptState())
+		require.NoError(t, s.dir.AcceptState(), "again")
 		require.False(t, s.log.Refuses())
 		require.NoError(t, s.log.Fault())
 		synced := s.log.Synced()
@@ -143,7 +143,7 @@ func mustOpenCopy(t *testing.T, s *stage) *stage {
 func TestAdoptedLogHasOthersWaitUntilAllIsDurable(t *testing.T) {
 	s, old, _ := suspended(t, persistence.SyncAlways)
 	s.fs.Inject(nil)
-	require.NoError(t, s.dir.Adopt())
+	require.NoError(t, s.dir.AcceptState())
 	rings := []bell{make(bell, 1), make(bell, 1)}
 	var ends []uint64
 	for i, ring := range rings {
@@ -187,7 +187,7 @@ func TestAdoptionThatFailsRefusesAgain(t *testing.T) {
 	for _, p := range policies {
 		for _, file := range []string{"base", "manifest.tmp"} {
 			s, old, _ := suspended(t, p)
-			require.NoError(t, s.dir.Adopt())
+			require.NoError(t, s.dir.AcceptState())
 			require.NoError(t, s.handle.Put(0, []byte("k"), entry.String, []byte("v"), entry.NoExpiry))
 			end, ring := s.handle.TakePosition(), make(bell, 1)
 			_ = s.log.Await(end, ring) // the outcome is checked below
@@ -228,7 +228,7 @@ func TestAdoptionMayBeInterrupted(t *testing.T) {
 	again := errors.New("another full sync")
 	s, old, _ := suspended(t, persistence.SyncEverySecond)
 	names := s.fs.Names()
-	require.NoError(t, s.dir.Adopt())
+	require.NoError(t, s.dir.AcceptState())
 	require.Equal(t, persistence.Kept, s.put("k"))
 	ctx, cancel := context.WithCancelCause(context.Background())
 	_, err := s.dir.RewriteContext(ctx, busySource{s.ks, func() { cancel(again) }})
@@ -239,7 +239,7 @@ func TestAdoptionMayBeInterrupted(t *testing.T) {
 	require.Equal(t, old, after.state())
 	after.close()
 
-	require.NoError(t, s.dir.Adopt())
+	require.NoError(t, s.dir.AcceptState())
 	require.Equal(t, persistence.Kept, s.put("l"))
 	_, err = s.dir.Rewrite(s.ks)
 	require.NoError(t, err)
@@ -260,12 +260,12 @@ func TestAdoptionOfALogThatFailsAgain(t *testing.T) {
 		},
 		"adopted anew": func(s *stage) {
 			s.log.Suspend(errSync)
-			require.NoError(s.t, s.dir.Adopt())
+			require.NoError(s.t, s.dir.AcceptState())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _, _ := suspended(t, persistence.SyncEverySecond)
-			require.NoError(t, s.dir.Adopt())
+			require.NoError(t, s.dir.AcceptState())
 			again(s)
 			_, err := s.dir.Rewrite(s.ks)
 			require.NoError(t, err)
@@ -284,7 +284,7 @@ func TestAdoptionOfALogThatFailsAgain(t *testing.T) {
 // TestDirThatIsClosedDuringAdoption keeps the old files.
 func TestDirThatIsClosedDuringAdoption(t *testing.T) {
 	s, old, _ := suspended(t, persistence.SyncAlways)
-	require.NoError(t, s.dir.Adopt())
+	require.NoError(t, s.dir.AcceptState())
 	require.NoError(t, s.handle.Put(0, []byte("k"), entry.String, []byte("v"), entry.NoExpiry))
 	end := s.handle.TakePosition()
 	require.Equal(t, persistence.Pending, s.log.Await(end, nil))
@@ -299,7 +299,7 @@ func TestDirThatIsClosedDuringAdoption(t *testing.T) {
 // at the damage, the log would end before the base.
 func TestDamageOfAnAdoptedLogLoadsAKnownStateOrIsRefused(t *testing.T) {
 	s, _, _ := suspended(t, persistence.SyncEverySecond)
-	require.NoError(t, s.dir.Adopt())
+	require.NoError(t, s.dir.AcceptState())
 	rng := rand.New(rand.NewPCG(2, 8))
 	_, err := s.dir.Rewrite(busySource{s.ks, func() { s.act(rng) }})
 	require.NoError(t, err)

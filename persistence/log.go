@@ -104,7 +104,7 @@ type logStatus struct {
 	policy          atomic.Uint32
 	refusing        atomic.Bool
 	// adopting says that no manifest names the segment yet: records are accepted, but are durable
-	// only once there is a base: see Dir.Adopt. It is changed with mu held.
+	// only once there is a base: see Dir.AcceptState. It is changed with mu held.
 	adopting   atomic.Bool
 	fault      atomic.Pointer[error]
 	slow       atomic.Bool

@@ -44,7 +44,7 @@ func (l *Log) rotate(next *segment) error {
 		return err
 	}
 	if l.tap != nil {
-		long.tell(l.tap, buf, pos)
+		long.copyTo(l.tap, buf, pos)
 	}
 	l.written.Store(pos)
 	return nil
@@ -58,7 +58,7 @@ func (l *Log) begin(next *segment) {
 
 // Suspend gives up the files of the log, as a failed write does, because the state is about to be
 // replaced as a whole. The files keep everything that was appended before. Effects are refused, for
-// the reason why, until [Dir.Adopt], or until [Dir.Rewrite] has written a base of the new state.
+// the reason why, until [Dir.AcceptState], or until [Dir.Rewrite] has written a base of the new state.
 // OnFault is not called. A log without a file continues; its tap is notified of the gap, too.
 func (l *Log) Suspend(why error) {
 	_ = l.Sync() // a failure has been handled already

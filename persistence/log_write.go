@@ -42,7 +42,7 @@ func (l *Log) write() {
 		return
 	}
 	if l.tap != nil {
-		long.tell(l.tap, buf, pos)
+		long.copyTo(l.tap, buf, pos)
 	}
 	if l.refusing.Load() {
 		l.unowned = pos // it counts once the manifest names a base before it

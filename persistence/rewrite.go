@@ -14,7 +14,7 @@ type Rewritten struct {
 
 // Rewrite writes a new base from src. The base, with the increments since it was begun, replaces
 // all earlier files. Without a log the base is everything. If the log was given up, Rewrite makes
-// it accept effects again, and it completes what [Dir.Adopt] has begun.
+// it accept effects again, and it completes what [Dir.AcceptState] has begun.
 func (d *Dir) Rewrite(src Source) (Rewritten, error) {
 	return d.RewriteContext(context.Background(), src)
 }
@@ -89,7 +89,7 @@ func (d *Dir) writeBase(ctx context.Context, m *manifest, src Source) (done Rewr
 	}
 	w, err := newBlockWriter(f, &header{id: p.id, clock: d.o.Clock()})
 	if err == nil {
-		err = src.Snapshot(w.add, func() error { return d.goOn(ctx, w) })
+		err = src.Snapshot(w.add, func() error { return d.interrupted(ctx, w) })
 	}
 	if err == nil {
 		err = w.finish(d.o.Clock().Derived)
@@ -105,7 +105,7 @@ func (d *Dir) writeBase(ctx context.Context, m *manifest, src Source) (done Rewr
 	return Rewritten{Keys: w.keys, Bytes: w.bytes}, nil
 }
 
-func (d *Dir) goOn(ctx context.Context, w *blockWriter) error {
+func (d *Dir) interrupted(ctx context.Context, w *blockWriter) error {
 	if d.stopping.Load() {
 		return errStopping
 	}
@@ -130,11 +130,11 @@ func (d *Dir) switchTo(m *manifest, done Rewritten) error {
 	return nil
 }
 
-// Adopt makes a log that was given up accept effects at once, because memory has a whole new state.
+// AcceptState makes a log that was given up accept effects at once, because memory has a whole new state.
 // They go to a new increment, which counts once [Dir.Rewrite] has written the base before it. Until
 // then a crash leaves the old files, so no effect is durable: under SyncAlways the callers that
 // wait for the log continue to wait. After an error the log refuses as before.
-func (d *Dir) Adopt() error {
+func (d *Dir) AcceptState() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.log == nil || !d.log.Refuses() {

@@ -15,8 +15,8 @@ type Tap interface {
 	Gap()
 }
 
-// tell passes buf, with the values in their places, to t.
-func (v *values) tell(t Tap, buf []byte, end uint64) {
+// copyTo passes buf, with the values in their places, to t.
+func (v *values) copyTo(t Tap, buf []byte, end uint64) {
 	from := 0
 	for i := range v.refs {
 		r := &v.refs[i]

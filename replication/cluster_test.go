@@ -130,7 +130,7 @@ func (l *noted) NoteOrigin(o *persistence.Origin) error {
 func (k *keeper) Origin() *persistence.Origin { return k.origin }
 
 func (k *keeper) Log() (replication.Log, error) {
-	k.p.ks.Alone(func() {
+	k.p.ks.Exclusively(func() {
 		if k.log == nil {
 			k.log = persistence.NewVolatile(persistence.LogOptions{
 				Stopwatch: stopwatch, Clock: k.p.clock.Record, Watermark: k.p.ks.Watermark, Log: slog.New(slog.DiscardHandler),

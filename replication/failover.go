@@ -170,7 +170,7 @@ func (n *Node) awaitTarget(ctx context.Context, h *handover) {
 		return
 	}
 	if !t.isSealed() {
-		n.o.Keyspace.Alone(func() {}) // what had begun before the pause has ended then
+		n.o.Keyspace.Exclusively(func() {}) // what had begun before the pause has ended then
 		if err := n.log.NoteClock(); err != nil {
 			n.abortHandover("The log cannot be written: " + err.Error())
 			return

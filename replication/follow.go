@@ -133,7 +133,7 @@ func (f *follower) begin(a answer, address string) error {
 	}
 	if a.id != f.o.Source.History().ID {
 		f.o.Source.Promote(a.id)
-		f.o.Clock.Unlearn()
+		f.o.Clock.ForgetPrimary()
 	}
 	if a.dataSet != "" {
 		f.takeDataSet(a.dataSet)
@@ -278,7 +278,7 @@ func (f *follower) clock(body []byte) error {
 	}
 	if f.resumes {
 		f.resumes = false
-		f.o.Keyspace.Alone(func() { f.setClock(r.Derived) })
+		f.o.Keyspace.Exclusively(func() { f.setClock(r.Derived) })
 	}
 	f.o.Clock.Follow(r.Derived)
 	if !f.watermarks {
@@ -331,7 +331,7 @@ func (f *follower) clear(first bool, clock func() limit.Instant) {
 	f.o.Source.DropReplicas(errFullSyncBegins)
 	f.rewrite.interrupt(errFullSyncBegins)
 	f.o.Files.Suspend()
-	f.o.Keyspace.Alone(func() {
+	f.o.Keyspace.Exclusively(func() {
 		if first {
 			f.left, f.leftSince = f.o.Clock.Now(), f.o.Stopwatch()
 		}
@@ -433,7 +433,7 @@ func (f *follower) keys() int {
 // complete puts the state of a full sync in force.
 func (f *follower) complete() {
 	s := f.sync
-	f.o.Keyspace.Alone(func() { f.setClock(s.clock.Add(f.o.Stopwatch() - s.since)) })
+	f.o.Keyspace.Exclusively(func() { f.setClock(s.clock.Add(f.o.Stopwatch() - s.since)) })
 	f.o.Clock.Follow(s.clock.Add(f.o.Stopwatch() - s.since))
 	f.o.Keyspace.SweepTo(s.clock.Add(-KeepExpired))
 	f.horizon.Store(int64(s.clock))

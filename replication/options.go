@@ -77,8 +77,8 @@ type Keyspace interface {
 	Whole() error
 	// Empty removes all keys.
 	Empty()
-	// Alone runs f while nobody else uses the keyspace.
-	Alone(f func())
+	// Exclusively runs f while nobody else uses the keyspace.
+	Exclusively(f func())
 	// ResetInstants makes at the latest instant of all keys. It is called inside Alone.
 	ResetInstants(at limit.Instant)
 	// SweepTo says that keys that expire after an instant are not removed.
@@ -94,10 +94,10 @@ type Clock interface {
 	Set(at limit.Instant)
 	// Follow says that the primary's clock showed at when it sent what has just arrived.
 	Follow(at limit.Instant)
-	// Unlearn says that what Follow is told from now on comes from another primary's clock.
-	Unlearn()
-	// Lead lets the clock go on by its own.
-	Lead()
+	// ForgetPrimary says that what Follow is told from now on comes from another primary's clock.
+	ForgetPrimary()
+	// StopFollowing lets the clock go on by its own.
+	StopFollowing()
 }
 
 // Log is the log through which the effects of a node go; its methods are those of

@@ -8,7 +8,7 @@ func (n *Node) redisAnswers(full bool, address string) {
 	n.f.drop()
 	n.f.related, n.f.address = false, address
 	n.f.horizon.Store(0)
-	n.o.Clock.Lead() // it tells no time
+	n.o.Clock.StopFollowing() // it tells no time
 	n.o.Keyspace.SweepTo(limit.MaxInstant)
 	if !full {
 		n.f.from, n.f.received = address, true
@@ -19,7 +19,7 @@ func (n *Node) redisAnswers(full bool, address string) {
 // beginRedis begins the stream, unless there is one.
 func (n *Node) beginRedis() {
 	if n.tap.Load() == nil {
-		n.o.Keyspace.Alone(func() {
+		n.o.Keyspace.Exclusively(func() {
 			n.o.Source.Begin(newHistory(), n.o.Source.Offset())
 			n.setTap()
 		})
@@ -53,7 +53,7 @@ func (n *Node) RedisBegins() error {
 		n.f.takeDataSet("")
 	}
 	n.f.clear(n.f.whole.Swap(false), func() limit.Instant { return n.f.resumed() })
-	n.o.Clock.Lead()
+	n.o.Clock.StopFollowing()
 	n.o.Keyspace.SweepTo(limit.MaxInstant)
 	return nil
 }

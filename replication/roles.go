@@ -40,7 +40,7 @@ func (n *Node) tapIn() error {
 		h = n.o.Source.History()
 	}
 	n.fresh = false
-	n.o.Keyspace.Alone(func() {
+	n.o.Keyspace.Exclusively(func() {
 		n.o.Source.Begin(h, n.o.Source.Offset())
 		n.setTap()
 	})
@@ -51,7 +51,7 @@ func (n *Node) tapIn() error {
 // that of the history there.
 func (n *Node) tapOut() (related bool) {
 	t := n.tap.Load()
-	n.o.Keyspace.Alone(func() {
+	n.o.Keyspace.Exclusively(func() {
 		if t != nil {
 			n.log.SetTap(nil)
 			n.tap.Store(nil)
@@ -80,7 +80,7 @@ func (n *Node) demote() error {
 // resume has a node that was a replica when it stopped ask for what followed. It reports whether
 // the node was one.
 func (n *Node) resume() bool {
-	n.o.Keyspace.Alone(func() {}) // what may have begun before commands were refused has ended then
+	n.o.Keyspace.Exclusively(func() {}) // what may have begun before commands were refused has ended then
 	o := n.o.Files.Origin()
 	if o != nil {
 		n.o.Source.Begin(History{ID: o.History, Offset2: -1}, o.Offset)
@@ -114,7 +114,7 @@ func (n *Node) stepDown() {
 func (n *Node) promote() {
 	if n.following {
 		whole := n.f.whole.Load()
-		n.o.Keyspace.Alone(func() { n.takeOver(whole) })
+		n.o.Keyspace.Exclusively(func() { n.takeOver(whole) })
 		if !whole {
 			n.o.Log.Warn("the state of the primary had not come completely: this primary begins without a key")
 			n.f.rewrite.begin(n.o.Files, n.o.Log)
@@ -150,7 +150,7 @@ func (n *Node) takeOver(whole bool) {
 	default:
 		n.o.Source.Begin(newHistory(), n.o.Source.Offset())
 	}
-	n.o.Clock.Lead()
+	n.o.Clock.StopFollowing()
 	n.o.Keyspace.SweepTo(limit.MaxInstant)
 	n.o.Source.Retain(false)
 	if n.o.Redis != nil {

@@ -27,7 +27,7 @@ func (k *meddled) ApplyRecord(record []byte, at limit.Instant) error {
 }
 
 func (k *meddled) Alone(f func()) {
-	k.Keyspace.Alone(f)
+	k.Keyspace.Exclusively(f)
 	if meddle := k.alone.Swap(nil); meddle != nil {
 		(*meddle)()
 	}

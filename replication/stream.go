@@ -14,7 +14,7 @@ func (n *Node) gap() { n.o.Source.Begin(newHistory(), n.o.Source.Offset()) }
 // untap has the log of a node that has followed a Redis pass on nothing more.
 func (n *Node) untap() {
 	if n.tap.Load() != nil {
-		n.o.Keyspace.Alone(func() {
+		n.o.Keyspace.Exclusively(func() {
 			n.log.SetTap(nil)
 			n.tap.Store(nil)
 		})

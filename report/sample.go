@@ -43,7 +43,7 @@ func (s *Sample) Take(v *figure.View) {
 	s.Clients = v.Field("Clients", "connected_clients")
 	s.Memory, s.MaxMemory = int64(value("memory_bytes", "used")), int64(value("memory_bytes", "max"))
 	s.Keys = int64(v.Sum("keys", nil))
-	s.Loops = v.Most("loop_busy_ratio")
+	s.Loops = v.Max("loop_busy_ratio")
 	s.ClockStep = time.Duration(value("clock_step_seconds") * float64(time.Second))
 	_, s.HasStore = v.Value("store_up")
 	s.Replica, s.LinkUp, s.PrimaryRefused = value("replica") == 1, value("primary_link_up") == 1, value("primary_refused") == 1

@@ -36,7 +36,7 @@ func (m *persistenceManager) Log() (replication.Log, error) {
 	l := persistence.NewVolatile(persistence.LogOptions{
 		Stopwatch: m.s.stopwatch, Clock: m.record, Watermark: m.s.keyspace.Watermark, OnFault: func(error) {}, Log: m.s.log,
 	})
-	m.s.keyspace.Alone(func() {
+	m.s.keyspace.Exclusively(func() {
 		m.volatile.Store(true)
 		m.log.Store(l)
 		m.s.keyspace.SetJournal(m)
@@ -143,7 +143,7 @@ func (m *persistenceManager) Rewrite() (finish func(context.Context) error) {
 		return func(context.Context) error { return nil }
 	}
 	if m.fileLog() != nil {
-		if err := m.dir.Adopt(); err != nil {
+		if err := m.dir.AcceptState(); err != nil {
 			m.s.log.Error("changes are refused until a snapshot is written", "error", err)
 		}
 	}

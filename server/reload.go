@@ -161,7 +161,7 @@ func besideIncluded(users *acl.Users, has []acl.Line, want []string) (lines []st
 // records.
 func (s *Server) openPolicies(o *env.Options) {
 	r := registry.New(registry.Options{Failed: func(err error) { s.log.Error("a record of policies cannot be read", "error", err) }})
-	s.keyspace.ObserveSystem(r.Tell)
+	s.keyspace.ObserveSystem(r.Observe)
 	s.policies.registry, o.Policies = r, r
 	if path := s.config.Path("policy-file"); path != "" {
 		s.policies.file = policyfile.New(path, r, s.config.PolicyBounds)

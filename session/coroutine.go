@@ -171,7 +171,7 @@ func (e *Engine) moveCoroutine(c *command.Call, x *coroutine) {
 	in := s.proxy()
 	in.Exclusive, s.Exclusive = true, false
 	run := e.parkExclusive(c, in)
-	run.Adopt(x.how.Script(&from.Worker))
+	run.BeginRunning(x.how.Script(&from.Worker))
 	from.ctx.Client, from.Exclusive = &in.Client, run
 	e.setExclusive(run)
 	e.startBusy(run, from.Store)

@@ -70,7 +70,7 @@ func (w *Worker) dispatch(s *Session, a *request) {
 
 // restricted reports whether the user of s has restrictions that may forbid the call.
 func restricted(s *Session, cmd *command.Command, args [][]byte) bool {
-	return !cmd.SoonAllowed(s.User.Load().Rules(), args)
+	return !cmd.QuickAllowed(s.User.Load().Rules(), args)
 }
 
 // forbidden rejects a call that the client's user is not permitted to make, and reports whether it

@@ -93,7 +93,7 @@ func (e *Engine) nextExclusive() *command.Exclusive {
 		x := q.queue[0]
 		q.queue[0] = nil
 		q.queue = q.queue[1:]
-		if x.Changes && e.AfterPause(x.Wait.OrDrop(func() { e.Enqueue(x) })) {
+		if x.Changes && e.AfterPause(x.Wait.ResumeOrDrop(func() { e.Enqueue(x) })) {
 			continue
 		}
 		q.current, q.began = x, e.Options.Stopwatch()

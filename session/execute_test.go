@@ -287,7 +287,7 @@ func TestAPrimaryRunsEverythingOnAReplica(t *testing.T) {
 	}
 	_, err = s.Do("CLIENT", "PAUSE", "1000000", "WRITE")
 	require.NoError(t, err)
-	e.SetHalt(command.HaltStandby, true)
+	e.SetHalt(command.HaltReplication, true)
 	const long = "for i = 1, 300000 do redis.call('SET', KEYS[1], i) end"
 	for _, call := range [][]string{
 		append([]string{"DEL"}, keys...), append([]string{"UNLINK"}, keys...),

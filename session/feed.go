@@ -51,7 +51,7 @@ func (s *Session) turn(w *Worker, in []byte) (transport.Next, int) {
 		if !s.resumeBefore(p, w, mark) {
 			return s.parkedNext(p), 0
 		}
-		if s.Told.Load() {
+		if s.Invalidated.Load() {
 			return transport.Again, 0 // messages that have arrived by now come first
 		}
 		p = nil

@@ -30,7 +30,7 @@ func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st
 		}
 		defer e.endTurn(e.slowSlots, memory)
 		p.Do(func(st env.Store) {
-			if changes && e.AfterPause(p.OrDrop(func() { e.Spawn(begin) })) {
+			if changes && e.AfterPause(p.ResumeOrDrop(func() { e.Spawn(begin) })) {
 				return
 			}
 			p.Finish(func(w *resp.Writer) {
@@ -89,7 +89,7 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 		}
 		defer e.endTurn(slots, memory)
 		e.withWorker(s.ID, func(w *Worker) {
-			if changes && e.AfterPause(p.OrDrop(func() { e.Spawn(begin) })) {
+			if changes && e.AfterPause(p.ResumeOrDrop(func() { e.Spawn(begin) })) {
 				return
 			}
 			w.runInBackground(p, in, func() {

@@ -145,7 +145,7 @@ func (e *Engine) dropPaused() {
 func halted(c *command.Call) bool {
 	halts := c.Server.Halts.Load()
 	switch {
-	case halts&command.HaltStandby != 0 && refuseHalted(c):
+	case halts&command.HaltReplication != 0 && refuseHalted(c):
 	case halts&command.HaltLoading != 0 && c.Cmd.Flags&(command.FlagLoading|command.FlagSyncing) == 0:
 		workerOf(c.Worker).reject(c, errLoading)
 	case halts&command.HaltPaused == 0 || c.Client.Marks&(command.MarkReplica|command.MarkPrimary) != 0:

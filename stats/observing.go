@@ -24,9 +24,9 @@ type DebugCommand uint8
 
 // No client, clients on this machine, or all clients.
 const (
-	DebugNobody DebugCommand = iota
+	DebugNone DebugCommand = iota
 	DebugLocal
-	DebugEverybody
+	DebugAll
 )
 
 // Least returns the shortest duration for which more than a count is recorded.

@@ -19,7 +19,7 @@ func audited(cmd *Command) func(*Call) {
 	message := "audit: " + strings.ToUpper(strings.ReplaceAll(cmd.Name, "|", " "))
 	return func(c *Call) {
 		run(c)
-		attrs := c.Client.Who()
+		attrs := c.Client.LogAttrs()
 		if cmd.AuditAttrs != nil {
 			attrs = append(attrs, cmd.AuditAttrs(c)...)
 		}
@@ -36,9 +36,9 @@ func audited(cmd *Command) func(*Call) {
 	}
 }
 
-// Who returns the log attributes that identify the client: address, ID and user. The name that the
+// LogAttrs returns the log attributes that identify the client: address, ID and user. The name that the
 // client gave itself is left out: it may be anything, even a password.
-func (s *Client) Who() []slog.Attr {
+func (s *Client) LogAttrs() []slog.Attr {
 	which := slog.Int64("id", s.ID)
 	if s.ID == 0 { // a request to the admin port has no connection
 		which = slog.String("via", "admin port")

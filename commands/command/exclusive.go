@@ -57,8 +57,8 @@ func (x *Exclusive) Begin(script Killable) {
 	}
 }
 
-// Adopt is Begin for a script that already runs on a coroutine. No other goroutine may have x yet.
-func (x *Exclusive) Adopt(script Killable, wrote bool) {
+// BeginRunning is Begin for a script that already runs on a coroutine. No other goroutine may have x yet.
+func (x *Exclusive) BeginRunning(script Killable, wrote bool) {
 	x.script, x.wrote, x.begun = script, wrote, true
 }
 

@@ -14,7 +14,7 @@ const (
 // not. A command that runs other commands checks each of them when it runs it. The number of
 // arguments must have been checked.
 func (c *Call) Halted(cmd *Command, args [][]byte) resp.Error {
-	switch halts := c.Server.Halts.Load() & HaltStandby; {
+	switch halts := c.Server.Halts.Load() & HaltReplication; {
 	case halts == 0, c.Client.Marks&MarkPrimary != 0:
 	case c.Server.changesRefused(halts) != "" && c.alters(cmd, args):
 		return c.Server.changesRefused(halts)
@@ -51,7 +51,7 @@ func (s *Server) changesRefused(halts uint32) resp.Error {
 // stale whether it declares that it may run while the link to the primary is down. As in Redis, a
 // script without declarations may not run then.
 func (c *Call) HaltedScript(writes, stale bool) resp.Error {
-	switch halts := c.Server.Halts.Load() & HaltStandby; {
+	switch halts := c.Server.Halts.Load() & HaltReplication; {
 	case halts == 0, c.Client.Marks&MarkPrimary != 0:
 	case writes && c.Server.changesRefused(halts) != "":
 		return c.Server.changesRefused(halts)

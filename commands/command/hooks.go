@@ -104,7 +104,7 @@ func (s *Server) Handler(c *Call) func(c *Call) {
 
 // Awaits reports whether the client has to wait before it runs the commands that have arrived.
 func (s *Server) Awaits(cl *Client) (waits bool) {
-	if !cl.Told.Load() {
+	if !cl.Invalidated.Load() {
 		return false
 	}
 	for _, h := range s.hooks.all {

@@ -80,10 +80,10 @@ func (c *Call) allAtOnce(words [][]byte, do func(c *Call, word []byte), done fun
 	}
 }
 
-// GoesOn is InSlices for work that is not a list of arguments: slice does a part of it and reports
+// RunInSlices is InSlices for work that is not a list of arguments: slice does a part of it and reports
 // whether there is more. Only the last call of slice may write a reply. The first part is done at
 // once, and inside a transaction all parts are.
-func (c *Call) GoesOn(slice func(c *Call) (more bool)) {
+func (c *Call) RunInSlices(slice func(c *Call) (more bool)) {
 	for slice(c) {
 		if !c.Client.Exclusive && !c.Client.Background {
 			p := c.NewWait(0)

@@ -14,10 +14,10 @@ type Refusal struct {
 	At     int // index of the key or channel among the arguments; 0 for the command
 }
 
-// SoonAllowed reports whether a user with the rules r is permitted to make a call, as far as a
+// QuickAllowed reports whether a user with the rules r is permitted to make a call, as far as a
 // quick check can tell: it can for calls about one key, which most are. If it returns false,
 // Refused decides.
-func (c *Command) SoonAllowed(r *acl.Rules, args [][]byte) bool {
+func (c *Command) QuickAllowed(r *acl.Rules, args [][]byte) bool {
 	return c.Keys.single && r.Allow(c.ID, args[1], c.Keys.access)
 }
 

@@ -18,8 +18,8 @@ const (
 	HaltMasterDown                    // commands without FlagStale are refused: the replica has lost the link to its primary
 
 	HaltPaused = HaltChanges | HaltAll
-	// HaltStandby has the halts of a node that replicates.
-	HaltStandby = HaltReadOnly | HaltNoReplicas | HaltMasterDown
+	// HaltReplication has the halts of a node that replicates.
+	HaltReplication = HaltReadOnly | HaltNoReplicas | HaltMasterDown
 )
 
 // Limits returns the limits in force.

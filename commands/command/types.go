@@ -116,8 +116,8 @@ type Call struct {
 	// DerivedKey is the key of a command with a derived key, if the store has prefetched it; see
 	// [KeySpec.Derived].
 	DerivedKey []byte
-	W         *resp.Writer
-	Failed    bool
+	W          *resp.Writer
+	Failed     bool
 }
 
 // Client is the part of a connection's state that commands and other sessions may use. Fields
@@ -150,10 +150,10 @@ type Client struct {
 	Killed   atomic.Bool
 	Spared   atomic.Bool              // CLIENT NO-EVICT ON
 	Self     atomic.Pointer[Identity] // nil if the client has given no names; set by the feeding goroutine only
-	// Told says that the client receives invalidations of keys that it or another client tracks.
+	// Invalidated says that the client receives invalidations of keys that it or another client tracks.
 	// Once set it stays set. Subscriptions is the number of the client's subscriptions, of all
 	// kinds.
-	Told          atomic.Bool
+	Invalidated   atomic.Bool
 	Subscriptions atomic.Int32
 	clientParts
 }
@@ -322,10 +322,10 @@ type Wait struct {
 	// sessions have had their turn.
 	Slice func(c *Call) (more bool)
 
-	// Retracts says that the goroutine that claimed the wait may release it again. wanted is how
+	// Reclaimable says that the goroutine that claimed the wait may release it again. wanted is how
 	// the wait was to be ended meanwhile.
-	Retracts bool
-	wanted   atomic.Int32
+	Reclaimable bool
+	wanted      atomic.Int32
 
 	stats.Waiting // how long the command has run
 

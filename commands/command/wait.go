@@ -156,7 +156,7 @@ func (p *Wait) interrupt(how ending) bool {
 		return false
 	}
 	if !p.Claim() {
-		if !p.Retracts {
+		if !p.Reclaimable {
 			return false
 		}
 		p.wanted.Store(int32(how))
@@ -173,7 +173,7 @@ func (p *Wait) interrupt(how ending) bool {
 func (p *Wait) Stop() {
 	switch {
 	case p.OnTimeout == nil:
-	case p.Retracts:
+	case p.Reclaimable:
 		p.interrupt(p.atStop())
 	case p.Claim():
 		p.end(p.atStop())
@@ -197,8 +197,8 @@ func (p *Wait) atStop() ending {
 	return endAsTimeout
 }
 
-// Retract releases a claim without a reply. If the wait was to be ended meanwhile, it ends now.
-func (p *Wait) Retract() {
+// Unclaim releases a claim without a reply. If the wait was to be ended meanwhile, it ends now.
+func (p *Wait) Unclaim() {
 	p.State.Store(WaitPending)
 	switch how := ending(p.wanted.Load()); {
 	case how != 0:
@@ -252,9 +252,9 @@ func (c *Call) StopKeepsFromWaiting() bool {
 	return !c.Client.Exclusive && !c.Client.Background && c.Server.Draining.Load()
 }
 
-// OrDrop returns a function for [Host.AfterPause]. It calls begin or, if the command must not run
+// ResumeOrDrop returns a function for [Host.AfterPause]. It calls begin or, if the command must not run
 // any more, closes the client.
-func (p *Wait) OrDrop(begin func()) func(proceed bool) {
+func (p *Wait) ResumeOrDrop(begin func()) func(proceed bool) {
 	return func(proceed bool) {
 		if proceed {
 			begin()

@@ -14,6 +14,6 @@ func auditLogin(c *command.Call, name string) {
 	if c.Server.Users.Find(name) != nil {
 		tried = string(command.Echo([]byte(name), command.MaxEcho))
 	}
-	attrs := append(c.Client.Who()[:2], slog.String("tried", tried))
+	attrs := append(c.Client.LogAttrs()[:2], slog.String("tried", tried))
 	c.Server.Log.LogAttrs(context.Background(), slog.LevelWarn, "audit: failed AUTH", attrs...)
 }

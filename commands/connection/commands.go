@@ -83,7 +83,7 @@ func quit(c *command.Call) {
 }
 
 func reset(c *command.Call) {
-	c.GoesOn(func(c *command.Call) (more bool) {
+	c.RunInSlices(func(c *command.Call) (more bool) {
 		if c.Server.Reset(c) {
 			return true
 		}

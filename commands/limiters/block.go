@@ -351,7 +351,7 @@ func (w *wait) decide(st env.Store) (now decide.Ask, over bool) {
 func (w *wait) waitElsewhere(c *command.Call, timeout time.Duration) {
 	w.fresh = true
 	w.enqueue(c.Store)
-	w.parked.Retracts = true
+	w.parked.Reclaimable = true
 	w.parked.OnTimeout = w.giveUp
 	w.parked.Cancel = func() {
 		w.gone.Store(true)
@@ -404,7 +404,7 @@ func (w *wait) decideElsewhere(st env.Store) (now decide.Ask, over bool) {
 		if now = w.try(st); now.Decision.Refused != 0 && !hopeless(&now) {
 			continues = true
 			w.lookAgain(st, true, &now)
-			if w.parked.Retract(); w.gone.Load() {
+			if w.parked.Unclaim(); w.gone.Load() {
 				w.leave(st)
 			}
 			return now, false

@@ -29,7 +29,7 @@ const errDebugOff resp.Error = `ERR DEBUG command not allowed. If the enable-deb
 
 func debug(c *command.Call) {
 	switch c.Server.Limits().Observing.Debug {
-	case stats.DebugNobody:
+	case stats.DebugNone:
 		c.Fail(errDebugOff)
 		return
 	case stats.DebugLocal:

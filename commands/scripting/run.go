@@ -175,7 +175,7 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	case h.readonly && (cmd.Flags&command.FlagWrite != 0 || cmd.Name == "publish"):
 		return cmd, errScriptReadonly
 	case h.begun: // as in Redis the script may finish: stopping it halfway would be worse, and a change of role takes effect after it
-	case h.c.Server.Halts.Load()&command.HaltStandby != 0:
+	case h.c.Server.Halts.Load()&command.HaltReplication != 0:
 		if err := h.c.HaltedInScript(cmd, args); err != "" {
 			return cmd, err
 		}

@@ -53,7 +53,7 @@ func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 			continue
 		}
 		removed++
-		c.Work += v.tell([]change{{who: r}}) * tellWork
+		c.Work += v.notify([]change{{who: r}}) * tellWork
 	}
 	return removed
 }

@@ -57,9 +57,9 @@ func (v *invalidator) start(cl *command.Client, st env.Store, t *tracking, prefi
 	}
 	v.memory.Add(int64(t.cost()))
 	own.lostRedirect.Store(false)
-	owner(cl).Told.Store(true)
+	owner(cl).Invalidated.Store(true)
 	if to := v.server.Host.Client(t.redirect); to != nil {
-		to.Told.Store(true)
+		to.Invalidated.Store(true)
 	}
 	// The replaced options are no longer counted. old is nil, too, if the client of a proxy has
 	// disconnected meanwhile: closed has then already counted that.

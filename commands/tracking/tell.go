@@ -105,7 +105,7 @@ func (o *observer) Unlocked() {
 	}
 	o.mark = 0
 	if len(o.found) > 0 {
-		told := v.tell(o.found)
+		told := v.notify(o.found)
 		if o.worker != nil {
 			o.worker.Work += told * tellWork
 		}
@@ -117,9 +117,9 @@ func (o *observer) Unlocked() {
 	}
 }
 
-// tell sends invalidations to the readers of changed keys, or leaves them to serve once they are
+// notify sends invalidations to the readers of changed keys, or leaves them to serve once they are
 // more than tellInline. It returns the number of clients that it has notified itself.
-func (v *invalidator) tell(changes []change) (told int) {
+func (v *invalidator) notify(changes []change) (told int) {
 	for i, c := range changes {
 		n := c.who.len()
 		if told+n > tellInline {
@@ -186,16 +186,16 @@ func (v *invalidator) serve() {
 			v.tellGroup(g)
 		}
 		more := shrinks && v.shrinkReads()
-		v.hasTold(upTo)
+		v.delivered(upTo)
 		if more {
 			v.leaveToShrink()
 		}
 	}
 }
 
-// hasTold records that everything issued up to upTo has been sent, and wakes the clients that
+// delivered records that everything issued up to upTo has been sent, and wakes the clients that
 // wait for it.
-func (v *invalidator) hasTold(upTo uint64) {
+func (v *invalidator) delivered(upTo uint64) {
 	v.mu.Lock()
 	v.told.Store(upTo)
 	waiting := v.waiting

@@ -45,7 +45,7 @@ func transactionWork(c *command.Call, k *clientTransaction) int {
 // halted returns the error if the role of the server forbids a command of t, so that the whole
 // transaction is refused. The server may have become a replica since the commands were queued.
 func halted(c *command.Call, t *transaction) resp.Error {
-	if c.Server.Halts.Load()&command.HaltStandby == 0 {
+	if c.Server.Halts.Load()&command.HaltReplication == 0 {
 		return ""
 	}
 	for i := range t.queue {

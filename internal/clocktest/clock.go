@@ -84,11 +84,11 @@ func (c *Clock) Follow(at limit.Instant) {
 	}
 }
 
-// Lead does nothing: this clock needs no source.
-func (c *Clock) Lead() {}
+// StopFollowing does nothing: this clock needs no source.
+func (c *Clock) StopFollowing() {}
 
-// Unlearn does nothing: this clock has learned nothing.
-func (c *Clock) Unlearn() {}
+// ForgetPrimary does nothing: this clock has learned nothing.
+func (c *Clock) ForgetPrimary() {}
 
 // take removes the first timer that is due at i and moves the clock to it.
 func (c *Clock) take(i limit.Instant) *timer {

@@ -46,11 +46,11 @@ func (c *System) Follow(at limit.Instant) {
 	c.moveTo(c.primary.add(int64(at)-mono, mono))
 }
 
-// Unlearn discards what Follow has learned about a primary when another server takes its place. The
+// ForgetPrimary discards what Follow has learned about a primary when another server takes its place. The
 // clock of the new primary may be behind. For up to 20 seconds this clock would be ahead of it by
 // the difference, and if this server became the primary then, callers would be granted that time
 // twice. Until the next frame the clock continues as it is.
-func (c *System) Unlearn() {
+func (c *System) ForgetPrimary() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sampleBoot()
@@ -74,11 +74,11 @@ func (c *System) moveTo(offset int64) {
 	}
 }
 
-// Lead ends Follow: the clock continues on its own from the present instant. That may be ahead of
+// StopFollowing ends Follow: the clock continues on its own from the present instant. That may be ahead of
 // the primary's clock by the difference that Follow has not taken back yet: by the delay of a
 // message if this server was itself the primary a moment ago. Standing still until then could take
 // as long as the process was stopped.
-func (c *System) Lead() {
+func (c *System) StopFollowing() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.follows.Load() {

@@ -191,11 +191,11 @@ func TestFollowCountsSuspensionOnce(t *testing.T) {
 func TestLeadGoesOnFromThePresentInstant(t *testing.T) {
 	m := newMachine()
 	c := m.clock(clock.Options{})
-	c.Lead() // it leads already
+	c.StopFollowing() // it leads already
 	require.Equal(t, t0, c.Now())
 	c.Set(t0.Add(-time.Hour))
 	m.run(time.Second)
-	c.Lead()
+	c.StopFollowing()
 	require.Equal(t, t0.Add(time.Second-time.Hour), c.Now())
 	m.run(time.Second)
 	require.Equal(t, t0.Add(2*time.Second-time.Hour), c.Now())
@@ -207,7 +207,7 @@ func TestLeadGoesOnFromThePresentInstant(t *testing.T) {
 	stands := c.Now()
 	m.run(time.Minute)
 	require.Equal(t, stands, c.Now())
-	c.Lead()
+	c.StopFollowing()
 	require.Equal(t, stands, c.Now())
 	m.run(time.Minute)
 	require.Equal(t, stands.Add(time.Minute), c.Now())
@@ -236,7 +236,7 @@ func TestCivilTimeIsTheNodesOwn(t *testing.T) {
 	civil(600 * time.Millisecond)
 	c.Set(limit.Instant(m.wall).Add(-3 * time.Millisecond))
 	require.Equal(t, c.Now(), c.Civil(c.Now()), "instants read as on the primary where that is right")
-	c.Lead()
+	c.StopFollowing()
 	c.Sample()
 	require.Equal(t, c.Now(), c.Civil(c.Now()))
 	require.Zero(t, steps, "the wall clock was not stepped")
@@ -295,7 +295,7 @@ func TestFollowedClockIsReadByMany(t *testing.T) {
 	for i := range 3000 {
 		c.Follow(c.Now().Add(time.Duration(rng.IntN(2000)-1500) * time.Microsecond))
 		if i%100 == 99 {
-			c.Lead()
+			c.StopFollowing()
 		}
 		c.Sample()
 	}

@@ -26,16 +26,16 @@ func (r *Registry) catchUp() {
 	}
 }
 
-// Tell takes a record of the server's database that was loaded or replicated: see
+// Observe takes a record of the server's database that was loaded or replicated: see
 // [keyspace.Keyspace.ObserveSystem]. It does not wait for goroutines that use a store.
-func (r *Registry) Tell(key []byte, e entry.Entry) {
+func (r *Registry) Observe(key []byte, e entry.Entry) {
 	t := &r.told
 	t.mu.Lock()
 	if key == nil {
 		t.records, t.void = nil, nil
 	}
 	t.records = append(t.records, record{bytes.Clone(key), bytes.Clone(e.Value), e.Kind == entry.None})
-	many := len(t.records) >= manyTold
+	many := len(t.records) >= manyRecords
 	t.mu.Unlock()
 	r.behind.Store(true)
 	if many && r.mu.TryLock() {

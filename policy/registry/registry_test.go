@@ -68,7 +68,7 @@ func (m *memory) reload(t testing.TB) *registry.Registry {
 	t.Helper()
 	r := registry.New(registry.Options{})
 	for key, value := range m.records {
-		r.Tell([]byte(key), entry.Entry{Kind: entry.String, Expiry: entry.NoExpiry, Value: []byte(value)})
+		r.Observe([]byte(key), entry.Entry{Kind: entry.String, Expiry: entry.NoExpiry, Value: []byte(value)})
 	}
 	require.NoError(t, r.Fault())
 	return r
@@ -218,7 +218,7 @@ func TestRecordsOfAPrimary(t *testing.T) {
 	primary, m := registry.New(registry.Options{}), newMemory()
 	replica := registry.New(registry.Options{})
 	tell := func(key, value string, k entry.Kind) {
-		replica.Tell([]byte(key), entry.Entry{Kind: k, Value: []byte(value)})
+		replica.Observe([]byte(key), entry.Entry{Kind: k, Value: []byte(value)})
 	}
 	for i := range 1000 { // more than wait to be looked at
 		require.NoError(t, set(t, primary, m, mainOf(t, fmt.Sprintf("p%d", i%300), fmt.Sprintf("TB %d 1 1", i+1))))
@@ -232,7 +232,7 @@ func TestRecordsOfAPrimary(t *testing.T) {
 	require.Equal(t, primary.Changes(registry.Which{Count: 2000}), replica.Changes(registry.Which{Count: 2000}))
 	tell("main/p7", "", entry.None)
 	require.Nil(t, replica.Table().Policy([]byte("p7")))
-	replica.Tell(nil, entry.Entry{}) // it copies everything anew
+	replica.Observe(nil, entry.Entry{}) // it copies everything anew
 	require.Empty(t, entriesOf(replica))
 	require.Empty(t, replica.Changes(registry.Which{Count: 10}))
 }
@@ -247,7 +247,7 @@ func TestRecordThatIsNoneIsAFault(t *testing.T) {
 	} {
 		var failed error
 		r := registry.New(registry.Options{Failed: func(err error) { failed = err }})
-		r.Tell([]byte(c[0]), entry.Entry{Kind: entry.String, Value: []byte(c[1])})
+		r.Observe([]byte(c[0]), entry.Entry{Kind: entry.String, Value: []byte(c[1])})
 		require.Error(t, r.Fault(), "%q", c)
 		require.Equal(t, failed, r.Fault())
 	}
@@ -273,7 +273,7 @@ func TestHistoryIsNoFault(t *testing.T) {
 	} {
 		r, m := registry.New(registry.Options{Failed: func(err error) { t.Error(err) }}), newMemory()
 		m.records[c.key] = c.value
-		r.Tell([]byte(c.key), entry.Entry{Kind: entry.String, Value: []byte(c.value)})
+		r.Observe([]byte(c.key), entry.Entry{Kind: entry.String, Value: []byte(c.value)})
 		require.NoError(t, r.Fault(), "%q", c)
 		n, why := r.Unreadable()
 		require.Equal(t, c.unreadable, n, "%q", c)
@@ -505,8 +505,8 @@ func BenchmarkTell(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n++
-		r.Tell(fmt.Appendf(nil, "override/api/customer-%d", n%300_000), entry.Entry{Kind: entry.String, Value: value})
-		r.Tell(fmt.Appendf(nil, "change/%020d", n), entry.Entry{Kind: entry.String, Value: change})
+		r.Observe(fmt.Appendf(nil, "override/api/customer-%d", n%300_000), entry.Entry{Kind: entry.String, Value: value})
+		r.Observe(fmt.Appendf(nil, "change/%020d", n), entry.Entry{Kind: entry.String, Value: change})
 	}
 }
 

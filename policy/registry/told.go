@@ -19,9 +19,9 @@ type record struct {
 	gone       bool
 }
 
-// manyTold is the number of records that are gathered until the table is read, or until Tell
+// manyRecords is the number of records that are gathered until the table is read, or until Tell
 // moves them into the builder.
-const manyTold = 256
+const manyRecords = 256
 
 func (t *told) take() (all []record) {
 	t.mu.Lock()
