@@ -10,123 +10,125 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// ackTable has what each replica has acknowledged, and who waits for how many of them. Only
-// replicas whose state is whole count.
+// ackTable records the offset that each replica has acknowledged, and the callers that wait for
+// such acknowledgements. Only replicas that were sent a complete state count.
 type ackTable struct {
-	// urgent says that somebody waits whom the replicas that there are can satisfy.
+	// urgent is set while a waiter exists that the connected replicas can satisfy.
 	urgent atomic.Bool
 
-	// goodUntil is the stopwatch reading up to which as many replicas are good as need says.
+	// goodUntil is the stopwatch reading until which at least need replicas are good.
 	goodUntil atomic.Int64
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	need     int
 	lag      time.Duration
 	replicas map[int64]*replicaAcks
-	whole    int      // how many of them count
-	best     []uint64 // what those have acknowledged, the farthest first, unless stale
+	whole    int      // the number of replicas that were sent a complete state
+	best     []uint64 // the offsets that those have acknowledged, the largest first, unless stale
 	stale    bool
-	lines    map[int]line // by the number of replicas that is waited for
+	waiters  map[int]waitHeap // by the number of replicas that they wait for
 	woken    []transport.Peer
-	heards   []time.Duration // scratch
+	lastAcks []time.Duration // scratch space of goodDeadline
 }
 
-// replicaAcks is what is known of a replica.
+// replicaAcks is the state of one replica in an ackTable.
 type replicaAcks struct {
-	whole bool   // it was sent a whole state
-	from  uint64 // the offset of that, once it was
-	acked uint64
-	heard time.Duration // when it last acknowledged from or more; never if negative
+	whole   bool   // the replica was sent a complete state
+	from    uint64 // the offset of that state; valid if whole
+	acked   uint64
+	lastAck time.Duration // when it last acknowledged from or a later offset; negative if never
 }
 
-// patience is for how long somebody is taken to wait. Whoever still does is woken then and
-// asks again. So what clients have left that are gone, or have given up, is forgotten.
-const patience = 5 * time.Second
+// maxWait is how long a waiter is kept. After that it is woken and calls await again if it still
+// waits. So the waiters of disconnected clients and of clients that timed out do not accumulate.
+const maxWait = 5 * time.Second
 
 func newAckTable() *ackTable {
-	l := &ackTable{replicas: map[int64]*replicaAcks{}, lines: map[int]line{}}
-	l.require(0, 0)
-	return l
+	t := &ackTable{replicas: map[int64]*replicaAcks{}, waiters: map[int]waitHeap{}}
+	t.require(0, 0)
+	return t
 }
 
-// open adds a replica, which has everything before acked if it is whole.
-func (l *ackTable) open(id int64, whole bool, acked uint64, now time.Duration) {
-	l.mu.Lock()
-	a := &replicaAcks{heard: -1}
-	l.replicas[id] = a
+// open adds a replica. If whole is set, the replica has everything before acked.
+func (t *ackTable) open(id int64, whole bool, acked uint64, now time.Duration) {
+	t.mu.Lock()
+	a := &replicaAcks{lastAck: -1}
+	t.replicas[id] = a
 	if whole {
-		*a = replicaAcks{whole: true, from: acked, acked: acked, heard: now}
-		l.whole++
+		*a = replicaAcks{whole: true, from: acked, acked: acked, lastAck: now}
+		t.whole++
 	}
-	l.settle()
+	t.settle()
 }
 
-// complete says that the full sync of a replica was sent, which ends at offset: it counts
-// from now on, with what it acknowledges from there on.
-func (l *ackTable) complete(id int64, offset uint64) {
-	l.mu.Lock()
-	if a := l.replicas[id]; a != nil && !a.whole {
+// complete records that the full resynchronization of a replica was sent and ends at offset. The
+// replica counts from now on, with the offsets from there on that it acknowledges.
+func (t *ackTable) complete(id int64, offset uint64) {
+	t.mu.Lock()
+	if a := t.replicas[id]; a != nil && !a.whole {
 		a.whole, a.from = true, offset
-		l.whole++
+		t.whole++
 	}
-	l.settle()
+	t.settle()
 }
 
 // close removes a replica.
-func (l *ackTable) close(id int64) {
-	l.mu.Lock()
-	if a := l.replicas[id]; a != nil {
-		delete(l.replicas, id)
+func (t *ackTable) close(id int64) {
+	t.mu.Lock()
+	if a := t.replicas[id]; a != nil {
+		delete(t.replicas, id)
 		if a.whole {
-			l.whole--
+			t.whole--
 		}
 	}
-	l.settle()
+	t.settle()
 }
 
-// acknowledge takes what a replica acknowledges. Before it has applied a whole state that only shows
-// that it is there.
-func (l *ackTable) acknowledge(id int64, acked uint64, now time.Duration) {
-	l.mu.Lock()
-	if a := l.replicas[id]; a != nil && a.whole && acked >= a.from {
-		a.acked, a.heard = max(a.acked, acked), now
+// acknowledge records that a replica has applied everything before acked. It ignores the
+// acknowledgement of a replica that has not applied a complete state yet.
+func (t *ackTable) acknowledge(id int64, acked uint64, now time.Duration) {
+	t.mu.Lock()
+	if a := t.replicas[id]; a != nil && a.whole && acked >= a.from {
+		a.acked, a.lastAck = max(a.acked, acked), now
 	}
-	l.settle()
+	t.settle()
 }
 
-// settle wakes whoever has waited for long enough, and unlocks mu, which must be held.
-func (l *ackTable) settle() {
-	l.stale = true
-	l.goodUntil.Store(int64(l.untilLate()))
-	woken := l.woken[:0]
-	l.woken = nil
-	for n, waiting := range l.lines {
-		for reached := l.reached(n); len(waiting) > 0 && waiting[0].offset <= reached; {
+// settle recomputes what has been acknowledged and wakes the waiters that this satisfies. The
+// caller must hold mu; settle unlocks it.
+func (t *ackTable) settle() {
+	t.stale = true
+	t.goodUntil.Store(int64(t.goodDeadline()))
+	woken := t.woken[:0]
+	t.woken = nil
+	for n, waiting := range t.waiters {
+		for reached := t.reached(n); len(waiting) > 0 && waiting[0].offset <= reached; {
 			woken = append(woken, waiting[0].p)
 			waiting = waiting.pop()
 		}
-		l.keep(n, waiting)
+		t.keep(n, waiting)
 	}
-	l.wake(woken)
+	t.wake(woken)
 }
 
-// keep stores a line that has changed. mu must be held.
-func (l *ackTable) keep(n int, waiting line) {
+// keep stores a heap of waiters that has changed. The caller must hold mu.
+func (t *ackTable) keep(n int, waiting waitHeap) {
 	if len(waiting) == 0 {
-		delete(l.lines, n)
+		delete(t.waiters, n)
 		return
 	}
-	l.lines[n] = waiting
+	t.waiters[n] = waiting
 }
 
-// wake unlocks mu, which must be held, and wakes all in woken, whose memory is used again.
-func (l *ackTable) wake(woken []transport.Peer) {
+// wake updates urgent, unlocks mu, which the caller must hold, and wakes all peers in woken. It
+// keeps the memory of woken for the next call.
+func (t *ackTable) wake(woken []transport.Peer) {
 	urgent := false
-	for n := range l.lines {
-		urgent = urgent || n <= l.whole
+	for n := range t.waiters {
+		urgent = urgent || n <= t.whole
 	}
-	l.urgent.Store(urgent)
-	l.mu.Unlock()
+	t.urgent.Store(urgent)
+	t.mu.Unlock()
 	if len(woken) == 0 {
 		return
 	}
@@ -134,75 +136,76 @@ func (l *ackTable) wake(woken []transport.Peer) {
 		p.Wake()
 	}
 	clear(woken)
-	l.mu.Lock()
-	l.woken = woken[:0]
-	l.mu.Unlock()
+	t.mu.Lock()
+	t.woken = woken[:0]
+	t.mu.Unlock()
 }
 
-// acks returns what the replicas that count have acknowledged, the farthest first. mu must
-// be held.
-func (l *ackTable) acks() []uint64 {
-	if !l.stale {
-		return l.best
+// acks returns the offsets that the counted replicas have acknowledged, the largest first. The
+// caller must hold mu.
+func (t *ackTable) acks() []uint64 {
+	if !t.stale {
+		return t.best
 	}
-	l.best, l.stale = l.best[:0], false
-	for _, a := range l.replicas {
-		// One that was sent everything and has said nothing since may have refused it.
-		if a.whole && a.heard >= 0 {
-			l.best = append(l.best, a.acked)
+	t.best, t.stale = t.best[:0], false
+	for _, a := range t.replicas {
+		// A replica that was sent everything and has not answered since may have refused it.
+		if a.whole && a.lastAck >= 0 {
+			t.best = append(t.best, a.acked)
 		}
 	}
-	slices.SortFunc(l.best, func(a, b uint64) int { return cmp.Compare(b, a) })
-	return l.best
+	slices.SortFunc(t.best, func(a, b uint64) int { return cmp.Compare(b, a) })
+	return t.best
 }
 
-// reached is up to where n replicas have everything. mu must be held.
-func (l *ackTable) reached(n int) uint64 {
-	if acks := l.acks(); n <= len(acks) {
+// reached returns the offset before which n replicas have everything. The caller must hold mu.
+func (t *ackTable) reached(n int) uint64 {
+	if acks := t.acks(); n <= len(acks) {
 		return acks[n-1]
 	}
 	return 0
 }
 
-// acked is how many replicas have everything before offset. mu must be held.
-func (l *ackTable) acked(offset uint64) (n int) {
-	acks := l.acks()
+// acked returns how many replicas have everything before offset. The caller must hold mu.
+func (t *ackTable) acked(offset uint64) (n int) {
+	acks := t.acks()
 	for n < len(acks) && acks[n] >= offset {
 		n++
 	}
 	return n
 }
 
-// count is acked for those who do not have mu.
-func (l *ackTable) count(offset uint64) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.acked(offset)
+// count is acked for callers that do not hold mu.
+func (t *ackTable) count(offset uint64) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.acked(offset)
 }
 
-// await has p woken once n replicas have everything before offset, unless they have.
-func (l *ackTable) await(n int, offset uint64, p transport.Peer, now time.Duration) (acked int, o transport.Outcome) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	acked = l.acked(offset)
+// await returns how many replicas have everything before offset. If these are fewer than n, it
+// returns Pending and, unless p is nil, registers p, which is woken once there are n.
+func (t *ackTable) await(n int, offset uint64, p transport.Peer, now time.Duration) (acked int, o transport.Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	acked = t.acked(offset)
 	if acked >= n {
 		return acked, transport.Kept
 	}
 	if p != nil {
-		l.lines[n] = l.lines[n].push(waiting{offset, now, p})
-		if n <= l.whole {
-			l.urgent.Store(true)
+		t.waiters[n] = t.waiters[n].push(waiter{offset, now, p})
+		if n <= t.whole {
+			t.urgent.Store(true)
 		}
 	}
 	return acked, transport.Pending
 }
 
-// expire wakes whoever has waited since before since, or everybody if that is in the future.
-func (l *ackTable) expire(since time.Duration) {
-	l.mu.Lock()
-	woken := l.woken[:0]
-	l.woken = nil
-	for n, waiting := range l.lines {
+// expire wakes all waiters that were registered at since or before. With [never] it wakes all.
+func (t *ackTable) expire(since time.Duration) {
+	t.mu.Lock()
+	woken := t.woken[:0]
+	t.woken = nil
+	for n, waiting := range t.waiters {
 		rest := waiting[:0]
 		for _, w := range waiting {
 			if w.since <= since {
@@ -213,64 +216,65 @@ func (l *ackTable) expire(since time.Duration) {
 		}
 		clear(waiting[len(rest):])
 		rest.order()
-		l.keep(n, rest)
+		t.keep(n, rest)
 	}
-	l.wake(woken)
+	t.wake(woken)
 }
 
-// idle reports whether nobody waits.
-func (l *ackTable) idle() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.lines) == 0
+// idle reports whether there are no waiters.
+func (t *ackTable) idle() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.waiters) == 0
 }
 
-// good is how many replicas have acknowledged something since then, with a whole state.
-func (l *ackTable) good(since time.Duration) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, a := range l.replicas {
-		if a.whole && a.heard >= 0 && a.heard >= since {
+// good returns how many replicas have acknowledged something at since or later, with a complete
+// state.
+func (t *ackTable) good(since time.Duration) (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.replicas {
+		if a.whole && a.lastAck >= 0 && a.lastAck >= since {
 			n++
 		}
 	}
 	return n
 }
 
-// require says how many replicas are to have acknowledged something within lag; 0 is none.
-func (l *ackTable) require(need int, lag time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.need, l.lag = need, lag
-	l.goodUntil.Store(int64(l.untilLate()))
+// require sets how many replicas have to acknowledge something within lag. 0 requires none.
+func (t *ackTable) require(need int, lag time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.need, t.lag = need, lag
+	t.goodUntil.Store(int64(t.goodDeadline()))
 }
 
-// untilLate returns goodUntil, which is negative if there are not as many replicas. mu must be
-// held.
-func (l *ackTable) untilLate() time.Duration {
-	if l.need <= 0 {
+// goodDeadline computes goodUntil. It is negative if fewer than need replicas have acknowledged
+// anything. The caller must hold mu.
+func (t *ackTable) goodDeadline() time.Duration {
+	if t.need <= 0 {
 		return never
 	}
-	l.heards = l.heards[:0]
-	for _, a := range l.replicas {
-		if a.whole && a.heard >= 0 {
-			l.heards = append(l.heards, a.heard)
+	t.lastAcks = t.lastAcks[:0]
+	for _, a := range t.replicas {
+		if a.whole && a.lastAck >= 0 {
+			t.lastAcks = append(t.lastAcks, a.lastAck)
 		}
 	}
-	if len(l.heards) < l.need {
+	if len(t.lastAcks) < t.need {
 		return -1
 	}
-	slices.Sort(l.heards)
-	heard := l.heards[len(l.heards)-l.need]
-	return heard + min(l.lag, never-heard)
+	slices.Sort(t.lastAcks)
+	lastAck := t.lastAcks[len(t.lastAcks)-t.need]
+	return lastAck + min(t.lag, never-lastAck)
 }
 
-// of returns what is known of a replica.
-func (l *ackTable) of(id int64) replicaAcks {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if a := l.replicas[id]; a != nil {
+// of returns a copy of the state of a replica.
+func (t *ackTable) of(id int64) replicaAcks {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a := t.replicas[id]; a != nil {
 		return *a
 	}
-	return replicaAcks{heard: -1}
+	return replicaAcks{lastAck: -1}
 }

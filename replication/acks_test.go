@@ -12,11 +12,11 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// says is an acknowledgement.
+// says returns an acknowledgement of everything before ack.
 func says(ack uint64) protocol.Ack { return protocol.Ack{Applied: ack} }
 
-// online has n replicas with the ids from 1 on, which have acknowledged nothing, of a stream
-// of 1,000 bytes.
+// online returns a source with a stream of 1,000 bytes and n replicas with the IDs from 1 on,
+// which have acknowledged nothing.
 func online(t *testing.T, n int) (s *replication.Source, peers []*conn, advance func(time.Duration)) {
 	s, clock := begun(t, defaults())
 	for i := range n {
@@ -28,7 +28,7 @@ func online(t *testing.T, n int) (s *replication.Source, peers []*conn, advance 
 	return s, peers, clock.Advance
 }
 
-// WAIT and the barrier: which waiters are woken when.
+// TestAwait checks which acknowledgements satisfy a waiter.
 func TestAwait(t *testing.T) {
 	s, _, _ := online(t, 3)
 	type hears struct {
@@ -49,15 +49,15 @@ func TestAwait(t *testing.T) {
 	}{
 		{hears{0, 0}, 0, 1_000, 0, false},
 		{hears{0, 0}, -1, 1_000, 0, false},
-		{hears{0, 0}, 1, 0, 0, true}, // they were sent everything, and may refuse it
+		{hears{0, 0}, 1, 0, 0, true}, // they were sent everything, but may refuse it
 		{hears{0, 0}, 1, 1, 0, true},
 		{hears{1, 500}, 1, 500, 1, false},
 		{hears{1, 500}, 1, 501, 0, true},
 		{hears{2, 400}, 1, 400, 2, false},
 		{hears{2, 400}, 2, 400, 2, false},
 		{hears{2, 400}, 3, 400, 2, true},
-		{hears{1, 300}, 1, 500, 1, false}, // nothing is taken back
-		{hears{9, 900}, 1, 501, 0, true},  // nobody
+		{hears{1, 300}, 1, 500, 1, false}, // an acknowledgement never goes back
+		{hears{9, 900}, 1, 501, 0, true},  // there is no such replica
 		{hears{3, 1_001}, 1, 501, 0, true},
 		{hears{3, 1_000}, 1, 1_000, 1, false},
 		{hears{2, 1_000}, 2, 1_000, 2, false},
@@ -72,7 +72,8 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// A waiter is woken by the acknowledgement that is enough, and by no other.
+// TestAwaitWakes checks that a waiter is woken by the acknowledgement that satisfies it, and by
+// no other.
 func TestAwaitWakes(t *testing.T) {
 	s, _, _ := online(t, 3)
 	one, two, far := &conn{}, &conn{}, &conn{}
@@ -95,7 +96,8 @@ func TestAwaitWakes(t *testing.T) {
 	require.Equal(t, []int64{1, 1, 1}, woken())
 }
 
-// A model: any order of offsets and acknowledgements wakes exactly those who may go on.
+// TestAwaitModel compares with a model: any order of offsets and acknowledgements wakes exactly
+// the waiters that are satisfied.
 func TestAwaitModel(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -131,8 +133,9 @@ func TestAwaitModel(t *testing.T) {
 	}
 }
 
-// Replicas count only once they are whole, and waiters ask again when another stream
-// begins or time has passed: a client may be gone, or have given up.
+// TestAwaitOfOthers checks that a replica counts only once it has a complete state. Waiters are
+// woken and ask again when another stream begins or time has passed, because a client may have
+// disconnected or timed out.
 func TestAwaitOfOthers(t *testing.T) {
 	s, clock := begun(t, defaults())
 	p := &conn{}
@@ -144,7 +147,7 @@ func TestAwaitOfOthers(t *testing.T) {
 	require.EqualValues(t, 1, p.wakes.Load())
 	require.Zero(t, clock.Timers())
 
-	// A client that cannot be woken waits for nothing.
+	// A nil peer is not registered.
 	_, o = s.Await(1, 10, nil)
 	require.Equal(t, transport.Pending, o)
 	require.Zero(t, clock.Timers())
@@ -168,10 +171,11 @@ func TestAwaitOfOthers(t *testing.T) {
 	require.EqualValues(t, 3, p.wakes.Load())
 }
 
-// Good replicas are whole, and have said something within min-replicas-max-lag.
+// TestGood: good replicas have a complete state and have acknowledged within
+// min-replicas-max-lag.
 func TestGood(t *testing.T) {
 	s, _, advance := online(t, 2)
-	require.Zero(t, s.Good(10*time.Second)) // they have said nothing
+	require.Zero(t, s.Good(10*time.Second)) // they have not acknowledged anything
 	s.Acknowledge(1, says(0))
 	require.Equal(t, 1, s.Good(10*time.Second))
 	advance(5 * time.Second)
@@ -184,7 +188,7 @@ func TestGood(t *testing.T) {
 	advance(1)
 	require.Equal(t, 1, s.Good(10*time.Second))
 
-	// One that goes on where it was has everything up to there.
+	// A replica with a partial resynchronization has everything up to its offset.
 	c := call(3, &conn{})
 	c.ReplID, c.Offset = id1, 801
 	_, pump := s.PSync(c)
@@ -194,8 +198,9 @@ func TestGood(t *testing.T) {
 	require.Zero(t, s.Acked(801))
 }
 
-// A replica says that it is there while its full sync goes on, with offset 0. It is good only
-// once it has acknowledged the end of that, and not when that was merely sent.
+// TestGoodOnceTheFullSyncIsApplied: a replica acknowledges offset 0 during its full
+// resynchronization. It is good only once it has acknowledged the end of that, not when the end
+// was sent.
 func TestGoodOnceTheFullSyncIsApplied(t *testing.T) {
 	s, clock := begun(t, defaults())
 	s.Retain(true)
@@ -206,7 +211,7 @@ func TestGoodOnceTheFullSyncIsApplied(t *testing.T) {
 	drain(t, pump)
 	require.True(t, s.Replicas()[0].Online)
 	require.Zero(t, s.Good(10*time.Second))
-	s.Acknowledge(1, says(0)) // it was on its way
+	s.Acknowledge(1, says(0)) // it was sent before the replica had applied the state
 	require.Zero(t, s.Good(10*time.Second))
 	require.Negative(t, s.Replicas()[0].Heard)
 	clock.Advance(time.Second)
@@ -215,7 +220,7 @@ func TestGoodOnceTheFullSyncIsApplied(t *testing.T) {
 	require.Zero(t, s.Replicas()[0].Heard)
 }
 
-// What INFO shows of replicas.
+// TestReplicas checks what INFO shows of replicas.
 func TestReplicas(t *testing.T) {
 	s, _, advance := online(t, 1)
 	advance(50 * time.Millisecond)

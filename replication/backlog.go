@@ -6,39 +6,41 @@ const (
 	segmentBits = 14
 	// segmentSize is how many bytes of a backlog are allocated and overwritten together.
 	segmentSize = 1 << segmentBits
-	// LeastBacklog is the smallest size of a backlog, which is used for less.
+	// LeastBacklog is the smallest size of a backlog, in bytes. Smaller sizes are raised to it.
 	LeastBacklog = segmentSize
-	// mostBacklog is the largest, which is used for more: 64 GiB.
-	mostBacklog = 64 << 30
+	// maxBacklog is the largest size: 64 GiB. Larger sizes are lowered to it.
+	maxBacklog = 64 << 30
 )
 
-// Backlog is the latest part of a stream. One goroutine at a time writes; any number read
-// meanwhile, and no writer waits for them. It keeps its size of bytes at least, and less
-// than two segments more. Memory is allocated as bytes come.
+// Backlog is the replication backlog: a ring with the latest part of a stream. One goroutine at a
+// time may write. Any number may read meanwhile, and the writer does not wait for them. A backlog
+// keeps at least its size in bytes, and less than two segments more. It allocates memory as bytes
+// arrive.
 //
-// Readers take no lock. A segment counts those who copy from it, and has a number that
-// changes before its memory is used again: a reader first counts and then looks at the
-// number, the writer first changes the number and then looks at the count. So either the
-// reader sees that it was overtaken, or the writer sees the reader and takes other memory.
+// Readers take no lock. Each segment has a count of the goroutines that copy from it, and a
+// number that changes before its memory is used again. A reader first increments the count and
+// then loads the number. The writer first changes the number and then loads the count. So either
+// the reader sees that it was overtaken, or the writer sees the reader and allocates other
+// memory.
 type Backlog struct {
-	base  uint64 // the offset of the first byte ever, which begins segment 0
+	base  uint64 // the offset of the first byte of the stream, which is the first of segment 0
 	first atomic.Uint64
 	end   atomic.Uint64
-	// table has segment number k at k modulo its length. Only the writer changes it.
+	// table holds segment k at index k modulo its length. Only the writer changes it.
 	table atomic.Pointer[[]atomic.Pointer[segment]]
 }
 
-// segment is a part of a backlog.
+// segment is a fixed-size part of a backlog.
 type segment struct {
 	number  atomic.Int64
 	readers atomic.Int32
-	bytes   []byte // segmentSize; apart, for the allocator has that size and no larger one
+	bytes   []byte // segmentSize bytes; a separate allocation, which fits a size class of the allocator exactly
 }
 
-// noSegment is the number of a segment that nothing may be read from.
+// noSegment is the number of a segment that must not be read from.
 const noSegment = -1
 
-// NewBacklog returns a backlog of size bytes for a stream that goes on at offset.
+// NewBacklog returns a backlog of size bytes for a stream that continues at offset.
 func NewBacklog(size int64, offset uint64) *Backlog {
 	b := &Backlog{base: offset}
 	b.first.Store(offset)
@@ -48,15 +50,16 @@ func NewBacklog(size int64, offset uint64) *Backlog {
 	return b
 }
 
-// segments is how many segments hold size bytes while another is being filled.
+// segments returns how many segments hold size bytes while one more is being filled.
 func segments(size int64) int {
-	return int((min(max(size, LeastBacklog), mostBacklog)+segmentSize-1)/segmentSize) + 1
+	return int((min(max(size, LeastBacklog), maxBacklog)+segmentSize-1)/segmentSize) + 1
 }
 
-// First is the offset of the earliest byte there is. It may be gone when it is asked for.
+// First returns the offset of the earliest byte in the backlog. The writer may overwrite that
+// byte at any time.
 func (b *Backlog) First() uint64 { return b.first.Load() }
 
-// End is the offset behind the latest byte.
+// End returns the offset behind the latest byte.
 func (b *Backlog) End() uint64 { return b.end.Load() }
 
 // Write appends p. Only the writer may call it.
@@ -79,13 +82,14 @@ func (b *Backlog) Write(p []byte) {
 
 func (b *Backlog) segmentOf(offset uint64) int64 { return int64((offset - b.base) >> segmentBits) }
 
-// at returns what is in the place of segment k.
+// at returns the segment in the table entry of segment k, which may be another one or nil.
 func (b *Backlog) at(k int64) *segment {
 	table := *b.table.Load()
 	return table[k%int64(len(table))].Load()
 }
 
-// open makes segment k, in the memory of the one whose place it takes if nobody reads that.
+// open makes segment k. It uses the memory of the segment that k replaces, unless a goroutine
+// reads from that one.
 func (b *Backlog) open(k int64) *segment {
 	table := *b.table.Load()
 	place := &table[k%int64(len(table))]
@@ -102,15 +106,15 @@ func (b *Backlog) open(k int64) *segment {
 	return s
 }
 
-// Resize makes room for size bytes. What no longer fits is lost, the earliest first. Only
-// the writer may call it.
+// Resize changes the size to size bytes. If the backlog shrinks, its earliest bytes are dropped.
+// Only the writer may call it.
 func (b *Backlog) Resize(size int64) {
 	old := *b.table.Load()
 	if len(old) == segments(size) {
 		return
 	}
 	table := make([]atomic.Pointer[segment], segments(size))
-	k := b.segmentOf(b.end.Load()) // the segment that is being filled, or is to be opened next
+	k := b.segmentOf(b.end.Load()) // the segment that is being filled, or the next to be opened
 	least := max(b.segmentOf(b.first.Load()), k-int64(len(table))+1)
 	b.first.Store(b.base + uint64(least)<<segmentBits)
 	for i := least; i <= k; i++ {
@@ -121,9 +125,9 @@ func (b *Backlog) Resize(size int64) {
 	b.table.Store(&table)
 }
 
-// Read copies what there is from offset on into dst and returns how much that is. It is
-// false if the backlog does not reach back to offset any more, or not yet up to it. Then
-// dst may have been written to.
+// Read copies bytes from offset on into dst and returns their number. ok is false if the backlog
+// no longer holds the byte at offset, or if offset is behind its end. In that case dst may have
+// been written to.
 func (b *Backlog) Read(dst []byte, offset uint64) (n int, ok bool) {
 	end := b.end.Load()
 	if offset < b.base || offset > end {
@@ -143,7 +147,8 @@ func (b *Backlog) Read(dst []byte, offset uint64) (n int, ok bool) {
 	return n, true
 }
 
-// pin keeps the memory of a segment from being used again, if it still is number k.
+// pin keeps the memory of a segment from being used again. It returns false if the segment no
+// longer has number k.
 func (s *segment) pin(k int64) bool {
 	s.readers.Add(1)
 	if s.number.Load() != k {

@@ -13,8 +13,7 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// pattern is n bytes of an endless stream from offset on, of which each 8 bytes are
-// different.
+// pattern returns n bytes of an endless stream from offset on. Each 8 bytes of it are different.
 func pattern(offset uint64, n int) []byte {
 	b := make([]byte, 0, n+16)
 	for k := offset / 8; len(b) < n+8; k++ {
@@ -24,14 +23,14 @@ func pattern(offset uint64, n int) []byte {
 	return b[from : from+n]
 }
 
-// A backlog has what a plain slice of the whole stream has, as far back as its size.
+// TestBacklogModel: a backlog has what a slice of the whole stream has, as far back as its size.
 func TestBacklogModel(t *testing.T) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		begin, size := r.Uint64N(1<<40), int64(r.IntN(200_000))
 		b := replication.NewBacklog(size, begin)
 		var stream []byte
-		kept := begin // what no write since could have lost
+		kept := begin // the offset of the first byte that no write can have overwritten
 		for range 200 {
 			end := begin + uint64(len(stream))
 			if r.IntN(30) == 0 {
@@ -70,8 +69,8 @@ func TestBacklogModel(t *testing.T) {
 	}
 }
 
-// Readers that are slower than the writer are told so, and never see a byte of another
-// offset, also while the size changes.
+// TestReadersAreOvertaken: Read returns false to readers that are slower than the writer. They
+// never see a byte of another offset, even while the size changes.
 func TestReadersAreOvertaken(t *testing.T) {
 	const begin, least = 77, 2_000
 	b := replication.NewBacklog(replication.LeastBacklog, begin)
@@ -112,7 +111,7 @@ func TestReadersAreOvertaken(t *testing.T) {
 			}
 		})
 	}
-	// The writer goes on until each has happened, at least for some rounds of the ring.
+	// The writer continues until both have happened, and writes at least several times the ring.
 	var sawOvertaken, sawRead bool
 	for i := 0; i < least || !sawOvertaken || !sawRead; i++ {
 		if i%97 == 0 {
@@ -134,7 +133,8 @@ func TestReadersAreOvertaken(t *testing.T) {
 	readers.Wait()
 }
 
-// A backlog takes memory as bytes come, and no more than its size and two segments.
+// TestBacklogMemory: a backlog allocates memory as bytes arrive, and no more than its size and
+// two segments.
 func TestBacklogMemory(t *testing.T) {
 	const size = 4 << 20
 	allocated := func(f func()) uint64 {

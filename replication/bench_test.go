@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// pumped is a peer whose connection is filled by a goroutine of its own, as a loop would.
+// pumped is a peer whose connection is filled by a goroutine, as by an event loop.
 type pumped struct {
 	waking
 	pump  transport.Pump
@@ -40,10 +40,10 @@ func (p *pumped) run() {
 	}
 }
 
-// BenchmarkWrite is what a write of the log costs the primary, of 10 records as a batch of
-// commands has them: without a replica; with one that lingers; with one for whom nothing
-// lingers, since somebody waits for it. There is one write each 50 µs. It reports the time of
-// a write, how often the replica was woken, and the time of filling, each per write.
+// BenchmarkWrite measures what a write of the log costs the primary. A write has 10 records, like
+// a batch of commands. The cases are: no replica; a replica that is woken after [linger]; and a
+// replica that is woken at once because a client waits for it. There is one write each 50 µs. It
+// reports the time of a write, the number of wake-ups and the time of filling, each per write.
 func BenchmarkWrite(b *testing.B) {
 	var piece []byte
 	for range 10 {
@@ -87,7 +87,7 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// realTime is a source with the clock of the system.
+// realTime returns a source with the system clock.
 func realTime() (s *replication.Source, closeAll func()) {
 	system := clock.NewSystem(clock.Options{})
 	o := options(clocktest.New(1), defaults())
@@ -102,8 +102,8 @@ func realTime() (s *replication.Source, closeAll func()) {
 	}
 }
 
-// BenchmarkAwait is what the barrier costs each of many clients a round, each of which waits
-// for a position of its own that one acknowledgement in 100 comes up to.
+// BenchmarkAwait measures what the reply barrier costs each of many clients per round. Each
+// client waits for a different position. One acknowledgement in 100 reaches the position.
 func BenchmarkAwait(b *testing.B) {
 	for name, waiting := range map[string]int{"100": 100, "10000": 10_000} {
 		b.Run(name, func(b *testing.B) {
@@ -135,7 +135,7 @@ func BenchmarkAwait(b *testing.B) {
 	}
 }
 
-// BenchmarkFill is what sending costs, of a stream that is ahead of the replica.
+// BenchmarkFill measures the cost of sending a stream to a replica that is behind.
 func BenchmarkFill(b *testing.B) {
 	s, closeAll := realTime()
 	defer closeAll()

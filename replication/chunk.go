@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 )
 
-// What goes from a node to its replica, behind the reply to PSYNC, are chunks:
+// After the reply to PSYNC, a node sends its replica a sequence of chunks:
 //
 //	type      uint8   a ChunkType
 //	zero      3 bytes
@@ -16,36 +16,36 @@ import (
 //	checksum  uint32  CRC32C of the 16 bytes before it and the payload
 //	payload
 //
-// Numbers are little-endian. The offset of a tail is that of its first byte. That of a
-// block or of the end of a snapshot is where the stream has got to: all before has been
-// sent, and the next tail begins there. So a receiver knows of each of them whether
-// something is missing. A chunk that only says that its sender is alive has offset 0.
+// Numbers are little-endian. The offset of a tail is that of its first byte. The offset of a
+// block, or of the end of a snapshot, is the position of the stream: everything before it has
+// been sent, and the next tail begins there. So a receiver can tell from each of them whether
+// something is missing. A [ChunkAlive] has offset 0.
 
 // ChunkType is the first byte of a chunk.
 type ChunkType byte
 
-// The types of chunks. A receiver that meets another gives the link up.
+// The types of chunks. A receiver closes the link when it reads any other type.
 const (
-	// ChunkTail is a piece of the stream. Frames may go on in the next one.
+	// ChunkTail is a piece of the stream. A frame may continue in the next tail.
 	ChunkTail ChunkType = 1
 	// ChunkBlock is a block of entries, as in a snapshot, with its type byte.
 	ChunkBlock ChunkType = 2
-	// ChunkWhole ends a full sync: the state is whole once it is applied.
+	// ChunkWhole ends a full resynchronization. The state is complete once it is applied.
 	ChunkWhole ChunkType = 3
-	// ChunkAlive has no meaning but that the sender is there.
+	// ChunkAlive is a keepalive: it only shows that the sender is alive.
 	ChunkAlive ChunkType = 4
 )
 
 const (
-	// ChunkHead is how many bytes a chunk has before its payload.
+	// ChunkHead is the size of a chunk's header, in bytes.
 	ChunkHead = 20
 	// wholeSize is the length of the payload of [ChunkWhole].
 	wholeSize = 8 + 8
 	// maxTail is the longest payload of a tail: 1 MiB.
 	maxTail = 1 << 20
-	// maxBlock is the longest payload of a block. Blocks are some 64 KiB, but a value is
-	// never divided, and a snapshot holds values of up to 1 GiB. A receiver makes room as
-	// the bytes arrive, and not because of a length.
+	// maxBlock is the longest payload of a block: 1 GiB. Blocks are about 64 KiB, but a value is
+	// never divided, and a snapshot holds values of up to 1 GiB. A receiver allocates memory as
+	// the bytes arrive, not according to the length in the header.
 	maxBlock = 1 << 30
 )
 
@@ -66,7 +66,8 @@ func AppendChunk(dst []byte, c Chunk) []byte {
 	return dst
 }
 
-// AppendWhole appends the end of a full sync that had so many keys and blocks.
+// AppendWhole appends the end of a full resynchronization that consisted of keys keys in blocks
+// blocks.
 func AppendWhole(dst []byte, offset, keys, blocks uint64) []byte {
 	var payload [wholeSize]byte
 	binary.LittleEndian.PutUint64(payload[:], keys)
@@ -74,23 +75,25 @@ func AppendWhole(dst []byte, offset, keys, blocks uint64) []byte {
 	return AppendChunk(dst, Chunk{Type: ChunkWhole, Offset: offset, Payload: payload[:]})
 }
 
-// Whole returns what the end of a full sync says of it. c must be from [NextChunk].
+// Whole returns the numbers of keys and blocks in the end of a full resynchronization. c must be
+// a ChunkWhole from [NextChunk].
 func (c Chunk) Whole() (keys, blocks uint64) {
 	return binary.LittleEndian.Uint64(c.Payload), binary.LittleEndian.Uint64(c.Payload[8:])
 }
 
-// openChunk appends room for the head of a chunk, whose payload is to follow.
+// openChunk appends a blank header of a chunk. The caller appends the payload and calls
+// sealChunk.
 func openChunk(dst []byte) []byte {
 	var head [ChunkHead]byte
 	return append(dst, head[:]...)
 }
 
-// sealChunk writes the head of chunk, which has its payload.
+// sealChunk writes the header of chunk, which already has its payload.
 func sealChunk(chunk []byte, t ChunkType, offset uint64) {
 	writeHead(chunk[:ChunkHead], t, offset, chunk[ChunkHead:])
 }
 
-// writeHead writes the head of a chunk whose payload may lie elsewhere.
+// writeHead writes the header of a chunk whose payload may be in another slice.
 func writeHead(head []byte, t ChunkType, offset uint64, payload []byte) {
 	binary.LittleEndian.PutUint32(head, uint32(t))
 	binary.LittleEndian.PutUint32(head[4:], uint32(len(payload)))
@@ -102,15 +105,16 @@ func chunkSum(head, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(head[:16], castagnoli), castagnoli, payload)
 }
 
-// Errors of chunks that no sender makes.
+// Errors of chunks that no correct sender produces.
 var (
 	errChunkSum  = errors.New("the checksum of a chunk is wrong")
 	errChunkZero = errors.New("a chunk has bytes that must be zero and are not")
 )
 
-// ChunkLength returns how long a chunk is, head included, of which head has the first 8
-// bytes at least. It is an error if no chunk can begin like this. The length is not
-// verified before the whole chunk is there: do not allocate on its word.
+// ChunkLength returns the length of a chunk, header included. head must have at least its first 8
+// bytes. It returns an error if no chunk can begin with these bytes. The checksum that covers the
+// length can only be verified once the whole chunk has arrived, so callers must not allocate that
+// many bytes in advance.
 func ChunkLength(head []byte) (int, error) {
 	t, n := ChunkType(head[0]), binary.LittleEndian.Uint32(head[4:])
 	least, most := uint32(0), uint32(0)
@@ -134,9 +138,9 @@ func ChunkLength(head []byte) (int, error) {
 	return ChunkHead + int(n), nil
 }
 
-// NextChunk returns the first chunk of b, which may be any bytes, and how long it is: 0 if
-// it has not arrived completely. The payload is a part of b. After an error nothing of
-// the connection may be used.
+// NextChunk returns the first chunk of b, which may be any bytes, and its length n. n is 0 if the
+// chunk has not arrived completely. The payload is a part of b. After an error, callers must not
+// use anything more from the connection.
 func NextChunk(b []byte) (c Chunk, n int, err error) {
 	if len(b) < 8 {
 		return Chunk{}, 0, nil

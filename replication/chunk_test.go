@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// The bytes of a chunk, written down by hand.
+// TestChunkBytes compares with the bytes of chunks that were written by hand.
 func TestChunkBytes(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -64,7 +64,7 @@ func TestWhole(t *testing.T) {
 	require.EqualValues(t, 1<<40, blocks)
 }
 
-// A chunk of which a part has arrived is waited for, wherever it is cut.
+// TestChunkInPieces: NextChunk returns 0 for an incomplete chunk, wherever it is cut.
 func TestChunkInPieces(t *testing.T) {
 	whole := replication.AppendChunk(nil, replication.Chunk{Type: replication.ChunkTail, Offset: 5, Payload: []byte("some bytes")})
 	for i := range whole {
@@ -77,7 +77,7 @@ func TestChunkInPieces(t *testing.T) {
 	require.Equal(t, len(whole), n)
 }
 
-// Each length that a type cannot have is refused by the first 8 bytes.
+// TestChunkLengths: every invalid length of a type is refused after the first 8 bytes.
 func TestChunkLengths(t *testing.T) {
 	for _, c := range []struct {
 		kind   replication.ChunkType
@@ -123,8 +123,8 @@ func TestChunkLengths(t *testing.T) {
 	}
 }
 
-// No bit of a chunk can be flipped without notice: either an error says so, or a longer
-// chunk is waited for, which is wrong once it is there.
+// TestEveryBitFlipIsDetected flips each bit of chunks. Either there is an error, or the length is
+// longer; then the checksum fails once the bytes are there.
 func TestEveryBitFlipIsDetected(t *testing.T) {
 	for _, c := range []replication.Chunk{
 		{Type: replication.ChunkTail, Offset: 1 << 40, Payload: []byte(strings.Repeat("frame", 40))},
@@ -140,7 +140,7 @@ func TestEveryBitFlipIsDetected(t *testing.T) {
 				b[(bit-1)/8] ^= 1 << ((bit - 1) % 8)
 			}
 			if n, err := replication.ChunkLength(b); err == nil && n > len(b) {
-				continue // of a block: the rest has not come, and has a checksum
+				continue // of a block: the rest has not arrived, and has a checksum
 			}
 			_, _, err := replication.NextChunk(b)
 			require.Error(t, err, "type %d bit %d", c.Type, bit)
@@ -148,8 +148,9 @@ func TestEveryBitFlipIsDetected(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, they are chunks of which the same bytes are made again, or are
-// refused, or waited for; and memory is taken for what has come and not for what is said.
+// FuzzChunk parses any bytes. They are chunks that encode to the same bytes again, or they are
+// refused or incomplete. Memory is allocated for bytes that have arrived, not for the length in a
+// header.
 func FuzzChunk(f *testing.F) {
 	f.Add([]byte{}, uint16(0))
 	f.Add(replication.AppendChunk(nil, replication.Chunk{Type: replication.ChunkTail, Offset: 1, Payload: []byte("a")}), uint16(3))
@@ -173,7 +174,7 @@ func FuzzChunk(f *testing.F) {
 		require.True(t, bytes.HasPrefix(b, again))
 		require.Equal(t, len(b), len(again)+len(rest))
 
-		// A part of it says nothing else about what is in the part.
+		// A prefix of the bytes parses to the same chunks, as far as it goes.
 		part := b[:min(len(b), int(cut))]
 		read := 0
 		for {

@@ -20,7 +20,7 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// change does something to a few keys of all kinds.
+// change makes a random change to keys of all kinds.
 func change(t *testing.T, rng *rand.Rand, v *keyspace.Handle) {
 	db, n := rng.IntN(2), strconv.Itoa(rng.IntN(40))
 	value := make([]byte, rng.IntN(200))
@@ -67,7 +67,7 @@ func change(t *testing.T, rng *rand.Rand, v *keyspace.Handle) {
 	}
 }
 
-// load has clients of all nodes change keys, wherever that is not refused, until it is ended.
+// load starts clients that change keys on all nodes, where that is not refused. end stops them.
 func load(t *testing.T, nodes ...*member) (end func()) {
 	stop := make(chan struct{})
 	var all sync.WaitGroup
@@ -81,7 +81,7 @@ func load(t *testing.T, nodes ...*member) (end func()) {
 				default:
 				}
 				if !c.do(func(v *keyspace.Handle) { change(t, rng, v) }) || rng.IntN(16) == 0 {
-					time.Sleep(101 * time.Microsecond) // or no time passes
+					time.Sleep(101 * time.Microsecond) // without a sleep, no time passes
 				}
 			}
 		})
@@ -89,8 +89,8 @@ func load(t *testing.T, nodes ...*member) (end func()) {
 	return func() { close(stop); all.Wait() }
 }
 
-// TestChurn changes keys while links are cut and roles change, and compares all nodes at the
-// end: they are equal, key by key.
+// TestChurn changes keys while links are cut and roles change. In the end all nodes must have
+// equal keys.
 func TestChurn(t *testing.T) {
 	rounds := 30
 	if testing.Short() {
@@ -135,7 +135,7 @@ func TestChurn(t *testing.T) {
 							arrange()
 						}
 					}
-					time.Sleep(time.Duration(rng.IntN(20)) * time.Millisecond) // something happens meanwhile
+					time.Sleep(time.Duration(rng.IntN(20)) * time.Millisecond) // let something happen meanwhile
 				}
 				end()
 				arrange()
@@ -145,8 +145,8 @@ func TestChurn(t *testing.T) {
 	}
 }
 
-// TestAcknowledgedSurvives promotes the replica at any moment: whatever it has acknowledged
-// is there.
+// TestAcknowledgedSurvives promotes the replica at any moment. It must have everything that it
+// has acknowledged.
 func TestAcknowledgedSurvives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 10 {

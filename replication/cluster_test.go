@@ -22,14 +22,15 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// soon bounds the waiting for something that happens.
+// soon is the timeout of tests that wait for something.
 const soon = time.Minute
 
-// hurry is how many times faster the timers of nodes run in tests, so that nodes whose link was cut
-// have little to catch up with.
+// hurry is the factor by which the timers of nodes run faster in tests. So a node whose link was
+// cut has little to catch up with.
 const hurry = 50
 
-// after is time.After in a hurry, but for the timeouts of peers that are stuck.
+// after is time.After, but hurry times faster for durations up to a second. Longer ones are
+// timeouts of peers that are stuck.
 func after(d time.Duration) <-chan time.Time {
 	if d <= time.Second {
 		d /= hurry
@@ -37,17 +38,17 @@ func after(d time.Duration) <-chan time.Time {
 	return time.After(d)
 }
 
-// web is some nodes that reach each other. Its methods may be called from any goroutine.
+// web is a network of nodes. Its methods may be called from any goroutine.
 type web struct {
 	t testing.TB
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	nodes map[string]*member
-	conns map[net.Conn][2]string // both ends of each connection, by who dialled whom
-	down  map[string]bool        // addresses that cannot be reached, and that reach no other
+	conns map[net.Conn][2]string // both ends of each connection, and the addresses that dialed
+	down  map[string]bool        // addresses that cannot be reached, and cannot reach others
 	deaf  map[string]bool        // addresses that cannot be reached
 	held  map[string]*gate
-	plays map[string]func(conn net.Conn) // what answers at addresses without a node
+	plays map[string]func(conn net.Conn) // servers at addresses without a node
 	ids   atomic.Int64
 	wg    sync.WaitGroup
 }
@@ -61,7 +62,7 @@ func newWeb(t testing.TB) *web {
 	return w
 }
 
-// member is a node with all that belongs to it.
+// member is a node and everything that belongs to it.
 type member struct {
 	web     *web
 	address string
@@ -74,13 +75,13 @@ type member struct {
 	keeper  *keeper
 	set     atomic.Pointer[replication.Settings]
 	stop    func()
-	old     bool // of a version without data sets, towards its replicas
+	old     bool // acts as an older version without data sets towards its replicas
 }
 
-// host is a server of which nothing is there but what refuses commands.
+// host is a server that only records which commands it refuses.
 type host struct {
 	readOnly, masterDown, noReplicas, loading, paused atomic.Bool
-	loosened                                          atomic.Bool // nothing has refused changes
+	loosened                                          atomic.Bool // no longer refuses changes
 	unblocked                                         atomic.Int64
 	primary                                           atomic.Pointer[string]
 }
@@ -104,19 +105,19 @@ func (h *host) PauseWrites() { h.paused.Store(true) }
 func (h *host) Resume()      { h.paused.Store(false) }
 func (h *host) Unblock()     { h.unblocked.Add(1) }
 
-// keeper has a log without files, and counts.
+// keeper has a log without files, and counts calls.
 type keeper struct {
 	p                    *member
 	log                  *persistence.Log
 	suspended, rewritten atomic.Int64
 	rewriteErr           atomic.Pointer[error]
-	origin               *persistence.Origin // that its files had at the start, or nil
+	origin               *persistence.Origin // recorded in its files at the start, or nil
 	noted                noted
 	dataSet              atomic.Pointer[string]
 	restored             atomic.Bool
 }
 
-// noted is a log that keeps the origin that a node leaves.
+// noted is a log that keeps the origin that a node records when it stops.
 type noted struct {
 	*persistence.Log
 	origin *persistence.Origin
@@ -163,20 +164,19 @@ func (k *keeper) Rewrite() (finish func(context.Context) error) {
 	}
 }
 
-// stopwatch reads the time of the bubble.
+// stopwatch returns the time of the synctest bubble.
 func stopwatch() time.Duration { return time.Duration(now()) }
 
 func now() int64 { return time.Now().UnixNano() }
 
-// newClock returns the clock of a node that is ahead of the time of the bubble.
+// newClock returns the clock of a node. It is ahead of the time of the bubble.
 func newClock(ahead time.Duration) *clock.System {
 	o := clock.Options{}.WithSources(now, now, now)
 	o.Start = limit.Instant(now()).Add(ahead)
 	return clock.NewSystem(o)
 }
 
-// start starts a node that is reached at address "host:port". ahead is how far its clock is
-// ahead of others.
+// start starts a node at address "host:port". ahead is how far its clock is ahead of the others.
 func (w *web) start(address string, ahead time.Duration) *member {
 	return w.startWith(address, ahead, func(*replication.Options) {})
 }
@@ -233,7 +233,7 @@ func (w *web) startWith(address string, ahead time.Duration, with func(o *replic
 	return p
 }
 
-// errRefused is what a node says of an address where nothing listens.
+// errRefused is the error of connecting to an address where nothing listens.
 var errRefused = syscall.ECONNREFUSED
 
 func (w *web) dial(from, to string) (net.Conn, error) {
@@ -258,7 +258,7 @@ func (w *web) dial(from, to string) (net.Conn, error) {
 	return &slowed{near, w.gate(from)}, nil
 }
 
-// slowed is a connection over which nothing comes while its gate is held.
+// slowed is a connection that receives nothing while its gate is held.
 type slowed struct {
 	net.Conn
 	gate *gate
@@ -270,10 +270,10 @@ func (c *slowed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gate can be held. A goroutine waits for it at a channel, so that time passes meanwhile.
+// gate can be held. A goroutine waits for it on a channel, so that the time of the bubble passes.
 type gate struct {
 	mu   sync.Mutex
-	open chan struct{} // guarded by mu: nil while the gate is not held
+	open chan struct{} // guarded by mu; nil while the gate is not held
 }
 
 func (g *gate) pass() {
@@ -285,7 +285,7 @@ func (g *gate) pass() {
 	}
 }
 
-// hold holds the gate, until release.
+// hold holds the gate until release is called.
 func (g *gate) hold() (release func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -299,7 +299,7 @@ func (g *gate) hold() (release func()) {
 	})
 }
 
-// gate is held while nothing comes to a node. The caller holds mu.
+// gate returns the gate that keeps a node from receiving. The caller holds mu.
 func (w *web) gate(address string) *gate {
 	if w.held[address] == nil {
 		w.held[address] = &gate{}
@@ -307,13 +307,13 @@ func (w *web) gate(address string) *gate {
 	return w.held[address]
 }
 
-// hold keeps from a node what its primary sends, until release or the end of the test.
+// hold keeps a node from receiving what its primary sends, until release or the end of the test.
 func (w *web) hold(address string) (release func()) {
 	w.mu.Lock()
 	gate := w.gate(address)
 	w.mu.Unlock()
 	release = gate.hold()
-	w.t.Cleanup(release) // or a test that fails meanwhile would never end
+	w.t.Cleanup(release) // a failing test would never end otherwise
 	return release
 }
 
@@ -335,7 +335,7 @@ func (w *web) cut(address string) {
 	}
 }
 
-// isolate keeps a node from being reached, or undoes that.
+// isolate disconnects a node from all others, or undoes that.
 func (w *web) isolate(address string, on bool) {
 	w.mu.Lock()
 	w.down[address] = on
@@ -345,19 +345,20 @@ func (w *web) isolate(address string, on bool) {
 	}
 }
 
-// client is one that changes the keys of nodes, as commands do.
+// client changes the keys of a node, as commands do.
 type client struct {
 	p *member
 	v *keyspace.Handle
 }
 
-func (p *member) client() *client {
-	c := &client{p, p.ks.NewHandle()}
-	p.web.t.Cleanup(c.v.Close)
+func (m *member) client() *client {
+	c := &client{m, m.ks.NewHandle()}
+	m.web.t.Cleanup(c.v.Close)
 	return c
 }
 
-// do runs a command that changes something, unless that is refused or postponed.
+// do runs a command that writes. It returns false if the command is refused, and waits while
+// commands are postponed.
 func (c *client) do(f func(v *keyspace.Handle)) bool {
 	for !c.v.Enter() {
 		started := make(chan struct{})
@@ -385,36 +386,36 @@ func (c *client) put(key, value string) bool {
 	})
 }
 
-// change has other settings in force.
-func (p *member) change(f func(s *replication.Settings)) {
-	s := *p.set.Load()
+// change applies other settings.
+func (m *member) change(f func(s *replication.Settings)) {
+	s := *m.set.Load()
 	f(&s)
-	p.set.Store(&s)
-	p.node.PutInForce()
+	m.set.Store(&s)
+	m.node.PutInForce()
 }
 
-// lacksReplicas reports whether changes are refused for want of replicas.
-func (p *member) lacksReplicas() bool { return p.host.noReplicas.Load() && !p.node.EnoughReplicas() }
+// lacksReplicas reports whether changes are refused because there are too few replicas.
+func (m *member) lacksReplicas() bool { return m.host.noReplicas.Load() && !m.node.EnoughReplicas() }
 
-func (p *member) info() map[string]string {
+func (m *member) info() map[string]string {
 	all := map[string]string{}
-	for _, f := range p.node.Info() {
+	for _, f := range m.node.Info() {
 		all[f.Name] = f.Value
 	}
 	return all
 }
 
-// follow makes p a replica of another.
-func (p *member) follow(to *member) {
+// follow makes the node a replica of another.
+func (m *member) follow(to *member) {
 	host, port, _ := net.SplitHostPort(to.address)
-	p.node.ReplicaOf(host, port)
+	m.node.ReplicaOf(host, port)
 }
 
-// step is how often eventually looks. It has no divisor in common with the periods of nodes, which
-// would be seen at the same point of theirs each time.
+// step is how often eventually polls. It has no divisor in common with the periods of nodes, so
+// that it does not see them at the same point each time.
 const step = 1_700_003 * time.Nanosecond
 
-// eventually lets time pass until f reports that something is so.
+// eventually lets time pass until f returns true.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(soon); !f(); time.Sleep(step) {
@@ -422,22 +423,22 @@ func eventually(t testing.TB, what string, f func() bool) {
 	}
 }
 
-func (p *member) awaitField(name, value string) {
-	p.web.t.Helper()
-	eventually(p.web.t, name+" becomes "+value, func() bool { return p.info()[name] == value })
+func (m *member) awaitField(name, value string) {
+	m.web.t.Helper()
+	eventually(m.web.t, name+" becomes "+value, func() bool { return m.info()[name] == value })
 }
 
-func (p *member) awaitUp() {
-	p.web.t.Helper()
-	eventually(p.web.t, p.address+" is up", func() bool { return p.info()["master_link_status"] == "up" })
+func (m *member) awaitUp() {
+	m.web.t.Helper()
+	eventually(m.web.t, m.address+" is up", func() bool { return m.info()["master_link_status"] == "up" })
 }
 
-func (p *member) awaitPrimary() {
-	p.web.t.Helper()
-	eventually(p.web.t, p.address+" leads", func() bool { return !p.node.Role().Replica && !p.host.readOnly.Load() })
+func (m *member) awaitPrimary() {
+	m.web.t.Helper()
+	eventually(m.web.t, m.address+" leads", func() bool { return !m.node.Role().Replica && !m.host.readOnly.Load() })
 }
 
-// awaitEqual waits until replicas have all that the primary has, and compares.
+// awaitEqual waits until the replicas have all that the primary has, and compares their keys.
 func awaitEqual(t *testing.T, primary *member, replicas ...*member) {
 	t.Helper()
 	for _, r := range replicas {
@@ -446,7 +447,7 @@ func awaitEqual(t *testing.T, primary *member, replicas ...*member) {
 			return r.info()["master_link_status"] == "up" &&
 				r.source.Offset() == primary.source.Offset() && r.source.History().ID == primary.source.History().ID
 		})
-		// What expires while this compares is left out.
+		// Keys that may expire during the comparison are left out.
 		then := max(primary.clock.Now(), r.clock.Now()).Add(soon)
 		require.Equal(t, primary.stateAt(then), r.stateAt(then))
 	}

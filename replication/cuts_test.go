@@ -13,9 +13,9 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-// TestCutsUnderChurn cuts the links of two replicas, and of one of a replica, at random while keys
-// change. The changes wait for replicas that are far behind: so the backlog has what these lack,
-// and each gets its one full sync. In the end all keys are equal.
+// TestCutsUnderChurn cuts the links of two replicas, and of one of a replica, at random while
+// keys change. The writer waits for replicas that are far behind. So the backlog has what the
+// replicas lack, and each has only one full resynchronization. In the end all keys must be equal.
 func TestCutsUnderChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cuts := 60
@@ -47,13 +47,13 @@ func TestCutsUnderChurn(t *testing.T) {
 					least = min(least, r.source.Offset())
 				}
 				if a.source.Offset()-least > backlog/2 {
-					time.Sleep(time.Millisecond) // the replicas have a turn
+					time.Sleep(time.Millisecond) // let the replicas catch up
 					continue
 				}
 				for range 25 {
 					c.do(func(v *keyspace.Handle) { change(t, rng, v) })
 				}
-				time.Sleep(100 * time.Microsecond) // or no time passes
+				time.Sleep(100 * time.Microsecond) // without a sleep, no time passes
 			}
 		})
 		defer changing.Wait()
@@ -62,7 +62,7 @@ func TestCutsUnderChurn(t *testing.T) {
 		for range cuts {
 			r := replicas[random.IntN(len(replicas))]
 			w.cut(r.address)
-			time.Sleep(time.Duration(random.IntN(3000)) * time.Microsecond) // something happens meanwhile
+			time.Sleep(time.Duration(random.IntN(3000)) * time.Microsecond) // let something happen meanwhile
 			if random.IntN(4) == 0 {
 				r.awaitUp()
 			}

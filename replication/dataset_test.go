@@ -13,20 +13,21 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// refused waits until a replica refuses the data set of its primary, and has kept its state.
-func (p *member) refused(keys int) {
-	p.web.t.Helper()
-	eventually(p.web.t, "refused", func() bool { return strings.Contains(p.info()["cell_repl_error"], "another data set") })
-	require.Contains(p.web.t, p.info()["cell_repl_error"], "repl-refuse-empty no")
-	require.True(p.web.t, p.node.Refuses())
-	require.Len(p.web.t, p.state(), keys)
-	require.False(p.web.t, p.host.loading.Load())
-	require.Equal(p.web.t, "down", p.info()["master_link_status"])
-	require.Equal(p.web.t, "100", p.info()["slave_priority"], "Sentinel may promote it")
+// refused waits until a replica refuses the data set of its primary, and checks that it has kept
+// its state.
+func (m *member) refused(keys int) {
+	m.web.t.Helper()
+	eventually(m.web.t, "refused", func() bool { return strings.Contains(m.info()["cell_repl_error"], "another data set") })
+	require.Contains(m.web.t, m.info()["cell_repl_error"], "repl-refuse-empty no")
+	require.True(m.web.t, m.node.Refuses())
+	require.Len(m.web.t, m.state(), keys)
+	require.False(m.web.t, m.host.loading.Load())
+	require.Equal(m.web.t, "down", m.info()["master_link_status"])
+	require.Equal(m.web.t, "100", m.info()["slave_priority"], "Sentinel may promote it")
 }
 
-// TestOtherDataSetIsRefused: a primary that comes back without its keys does not wipe its replica,
-// whatever it has been given since.
+// TestOtherDataSetIsRefused: a primary that restarts without its keys does not empty its replica,
+// whatever keys it has been given since.
 func TestOtherDataSetIsRefused(t *testing.T) {
 	for name, since := range map[string][]string{"nothing": nil, "a key": {"l"}} {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +44,7 @@ func TestOtherDataSetIsRefused(t *testing.T) {
 				require.True(t, persistence.IsHistory(set))
 				require.Equal(t, []string{set, set}, []string{b.info()["cell_data_set"], c.info()["cell_data_set"]})
 
-				again := w.start("a:1", 0) // takes its place
+				again := w.start("a:1", 0) // replaces the first node at this address
 				for _, key := range since {
 					require.True(t, again.client().put(key, "1"))
 				}
@@ -66,8 +67,8 @@ func TestOtherDataSetIsRefused(t *testing.T) {
 	}
 }
 
-// TestRestoredDataSetIsKept: a replica that was promoted does not undo a restore of the old primary by
-// itself. If the restored server is promoted, the other one follows it and takes over its data set.
+// TestRestoredDataSetIsKept: a promoted replica does not by itself undo a restore of the old
+// primary. If the restored server is promoted, the other one follows it and accepts its data set.
 func TestRestoredDataSetIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -102,7 +103,8 @@ func TestRestoredDataSetIsKept(t *testing.T) {
 	})
 }
 
-// TestRestoredServerGivesUp its data set where the operator says so, and is one like others then.
+// TestRestoredServerGivesUp: a restored server accepts another data set if the operator allows
+// it, and then behaves like any other server.
 func TestRestoredServerGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -121,7 +123,8 @@ func TestRestoredServerGivesUp(t *testing.T) {
 	})
 }
 
-// TestPoliciesAloneAreKept: a replica that has policies and no key refuses an emptied primary, too.
+// TestPoliciesAloneAreKept: a replica that has policies but no other key also refuses an empty
+// primary.
 func TestPoliciesAloneAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -138,8 +141,9 @@ func TestPoliciesAloneAreKept(t *testing.T) {
 	})
 }
 
-// TestPromotedReplicaStillRefuses: Sentinel orders a replica that was promoted by hand to follow
-// the primary that it refused. The other way round the emptied primary follows.
+// TestPromotedReplicaStillRefuses: Sentinel may order a replica that was promoted manually to
+// follow the primary that it refused. It refuses again. In the other direction, the empty primary
+// follows.
 func TestPromotedReplicaStillRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -169,7 +173,8 @@ func TestPromotedReplicaStillRefuses(t *testing.T) {
 	})
 }
 
-// TestSameDataSetIsTakenOver: after a FLUSHALL and a start, a promotion, and a backup.
+// TestSameDataSetIsTakenOver: the data set stays the same after a FLUSHALL and a restart, a
+// promotion, and a backup.
 func TestSameDataSetIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -193,12 +198,13 @@ func TestSameDataSetIsTakenOver(t *testing.T) {
 	})
 }
 
-// TestUnknownDataSetMatches: files and servers of older versions have no id.
+// TestUnknownDataSetMatches: files and servers of older versions have no data set ID, which
+// matches any.
 func TestUnknownDataSetMatches(t *testing.T) {
 	for name, c := range map[string]struct {
 		primary, replica string
 		old              bool
-		want             string // empty for a new one
+		want             string // empty for a new ID
 	}{
 		"of the replica":           {primary: someID, want: someID},
 		"of the primary":           {replica: someID, want: someID},
@@ -234,7 +240,8 @@ func TestUnknownDataSetMatches(t *testing.T) {
 	}
 }
 
-// TestHalfAStateIsNoDataSet: a replica that is promoted before its full sync has ended begins one.
+// TestHalfAStateIsNoDataSet: a replica that is promoted during its full resynchronization begins
+// a new data set.
 func TestHalfAStateIsNoDataSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -250,7 +257,7 @@ func TestHalfAStateIsNoDataSet(t *testing.T) {
 	})
 }
 
-// TestRestartedReplicaRefusesAnotherDataSet: it knows whose state its files have.
+// TestRestartedReplicaRefusesAnotherDataSet: a restarted replica knows the data set of its files.
 func TestRestartedReplicaRefusesAnotherDataSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)

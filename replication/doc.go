@@ -1,23 +1,23 @@
-// Package replication keeps other nodes equal to this one. A node that has replicas sends
-// them a snapshot of its keys, and from then on its stream: the frames of its log, as they
-// are. A node that follows another applies that stream, and passes it on to replicas of its
-// own, so that an offset means the same on every node of one history.
+// Package replication implements primaries and replicas: it keeps the state of other nodes equal
+// to this one's. A primary sends each replica a snapshot of its keys, and then its stream, which
+// is the frames of its log, unchanged. A replica applies that stream and passes it on to its own
+// replicas, so an offset means the same on every node with one history.
 //
-// An offset is how many bytes of frames there were since the history began. A byte at
-// offset o has o bytes before it. PSYNC asks for the number of the next byte, counted from
-// 1, which is one more: that difference is made in this package and nowhere else.
+// An offset is the number of bytes of frames since the history began. The byte at offset o has o
+// bytes before it. PSYNC asks for the number of the next byte, counted from 1, which is one more.
 //
-// The sending side is [Source]. It keeps the latest part of the stream ([Backlog]), decides
-// whether a replica may go on where it was, and makes the [transport.Pump] that the
-// connection of a replica is filled by. No goroutine belongs to a replica, and nothing
-// waits for one: who is too slow is overtaken by the backlog and loses its connection.
+// The sending side is [Source]. It keeps the latest part of the stream in a [Backlog], decides
+// whether a replica gets a partial or a full resynchronization, and makes the [transport.Pump]
+// that fills the replica's connection. A replica has no goroutine of its own, and nothing waits
+// for one. A replica that is too slow is overtaken by the backlog and loses its connection.
 //
-// The role is that of [Node]. It keeps a link to the primary that it follows, applies what
-// comes and writes it to the source as it came. It promotes itself, and hands over. What
-// stops the world is done by the goroutine of [Node.Run]: commands only leave requests.
+// [Node] holds the role of the server. It keeps a link to the primary that it follows, applies
+// the stream and writes it to the source unchanged. It also promotes itself and fails over to a
+// replica. The goroutine of [Node.Run] does everything that has to stop all other users of the
+// keyspace. Commands only leave requests for it.
 //
 // These rules hold:
 //   - A replica that has acknowledged an offset has applied everything before it.
 //   - Nodes with the same history and the same offset have the same state.
-//   - A replica holds a part of a state only until its full sync ends, and says so.
+//   - A replica has an incomplete state only until its full resynchronization ends, and reports that.
 package replication

@@ -6,27 +6,27 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Encoder makes what a Redis or Valkey receives that replicates from this server. Its pump belongs
-// to the connection. The other methods may be called from any goroutine, with the locks of the
-// source held.
+// Encoder produces the stream for a Redis or Valkey that replicates from this server. Its Pump
+// methods belong to the connection. The other methods may be called from any goroutine, with the
+// locks of the source held.
 type Encoder interface {
 	transport.Pump
-	// Acknowledge records an offset that the replica acknowledges. It counts the bytes that the
-	// replica was sent.
+	// Acknowledge records an offset that the replica has acknowledged. It counts the bytes that
+	// the replica was sent.
 	Acknowledge(offset int64)
-	// Acked returns the offset of our stream up to which the replica has everything.
+	// Acked returns the offset of this server's stream up to which the replica has everything.
 	Acked() uint64
-	// Online reports whether the replica was sent a whole state.
+	// Online reports whether the replica was sent a complete state.
 	Online() bool
 	// Ping sends the replica a PING. Ask makes it acknowledge at once.
 	Ping()
 	Ask()
 }
 
-// EncoderStart is what an [Encoder] is made from.
+// EncoderStart holds the parameters of a new [Encoder].
 type EncoderStart struct {
-	// Tail is the stream, which the encoder reads in order. From is the beginning of a frame: the
-	// keyspace has everything before it.
+	// Tail is the stream, which the encoder reads in order from the offset From on. From is the
+	// beginning of a frame. The keyspace contains everything before it.
 	Tail Tail
 	From uint64
 	// Wake schedules a call of the pump. Sleep schedules one for the time when the stream has
@@ -35,7 +35,7 @@ type EncoderStart struct {
 	Sleep func(offset uint64)
 }
 
-// Tail is a backlog as an encoder reads it. It records how far the encoder has read.
+// Tail is an encoder's view of a backlog. It records how far the encoder has read.
 type Tail struct {
 	backlog  *Backlog
 	position *atomic.Uint64

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// encoder is one that a test says everything of.
+// encoder is an Encoder that the test controls.
 type encoder struct {
 	replication.EncoderStart
 	acked, heard        uint64
@@ -20,20 +20,21 @@ type encoder struct {
 	pings, asks, filled int
 }
 
-func (g *encoder) Fill(out []byte, _ int) ([]byte, bool, error) {
-	g.filled++
-	g.Sleep(g.Tail.End())
+func (e *encoder) Fill(out []byte, _ int) ([]byte, bool, error) {
+	e.filled++
+	e.Sleep(e.Tail.End())
 	return append(out, "x"...), false, nil
 }
 
-func (g *encoder) Acknowledge(offset int64) { g.heard = uint64(offset); g.acked = g.heard / 2 }
-func (g *encoder) Acked() uint64            { return g.acked }
-func (g *encoder) Online() bool             { return g.online }
-func (g *encoder) Ping()                    { g.pings++ }
-func (g *encoder) Ask()                     { g.asks++ }
-func (g *encoder) Closed()                  { g.closed = true }
+func (e *encoder) Acknowledge(offset int64) { e.heard = uint64(offset); e.acked = e.heard / 2 }
+func (e *encoder) Acked() uint64            { return e.acked }
+func (e *encoder) Online() bool             { return e.online }
+func (e *encoder) Ping()                    { e.pings++ }
+func (e *encoder) Ask()                     { e.asks++ }
+func (e *encoder) Closed()                  { e.closed = true }
 
-// A guest shows and counts as a replica, with the offset that its own stands for.
+// TestEncoderIsAReplica: a Redis is listed and counted as a replica, with the offset of this
+// server's stream that corresponds to its own.
 func TestEncoderIsAReplica(t *testing.T) {
 	s, clock := begun(t, defaults())
 	c, g := &conn{}, &encoder{}
@@ -68,7 +69,7 @@ func TestEncoderIsAReplica(t *testing.T) {
 	}
 	require.Equal(t, 1, g.pings)
 
-	s.Acknowledge(7, protocol.Ack{Applied: 1 << 62}) // its offsets have nothing to do with ours
+	s.Acknowledge(7, protocol.Ack{Applied: 1 << 62}) // offsets of the Redis may be larger than those of the stream
 	require.Equal(t, uint64(1<<62), g.heard)
 	_, err = s.ServeRedis(call(7, c), nil)
 	require.Error(t, err, "it is there already")
@@ -80,7 +81,7 @@ func TestEncoderIsAReplica(t *testing.T) {
 	require.Empty(t, s.Replicas())
 }
 
-// A guest that cannot begin leaves nothing behind.
+// TestEncoderCannotBegin: a replica whose encoder cannot be made is removed.
 func TestEncoderCannotBegin(t *testing.T) {
 	s, _ := begun(t, defaults())
 	why := errors.New("no")

@@ -18,14 +18,14 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// cutBytes is how many of the first bytes of a link are the last that come over one.
+// cutBytes is the largest number of bytes after which a test cuts a link.
 const cutBytes = 4096
 
-// drill reports whether tests run at full size, as for make chaos.
+// drill reports whether tests run at full size, as in make chaos.
 var drill = os.Getenv("CHAOS_FULL") != ""
 
-// afterCut is where a link is cut after one that was cut at n: at the next byte, or at some of them
-// where the tests are not at full size.
+// afterCut returns where to cut the next link, when the last was cut after n bytes: after one
+// byte more or, if the test is sparse and not at full size, after several more.
 func afterCut(n int64, sparse bool) int64 {
 	if drill || !sparse {
 		return n + 1
@@ -33,16 +33,16 @@ func afterCut(n int64, sparse bool) int64 {
 	return min(n+13, cutBytes)
 }
 
-// eachByte has the connections of a node end after 0 bytes, after 1, after 2, and so on.
+// eachByte ends the connections of a node after 0 bytes, after 1, after 2, and so on.
 type eachByte struct {
-	next atomic.Int64 // after how many bytes the next one ends
-	// before is called between two connections. A test may set it while there are some.
+	next atomic.Int64 // after how many bytes the next connection ends
+	// before is called before each connection. A test may set it while connections exist.
 	before atomic.Pointer[func()]
 }
 
 func (e *eachByte) callBefore(f func()) { e.before.Store(&f) }
 
-// dial is the Dial of a node, in whose place it opens connections.
+// dial wraps the Dial function of a node.
 func (e *eachByte) dial(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, to string) (net.Conn, error) {
 		(*e.before.Load())()
@@ -56,7 +56,7 @@ func (e *eachByte) dial(dial func(context.Context, string, string) (net.Conn, er
 	}
 }
 
-// short is a connection over which so many bytes come.
+// short is a connection that ends after so many bytes were read.
 type short struct {
 	net.Conn
 	left int64
@@ -74,14 +74,14 @@ func (c *short) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// startEachByte starts a node that loses its connections so, and connects again at once.
+// startEachByte starts a node whose connections end that way, and which reconnects at once.
 func (w *web) startEachByte(address string, e *eachByte) *member {
 	e.next.Store(cutBytes)
 	e.callBefore(func() {})
 	return w.startWith(address, time.Minute, func(o *replication.Options) {
 		o.Dial = e.dial(o.Dial)
 		o.After = func(d time.Duration) <-chan time.Time {
-			if d == time.Second { // until it connects again, or acknowledges
+			if d == time.Second { // the delay before it reconnects or acknowledges
 				return time.After(100 * time.Microsecond)
 			}
 			return after(d)
@@ -89,9 +89,9 @@ func (w *web) startEachByte(address string, e *eachByte) *member {
 	})
 }
 
-// TestFullSyncIsCutAtEachByte ends the link of a replica after each number of bytes of the answers
-// and of a large full sync, whose first block does not fit into that. The replica keeps the state
-// that it had. One that had lost it already serves none.
+// TestFullSyncIsCutAtEachByte ends the link of a replica after each number of bytes of the
+// handshake and of a large full resynchronization, whose first block is larger than that. The
+// replica keeps the state that it had. A replica that had already lost its state serves none.
 func TestFullSyncIsCutAtEachByte(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		t.Run("half a state before "+strconv.FormatBool(half), func(t *testing.T) {
@@ -121,8 +121,8 @@ func TestFullSyncIsCutAtEachByte(t *testing.T) {
 	}
 }
 
-// requireOwnOrNone wants a node to have its own state, or to say that it has none. Nothing is
-// applied meanwhile.
+// requireOwnOrNone checks that a node has its own state or reports that it has none, and that
+// nothing was applied.
 func requireOwnOrNone(t *testing.T, b *member, whole bool) {
 	t.Helper()
 	require.Equal(t, whole, b.node.IsWhole())
@@ -135,8 +135,8 @@ func requireOwnOrNone(t *testing.T, b *member, whole bool) {
 	require.Equal(t, "0", b.info()["slave_priority"], "a sentinel may promote it")
 }
 
-// TestSmallFullSyncIsCutAtEachByte does so to replicas of a few keys, and cuts each part of the
-// sync: the answers, blocks, the end and the clock.
+// TestSmallFullSyncIsCutAtEachByte does the same to replicas of a few keys. It cuts in each part
+// of the synchronization: the handshake, blocks, the end and the clock.
 func TestSmallFullSyncIsCutAtEachByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -151,7 +151,7 @@ func TestSmallFullSyncIsCutAtEachByte(t *testing.T) {
 			b := w.startEachByte("b:2", &e)
 			require.True(t, b.client().put("own", "x"))
 			dials := 0
-			e.callBefore(func() { // the link of the second has been cut
+			e.callBefore(func() { // the link of the second node was cut
 				if dials++; dials != 2 {
 					return
 				}
@@ -180,8 +180,8 @@ func TestSmallFullSyncIsCutAtEachByte(t *testing.T) {
 	})
 }
 
-// TestStreamIsCutAtEachByte ends the link of a replica after each number of bytes of a stream that
-// goes on. The replica goes on behind what it has, with no full sync, and loses nothing.
+// TestStreamIsCutAtEachByte ends the link of a replica after each number of bytes of a stream.
+// The replica continues behind what it has, without a full resynchronization, and loses nothing.
 func TestStreamIsCutAtEachByte(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -190,7 +190,7 @@ func TestStreamIsCutAtEachByte(t *testing.T) {
 		b.follow(a)
 		b.awaitUp()
 		c, rng := a.client(), rand.New(rand.NewPCG(1, 2))
-		e.callBefore(func() { // there is as much to come as is cut
+		e.callBefore(func() { // write as many bytes as the next link may receive
 			require.True(t, b.node.IsWhole())
 			require.False(t, b.host.loading.Load())
 			for a.source.Offset() < b.source.Offset()+cutBytes {

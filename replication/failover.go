@@ -10,67 +10,69 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// The errors of FAILOVER, in the words of Redis.
+// The error replies of FAILOVER, as in Redis.
 const (
 	errNoFailover     resp.Error = "ERR No failover in progress."
 	errFailoverRuns   resp.Error = "ERR FAILOVER already in progress."
 	errFailoverTarget resp.Error = "ERR FAILOVER target HOST and PORT is not a replica."
-	// This one is ours: a Redis cannot go on from our stream.
+	// Redis does not have this error: a Redis cannot continue this server's stream.
 	errFailoverRedis   resp.Error = "ERR FAILOVER target is a Redis or Valkey, which takes over by REPLICAOF NO ONE"
 	errFailoverOffline resp.Error = "ERR FAILOVER target replica is not online."
 )
 
 const (
-	// reachFor is for how long a target that cannot be reached is tried at least.
+	// reachFor is the least time for which the node tries to connect to the target.
 	reachFor = 5 * time.Second
-	// confirmFor is for how long a node that has taken over has changes wait for the first
-	// acknowledgement of the old primary. One that dies meanwhile has answered none, so the old
-	// primary may lead again. It goes on without if the old primary has died.
+	// confirmFor is for how long a node that was promoted by FAILOVER postpones changes, until
+	// the old primary acknowledges as a replica. If the new primary dies in that time, it has
+	// replied to no change, so the old primary may become primary again. If the old primary does
+	// not acknowledge in that time, the node accepts changes without it.
 	confirmFor = 5 * time.Second
 )
 
-// confirm is the time between taking over and the acknowledgement of the old primary.
-type confirm struct {
-	client int64         // that the old primary is
-	until  time.Duration // reading at which it is not waited for any more; 0 if it is not
+// confirmation is the wait of a promoted node for the first acknowledgement of the old primary.
+type confirmation struct {
+	client int64         // client ID of the old primary's connection
+	until  time.Duration // stopwatch reading at which the wait ends; 0 if there is no wait
 }
 
-// awaitConfirmation has changes wait, before the node takes over for the client of that id.
+// awaitConfirmation postpones changes, before the node takes over from the primary that is
+// client.
 func (n *Node) awaitConfirmation(client int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.confirm = confirm{client, n.o.Stopwatch() + confirmFor}
+	n.confirm = confirmation{client, n.o.Stopwatch() + confirmFor}
 	n.o.Host.PauseWrites()
 }
 
-// confirmed has them go on. The caller holds mu.
-func (n *Node) confirmed() {
+// endConfirmation ends that wait, if there is one, and resumes changes. The caller holds mu.
+func (n *Node) endConfirmation() {
 	if n.confirm.until != 0 {
-		n.confirm = confirm{}
+		n.confirm = confirmation{}
 		n.o.Host.Resume()
 	}
 }
 
-// confirmLate is confirmed when the old primary has said nothing for long.
-func (n *Node) confirmLate() {
+// expireConfirmation ends the wait if the old primary has not acknowledged within confirmFor.
+func (n *Node) expireConfirmation() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.confirm.until != 0 && n.o.Stopwatch() >= n.confirm.until {
 		n.o.Log.Warn("the old primary has not acknowledged that this node has taken over")
-		n.confirmed()
+		n.endConfirmation()
 	}
 }
 
-// misses takes note of why a link with the target has ended before there was an answer. A refused
-// connection says that the target has ended.
-func (h *handover) misses(why error, now time.Duration) {
+// linkFailed handles a link with the target that has ended before the target answered. A refused
+// connection shows that the target has ended.
+func (h *handover) linkFailed(why error, now time.Duration) {
 	if h.state == handoverUnderWay && h.asked && errors.Is(why, syscall.ECONNREFUSED) && now < h.askedAt+confirmFor {
 		h.abort = "Failover target has ended before it accepted changes"
 	}
 }
 
-// Failover implements env.Node. From its return on, commands that change something are
-// postponed, until the handover has ended.
+// Failover implements env.Node. When it returns, commands that write are postponed until the
+// handover has ended.
 func (n *Node) Failover(c protocol.Failover) resp.Error {
 	replicas := n.o.Source.Replicas()
 	n.mu.Lock()
@@ -86,7 +88,7 @@ func (n *Node) Failover(c protocol.Failover) resp.Error {
 	if err := n.failoverRefused(c, replicas); err != "" {
 		return err
 	}
-	n.handover, n.confirm = handover{state: handoverWaiting, to: place{c.Host, c.Port}, force: c.Force}, confirm{}
+	n.handover, n.confirm = handover{state: handoverWaiting, to: place{c.Host, c.Port}, force: c.Force}, confirmation{}
 	if c.Timeout > 0 {
 		n.handover.until = n.o.Stopwatch() + c.Timeout
 	}
@@ -96,12 +98,13 @@ func (n *Node) Failover(c protocol.Failover) resp.Error {
 	return ""
 }
 
-// failoverRefused says why there can be no failover, in the order of Redis.
+// failoverRefused returns the error if there can be no failover. The order of the checks is that
+// of Redis.
 func (n *Node) failoverRefused(c protocol.Failover, replicas []ReplicaInfo) resp.Error {
 	if n.handover.state != handoverNone {
 		return errFailoverRuns
 	}
-	able := 0 // a Redis cannot, which is an error only if FAILOVER names it
+	able := 0 // a Redis cannot take over; that is an error only if FAILOVER names it
 	for _, r := range replicas {
 		if !r.Redis || c.Host != "" {
 			able++
@@ -132,7 +135,7 @@ func find(replicas []ReplicaInfo, at place) (ReplicaInfo, bool) {
 	return ReplicaInfo{}, false
 }
 
-// stepHandover does what can be done now of a handover that is under way. Only Run calls it.
+// stepHandover does the next step that is possible of a handover. Only Run calls it.
 func (n *Node) stepHandover(ctx context.Context) {
 	n.mu.Lock()
 	h := n.handover
@@ -148,8 +151,8 @@ func (n *Node) stepHandover(ctx context.Context) {
 	}
 }
 
-// giveUpTarget ends a handover whose target cannot be reached. One that is being asked just now
-// may take over, so that goes on.
+// giveUpTarget ends a handover whose target cannot be reached. If the target has just been asked
+// to take over, it may do so, and the handover continues.
 func (n *Node) giveUpTarget(ctx context.Context, to place) {
 	n.stopLinks()
 	n.mu.Lock()
@@ -162,7 +165,8 @@ func (n *Node) giveUpTarget(ctx context.Context, to place) {
 	n.abortHandover("Failover target could not be reached")
 }
 
-// awaitTarget hands over once the target has all of the stream, which stands still.
+// awaitTarget hands over once the target has all of the stream. It seals the tap, so that the
+// stream does not grow.
 func (n *Node) awaitTarget(ctx context.Context, h *handover) {
 	t := n.tap.Load()
 	if t == nil {
@@ -170,7 +174,7 @@ func (n *Node) awaitTarget(ctx context.Context, h *handover) {
 		return
 	}
 	if !t.isSealed() {
-		n.o.Keyspace.Exclusively(func() {}) // what had begun before the pause has ended then
+		n.o.Keyspace.Exclusively(func() {}) // wait for the commands that had begun before the pause
 		if err := n.log.NoteClock(); err != nil {
 			n.abortHandover("The log cannot be written: " + err.Error())
 			return
@@ -204,8 +208,8 @@ func (n *Node) target(h *handover) (place, bool) {
 	return place{}, false
 }
 
-// handOver makes this node a replica of the target, which is asked to take over. The pause
-// ends when it has: see conclude.
+// handOver makes this node a replica of the target and asks the target to take over. The pause of
+// changes ends when the target has answered: see [Node.conclude].
 func (n *Node) handOver(ctx context.Context, to place) {
 	n.mu.Lock()
 	if n.handover.state != handoverWaiting || n.handover.abort != "" {
@@ -222,13 +226,13 @@ func (n *Node) handOver(ctx context.Context, to place) {
 	n.startLinks(ctx, to)
 }
 
-// abortHandover makes this node the primary that it was. Run calls it, and nobody else ends
-// a handover meanwhile but the goroutine that it stops.
+// abortHandover makes this node a primary again. Run calls it. Only the link goroutine, which it
+// stops first, could end the handover meanwhile.
 func (n *Node) abortHandover(why string) {
 	n.stopLinks()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.handover.state == handoverNone { // it has succeeded just before
+	if n.handover.state == handoverNone { // the handover has succeeded just before
 		if n.order == orderNone {
 			n.order = orderReplicaOf
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// TestFailoverErrors: the texts and their order are those of Redis.
+// TestFailoverErrors: the texts and the order of the errors are those of Redis.
 func TestFailoverErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -38,8 +38,8 @@ func TestFailoverErrors(t *testing.T) {
 	})
 }
 
-// TestFailoverLosesNothing hands over under load, again and again: whatever was accepted by
-// one node is on the other.
+// TestFailoverLosesNothing fails over under load again and again. Each change that one node
+// accepted must be on the other.
 func TestFailoverLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -62,9 +62,9 @@ func TestFailoverLosesNothing(t *testing.T) {
 						require.NoError(t, err)
 					}) {
 						accepted[i]++
-						time.Sleep(11 * time.Microsecond) // or no time passes
+						time.Sleep(11 * time.Microsecond) // without a sleep, no time passes
 					} else {
-						time.Sleep(103 * time.Microsecond) // no haste: it is refused
+						time.Sleep(103 * time.Microsecond) // retry later: the change is refused
 					}
 				}
 			})
@@ -94,7 +94,7 @@ func TestFailoverLosesNothing(t *testing.T) {
 	})
 }
 
-// TestFailoverEnds shows what becomes of one whose target does not answer.
+// TestFailoverEnds shows how a failover ends whose target does not answer.
 func TestFailoverEnds(t *testing.T) {
 	start := func(t *testing.T) (w *web, a, b *member) {
 		w = newWeb(t)
@@ -178,7 +178,7 @@ func TestFailoverEnds(t *testing.T) {
 			require.True(t, a.host.readOnly.Load())
 			require.True(t, a.host.paused.Load())
 			require.Empty(t, a.node.Failover(protocol.Failover{Abort: true}))
-			a.awaitField("master_failover_state", "no-failover") // or b may take over before that
+			a.awaitField("master_failover_state", "no-failover") // otherwise b might take over before that
 			w.refuse(b.address, false)
 			leads(t, a, b)
 		})
@@ -298,7 +298,7 @@ func TestFailoverEnds(t *testing.T) {
 			})
 		}
 	})
-	// dies has the target lose the first asks, and refuse connections from then on.
+	// dies makes the target lose the first requests, and refuse connections from then on.
 	dies := func(t *testing.T, w *web, a, b *member, lost func() bool) {
 		behindProxy(t, w, a, b, func(conn net.Conn) {
 			defer func() { _ = conn.Close() }()
@@ -358,8 +358,8 @@ func TestFailoverEnds(t *testing.T) {
 	})
 }
 
-// TestTakingOverIsConfirmed: a node that has taken over accepts no change before the old primary has
-// said that it knows, or seems to have died.
+// TestTakingOverIsConfirmed: a node that has taken over accepts no change before the old primary
+// has acknowledged as a replica, or seems to have died.
 func TestTakingOverIsConfirmed(t *testing.T) {
 	for name, r := range map[string]struct {
 		then   func(b *member)
@@ -393,7 +393,7 @@ func TestTakingOverIsConfirmed(t *testing.T) {
 	}
 }
 
-// TestSyncTexts: the answers to PSYNC of a node that cannot serve.
+// TestSyncTexts checks the answers to PSYNC of a node that cannot serve a replica.
 func TestSyncTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)

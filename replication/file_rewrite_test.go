@@ -16,14 +16,14 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// slowKeeper is one whose files adopt nothing until they are let, or interrupted.
+// slowKeeper is a keeper whose file rewrite waits until the test allows it or it is interrupted.
 type slowKeeper struct {
 	*keeper
 	let         chan struct{}
 	rewriting   atomic.Bool
 	interrupted atomic.Int64
-	overlaps    atomic.Bool // Suspend was called while an adoption was under way
-	late        atomic.Bool // the log went on when commands did, or later
+	overlaps    atomic.Bool // Suspend was called during a rewrite
+	late        atomic.Bool // the log continued when commands did, or later
 }
 
 func (k *slowKeeper) Suspend() {
@@ -63,15 +63,15 @@ func (w *web) startSlow(address string, with func(o *replication.Options)) (*mem
 
 func asIs(*replication.Options) {}
 
-// TestFullSyncInterruptsTheAdoptionBefore: files that have not rewritten the last state keep the one
-// before it, and the next full sync begins. The two do not overlap: the end of the first would have
-// the files take part in half a state.
+// TestFullSyncInterruptsTheAdoptionBefore: if the files have not yet been rewritten with the last
+// state, a new full resynchronization interrupts that, and the files keep the state before it.
+// The two must not overlap: the end of the first rewrite would write an incomplete state.
 func TestFullSyncInterruptsTheAdoptionBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
 		a, b := w.start("a:1", 0), w.start("b:2", 0)
 		c, slow := w.startSlow("c:3", asIs)
-		b.keeper.SetDataSet(a.keeper.DataSet()) // or c would not follow it
+		b.keeper.SetDataSet(a.keeper.DataSet()) // otherwise c would refuse its data set
 		require.True(t, a.client().put("of a", "1"))
 		require.True(t, b.client().put("of b", "1"))
 		c.follow(a)
@@ -89,7 +89,8 @@ func TestFullSyncInterruptsTheAdoptionBefore(t *testing.T) {
 	})
 }
 
-// TestReplicaStopsWithoutItsFiles: it does not wait for them, since the primary has the state.
+// TestReplicaStopsWithoutItsFiles: a replica that stops does not wait for the rewrite, because
+// the primary has the state.
 func TestReplicaStopsWithoutItsFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -104,8 +105,8 @@ func TestReplicaStopsWithoutItsFiles(t *testing.T) {
 	})
 }
 
-// TestPromotedNodeStopsWithItsFiles: it leads while they adopt the state, and waits for them at its
-// end, since it has answered changes.
+// TestPromotedNodeStopsWithItsFiles: a node that is promoted during the rewrite waits for it when
+// it stops, because it has acknowledged changes to clients.
 func TestPromotedNodeStopsWithItsFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -130,7 +131,7 @@ func TestPromotedNodeStopsWithItsFiles(t *testing.T) {
 	})
 }
 
-// TestPromotionInAFullSync has the files adopt the empty state before changes are accepted.
+// TestPromotionInAFullSync: the empty state is written to the files before changes are accepted.
 func TestPromotionInAFullSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -150,7 +151,8 @@ func TestPromotionInAFullSync(t *testing.T) {
 	})
 }
 
-// TestLinkWithARedisDoesNotWaitForFiles: its state is in force while they adopt it.
+// TestLinkWithARedisDoesNotWaitForFiles: the state of a Redis is served while the files are
+// rewritten.
 func TestLinkWithARedisDoesNotWaitForFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -184,7 +186,7 @@ func TestLinkWithARedisDoesNotWaitForFiles(t *testing.T) {
 	})
 }
 
-// TestNoLagNeedsNoReplicas: as in Redis, min-replicas-max-lag 0 switches min-replicas-to-write off.
+// TestNoLagNeedsNoReplicas: as in Redis, min-replicas-max-lag 0 disables min-replicas-to-write.
 func TestNoLagNeedsNoReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -196,7 +198,7 @@ func TestNoLagNeedsNoReplicas(t *testing.T) {
 	})
 }
 
-// faultyKeeper has a log that refuses effects, as one does whose disk is full.
+// faultyKeeper has a log that refuses effects, as when the disk is full.
 type faultyKeeper struct {
 	*keeper
 	faulty atomic.Bool
@@ -214,8 +216,8 @@ type faultyLog struct {
 
 func (l *faultyLog) Refuses() bool { return l.k.faulty.Load() }
 
-// TestReplicaKeepsItsStateWhileThePrimaryCannotWrite: no full sync begins that the next attempt to
-// mend the log would end.
+// TestReplicaKeepsItsStateWhileThePrimaryCannotWrite: while the log cannot be written, no full
+// resynchronization begins, because the next attempt to repair the log would end it.
 func TestReplicaKeepsItsStateWhileThePrimaryCannotWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -231,7 +233,7 @@ func TestReplicaKeepsItsStateWhileThePrimaryCannotWrite(t *testing.T) {
 		k.faulty.Store(true)
 		w.cut(b.address)
 		require.True(t, c.client().put("of c", "1"))
-		c.follow(a) // it would be given the state of a
+		c.follow(a) // otherwise it would receive the state of a
 		for _, p := range []*member{b, c} {
 			eventually(t, "refused", func() bool { return strings.Contains(p.info()["cell_repl_error"], "the log cannot be written") })
 			require.True(t, p.node.IsWhole())

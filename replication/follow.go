@@ -11,98 +11,102 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// longAgo is the instant of a node while it loads another's state: nothing has expired by
-// then, whatever the clocks of the two nodes show.
+// longAgo is the time of a node's clock while it loads the state of another node. No key has
+// expired by then, whatever the clocks of the two nodes show.
 const longAgo = limit.Instant(1)
 
-// farAhead is an instant that no clock gets to.
+// farAhead is an instant that no clock reaches.
 const farAhead = limit.MaxInstant / 2
 
-// KeepExpired is for how long a replica keeps what has expired by a clock record of its primary, as
-// long as it knows no watermark: the primary is of an older version, or the link or this server has
-// just begun. An effect behind that record may be of an earlier instant, at which the key lived: that
-// of the batch, transaction or script that it belongs to, which began before and has just ended. What
-// it does to the key may be a patch, for which the key has to be there.
+// KeepExpired is for how long a replica keeps keys that have expired by a clock record of its
+// primary, while it knows no watermark. That is so if the primary runs an older version, or the
+// link or this server has just started. An effect behind that clock record may have an earlier
+// instant, at which the key had not expired: that of a batch, transaction or script which began
+// before and has just ended. The effect may be a patch, which needs the key.
 const KeepExpired = 10 * time.Second
 
-// keptPending is the largest buffer of an incomplete frame that is kept for the next.
+// keptPending is the largest buffer of an incomplete frame that is reused for the next one: 4
+// MiB.
 const keptPending = 4 << 20
 
-// follower applies what a primary sends. One goroutine at a time uses it, that of the link
-// or, between two links, that of the node; the atomic fields are for all.
+// follower applies the stream of a primary. One goroutine at a time uses it: that of the link or,
+// between two links, that of the node. Any goroutine may use the atomic fields.
 type follower struct {
 	o   *Options
-	log Log // nil before the first Follow
+	log Log // nil before the first call of Node.needLog
 
-	// whole says that the state is a whole one: the node's own, or that of a primary at the
-	// offset of the source. It is false from the beginning of a full sync to its end.
+	// whole says that the state is complete: it is the node's own, or that of a primary at the
+	// offset of the source. It is false from the beginning of a full resynchronization to its
+	// end.
 	whole atomic.Bool
-	// related says that the state is that of the source's history at its offset, so that it
-	// may go on from there.
+	// related says that the state is that of the source's history at its offset, so that a
+	// partial resynchronization may continue from it.
 	related bool
-	// streaming says that what comes is applied to a whole state, so that the offset of the
-	// source is to be acknowledged.
+	// streaming says that the stream is applied to a complete state, so that the offset of the
+	// source is acknowledged.
 	streaming atomic.Bool
-	// resumes says that the state is that of the files, and the clock one that went on without
-	// the primary's: it is set by the first clock frame.
+	// resumes says that the state comes from the files, and that the clock has continued without
+	// the primary's. The first clock frame sets the clock then.
 	resumes bool
-	// watermarks says that the link has told one: see [persistence.FrameWatermark].
+	// watermarks says that the link has received a watermark: see [persistence.FrameWatermark].
 	watermarks bool
-	// received says that the state came from a primary, or is that of the files of a server that
-	// started as a replica. Otherwise the node has led with it.
+	// received says that the state came from a primary, or from the files of a server that
+	// started as a replica. Otherwise the node has been a primary with it.
 	received bool
-	refused  string // the data set that was refused last, until another is taken over
-	address  string // of the primary whose link this is
+	refused  string // the data set that was refused last, until another is accepted
+	address  string // of the primary of this link
 	from     string // address of the primary that the state came from, or empty
 
-	pending []byte        // the beginning of a frame
-	sync    *incomingSync // nil while there is none
-	// The clock when a full sync began, by which it goes on if that is given up.
+	pending []byte        // the beginning of an incomplete frame
+	sync    *incomingSync // nil if no full resynchronization is under way
+	// left is the clock when a full resynchronization began, at the stopwatch reading leftSince.
+	// The clock continues from there if the resynchronization is abandoned.
 	left      limit.Instant
 	leftSince time.Duration
 	horizon   atomic.Int64 // instant of the last clock frame
-	bytes     atomic.Int64 // that came in chunks
+	bytes     atomic.Int64 // received in chunks
 	durable   durability
-	position  uint64 // of the log, behind what was appended last
+	position  uint64 // of the log, behind the last record that was appended
 	// reached is the offset behind the frame that is being applied, or less.
 	reached atomic.Uint64
 
 	rewrite fileRewrite
 }
 
-// incomingSync is a full sync that is under way.
+// incomingSync is a full resynchronization that is under way.
 type incomingSync struct {
 	id      string
 	dataSet string
 	offset  uint64 // behind the last complete frame
-	started bool   // the state of before is gone
-	ended   bool   // all blocks have come
+	started bool   // the old state is gone
+	ended   bool   // all blocks have arrived
 	keys    uint64
 	blocks  uint64
-	// clock is the instant of the last clock frame, which came at the reading since.
+	// clock is the instant of the last clock frame, which arrived at the stopwatch reading since.
 	clock    limit.Instant
 	since    time.Duration
 	hasClock bool
 }
 
-// errOtherDataSet is why a replica keeps its state: see Settings.RefuseOther.
+// errOtherDataSet says why a replica keeps its state: see Settings.RefuseOther.
 var errOtherDataSet = errors.New("the primary has another data set, as after a start without its files: this replica keeps its keys and does not follow, until CONFIG SET repl-refuse-empty no")
 
-// errRestored is why a server does that was restored from a backup.
+// errRestored is the same for a server that was restored from a backup.
 var errRestored = errors.New("the primary has another data set than the backup that this server was restored from: this server keeps it and does not follow, until it is promoted, or CONFIG SET repl-refuse-empty no")
 
-// errEmptyPrimary is why a replica does where one of the data sets is unknown.
+// errEmptyPrimary is the same if the primary is empty and one of the data sets is unknown.
 var errEmptyPrimary = errors.New("the primary has come back without a key and with a new history: it is not followed (repl-refuse-empty)")
 
-// refusesState reports whether a link has ended since the replica refused the state of its primary.
+// refusesState reports whether a link has ended because the replica refused the state of its
+// primary.
 func refusesState(why error) bool {
 	return errors.Is(why, errOtherDataSet) || errors.Is(why, errRestored) || errors.Is(why, errEmptyPrimary)
 }
 
-// errFullSyncBegins is why replicas lose their connection.
+// errFullSyncBegins is why this node closes the connections of its replicas.
 var errFullSyncBegins = errors.New("this node begins a full sync with its primary")
 
-// next is the offset of the next byte that is to come.
+// next returns the offset of the next byte to be received.
 func (f *follower) next() uint64 {
 	if f.sync != nil {
 		return f.sync.offset + uint64(len(f.pending))
@@ -110,8 +114,8 @@ func (f *follower) next() uint64 {
 	return f.o.Source.Offset() + uint64(len(f.pending))
 }
 
-// owed reports whether the primary has begun something that has not come completely.
-func (f *follower) owed() bool { return f.sync != nil || len(f.pending) > 0 }
+// incomplete reports whether a full resynchronization or a frame has not arrived completely.
+func (f *follower) incomplete() bool { return f.sync != nil || len(f.pending) > 0 }
 
 // begin takes the answer to PSYNC of the primary at address.
 func (f *follower) begin(a answer, address string) error {
@@ -143,7 +147,7 @@ func (f *follower) begin(a answer, address string) error {
 	return nil
 }
 
-// drop forgets what has come of a frame or a full sync when a link has ended.
+// drop discards an incomplete frame or full resynchronization when a link has ended.
 func (f *follower) drop() {
 	f.streaming.Store(false)
 	f.watermarks = false
@@ -151,7 +155,7 @@ func (f *follower) drop() {
 	f.pending, f.sync = nil, nil
 }
 
-// chunk applies one. After an error nothing of its link may be used.
+// chunk applies c. After an error, nothing more of the link may be used.
 func (f *follower) chunk(c Chunk) error {
 	f.bytes.Add(int64(ChunkHead + len(c.Payload)))
 	if c.Type == ChunkAlive {
@@ -198,8 +202,8 @@ func (f *follower) tail(piece []byte) error {
 	return err
 }
 
-// frames applies the whole frames at the beginning of b, passes them on, and returns how
-// long they are.
+// frames applies the complete frames at the beginning of b, passes them on to the source, and
+// returns their length.
 func (f *follower) frames(b []byte) (done int, err error) {
 	for {
 		fr, n, bad := persistence.NextFrame(b[done:])
@@ -228,7 +232,7 @@ func (f *follower) frames(b []byte) (done int, err error) {
 	return done, err
 }
 
-// frame applies one.
+// frame applies one frame.
 func (f *follower) frame(fr persistence.Frame) error {
 	switch {
 	case fr.Type == persistence.FrameEffects:
@@ -238,7 +242,7 @@ func (f *follower) frame(fr persistence.Frame) error {
 	case fr.Type == persistence.FrameWatermark:
 		return f.watermark(fr.Body)
 	case fr.Type == persistence.FrameDurable, fr.Type == persistence.FrameEnd, fr.Type >= persistence.LeastPassedOver:
-		return nil // about the files of the primary, or for versions that know it
+		return nil // it concerns the files of the primary, or is for versions that know it
 	}
 	return fmt.Errorf("the stream of the primary has a frame of type %d, which this version does not know", fr.Type)
 }
@@ -253,7 +257,7 @@ func (f *follower) effects(record []byte) error {
 	now := f.o.Clock.Now()
 	if err := f.o.Keyspace.ApplyRecord(record, now); err != nil {
 		if persistence.CheckEffects(record, f.o.Keyspace.Databases()) == nil {
-			f.related = false // the record is right, so the state is not: all of it is to come
+			f.related = false // the record is valid, so this node's state is wrong: the next link requests all of it
 		}
 		return fmt.Errorf("a record of the primary cannot be applied: %w", err)
 	}
@@ -288,8 +292,8 @@ func (f *follower) clock(body []byte) error {
 	return nil
 }
 
-// watermark has what has expired by then removed: no effect to come is of an earlier instant, at
-// which a key lived.
+// watermark removes the keys that have expired at that instant. No later effect has an earlier
+// instant, at which such a key had not expired.
 func (f *follower) watermark(body []byte) error {
 	at, err := persistence.ParseWatermark(body)
 	if err != nil {
@@ -305,15 +309,15 @@ func (f *follower) watermark(body []byte) error {
 	return nil
 }
 
-// round writes what was applied to the log, once for many records.
+// round writes the applied records to the log, once for many records.
 func (f *follower) round() {
 	if f.position != 0 {
-		f.log.Await(f.position, nil) // whoever keeps the files knows whether that fails
+		f.log.Await(f.position, nil) // the owner of the files learns of an error by itself
 	}
 }
 
-// start gives up the state of before, since what comes replaces it. The first piece of that has
-// been checked: a primary that sends rubbish from the beginning costs nothing.
+// start discards the old state, because the new one replaces it. The caller has checked the first
+// piece of the new state. So a primary that sends invalid data from the beginning does no harm.
 func (f *follower) start() {
 	if f.sync.started {
 		return
@@ -323,8 +327,8 @@ func (f *follower) start() {
 	f.clear(f.whole.Swap(false), func() limit.Instant { return longAgo })
 }
 
-// clear empties the keyspace and sets its clock. Of several full syncs in a row, first is
-// the one before which there was a state.
+// clear empties the keyspace and sets its clock. If several full resynchronizations fail in a
+// row, first is set for the one that replaces a complete state.
 func (f *follower) clear(first bool, clock func() limit.Instant) {
 	f.related, f.resumes = false, false
 	f.o.Host.SetLoading(true)
@@ -340,7 +344,7 @@ func (f *follower) clear(first bool, clock func() limit.Instant) {
 	})
 }
 
-// resumed is what the clock of before the first full sync shows now.
+// resumed returns what the clock from before the first full resynchronization would show now.
 func (f *follower) resumed() limit.Instant { return f.left.Add(f.o.Stopwatch() - f.leftSince) }
 
 // block stores the entries of a block.
@@ -362,7 +366,7 @@ func (f *follower) block(payload []byte) error {
 	return nil
 }
 
-// end checks that all of the state has come.
+// end checks that all of the state has arrived.
 func (f *follower) end(c Chunk) error {
 	s := f.sync
 	keys, blocks := c.Whole()
@@ -380,11 +384,12 @@ func (f *follower) end(c Chunk) error {
 	return nil
 }
 
-// refusesOther reports whether the state of that data set must not replace the present one. A
-// node that has led takes over another, as a Redis does after REPLICAOF: so a primary that came
-// back empty follows the replica that was promoted in its place. But it does not take over what
-// it refused as a replica, which Sentinel may order after a promotion by hand. Nor does it give up
-// the data set of a backup: Sentinel has promoted a replica with the state from before the restore.
+// refusesOther reports whether the present state must not be replaced with that of the data set
+// theirs. A node that has been a primary accepts another data set, as Redis does after REPLICAOF.
+// So a primary that restarted empty follows the replica that was promoted in its place. But the
+// node does not accept a data set that it refused as a replica: Sentinel may order that after a
+// manual promotion. Nor does it replace a data set that was restored from a backup: Sentinel may
+// have promoted a replica with the state from before the restore.
 func (f *follower) refusesOther(theirs string) bool {
 	ours := f.o.Files.DataSet()
 	if theirs == "" || ours == "" || theirs == ours {
@@ -396,7 +401,7 @@ func (f *follower) refusesOther(theirs string) bool {
 	return f.o.Settings().RefuseOther && f.whole.Load() && f.keys() > 0
 }
 
-// takeDataSet takes over the id that the primary has said.
+// takeDataSet accepts the ID of the data set that the primary has sent.
 func (f *follower) takeDataSet(id string) {
 	f.refused = ""
 	if id != f.o.Files.DataSet() || f.o.Files.Restored() {
@@ -404,8 +409,8 @@ func (f *follower) takeDataSet(id string) {
 	}
 }
 
-// refusesEmpty reports whether a state without a key, which is what the primary has, must
-// not replace the present one. If both data sets are known, [follower.refusesOther] has decided.
+// refusesEmpty reports whether the present state must not be replaced with the empty state of the
+// primary. If both data sets are known, [follower.refusesOther] has already decided.
 func (f *follower) refusesEmpty() bool {
 	if f.sync.dataSet != "" && f.o.Files.DataSet() != "" {
 		return false
@@ -414,13 +419,14 @@ func (f *follower) refusesEmpty() bool {
 	return f.keepsFrom(f.sync.id == h.ID || f.sync.id == h.ID2)
 }
 
-// keepsFrom is refusesEmpty for a state of which is known whether it is of the history that the
-// present one is of.
+// keepsFrom is refusesEmpty for callers that know whether the new state has the history of the
+// present one.
 func (f *follower) keepsFrom(known bool) bool {
 	return f.o.Settings().RefuseOther && f.from == f.address && !known && f.whole.Load() && f.keys() > 0
 }
 
-// keys is how many keys there are, those of policies included: without them RL.USE limits nothing.
+// keys returns the number of keys, including those of policies: without these, RL.USE limits
+// nothing.
 func (f *follower) keys() int {
 	st := f.o.Keyspace.Stats()
 	n := st.System
@@ -430,7 +436,7 @@ func (f *follower) keys() int {
 	return n
 }
 
-// complete puts the state of a full sync in force.
+// complete activates the state of a full resynchronization.
 func (f *follower) complete() {
 	s := f.sync
 	f.o.Keyspace.Exclusively(func() { f.setClock(s.clock.Add(f.o.Stopwatch() - s.since)) })
@@ -447,14 +453,16 @@ func (f *follower) complete() {
 	f.o.Host.SetLoading(false)
 }
 
-// setClock sets the clock, also back. Nobody else uses the keyspace.
+// setClock sets the clock, possibly to an earlier time. The caller has exclusive use of the
+// keyspace.
 func (f *follower) setClock(now limit.Instant) {
 	f.o.Clock.Set(now)
 	f.o.Keyspace.ResetInstants(now)
 }
 
-// abandon gives up a full sync that has not ended, since nobody is followed any more. What
-// has come is a part of a state, so nothing is kept. The world is stopped.
+// abandon discards an incomplete full resynchronization because the node no longer follows a
+// primary. Only a part of the state has arrived, so it keeps no key. The caller runs it inside
+// Keyspace.Alone.
 func (f *follower) abandon() {
 	now := f.resumed()
 	f.o.Keyspace.Empty()
@@ -464,8 +472,8 @@ func (f *follower) abandon() {
 	f.whole.Store(true)
 }
 
-// progress is what is acknowledged. It is nothing during a full sync: then the
-// acknowledgement only shows that the replica is there.
+// progress returns what this node acknowledges. During a full resynchronization that is offset 0:
+// then the acknowledgement only shows that the replica is alive.
 func (f *follower) progress() progress {
 	if !f.streaming.Load() {
 		return progress{}

@@ -2,25 +2,26 @@ package replication
 
 import "github.com/cellserver/cellserver/persistence"
 
-// frames finds where frames begin in a stream that comes in pieces. A full sync begins at
-// the beginning of a frame, for a replica can make nothing of the rest of one.
+// frames finds the beginnings of frames in a stream that arrives in pieces. A full
+// resynchronization begins at the beginning of a frame, because a replica cannot use the rest of
+// a frame.
 type frames struct {
-	// begin is the offset of the frame of which a part has come, or end if there is none.
+	// begin is the offset of the incomplete frame, or end if there is none.
 	begin, end uint64
-	size, left int // of that frame, and of that what is to come, once its head is there
+	size, left int // of that frame: its length, and how much is missing; 0 until its header is complete
 	head       [8]byte
-	got        int // bytes of head that are there
+	got        int // bytes of head that have arrived
 }
 
 // whole reports whether no frame is incomplete.
 func (f *frames) whole() bool { return f.begin == f.end }
 
-// add takes the next piece, and returns how long the longest frame is that has bytes of it, as
-// far as its head has come.
+// add takes the next piece of the stream. It returns the length of the longest frame that has
+// bytes in the piece, as far as the headers have arrived.
 func (f *frames) add(p []byte) (longest int) {
 	f.end += uint64(len(p))
 	for len(p) > 0 {
-		if f.left == 0 && f.got == 0 && len(p) >= len(f.head) { // as nearly always
+		if f.left == 0 && f.got == 0 && len(p) >= len(f.head) { // the usual case
 			whole, err := persistence.FrameLength(p)
 			if err != nil {
 				whole = len(f.head) // see below
@@ -38,8 +39,8 @@ func (f *frames) add(p []byte) (longest int) {
 			if f.got < len(f.head) {
 				return longest
 			}
-			// No log writes a length that cannot be. Such a head is passed over as a frame
-			// without a body, and the replicas refuse it.
+			// The log never writes an invalid length. Skip such a header as a frame without a
+			// body; the replicas refuse it.
 			if whole, err := persistence.FrameLength(f.head[:]); err == nil {
 				f.size, f.left = whole, whole-len(f.head)
 			}

@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// gatherLeast is about how many bytes of entries are copied before they are sent.
-	gatherLeast = 64 << 10
-	// stepsPerFill bounds the steps of the keyspace in one turn of a loop, each of which is
-	// 64 entries under a lock: they gather enough, unless entries are very small.
+	// minGather is about how many bytes of entries are copied before they are sent: 64 KiB.
+	minGather = 64 << 10
+	// stepsPerFill bounds the steps of the keyspace in one turn of an event loop. Each step
+	// copies 64 entries under a lock. These steps gather enough, unless entries are very small.
 	stepsPerFill = 64
 )
 
-// fullSync is the part of a full sync that is to come. It goes in rounds: some keys are
-// copied, they are sent in blocks, and then the stream up to the present. So a key in a block
-// is newer than the stream before it. The stream behind it may be older, which changes
-// nothing in the end, since effects are absolute.
+// fullSync is the remaining part of a full resynchronization. It proceeds in rounds: a round
+// copies some keys, sends them in blocks, and then sends the stream up to the present. So a key
+// in a block is newer than the stream before it. The stream after the block may contain effects
+// that the key already has. That does no harm in the end, because effects are absolute.
 type fullSync struct {
 	steps    *keyspace.Steps
 	blocks   *persistence.Blocks
-	gathered int  // bytes of entries that have been copied in this round
-	sending  bool // they are being sent
+	gathered int  // bytes of entries that were copied in this round
+	sending  bool // the copied entries are being sent
 	copied   bool // there are no more keys to copy
-	kept     bool // a command that takes long had all keys that were tried
-	// due is the offset up to which the stream comes before what is next: a round or the
-	// end. While keys are copied and not sent it stays.
+	kept     bool // long-running commands held all keys that the last call tried to copy
+	// due is the offset up to which the stream is sent before the next round or the end. It does
+	// not change while keys are copied but not sent.
 	due          uint64
 	keys, number uint64 // of the blocks that have been made
 }
@@ -42,9 +42,10 @@ func newFullSync(ks *keyspace.Keyspace, offset uint64) *fullSync {
 	return f
 }
 
-// next returns the payload of the next block, valid until the next call. There is none at
-// the end of a round, when the stream is to be sent, and when that many steps were taken,
-// which are subtracted. It waits for nobody: a loop calls it, which has other clients.
+// next returns the payload of the next block, which is valid until the next call. There is none
+// at the end of a round, when the stream is to be sent, nor when it has taken all *steps; it
+// decrements *steps for each. It never blocks, because an event loop calls it, which serves other
+// clients too.
 func (f *fullSync) next(steps *int) (payload []byte, round bool, err error) {
 	f.kept = !f.sending
 	for ; *steps > 0 && !f.sending; *steps-- {
@@ -54,7 +55,7 @@ func (f *fullSync) next(steps *int) (payload []byte, round bool, err error) {
 		}
 		f.kept = f.kept && !done
 		f.copied = !more
-		f.sending = f.copied || f.gathered >= gatherLeast
+		f.sending = f.copied || f.gathered >= minGather
 	}
 	if !f.sending {
 		return nil, false, nil
@@ -74,10 +75,10 @@ func (f *fullSync) next(steps *int) (payload []byte, round bool, err error) {
 	return nil, true, nil
 }
 
-// done reports whether there is no block any more.
+// done reports whether there are no more blocks.
 func (f *fullSync) done() bool { return f.steps == nil }
 
-// close gives up what is left to copy.
+// close abandons the keys that are not copied yet.
 func (f *fullSync) close() {
 	if f.steps != nil {
 		f.steps.Close()

@@ -9,11 +9,11 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// FuzzFollow has a replica read whatever bytes a primary sends. With the first byte even they
-// are what comes behind the answer to PSYNC; else they are cut into chunks whose heads are
-// right, so that the fuzzer gets to what is in them: a type, a length below 256 and the
-// payload each. Nothing panics or hangs, and afterwards the node is a primary with a whole
-// state if it is told to be.
+// FuzzFollow makes a replica read any bytes from a primary. If the first byte is even, the rest
+// follows the answer to PSYNC. Otherwise the rest is cut into chunks with valid headers, so that
+// the fuzzer reaches the contents of chunks: each has a type, a length below 256 and the payload.
+// The replica must not panic or hang. A promotion must then make it a primary with a complete
+// state.
 func FuzzFollow(f *testing.F) {
 	good := &speech{t: f, offset: begin}
 	good.time().block("k").whole(1, 1).tail(frameOf(128)...)

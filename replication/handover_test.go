@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHandoverFails: an error of the target ends a handover as long as it cannot have taken over.
+// TestHandoverFails: an error of the target aborts a handover as long as the target cannot have
+// taken over.
 func TestHandoverFails(t *testing.T) {
 	lost := errors.New("the connection is closed")
 	handshake, psync := &refusal{"AUTH", "-WRONGPASS no"}, &refusal{"PSYNC", "-ERR no"}
@@ -30,15 +31,15 @@ func TestHandoverFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handover{state: handoverUnderWay}
 			for _, err := range r.errs {
-				h.fails(!errors.Is(err, handshake), err)
+				h.noteFailure(!errors.Is(err, handshake), err)
 			}
 			require.Equal(t, r.want, h.abort)
 		})
 	}
 }
 
-// TestHandoverMisses: a target that was asked has ended only if its address refuses connections, and
-// has accepted nothing only as long as it waits for the old primary.
+// TestHandoverMisses: the target counts as ended only if its address refuses connections. It has
+// accepted no change only while it still waits for the old primary.
 func TestHandoverMisses(t *testing.T) {
 	refused := fmt.Errorf("connecting to the primary: %w", syscall.ECONNREFUSED)
 	asked := handover{state: handoverUnderWay, asked: true, askedAt: time.Minute}
@@ -56,7 +57,7 @@ func TestHandoverMisses(t *testing.T) {
 		"not asked":         {handover{state: handoverUnderWay}, refused, 0, false},
 		"not under way":     {handover{state: handoverWaiting, asked: true, askedAt: time.Minute}, refused, 0, false},
 	} {
-		r.h.misses(r.why, time.Minute+r.after)
+		r.h.linkFailed(r.why, time.Minute+r.after)
 		require.Equal(t, r.ends, r.h.abort != "", name)
 	}
 }

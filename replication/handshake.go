@@ -14,53 +14,54 @@ import (
 )
 
 const (
-	// maxLine bounds a line that a primary answers. Those of Redis are below 200 bytes.
+	// maxLine bounds a reply line of a primary, in bytes. Those of Redis are below 200 bytes.
 	maxLine = 4 << 10
-	// maxBlank bounds the empty lines before an answer to PSYNC. Redis sends one each
-	// second while it prepares a snapshot.
+	// maxBlank bounds the empty lines before an answer to PSYNC. Redis sends one each second
+	// while it prepares a snapshot.
 	maxBlank = 10_000
-	// shownLine bounds what an error quotes of an answer.
+	// shownLine bounds how many bytes of a reply an error quotes.
 	shownLine = 200
-	// ourCapa is the word by which two servers of this kind know each other: in REPLCONF
+	// ourCapa is the word by which two servers of this kind recognize each other: in REPLCONF
 	// capa and at the end of the answer to PSYNC.
 	ourCapa = "cell1"
-	// dataSetCapa begins the word of REPLCONF capa that has the id of the replica's data set. The
-	// answer to PSYNC then has that of the primary.
+	// dataSetCapa begins the word of REPLCONF capa that has the ID of the replica's data set. The
+	// answer to PSYNC then has the ID of the primary's.
 	dataSetCapa = "data:"
-	// unknownDataSet stands for the id of a replica that does not know it.
+	// unknownDataSet stands for an unknown ID of the replica's data set.
 	unknownDataSet = "?"
 )
 
-// greeting is what a replica says to its primary.
+// greeting is what a replica sends to its primary in the handshake.
 type greeting struct {
 	user, password string
 	port           int
-	ip             string // announced; empty lets the primary take that of the connection
+	ip             string // announced address; if empty, the primary takes the address of the connection
 	id             string // history that the replica has, or empty
-	next           uint64 // offset of the next byte that it needs, counted from 1
-	dataSet        string // that the replica has, or empty
-	failover       bool   // the peer is to become the primary: FAILOVER
+	next           uint64 // number of the next byte that it needs, counted from 1
+	dataSet        string // ID of the replica's data set, or empty
+	failover       bool   // ask the peer to become the primary (FAILOVER)
 }
 
-// answer is what the primary said to PSYNC.
+// answer is the primary's answer to PSYNC.
 type answer struct {
-	line string // without its end
-	// redis says that the peer is a Redis or Valkey; then only line is set.
+	line string // without its line end
+	// redis says that the peer is a Redis or Valkey. Then only line and full are valid.
 	redis bool
-	// full says that a full sync follows, which begins at offset of history id. Otherwise
-	// the stream goes on, in history id.
+	// full says that a full resynchronization follows, which begins at offset of history id.
+	// Otherwise the stream continues, in history id.
 	full   bool
 	id     string
 	offset uint64
-	// dataSet is that of the primary, or empty if it does not say.
+	// dataSet is the ID of the primary's data set, or empty if it does not send one.
 	dataSet string
-	// asked says that the peer may have been asked to take over, also beside an error.
+	// asked says that the peer may have been asked to take over. It is valid beside an error,
+	// too.
 	asked bool
 }
 
-// refusal is an error that the peer answered in place of what was asked of it.
+// refusal is an error reply of the peer.
 type refusal struct {
-	what string // the command
+	what string // the command that it answers
 	line string
 }
 
@@ -68,10 +69,10 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("the primary answered %s with %s", r.what, quote(r.line))
 }
 
-// greet runs the handshake on a connection. The answers of the peer are bounded and
-// checked; whether it takes too long is left to whoever closes the connection.
-func greet(w io.Writer, r *lines, g *greeting) (answer, error) {
-	// Redis goes on after these errors of PING, since AUTH is still to come.
+// greet runs the handshake on a connection. It bounds and checks the replies of the peer. It has
+// no timeout: the caller closes the connection if the peer takes too long.
+func greet(w io.Writer, r *lineReader, g *greeting) (answer, error) {
+	// Like Redis, continue after these errors of PING, because AUTH follows.
 	line, err := say(w, r, "PING")
 	if err != nil {
 		return answer{}, err
@@ -97,9 +98,9 @@ func greet(w io.Writer, r *lines, g *greeting) (answer, error) {
 	return psync(w, r, g)
 }
 
-// introduce says what the primary shows of the replica. A peer that does not know a word
-// of it is still a primary, as for Redis.
-func introduce(w io.Writer, r *lines, g *greeting) error {
+// introduce sends what the primary shows of the replica. A peer that does not know one of the
+// options is still accepted as a primary, as in Redis.
+func introduce(w io.Writer, r *lineReader, g *greeting) error {
 	said := [][]string{{"REPLCONF", "listening-port", strconv.Itoa(g.port)}}
 	if g.ip != "" {
 		said = append(said, []string{"REPLCONF", "ip-address", g.ip})
@@ -120,7 +121,7 @@ func introduce(w io.Writer, r *lines, g *greeting) error {
 	return nil
 }
 
-func psync(w io.Writer, r *lines, g *greeting) (answer, error) {
+func psync(w io.Writer, r *lineReader, g *greeting) (answer, error) {
 	words := []string{"PSYNC", "?", "-1"}
 	if g.id != "" {
 		words[1], words[2] = g.id, strconv.FormatUint(g.next, 10)
@@ -146,7 +147,7 @@ func psync(w io.Writer, r *lines, g *greeting) (answer, error) {
 	return asked, errors.New("the primary answers PSYNC with nothing but empty lines")
 }
 
-// parseAnswer reads an answer to PSYNC, which is any line.
+// parseAnswer parses an answer to PSYNC, which may be any line.
 func parseAnswer(line string) (answer, error) {
 	a := answer{line: line}
 	words := strings.Split(line, " ")
@@ -181,7 +182,7 @@ func parseAnswer(line string) (answer, error) {
 }
 
 // say sends a command and returns the line that answers it.
-func say(w io.Writer, r *lines, words ...string) (string, error) {
+func say(w io.Writer, r *lineReader, words ...string) (string, error) {
 	if err := send(w, words...); err != nil {
 		return "", err
 	}
@@ -199,22 +200,22 @@ func send(w io.Writer, words ...string) error {
 	return nil
 }
 
-// lines are what a primary answers. whole is called after each.
-type lines struct {
-	r     *bufio.Reader
-	whole func()
+// lineReader reads the reply lines of a primary. It calls onLine after each line.
+type lineReader struct {
+	r      *bufio.Reader
+	onLine func()
 }
 
-// next reads a line of at most maxLine bytes and returns it without its end.
-func (r *lines) next() (string, error) {
+// next reads a line of at most maxLine bytes and returns it without its line end.
+func (l *lineReader) next() (string, error) {
 	var line []byte
 	for len(line) <= maxLine {
-		c, err := r.r.ReadByte()
+		c, err := l.r.ReadByte()
 		switch {
 		case err != nil:
 			return "", err
 		case c == '\n':
-			r.whole()
+			l.onLine()
 			return strings.TrimSuffix(string(line), "\r"), nil
 		}
 		line = append(line, c)
@@ -222,7 +223,7 @@ func (r *lines) next() (string, error) {
 	return "", fmt.Errorf("a line is longer than %d bytes", maxLine)
 }
 
-// quote returns what a log may show of a line from a peer.
+// quote returns the part of a peer's line that may be logged.
 func quote(line string) string {
 	if len(line) > shownLine {
 		line = line[:shownLine]

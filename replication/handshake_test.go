@@ -13,7 +13,8 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// playOnce has something answer at an address: once, and then it only holds connections.
+// playOnce makes f serve the first connection to an address. Later connections are only held
+// open.
 func (w *web) playOnce(address string, f func(conn net.Conn, r *bufio.Reader)) {
 	over := make(chan struct{})
 	w.t.Cleanup(func() { close(over) })
@@ -34,8 +35,8 @@ func (w *web) playOnce(address string, f func(conn net.Conn, r *bufio.Reader)) {
 	}
 }
 
-// answers plays a primary that answers each command with the next of lines, after which it
-// closes the connection. What it was told is in the result.
+// answers plays a primary that answers each command with the next of lines, and then closes the
+// connection. The channel has the commands that it received.
 func (w *web) answers(address string, lines ...string) (told chan []string) {
 	told = make(chan []string, len(lines)+1)
 	w.playOnce(address, func(conn net.Conn, r *bufio.Reader) {
@@ -56,8 +57,8 @@ func (w *web) answers(address string, lines ...string) (told chan []string) {
 
 const someID = "0123456789abcdef0123456789abcdef01234567"
 
-// TestHandshakeAnswers shows what becomes of answers that are none: the link ends and says
-// why, and nothing of the state is touched.
+// TestHandshakeAnswers: after an invalid answer the link ends with a reason, and the state is
+// unchanged.
 func TestHandshakeAnswers(t *testing.T) {
 	ok := "+OK\r\n"
 	long := strings.Repeat("x", 5000)
@@ -110,7 +111,7 @@ func TestHandshakeAnswers(t *testing.T) {
 	}
 }
 
-// TestHandshakeCommands: what a replica says, in order.
+// TestHandshakeCommands checks the commands that a replica sends, and their order.
 func TestHandshakeCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)

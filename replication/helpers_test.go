@@ -41,10 +41,10 @@ type settings struct {
 	ttl, ping time.Duration
 }
 
-// A server whose clock cannot follow has no replication.
+// A server whose clock does not implement Clock has no replication.
 var _ replication.Clock = (*clocktest.Clock)(nil)
 
-// options returns those of a source whose time is that of c.
+// options returns the options of a source that uses the clock c.
 func options(c *clocktest.Clock, set *settings) replication.SourceOptions {
 	start := c.Now()
 	return replication.SourceOptions{
@@ -59,7 +59,7 @@ func options(c *clocktest.Clock, set *settings) replication.SourceOptions {
 
 func defaults() *settings { return &settings{1 << 20, time.Hour, 10 * time.Second} }
 
-// begun returns a source that has a history, at offset 0, and no keys.
+// begun returns a source that has a history at offset 0 and no keys.
 func begun(t testing.TB, set *settings) (*replication.Source, *clocktest.Clock) {
 	c := clocktest.New(1_700_000_000_000_000_000)
 	o := options(c, set)
@@ -71,27 +71,27 @@ func begun(t testing.TB, set *settings) (*replication.Source, *clocktest.Clock) 
 	return s, c
 }
 
-// conn counts what is asked of the connection of a client.
+// conn counts the calls for the connection of a client.
 type conn struct{ wakes, aborts atomic.Int64 }
 
-func (p *conn) Wake()                       { p.wakes.Add(1) }
-func (p *conn) Abort()                      { p.aborts.Add(1) }
-func (p *conn) RemoteAddr() net.Addr        { return nil }
-func (p *conn) LocalAddr() net.Addr         { return nil }
-func (p *conn) Held() (input, output int64) { return 0, 0 }
+func (c *conn) Wake()                       { c.wakes.Add(1) }
+func (c *conn) Abort()                      { c.aborts.Add(1) }
+func (c *conn) RemoteAddr() net.Addr        { return nil }
+func (c *conn) LocalAddr() net.Addr         { return nil }
+func (c *conn) Held() (input, output int64) { return 0, 0 }
 
-// call is a PSYNC of a client that has nothing.
+// call returns a PSYNC of a client that has no state.
 func call(client int64, p *conn) protocol.PSync {
 	return protocol.PSync{Client: client, Peer: p, ReplID: "?", Offset: -1, Capa: protocol.CapaCell1, IP: "10.0.0.1", Port: int(6000 + client)}
 }
 
-// frameOf is a frame of some type, without a checksum.
+// frameOf returns a frame of the given type, without a checksum.
 func frameOf(kind byte, body ...byte) []byte {
 	n := uint32(len(body) + 1)
 	return append([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24), 0, 0, 0, 0, kind}, body...)
 }
 
-// primary is a node as far as its replicas see one.
+// primary is a primary without a Node, for tests of replicas.
 type primary struct {
 	t      testing.TB
 	clock  *clocktest.Clock
@@ -102,7 +102,7 @@ type primary struct {
 	rng    *rand.Rand
 }
 
-// newPrimary returns a primary whose log nothing is kept of.
+// newPrimary returns a primary whose log is not stored.
 func newPrimary(t testing.TB, seed uint64, set *settings) *primary {
 	c := clocktest.New(1_700_000_000_000_000_000)
 	p := &primary{t: t, clock: c, rng: rand.New(rand.NewPCG(seed, 2))}
@@ -130,10 +130,10 @@ type tap struct{ s *replication.Source }
 func (t tap) Wrote(piece []byte, _ uint64) { t.s.Write(piece) }
 func (t tap) Gap()                         {}
 
-// flush passes on what the log has.
+// flush makes the log write, and so passes everything on to the source.
 func (p *primary) flush() { require.NoError(p.t, p.log.NoteClock()) }
 
-// churn does something to one of some keys, and has the log written now and then.
+// churn makes a random change to one of some keys, and writes the log from time to time.
 func (p *primary) churn() {
 	p.clock.Advance(time.Duration(p.rng.IntN(1e7)))
 	p.handle.Refresh()
@@ -183,7 +183,7 @@ func (p *primary) churn() {
 	}
 }
 
-// stateOf is everything that is alive, in words.
+// stateOf returns all keys that have not expired, as text.
 func stateOf(ks *keyspace.Keyspace) string {
 	var lines []string
 	_ = ks.Snapshot(func(db int, key []byte, e entry.Entry) {
@@ -199,13 +199,14 @@ type follower struct {
 	ks           *keyspace.Keyspace
 	chunks, tail []byte
 	at           uint64 // of the next byte of the stream
-	applied      uint64 // what is before it is applied
+	applied      uint64 // everything before it is applied
 	keys, blocks uint64
 	whole        bool
 	alive        int
 }
 
-// newFollower returns one that has nothing, or goes on with ks.
+// newFollower returns a follower. It has no state if ks is nil, or else continues with ks at
+// offset at.
 func newFollower(t testing.TB, c *clocktest.Clock, ks *keyspace.Keyspace, at uint64) *follower {
 	f := &follower{clock: c, ks: ks, at: at, applied: at, whole: ks != nil}
 	if ks == nil {
@@ -255,7 +256,7 @@ func (f *follower) chunk(c replication.Chunk) error {
 	return nil
 }
 
-// apply applies the frames that are complete.
+// apply applies the complete frames.
 func (f *follower) apply() error {
 	for {
 		r, n, err := persistence.NextFrame(f.tail)
@@ -271,15 +272,15 @@ func (f *follower) apply() error {
 	}
 }
 
-// fill has pump fill once, with room for most bytes.
-func fill(t testing.TB, pump transport.Pump, most int) (sent []byte, more bool, err error) {
-	out, more, err := pump.Fill([]byte("replies"), most)
+// fill calls pump.Fill once, with room for limit bytes.
+func fill(t testing.TB, pump transport.Pump, limit int) (sent []byte, more bool, err error) {
+	out, more, err := pump.Fill([]byte("replies"), limit)
 	require.True(t, bytes.HasPrefix(out, []byte("replies")))
-	require.LessOrEqual(t, len(out), len("replies")+most)
+	require.LessOrEqual(t, len(out), len("replies")+limit)
 	return out[len("replies"):], more, err
 }
 
-// drain fills until there is nothing more.
+// drain fills until there is nothing more to send.
 func drain(t testing.TB, pump transport.Pump) (sent []byte) {
 	for more := true; more; {
 		var b []byte

@@ -24,13 +24,13 @@ import (
 
 func itoa(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// tape is a tap that keeps what it gets.
+// tape is a tap that keeps the bytes that it gets.
 type tape struct{ b bytes.Buffer }
 
 func (t *tape) Wrote(piece []byte, _ uint64) { t.b.Write(piece) }
 func (t *tape) Gap()                         {}
 
-// clockFrame is a frame with the time of a primary.
+// clockFrame returns a clock frame of a primary.
 func clockFrame(at limit.Instant) []byte {
 	l := persistence.NewVolatile(persistence.LogOptions{
 		Stopwatch: stopwatch, Clock: func() clock.Record { return clock.Record{Derived: at} }, Log: slog.New(slog.DiscardHandler),
@@ -41,7 +41,7 @@ func clockFrame(at limit.Instant) []byte {
 	return got.b.Bytes()
 }
 
-// blockOf is a block with a string under each key.
+// blockOf returns a block with a string under each key.
 func blockOf(t testing.TB, keys ...string) []byte {
 	b := persistence.NewBlocks()
 	for _, key := range keys {
@@ -53,7 +53,7 @@ func blockOf(t testing.TB, keys ...string) []byte {
 	return bytes.Clone(payload)
 }
 
-// speech is what a primary sends behind its answer to PSYNC.
+// speech builds what a primary sends after its answer to PSYNC.
 type speech struct {
 	t      testing.TB
 	out    []byte
@@ -88,7 +88,7 @@ func (s *speech) alter(at int, with byte) *speech {
 	return s
 }
 
-// inBlock changes a byte of the last chunk, which is a block, and mends the checksum.
+// inBlock changes a byte of the last chunk, which is a block, and corrects the checksum.
 func (s *speech) inBlock(at int, to byte) *speech {
 	c, n, err := replication.NextChunk(s.out)
 	require.NoError(s.t, err)
@@ -100,8 +100,8 @@ func (s *speech) inBlock(at int, to byte) *speech {
 
 const begin = 1000 // the offset at which these primaries begin
 
-// says plays a primary that answers PSYNC with a line and then sends bytes. It closes the
-// connection when they have been read.
+// says plays a primary that answers PSYNC with line and then sends the bytes of out. It closes
+// the connection when these were read.
 func (w *web) says(address, line string, out []byte) {
 	w.playOnce(address, func(conn net.Conn, r *bufio.Reader) {
 		for {
@@ -121,13 +121,13 @@ func (w *web) says(address, line string, out []byte) {
 	})
 }
 
-// TestHostilePrimary: whatever is wrong in what a primary sends, the link ends and says what,
-// and the state is either the one of before or said not to be whole.
+// TestHostilePrimary: whatever invalid data a primary sends, the link ends with a reason. The
+// state is the old one, or the node reports that it has no complete state.
 func TestHostilePrimary(t *testing.T) {
 	unknown := frameOf(5, 1, 2, 3)
 	rows := map[string]struct {
 		want  string
-		whole bool // the state of before is still there
+		whole bool // the old state is still there
 		f     func(s *speech)
 	}{
 		"a checksum":            {"checksum of a chunk is wrong", true, func(s *speech) { s.block("k").alter(0, 1) }},
@@ -185,7 +185,8 @@ func TestHostilePrimary(t *testing.T) {
 				require.Equal(t, map[bool]string{true: "100", false: "0"}[row.whole], b.info()["slave_priority"])
 				require.Equal(t, "down", b.info()["master_link_status"])
 
-				// The operator may go on without a primary, with a state that is whole or empty.
+				// The operator may promote the node. Its state is then complete, if possibly
+				// empty.
 				before := b.clock.Now()
 				b.node.Promote(nil)
 				b.awaitPrimary()
@@ -202,7 +203,8 @@ func TestHostilePrimary(t *testing.T) {
 	}
 }
 
-// TestFriendlyPrimary: what is allowed beside what our own nodes send.
+// TestFriendlyPrimary sends streams that are valid although nodes of this version do not send
+// them.
 func TestFriendlyPrimary(t *testing.T) {
 	rows := map[string]func(s *speech){
 		"the time first":         func(s *speech) { s.time().block("k").whole(1, 1) },
@@ -248,7 +250,8 @@ func (s *speech) alive() *speech {
 	return s
 }
 
-// TestHostileStream is about a link that goes on where it was: the state stays whole.
+// TestHostileStream sends invalid data after a partial resynchronization. The state stays
+// complete.
 func TestHostileStream(t *testing.T) {
 	rows := map[string]struct {
 		want string
@@ -290,7 +293,7 @@ func TestHostileStream(t *testing.T) {
 	}
 }
 
-// TestForgedLengthTakesNoMemory promises a block of a gigabyte, and a frame of one.
+// TestForgedLengthTakesNoMemory announces a block of a gigabyte, and a frame of one.
 func TestForgedLengthTakesNoMemory(t *testing.T) {
 	for name, f := range map[string]func(s *speech){
 		"block": func(s *speech) { s.block("k"); s.out[7] = 0x3f },
@@ -314,8 +317,8 @@ func TestForgedLengthTakesNoMemory(t *testing.T) {
 	}
 }
 
-// TestSyncThatBreaksIsDoneAgain cuts the first full sync: until the second has ended, nothing
-// is served.
+// TestSyncThatBreaksIsDoneAgain cuts the first full resynchronization. Until the second has
+// ended, the replica serves nothing.
 func TestSyncThatBreaksIsDoneAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)

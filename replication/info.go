@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/replication/protocol"
 )
 
-// placeOf is where a replica listens: at what it has announced, or else at the address that
-// its connection comes from.
+// placeOf returns where a replica listens: the address that it has announced, or else the address
+// of its connection.
 func placeOf(r ReplicaInfo) place {
 	host := r.IP
 	if host == "" {
@@ -46,8 +46,7 @@ func (n *Node) Role() protocol.Role {
 	return role
 }
 
-// Info implements env.Node. The fields of a replica that Redis has none for follow at
-// the end.
+// Info implements env.Node. The fields of a replica that Redis does not have are at the end.
 func (n *Node) Info() []protocol.Field {
 	n.mu.Lock()
 	st, state := n.roleState, n.handover.state
@@ -70,8 +69,8 @@ func (n *Node) Info() []protocol.Field {
 	return append(fields, number("cell_repl_lag_ms", lag), protocol.Field{Name: "cell_repl_error", Value: st.fault})
 }
 
-// Lag is how far the state of this replica is behind its primary's; known is false on a primary, and
-// until the primary has said how late it is.
+// Lag returns how far the state of this replica is behind its primary's. known is false on a
+// primary, and until the primary has sent its clock.
 func (n *Node) Lag() (behind time.Duration, known bool) {
 	n.mu.Lock()
 	replica := n.replica
@@ -83,7 +82,7 @@ func (n *Node) Lag() (behind time.Duration, known bool) {
 	return max(0, n.o.Clock.Now().Sub(limit.Instant(at))), true
 }
 
-// primaryInfo is what both roles show: their history and their replicas.
+// primaryInfo returns what nodes of both roles show: their history and their replicas.
 func (n *Node) primaryInfo(state handoverState) protocol.PrimaryInfo {
 	h := n.o.Source.History()
 	active, first, length := n.o.Source.BacklogState()
@@ -109,7 +108,7 @@ func (n *Node) primaryInfo(state handoverState) protocol.PrimaryInfo {
 	return p
 }
 
-// replicaInfo is what a replica shows of its primary.
+// replicaInfo returns what a replica shows of its primary.
 func (n *Node) replicaInfo(st *roleState) []protocol.Field {
 	s, now := n.o.Settings(), n.o.Stopwatch()
 	status, heard, offset, priority := "down", int64(-1), int64(n.o.Source.Offset()), int64(s.Priority)
@@ -120,10 +119,10 @@ func (n *Node) replicaInfo(st *roleState) []protocol.Field {
 		}
 	}
 	if !n.IsWhole() {
-		priority = 0 // no sentinel may promote a part of a state
+		priority = 0 // Sentinel must not promote an incomplete state
 	}
 	if id, at, _ := n.redisPosition(); id != "" {
-		offset = at // of the stream of the Redis that is followed
+		offset = at // of the stream of the followed Redis
 	}
 	syncing := st.phase == phaseSync
 	fields := []protocol.Field{
@@ -139,7 +138,7 @@ func (n *Node) replicaInfo(st *roleState) []protocol.Field {
 		if st.link != nil {
 			idle = int64(st.link.silence() / time.Second)
 		}
-		// How much is to come is not known, as with a diskless sync of Redis.
+		// The remaining size is unknown, as in a diskless synchronization of Redis.
 		read := n.f.bytes.Load() - st.bytesBefore
 		fields = append(fields, number("master_sync_total_bytes", -1), number("master_sync_read_bytes", read),
 			number("master_sync_left_bytes", -1), protocol.Field{Name: "master_sync_perc", Value: "-0.00"},

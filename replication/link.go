@@ -17,63 +17,64 @@ import (
 )
 
 const (
-	// ackEvery is how often a replica says what it has applied if nothing happens.
+	// ackEvery is how often a replica acknowledges while it receives nothing.
 	ackEvery = time.Second
-	// lastWords is for how long a connection is read that cannot be written to.
-	lastWords = 5 * time.Second
-	// readBuffer is how much is read from a primary at once. It is also by how much the
-	// buffer of a chunk grows at least.
+	// drainFor is how long a connection is still read after a write to it has failed.
+	drainFor = 5 * time.Second
+	// readBuffer is the size of the read buffer, in bytes. It is also the least growth of the
+	// buffer of a chunk.
 	readBuffer = 64 << 10
-	// roundMost is after how many bytes a round ends although more is there.
-	roundMost = 256 << 10
-	// keptChunk is the largest buffer of a chunk that is kept for the next.
+	// maxRound is the number of bytes after which a round ends although more has arrived.
+	maxRound = 256 << 10
+	// keptChunk is the largest buffer of a chunk that is reused for the next one.
 	keptChunk = 4 << 20
 )
 
-// progress is what a replica has applied and has on its disk.
+// progress is the offset up to which a replica has applied the stream, and up to which it is
+// durable.
 type progress struct {
 	applied, durable uint64
 	hasDurable       bool
 }
 
-// receiver is told what comes over a link, by one goroutine.
+// receiver receives the events of a link. One goroutine makes all calls.
 type receiver interface {
-	// greeting is what is said next.
+	// greeting returns what to send next in the handshake.
 	greeting() greeting
-	// answered is told how the peer answered, an error that it sent included.
+	// answered receives the answer of the peer, including an error that it sent.
 	answered(a answer, err error) error
-	// chunk takes the next chunk, whose payload is valid until it returns.
+	// chunk receives the next chunk, whose payload is valid until chunk returns.
 	chunk(c Chunk) error
-	// round says that there is nothing more to be read now, or that much was.
+	// round is called when no more data is buffered, or much has been read since the last call.
 	round()
-	// owed reports whether more has to come: the state, or the rest of a frame.
-	owed() bool
+	// incomplete reports whether more has to arrive: of the state, or of a frame.
+	incomplete() bool
 	// progress may be called from any goroutine.
 	progress() progress
 }
 
-// link is one connection to a primary. Any goroutine may call cut, silence and standstill.
+// link is one connection to a primary. Any goroutine may call cut, silence and sinceProgress.
 type link struct {
-	o      *Options
-	to     receiver
-	cancel context.CancelFunc
-	heard  atomic.Int64  // stopwatch reading at the last byte that came
-	moved  atomic.Int64  // and at the last progress: see standstill
-	every  bool          // every byte is progress; for the goroutine of run
-	acks   chan struct{} // room for one: something is to be acknowledged
+	o            *Options
+	to           receiver
+	cancel       context.CancelFunc
+	lastByte     atomic.Int64  // stopwatch reading when the last byte arrived
+	lastProgress atomic.Int64  // stopwatch reading at the last progress: see sinceProgress
+	every        bool          // every byte counts as progress; used by the goroutine of run only
+	acks         chan struct{} // capacity one: an acknowledgement is to be sent
 
-	mu   sync.Mutex // guards what follows
-	conn net.Conn   // nil until it is dialled
-	why  error      // why the link was cut; nil while it was not
+	mu   sync.Mutex // guards the fields below
+	conn net.Conn   // nil until it is dialed
+	why  error      // why the link was cut; nil before
 }
 
 func newLink(o *Options, to receiver) *link {
 	l := &link{o: o, to: to, acks: make(chan struct{}, 1), cancel: func() {}}
-	l.hears()
+	l.received()
 	return l
 }
 
-// cut ends the link, if nobody has before. run returns why.
+// cut ends the link, unless it was cut before. run then returns why.
 func (l *link) cut(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,43 +84,45 @@ func (l *link) cut(why error) {
 	l.why = why
 	l.cancel()
 	if l.conn != nil {
-		_ = l.conn.Close() // the link has ended, whatever that says
+		_ = l.conn.Close() // the link has ended, whatever Close returns
 	}
 }
 
-// silence is for how long nothing has come.
+// silence returns how long ago the last byte arrived.
 func (l *link) silence() time.Duration {
-	return l.o.Stopwatch() - time.Duration(l.heard.Load())
+	return l.o.Stopwatch() - time.Duration(l.lastByte.Load())
 }
 
-// standstill is for how long the primary has not gone on: neither with a line of its answers,
-// nor with a chunk that is more than a sign of life. With one it goes on if it owes nothing.
-func (l *link) standstill() time.Duration {
-	return l.o.Stopwatch() - time.Duration(l.moved.Load())
+// sinceProgress returns for how long the primary has made no progress. Progress is a reply line,
+// or a chunk that is no keepalive. A keepalive counts, too, if the receiver has nothing
+// incomplete.
+func (l *link) sinceProgress() time.Duration {
+	return l.o.Stopwatch() - time.Duration(l.lastProgress.Load())
 }
 
-// overdue says why the link is to be cut, if it is, with that repl-timeout; 0 is none.
-func (l *link) overdue(most time.Duration) error {
+// overdue returns why the link is to be cut with that repl-timeout, or nil. A timeout of 0 never
+// cuts.
+func (l *link) overdue(timeout time.Duration) error {
 	switch {
-	case most <= 0:
-	case l.silence() > most:
+	case timeout <= 0:
+	case l.silence() > timeout:
 		return errQuiet
-	case l.standstill() > most:
+	case l.sinceProgress() > timeout:
 		return errStuck
 	}
 	return nil
 }
 
-// hears notes that something came, and moves that it is progress.
-func (l *link) hears() {
+// received records that bytes arrived and are progress.
+func (l *link) received() {
 	now := int64(l.o.Stopwatch())
-	l.heard.Store(now)
-	l.moved.Store(now)
+	l.lastByte.Store(now)
+	l.lastProgress.Store(now)
 }
 
-func (l *link) moves() { l.moved.Store(int64(l.o.Stopwatch())) }
+func (l *link) progressed() { l.lastProgress.Store(int64(l.o.Stopwatch())) }
 
-// run connects and receives until the link ends, and returns why.
+// run connects and receives until the link ends, and returns why it ended.
 func (l *link) run(ctx context.Context, address string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -138,7 +141,7 @@ func (l *link) run(ctx context.Context, address string) error {
 	return l.why
 }
 
-// dial opens the connection. It is closed by cut.
+// dial opens the connection. cut closes it.
 func (l *link) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := l.o.Dial(ctx, "tcp", address)
 	if err != nil {
@@ -148,10 +151,10 @@ func (l *link) dial(ctx context.Context, address string) (net.Conn, error) {
 	defer l.mu.Unlock()
 	l.conn = conn
 	if l.why != nil {
-		_ = conn.Close() // it came too late
+		_ = conn.Close() // the link was cut meanwhile
 		return nil, l.why
 	}
-	l.hears()
+	l.received()
 	return conn, nil
 }
 
@@ -165,26 +168,26 @@ func (l *link) receive(ctx context.Context, address string) error {
 	}
 	r := bufio.NewReaderSize(&meter{conn, l}, readBuffer)
 	g := l.to.greeting()
-	a, err := greet(conn, &lines{r, l.moves}, &g)
+	a, err := greet(conn, &lineReader{r, l.progressed}, &g)
 	if err := l.to.answered(a, err); err != nil {
 		return err
 	}
 	if a.redis {
-		l.every = true // it has ways of its own
+		l.every = true // a Redis has no keepalive chunks
 		return l.o.Redis.Follow(ctx, conn, r, a.line)
 	}
 	ended := make(chan struct{})
 	var acker sync.WaitGroup
 	acker.Go(func() { l.acknowledge(conn, ended) })
-	l.wantAck() // a primary that has just taken over waits for it
+	l.wantAck() // a primary that was just promoted waits for this acknowledgement
 	defer acker.Wait()
 	defer close(ended)
 	err = l.read(r)
-	l.cut(err) // so that an acknowledgement under way does not wait for the peer
+	l.cut(err) // so that an acknowledgement under way does not block on the peer
 	return err
 }
 
-// read passes chunks on until one is wrong or the connection ends.
+// read passes chunks on until one is invalid or the connection ends.
 func (l *link) read(r *bufio.Reader) error {
 	var buf []byte
 	for read := 0; ; {
@@ -202,10 +205,10 @@ func (l *link) read(r *bufio.Reader) error {
 		if err != nil {
 			return err
 		}
-		if c.Type != ChunkAlive || !l.to.owed() {
-			l.hears() // the time that it took here is not the primary's silence
+		if c.Type != ChunkAlive || !l.to.incomplete() {
+			l.received() // the time that applying took does not count as silence of the primary
 		}
-		if read += len(buf); r.Buffered() < ChunkHead || read >= roundMost {
+		if read += len(buf); r.Buffered() < ChunkHead || read >= maxRound {
 			read = 0
 			l.to.round()
 			l.wantAck()
@@ -216,8 +219,8 @@ func (l *link) read(r *bufio.Reader) error {
 	}
 }
 
-// readChunk appends a chunk to buf. It makes room as the bytes come, not because of the
-// length that the chunk claims to have. Each byte of a payload is progress.
+// readChunk appends a chunk to buf. It grows buf as bytes arrive, and not at once to the length
+// in the header, which may be wrong. Each byte of a payload is progress.
 func (l *link) readChunk(r *bufio.Reader, buf []byte) ([]byte, error) {
 	defer func() { l.every = false }()
 	total := ChunkHead
@@ -234,14 +237,14 @@ func (l *link) readChunk(r *bufio.Reader, buf []byte) ([]byte, error) {
 				return buf, err
 			}
 			if l.every = total > ChunkHead; l.every {
-				l.moves()
+				l.progressed()
 			}
 		}
 	}
 	return buf, nil
 }
 
-// wantAck has the progress sent soon. It does not block.
+// wantAck requests that the progress is sent soon. It does not block.
 func (l *link) wantAck() {
 	select {
 	case l.acks <- struct{}{}:
@@ -249,8 +252,8 @@ func (l *link) wantAck() {
 	}
 }
 
-// acknowledge sends the progress when it is asked to, and each second. It has a goroutine
-// of its own, since a peer that reads nothing must not keep the link from being cut.
+// acknowledge sends the progress when requested, and each second. It runs on a goroutine of its
+// own, because a peer that does not read must not keep the link from being cut.
 func (l *link) acknowledge(conn net.Conn, ended <-chan struct{}) {
 	tick := l.o.After(ackEvery)
 	for {
@@ -262,10 +265,10 @@ func (l *link) acknowledge(conn net.Conn, ended <-chan struct{}) {
 			tick = l.o.After(ackEvery)
 		}
 		if _, err := conn.Write(appendAck(nil, l.to.progress())); err != nil {
-			// What the peer has sent before it closed the connection says more.
+			// The last data of a peer that closed the connection tells more than the write error.
 			select {
 			case <-ended:
-			case <-l.o.After(lastWords):
+			case <-l.o.After(drainFor):
 				l.cut(fmt.Errorf("acknowledging: %w", err))
 			}
 			return
@@ -281,13 +284,13 @@ func appendAck(dst []byte, p progress) []byte {
 	return resp.AppendCommand(dst, words...)
 }
 
-// Why a link was cut over which nothing came, or nothing but signs of life where more was due.
+// Reasons to cut a link: nothing arrived, or only keepalives arrived while more was due.
 var (
 	errQuiet = errors.New("the primary is silent (repl-timeout)")
 	errStuck = errors.New("the primary does not go on with what it has begun to send (repl-timeout)")
 )
 
-// meter notes when bytes come.
+// meter is the reader of a link's connection. It records when bytes arrive.
 type meter struct {
 	conn net.Conn
 	l    *link
@@ -297,9 +300,9 @@ func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.conn.Read(p)
 	if n > 0 {
 		if m.l.every {
-			m.l.hears()
+			m.l.received()
 		} else {
-			m.l.heard.Store(int64(m.l.o.Stopwatch()))
+			m.l.lastByte.Store(int64(m.l.o.Stopwatch()))
 		}
 	}
 	return n, err
@@ -308,7 +311,7 @@ func (m *meter) Read(p []byte) (int, error) {
 // errSelf is why a node does not follow itself.
 var errSelf = errors.New("the primary is this server itself")
 
-// isSelf reports whether conn leads from this machine to one of those ports of it, which this
+// isSelf reports whether conn connects this machine to itself, at one of the ports that this
 // server listens on.
 func isSelf(conn net.Conn, ports []int) bool {
 	local, ok := conn.LocalAddr().(*net.TCPAddr)

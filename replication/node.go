@@ -13,54 +13,54 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Node is a server as a part of replication: a primary, or a replica that follows one. It
-// implements env.Node. Requests to change the role are left for [Node.Run], which must
-// be running. Its other methods may be called from any goroutine and do not block.
+// Node is the replication role of a server: a primary, or a replica that follows one. It
+// implements env.Node. Methods that change the role leave a request for [Node.Run], which must be
+// running. The other methods may be called from any goroutine and do not block.
 type Node struct {
 	o    Options
 	f    *follower
-	wake chan struct{} // room for one: Run has something to do
+	wake chan struct{} // capacity one: Run has something to do
 
-	// tap is where the log passes on what this node changes; nil on a replica, and on a
-	// primary before its first replica.
+	// tap receives what the log writes on this node. It is nil on a replica of a server of this
+	// kind, and on a primary before its first replica.
 	tap   atomic.Pointer[tap]
-	freed atomic.Bool // the stream of a primary is not needed
+	freed atomic.Bool // the source has freed its backlog: no stream is needed
 
-	// What follows is for the goroutine of Run.
-	fresh     bool     // nobody has a part of the history yet
-	following bool     // what the node does, while replica below is what it was told to do
+	// The fields up to mu belong to the goroutine of Run.
+	fresh     bool     // no other node has a part of the history yet
+	following bool     // the present role; replica below is the requested one
 	log       Log      // nil until it is needed
-	linkLoop  linkLoop // the goroutine that follows
+	linkLoop  linkLoop // the goroutine that keeps the link
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	roleState
 	handover   handover
-	promotions []func() // to call once the node leads, or has another order
-	confirm    confirm
-	late       []*latePump
+	promotions []func() // callbacks for when the promotion is done or replaced by another order
+	confirm    confirmation
+	deferred   []*deferredPump
 }
 
-// roleState is what a node was told to be and how far that is done.
+// roleState is the role that was requested, and how far it is established.
 type roleState struct {
 	replica bool
-	primary place  // which it is to follow; only of a replica
-	order   order  // what Run has not done yet
+	primary place  // the primary to follow; only of a replica
+	order   order  // the request that Run has not carried out yet
 	phase   string // one of the states of ROLE
-	link    *link  // the present one, or nil
-	// downSince is the reading at which the link went down, or the node began to follow.
+	link    *link  // the present link, or nil
+	// downSince is the stopwatch reading when the link went down, or the node began to follow.
 	downSince   time.Duration
 	wasUp       bool   // the link was up since the node began to follow
-	bytesBefore int64  // that had come when the present sync began
+	bytesBefore int64  // bytes received when the present synchronization began
 	fault       string // why the last link ended
-	refuses     bool   // it ended since the state of the primary was refused
+	refuses     bool   // the last link ended because this node refused the state of the primary
 }
 
-// place is where a server listens.
+// place is the address at which a server listens.
 type place struct{ host, port string }
 
 func (p place) address() string { return net.JoinHostPort(p.host, p.port) }
 
-// order is a change of role that was asked for.
+// order is a requested change of the role.
 type order uint8
 
 const (
@@ -77,17 +77,17 @@ const (
 	phaseConnected  = "connected"
 )
 
-// handover is a FAILOVER, from this node to a replica.
+// handover is a FAILOVER from this node to a replica.
 type handover struct {
 	state handoverState
 	to    place // the target; empty while it may be any replica
 	force bool
-	until time.Duration // reading at which waiting ends; 0 is never
-	abort string        // why it is to be given up, or empty
-	began time.Duration // reading at which the target was first to be asked
-	tried time.Duration // and at which the present attempt to ask it began
-	asked bool          // the target may have been asked to take over, without an answer
-	// askedAt is no later than the first time that it may have been.
+	until time.Duration // stopwatch reading at which waiting ends; 0 is never
+	abort string        // why it is to be aborted, or empty
+	began time.Duration // stopwatch reading when the node began to connect to the target
+	tried time.Duration // stopwatch reading when the present attempt began
+	asked bool          // the target may have been asked to take over, and has not answered
+	// askedAt is the reading when it may first have been asked, or earlier.
 	askedAt time.Duration
 }
 
@@ -110,8 +110,8 @@ type linkLoop struct {
 	done   sync.WaitGroup
 }
 
-// New makes a node: a primary without replicas, with a history of its own. The state of its
-// keyspace must be loaded.
+// New returns a node. It is a primary without replicas and has a new history. The state of its
+// keyspace must already be loaded.
 func New(o Options) *Node {
 	if o.After == nil {
 		o.After = time.After
@@ -123,11 +123,10 @@ func New(o Options) *Node {
 	return n
 }
 
-// newHistory returns one that continues none.
+// newHistory returns a history that continues no other.
 func newHistory() History { return History{ID: persistence.NewID(), Offset2: -1} }
 
-// ReplicaOf implements env.Node. From its return on, commands that change something are
-// refused.
+// ReplicaOf implements env.Node. When it returns, commands that write are refused.
 func (n *Node) ReplicaOf(host, port string) {
 	to := place{host, port}
 	n.mu.Lock()
@@ -144,19 +143,19 @@ func (n *Node) ReplicaOf(host, port string) {
 		link: n.link, downSince: n.o.Stopwatch(), wasUp: n.wasUp,
 	}
 	n.o.Host.SetReadOnly(true)
-	n.confirmed()
+	n.endConfirmation()
 	n.o.Host.SetPrimary(host, port)
 	n.nudge()
 }
 
-// Promote implements env.Node. Commands that change something are refused until it is done.
+// Promote implements env.Node. Commands that write are refused until the promotion is done.
 func (n *Node) Promote(done func()) {
 	if !n.requestPromotion(done) && done != nil {
 		done()
 	}
 }
 
-// requestPromotion leaves the request with Run, and reports whether there is anything to do.
+// requestPromotion leaves the request for Run, and reports whether there is anything to do.
 func (n *Node) requestPromotion(done func()) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -176,7 +175,7 @@ func (n *Node) requestPromotion(done func()) bool {
 	return true
 }
 
-// endPromotions tells those that wait for the last order to lead, which has been carried out or replaced.
+// endPromotions calls the callbacks of the last promotion, which was carried out or replaced.
 func (n *Node) endPromotions() {
 	n.mu.Lock()
 	leads := n.promotions
@@ -187,7 +186,7 @@ func (n *Node) endPromotions() {
 	}
 }
 
-// nudge has Run look at what there is to do.
+// nudge wakes Run, which then looks for work.
 func (n *Node) nudge() {
 	select {
 	case n.wake <- struct{}{}:
@@ -201,7 +200,7 @@ func (n *Node) Acknowledge(id int64, r protocol.Ack) {
 	n.mu.Lock()
 	waits := n.handover.state == handoverWaiting
 	if id == n.confirm.client {
-		n.confirmed()
+		n.endConfirmation()
 	}
 	n.mu.Unlock()
 	if waits {
@@ -224,24 +223,25 @@ func (n *Node) Counts() protocol.Counts {
 // Acked implements env.Node.
 func (n *Node) Acked(position uint64) int { return n.o.Source.Acked(n.offset(position)) }
 
-// offset is that of the stream which belongs to a position of the log. Position 0 stands for
-// nothing, which every replica has.
+// offset returns the stream offset of a position of the log. Position 0 stands for no change,
+// which every replica has.
 func (n *Node) offset(position uint64) uint64 {
 	t := n.tap.Load()
 	switch {
 	case position == 0:
 		return 0
-	case t == nil: // there is no stream: it begins later, behind this
+	case t == nil: // there is no stream yet, and it will begin behind this position
 		return math.MaxUint64
 	}
 	return t.offset(position)
 }
 
-// IsWhole reports whether the state is a whole one, which may be kept in a snapshot. It is
-// not during a full sync with a primary.
+// IsWhole reports whether the state is complete and may be kept in a snapshot. It is not during a
+// full resynchronization with a primary.
 func (n *Node) IsWhole() bool { return n.f.whole.Load() }
 
-// Reached is the offset behind all that the keyspace holds, for SourceOptions.Reached.
+// Reached returns the offset behind everything that the keyspace holds, for
+// SourceOptions.Reached.
 func (n *Node) Reached() uint64 {
 	if t := n.tap.Load(); t != nil {
 		return t.reached()
@@ -249,9 +249,9 @@ func (n *Node) Reached() uint64 {
 	return n.f.reached.Load()
 }
 
-// DataSet is what a replica is told that claims to have a data set, for SourceOptions.DataSet. A
-// primary that does not know its own takes over that of its replica, or draws one: from then on
-// they know each other.
+// DataSet returns the ID of the data set that is sent to a replica which claims to have the data
+// set claimed, for SourceOptions.DataSet. A primary that does not know its own ID takes the
+// replica's, or draws a random one. From then on both know the ID.
 func (n *Node) DataSet(claimed string) string {
 	id := n.o.Files.DataSet()
 	if id == "" && claimed != "" && n.tap.Load() != nil {
@@ -266,7 +266,7 @@ func (n *Node) DataSet(claimed string) string {
 // EnoughReplicas implements env.Node.
 func (n *Node) EnoughReplicas() bool { return n.o.Source.Enough() }
 
-// PutInForce has the settings decide by now how many replicas a primary needs.
+// PutInForce applies the settings that say how many replicas a primary needs.
 func (n *Node) PutInForce() { n.needReplicas() }
 
 // Refuses reports whether this node is a replica that refuses the state of its primary.
@@ -276,14 +276,14 @@ func (n *Node) Refuses() bool {
 	return n.replica && n.refuses
 }
 
-// Freed is told that the backlog was freed, for SourceOptions.Freed. Then the log need not
-// pass on anything until there is a replica again.
+// Freed implements SourceOptions.Freed: the source has freed its backlog. The log need not pass
+// anything on until there is a replica again.
 func (n *Node) Freed() {
 	n.freed.Store(true)
 	n.nudge()
 }
 
-// redisPosition is up to where the state is that of a Redis, or "" if it is not.
+// redisPosition returns how far the state is that of a followed Redis. replid is "" if it is not.
 func (n *Node) redisPosition() (replid string, offset int64, settled bool) {
 	if n.o.Redis == nil {
 		return "", 0, false
@@ -291,7 +291,7 @@ func (n *Node) redisPosition() (replid string, offset int64, settled bool) {
 	return n.o.Redis.Current()
 }
 
-// up says that the link is up. The caller holds mu.
+// up records that the link is up. The caller holds mu.
 func (n *Node) up() {
 	n.phase, n.wasUp, n.fault, n.refuses = phaseConnected, true, "", false
 	n.o.Host.SetMasterDown(false)

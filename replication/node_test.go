@@ -33,13 +33,14 @@ func names(fields []protocol.Field) (all []string) {
 
 var _ env.Node = (*replication.Node)(nil)
 
-// history are the fields that both roles end with.
+// history lists the last fields of both roles.
 var history = []string{
 	"master_failover_state", "master_replid", "master_replid2", "master_repl_offset", "second_repl_offset",
 	"repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen",
 }
 
-// TestInfo: the names and the order of fields are those of Redis 7, before our own.
+// TestInfo: the names and the order of fields are those of Redis 7. The fields that Redis lacks
+// follow.
 func TestInfo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -69,7 +70,7 @@ func TestInfo(t *testing.T) {
 		} {
 			require.Equal(t, value, info[name], name)
 		}
-		b.awaitField("master_last_io_seconds_ago", "0") // the primary sends the time again and again
+		b.awaitField("master_last_io_seconds_ago", "0") // the primary sends its clock all the time
 		eventually(t, "acknowledged", func() bool {
 			return a.node.Role().Replicas[0].Offset == a.node.Role().Offset
 		})
@@ -90,7 +91,7 @@ func TestInfo(t *testing.T) {
 	})
 }
 
-// TestInfoOfASync is about a replica that is given a state.
+// TestInfoOfASync checks INFO of a replica during a full resynchronization.
 func TestInfoOfASync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -131,15 +132,15 @@ func TestInfoOfASync(t *testing.T) {
 		eventually(t, "nothing is served", b.host.loading.Load)
 		s2 := *b.set.Load()
 		s2.Timeout = time.Millisecond
-		b.set.Store(&s2) // the primary stays silent
+		b.set.Store(&s2) // the primary sends nothing
 		b.awaitField("cell_repl_error", "the primary is silent (repl-timeout)")
 	})
 }
 
-// TestSelf: a node that is told to follow itself does not.
+// TestSelf: a node refuses to follow itself.
 func TestSelf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := simnet.New() // the node looks at the addresses of the connection
+		network := simnet.New() // the node compares the addresses of the connection
 		const host, port = "127.0.0.1", "6379"
 		l, err := network.Listen(net.JoinHostPort(host, port))
 		require.NoError(t, err)
@@ -152,7 +153,7 @@ func TestSelf(t *testing.T) {
 		b.awaitField("cell_repl_error", "the primary is this server itself")
 
 		s := *b.set.Load()
-		s.Listens = []int{1} // what is announced is about the way back
+		s.Listens = []int{1} // the announced port does not matter, which is for other nodes
 		b.set.Store(&s)
 		for said := 0; said == 0; {
 			conn, err := l.Accept()
@@ -163,7 +164,7 @@ func TestSelf(t *testing.T) {
 	})
 }
 
-// redis is what follows a Redis, and says what it was given.
+// redis is a RedisFollower that reports its calls.
 type redis struct {
 	node    func() *replication.Node
 	given   chan string
@@ -195,7 +196,7 @@ func (f *redis) Follow(ctx context.Context, _ net.Conn, r *bufio.Reader, reply s
 	return errors.New("over")
 }
 
-// TestRedis has a connection to a Redis taken over, and the Redis hand over to us.
+// TestRedis lets the RedisFollower take over a connection, and the Redis hand over to the node.
 func TestRedis(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -261,8 +262,8 @@ func TestRedis(t *testing.T) {
 	})
 }
 
-// TestStreamEndsWithoutReplicas: a primary whose backlog was freed writes no stream, and
-// begins another history for the next replica.
+// TestStreamEndsWithoutReplicas: a primary whose backlog was freed writes no stream, and begins
+// another history for the next replica.
 func TestStreamEndsWithoutReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -282,7 +283,7 @@ func TestStreamEndsWithoutReplicas(t *testing.T) {
 		awaitEqual(t, a, b)
 		w.isolate(b.address, true)
 		a.awaitField("connected_slaves", "0")
-		b.awaitField("master_link_status", "down") // or it seems to be up with all of the stream that has ended
+		b.awaitField("master_link_status", "down") // otherwise it would seem to be up with all of the ended stream
 		a.node.Freed()
 		eventually(t, "no stream", func() bool {
 			before := a.source.Offset()
@@ -296,15 +297,15 @@ func TestStreamEndsWithoutReplicas(t *testing.T) {
 	})
 }
 
-// keeperPosition is the position of the log, or one that is not 0.
-func (p *member) keeperPosition() uint64 {
-	if p.keeper.log == nil {
+// keeperPosition returns the position of the log, or one that is not 0 if there is no log.
+func (m *member) keeperPosition() uint64 {
+	if m.keeper.log == nil {
 		return 1
 	}
-	return p.keeper.log.Position()
+	return m.keeper.log.Position()
 }
 
-// TestGapBeginsAHistory: what the log drops, replicas get by a full sync.
+// TestGapBeginsAHistory: if the log drops records, replicas get a full resynchronization.
 func TestGapBeginsAHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -322,8 +323,8 @@ func TestGapBeginsAHistory(t *testing.T) {
 	})
 }
 
-// TestClockOfAReplica: it is behind its primary's and never ahead, and goes on from there
-// after a promotion, whatever the wall shows.
+// TestClockOfAReplica: the clock of a replica is behind its primary's and never ahead. After a
+// promotion it continues from there, whatever the wall clock shows.
 func TestClockOfAReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -346,7 +347,8 @@ func TestClockOfAReplica(t *testing.T) {
 	})
 }
 
-// TestFilesThatCannotAdopt: a state that is not in the files is served all the same.
+// TestFilesThatCannotAdopt: a state that could not be written to the files is served
+// nevertheless.
 func TestFilesThatCannotAdopt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Options are the parts of a [Node]. All fields must be set but Replica,
-// RedisFollower, Serve and After.
+// Options are the dependencies of a [Node]. All fields must be set but Replica, Redis, ServeRedis
+// and After.
 type Options struct {
 	Keyspace Keyspace
 	Clock    Clock
@@ -29,27 +29,28 @@ type Options struct {
 	Source *Source
 	// Dial opens connections to a primary.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Settings returns the values of the options of the server. It is asked often.
+	// Settings returns the present values of the server's options. It is called often.
 	Settings func() Settings
-	// Stopwatch is a monotonic reading; it only measures.
+	// Stopwatch returns a monotonic reading, which is only used to measure durations.
 	Stopwatch func() time.Duration
-	// After is time.After, or a test's own.
+	// After is time.After if nil. Tests may set another.
 	After func(time.Duration) <-chan time.Time
-	// Redis takes over connections to a Redis or Valkey. Nil means that the node can only
-	// follow servers of its own kind.
+	// Redis takes over connections to a Redis or Valkey. If it is nil, the node can only follow
+	// servers of its own kind.
 	Redis RedisFollower
-	// ServeRedis answers a PSYNC of a replica that is no server of this kind, in place of the
-	// source. It is called when the stream runs, and must not block. Nil refuses them.
+	// ServeRedis answers a PSYNC of a replica that is not a server of this kind, instead of the
+	// source. It is called when the stream runs, and must not block. If it is nil, such replicas
+	// are refused.
 	ServeRedis func(c protocol.PSync) (reply []byte, p transport.Pump, err resp.Error)
 	Log        *slog.Logger
 }
 
-// Settings are options of the server, by their names in its configuration.
+// Settings are options of the server. Each field names its option in the configuration.
 type Settings struct {
 	User, Password    string        // masteruser, masterauth
 	AnnounceIP        string        // replica-announce-ip
-	Port              int           // replica-announce-port, or else the port that is listened on
-	Listens           []int         // the ports that are listened on, whatever is announced
+	Port              int           // replica-announce-port, or else the listening port
+	Listens           []int         // the ports that the server listens on, whatever it announces
 	Announced         bool          // replica-announced
 	Priority          int           // replica-priority
 	Timeout           time.Duration // repl-timeout
@@ -57,125 +58,129 @@ type Settings struct {
 	RefuseOther       bool          // repl-refuse-empty
 	BacklogSize       int64         // repl-backlog-size
 	MinReplicas       int           // min-replicas-to-write
-	MinReplicasMaxLag time.Duration // min-replicas-max-lag; with 0, no replica is needed
+	MinReplicasMaxLag time.Duration // min-replicas-max-lag; if 0, no replica is needed
 }
 
 // NeedsReplicas reports whether a primary refuses changes while it has too few good replicas.
 func (s Settings) NeedsReplicas() bool { return s.MinReplicas > 0 && s.MinReplicasMaxLag > 0 }
 
-// Keyspace is what a node asks of the keyspace that it replicates; its methods are those of
+// Keyspace is what a node needs of the keyspace that it replicates. The methods are those of
 // keyspace.Keyspace.
 type Keyspace interface {
-	// Databases is how many there are.
+	// Databases returns the number of databases.
 	Databases() int
-	// ApplyRecord applies the effects of a record together. After an error nothing of it is
-	// applied.
+	// ApplyRecord applies all effects of a record as one change. If it returns an error, it has
+	// applied none of them.
 	ApplyRecord(record []byte, at limit.Instant) error
-	// Restore makes a key hold what it holds in a snapshot.
+	// Restore sets a key to its value in a snapshot.
 	Restore(db int, key []byte, e entry.Entry) error
-	// Whole is asked when a state is loaded. Its error says that something is missing.
+	// Whole checks a state that was loaded. It returns an error if something is missing.
 	Whole() error
 	// Empty removes all keys.
 	Empty()
-	// Exclusively runs f while nobody else uses the keyspace.
+	// Exclusively runs f while no other goroutine uses the keyspace.
 	Exclusively(f func())
 	// ResetInstants makes at the latest instant of all keys. It is called inside Alone.
 	ResetInstants(at limit.Instant)
-	// SweepTo says that keys that expire after an instant are not removed.
+	// SweepTo sets an instant. Keys that expire after it are not removed.
 	SweepTo(at limit.Instant)
-	// Stats says how many keys there are.
+	// Stats returns statistics such as the number of keys.
 	Stats() keyspace.Stats
 }
 
-// Clock is the clock of a node, which learns to follow another's.
+// Clock is the clock of a node. It can follow the clock of a primary.
 type Clock interface {
 	Now() limit.Instant
-	// Set moves the clock to an instant, also back. It is called while nobody reads it.
+	// Set sets the clock, possibly to an earlier instant. The caller excludes concurrent readers.
 	Set(at limit.Instant)
-	// Follow says that the primary's clock showed at when it sent what has just arrived.
+	// Follow records that the primary's clock showed at when it sent the message that has just
+	// arrived.
 	Follow(at limit.Instant)
-	// ForgetPrimary says that what Follow is told from now on comes from another primary's clock.
+	// ForgetPrimary discards what the clock has learned from Follow, because the instants that follow
+	// come from another primary's clock.
 	ForgetPrimary()
-	// StopFollowing lets the clock go on by its own.
+	// StopFollowing makes the clock run by itself again.
 	StopFollowing()
 }
 
-// Log is the log through which the effects of a node go; its methods are those of
-// persistence.Log.
+// Log is the log that records the effects of a node. The methods are those of persistence.Log.
 type Log interface {
 	keyspace.Journal
-	// SetTap passes everything behind position from to t, or to nobody if t is nil.
+	// SetTap passes everything behind position from to t. If t is nil, it passes nothing on.
 	SetTap(t persistence.Tap) (from uint64)
-	// Await writes everything up to a position, unless it was, or leaves that to others.
+	// Await writes everything up to a position, unless that was done or another goroutine does
+	// it.
 	Await(position uint64, w persistence.Waker) persistence.Outcome
-	// NoteClock writes a clock record, and all that was appended before.
+	// NoteClock writes a clock record, and everything that was appended before.
 	NoteClock() error
-	// NoteOrigin records that the state, with all that was appended before, is that of o.
+	// NoteOrigin records that the state, with everything that was appended before, is that of o.
 	NoteOrigin(o *persistence.Origin) error
-	// Position is behind everything that was appended.
+	// Position returns the position behind everything that was appended.
 	Position() uint64
-	// Synced is the position up to which everything is durable.
+	// Synced returns the position up to which everything is durable.
 	Synced() uint64
 }
 
 // Files manages the files of a node.
 type Files interface {
-	// Log is the log through which all effects go. It is made if there is none. It waits
-	// until nobody uses the keyspace, so a goroutine that does must not call it.
+	// Log returns the log of all effects, and creates it if there is none. It waits for exclusive
+	// use of the keyspace, so a goroutine that uses the keyspace must not call it.
 	Log() (Log, error)
-	// Origin is what the files said at the start of whose state it is, or nil if they did not or
-	// something has been changed since. No key was removed since then that had not expired KeepExpired before the
-	// last instant that they record.
+	// Origin returns the primary, history and offset that the files recorded at the start. It is
+	// nil if there was no such record, or something was changed since. The only keys that were
+	// removed since had expired KeepExpired before the last instant that the files record.
 	Origin() *persistence.Origin
-	// DataSet is the id of the data set that the keyspace has, or empty while it is unknown, as in
-	// files of older versions. Neither it nor SetDataSet blocks.
+	// DataSet returns the ID of the keyspace's data set. It is empty while it is unknown, as in
+	// files of older versions. Neither DataSet nor SetDataSet blocks.
 	DataSet() string
-	// Restored reports whether an operator has restored that data set from a backup in this server's
-	// files. It does not block either, and is false after SetDataSet.
+	// Restored reports whether an operator has restored that data set from a backup in this
+	// server's files. It does not block, and is false after SetDataSet.
 	Restored() bool
-	// SetDataSet says that it is of another, or that its id is known now.
+	// SetDataSet sets the ID of the keyspace's data set.
 	SetDataSet(id string)
-	// Suspend says that a full sync begins. Files keep the state of before, and no snapshot
-	// may begin. What Rewrite began has ended when it returns.
+	// Suspend is called when a full resynchronization begins. The files keep the old state, and
+	// no snapshot may begin. What Rewrite began has ended when Suspend returns.
 	Suspend()
-	// Rewrite begins to write the state of a full synchronization, which is whole now, to the files.
-	// The log accepts effects when it returns. finish returns when the files have the state, with
-	// all effects since. If ctx ends before, the files keep their old state until Suspend is called.
+	// Rewrite begins to write the state of a full resynchronization, which is complete now, to
+	// the files. The log accepts effects when it returns. finish returns when the files have the
+	// state and all effects since. If ctx ends before, the files keep their old state until
+	// Suspend is called.
 	Rewrite() (finish func(ctx context.Context) error)
 }
 
-// RedisFollower follows a Redis or Valkey for a node; its methods are those of redis.Follower.
+// RedisFollower follows a Redis or Valkey for a node. The methods are those of redis.Follower.
 type RedisFollower interface {
-	// Follow follows over conn, whose answer to PSYNC is reply, until the connection or ctx
-	// ends. It calls [Node.RedisBegins] before it stores a whole state, [Node.RedisEmpty]
-	// before that if there is no key in it, and [Node.RedisWhole] when it has come.
+	// Follow replicates over conn, whose answer to PSYNC is reply, until the connection or ctx
+	// ends. It calls [Node.RedisBegins] before it stores a complete state and [Node.RedisWhole]
+	// when all of it has arrived. If that state has no key, it calls [Node.RedisEmpty] first.
 	Follow(ctx context.Context, conn net.Conn, in *bufio.Reader, reply string) error
-	// Current is the history that was copied, or "", and up to where. Settled says that all
-	// before is stored.
+	// Current returns the history that was copied, or "", and the offset that was reached.
+	// settled reports whether everything before that offset is stored.
 	Current() (replid string, offset int64, settled bool)
-	// Forget has the next link begin with a whole copy. It is not called during Follow.
+	// Forget makes the next link begin with a full copy. It is not called during Follow.
 	Forget()
 }
 
-// Host is the server as a node changes it. Its methods do not block.
+// Host is the server's side of a role change. The methods do not block.
 type Host interface {
-	// The four set what commands are refused for.
+	// SetReadOnly, SetMasterDown, SetNoReplicas and SetLoading set the reasons for which the
+	// server refuses commands.
 	SetReadOnly(on bool)
 	SetMasterDown(on bool)
-	// SetNoReplicas has them refused while [Node.EnoughReplicas] says that there are too few.
+	// SetNoReplicas refuses changes while [Node.EnoughReplicas] returns false.
 	SetNoReplicas(on bool)
 	SetLoading(on bool)
-	// SetPrimary tells whom the node follows from now on, or with two empty strings that it is
-	// a primary.
+	// SetPrimary sets the address of the primary that the node follows. Two empty strings mean
+	// that the node is a primary.
 	SetPrimary(host, port string)
-	// PauseWrites postpones commands that may change something until Resume.
+	// PauseWrites postpones commands that may write until Resume.
 	PauseWrites()
 	Resume()
-	// Unblock ends the waiting of all clients that a primary would serve, with -UNBLOCKED.
+	// Unblock unblocks all blocked clients that only a primary would serve, with -UNBLOCKED.
 	Unblock()
 }
 
-// After a clock record of the primary, its effects may be later than the clock here by the
-// least time that a message takes. reach is more than that: a record is stored with a clock
-// record of its own unless one covers it.
+// reach is by how much a record's effects may be later than this replica's clock, rounded up. The
+// clock is behind the primary's by the least delay of a message. A record is appended with a
+// clock record of its own, unless an earlier one covers this instant.
 const reach = 250 * time.Millisecond

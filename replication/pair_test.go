@@ -45,8 +45,9 @@ func TestReplicaHasWhatItsPrimaryHas(t *testing.T) {
 	}
 }
 
-// TestWhatTakesLongFindsItsKeys: what a command does at the instant at which it began comes behind
-// clock records that are later. A key that has expired in between is there for it on a replica, too.
+// TestWhatTakesLongFindsItsKeys: a long command has the instant at which it began, so its effects
+// follow clock records with later instants. Keys that have expired in between must still exist on
+// a replica, too.
 func TestWhatTakesLongFindsItsKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -85,12 +86,12 @@ func TestWhatTakesLongFindsItsKeys(t *testing.T) {
 				return b.ks.Stats().Databases[0].Keys == want
 			})
 		}
-		awaitCount(1) // the primary has said by now that nothing of that time is to come
+		awaitCount(1) // the watermark has passed that instant
 	})
 }
 
-// TestFormerPrimaryKeepsWhatHasJustExpired: the clock of its primary may be behind its own, so what
-// has expired here may live on there.
+// TestFormerPrimaryKeepsWhatHasJustExpired: the clock of the new primary may be behind, so keys
+// that have expired on the old primary may not have expired there.
 func TestFormerPrimaryKeepsWhatHasJustExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -112,7 +113,7 @@ func TestFormerPrimaryKeepsWhatHasJustExpired(t *testing.T) {
 	})
 }
 
-// TestChain has a replica of a replica, and a third that follows that one.
+// TestChain has a replica of a replica, and a third replica that follows that one.
 func TestChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -127,7 +128,7 @@ func TestChain(t *testing.T) {
 		}
 		awaitEqual(t, a, b, c)
 		full := b.keeper.suspended.Load()
-		w.cut(c.address) // the chain heals without a full sync
+		w.cut(c.address) // the chain recovers without a full resynchronization
 		require.True(t, cl.put("more", "y"))
 		awaitEqual(t, a, b, c)
 		require.Equal(t, full, b.keeper.suspended.Load())
@@ -142,8 +143,8 @@ func TestChain(t *testing.T) {
 	})
 }
 
-// TestFormerPrimaryGoesOn has a primary follow the replica that was promoted in its place,
-// after a promotion that both agree upon.
+// TestFormerPrimaryGoesOn: a primary that follows the replica which was promoted in its place
+// gets a partial resynchronization, if both have the same stream up to the promotion.
 func TestFormerPrimaryGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -152,7 +153,7 @@ func TestFormerPrimaryGoesOn(t *testing.T) {
 		require.True(t, ca.put("k", "1"))
 		b.follow(a)
 		awaitEqual(t, a, b)
-		a.node.ReplicaOf("nowhere", "1") // writes end here
+		a.node.ReplicaOf("nowhere", "1") // ends writes on a
 		require.False(t, ca.put("k", "2"))
 		eventually(t, "a is none any more", func() bool { return a.host.unblocked.Load() == 1 })
 		eventually(t, "b has all", func() bool { return b.source.Offset() == a.source.Offset() })
@@ -167,7 +168,8 @@ func TestFormerPrimaryGoesOn(t *testing.T) {
 	})
 }
 
-// TestPrimaryWithOwnChangesIsReplaced has one that went on by itself follow the new primary.
+// TestPrimaryWithOwnChangesIsReplaced: a primary that has accepted other changes since gets a
+// full resynchronization.
 func TestPrimaryWithOwnChangesIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -206,7 +208,7 @@ func TestFollowingTheSameAgainChangesNothing(t *testing.T) {
 	})
 }
 
-// TestEmptyPrimaryIsRefused, too, if it does not say which data set it has.
+// TestEmptyPrimaryIsRefused: an empty primary is also refused if it does not send its data set.
 func TestEmptyPrimaryIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -214,7 +216,7 @@ func TestEmptyPrimaryIsRefused(t *testing.T) {
 		require.True(t, a.client().put("k", "1"))
 		b.follow(a)
 		awaitEqual(t, a, b)
-		again := w.start("a:1", 0) // takes its place, without a key: no node connects to the first again
+		again := w.start("a:1", 0) // replaces the first node without a key; no node connects to the first again
 		again.old = true
 		w.cut(a.address)
 		eventually(t, "refused", func() bool { return b.info()["cell_repl_error"] != "" })

@@ -2,13 +2,14 @@ package replication
 
 import "github.com/cellserver/cellserver/limit"
 
-// redisAnswers takes it that the primary is a Redis or Valkey, from which everything comes
-// (full), or what has changed. What it does is run here, so the stream of this node is its own.
+// redisAnswers prepares for a primary that is a Redis or Valkey. It sends a complete state if
+// full is set, and otherwise the changes since. This node executes the commands that arrive, so
+// it has a stream of its own.
 func (n *Node) redisAnswers(full bool, address string) {
 	n.f.drop()
 	n.f.related, n.f.address = false, address
 	n.f.horizon.Store(0)
-	n.o.Clock.StopFollowing() // it tells no time
+	n.o.Clock.StopFollowing() // a Redis does not send its clock
 	n.o.Keyspace.SweepTo(limit.MaxInstant)
 	if !full {
 		n.f.from, n.f.received = address, true
@@ -16,7 +17,7 @@ func (n *Node) redisAnswers(full bool, address string) {
 	}
 }
 
-// beginRedis begins the stream, unless there is one.
+// beginRedis begins the stream of this node, unless there is one.
 func (n *Node) beginRedis() {
 	if n.tap.Load() == nil {
 		n.o.Keyspace.Exclusively(func() {
@@ -27,7 +28,7 @@ func (n *Node) beginRedis() {
 	n.f.streaming.Store(true)
 }
 
-// endRedis ends it, since the state of a server of this kind comes, and its stream.
+// endRedis ends that stream, because the primary is a server of this kind and sends its own.
 func (n *Node) endRedis() {
 	if n.o.Redis != nil {
 		n.o.Redis.Forget()
@@ -35,8 +36,9 @@ func (n *Node) endRedis() {
 	n.untap()
 }
 
-// RedisEmpty is told by Options.Redis that a whole state comes that has no key. related says
-// that it is of the history that was followed. The error is why the present one is kept.
+// RedisEmpty is called by Options.Redis when the primary is about to send a complete state
+// without a key. related says that it has the history that was followed. The error says why the
+// present state is kept.
 func (n *Node) RedisEmpty(related bool) error {
 	if n.f.keepsFrom(related) {
 		return errEmptyPrimary
@@ -44,12 +46,13 @@ func (n *Node) RedisEmpty(related bool) error {
 	return nil
 }
 
-// RedisBegins is told by Options.Redis that a whole state comes: the keyspace is empty
-// when it returns, and nobody sees it until [Node.RedisWhole].
+// RedisBegins is called by Options.Redis when a complete state is about to arrive. The keyspace
+// is empty when it returns, and refuses clients until [Node.RedisWhole].
 func (n *Node) RedisBegins() error {
 	n.untap()
 	if n.f.from != n.f.address {
-		// A Redis has no id of its data set. A later copy of it is the same, and may have one here.
+		// A Redis has no ID of its data set. A later copy from the same Redis is the same data
+		// set, and keeps the ID that it was given here.
 		n.f.takeDataSet("")
 	}
 	n.f.clear(n.f.whole.Swap(false), func() limit.Instant { return n.f.resumed() })
@@ -58,7 +61,7 @@ func (n *Node) RedisBegins() error {
 	return nil
 }
 
-// RedisWhole is told that it has come. From its return on effects are accepted.
+// RedisWhole is called when that state has arrived. When it returns, effects are accepted.
 func (n *Node) RedisWhole() error {
 	n.f.from, n.f.received = n.f.address, true
 	n.f.whole.Store(true)

@@ -14,11 +14,12 @@ import (
 type ReplyBarrier struct {
 	Node   *Node
 	Source *Source
-	// Log returns the log, or an error while there is none: nothing is kept, and no replica came.
+	// Log returns the log, or an error while there is none. Then nothing is kept, and there was
+	// no replica yet.
 	Log func() (Log, error)
 	// Timeout returns repl-ack-timeout.
 	Timeout func() time.Duration
-	// Stopwatch is a monotonic reading; it only measures.
+	// Stopwatch returns a monotonic reading, which is only used to measure durations.
 	Stopwatch func() time.Duration
 
 	// replicas is repl-ack-replies; 0 delays nothing.

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// startAgain starts a node like was, which has stopped, with the state and the origin of its files.
-// Its clock is ahead of others by that much.
+// startAgain starts a node like was, which has stopped, with the state and the origin from its
+// files. ahead is how far its clock is ahead of the others.
 func (w *web) startAgain(was *member, ahead time.Duration) *member {
 	return w.startWith(was.address, ahead, func(o *replication.Options) {
 		k := o.Files.(*keeper)
@@ -24,8 +24,8 @@ func (w *web) startAgain(was *member, ahead time.Duration) *member {
 	})
 }
 
-// TestRestartedReplicaGoesOn: a replica that was stopped in order asks for what it has missed, and
-// has the clock of its primary however far its own went meanwhile.
+// TestRestartedReplicaGoesOn: a replica that was stopped in order asks for what it has missed. It
+// has the clock of its primary, however far its own clock went meanwhile.
 func TestRestartedReplicaGoesOn(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
@@ -58,7 +58,8 @@ func TestRestartedReplicaGoesOn(t *testing.T) {
 	}
 }
 
-// TestRestartedReplicaIsPromoted: it leads with the history that it had, so others go on from there.
+// TestRestartedReplicaIsPromoted: a restarted replica that is promoted keeps its history, so
+// other replicas continue from there.
 func TestRestartedReplicaIsPromoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -87,7 +88,7 @@ func TestRestartedReplicaIsPromoted(t *testing.T) {
 	})
 }
 
-// TestRestartedReplicaRefusesAnEmptyPrimary: it knows whose state it has.
+// TestRestartedReplicaRefusesAnEmptyPrimary: a restarted replica knows the primary of its state.
 func TestRestartedReplicaRefusesAnEmptyPrimary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -97,7 +98,7 @@ func TestRestartedReplicaRefusesAnEmptyPrimary(t *testing.T) {
 		awaitEqual(t, a, b)
 		b.stop()
 		a.stop()
-		w.start("a:1", 0) // takes its place, without a key
+		w.start("a:1", 0) // replaces the first node, without a key
 		again := w.startAgain(b, 0)
 		again.node.ReplicaOf("a", "1")
 		eventually(t, "refused", func() bool { return again.info()["cell_repl_error"] != "" })
@@ -106,7 +107,8 @@ func TestRestartedReplicaRefusesAnEmptyPrimary(t *testing.T) {
 	})
 }
 
-// TestOriginIsLeftByReplicasOnly: what is in the files of others is no state of a primary.
+// TestOriginIsLeftByReplicasOnly: other nodes record no origin, because their files do not have
+// the state of a primary.
 func TestOriginIsLeftByReplicasOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)

@@ -26,8 +26,8 @@ func (n *Node) needLog() error {
 	return nil
 }
 
-// tapIn begins the stream of a primary. There was none, so a history begins, unless nobody
-// has a part of the present one.
+// tapIn begins the stream of a primary that had none. It begins a new history, unless no other
+// node has a part of the present one.
 func (n *Node) tapIn() error {
 	if n.tap.Load() != nil {
 		return nil
@@ -47,8 +47,8 @@ func (n *Node) tapIn() error {
 	return nil
 }
 
-// tapOut ends the stream of a primary, at its present end. It reports whether the state is
-// that of the history there.
+// tapOut ends the stream of a primary, at its present end. It reports whether the state is that
+// of the history at that offset.
 func (n *Node) tapOut() (related bool) {
 	t := n.tap.Load()
 	n.o.Keyspace.Exclusively(func() {
@@ -61,7 +61,7 @@ func (n *Node) tapOut() (related bool) {
 	return t != nil && !t.changed()
 }
 
-// demote makes the primary a node that changes nothing by itself.
+// demote makes a primary a node that changes nothing by itself.
 func (n *Node) demote() error {
 	if n.following {
 		return nil
@@ -77,10 +77,10 @@ func (n *Node) demote() error {
 	return nil
 }
 
-// resume has a node that was a replica when it stopped ask for what followed. It reports whether
-// the node was one.
+// resume prepares a node that was a replica when it stopped to ask for what it has missed. It
+// reports whether the node was a replica.
 func (n *Node) resume() bool {
-	n.o.Keyspace.Exclusively(func() {}) // what may have begun before commands were refused has ended then
+	n.o.Keyspace.Exclusively(func() {}) // wait for commands that had begun before writes were refused
 	o := n.o.Files.Origin()
 	if o != nil {
 		n.o.Source.Begin(History{ID: o.History, Offset2: -1}, o.Offset)
@@ -89,7 +89,7 @@ func (n *Node) resume() bool {
 	return o != nil
 }
 
-// noteOrigin has the files say whose state they have, at the end of a replica.
+// noteOrigin records in the files whose state they have, when a replica stops.
 func (n *Node) noteOrigin() {
 	n.mu.Lock()
 	replica := n.following && n.handover.state == handoverNone
@@ -103,14 +103,14 @@ func (n *Node) noteOrigin() {
 	}
 }
 
-// stepDown is what a primary does that has become a replica, by an order or a handover.
+// stepDown completes the change from primary to replica, by REPLICAOF or a handover.
 func (n *Node) stepDown() {
 	n.o.Source.Retain(true)
 	n.needReplicas()
 	n.o.Host.Unblock()
 }
 
-// promote makes a node that follows a primary. The link has ended.
+// promote makes the node a primary. Its link has ended.
 func (n *Node) promote() {
 	if n.following {
 		whole := n.f.whole.Load()
@@ -121,14 +121,14 @@ func (n *Node) promote() {
 		}
 		n.following = false
 	} else {
-		n.o.Keyspace.SweepTo(limit.MaxInstant) // it was to follow
+		n.o.Keyspace.SweepTo(limit.MaxInstant) // an order to follow is not carried out yet
 		n.f.received = false
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.o.Host.SetLoading(false) // the state is a whole one, if an empty one
+	n.o.Host.SetLoading(false) // the state is complete, even if it is empty
 	if n.order == orderReplicaOf {
-		return // somebody has changed their mind
+		return // REPLICAOF was called meanwhile
 	}
 	n.roleState = roleState{}
 	n.require()
@@ -138,7 +138,7 @@ func (n *Node) promote() {
 	n.o.Log.Info("this node is a primary now", "history", n.o.Source.History().ID, "offset", n.o.Source.Offset())
 }
 
-// takeOver is what of a promotion happens while the world is stopped.
+// takeOver is the part of a promotion that needs exclusive use of the keyspace.
 func (n *Node) takeOver(whole bool) {
 	switch {
 	case !whole:
@@ -146,7 +146,7 @@ func (n *Node) takeOver(whole bool) {
 		n.o.Source.Begin(newHistory(), n.o.Source.Offset())
 	case n.f.related:
 		n.o.Source.Promote(persistence.NewID())
-	case n.tap.Load() != nil: // it has followed a Redis: the stream was its own
+	case n.tap.Load() != nil: // it has followed a Redis: it already has a stream of its own
 	default:
 		n.o.Source.Begin(newHistory(), n.o.Source.Offset())
 	}
@@ -162,13 +162,13 @@ func (n *Node) takeOver(whole bool) {
 	}
 }
 
-// startLinks begins to follow.
+// startLinks starts the goroutine that follows a primary.
 func (n *Node) startLinks(ctx context.Context, to place) {
 	ctx, n.linkLoop.cancel = context.WithCancel(ctx)
 	n.linkLoop.done.Go(func() { n.keepLinked(ctx, to) })
 }
 
-// stopLinks ends that and waits.
+// stopLinks stops that goroutine and waits for it.
 func (n *Node) stopLinks() {
 	if n.linkLoop.cancel != nil {
 		n.linkLoop.cancel()
@@ -194,7 +194,7 @@ func (n *Node) keepLinked(ctx context.Context, to place) {
 	}
 }
 
-// down notes that the link has ended.
+// down records that the link has ended.
 func (n *Node) down(ctx context.Context, to place, why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -202,13 +202,13 @@ func (n *Node) down(ctx context.Context, to place, why error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if n.handover.misses(why, n.o.Stopwatch()); n.handover.abort != "" {
+	if n.handover.linkFailed(why, n.o.Stopwatch()); n.handover.abort != "" {
 		n.nudge()
 	}
 	n.refuses = refusesState(why)
 	if n.phase == phaseConnected || n.refuses {
-		// Sentinel promotes no replica whose link has been down for long. This one has heard its
-		// primary, and has what is worth promoting.
+		// Sentinel does not promote a replica whose link has been down for long. This one has
+		// reached its primary, and its state is worth promoting.
 		n.downSince = n.o.Stopwatch()
 	}
 	n.phase = phaseConnect
@@ -219,14 +219,14 @@ func (n *Node) down(ctx context.Context, to place, why error) {
 	}
 }
 
-// linkReceiver is the receiver of a link of a node.
+// linkReceiver is the receiver of a node's link.
 type linkReceiver struct {
 	n  *Node
 	to place
 }
 
-func (p *linkReceiver) greeting() greeting {
-	n, s := p.n, p.n.o.Settings()
+func (r *linkReceiver) greeting() greeting {
+	n, s := r.n, r.n.o.Settings()
 	g := greeting{user: s.User, password: s.Password, port: s.Port, ip: s.AnnounceIP, dataSet: n.o.Files.DataSet()}
 	if n.f.whole.Load() && n.f.related {
 		g.id, g.next = n.o.Source.History().ID, n.o.Source.Offset()+1
@@ -240,11 +240,11 @@ func (p *linkReceiver) greeting() greeting {
 	return g
 }
 
-// errRedis is why a Redis is not followed.
+// errRedis is why a node does not follow a Redis.
 var errRedis = errors.New("the primary is a Redis or Valkey, which this server cannot follow")
 
-func (p *linkReceiver) answered(a answer, err error) error {
-	n := p.n
+func (r *linkReceiver) answered(a answer, err error) error {
+	n := r.n
 	if err := n.conclude(&a, err); err != nil {
 		return err
 	}
@@ -252,10 +252,10 @@ func (p *linkReceiver) answered(a answer, err error) error {
 	case a.redis && n.o.Redis == nil:
 		return errRedis
 	case a.redis:
-		n.redisAnswers(a.full, p.to.address())
+		n.redisAnswers(a.full, r.to.address())
 	default:
 		n.endRedis()
-		if err := n.f.begin(a, p.to.address()); err != nil {
+		if err := n.f.begin(a, r.to.address()); err != nil {
 			return err
 		}
 	}
@@ -268,26 +268,28 @@ func (p *linkReceiver) answered(a answer, err error) error {
 	return nil
 }
 
-func (p *linkReceiver) chunk(c Chunk) error {
-	was := p.n.f.streaming.Load()
-	err := p.n.f.chunk(c)
-	if !was && p.n.f.streaming.Load() {
-		p.n.mu.Lock()
-		p.n.up()
-		p.n.mu.Unlock()
+func (r *linkReceiver) chunk(c Chunk) error {
+	was := r.n.f.streaming.Load()
+	err := r.n.f.chunk(c)
+	if !was && r.n.f.streaming.Load() {
+		r.n.mu.Lock()
+		r.n.up()
+		r.n.mu.Unlock()
 	}
 	return err
 }
 
-func (p *linkReceiver) round() { p.n.f.round() }
+func (r *linkReceiver) round() { r.n.f.round() }
 
-func (p *linkReceiver) owed() bool { return p.n.f.owed() }
+func (r *linkReceiver) incomplete() bool { return r.n.f.incomplete() }
 
-func (p *linkReceiver) progress() progress { return p.n.f.progress() }
+func (r *linkReceiver) progress() progress { return r.n.f.progress() }
 
-// fails takes note of why the target has not answered, which may have been asked to take over. If
-// it never was, since it lets nobody in or is about something else, it has not.
-func (h *handover) fails(asked bool, err error) {
+// noteFailure records why the target has not answered. asked says that the target may have been
+// asked to take over. If it never was asked, because it rejected an earlier step of the
+// handshake, it has not taken over, and the handover is aborted. It is aborted, too, if the
+// target rejects PSYNC.
+func (h *handover) noteFailure(asked bool, err error) {
 	if asked && !h.asked {
 		h.asked, h.askedAt = true, h.tried
 	}
@@ -300,14 +302,14 @@ func (h *handover) fails(asked bool, err error) {
 	}
 }
 
-// conclude ends a handover with the answer that the target gave, if one is under way. An
-// error that the target sent ends it, and this node leads again; any other does not, for
-// the target may have taken over.
+// conclude ends a handover with the answer of the target, if one is under way. After an error
+// reply of the target, this node becomes a primary again. After any other error it does not,
+// because the target may have taken over.
 func (n *Node) conclude(a *answer, err error) error {
 	n.mu.Lock()
 	underWay := n.handover.state == handoverUnderWay
 	if underWay && err != nil {
-		n.handover.fails(a.asked, err)
+		n.handover.noteFailure(a.asked, err)
 		n.nudge()
 	}
 	n.mu.Unlock()
@@ -327,8 +329,8 @@ func (n *Node) conclude(a *answer, err error) error {
 	return nil
 }
 
-// endStream has the log of a primary pass on nothing more, since there is no replica. The
-// next one begins another history.
+// endStream stops passing the log of a primary on, because there is no replica. The next replica
+// begins another history.
 func (n *Node) endStream() {
 	if !n.freed.Swap(false) || n.following {
 		return
@@ -341,15 +343,15 @@ func (n *Node) endStream() {
 	}
 }
 
-// needReplicas has changes refused by a primary while it has too few good replicas, as the settings
-// say by now. Any goroutine may call it.
+// needReplicas makes a primary refuse changes while it has too few good replicas, according to
+// the present settings. Any goroutine may call it.
 func (n *Node) needReplicas() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.require()
 }
 
-// require is needReplicas for those who have mu.
+// require is needReplicas for callers that hold mu.
 func (n *Node) require() {
 	s := n.o.Settings()
 	needs := !n.replica && s.NeedsReplicas()

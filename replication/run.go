@@ -7,25 +7,25 @@ import (
 )
 
 const (
-	// turnEvery is how often a primary sends the time.
+	// turnEvery is how often a primary sends its clock.
 	turnEvery = 100 * time.Millisecond
-	// lookEvery is after how many turns a replica looks after its link: a second.
+	// lookEvery is the number of turns between two checks of a replica's link: one second.
 	lookEvery = 10
 )
 
-// Run does what the node was told to do until ctx ends. It returns nil.
+// Run carries out the requests to the node until ctx ends. It returns nil.
 func (n *Node) Run(ctx context.Context) error {
 	defer n.endPromotions()
 	defer n.noteOrigin()
 	defer n.endRewrite()
 	defer n.stopLinks()
-	defer n.refuseLate()
+	defer n.refuseDeferred()
 	tick := n.o.After(turnEvery)
 	for turns := 0; ; {
 		n.serve(ctx)
 		n.endStream()
-		n.serveLate()
-		n.confirmLate()
+		n.serveDeferred()
+		n.expireConfirmation()
 		n.stepHandover(ctx)
 		select {
 		case <-ctx.Done():
@@ -42,8 +42,9 @@ func (n *Node) Run(ctx context.Context) error {
 // errStops is why the state of a primary is not written to the files: the primary sends it again.
 var errStops = errors.New("the server stops")
 
-// endRewrite waits until the files have the state of the last full synchronization. A replica gives
-// that up. A primary does not, because it has acknowledged changes since.
+// endRewrite waits until the files have the state of the last full resynchronization. A replica
+// interrupts that. A node that is or becomes a primary does not, because it has acknowledged
+// changes since.
 func (n *Node) endRewrite() {
 	n.mu.Lock()
 	replica := n.following && n.order != orderPromote
@@ -91,7 +92,7 @@ func (n *Node) postpone(why error) {
 	}
 }
 
-// turn does what is due each tenth of a second, and what is due each second.
+// turn does the work of each tenth of a second and, if second is set, the work of each second.
 func (n *Node) turn(second bool) {
 	n.mu.Lock()
 	l, sealed := n.link, n.handover.state != handoverNone

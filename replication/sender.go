@@ -9,54 +9,56 @@ import (
 	"github.com/cellserver/cellserver/replication/protocol"
 )
 
-// errOvertaken ends a replica that is slower than the stream for longer than the backlog.
+// errOvertaken closes the connection of a replica that has fallen behind by more than the
+// backlog.
 var errOvertaken = errors.New("the replica was overtaken by the backlog")
 
-// common is what the senders of a source share.
+// common is shared by the senders of a source.
 type common struct {
 	waker    *waker
 	ackTable *ackTable
-	// reached is the offset behind all that is in the keyspace now. It may lie ahead of the
-	// stream.
+	// reached returns the offset behind everything that is in the keyspace now. It may be ahead
+	// of the stream.
 	reached   func() uint64
 	stopwatch func() time.Duration
-	sent      atomic.Int64 // bytes, of all senders
+	sent      atomic.Int64 // bytes sent, by all senders
 }
 
-// sender is a replica that a source serves. It implements transport.Pump: its connection
-// calls Fill, on the goroutine that it belongs to. What other goroutines use is atomic.
+// sender is a replica that a source serves. It implements transport.Pump: the goroutine that owns
+// the connection calls Fill. Fields that other goroutines use are atomic.
 type sender struct {
 	sleeper
 	common *common
 	call   protocol.PSync
 
-	// encoder makes what is sent instead, or is nil. It is set before the pump is used; others
-	// read it with the mutex of the source.
+	// encoder produces the output for a Redis; it is nil for a server of this kind. It is set
+	// before the pump is used. Other goroutines read it with the mutex of the source held.
 	encoder Encoder
 
 	at   uint64    // the offset of the next byte to be sent
-	sync *fullSync // what is left of the full sync, or nil
-	// rest is what is left to be sent of a chunk, its head and its payload.
+	sync *fullSync // the remaining full resynchronization, or nil
+	// rest is the unsent remainder of a chunk: of its header and of its payload.
 	rest    [2][]byte
 	head    [ChunkHead]byte
-	scratch []byte // of chunks for which there was little room
+	scratch []byte // buffer for chunks that do not fit into the room left
 
-	position atomic.Uint64 // at, or up to where an encoder has read the stream
-	online   atomic.Bool   // the full sync was sent, or there was none
-	active   atomic.Int64  // when bytes were last sent, by the stopwatch
-	alive    atomic.Bool   // it is to be told that we are there
+	position atomic.Uint64 // at, or the offset up to which an encoder has read the stream
+	online   atomic.Bool   // the full resynchronization was sent, or was not needed
+	active   atomic.Int64  // stopwatch reading when bytes were last sent
+	alive    atomic.Bool   // a keepalive is to be sent
 	ended    atomic.Pointer[error]
-	leave    func() // tells the source that the connection is gone
+	onClose  func() // tells the source that the connection is closed
 }
 
-// leastRoom is the room from which on a piece of the stream is copied to its place at once.
-const leastRoom = 1 << 10
+// minRoom is the room from which on a piece of the stream is read directly into the output: 1
+// KiB.
+const minRoom = 1 << 10
 
 // Fill implements transport.Pump.
-func (s *sender) Fill(out []byte, most int) (filled []byte, more bool, err error) {
-	from, bound := len(out), len(out)+most
+func (s *sender) Fill(out []byte, limit int) (filled []byte, more bool, err error) {
+	from, bound := len(out), len(out)+limit
 	if s.encoder != nil {
-		out, more, err = s.fillRedis(out, most)
+		out, more, err = s.fillRedis(out, limit)
 	} else {
 		out, more, err = s.fill(out, bound)
 	}
@@ -68,18 +70,18 @@ func (s *sender) Fill(out []byte, most int) (filled []byte, more bool, err error
 }
 
 // fillRedis is Fill for a Redis.
-func (s *sender) fillRedis(out []byte, most int) (filled []byte, more bool, err error) {
+func (s *sender) fillRedis(out []byte, limit int) (filled []byte, more bool, err error) {
 	if why := s.ended.Load(); why != nil {
 		return out, false, *why
 	}
-	out, more, err = s.encoder.Fill(out, most)
+	out, more, err = s.encoder.Fill(out, limit)
 	if err == nil && s.encoder.Online() && !s.online.Swap(true) {
-		s.common.ackTable.complete(s.call.Client, 0) // it hears nothing before
+		s.common.ackTable.complete(s.call.Client, 0) // 0: all acknowledgements so far were ignored
 	}
 	return out, more, err
 }
 
-// fill appends to out, which may become bound bytes long.
+// fill appends to out, up to a length of bound bytes.
 func (s *sender) fill(out []byte, bound int) (filled []byte, more bool, err error) {
 	for steps := stepsPerFill; ; {
 		if why := s.ended.Load(); why != nil {
@@ -97,10 +99,10 @@ func (s *sender) fill(out []byte, bound int) (filled []byte, more bool, err erro
 		case s.at < upto:
 			out, err = s.tail(out, bound, upto)
 		case s.sync == nil || s.sync.done() && s.at < s.sync.due:
-			if s.greet() {
+			if s.keepAlive() {
 				continue
 			}
-			s.rests()
+			s.sleepAtEnd()
 			return out, false, nil
 		case s.sync.done():
 			s.finish()
@@ -118,7 +120,7 @@ func (s *sender) fill(out []byte, bound int) (filled []byte, more bool, err erro
 	}
 }
 
-// appendRest appends what is left of a chunk, as far as there is room.
+// appendRest appends the remainder of a chunk, as far as there is room.
 func (s *sender) appendRest(out []byte, bound int) []byte {
 	for i := range s.rest {
 		n := min(len(s.rest[i]), bound-len(out))
@@ -128,17 +130,17 @@ func (s *sender) appendRest(out []byte, bound int) []byte {
 	return out
 }
 
-// tail appends the stream up to that offset, as far as there is room.
+// tail appends the stream up to the offset upto, as far as there is room.
 func (s *sender) tail(out []byte, bound int, upto uint64) (filled []byte, err error) {
-	if bound-len(out) >= leastRoom {
+	if bound-len(out) >= minRoom {
 		return s.appendTail(out, min(uint64(bound-len(out)-ChunkHead), maxTail, upto-s.at))
 	}
-	s.scratch, err = s.appendTail(s.scratch[:0], min(leastRoom, upto-s.at))
+	s.scratch, err = s.appendTail(s.scratch[:0], min(minRoom, upto-s.at))
 	s.rest[0] = s.scratch
 	return out, err
 }
 
-// appendTail appends a chunk with the next n bytes of the stream, which has them.
+// appendTail appends a chunk with the next n bytes of the stream, which must have them.
 func (s *sender) appendTail(out []byte, n uint64) ([]byte, error) {
 	from := len(out)
 	out = slices.Grow(openChunk(out), int(n))[:from+ChunkHead+int(n)]
@@ -157,8 +159,8 @@ func (s *sender) move(n uint64) {
 	s.position.Store(s.at)
 }
 
-// block makes the next block of a full sync what is sent next, or the stream up to the
-// present.
+// block prepares the next block of a full resynchronization to be sent. At the end of a round, it
+// makes the stream up to the present due instead.
 func (s *sender) block(steps *int) error {
 	payload, round, err := s.sync.next(steps)
 	if err != nil {
@@ -171,15 +173,15 @@ func (s *sender) block(steps *int) error {
 	if round {
 		s.sync.due = s.backlog.End()
 		if s.sync.done() {
-			// What was copied may be newer than the stream. The replica is whole when it
-			// has applied the stream up to there.
+			// The copied keys may be ahead of the stream. The replica's state is complete when it
+			// has applied the stream up to that offset.
 			s.sync.due = max(s.sync.due, s.common.reached())
 		}
 	}
 	return nil
 }
 
-// finish sends the end of the full sync.
+// finish sends the end of the full resynchronization.
 func (s *sender) finish() {
 	s.scratch = AppendWhole(s.scratch[:0], s.at, s.sync.keys, s.sync.number)
 	s.rest[0], s.sync = s.scratch, nil
@@ -187,8 +189,8 @@ func (s *sender) finish() {
 	s.common.ackTable.complete(s.call.Client, s.at)
 }
 
-// greet sends that we are there, if that is asked for.
-func (s *sender) greet() bool {
+// keepAlive prepares a keepalive to be sent, if one is due.
+func (s *sender) keepAlive() bool {
 	if !s.alive.Swap(false) {
 		return false
 	}
@@ -197,18 +199,18 @@ func (s *sender) greet() bool {
 	return true
 }
 
-// rests sleeps until the stream goes on.
-func (s *sender) rests() { s.sleepsAt(s.at) }
+// sleepAtEnd sleeps until the stream continues.
+func (s *sender) sleepAtEnd() { s.sleepAt(s.at) }
 
-func (s *sender) sleepsAt(at uint64) {
+func (s *sender) sleepAt(at uint64) {
 	s.common.waker.sleep(&s.sleeper, at)
-	// It may have gone on just before: then that was told to nobody.
+	// The stream may have been written to just before the sender slept, which woke no sleeper.
 	if s.backlog.End() > at {
 		s.common.waker.written(s.common.ackTable.urgent.Load())
 	}
 }
 
-// end has the connection closed.
+// end closes the connection.
 func (s *sender) end(why error) {
 	s.ended.Store(&why)
 	s.peer.Abort()
@@ -224,5 +226,5 @@ func (s *sender) Closed() {
 	if s.encoder != nil {
 		s.encoder.Closed()
 	}
-	s.leave()
+	s.onClose()
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// join has a new follower join, and returns it with what fills its connection.
+// join adds a new follower, and returns it with the pump of its connection.
 func (p *primary) join(client int64) (*follower, transport.Pump) {
 	reply, pump := p.source.PSync(call(client, &conn{}))
 	words := strings.Fields(string(reply))
@@ -29,9 +29,9 @@ func (p *primary) join(client int64) (*follower, transport.Pump) {
 	return newFollower(p.t, p.clock, nil, at), pump
 }
 
-// A replica that joins while all kinds of changes go on, and reads as it likes, has the same
-// state as the primary once it is whole and has the rest of the stream; so has one that
-// joins later.
+// TestFullSyncUnderChurn: a replica joins during changes of all kinds, and reads at a random
+// pace. Once it has a complete state and the rest of the stream, it must equal the primary. So
+// must one that joins later.
 func TestFullSyncUnderChurn(t *testing.T) {
 	for seed := range uint64(6) {
 		p := newPrimary(t, seed, &settings{64 << 20, time.Hour, time.Hour})
@@ -68,8 +68,8 @@ func TestFullSyncUnderChurn(t *testing.T) {
 	}
 }
 
-// Changes go on beside, on goroutines of their own, and the connection is filled whenever it is
-// woken: the state is the same in the end.
+// TestFullSyncBesideOthers makes changes on other goroutines, and fills the connection whenever
+// it is woken. In the end the states must be equal.
 func TestFullSyncBesideOthers(t *testing.T) {
 	p := newPrimary(t, 5, &settings{256 << 20, time.Hour, time.Hour})
 	for range 1500 {
@@ -108,8 +108,8 @@ func TestFullSyncBesideOthers(t *testing.T) {
 	require.Equal(t, 1, p.source.Acked(p.source.Offset()))
 }
 
-// A state is whole only when the replica has all that the copied keys may already show,
-// although the log has not written it.
+// TestWholeWaitsForWhatTheLogHas: a state is complete only when the replica has everything that
+// the copied keys may already contain, even if the log has not written it yet.
 func TestWholeWaitsForWhatTheLogHas(t *testing.T) {
 	p := newPrimary(t, 1, defaults())
 	require.NoError(t, p.handle.Put(0, []byte("k"), entry.String, []byte("v"), entry.NoExpiry))
@@ -124,7 +124,7 @@ func TestWholeWaitsForWhatTheLogHas(t *testing.T) {
 	require.True(t, p.source.Replicas()[0].Online)
 }
 
-// A value that is far larger than a turn goes through in pieces, in a block and in a frame.
+// TestLargeValues sends a value far larger than a turn in pieces, in a block and in a frame.
 func TestLargeValues(t *testing.T) {
 	p := newPrimary(t, 1, &settings{8 << 20, time.Hour, time.Hour})
 	value := bytes.Repeat([]byte("0123456789abcdef"), 200_000)
@@ -139,7 +139,8 @@ func TestLargeValues(t *testing.T) {
 	require.Equal(t, stateOf(p.ks), stateOf(f.ks))
 }
 
-// A link that is cut behind any byte leaves a follower that goes on from what it has applied.
+// TestCutAtEveryByte: after a link is cut behind any byte, the follower continues from what it
+// has applied.
 func TestCutAtEveryByte(t *testing.T) {
 	p := newPrimary(t, 7, defaults())
 	full, pump := p.join(1)
@@ -174,7 +175,7 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// The full sync, too, is refused or waited for wherever it is cut, and never whole.
+// TestCutFullSync: a full resynchronization that is cut anywhere is never complete.
 func TestCutFullSync(t *testing.T) {
 	p := newPrimary(t, 3, defaults())
 	for i := range 600 {
@@ -193,7 +194,8 @@ func TestCutFullSync(t *testing.T) {
 	require.Equal(t, stateOf(p.ks), stateOf(f.ks))
 }
 
-// A peer that reads nothing takes no memory but the backlog, which overtakes it.
+// TestPeerThatNeverReads: a peer that reads nothing uses no memory but the backlog, which
+// overtakes it.
 func TestPeerThatNeverReads(t *testing.T) {
 	set := &settings{1 << 20, time.Hour, 10 * time.Second}
 	s, _ := begun(t, set)
@@ -213,14 +215,14 @@ func TestPeerThatNeverReads(t *testing.T) {
 	require.ErrorContains(t, err, "overtaken")
 }
 
-// A replica that was overtaken is given up although its connection never asks for more. One
-// that is only as far behind as the backlog reaches stays.
+// TestOvertakenReplicaIsGivenUp: an overtaken replica is disconnected although its connection is
+// never filled. A replica that is behind by less than the backlog stays.
 func TestOvertakenReplicaIsGivenUp(t *testing.T) {
 	s, clock := begun(t, &settings{100_000, time.Hour, time.Hour})
 	late, slow, full, redisAt := &conn{}, &conn{}, &conn{}, &conn{}
 	_, pump := s.PSync(call(1, late))
 	drain(t, pump)
-	_, copying := s.PSync(call(2, full)) // nothing of it was sent
+	_, copying := s.PSync(call(2, full)) // none of it was sent
 	g := &encoder{}
 	_, err := s.ServeRedis(call(3, redisAt), func(l replication.EncoderStart) (replication.Encoder, error) {
 		g.EncoderStart = l
@@ -259,7 +261,7 @@ func TestOvertakenReplicaIsGivenUp(t *testing.T) {
 	require.Len(t, s.Replicas(), 1)
 }
 
-// A peer that is told nothing for repl-ping-replica-period is told that we are there.
+// TestAlive: a peer that was sent nothing for repl-ping-replica-period is sent a keepalive.
 func TestAlive(t *testing.T) {
 	s, clock := begun(t, defaults())
 	c := &conn{}
@@ -277,7 +279,7 @@ func TestAlive(t *testing.T) {
 	require.Equal(t, 1, f.alive)
 	require.Empty(t, drain(t, pump))
 
-	// A piece of the stream is a word, too.
+	// Bytes of the stream count as sent, too.
 	clock.Advance(5 * time.Second)
 	s.Write(frameOf(2))
 	clock.Advance(time.Second)
@@ -287,13 +289,14 @@ func TestAlive(t *testing.T) {
 	require.Equal(t, wakes, c.wakes.Load())
 	clock.Advance(time.Second)
 	require.Equal(t, wakes+1, c.wakes.Load())
-	b, _, err := fill(t, pump, 7) // less than a chunk has room
+	b, _, err := fill(t, pump, 7) // less room than a chunk needs
 	require.NoError(t, err)
 	require.NoError(t, f.take(append(b, drain(t, pump)...)))
 	require.Equal(t, 2, f.alive)
 }
 
-// Replicas that read at their own pace, on goroutines of their own, get the same bytes.
+// TestManyReplicas: replicas that read at their own pace, on separate goroutines, get the same
+// bytes.
 func TestManyReplicas(t *testing.T) {
 	const replicas, writes = 100, 2_000
 	s, _ := begun(t, &settings{4 << 20, time.Hour, time.Hour})
@@ -334,7 +337,7 @@ func TestManyReplicas(t *testing.T) {
 					f.chunks = f.chunks[n:]
 				}
 				s.Acknowledge(int64(i), says(uint64(len(got[i]))))
-				if more || need >= 0 { // the stream has ended: all of it is there to be taken
+				if more || need >= 0 { // the stream has ended, and the rest of it can be filled
 					continue
 				}
 				select {
@@ -361,7 +364,7 @@ func TestManyReplicas(t *testing.T) {
 	require.Empty(t, s.Replicas())
 }
 
-// waking is a peer that says when it is woken.
+// waking is a peer that signals when it is woken.
 type waking struct {
 	conn
 	c chan struct{}
@@ -374,7 +377,8 @@ func (w *waking) Wake() {
 	}
 }
 
-// Neither to write nor to send the stream takes memory, once its segments are there.
+// TestStreamAllocatesNothing: neither writing nor sending the stream allocates, once its segments
+// exist.
 func TestStreamAllocatesNothing(t *testing.T) {
 	s, _ := begun(t, &settings{replication.LeastBacklog, time.Hour, time.Hour})
 	_, pump := s.PSync(call(1, &conn{}))
@@ -392,15 +396,15 @@ func TestStreamAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, round))
 }
 
-// lingering is so much that a replica is woken at once.
+// lingering is the number of bytes after which a replica is woken at once.
 const lingering = 64 << 10
 
-// TestFullSyncDoesNotWaitForACommand: the loop that fills a replica's connection has other clients,
-// so it does not wait while a command has the keys that come next, and looks again soon.
+// TestFullSyncDoesNotWaitForACommand: the event loop that fills a replica's connection has other
+// clients, so it does not wait while a command holds the next keys. It retries soon.
 func TestFullSyncDoesNotWaitForACommand(t *testing.T) {
 	p := newPrimary(t, 1, defaults())
 	var keys [][]byte
-	for i := range 9000 { // more than a command locks: it claims them
+	for i := range 9000 { // more keys than a command locks, so it claims them
 		keys = append(keys, fmt.Appendf(nil, "k%d", i))
 		require.NoError(t, p.handle.Put(0, keys[i], entry.String, []byte("v"), entry.NoExpiry))
 	}

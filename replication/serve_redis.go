@@ -8,11 +8,11 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// errLargeRecord is why a Redis has to ask again.
+// errLargeRecord is why a Redis has to send PSYNC again later.
 var errLargeRecord = errors.New("a large record is being written")
 
-// ServeRedis serves a Redis or Valkey through the encoder that begin makes. The replica is shown
-// and counted as any other, but cannot be promoted by FAILOVER.
+// ServeRedis serves a Redis or Valkey through the encoder that begin makes. The replica is listed
+// and counted like any other, but FAILOVER cannot promote it.
 func (s *Source) ServeRedis(c protocol.PSync, begin func(l EncoderStart) (Encoder, error)) (transport.Pump, error) {
 	r, l, err := s.addRedis(c)
 	if err != nil {
@@ -20,7 +20,7 @@ func (s *Source) ServeRedis(c protocol.PSync, begin func(l EncoderStart) (Encode
 	}
 	g, err := begin(l)
 	if err != nil {
-		s.left(r)
+		s.disconnected(r)
 		return nil, err
 	}
 	s.mu.Lock()
@@ -49,7 +49,7 @@ func (s *Source) addRedis(c protocol.PSync) (*sender, EncoderStart, error) {
 	if r == nil {
 		return nil, EncoderStart{}, errLargeRecord
 	}
-	return r, EncoderStart{Tail: Tail{s.backlog, &r.position}, From: from, Wake: c.Peer.Wake, Sleep: r.sleepsAt}, nil
+	return r, EncoderStart{Tail: Tail{s.backlog, &r.position}, From: from, Wake: c.Peer.Wake, Sleep: r.sleepAt}, nil
 }
 
 // encoderOf returns the encoder of the client with that ID, or nil, and the end of the stream.
@@ -68,8 +68,8 @@ func (s *Source) acknowledgeRedis(id int64, g Encoder, r protocol.Ack) {
 	s.common.ackTable.acknowledge(id, g.Acked(), s.o.Stopwatch())
 }
 
-// askRedis makes each Redis acknowledge at once; otherwise they do so once a second. The caller holds
-// mu.
+// askRedis makes each Redis acknowledge at once. Without it, they do so once a second. The caller
+// holds mu.
 func (s *Source) askRedis() {
 	for _, r := range s.senders {
 		if r.encoder != nil {

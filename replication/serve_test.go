@@ -13,9 +13,9 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// wire is a connection as its session sees it: a transport.Peer.
+// wire is a connection as its session uses it: a transport.Peer.
 type wire struct {
-	transport.Peer // of which nothing else is used
+	transport.Peer // no other method is used
 	conn           net.Conn
 	news           chan struct{}
 }
@@ -30,11 +30,11 @@ func (c *wire) Wake() {
 func (c *wire) Abort() { _ = c.conn.Close() }
 
 // serve is the session of one client: the handshake of a replica, and then its stream.
-func (p *member) serve(conn net.Conn) {
+func (m *member) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	r := bufio.NewReader(conn)
 	c := &wire{conn: conn, news: make(chan struct{}, 1)}
-	call := protocol.PSync{Client: p.web.ids.Add(1), Peer: c, Addr: "pipe:1"}
+	call := protocol.PSync{Client: m.web.ids.Add(1), Peer: c, Addr: "pipe:1"}
 	for {
 		words, err := readCommand(r)
 		if err != nil {
@@ -55,7 +55,7 @@ func (p *member) serve(conn net.Conn) {
 					if words[i+1] == "cell1" {
 						call.Capa |= protocol.CapaCell1
 					}
-					if id, is := strings.CutPrefix(words[i+1], "data:"); is && !p.old {
+					if id, is := strings.CutPrefix(words[i+1], "data:"); is && !m.old {
 						call.DataSet = id
 					}
 				}
@@ -64,7 +64,7 @@ func (p *member) serve(conn net.Conn) {
 			call.ReplID = words[1]
 			call.Offset, _ = strconv.ParseInt(words[2], 10, 64)
 			call.Failover = len(words) > 3
-			line, pump, refused := p.node.PSync(call)
+			line, pump, refused := m.node.PSync(call)
 			if refused != "" {
 				line = []byte("-" + string(refused) + "\r\n")
 			}
@@ -74,7 +74,7 @@ func (p *member) serve(conn net.Conn) {
 				}
 				return
 			}
-			p.pump(conn, r, c, &call, pump)
+			m.pump(conn, r, c, &call, pump)
 			return
 		}
 		if _, err := io.WriteString(conn, reply); err != nil {
@@ -83,8 +83,8 @@ func (p *member) serve(conn net.Conn) {
 	}
 }
 
-// pump sends the stream, and hears what comes back, until the connection ends.
-func (p *member) pump(conn net.Conn, r *bufio.Reader, c *wire, call *protocol.PSync, pump transport.Pump) {
+// pump sends the stream and reads the replies, until the connection ends.
+func (m *member) pump(conn net.Conn, r *bufio.Reader, c *wire, call *protocol.PSync, pump transport.Pump) {
 	gone := make(chan struct{})
 	var hearing sync.WaitGroup
 	hearing.Go(func() {
@@ -100,7 +100,7 @@ func (p *member) pump(conn net.Conn, r *bufio.Reader, c *wire, call *protocol.PS
 				says.HasSynced = true
 				says.Synced, _ = strconv.ParseUint(words[4], 10, 64)
 			}
-			p.node.Acknowledge(call.Client, says)
+			m.node.Acknowledge(call.Client, says)
 		}
 	})
 	defer hearing.Wait()

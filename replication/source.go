@@ -12,24 +12,23 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Source is the sending side of a node, whatever the node itself is. Any goroutine may call
-// it. Only Write is to be called by one at a time, which is also to be the one that calls
-// Begin and Promote, or to be kept from writing meanwhile.
+// Source is the sending side of a node, whatever role the node has. Its methods may be called
+// from any goroutine, except that calls of Write, Begin and Promote must not overlap.
 type Source struct {
 	o      SourceOptions
 	common common
 
-	mu      sync.Mutex // guards what follows; the log's locks are taken before it
+	mu      sync.Mutex // guards the fields below; locks of the log are taken before it
 	history History
 	frames  frames // of the stream
 	backlog *Backlog
-	room    int64 // the size of the backlog, with what was added for a long frame
+	size    int64 // the size of the backlog, including what was added for a long frame
 	senders map[int64]*sender
-	// retained says that the backlog is kept whether there are replicas or not.
+	// retained says that the backlog is kept even while there are no replicas.
 	retained bool
-	// emptySince is since when there has been no replica, by the stopwatch.
+	// emptySince is the stopwatch reading since which there has been no replica.
 	emptySince time.Duration
-	timer      clock.Timer // calls tick if ticking
+	timer      clock.Timer // calls tick if ticking is set
 	closed     bool
 
 	ticking       atomic.Bool  // changed with mu held
@@ -38,7 +37,7 @@ type Source struct {
 	full, partial, refused atomic.Int64 // answers to PSYNC
 }
 
-// NewSource returns a source that has no history: [Source.Begin] comes first.
+// NewSource returns a source without a history. [Source.Begin] must be called first.
 func NewSource(o SourceOptions) *Source {
 	s := &Source{o: o, senders: map[int64]*sender{}}
 	if s.o.Reached == nil {
@@ -49,15 +48,15 @@ func NewSource(o SourceOptions) *Source {
 	return s
 }
 
-// Why connections of replicas are closed.
+// Reasons to close the connections of replicas.
 var (
 	errHistory = errors.New("another history began")
 	errPromote = errors.New("the node was promoted: its replicas are to ask for the new history")
 	errClosed  = errors.New("the source is closed")
 )
 
-// Begin begins a history at offset, where a frame begins. Replicas of an earlier one lose
-// their connections, and the backlog is dropped.
+// Begin begins a history at offset, which must be the beginning of a frame. Replicas of an
+// earlier history lose their connections, and the backlog is discarded.
 func (s *Source) Begin(h History, offset uint64) {
 	s.mu.Lock()
 	s.drop(errHistory)
@@ -66,15 +65,15 @@ func (s *Source) Begin(h History, offset uint64) {
 		s.openBacklog(offset)
 	}
 	s.mu.Unlock()
-	s.common.ackTable.expire(never) // offsets mean something else now
+	s.common.ackTable.expire(never) // the waiters' offsets belong to the old history
 }
 
-// never is later than the stopwatch ever shows.
+// never is later than any stopwatch reading.
 const never = time.Duration(1<<63 - 1)
 
-// Promote makes newID the id of the history from the present offset on, where a frame must
-// begin. Replicas lose their connections, to come back and learn of it, and go on from the
-// backlog.
+// Promote makes newID the ID of the history from the present offset on, where a frame must begin.
+// Replicas lose their connections. When they reconnect, they learn the new ID and get a partial
+// resynchronization from the backlog.
 func (s *Source) Promote(newID string) {
 	s.mu.Lock()
 	s.history = History{ID: newID, ID2: s.history.ID, Offset2: int64(s.frames.end) + 1}
@@ -82,8 +81,8 @@ func (s *Source) Promote(newID string) {
 	s.mu.Unlock()
 }
 
-// Retain says whether the backlog is kept even if there is no replica, as a node does that
-// follows another: after a promotion, others may go on from it.
+// Retain sets whether the backlog is kept even if there is no replica. A node that follows
+// another keeps it, so that other replicas can resynchronize from it after a promotion.
 func (s *Source) Retain(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,15 +93,15 @@ func (s *Source) Retain(on bool) {
 	s.arm()
 }
 
-// Write appends the next bytes of the stream, which are copied. It waits for nobody. It is
-// called once for each write of the log, with a lock of the log held, so replicas that have
-// been sent everything are woken somewhat later: see [linger].
+// Write appends piece, the next bytes of the stream, and copies it. It never blocks. It is called
+// once for each write of the log, with a lock of the log held. So it wakes replicas that have
+// been sent everything a little later: see [linger].
 func (s *Source) Write(piece []byte) {
 	s.mu.Lock()
 	longest := s.frames.add(piece)
 	if s.backlog != nil {
 		if len(s.senders) > 0 {
-			s.makeRoom(longest)
+			s.growBacklog(longest)
 		}
 		s.backlog.Write(piece)
 	}
@@ -110,36 +109,37 @@ func (s *Source) Write(piece []byte) {
 	s.common.waker.written(s.common.ackTable.urgent.Load())
 }
 
-// openBacklog makes a backlog that begins at offset. mu must be held.
+// openBacklog makes a backlog that begins at offset. The caller must hold mu.
 func (s *Source) openBacklog(offset uint64) {
-	s.room = s.o.BacklogSize()
-	s.backlog = NewBacklog(s.room, offset)
+	s.size = s.o.BacklogSize()
+	s.backlog = NewBacklog(s.size, offset)
 }
 
-// makeRoom makes the backlog larger for a frame that it is about to get. mu must be held.
-func (s *Source) makeRoom(frame int) {
-	if want := roomFor(s.room, frame); want != s.room {
-		s.room = want
+// growBacklog enlarges the backlog for a frame that is about to be written. The caller must hold
+// mu.
+func (s *Source) growBacklog(frame int) {
+	if want := sizeForFrame(s.size, frame); want != s.size {
+		s.size = want
 		s.backlog.Resize(want)
 	}
 }
 
-// Offset is where the stream has got to.
+// Offset returns the offset of the end of the stream.
 func (s *Source) Offset() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.frames.end
 }
 
-// History is the present one.
+// History returns the present history.
 func (s *Source) History() History {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.history
 }
 
-// BacklogState is what INFO shows of the backlog: the offset of its first byte and how many
-// bytes there are. It is not active if there is none.
+// BacklogState returns what INFO shows of the backlog: the offset of its first byte and its
+// length in bytes. active is false if there is no backlog.
 func (s *Source) BacklogState() (active bool, first, length uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,11 +150,11 @@ func (s *Source) BacklogState() (active bool, first, length uint64) {
 	return true, first, s.frames.end - first
 }
 
-// PSync answers a PSYNC of a replica that has [protocol.CapaCell1]. The pump is nil if the
-// reply refuses it. The replica may go on where it was if it knows the history, by either of
-// its ids, and the backlog reaches back to the first byte it lacks. Otherwise it is sent
-// everything. Whether the state of this node is whole, and what Failover asks for, is for
-// the caller to see to before.
+// PSync answers a PSYNC of a replica that has [protocol.CapaCell1]. The pump is nil if the reply
+// refuses the replica. The replica gets a partial resynchronization if it knows the history, by
+// one of its two IDs, and the backlog contains the first byte that it lacks. Otherwise it gets a
+// full one. The caller must check first whether the state of this node is complete, and act on
+// c.Failover.
 func (s *Source) PSync(c protocol.PSync) (reply []byte, p transport.Pump) {
 	s.mu.Lock()
 	reply, r := s.answer(c)
@@ -166,7 +166,7 @@ func (s *Source) PSync(c protocol.PSync) (reply []byte, p transport.Pump) {
 	return reply, r
 }
 
-// answer is Sync. mu must be held.
+// answer is PSync for callers that hold mu.
 func (s *Source) answer(c protocol.PSync) (reply []byte, r *sender) {
 	switch {
 	case s.closed || s.history.ID == "":
@@ -194,8 +194,9 @@ func (s *Source) answer(c protocol.PSync) (reply []byte, r *sender) {
 	return fmt.Appendf(nil, "+FULLRESYNC %s %d%s %s\r\n", s.history.ID, from, s.dataSet(c), ourCapa), r
 }
 
-// dataSet is the word of the answer that names the data set, behind a blank. A replica that does
-// not say which one it has does not know such a word. mu must be held.
+// dataSet returns the word of the answer that names the data set, with a space before it. It is
+// empty for a replica that did not send its own data set, because that replica does not know the
+// word. The caller must hold mu.
 func (s *Source) dataSet(c protocol.PSync) string {
 	if c.DataSet == "" || s.o.DataSet == nil {
 		return ""
@@ -206,9 +207,9 @@ func (s *Source) dataSet(c protocol.PSync) string {
 	return ""
 }
 
-// addSender adds a replica that is sent the stream from there on, and has a whole state up to there
-// or none. It adds none while a frame is being written whose beginning is not in the
-// backlog. mu must be held.
+// addSender adds a replica, which is sent the stream from offset from on. whole says that the
+// replica has a complete state up to there. It returns nil while a frame is being written whose
+// beginning is not in the backlog. The caller must hold mu.
 func (s *Source) addSender(c protocol.PSync, from uint64, whole bool) *sender {
 	if s.backlog == nil && !s.frames.whole() || s.backlog != nil && from < s.backlog.First() {
 		return nil
@@ -217,7 +218,7 @@ func (s *Source) addSender(c protocol.PSync, from uint64, whole bool) *sender {
 		s.openBacklog(from)
 	}
 	r := &sender{sleeper: sleeper{peer: c.Peer, backlog: s.backlog}, common: &s.common, call: c, at: from}
-	r.leave = func() { s.left(r) }
+	r.onClose = func() { s.disconnected(r) }
 	r.position.Store(from)
 	now := s.o.Stopwatch()
 	r.active.Store(int64(now))
@@ -227,7 +228,8 @@ func (s *Source) addSender(c protocol.PSync, from uint64, whole bool) *sender {
 	return r
 }
 
-// resumes returns the offset from which a replica is sent the stream only. mu must be held.
+// resumes reports whether a replica can get a partial resynchronization, and from which offset.
+// The caller must hold mu.
 func (s *Source) resumes(c protocol.PSync) (from uint64, ok bool) {
 	if c.ReplID == "?" {
 		return 0, false
@@ -248,7 +250,7 @@ func (s *Source) Resumes(c protocol.PSync) bool {
 	return ok
 }
 
-// drop closes the connections of all replicas. mu must be held.
+// drop closes the connections of all replicas. The caller must hold mu.
 func (s *Source) drop(why error) {
 	for _, r := range s.senders {
 		s.remove(r)
@@ -263,7 +265,7 @@ func (s *Source) DropReplicas(why error) {
 	s.mu.Unlock()
 }
 
-// remove forgets a replica. mu must be held.
+// remove removes a replica. The caller must hold mu.
 func (s *Source) remove(r *sender) {
 	delete(s.senders, r.call.Client)
 	if r.encoder != nil {
@@ -276,8 +278,8 @@ func (s *Source) remove(r *sender) {
 	}
 }
 
-// left is called when the connection of a replica is gone.
-func (s *Source) left(r *sender) {
+// disconnected is called when the connection of a replica is closed.
+func (s *Source) disconnected(r *sender) {
 	s.mu.Lock()
 	known := s.senders[r.call.Client] == r
 	if known {
@@ -290,10 +292,10 @@ func (s *Source) left(r *sender) {
 	}
 }
 
-// tickEvery is how often a source looks after what depends on time.
+// tickEvery is how often a source does its periodic work.
 const tickEvery = time.Second
 
-// arm has tick called, if there is something to look after. mu must be held.
+// arm schedules tick, if there is periodic work. The caller must hold mu.
 func (s *Source) arm() {
 	if !s.ticking.Load() && !s.closed && (s.backlog != nil || !s.common.ackTable.idle()) {
 		s.ticking.Store(true)
@@ -301,9 +303,10 @@ func (s *Source) arm() {
 	}
 }
 
-// tick greets replicas that have been sent nothing for long, gives up those that were overtaken
-// and a backlog that nobody needs, and has those ask again who wait. It is not its business
-// to give up replicas that are silent: sessions do so (repl-timeout).
+// tick sends keepalives to replicas that were sent nothing for long, closes the connections of
+// replicas that were overtaken, frees a backlog that is not needed, and wakes waiters that have
+// waited for maxWait. It does not close replicas that are silent: sessions do that
+// (repl-timeout).
 func (s *Source) tick() {
 	now := s.o.Stopwatch()
 	s.mu.Lock()
@@ -312,11 +315,11 @@ func (s *Source) tick() {
 		s.mu.Unlock()
 		return
 	}
-	s.greet(now)
+	s.ping(now)
 	var overtaken []string
 	if s.backlog != nil {
 		overtaken = s.expel()
-		s.giveBack()
+		s.shrinkBacklog()
 	}
 	ttl := s.o.BacklogTTL()
 	freed := s.backlog != nil && len(s.senders) == 0 && !s.retained && ttl > 0 && now-s.emptySince >= ttl
@@ -327,7 +330,7 @@ func (s *Source) tick() {
 	for _, addr := range overtaken {
 		s.o.Log.Warn("a replica was overtaken by the backlog (repl-backlog-size)", "addr", addr)
 	}
-	s.common.ackTable.expire(now - patience)
+	s.common.ackTable.expire(now - maxWait)
 	s.mu.Lock()
 	s.arm()
 	s.mu.Unlock()
@@ -336,13 +339,12 @@ func (s *Source) tick() {
 	}
 }
 
-// greet tells the replicas that we are there to which nothing was sent for long. mu must be
-// held.
-func (s *Source) greet(now time.Duration) {
-	ping := s.o.PingPeriod()
+// ping sends keepalives to the replicas that were sent nothing for long. The caller must hold mu.
+func (s *Source) ping(now time.Duration) {
+	period := s.o.PingPeriod()
 	for _, r := range s.senders {
 		switch {
-		case now-time.Duration(r.active.Load()) < ping:
+		case now-time.Duration(r.active.Load()) < period:
 		case r.encoder != nil:
 			r.encoder.Ping()
 		default:
@@ -352,9 +354,9 @@ func (s *Source) greet(now time.Duration) {
 	}
 }
 
-// expel closes the connections of replicas that the backlog has overtaken. A connection that is
-// filled finds that out by itself, but that of a replica that reads nothing never is. It returns
-// their addresses. mu must be held.
+// expel closes the connections of replicas that the backlog has overtaken, and returns their
+// addresses. A sender notices that by itself when it is filled. But the sender of a replica that
+// does not read is never filled. The caller must hold mu.
 func (s *Source) expel() (addrs []string) {
 	first := s.backlog.First()
 	for _, r := range s.senders {
@@ -367,17 +369,18 @@ func (s *Source) expel() (addrs []string) {
 	return addrs
 }
 
-// giveBack makes the backlog as small again as what replicas lack allows. mu must be held.
-func (s *Source) giveBack() {
+// shrinkBacklog reduces the backlog as far as the replicas that lag allow. The caller must hold
+// mu.
+func (s *Source) shrinkBacklog() {
 	lacks := uint64(0)
 	for _, r := range s.senders {
 		lacks = max(lacks, s.frames.end-r.position.Load())
 	}
-	s.room = roomAfter(s.room, s.o.BacklogSize(), lacks)
-	s.backlog.Resize(s.room)
+	s.size = sizeAfterFrame(s.size, s.o.BacklogSize(), lacks)
+	s.backlog.Resize(s.size)
 }
 
-// Counts are how replicas were served since the start.
+// Counts returns how many replicas were served since the start, and how.
 func (s *Source) Counts() protocol.Counts {
 	return protocol.Counts{
 		SyncFull: s.full.Load(), SyncPartialOK: s.partial.Load(), SyncPartialErr: s.refused.Load(),
@@ -385,8 +388,8 @@ func (s *Source) Counts() protocol.Counts {
 	}
 }
 
-// Close ends the connections of replicas and all timers. Everything that is called later
-// does nothing of note.
+// Close closes the connections of replicas and stops all timers. Later calls have no effect that
+// matters.
 func (s *Source) Close() {
 	s.mu.Lock()
 	s.closed = true

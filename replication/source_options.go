@@ -8,46 +8,47 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 )
 
-// SourceOptions are the parts of a [Source]. Functions are asked whenever their value is
-// needed, by any goroutine, with locks of the source held: they must be quick, and must not
-// call it. Freed is called without locks.
+// SourceOptions are the dependencies of a [Source]. The functions are called from any goroutine
+// when their value is needed, with locks of the source held. They must be quick, and must not
+// call the source. Freed is called without locks.
 type SourceOptions struct {
-	// Keyspace is what a full sync copies.
+	// Keyspace is what a full resynchronization copies.
 	Keyspace *keyspace.Keyspace
-	// Reached is the offset behind all that the keyspace holds: it may be ahead of what was
-	// passed to Write by what the log has not written yet. Everything up to it has to come
-	// without anybody's doing. Without it, the keyspace is never ahead.
+	// Reached returns the offset behind everything that the keyspace holds. It may be ahead of
+	// the bytes passed to Write by what the log has not written yet. All bytes up to that offset
+	// must be written later without further calls. If Reached is nil, the keyspace is never
+	// ahead.
 	Reached func() uint64
-	// DataSet is the id of the data set that is sent, or empty if it is unknown, for a replica that
-	// claims to have that one, or [unknownDataSet]. Nil says that it is unknown.
+	// DataSet returns the ID of the data set to send, or empty if it is unknown. claimed is the
+	// ID that the replica has sent, or [unknownDataSet]. If DataSet is nil, the ID is unknown.
 	DataSet func(claimed string) string
-	// BacklogSize is repl-backlog-size, in bytes.
+	// BacklogSize returns repl-backlog-size, in bytes.
 	BacklogSize func() int64
-	// BacklogTTL is repl-backlog-ttl: for how long a backlog is kept without replicas. 0 is
-	// for ever.
+	// BacklogTTL returns repl-backlog-ttl: for how long a backlog is kept without replicas. 0
+	// keeps it forever.
 	BacklogTTL func() time.Duration
-	// PingPeriod is repl-ping-replica-period: after how long a silence a replica is told that
-	// we are there.
+	// PingPeriod returns repl-ping-replica-period: how long a replica is sent nothing before it
+	// is sent a keepalive.
 	PingPeriod func() time.Duration
-	// Stopwatch is a monotonic reading; it only measures.
+	// Stopwatch returns a monotonic reading, which is only used to measure durations.
 	Stopwatch func() time.Duration
 	// After calls f in a goroutine of its own once d has passed: see [clock.Clock].
 	After func(d time.Duration, f func()) clock.Timer
-	// Freed, unless nil, is called in a goroutine of its own, without locks, when the backlog
-	// was freed since there was no replica for long. The stream need not be written any more
-	// then; if bytes are left out, [Source.Begin] must come before the next replica.
+	// Freed is called, unless it is nil, in a goroutine of its own and without locks, when the
+	// backlog was freed because there was no replica for BacklogTTL. The caller of Write may then
+	// omit bytes of the stream. If it does, it must call [Source.Begin] before the next replica.
 	Freed func()
 	Log   *slog.Logger
 }
 
-// History names the stream that a node has.
+// History identifies the stream of a node.
 type History struct {
-	// ID is the replication id, 40 hexadecimal digits.
+	// ID is the replication ID, 40 hexadecimal digits.
 	ID string
-	// ID2 is that of the primary that was followed before, or empty. A replica that knows the
-	// stream under it may go on if Offset2 is not less than the first byte it lacks.
+	// ID2 is the replication ID of the primary that was followed before, or empty. A replica that
+	// knows the stream by ID2 may continue if the first byte that it lacks is not behind Offset2.
 	ID2 string
-	// Offset2 is second_repl_offset, or -1: the number of a byte, counted from 1, so one more
-	// than the offset at which ID began.
+	// Offset2 is second_repl_offset, or -1. It is the number of a byte, counted from 1, so it is
+	// one more than the offset at which ID began.
 	Offset2 int64
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/replication/protocol"
 )
 
-// Whether a replica goes on where it was. The numbers are those of PSYNC: of the first byte
-// that it lacks, counted from 1.
+// TestPartialSync checks which replicas get a partial resynchronization. The numbers are those of
+// PSYNC: the number of the first byte that the replica lacks, counted from 1.
 func TestPartialSync(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -23,8 +23,8 @@ func TestPartialSync(t *testing.T) {
 		offset  int64
 		partial bool
 	}{
-		// The history id1 went from 1,000 to 1,500, where the node was promoted, and as id2 on
-		// to 101,500. The backlog reaches back to between 1,500-16,384 and 1,500.
+		// The history id1 went from 1,000 to 1,500, where the node was promoted. It continued as
+		// id2 to 101,500. The backlog begins between 1,500-16,384 and 1,500.
 		{"nothing known", "?", -1, false},
 		{"nothing known, but an offset", "?", 101_501, false},
 		{"the present end", id2, 101_501, true},
@@ -80,7 +80,8 @@ func TestPartialSync(t *testing.T) {
 	}
 }
 
-// What the backlog has lost is sent by a full sync.
+// TestPartialSyncLeftTheBacklog: a replica that lacks more than the backlog has gets a full
+// resynchronization.
 func TestPartialSyncLeftTheBacklog(t *testing.T) {
 	s, _ := begun(t, &settings{replication.LeastBacklog, time.Hour, time.Hour})
 	s.Retain(true)
@@ -98,7 +99,8 @@ func TestPartialSyncLeftTheBacklog(t *testing.T) {
 	}
 }
 
-// A full sync begins where a frame begins, wherever the stream is cut.
+// TestFullSyncBeginsWithAFrame: a full resynchronization begins at a frame, wherever the stream
+// is cut.
 func TestFullSyncBeginsWithAFrame(t *testing.T) {
 	var stream []byte
 	begins := map[int]bool{}
@@ -122,8 +124,8 @@ func TestFullSyncBeginsWithAFrame(t *testing.T) {
 	}
 }
 
-// While a frame is being written of which the backlog does not have the beginning, a replica
-// is asked to come back.
+// TestFullSyncDuringALongFrame: while a frame is being written whose beginning the backlog does
+// not have, a replica is refused and has to retry.
 func TestFullSyncDuringALongFrame(t *testing.T) {
 	s, clock := begun(t, &settings{replication.LeastBacklog, time.Second, time.Hour})
 	long := frameOf(2, make([]byte, 200_000)...)
@@ -134,13 +136,13 @@ func TestFullSyncDuringALongFrame(t *testing.T) {
 		require.True(t, strings.HasPrefix(string(reply), "-NOMASTERLINK ") && strings.HasSuffix(string(reply), "\r\n"), "%q", reply)
 	}
 	s.Write(long[:1])
-	refused(1) // there was no backlog when it began
+	refused(1) // there was no backlog when the frame began
 	s.Write(long[1:])
 	reply, pump := s.PSync(call(2, &conn{}))
 	require.Equal(t, fmt.Sprintf("+FULLRESYNC %s %d cell1\r\n", id1, len(long)), string(reply))
 	pump.Closed()
 	s.Write(long[:100_000])
-	refused(3) // without a replica there was no room for one
+	refused(3) // without a replica the backlog did not grow
 	s.Write(long[100_000:])
 	_, pump = s.PSync(call(4, &conn{}))
 	require.NotNil(t, pump)
@@ -148,8 +150,8 @@ func TestFullSyncDuringALongFrame(t *testing.T) {
 	clock.Advance(10 * time.Second)
 }
 
-// The backlog is made for the first replica, and freed when there has been none for
-// repl-backlog-ttl, unless it is retained.
+// TestBacklogLifetime: the backlog is made for the first replica. It is freed when there was no
+// replica for repl-backlog-ttl, unless it is retained.
 func TestBacklogLifetime(t *testing.T) {
 	set := &settings{1 << 20, 5 * time.Second, time.Hour}
 	s, clock := begun(t, set)
@@ -186,7 +188,7 @@ func TestBacklogLifetime(t *testing.T) {
 	require.True(t, active())
 }
 
-// repl-backlog-size may change while there are replicas.
+// TestBacklogSizeChanges: repl-backlog-size may change while there are replicas.
 func TestBacklogSizeChanges(t *testing.T) {
 	set := &settings{1 << 20, time.Hour, time.Hour}
 	s, clock := begun(t, set)
@@ -204,8 +206,8 @@ func TestBacklogSizeChanges(t *testing.T) {
 	require.Less(t, length, uint64(100_000+2*replication.LeastBacklog))
 }
 
-// A record that is longer than the backlog does not cost a replica its place: the backlog makes
-// room for it, and gives that back once the replica has read it.
+// TestLongRecordsOvertakeNobody: a record that is longer than the backlog does not overtake a
+// replica. The backlog grows for it, and shrinks once the replica has read it.
 func TestLongRecordsOvertakeNobody(t *testing.T) {
 	set := &settings{100_000, time.Hour, time.Hour}
 	s, clock := begun(t, set)
@@ -239,13 +241,13 @@ func TestLongRecordsOvertakeNobody(t *testing.T) {
 		}
 		clock.Advance(time.Second)
 		require.GreaterOrEqual(t, length(), uint64(len(long)))
-		s.Write(frameOf(2, make([]byte, 80_000)...)) // it is behind by a backlog more
+		s.Write(frameOf(2, make([]byte, 80_000)...)) // it falls behind by another backlog
 		read()
 		require.Zero(t, c.aborts.Load())
 	}
 	require.Equal(t, protocol.Counts{SyncFull: 1, BytesOut: s.Counts().BytesOut}, s.Counts())
 
-	// It has read half: what it lacks is kept, and as much as ever.
+	// It has read half. The backlog keeps what it lacks, and the configured size.
 	s.Write(long)
 	for sent := 0; sent < 500_000; {
 		b, _, err := fill(t, pump, 20_000)
@@ -261,7 +263,7 @@ func TestLongRecordsOvertakeNobody(t *testing.T) {
 	clock.Advance(time.Second)
 	require.Less(t, length(), uint64(100_000+2*replication.LeastBacklog))
 
-	// One that reads nothing is overtaken by what comes, as ever.
+	// A replica that reads nothing is overtaken by later writes, as usual.
 	for range 3 {
 		s.Write(long)
 	}
@@ -270,12 +272,13 @@ func TestLongRecordsOvertakeNobody(t *testing.T) {
 	clock.Advance(time.Second)
 	require.Less(t, length(), uint64(100_000+2*replication.LeastBacklog))
 
-	// Without a replica no room is made.
+	// Without a replica the backlog does not grow.
 	s.Write(long)
 	require.Less(t, length(), uint64(100_000+2*replication.LeastBacklog))
 }
 
-// Connections of replicas are closed by whatever makes what they were sent worthless.
+// TestReplicasAreDropped: connections of replicas are closed by everything that makes their state
+// obsolete.
 func TestReplicasAreDropped(t *testing.T) {
 	for name, drop := range map[string]func(s *replication.Source){
 		"begin":   func(s *replication.Source) { s.Begin(replication.History{ID: id2, Offset2: -1}, 5) },
@@ -304,7 +307,7 @@ func TestReplicasAreDropped(t *testing.T) {
 	}
 }
 
-// One connection is one replica.
+// TestSecondSyncOfAConnection: a connection is at most one replica.
 func TestSecondSyncOfAConnection(t *testing.T) {
 	s, _ := begun(t, defaults())
 	_, pump := s.PSync(call(1, &conn{}))
@@ -316,7 +319,7 @@ func TestSecondSyncOfAConnection(t *testing.T) {
 	require.NotNil(t, pump)
 }
 
-// Freed is called without locks.
+// TestSourceTellsThatTheBacklogWasFreed: Freed is called without locks.
 func TestSourceTellsThatTheBacklogWasFreed(t *testing.T) {
 	_, clock := begun(t, defaults())
 	o := options(clock, &settings{1 << 20, time.Second, time.Hour})
@@ -334,8 +337,9 @@ func TestSourceTellsThatTheBacklogWasFreed(t *testing.T) {
 	require.Equal(t, 1, freed)
 }
 
-// A full sync begins where the last frame does that has not come completely, however the stream
-// is cut into pieces. A length that cannot be is that of a frame without a body.
+// TestFullSyncBeginsWithAFrameHoweverItIsCut: a full resynchronization begins at the last frame
+// that is not complete, however the stream is cut into pieces. A frame with an invalid length
+// counts as one without a body.
 func TestFullSyncBeginsWithAFrameHoweverItIsCut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	s, _ := begun(t, defaults())

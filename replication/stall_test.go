@@ -21,42 +21,44 @@ const (
 	isStuck  = "the primary does not go on with what it has begun to send (repl-timeout)"
 )
 
-// slowPrimary plays a primary that takes its time, which is that of the replica's stopwatch.
+// slowPrimary plays a slow primary. It also advances the stopwatch of the replica.
 type slowPrimary struct {
 	conn  net.Conn
-	now   *atomic.Int64 // the stopwatch
-	looks *atomic.Int64 // how often the replica asked for its settings
+	now   *atomic.Int64 // the replica's stopwatch
+	looks *atomic.Int64 // how often the replica has read its settings
 }
 
-// sends lets ten seconds pass and sends bytes. It is false if the link has ended.
-func (p *slowPrimary) sends(b []byte) bool {
-	p.now.Add(int64(10 * time.Second))
-	_, err := p.conn.Write(b)
+// sends advances the stopwatch by ten seconds and sends b. It returns false if the link has
+// ended.
+func (s *slowPrimary) sends(b []byte) bool {
+	s.now.Add(int64(10 * time.Second))
+	_, err := s.conn.Write(b)
 	return err == nil
 }
 
 // repeats sends bytes every ten seconds, for longer than repl-timeout.
-func (p *slowPrimary) repeats(b []byte) {
+func (s *slowPrimary) repeats(b []byte) {
 	for range 20 {
-		if !p.sends(b) {
+		if !s.sends(b) {
 			return
 		}
 	}
 }
 
-// paces sends pieces of so many bytes, and has the replica look at its link between them.
-func (p *slowPrimary) paces(b []byte, size int) {
+// paces sends pieces of size bytes, and waits between them until the replica has checked its
+// link.
+func (s *slowPrimary) paces(b []byte, size int) {
 	for ; len(b) > 0; b = b[size:] {
-		if !p.sends(b[:size]) {
+		if !s.sends(b[:size]) {
 			return
 		}
-		for until := p.looks.Load() + 2; p.looks.Load() < until; {
+		for until := s.looks.Load() + 2; s.looks.Load() < until; {
 			time.Sleep(time.Millisecond)
 		}
 	}
 }
 
-// startSlow starts a replica of a primary that answers PSYNC by f.
+// startSlow starts a replica of a primary that calls f after its answer to PSYNC.
 func startSlow(t *testing.T, f func(p *slowPrimary)) *member {
 	w := newWeb(t)
 	var now, looks atomic.Int64
@@ -88,8 +90,8 @@ func startSlow(t *testing.T, f func(p *slowPrimary)) *member {
 
 const fullAnswer = "+FULLRESYNC " + someID + " 1000 cell1\r\n"
 
-// TestStuckPrimary: a primary that begins something and does not go on with it loses the link
-// within repl-timeout, whatever it says of itself meanwhile, and INFO has the reason.
+// TestStuckPrimary: a primary that begins to send something and does not continue loses the link
+// within repl-timeout, even if it sends keepalives meanwhile. INFO has the reason.
 func TestStuckPrimary(t *testing.T) {
 	alive := (&speech{}).alive().out
 	said := func(f func(s *speech)) []byte {
@@ -99,8 +101,8 @@ func TestStuckPrimary(t *testing.T) {
 	}
 	rows := map[string]struct {
 		want   string
-		begins []byte // what it sends at once
-		then   []byte // and every ten seconds
+		begins []byte // sent at once
+		then   []byte // sent every ten seconds
 	}{
 		"no answer":                  {isSilent, nil, nil},
 		"an answer without end":      {isStuck, nil, []byte("+")},
@@ -130,7 +132,7 @@ func TestStuckPrimary(t *testing.T) {
 	}
 }
 
-// TestSlowPrimary: one that goes on, however slowly, keeps the link.
+// TestSlowPrimary: a primary that makes progress, however slowly, keeps the link.
 func TestSlowPrimary(t *testing.T) {
 	alive := (&speech{}).alive().out
 	s := &speech{t: t, offset: begin}

@@ -12,23 +12,23 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// meddled is a keyspace in whose calls a test takes part.
+// meddled is a keyspace with hooks for the test.
 type meddled struct {
 	replication.Keyspace
-	fails atomic.Bool            // a record cannot be applied, once
-	alone atomic.Pointer[func()] // is called with the keyspace alone, once
+	fails atomic.Bool            // fail the next ApplyRecord
+	alone atomic.Pointer[func()] // called in the next Alone
 }
 
-func (k *meddled) ApplyRecord(record []byte, at limit.Instant) error {
-	if k.fails.Swap(false) {
+func (m *meddled) ApplyRecord(record []byte, at limit.Instant) error {
+	if m.fails.Swap(false) {
 		return errors.New("a table has no room")
 	}
-	return k.Keyspace.ApplyRecord(record, at)
+	return m.Keyspace.ApplyRecord(record, at)
 }
 
-func (k *meddled) Alone(f func()) {
-	k.Keyspace.Exclusively(f)
-	if meddle := k.alone.Swap(nil); meddle != nil {
+func (m *meddled) Exclusively(f func()) {
+	m.Keyspace.Exclusively(f)
+	if meddle := m.alone.Swap(nil); meddle != nil {
 		(*meddle)()
 	}
 }
@@ -42,8 +42,8 @@ func (w *web) startMeddled(address string) (*member, *meddled) {
 	return p, k
 }
 
-// TestRecordThatDoesNotFitTheState: a record that is in order and cannot be applied shows that the
-// state is not the primary's. To ask for the record again would not help, so everything is copied.
+// TestRecordThatDoesNotFitTheState: if a valid record cannot be applied, the state is not the
+// primary's. To request the record again would not help, so a full resynchronization follows.
 func TestRecordThatDoesNotFitTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)
@@ -60,8 +60,8 @@ func TestRecordThatDoesNotFitTheState(t *testing.T) {
 	})
 }
 
-// TestPromotionThatIsTakenBack: a node that is told to lead during a full sync, and then to follow another,
-// has a whole state, an empty one, and does not say that it is being loaded.
+// TestPromotionThatIsTakenBack: a node that is promoted during a full resynchronization, and then
+// ordered to follow another node, has a complete, empty state, and is not loading.
 func TestPromotionThatIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb(t)

@@ -12,13 +12,13 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// state is all keys of a node, as text.
-func (p *member) state() map[string]string { return p.stateAt(p.clock.Now()) }
+// state returns all keys of a node, as text.
+func (m *member) state() map[string]string { return m.stateAt(m.clock.Now()) }
 
-// stateAt is state without what has expired at an instant.
-func (p *member) stateAt(at limit.Instant) map[string]string {
+// stateAt is state without the keys that have expired at an instant.
+func (m *member) stateAt(at limit.Instant) map[string]string {
 	all := map[string]string{}
-	require.NoError(p.web.t, p.ks.Snapshot(func(db int, key []byte, e entry.Entry) {
+	require.NoError(m.web.t, m.ks.Snapshot(func(db int, key []byte, e entry.Entry) {
 		if e.Expiry > at {
 			all[fmt.Sprintf("%d/%s", db, key)] = fmt.Sprintf("%d %d %x", e.Kind, e.Expiry, counted(e))
 		}
@@ -26,8 +26,8 @@ func (p *member) stateAt(at limit.Instant) map[string]string {
 	return all
 }
 
-// counted is a value without what does not count: places of the ring of a LOG that are free
-// hold whatever was in their memory before.
+// counted returns the part of a value that must be equal. The free places in the ring of a log
+// window hold whatever was in their memory before.
 func counted(e entry.Entry) []byte {
 	const head, place = 24, 16
 	if !e.Kind.IsWindow() || e.Kind.WindowMode() != slidingwindow.Log {

@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// The answers to PSYNC of a node that cannot serve a replica, in the words of Redis. A
-// replica tries again after NOMASTERLINK.
+// The answers to PSYNC of a node that cannot serve a replica. The first ones are those of Redis.
+// A replica retries after NOMASTERLINK.
 const (
 	errSyncMaster   resp.Error = "ERR PSYNC FAILOVER can't be sent to a master."
 	errSyncReplID   resp.Error = "ERR PSYNC FAILOVER replid must match my replid."
@@ -18,8 +18,8 @@ const (
 	errSyncEnding   resp.Error = "NOMASTERLINK Can't SYNC while the server is shutting down"
 )
 
-// PSync implements env.Node. What needs the world to be stopped is left for Run: then the
-// answer to PSYNC is the first that the pump gives.
+// PSync implements env.Node. If the answer needs exclusive use of the keyspace, it is left for
+// Run. Then the answer to PSYNC is the first output of the pump.
 func (n *Node) PSync(c protocol.PSync) (reply []byte, p transport.Pump, err resp.Error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -29,17 +29,17 @@ func (n *Node) PSync(c protocol.PSync) (reply []byte, p transport.Pump, err resp
 	if !c.Failover && (n.replica || n.tap.Load() != nil) {
 		return n.answer(&c)
 	}
-	late := &latePump{call: c}
-	n.late = append(n.late, late)
+	deferred := &deferredPump{call: c}
+	n.deferred = append(n.deferred, deferred)
 	n.nudge()
-	return nil, late, ""
+	return nil, deferred, ""
 }
 
-// syncRefused says why a replica cannot be served now. The caller holds mu.
+// syncRefused returns why a replica cannot be served now, or "". The caller holds mu.
 func (n *Node) syncRefused(c *protocol.PSync) resp.Error {
 	if c.Failover && !n.replica && c.ReplID == n.o.Source.History().ID2 && c.ReplID != "" {
-		// This node has taken over, and the answer that said so was lost. If it were refused now
-		// there would be two primaries.
+		// This node has taken over, but the answer that said so was lost. If the request were
+		// refused now, there would be two primaries.
 		c.Failover = false
 	}
 	switch {
@@ -50,8 +50,9 @@ func (n *Node) syncRefused(c *protocol.PSync) resp.Error {
 	case c.Failover && c.ReplID != n.o.Source.History().ID && !n.hasAllOf(c):
 		return errSyncReplID
 	case n.handover.state == handoverWaiting && n.o.Source.Resumes(*c):
-		// The target may have lost its link, and would be waited for in vain without another one. The
-		// stream stands still, so that a full sync would not end.
+		// The target may have lost its link, and the handover would wait for it in vain if it
+		// could not reconnect. A full resynchronization is not possible: the stream does not
+		// advance, so it would not end.
 	case n.handover.state != handoverNone:
 		return errSyncFailover
 	case c.Failover && (n.order != orderNone || !n.f.whole.Load()):
@@ -62,24 +63,24 @@ func (n *Node) syncRefused(c *protocol.PSync) resp.Error {
 	return ""
 }
 
-// hasAllOf reports whether the Redis that hands over is the one that the state is of.
+// hasAllOf reports whether the state is that of the Redis that hands over, up to its last byte.
 func (n *Node) hasAllOf(c *protocol.PSync) bool {
 	id, offset, settled := n.redisPosition()
 	return settled && id == c.ReplID && offset+1 == c.Offset
 }
 
-// serveLate answers the calls of PSYNC that were left for Run.
-func (n *Node) serveLate() {
+// serveDeferred answers the PSYNC calls that were left for Run.
+func (n *Node) serveDeferred() {
 	n.mu.Lock()
-	late := n.late
-	n.late = nil
+	deferred := n.deferred
+	n.deferred = nil
 	n.mu.Unlock()
-	for _, l := range late {
-		l.settle(n.syncLate(&l.call))
+	for _, l := range deferred {
+		l.settle(n.syncDeferred(&l.call))
 	}
 }
 
-func (n *Node) syncLate(c *protocol.PSync) ([]byte, transport.Pump, resp.Error) {
+func (n *Node) syncDeferred(c *protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 	n.mu.Lock()
 	err := n.syncRefused(c)
 	n.mu.Unlock()
@@ -103,9 +104,10 @@ func (n *Node) syncLate(c *protocol.PSync) ([]byte, transport.Pump, resp.Error) 
 	return n.answer(c)
 }
 
-// answer begins to serve a replica. The stream runs. While the log of a primary cannot be
-// written it does not: each attempt to mend it begins another history. A full sync would not
-// get to its end then, and the replica would have given up the only other whole state for it.
+// answer begins to serve a replica. The stream must run. While the log of a primary cannot be
+// written, answer refuses: each attempt to repair the log begins another history, so a full
+// resynchronization would not end, and the replica would have discarded the only other complete
+// state for it.
 func (n *Node) answer(c *protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 	if t := n.tap.Load(); t != nil && !c.Failover && t.log.Refuses() {
 		return nil, nil, errSyncFault
@@ -117,12 +119,12 @@ func (n *Node) answer(c *protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 	return reply, p, ""
 }
 
-// refuseLate answers them when Run ends.
-func (n *Node) refuseLate() {
+// refuseDeferred answers those calls with an error when Run ends.
+func (n *Node) refuseDeferred() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, l := range n.late {
+	for _, l := range n.deferred {
 		l.settle(nil, nil, errSyncEnding)
 	}
-	n.late = nil
+	n.deferred = nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// heldMost is how many bytes a sealed tap keeps: clock records of a pause, no effects.
-const heldMost = 1 << 20
+// maxHeld is how many bytes a sealed tap keeps: the clock records of a pause, but no effects.
+const maxHeld = 1 << 20
 
 // stream is where a tap passes bytes to: a [Source].
 type stream interface {
@@ -16,24 +16,25 @@ type stream interface {
 	Offset() uint64
 }
 
-// tap passes what the log of a primary writes to its stream. Sealed, it keeps that back,
-// so that the stream stands still for a handover and can go on if there is none.
+// tap passes what the log of a primary writes to its stream. A sealed tap keeps the bytes back,
+// so that the stream does not advance during a handover. If the handover is aborted, it passes
+// them on.
 type tap struct {
 	log Log
 	to  stream
 	gap func() // begins a new history
 
-	mu sync.Mutex // guards what follows
-	// ended says that the last piece was the end of a write. Between writes there are whole
-	// frames only.
+	mu sync.Mutex // guards the fields below
+	// ended says that the last piece was the end of a write. Between two writes there are only
+	// complete frames.
 	ended   bool
-	sealing bool // from the end of the present write on
+	sealing bool // seal at the end of the present write
 	sealed  bool
 	held    []byte
-	heldEnd uint64 // position behind held, or behind what is lost; 0 if nothing came
-	lost    bool   // something is not in held that belongs there
+	heldEnd uint64 // position behind held, or behind what was lost; 0 if nothing arrived
+	lost    bool   // held is incomplete
 
-	// ahead is the difference of an offset of the stream and a position of the log.
+	// ahead is the offset of the stream minus the position of the log.
 	ahead atomic.Int64
 }
 
@@ -41,7 +42,7 @@ func newTap(log Log, to stream, gap func()) *tap {
 	return &tap{log: log, to: to, gap: gap, ended: true}
 }
 
-// begin says behind which position the log passes on what it writes.
+// begin sets the position behind which the log passes on what it writes.
 func (t *tap) begin(from uint64) {
 	t.ahead.Store(int64(t.to.Offset()) - int64(from))
 }
@@ -59,7 +60,7 @@ func (t *tap) Wrote(piece []byte, end uint64) {
 			t.sealed, t.sealing = t.sealing, false
 		}
 	case t.lost:
-	case len(t.held)+len(piece) > heldMost:
+	case len(t.held)+len(piece) > maxHeld:
 		t.lost, t.held = true, nil
 	default:
 		t.held = append(t.held, piece...)
@@ -82,22 +83,21 @@ func (t *tap) Gap() {
 	t.gap()
 }
 
-// seal keeps back what the log writes from now on, or from the end of a write that is
-// under way.
+// seal keeps back what the log writes from now on, or from the end of a write that is under way.
 func (t *tap) seal() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sealed, t.sealing = t.sealed || t.ended, !t.sealed && !t.ended
 }
 
-// isSealed reports whether the stream stands still.
+// isSealed reports whether the tap is sealed, so that the stream does not advance.
 func (t *tap) isSealed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.sealed
 }
 
-// open undoes seal: the stream goes on with what was kept back.
+// open undoes seal: it passes on the bytes that were kept back.
 func (t *tap) open() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,8 +112,8 @@ func (t *tap) open() {
 	t.sealed, t.sealing, t.lost, t.held, t.heldEnd = false, false, false, nil, 0
 }
 
-// changed reports whether effects were kept back, so that the state is not that of the
-// stream any more.
+// changed reports whether effects were kept back or lost, so that the state is no longer that of
+// the stream.
 func (t *tap) changed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,10 +130,10 @@ func (t *tap) changed() bool {
 	return false
 }
 
-// reached is the offset of the stream behind everything that was appended to the log.
+// reached returns the offset of the stream behind everything that was appended to the log.
 func (t *tap) reached() uint64 { return t.offset(t.log.Position()) }
 
-// offset is the offset of the stream that belongs to a position of the log.
+// offset returns the offset of the stream for a position of the log.
 func (t *tap) offset(position uint64) uint64 {
 	return uint64(max(0, int64(position)+t.ahead.Load()))
 }

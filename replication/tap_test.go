@@ -8,13 +8,13 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// river is a stream that keeps what it gets.
+// river is a stream that keeps the bytes that it gets.
 type river struct{ b []byte }
 
 func (r *river) Write(p []byte) { r.b = append(r.b, p...) }
 func (r *river) Offset() uint64 { return 100 + uint64(len(r.b)) }
 
-// still is a log that stands at a position.
+// still is a log with a fixed position.
 type still struct {
 	Log
 	at uint64
@@ -98,7 +98,7 @@ func TestSealedTap(t *testing.T) {
 	t.Run("is bounded", func(t *testing.T) {
 		tp, r := start()
 		tp.seal()
-		tp.Wrote(make([]byte, heldMost), 1)
+		tp.Wrote(make([]byte, maxHeld), 1)
 		require.Zero(t, gaps)
 		tp.Wrote([]byte("x"), 2)
 		require.True(t, tp.changed())

@@ -11,39 +11,39 @@ import (
 )
 
 const (
-	// linger is for how long bytes of the stream wait for more before a replica is woken
-	// that has been sent everything. To wake one costs more than to send a record, and a
-	// loop that is busy gathers what comes meanwhile for nothing.
+	// linger is for how long new bytes of the stream wait for more, before a replica is woken
+	// that has been sent everything. To wake it costs more than to send a record. A busy event
+	// loop gathers the bytes that arrive meanwhile at no cost.
 	linger = time.Millisecond
-	// lingerBytes is how many bytes wait at most: sending these costs more than waking.
+	// lingerBytes ends the wait early: to send so many bytes costs more than to wake.
 	lingerBytes = 64 << 10
 )
 
-// waker wakes the replicas that have been sent everything when the stream goes on.
+// waker wakes the replicas that have been sent everything when the stream continues.
 type waker struct {
 	after func(time.Duration, func()) clock.Timer
 
 	asleep atomic.Int32 // the length of sleepers
 	armed  atomic.Bool  // a timer runs
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	sleepers []*sleeper
 	timer    clock.Timer
 	closed   bool
 }
 
-// sleeper is a replica as its waker sees it.
+// sleeper is a replica from the waker's point of view.
 type sleeper struct {
 	peer    transport.Peer
 	backlog *Backlog
-	slept   uint64 // up to where it had been sent everything; guarded by the mutex of the waker
+	slept   uint64 // offset up to which it had been sent everything; guarded by the mutex of the waker
 }
 
-// waits is how many bytes it has not been sent. The mutex of the waker must be held.
+// waits returns how many bytes it has not been sent. The caller must hold the mutex of the waker.
 func (s *sleeper) waits() uint64 { return s.backlog.End() - s.slept }
 
-// sleep has s woken when the stream goes on behind at. The caller looks at the stream again
-// afterwards: see [waker.written].
+// sleep registers s to be woken when the stream continues behind at. The caller checks the stream
+// again afterwards: see [waker.written].
 func (w *waker) sleep(s *sleeper, at uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,30 +54,31 @@ func (w *waker) sleep(s *sleeper, at uint64) {
 	}
 }
 
-// written says that the stream has been written to, or that somebody who went to sleep has
-// seen that it had been. Who sleeps is woken soon, or at once if that is urgent or much waits.
+// written is called after a write to the stream, and by a sleeper that sees that the stream was
+// written to before it slept. It wakes the sleepers soon, or at once if urgent is set or many
+// bytes wait.
 func (w *waker) written(urgent bool) {
 	if w.asleep.Load() == 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	most := uint64(0)
+	longest := uint64(0)
 	for _, s := range w.sleepers {
-		most = max(most, s.waits())
+		longest = max(longest, s.waits())
 	}
 	switch {
-	case most == 0:
-	case urgent || most >= lingerBytes:
+	case longest == 0:
+	case urgent || longest >= lingerBytes:
 		w.wake()
 	case !w.armed.Load():
 		w.armed.Store(true)
-		w.timer = w.after(linger, w.over)
+		w.timer = w.after(linger, w.lingerOver)
 	}
 }
 
-// hurry ends a lingering: somebody has begun to wait for replicas.
-func (w *waker) hurry() {
+// wakeNow ends a wait for more bytes, because a client has begun to wait for replicas.
+func (w *waker) wakeNow() {
 	if !w.armed.Load() {
 		return
 	}
@@ -86,22 +87,22 @@ func (w *waker) hurry() {
 	w.wake()
 }
 
-// over ends a lingering that was long enough. If there was something to send, more is about to
-// come, and the next lingering begins: a timer made here wakes no thread, as one would that is
-// made by a loop while the others sleep.
-func (w *waker) over() {
+// lingerOver ends a wait for more bytes that has taken its full time. If there was something to
+// send, more is likely to follow, so it starts the next wait. A timer that is made here wakes no
+// thread. One that an event loop makes while the other loops sleep would.
+func (w *waker) lingerOver() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.wake() && !w.closed {
-		w.timer = w.after(linger, w.over)
+		w.timer = w.after(linger, w.lingerOver)
 		return
 	}
 	w.armed.Store(false)
 }
 
-// wake wakes those for whom there is something, and reports whether there are any. mu must be
-// held. A timer is left to run: the next lingering is so much shorter, and there are no more of
-// them than one a linger.
+// wake wakes the sleepers that have bytes to send, and reports whether there are any. The caller
+// must hold mu. It does not stop a running timer: the next wait is only shorter for it, and at
+// most one timer fires per linger.
 func (w *waker) wake() (some bool) {
 	rest := w.sleepers[:0]
 	for _, s := range w.sleepers {
@@ -118,7 +119,7 @@ func (w *waker) wake() (some bool) {
 	return some
 }
 
-// forget says that s is gone.
+// forget removes s, whose connection is closed.
 func (w *waker) forget(s *sleeper) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +129,7 @@ func (w *waker) forget(s *sleeper) {
 	}
 }
 
-// close stops the timer. Nobody is woken any more.
+// close stops the timer. After it, no sleeper is woken.
 func (w *waker) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,8 +19,8 @@ func drained(t *testing.T) (s *replication.Source, p *conn, pump transport.Pump,
 	return s, p, pump, clock.Advance
 }
 
-// The first write after a replica was sent everything has it woken a millisecond later, and
-// the others that come meanwhile have not.
+// TestWakeLingers: the first write after a replica was sent everything wakes it a millisecond
+// later. Later writes within that millisecond do not wake it again.
 func TestWakeLingers(t *testing.T) {
 	s, p, pump, advance := drained(t)
 	for range 10 {
@@ -32,7 +32,7 @@ func TestWakeLingers(t *testing.T) {
 	advance(1)
 	require.EqualValues(t, 1, p.wakes.Load())
 
-	// It is not woken again before it has been filled.
+	// It is not woken again before it was filled.
 	s.Write(frameOf(2))
 	advance(10 * time.Millisecond)
 	require.EqualValues(t, 1, p.wakes.Load())
@@ -44,8 +44,8 @@ func TestWakeLingers(t *testing.T) {
 	require.EqualValues(t, 2, p.wakes.Load())
 }
 
-// While the stream goes on a replica is woken every millisecond. Once it does not, no timer
-// is left.
+// TestWakeAgainAndAgain: while the stream continues, a replica is woken every millisecond. When
+// it stops, no timer is left.
 func TestWakeAgainAndAgain(t *testing.T) {
 	s, clock := begun(t, defaults())
 	p := &conn{}
@@ -68,7 +68,7 @@ func TestWakeAgainAndAgain(t *testing.T) {
 	require.EqualValues(t, 5, p.wakes.Load())
 }
 
-// Much is sent at once.
+// TestWakeOfMuch: a large write wakes the replica at once.
 func TestWakeOfMuch(t *testing.T) {
 	s, p, _, _ := drained(t)
 	for s.Offset() < 63<<10 {
@@ -81,7 +81,8 @@ func TestWakeOfMuch(t *testing.T) {
 	require.EqualValues(t, 1, p.wakes.Load())
 }
 
-// While somebody waits for replicas nothing lingers: neither what is there nor what comes.
+// TestWakeWhileSomebodyWaits: while a client waits for replicas, they are woken at once, for
+// bytes that are already there and for new ones.
 func TestWakeWhileSomebodyWaits(t *testing.T) {
 	s, p, pump, _ := drained(t)
 	s.Write(frameOf(2))
@@ -95,7 +96,7 @@ func TestWakeWhileSomebodyWaits(t *testing.T) {
 	require.EqualValues(t, 2, p.wakes.Load())
 	drain(t, pump)
 
-	// Not if more replicas are waited for than there are.
+	// It is not so if the client waits for more replicas than there are.
 	s.Acknowledge(1, says(s.Offset()))
 	require.EqualValues(t, 1, waits.wakes.Load())
 	_, o = s.Await(2, s.Offset(), waits)
@@ -104,8 +105,8 @@ func TestWakeWhileSomebodyWaits(t *testing.T) {
 	require.EqualValues(t, 2, p.wakes.Load())
 }
 
-// What comes between the last look at the stream and the sleep is not lost: Fill is called
-// with room for what there is, and less.
+// TestWakeAfterAFillThatWasFull: bytes written between the last check of the stream and the sleep
+// are not lost. Fill is called with exactly enough room, and with less.
 func TestWakeAfterAFillThatWasFull(t *testing.T) {
 	s, p, pump, advance := drained(t)
 	s.Write(frameOf(2, make([]byte, 91)...))
@@ -122,8 +123,8 @@ func TestWakeAfterAFillThatWasFull(t *testing.T) {
 	require.EqualValues(t, 2, p.wakes.Load())
 }
 
-// A replica whose connection is about to be closed may go to sleep after it was dropped. It
-// is forgotten with its connection, and what it saw of the old stream is nothing to the new.
+// TestSleepAfterADrop: a replica whose connection is about to close may go to sleep after it was
+// dropped. It is removed with its connection, and its old offset does not affect the new stream.
 func TestSleepAfterADrop(t *testing.T) {
 	s, p, pump, advance := drained(t)
 	s.Write(frameOf(2, make([]byte, 70_000)...))
@@ -141,7 +142,7 @@ func TestSleepAfterADrop(t *testing.T) {
 	require.EqualValues(t, 2, p.wakes.Load())
 }
 
-// A source that is closed has no timer and wakes nobody.
+// TestClosedSourceWakesNobody: a closed source has no timer and wakes no replica.
 func TestClosedSourceWakesNobody(t *testing.T) {
 	s, clock := begun(t, defaults())
 	p := &conn{}

@@ -9,56 +9,56 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Capa is a set of what a replica can read (REPLCONF capa).
+// Capa is a set of capabilities of a replica (REPLCONF capa).
 type Capa uint8
 
-// The capabilities. Others that a replica names are passed over, as in Redis.
+// The capabilities. Others that a replica names are ignored, as in Redis.
 const (
-	CapaEOF    Capa = 1 << iota // a snapshot of unknown length
-	CapaPSYNC2                  // another replication id in +CONTINUE
+	CapaEOF    Capa = 1 << iota // an RDB whose length is not known in advance
+	CapaPSYNC2                  // a new replication ID in +CONTINUE
 	CapaCell1                   // the stream of this server, version 1
 )
 
-// PSync is a PSYNC with what the replica has said by REPLCONF before.
+// PSync is a PSYNC call, with what the replica has sent by REPLCONF before.
 type PSync struct {
-	Client int64          // its id
-	Peer   transport.Peer // whom to wake when there is something to send
-	ReplID string         // the history it knows, "?" for none
-	// Offset is the first byte that the replica lacks, -1 if it has nothing.
+	Client int64          // the client ID of the replica
+	Peer   transport.Peer // woken when there is something to send
+	ReplID string         // the history that it knows, "?" for none
+	// Offset is the number of the first byte that the replica lacks, -1 if it has nothing.
 	Offset   int64
 	Failover bool // it asks this node to take over
-	Port     int  // where it listens, 0 if it has not said
+	Port     int  // where it listens, 0 if it has not sent it
 	IP       string
 	Capa     Capa
-	DataSet  string // the id of the one it has, "?" if it is unknown, "" if it has not said
-	Addr     string // where its connection comes from, as CLIENT LIST shows it
-	Version  string // what it says it is, "" if it has not said
+	DataSet  string // the ID of its data set, "?" if unknown, "" if it has not sent one
+	Addr     string // the address of its connection, as in CLIENT LIST
+	Version  string // the version that it has sent, "" if it has not sent one
 }
 
-// Applied is a REPLCONF of a replica that is being served. Kind tells which fields count.
+// Ack is a REPLCONF ACK of a replica that is being served.
 type Ack struct {
 	Applied   uint64 // every byte before this offset is applied
-	Synced    uint64 // every byte before this offset is on its disk; counts if HasFack
+	Synced    uint64 // every byte before this offset is durable on the replica; valid if HasSynced
 	HasSynced bool
 }
 
-// Failover is a FAILOVER whose words are checked.
+// Failover is a FAILOVER call whose arguments were checked.
 type Failover struct {
-	Host, Port string // the replica that takes over; both empty for the best one
-	Force      bool   // go on when Timeout is over
-	Abort      bool   // end the handover that is under way; nothing else counts
+	Host, Port string // the replica that takes over; both empty for any
+	Force      bool   // proceed when Timeout has passed
+	Abort      bool   // abort the handover that is under way; the other fields are ignored
 	Timeout    time.Duration
 }
 
-// The errors of FAILOVER, in the words of Redis.
+// The error replies of FAILOVER, as in Redis.
 const (
 	errFailoverReplica    resp.Error = "ERR FAILOVER is not valid when server is a replica."
 	errFailoverNoReplicas resp.Error = "ERR FAILOVER requires connected replicas."
 	errFailoverForce      resp.Error = "ERR FAILOVER with force option requires both a timeout and target HOST and IP."
 )
 
-// Refused says why a server that is a replica or not, and has so many, cannot begin the handover,
-// in the order of Redis; empty if it can.
+// Refused returns why a server cannot begin the handover, or "" if it can. replica says that the
+// server is a replica, and replicas is how many it has. The order of the checks is that of Redis.
 func (c Failover) Refused(replica bool, replicas int) resp.Error {
 	switch {
 	case replica:
@@ -71,14 +71,14 @@ func (c Failover) Refused(replica bool, replicas int) resp.Error {
 	return ""
 }
 
-// Role is what a node is at the moment.
+// Role is the reply of ROLE: what a node is at the moment.
 type Role struct {
 	Replica bool
 	Host    string // of the primary; empty unless Replica
 	Port    int
 	State   string // connect, connecting, sync or connected; empty unless Replica
-	// Offset is the last byte of the stream that is sent or, on a replica, applied; -1 while
-	// that is unknown.
+	// Offset is the number of the last byte of the stream that was written or, on a replica,
+	// applied. It is -1 while that is unknown.
 	Offset   int64
 	Replicas []Replica
 }
@@ -89,7 +89,7 @@ type Replica struct {
 	Offset     int64 // acknowledged
 }
 
-// Counts are how replicas were served since the start.
+// Counts are the counters of INFO about how replicas were served since the start.
 type Counts struct {
 	SyncFull, SyncPartialOK, SyncPartialErr int64
 	BytesIn, BytesOut                       int64 // of streams
@@ -98,16 +98,17 @@ type Counts struct {
 // Field is a line of INFO.
 type Field struct{ Name, Value string }
 
-// PrimaryInfo is what the section replication of INFO says of a primary beside its replicas.
+// PrimaryInfo holds what the section replication of INFO shows of a primary: its history, its
+// backlog and its replicas.
 type PrimaryInfo struct {
 	ReplID, ReplID2 string // ReplID2 is empty if there is none
-	// Offset is the last byte of the stream. SecondOffset is up to where ReplID2 counts, which
-	// matters only with one.
+	// Offset is the number of the last byte of the stream. SecondOffset is second_repl_offset,
+	// which ends what ReplID2 covers. It is ignored if ReplID2 is empty.
 	Offset, SecondOffset int64
 	FailoverState        string // empty stands for no-failover
 	BacklogActive        bool
 	BacklogSize          int64
-	BacklogFrom, Backlog int64 // the first byte in the backlog, and how many are there
+	BacklogFrom, Backlog int64 // the first byte in the backlog, and its length
 	Replicas             []Field
 }
 
