@@ -14,43 +14,44 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// ErrOvertaken ends the link of a replica that is slower than the stream for longer than the
-// backlog.
+// ErrOvertaken ends the link of a replica that has fallen behind by more than the backlog.
 var ErrOvertaken = errors.New("the replica was overtaken by the backlog")
 
-// Tail is the stream of our own frames. A backlog of package replication is one.
+// Tail is the stream of this server's frames. A backlog of package replication implements it.
 type Tail interface {
-	// Read copies bytes of the stream from offset on, as many as there are. It is not ok if
-	// they are not there any more.
+	// Read copies bytes of the stream from offset on, as many as there are. ok is false if they
+	// are no longer available.
 	Read(dst []byte, offset uint64) (n int, ok bool)
-	// End is the offset behind the latest byte.
+	// End returns the offset behind the latest byte.
 	End() uint64
 }
 
-// EncoderOptions are what an [Encoder] needs. All of them have to be set.
+// EncoderOptions are the dependencies of an [Encoder]. All fields must be set.
 type EncoderOptions struct {
 	Keyspace *keyspace.Keyspace
 	Tail     Tail
-	// From is the offset at which a frame of the tail begins. All before is in the keyspace.
+	// From is the offset in the tail at which the encoder begins to read. It must be the
+	// beginning of a frame, and the keyspace must contain everything before it.
 	From uint64
-	// Mark is what the RDB ends with: 40 bytes that are not in it by chance.
+	// Mark is the random delimiter at the end of the RDB: 40 bytes that the RDB does not contain.
 	Mark [markSize]byte
-	// Wake has the connection call Fill again. Sleep is called when there is nothing to send:
-	// it has to lead to Wake when the tail has got behind offset, at once if it has.
+	// Wake makes the connection call Fill again. Sleep is called when there is nothing to send.
+	// It must lead to a Wake when the end of the tail is behind offset, at once if it is already.
 	Wake  func()
 	Sleep func(offset uint64)
-	// Skipped counts what a Redis has no equal of.
+	// Skipped counts values and commands that Redis has no equivalent of.
 	Skipped *Tally
 }
 
-// Encoder is what a stock Redis or Valkey (6.2 or newer) is sent that replicates from us: an
-// RDB, then commands. It implements transport.Pump.
+// Encoder produces what a stock Redis or Valkey (6.2 or newer) receives that replicates from this
+// server: an RDB, then commands. It implements transport.Pump.
 //
-// The commands are no log of changes: a key that has changed is sent as it is when its turn
-// comes. So a replica has every key as it was here at some instant, and all changes up to
-// [Encoder.Acked]. It has to be told the offset 0 with FULLRESYNC.
+// The commands do not record each change. A key that has changed is sent with the value that it
+// has when the encoder sends it. So a replica has each key as it was here at some instant, and
+// all changes up to [Encoder.Acked]. The reply to PSYNC must be FULLRESYNC with offset 0.
 //
-// Fill and Closed belong to one goroutine at a time. The other methods may be called by any.
+// Fill and Closed must be called by one goroutine at a time. The other methods may be called from
+// any.
 type Encoder struct {
 	o      EncoderOptions
 	handle *keyspace.Handle
@@ -58,39 +59,40 @@ type Encoder struct {
 	copy   wholeCopy
 	ends   endings
 
-	// at is the offset of the tail behind what was read; frames has what was read of a frame
-	// that is not whole yet.
+	// at is the offset of the tail behind the bytes that were read. frames has the bytes of an
+	// incomplete frame.
 	at     uint64
 	frames []byte
-	// pending are keys that have changed, flushed databases that were emptied before.
+	// pending are keys that have changed. flushed are databases that were emptied before these
+	// changes.
 	pending map[name]struct{}
 	flushed map[int]struct{}
 
-	// out is what is to be sent, from sent on. db is what the replica has selected, written
-	// how many bytes of commands were made.
+	// out holds the bytes to be sent, from index sent on. db is the database that the replica has
+	// selected. written is how many bytes of commands were produced.
 	out     []byte
 	sent    int
 	db      int
 	written int64
 
-	// heard says that the replica has acknowledged something.
-	heard      atomic.Bool
-	ping, asks atomic.Bool
-	online     atomic.Bool
+	// hasAcked says that the replica has acknowledged something.
+	hasAcked  atomic.Bool
+	ping, ask atomic.Bool
+	online    atomic.Bool
 
 	mu sync.Mutex
-	// marks, guarded by mu, say which offset of the tail is reached with one of the commands;
-	// acked is that of the last one that was heard.
+	// marks and acked are guarded by mu. A mark says which offset of the tail is reached after a
+	// number of bytes of commands. acked is the offset of the last mark that was acknowledged.
 	marks []backMark
 	acked uint64
 }
 
-// phase is how far a replica is.
+// phase is the progress of a replica.
 type phase uint8
 
 const (
 	copying phase = iota // the RDB is being sent
-	waiting              // Redis takes what comes behind an RDB for a part of it until it has loaded that
+	waiting              // until Redis has loaded the RDB, it takes what follows for a part of it
 	live
 )
 
@@ -99,7 +101,7 @@ type backMark struct {
 	offset  uint64
 }
 
-// NewEncoder begins to serve a replica.
+// NewEncoder begins to serve a replica. It returns an error if the RDB cannot be begun.
 func NewEncoder(o EncoderOptions) (*Encoder, error) {
 	e := &Encoder{
 		o: o, handle: o.Keyspace.NewHandle(), at: o.From, acked: o.From, db: -1,
@@ -115,12 +117,13 @@ func NewEncoder(o EncoderOptions) (*Encoder, error) {
 	return e, nil
 }
 
-// Acknowledge takes what the replica acknowledges.
+// Acknowledge records an offset that the replica has acknowledged. It ignores offsets before the
+// RDB was sent.
 func (e *Encoder) Acknowledge(offset int64) {
 	if !e.online.Load() {
 		return
 	}
-	e.heard.Store(true)
+	e.hasAcked.Store(true)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := 0
@@ -130,7 +133,7 @@ func (e *Encoder) Acknowledge(offset int64) {
 	e.marks = e.marks[n:]
 }
 
-// Acked is the offset of the tail up to which the replica has everything.
+// Acked returns the offset of the tail up to which the replica has everything.
 func (e *Encoder) Acked() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,12 +143,11 @@ func (e *Encoder) Acked() uint64 {
 // Online reports whether the RDB was sent.
 func (e *Encoder) Online() bool { return e.online.Load() }
 
-// Ping has a PING sent, so that the replica knows that we are there; Ask has it acknowledge
-// at once.
+// Ping sends a PING to the replica, as a keepalive.
 func (e *Encoder) Ping() { e.ping.Store(true); e.o.Wake() }
 
-// Ask is described with Ping.
-func (e *Encoder) Ask() { e.asks.Store(true); e.o.Wake() }
+// Ask sends REPLCONF GETACK, so that the replica acknowledges at once.
+func (e *Encoder) Ask() { e.ask.Store(true); e.o.Wake() }
 
 // Closed implements transport.Pump.
 func (e *Encoder) Closed() {
@@ -154,12 +156,12 @@ func (e *Encoder) Closed() {
 	e.out, e.frames, e.pending, e.ends = nil, nil, nil, endings{}
 }
 
-// steps is how much is done in one Fill at most: steps of the copy, or reads of the tail.
+// steps bounds the work of one Fill: steps of the copy, or reads of the tail.
 const steps = 8
 
 // Fill implements transport.Pump.
-func (e *Encoder) Fill(out []byte, most int) (filled []byte, more bool, err error) {
-	bound := len(out) + most
+func (e *Encoder) Fill(out []byte, limit int) (filled []byte, more bool, err error) {
+	bound := len(out) + limit
 	for range steps {
 		if out = e.pour(out, bound); len(out) == bound {
 			return out, true, nil
@@ -190,8 +192,8 @@ func (e *Encoder) pour(out []byte, bound int) []byte {
 	return out
 }
 
-// work makes more to be sent. It returns false when there is nothing to do, and somebody
-// will wake the connection.
+// work produces more to send. It returns false when there is nothing to do. In that case it has
+// made sure that Wake will be called.
 func (e *Encoder) work() (worked bool, err error) {
 	if !e.handle.Enter() {
 		e.o.Keyspace.World().NotifyStart(e.o.Wake)
@@ -206,13 +208,13 @@ func (e *Encoder) work() (worked bool, err error) {
 	if e.phase == copying {
 		return true, e.step()
 	}
-	if e.phase == waiting && e.heard.Load() {
+	if e.phase == waiting && e.hasAcked.Load() {
 		e.phase = live
 	}
 	if e.phase == live {
 		e.ends.reach(now, e.change)
 		e.changes()
-		e.greet()
+		e.control()
 	}
 	if !read && len(e.out) == 0 {
 		e.o.Sleep(e.at)
@@ -231,7 +233,7 @@ func (e *Encoder) step() error {
 	return err
 }
 
-// readTail reads the next bytes of the tail and notes which keys they change.
+// readTail reads the next bytes of the tail and records which keys they change.
 func (e *Encoder) readTail() (read bool, err error) {
 	from := len(e.frames)
 	n := int(min(e.o.Tail.End()-e.at, piece))
@@ -267,8 +269,9 @@ func (e *Encoder) readTail() (read bool, err error) {
 	return n > 0, nil
 }
 
-// note notes the keys of a record. A limiter that Redis has no equal of, alone in its
-// record, was one before, so the replica does not have the key.
+// note records the keys of an effects record. If a record consists of one effect and that is on a
+// limiter without equivalent in Redis, the key was such a limiter before. The replica does not
+// have the key then, so nothing is sent.
 func (e *Encoder) note(record []byte) error {
 	alone := true
 	for len(record) > 0 {
@@ -278,7 +281,7 @@ func (e *Encoder) note(record []byte) error {
 		}
 		alone = alone && len(rest) == 0
 		switch k := ef.Entry.Kind; {
-		case ef.DB == keyspace.System: // which no Redis has
+		case ef.DB == keyspace.System: // no Redis has this database
 		case ef.Flush:
 			e.flush(ef.DB)
 		case alone && k != entry.None && !sendable(k):
@@ -293,7 +296,7 @@ func (e *Encoder) note(record []byte) error {
 
 func (e *Encoder) change(n name) { e.pending[n] = struct{}{} }
 
-// flush notes that a database was emptied. What was pending in it is void.
+// flush records that a database was emptied. Its pending keys no longer matter.
 func (e *Encoder) flush(db int) {
 	e.flushed[db] = struct{}{}
 	e.ends.strikeAll(db)
@@ -304,7 +307,7 @@ func (e *Encoder) flush(db int) {
 	}
 }
 
-// changes sends what has changed, about as much as fits into a turn.
+// changes produces commands for what has changed, about as much as fits into a turn.
 func (e *Encoder) changes() {
 	from := len(e.out)
 	for db := range e.flushed {
@@ -325,7 +328,7 @@ func (e *Encoder) changes() {
 	}
 }
 
-// current sends what a key is now.
+// current produces commands for the present value of a key.
 func (e *Encoder) current(n name) {
 	now, exists := e.handle.Load(n.db, []byte(n.key))
 	if exists && !sendable(now.Kind) {
@@ -353,22 +356,22 @@ func (e *Encoder) selectDB(db int) {
 	}
 }
 
-// greet sends what Ping and Ask want.
-func (e *Encoder) greet() {
+// control sends what Ping and Ask requested.
+func (e *Encoder) control() {
 	from := len(e.out)
 	if e.ping.Swap(false) && from == 0 {
 		e.out = appendCommand(e.out, "PING")
 	}
-	if e.asks.Swap(false) {
+	if e.ask.Swap(false) {
 		e.out = appendCommand(e.out, "REPLCONF", "GETACK", "*")
 	}
 	e.written += int64(len(e.out) - from)
 }
 
-// mostMarks bounds Encoder.marks. Without the older ones an acknowledgement counts later.
-const mostMarks = 4096
+// maxMarks bounds Encoder.marks. If older marks are dropped, an acknowledgement counts later.
+const maxMarks = 4096
 
-// mark notes that all of the tail up to offset is in the commands so far.
+// mark records that the commands so far contain everything of the tail up to offset.
 func (e *Encoder) mark(offset uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -379,8 +382,8 @@ func (e *Encoder) mark(offset uint64) {
 	if last == offset {
 		return
 	}
-	if len(e.marks) == mostMarks {
-		e.marks = append(e.marks[:0], e.marks[mostMarks/2:]...)
+	if len(e.marks) == maxMarks {
+		e.marks = append(e.marks[:0], e.marks[maxMarks/2:]...)
 	}
 	e.marks = append(e.marks, backMark{e.written, offset})
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/cellserver/cellserver/rdb"
 )
 
-// wholeCopy writes the keyspace as an RDB in steps. Redis refuses an RDB that has a key twice, and the
-// steps of a keyspace may return one again: such keys are written behind the RDB.
+// wholeCopy writes the keyspace as an RDB in steps. Redis refuses an RDB that has a key twice,
+// but the steps of a keyspace may return a key again. Such keys are sent as commands after the
+// RDB.
 type wholeCopy struct {
 	steps   *keyspace.Steps
 	clock   clock.Clock
@@ -23,10 +24,10 @@ type wholeCopy struct {
 	to      bytes.Buffer
 	db      int
 	skipped *Tally
-	// taken are the entries of one step, written when nothing is locked any more.
+	// taken are the entries of one step, which are written when no lock is held.
 	taken []taken
 	seen  filter
-	// later gets what must come behind the RDB, ends what ends some time.
+	// later gets the keys that must be sent after the RDB. ends gets the expiries of keys.
 	later func(n name)
 	ends  func(n name, at limit.Instant)
 }
@@ -45,7 +46,7 @@ func (c *wholeCopy) begin(ks *keyspace.Keyspace) error {
 	c.seen = newFilter(keys)
 	c.clock, c.db = ks.Clock(), -1
 	c.steps = ks.Steps(func(db int, key []byte, e entry.Entry) {
-		if db == keyspace.System { // which no Redis has
+		if db == keyspace.System { // no Redis has this database
 			return
 		}
 		e.Value = slices.Clone(e.Value)
@@ -55,7 +56,7 @@ func (c *wholeCopy) begin(ks *keyspace.Keyspace) error {
 	return c.w.Header(rdb.Aux{Name: "redis-ver", Value: "7.0.0"}, rdb.Aux{Name: "redis-bits", Value: "64"})
 }
 
-// step writes the next entries, and appends what there is of the RDB to out.
+// step writes the next entries, and appends the RDB's bytes so far to out.
 func (c *wholeCopy) step(out []byte) (filled []byte, more bool, err error) {
 	c.taken = c.taken[:0]
 	if _, more, err = c.steps.Next(true); err != nil {
@@ -121,7 +122,7 @@ func (c *wholeCopy) value(key []byte, e *entry.Entry) error {
 	return c.w.String(key, text(e, c.clock), ms)
 }
 
-// close gives up what is left.
+// close abandons the rest of the copy.
 func (c *wholeCopy) close() {
 	if c.steps != nil {
 		c.steps.Close()
@@ -129,22 +130,24 @@ func (c *wholeCopy) close() {
 	c.steps, c.taken, c.seen = nil, nil, filter{}
 }
 
-// filter knows names that were added. It takes another one for these once in some billion.
+// filter is a set of names with false positives: for about one name in a billion it reports
+// wrongly that it was added before.
 type filter struct {
 	seed maphash.Seed
-	// table has 32 bits of the hash of each name, never 0, at the place that others say or
-	// behind it.
+	// table has 32 bits of the hash of each name, never 0. The other 32 bits give the index. If
+	// that is occupied, the next free one is used.
 	table []uint32
 	free  int
 }
 
-// newFilter makes a filter for about n names, of 8 to 16 bytes for each.
+// newFilter returns a filter for about n names, with 8 to 16 bytes for each.
 func newFilter(n int) filter {
 	size := 1 << bits.Len(uint(2*max(n, 1<<10)-1))
 	return filter{seed: maphash.MakeSeed(), table: make([]uint32, size), free: size - size/8}
 }
 
-// add adds a name. It is false if that may have been there, or if there is no room.
+// add adds a name. It returns false if the name may have been added before, or if the table is
+// full.
 func (f *filter) add(n name) bool {
 	h := maphash.Comparable(f.seed, n)
 	mark := uint32(h>>32) | 1

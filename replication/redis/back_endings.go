@@ -2,16 +2,16 @@ package redis
 
 import "github.com/cellserver/cellserver/limit"
 
-// endings knows when keys end that a replica has. Nothing is recorded when a key expires
-// here, but a replica of Redis deletes a key only when it is told to.
+// endings knows when the keys of a replica expire. This server records nothing when a key
+// expires, but a Redis replica deletes a key only when its primary sends a DEL.
 type endings struct {
 	databases map[int]*databaseEndings
-	// next is the second that is looked at next.
+	// next is the next second to be processed.
 	next int64
 }
 
-// databaseEndings is endings for one database. due has keys by the second in which they are to be
-// looked at, and filed has that second.
+// databaseEndings are the endings of one database. due has the keys by the second in which they
+// are to be checked. filed has that second by key.
 type databaseEndings struct {
 	due   map[int64]map[string]struct{}
 	filed map[string]int64
@@ -23,15 +23,15 @@ func newEndings(now limit.Instant) endings {
 
 func second64(i limit.Instant) int64 { return int64(i) / 1e9 }
 
-// file has a key looked at when it ends. One that is to be looked at earlier stays where it is:
-// it is filed again then, so a limiter that is charged often costs nothing here.
+// file schedules a check of a key at its expiry. A key with an earlier check keeps that, and is
+// filed again then. So a limiter that is charged often costs nothing here.
 func (e *endings) file(n name, at limit.Instant) {
 	d := e.databases[n.db]
 	if d == nil {
 		d = &databaseEndings{due: map[int64]map[string]struct{}{}, filed: map[string]int64{}}
 		e.databases[n.db] = d
 	}
-	// Rounded up, and never into a second that is over.
+	// Rounded up, and never into a second that was already processed.
 	s := max(second64(at)+1, e.next)
 	if was, is := d.filed[n.key]; is && was <= s {
 		return
@@ -44,7 +44,8 @@ func (e *endings) file(n name, at limit.Instant) {
 	d.due[s][n.key] = struct{}{}
 }
 
-// strike forgets a key that does not end any more: what is kept is about keys that exist.
+// strike removes a key that was deleted or no longer expires, so that only existing keys take
+// memory.
 func (e *endings) strike(n name) {
 	if d := e.databases[n.db]; d != nil {
 		d.strike(n.key)
@@ -62,10 +63,10 @@ func (d *databaseEndings) strike(key string) {
 	}
 }
 
-// strikeAll forgets the keys of a database.
+// strikeAll removes all keys of a database.
 func (e *endings) strikeAll(db int) { delete(e.databases, db) }
 
-// reach calls f for the keys that are to be looked at by now.
+// reach calls f for the keys whose check is due at now, and removes them.
 func (e *endings) reach(now limit.Instant, f func(n name)) {
 	for ; e.next <= second64(now); e.next++ {
 		for db, d := range e.databases {

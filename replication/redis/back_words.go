@@ -11,13 +11,13 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// How much of a collection is in one command.
+// Bounds of the elements of a collection in one command.
 const (
 	partElements = 512
 	partBytes    = 64 << 10
 )
 
-// appendHead appends how many words a command has.
+// appendHead appends the header of a command with that many words.
 func appendHead(out []byte, words int) []byte {
 	out = append(out, '*')
 	out = strconv.AppendInt(out, int64(words), 10)
@@ -41,7 +41,8 @@ func appendCommand(out []byte, words ...string) []byte {
 	return out
 }
 
-// millis is when e ends in civil milliseconds, rounded up, or 0 for never.
+// millis returns the expiry of e in milliseconds of Unix time, rounded up, or 0 if e does not
+// expire.
 func millis(e *entry.Entry, c clock.Clock) int64 {
 	if e.Expiry == entry.NoExpiry {
 		return 0
@@ -54,7 +55,7 @@ func millis(e *entry.Entry, c clock.Clock) int64 {
 	return max(ms, 1)
 }
 
-// text is what a string or redis-cell's key holds for Redis.
+// text returns the value that Redis has for a string, or for a key of redis-cell.
 func text(e *entry.Entry, c clock.Clock) []byte {
 	if e.Kind != entry.Cell {
 		return e.Value
@@ -66,12 +67,12 @@ func text(e *entry.Entry, c clock.Clock) []byte {
 	return gcra.AppendDecimal(nil, tat)
 }
 
-// sendable reports whether Redis has something like e.
+// sendable reports whether Redis has an equivalent of that kind of entry.
 func sendable(k entry.Kind) bool {
 	return k == entry.String || k == entry.Cell || k.IsCollection()
 }
 
-// appendEntry appends commands that make key what e is, which is sendable.
+// appendEntry appends commands that set key to e. The kind of e must be sendable.
 func appendEntry(out []byte, key string, e *entry.Entry, c clock.Clock) []byte {
 	ms := millis(e, c)
 	if !e.Kind.IsCollection() {
@@ -94,7 +95,7 @@ func appendEntry(out []byte, key string, e *entry.Entry, c clock.Clock) []byte {
 	return appendCommand(out, "EXEC")
 }
 
-// parts appends the elements of a collection as commands of some hundred each.
+// parts splits the elements of a collection into commands of at most some hundred each.
 type parts struct {
 	out       []byte
 	name, key string
@@ -107,8 +108,7 @@ func (p *parts) word(w []byte) {
 	p.words++
 }
 
-// cut ends a command if it is long enough, or if it is the last. It is called between
-// elements.
+// cut ends a command if it is long enough or last is set. It is called between elements.
 func (p *parts) cut(last bool) {
 	if p.words == 0 || !last && p.words < partElements && len(p.pending) < partBytes {
 		return
@@ -160,7 +160,7 @@ func appendElements(out []byte, key string, e *entry.Entry) []byte {
 	return p.out
 }
 
-// appendScore appends a score so that reading it gives the same one.
+// appendScore appends a score so that parsing it gives the same value.
 func appendScore(dst []byte, score float64) []byte {
 	switch {
 	case math.IsInf(score, 1):

@@ -13,8 +13,9 @@ import (
 // maxReply bounds the reply to AUTH, in bytes.
 const maxReply = 1 << 10
 
-// Authenticate sends AUTH over conn, unless password is empty, and returns conn with timeout as a
-// bound on each read and write; 0 is no bound. user may be empty. After an error conn is closed.
+// Authenticate sends AUTH over conn, unless password is empty. It returns conn with timeout as a
+// bound on each read and write; 0 means no bound. user may be empty. After an error, conn is
+// closed.
 func Authenticate(ctx context.Context, conn net.Conn, user, password string, timeout time.Duration) (net.Conn, error) {
 	conn = &deadlineConn{conn, timeout}
 	if password == "" {

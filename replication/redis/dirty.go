@@ -5,33 +5,34 @@ import (
 	"sync"
 )
 
-// Dirty keys. A command at the offsets (start, end] of the stream that is not run makes its
-// keys dirty. A dirty key is read from the primary, which says at which offset R of its stream
-// it did so. The value that is stored then includes every command on the key with end <= R
-// and none behind. So, for a key that is tracked here:
+// Dirty keys. A command at the offsets (start, end] of the stream that is not executed makes its
+// keys dirty. A dirty key is read from the primary, together with the offset R of the primary's
+// stream at that moment. The stored value then includes every command on the key with end <= R,
+// and none after R. So these rules hold for a key that is tracked here:
 //
-//   - a command with end <= R is passed over, whatever it is: the value includes it;
-//   - one behind R makes the key dirty again, and is not run, because nobody knows in which
-//     order it and the next reading come;
-//   - once the stream has got to R, a key that is not dirty is forgotten, and commands on it
-//     are run again.
+//   - A command with end <= R is skipped, because the value includes it.
+//   - A command after R makes the key dirty again and is not executed, because the order of the
+//     command and of the next reading is unknown.
+//   - Once the stream has reached R, a key that is not dirty is removed from the table, and commands
+//     on it are executed again.
 //
-// What is acknowledged is the offset before the first command that no stored value includes.
+// The offset that is acknowledged is the one before the first command that no stored value
+// includes.
 
-// mostDirty is how many keys may be dirty before the stream has to wait for readings.
-const mostDirty = 1 << 18
+// maxDirty is how many keys may be dirty before the stream has to wait for readings.
+const maxDirty = 1 << 18
 
 // tracked is a key that is dirty, or was read ahead of the stream.
 type tracked struct {
-	// since is the offset up to which all commands on the key are stored, touched the end of
-	// the last one that is not. They mean something while it is dirty.
+	// since is the offset up to which all commands on the key are stored. touched is the end of
+	// the last command that is not. Both are valid while the key is dirty.
 	since, touched int64
-	// read is the offset of the last reading that was stored, -1 before the first.
+	// read is the offset of the last reading that was stored, or -1 if there was none.
 	read  int64
 	dirty bool
 }
 
-// reached is a key that was read at an offset, to be forgotten from there on.
+// reached is a key that was read at an offset. It is removed when the stream has reached that.
 type reached struct {
 	name name
 	read int64
@@ -41,10 +42,10 @@ type reached struct {
 // called from any goroutine.
 type keyTable struct {
 	mu sync.Mutex
-	// The following are guarded by mu.
-	room     sync.Cond // its L is &mu: fewer keys are dirty, or it is over
+	// The fields below are guarded by mu.
+	changed  sync.Cond // signals that fewer keys are dirty or that the table was closed; its L is &mu
 	keys     map[name]*tracked
-	queue    []name // dirty keys that are to be read, each once
+	queue    []name // dirty keys to be read, each once
 	settled  []reached
 	dirty    int
 	position int64
@@ -52,38 +53,38 @@ type keyTable struct {
 }
 
 func newKeyTable() *keyTable {
-	l := &keyTable{}
-	l.room.L = &l.mu
-	l.reset(0)
-	return l
+	t := &keyTable{}
+	t.changed.L = &t.mu
+	t.reset(0)
+	return t
 }
 
-// reset forgets all keys. The stream goes on behind position.
-func (l *keyTable) reset(position int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.keys = map[name]*tracked{}
-	l.queue, l.settled, l.dirty, l.position = nil, nil, 0, position
+// reset removes all keys. The stream continues behind position.
+func (t *keyTable) reset(position int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.keys = map[name]*tracked{}
+	t.queue, t.settled, t.dirty, t.position = nil, nil, 0, position
 }
 
-// standing is what a command may do with its keys.
+// standing says what to do with a command, according to the state of its keys.
 type standing uint8
 
 const (
-	free     standing = iota // no key is tracked: it may be run
-	included                 // all values include it: it is passed over
-	dirtied                  // it only makes its keys dirty
+	free     standing = iota // no key is tracked: execute it
+	included                 // all values include it: skip it
+	dirtied                  // do not execute it, but make its keys dirty
 )
 
-// judge says what becomes of a command on names that ends at an offset.
-func (l *keyTable) judge(names []name, end int64) standing {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// judge returns what to do with a command on names that ends at an offset.
+func (t *keyTable) judge(names []name, end int64) standing {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	found, ahead := 0, 0
 	for _, n := range names {
-		k := l.keys[n]
-		if k != nil && !k.dirty && k.read <= l.position {
-			delete(l.keys, n) // the stream has got there
+		k := t.keys[n]
+		if k != nil && !k.dirty && k.read <= t.position {
+			delete(t.keys, n) // the stream has reached that offset
 			k = nil
 		}
 		if k != nil {
@@ -102,24 +103,24 @@ func (l *keyTable) judge(names []name, end int64) standing {
 	return dirtied
 }
 
-// touch makes names dirty by a command at (start, end]. Values that include it are left as
-// they are, unless force says that they were destroyed.
-func (l *keyTable) touch(names []name, start, end int64, force bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// touch makes names dirty because of a command at (start, end]. It skips a value that includes
+// the command, unless force says that the value was destroyed.
+func (t *keyTable) touch(names []name, start, end int64, force bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, n := range names {
-		k := l.keys[n]
+		k := t.keys[n]
 		if k == nil {
 			k = &tracked{read: -1}
-			l.keys[n] = k
+			t.keys[n] = k
 		}
 		if k.read >= end && !force {
 			continue
 		}
 		if !k.dirty {
 			k.dirty, k.since = true, start
-			l.dirty++
-			l.queue = append(l.queue, n)
+			t.dirty++
+			t.queue = append(t.queue, n)
 		}
 		k.touched = max(k.touched, end)
 		if force {
@@ -128,120 +129,120 @@ func (l *keyTable) touch(names []name, start, end int64, force bool) {
 	}
 }
 
-// touchAll is touch with force of all keys that are tracked and chosen.
-func (l *keyTable) touchAll(chosen func(n name, k *tracked) bool, start, end int64) {
-	l.mu.Lock()
+// touchAll calls touch with force for all tracked keys that are chosen.
+func (t *keyTable) touchAll(chosen func(n name, k *tracked) bool, start, end int64) {
+	t.mu.Lock()
 	var names []name
-	for n, k := range l.keys {
+	for n, k := range t.keys {
 		if chosen(n, k) {
 			names = append(names, n)
 		}
 	}
-	l.mu.Unlock()
-	l.touch(names, start, end, true)
+	t.mu.Unlock()
+	t.touch(names, start, end, true)
 }
 
-// doubt has keys read again that were read ahead of the stream, since that goes on in another
-// history from here. What they hold may be of commands that are not in it. Until they are read,
-// not everything before counts as stored.
-func (l *keyTable) doubt() {
-	position, _ := l.at() // which nobody advances meanwhile: it is called between two links
-	l.touchAll(func(_ name, k *tracked) bool { return k.dirty || k.read > position }, position-1, position)
+// doubt makes keys dirty that were read ahead of the stream, because the stream continues in
+// another history. Their values may include commands that are not in that history. Until they
+// were read again, not everything before the position counts as stored.
+func (t *keyTable) doubt() {
+	position, _ := t.at() // the position does not change meanwhile: doubt is called between two links
+	t.touchAll(func(_ name, k *tracked) bool { return k.dirty || k.read > position }, position-1, position)
 }
 
-// advance says that the stream was applied up to an offset. It waits while too many keys are
-// dirty, and reports whether to go on.
-func (l *keyTable) advance(to int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.position = to
-	for l.dirty > mostDirty && !l.closed {
-		l.room.Wait()
+// advance records that the stream was applied up to an offset. It blocks while too many keys are
+// dirty, and returns false if the table was closed.
+func (t *keyTable) advance(to int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.position = to
+	for t.dirty > maxDirty && !t.closed {
+		t.changed.Wait()
 	}
-	return !l.closed
+	return !t.closed
 }
 
-// take returns up to most keys that are to be read, or one of them was before.
-func (l *keyTable) take(most int) []name {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := min(most, len(l.queue))
-	batch := slices.Clone(l.queue[:n])
-	l.queue = l.queue[n:]
+// take returns up to limit keys that are to be read, and removes them from the queue.
+func (t *keyTable) take(limit int) []name {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := min(limit, len(t.queue))
+	batch := slices.Clone(t.queue[:n])
+	t.queue = t.queue[n:]
 	return batch
 }
 
-// giveBack says that names were not read after all.
-func (l *keyTable) giveBack(names []name) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.queue = append(l.queue, names...)
+// requeue puts names back into the queue that could not be read.
+func (t *keyTable) requeue(names []name) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queue = append(t.queue, names...)
 }
 
-// stored says that the value of a key at an offset was stored.
-func (l *keyTable) stored(n name, at int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	k := l.keys[n]
+// stored records that the value of a key at an offset was stored.
+func (t *keyTable) stored(n name, at int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.keys[n]
 	if k == nil || !k.dirty {
-		return // the stream began anew
+		return // the stream has begun anew
 	}
 	if k.read = at; k.touched > at {
 		k.since = max(k.since, at)
-		l.queue = append(l.queue, n)
+		t.queue = append(t.queue, n)
 		return
 	}
 	k.dirty = false
-	l.dirty--
-	l.settled = append(l.settled, reached{n, at})
-	l.room.Broadcast()
+	t.dirty--
+	t.settled = append(t.settled, reached{n, at})
+	t.changed.Broadcast()
 }
 
-// forget removes keys that the stream has got to.
-func (l *keyTable) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	// Readings follow each other, and so do their offsets.
+// forget removes keys whose offset the stream has reached.
+func (t *keyTable) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// Readings are made one after another, so their offsets are in order.
 	n := 0
-	for ; n < len(l.settled) && l.settled[n].read <= l.position; n++ {
-		if k := l.keys[l.settled[n].name]; k != nil && !k.dirty && k.read <= l.position {
-			delete(l.keys, l.settled[n].name)
+	for ; n < len(t.settled) && t.settled[n].read <= t.position; n++ {
+		if k := t.keys[t.settled[n].name]; k != nil && !k.dirty && k.read <= t.position {
+			delete(t.keys, t.settled[n].name)
 		}
 	}
-	if l.settled = l.settled[n:]; len(l.settled) == 0 {
-		l.settled = nil
+	if t.settled = t.settled[n:]; len(t.settled) == 0 {
+		t.settled = nil
 	}
 }
 
 // at returns how far the stream was applied, and up to which offset all of it is stored.
-func (l *keyTable) at() (position, stored int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	stored = l.position
-	if l.dirty > 0 {
-		for _, k := range l.keys {
+func (t *keyTable) at() (position, stored int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	stored = t.position
+	if t.dirty > 0 {
+		for _, k := range t.keys {
 			if k.dirty {
 				stored = min(stored, k.since)
 			}
 		}
 	}
-	return l.position, stored
+	return t.position, stored
 }
 
-// waiting is how many keys are dirty.
-func (l *keyTable) waiting() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.dirty
+// waiting returns how many keys are dirty.
+func (t *keyTable) waiting() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.dirty
 }
 
-// open and close say that advance may wait, or not any more.
-func (l *keyTable) open()  { l.setClosed(false) }
-func (l *keyTable) close() { l.setClosed(true) }
+// open and close set whether advance may block.
+func (t *keyTable) open()  { t.setClosed(false) }
+func (t *keyTable) close() { t.setClosed(true) }
 
-func (l *keyTable) setClosed(closed bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = closed
-	l.room.Broadcast()
+func (t *keyTable) setClosed(closed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = closed
+	t.changed.Broadcast()
 }

@@ -1,19 +1,19 @@
 // Package redis replicates from and to a Redis or Valkey by their own protocol.
 //
-// A [Follower] is a replica of a live Redis (5 or newer) or Valkey, with or without
-// redis-cell: it loads the RDB, applies the stream of commands that follows, and
-// acknowledges offsets as Redis understands them. So the FAILOVER of Redis hands over to us
-// without loss.
+// A [Follower] is a replica of a live Redis (5 or newer) or Valkey, with or without redis-cell.
+// It loads the RDB, executes the stream of commands that follows, and acknowledges offsets as a
+// Redis replica does. So FAILOVER of the Redis hands over to this server without loss.
 //
-// Commands with an absolute effect are run against the keyspace as they come, by a [Runner].
-// A command whose effect depends on when it runs, CL.THROTTLE above all, is not: its key
-// becomes dirty, and the value is read from the primary over a second connection. The same
-// is done after commands that this server does not have, if they leave a value that it can
-// hold, and after those that build on a key that is not here. The reading says at which offset
-// it was made, so commands that it includes are passed over: see dirty.go for the rule.
+// A [Runner] executes commands with an absolute effect as they arrive. Commands whose effect
+// depends on when they run, above all CL.THROTTLE, are not executed. Their keys become dirty, and
+// the values are read from the primary over a second connection. The same is done after commands
+// that this server does not have, if they leave a value that it can hold, and after commands that
+// modify a key that does not exist here. A reading includes the offset at which it was made, so
+// commands that it already contains are skipped: see dirty.go for the rules.
 //
-// An [Encoder] is the other direction: it makes an RDB and commands out of the keyspace for
-// a stock Redis that replicates from us.
+// An [Encoder] works in the other direction: it makes an RDB and commands from the keyspace for a
+// stock Redis that replicates from this server.
 //
-// The package dials nothing by itself, reads no clock and stores nothing but in the keyspace.
+// The package opens no connections by itself, has no clock of its own, and stores nothing outside
+// of the keyspace.
 package redis

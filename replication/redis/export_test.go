@@ -174,5 +174,5 @@ func (p *Pace) Due(now limit.Instant) bool { return p.p.due(now) }
 // Read is pace.read.
 func (p *Pace) Read(bytes int64, now limit.Instant) { p.p.read(bytes, now) }
 
-// Hurry is pace.hurry.
-func (p *Pace) Hurry() { p.p.hurry() }
+// Hurry is pace.reset.
+func (p *Pace) Hurry() { p.p.reset() }

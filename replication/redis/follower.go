@@ -17,64 +17,65 @@ import (
 	"github.com/cellserver/cellserver/rdb"
 )
 
-// Options are what a [Follower] needs. All of them have to be set but Empty and Round.
+// Options are the dependencies of a [Follower]. All fields must be set but Empty and Round.
 type Options struct {
 	Keyspace *keyspace.Keyspace
 	Runner   Runner
-	// Dial opens a second connection to the primary that is followed, and authenticates it.
-	// The user needs DUMP, PEXPIRETIME, PTTL, ROLE, TIME, SELECT, MULTI and EXEC. Its reads
-	// and writes have to fail if they take too long, as those of the link.
+	// Dial opens a second connection to the primary that is followed, and authenticates it. The
+	// user needs DUMP, PEXPIRETIME, PTTL, ROLE, TIME, SELECT, MULTI and EXEC. Reads and writes of
+	// the connection must have a timeout, like those of the link.
 	Dial func(ctx context.Context) (net.Conn, error)
-	// Begin is called with the first key of a whole copy, or at its end: the keyspace has to be
-	// empty when it returns, and nobody may see it until Whole is called. Both are called by the
-	// goroutine that runs Follow. What is loaded between them goes into no journal.
+	// Begin is called with the first key of a full copy, or at its end if there is none. When it
+	// returns, the keyspace must be empty, and hidden from clients until Whole is called. The
+	// goroutine of Follow calls both. Keys that are loaded between them are not logged.
 	Begin, Whole func() error
-	// Empty is called before Begin for a copy without a key. related says that it is of the history
-	// that was followed. An error keeps the keyspace as it is. It may be nil.
+	// Empty is called before Begin for a copy without a key. related says that it is of the
+	// history that was followed. If Empty returns an error, the keyspace is not changed. It may
+	// be nil.
 	Empty func(related bool) error
-	// Round is called when all commands that have come were run, before more is waited for.
+	// Round is called when all commands that have arrived were executed, before the next read.
 	Round func()
 	Log   *slog.Logger
 }
 
-// Figures count what a Follower did since it was made.
+// Figures are counters of a Follower since it was made.
 type Figures struct {
-	// Skipped counts keys and commands that were passed over, by what they are.
+	// Skipped counts keys and commands that were skipped, by their type or name.
 	Skipped map[string]int64
-	// Commands is how many commands came, Loaded how many keys in RDBs, Read how many dirty keys
-	// were read. Dirty is how many are dirty now.
+	// Commands is how many commands arrived, Loaded how many keys RDBs had, and Read how many
+	// dirty keys were read. Dirty is how many are dirty now.
 	Commands, Loaded, Read, Dirty int64
 }
 
-// Follower is a replica of a live Redis or Valkey. It outlives links: what it knows of keys
-// that were read ahead belongs to the offset at which the next link begins.
+// Follower is a replica of a live Redis or Valkey. It continues over several links: its keys that
+// were read ahead of the stream stay valid for the offset at which the next link begins.
 type Follower struct {
 	o        Options
 	keyTable *keyTable
 	skipped  Tally
 	storing  sync.Mutex // see view.storing
-	// kick has the pulse begin at once. It holds one.
+	// kick makes the pulse begin a round at once. Its capacity is one.
 	kick                   chan struct{}
 	commands, loaded, read atomic.Int64
 
 	mu sync.Mutex
-	// replid is guarded by mu; "" if nothing whole was copied. inside says that a transaction
-	// has begun.
+	// replid is guarded by mu. It is "" if no complete state was copied. inside says that a
+	// transaction has begun; mu guards it, too.
 	replid string
 	inside bool
 
-	// db is the database that the primary has selected at the position of the table of keys.
+	// db is the database that the primary has selected at the position of keyTable.
 	db int
 }
 
-// New makes a Follower.
+// New returns a Follower.
 func New(o Options) *Follower {
 	return &Follower{o: o, keyTable: newKeyTable(), kick: make(chan struct{}, 1)}
 }
 
-// Current returns what the next PSYNC has to name: the history, "" for none, and the offset
-// up to which its stream was applied. settled says that everything up to there is stored, so
-// that the node may be promoted there. Any goroutine may call it.
+// Current returns what the next PSYNC has to send: the history, or "" for none, and the offset up
+// to which its stream was applied. settled says that everything before that offset is stored, so
+// that the node may be promoted there. Current may be called from any goroutine.
 func (f *Follower) Current() (replid string, offset int64, settled bool) {
 	position, stored := f.keyTable.at()
 	f.mu.Lock()
@@ -82,10 +83,10 @@ func (f *Follower) Current() (replid string, offset int64, settled bool) {
 	return f.replid, position, f.replid != "" && position == stored && !f.inside
 }
 
-// Forget has the next link begin with a whole copy. It must not be called during Follow.
+// Forget makes the next link begin with a full copy. It must not be called during Follow.
 func (f *Follower) Forget() { f.name("") }
 
-// Figures returns what was counted.
+// Figures returns the counters.
 func (f *Follower) Figures() Figures {
 	return Figures{
 		Skipped: f.skipped.Counts(), Commands: f.commands.Load(), Loaded: f.loaded.Load(),
@@ -99,9 +100,9 @@ func (f *Follower) name(replid string) {
 	f.replid = replid
 }
 
-// Follow follows a primary over conn until that fails or ctx ends, and closes it. in reads
-// from conn, and reply is what PSYNC was answered with, FULLRESYNC or CONTINUE, without the
-// end of the line. The error is never nil; [ErrResync] says that Current is "" now.
+// Follow follows a primary over conn until that fails or ctx ends, and closes conn. in reads from
+// conn. reply is the answer to PSYNC, FULLRESYNC or CONTINUE, without its line end. The error is
+// never nil. After [ErrResync], the replid of Current is "".
 func (f *Follower) Follow(ctx context.Context, conn net.Conn, in *bufio.Reader, reply string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -117,12 +118,12 @@ func (f *Follower) Follow(ctx context.Context, conn net.Conn, in *bufio.Reader, 
 		f.Forget()
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		return cause // that the connection was closed says nothing
+		return cause // the error of the closed connection has no information
 	}
 	return err
 }
 
-// begin does what the reply to PSYNC says.
+// begin acts on the reply to PSYNC.
 func (f *Follower) begin(in *bufio.Reader, reply string) error {
 	words := strings.Fields(reply)
 	switch {
@@ -146,7 +147,7 @@ func (f *Follower) begin(in *bufio.Reader, reply string) error {
 	return fmt.Errorf("%w: the primary answers PSYNC with %q", errStream, printable(reply))
 }
 
-// copy loads everything.
+// copy loads the complete state.
 func (f *Follower) copy(in *bufio.Reader, replid string, offset int64) error {
 	before, _, _ := f.Current()
 	f.Forget()
@@ -174,16 +175,16 @@ func (f *Follower) copy(in *bufio.Reader, replid string, offset int64) error {
 	return nil
 }
 
-// load is a copy that comes.
+// load is a full copy that is under way.
 type load struct {
 	f *Follower
 	// begun says that the keyspace was emptied for it.
 	begun bool
-	// selected is the database that the stream behind it begins in.
+	// selected is the database in which the stream after it begins.
 	selected int
 }
 
-// begin has the keyspace emptied, once.
+// begin empties the keyspace, once.
 func (l *load) begin() error {
 	if l.begun {
 		return nil
@@ -192,7 +193,8 @@ func (l *load) begin() error {
 	return l.f.o.Begin()
 }
 
-// visitor begins with the first key, so that a primary that sends none, or rubbish, costs nothing.
+// visitor calls begin with the first key, so that a primary that sends no key, or no RDB, does no
+// harm.
 func (l *load) visitor() *rdb.Visitor {
 	ks := l.f.o.Keyspace
 	v := l.f.values(func(db int, key []byte, e entry.Entry) error {
@@ -223,8 +225,8 @@ func (l *load) visitor() *rdb.Visitor {
 	return v
 }
 
-// streamDB is the database that the stream behind an RDB begins in. A primary that follows another
-// one passes on the stream of that, and does not select it again.
+// streamDB parses the database in which the stream after an RDB begins. A primary that itself
+// follows another one passes on the stream of that one, without another SELECT.
 func streamDB(value []byte, databases int) (db int, err error) {
 	if db, err = number(value, databases-1); err != nil {
 		return 0, fmt.Errorf("%w: repl-stream-db: %w", errStream, err)
@@ -272,7 +274,7 @@ func (f *Follower) apply(ctx context.Context, in *bufio.Reader) error {
 	base, _ := f.keyTable.at()
 	if round := f.o.Round; round != nil {
 		defer round()
-		in = bufio.NewReaderSize(&rounds{in, round}, roundMost)
+		in = bufio.NewReaderSize(&rounds{in, round}, maxRound)
 	}
 	c := &commands{in: in}
 	for {
@@ -289,9 +291,9 @@ func (f *Follower) apply(ctx context.Context, in *bufio.Reader) error {
 		}
 		if begun := t.tx != nil; begun {
 			f.inTransaction(true)
-			continue // the next link has to begin before it
+			continue // the next link must begin before the transaction
 		}
-		f.db = t.db // before anything can end this: the next link goes on from here
+		f.db = t.db // set before advance may return: the next link continues from here
 		if !f.keyTable.advance(base + c.consumed) {
 			return context.Canceled
 		}
@@ -312,7 +314,7 @@ func (f *Follower) inTransaction(inside bool) {
 	f.inside = inside
 }
 
-// wake has the pulse begin at once.
+// wake makes the pulse begin a round at once.
 func (f *Follower) wake() {
 	select {
 	case f.kick <- struct{}{}:

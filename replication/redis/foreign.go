@@ -11,19 +11,19 @@ import (
 	"github.com/cellserver/cellserver/rdb"
 )
 
-// markSize is the length of the mark at which an RDB of unknown length ends.
+// markSize is the length of the mark that ends an RDB of unknown length, in bytes.
 const markSize = 40
 
-// errTransfer is wrapped by errors about the frame of an RDB.
+// errTransfer is wrapped by errors in the framing of an RDB.
 var errTransfer = errors.New("the transfer of the RDB")
 
-// transfer is how a primary sends an RDB: with its size, or between marks.
+// transfer says how a primary sends an RDB: with its size, or with a mark at the end.
 type transfer struct {
-	size int64  // -1 with a mark
-	mark []byte // nil with a size
+	size int64  // -1 if there is a mark
+	mark []byte // nil if there is a size
 }
 
-// readTransfer reads what precedes an RDB. A primary that is not ready yet sends empty lines.
+// readTransfer reads the line before an RDB. A primary that is not ready yet sends empty lines.
 func readTransfer(in *bufio.Reader) (transfer, error) {
 	for {
 		line, err := readLine(in)
@@ -49,7 +49,7 @@ func readTransfer(in *bufio.Reader) (transfer, error) {
 	}
 }
 
-// readRDB reads an RDB with its frame, and hands the values to visitor. It takes no byte
+// readRDB reads an RDB and its framing, and passes the values to visitor. It reads no byte
 // beyond.
 func readRDB(in *bufio.Reader, visitor *rdb.Visitor) (size int64, err error) {
 	t, err := readTransfer(in)

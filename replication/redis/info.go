@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/replication/protocol"
 )
 
-// Info returns the lines of INFO replication about the Redis that f follows; none if f never
-// followed one.
+// Info returns the lines of INFO replication about the Redis that f follows. There are none if f
+// has never followed one.
 func (f *Follower) Info() []protocol.Field {
 	id, offset, settled := f.Current()
 	figures := f.Figures()
@@ -30,8 +30,8 @@ func (f *Follower) Info() []protocol.Field {
 	}
 }
 
-// Info returns the line of INFO replication about what replicas were not sent; none if nothing was
-// left out.
+// Info returns the line of INFO replication about what replicas were not sent. There is none if
+// nothing was left out.
 func (r *Replicas) Info() []protocol.Field {
 	if unsent := r.unsent.Counts(); len(unsent) > 0 {
 		return []protocol.Field{field("unsent", list(unsent))}

@@ -16,19 +16,20 @@ import (
 // Period is how often dirty keys are read.
 const Period = 50 * time.Millisecond
 
-// silent is after how many periods an offset is acknowledged that has not changed. Redis
-// begins to stream behind an RDB that it has not written to disk only when it gets one that
-// was sent after its child has ended.
-const silent = 20
+// ackPeriods is after how many periods an unchanged offset is acknowledged again. Redis begins to
+// stream after a diskless RDB only when it receives an acknowledgement that was sent after its
+// child has ended.
+const ackPeriods = 20
 
-// pulse is the goroutine beside the stream of a link: it reads dirty keys, and acknowledges.
+// pulse is the second goroutine of a link, beside the stream: it reads dirty keys, and
+// acknowledges.
 type pulse struct {
 	link     net.Conn
 	keyTable *keyTable
 	ks       *keyspace.Keyspace
 	dial     func(ctx context.Context) (net.Conn, error)
 	values   *values // its store is p.take
-	// kick is where somebody asks for a round at once, and count counts keys.
+	// kick requests a round at once. count counts the keys that were read.
 	kick    <-chan struct{}
 	count   *atomic.Int64
 	storing *sync.Mutex // see view.storing
@@ -36,7 +37,8 @@ type pulse struct {
 	second *second
 	view   view
 	pace   pace
-	// at is the key that is being read, and stored says that it has a value that we can hold.
+	// at is the key that is being read. stored says that it has a value that this server can
+	// hold.
 	at     name
 	stored bool
 }
@@ -54,7 +56,7 @@ func (p *pulse) run(ctx context.Context) error {
 			return err
 		}
 		p.keyTable.forget()
-		if _, stored := p.keyTable.at(); stored != acked || periods >= silent {
+		if _, stored := p.keyTable.at(); stored != acked || periods >= ackPeriods {
 			if _, err := p.link.Write(appendAck(nil, stored)); err != nil {
 				return err
 			}
@@ -66,13 +68,13 @@ func (p *pulse) run(ctx context.Context) error {
 		case <-tick.C:
 			periods++
 		case <-p.kick:
-			periods = silent
-			p.pace.hurry()
+			periods = ackPeriods
+			p.pace.reset()
 		}
 	}
 }
 
-// readDue reads the keys that are dirty now, unless the primary is to have a rest.
+// readDue reads the keys that are dirty now, unless pace says to pause.
 func (p *pulse) readDue(ctx context.Context) error {
 	if !p.pace.due(p.ks.Clock().Now()) {
 		return nil
@@ -85,7 +87,7 @@ func (p *pulse) readDue(ctx context.Context) error {
 	return err
 }
 
-// appendAck appends what tells a primary how far its stream was applied.
+// appendAck appends the REPLCONF ACK of an offset.
 func appendAck(out []byte, offset int64) []byte {
 	return appendCommand(out, "REPLCONF", "ACK", fmt.Sprint(offset))
 }
@@ -99,14 +101,14 @@ func (p *pulse) readAll(ctx context.Context) error {
 		}
 		done, err := p.readBatch(ctx, batch)
 		if err != nil {
-			p.keyTable.giveBack(batch[done:])
+			p.keyTable.requeue(batch[done:])
 			return fmt.Errorf("reading keys of the primary: %w", err)
 		}
 	}
 	return nil
 }
 
-// readBatch reads keys and stores them, and returns how many it has.
+// readBatch reads keys and stores them, and returns how many it has stored.
 func (p *pulse) readBatch(ctx context.Context, batch []name) (done int, err error) {
 	if err := p.connect(ctx); err != nil {
 		return 0, err
@@ -146,7 +148,8 @@ func (p *pulse) take(_ int, _ []byte, e entry.Entry) error {
 	return p.view.put(p.at, e)
 }
 
-// store stores what a key was at an offset. A value that we cannot hold is no key.
+// store stores the value of a key at an offset. If this server cannot hold the value, it removes
+// the key.
 func (p *pulse) store(n name, at int64, read func() (found bool, err error)) error {
 	p.view.storing.Lock()
 	defer p.view.storing.Unlock()

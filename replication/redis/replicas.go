@@ -18,11 +18,11 @@ type Replicas struct {
 	Source   *replication.Source
 	Log      *slog.Logger
 
-	unsent Tally // of values and commands that Redis has no equivalent of
+	unsent Tally // counts values and commands that Redis has no equivalent of
 }
 
-// Serve answers the PSYNC of a Redis or Valkey. Each connection gets a full synchronization with a
-// history of its own, since offsets count the bytes that this replica is sent.
+// Serve answers the PSYNC of a Redis or Valkey. Each connection gets a full resynchronization
+// with a new history, because its offsets count the bytes that this replica is sent.
 func (r *Replicas) Serve(c protocol.PSync) (reply []byte, p transport.Pump, err resp.Error) {
 	var history [20]byte
 	_, _ = rand.Read(history[:]) // it never fails

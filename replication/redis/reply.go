@@ -10,41 +10,41 @@ import (
 	"strconv"
 )
 
-// longestValue bounds a value that is read. Redis itself has no bound on collections.
+// longestValue bounds a value that is read, in bytes. Redis itself does not bound collections.
 const longestValue = math.MaxInt32
 
-// errReply is an error that the primary replied with.
+// errReply is an error reply of the primary.
 type errReply string
 
 func (e errReply) Error() string { return "the primary replies " + strconv.Quote(printable(string(e))) }
 
-// talk is a connection on which commands are sent and replies read.
+// talk is a connection that sends commands and reads replies.
 type talk struct {
 	conn net.Conn
 	in   *bufio.Reader
 	out  []byte
-	// dump is the bulk string that was read last.
+	// dump is the last bulk string that was read.
 	dump []byte
 }
 
-// deepest is how deep arrays may lie in each other in a reply.
+// deepest is how deep arrays in a reply may be nested.
 const deepest = 8
 
-// command appends a command to what is sent next.
-func (s *talk) command(words ...string) {
-	s.out = appendCommand(s.out, words...)
+// command appends a command to the output, which send sends.
+func (t *talk) command(words ...string) {
+	t.out = appendCommand(t.out, words...)
 }
 
 // send sends the commands.
-func (s *talk) send() error {
-	_, err := s.conn.Write(s.out)
-	s.out = s.out[:0]
+func (t *talk) send() error {
+	_, err := t.conn.Write(t.out)
+	t.out = t.out[:0]
 	return err
 }
 
-// head reads the first line of a reply that has to be of a type.
-func (s *talk) head(kind byte) ([]byte, error) {
-	line, err := readLine(s.in)
+// head reads the first line of a reply, which must have that type.
+func (t *talk) head(kind byte) ([]byte, error) {
+	line, err := readLine(t.in)
 	if err != nil {
 		return nil, whole(err)
 	}
@@ -58,17 +58,17 @@ func (s *talk) head(kind byte) ([]byte, error) {
 	return line[1:], nil
 }
 
-// status reads a status, which has to be a certain one.
-func (s *talk) status(want string) error {
-	line, err := s.head('+')
+// status reads a simple string, which must be want.
+func (t *talk) status(want string) error {
+	line, err := t.head('+')
 	if err == nil && string(line) != want {
 		err = fmt.Errorf("%w: %q instead of %s", errStream, printable(string(line)), want)
 	}
 	return err
 }
 
-func (s *talk) integer() (int64, error) {
-	line, err := s.head(':')
+func (t *talk) integer() (int64, error) {
+	line, err := t.head(':')
 	if err != nil {
 		return 0, err
 	}
@@ -79,38 +79,38 @@ func (s *talk) integer() (int64, error) {
 	return n, nil
 }
 
-// array reads how many elements an array has.
-func (s *talk) array() (int, error) {
-	line, err := s.head('*')
+// array reads the length of an array.
+func (t *talk) array() (int, error) {
+	line, err := t.head('*')
 	if err != nil {
 		return 0, err
 	}
-	return number(line, mostArgs)
+	return number(line, maxArgs)
 }
 
-// bulk reads a bulk string into s.dump. There is none if it is null.
-func (s *talk) bulk() (found bool, err error) {
-	line, err := s.head('$')
+// bulk reads a bulk string into t.dump. found is false for a null reply.
+func (t *talk) bulk() (found bool, err error) {
+	line, err := t.head('$')
 	if err != nil {
 		return false, err
 	}
-	return s.rest(line)
+	return t.rest(line)
 }
 
-// rest reads what belongs to the length of a bulk string.
-func (s *talk) rest(length []byte) (found bool, err error) {
-	if s.dump = s.dump[:0]; string(length) == "-1" {
+// rest reads the remainder of a bulk string, after its length.
+func (t *talk) rest(length []byte) (found bool, err error) {
+	if t.dump = t.dump[:0]; string(length) == "-1" {
 		return false, nil
 	}
 	n, err := number(length, longestValue)
 	if err != nil {
 		return false, fmt.Errorf("%w: length of a reply: %w", errStream, err)
 	}
-	if s.dump, err = appendFrom(s.dump, s.in, n); err != nil {
+	if t.dump, err = appendFrom(t.dump, t.in, n); err != nil {
 		return false, err
 	}
 	var end [2]byte
-	if _, err := io.ReadFull(s.in, end[:]); err != nil {
+	if _, err := io.ReadFull(t.in, end[:]); err != nil {
 		return false, whole(err)
 	}
 	if end != [2]byte{'\r', '\n'} {
@@ -119,9 +119,9 @@ func (s *talk) rest(length []byte) (found bool, err error) {
 	return true, nil
 }
 
-// skip reads a reply of any type, and returns its number if it is one.
-func (s *talk) skip(depth int) (n int64, is bool, err error) {
-	line, err := readLine(s.in)
+// skip reads a reply of any type. If that is an integer, it returns its value and true.
+func (t *talk) skip(depth int) (n int64, is bool, err error) {
+	line, err := readLine(t.in)
 	if err != nil {
 		return 0, false, whole(err)
 	}
@@ -134,13 +134,13 @@ func (s *talk) skip(depth int) (n int64, is bool, err error) {
 		n, err = strconv.ParseInt(string(line[1:]), 10, 64)
 		return n, err == nil, err
 	case '$':
-		_, err = s.rest(line[1:])
+		_, err = t.rest(line[1:])
 		return 0, false, err
 	case '*':
-		elements, err := number(line[1:], mostArgs)
+		elements, err := number(line[1:], maxArgs)
 		for range elements {
 			if err == nil {
-				_, _, err = s.skip(depth + 1)
+				_, _, err = t.skip(depth + 1)
 			}
 		}
 		return 0, false, err

@@ -15,29 +15,29 @@ import (
 	"github.com/cellserver/cellserver/rdb"
 )
 
-// batchKeys is how many keys are read in one transaction, which the primary runs at once.
+// batchKeys is how many keys are read in one transaction, which blocks the primary while it runs.
 const batchKeys = 128
 
-// unreadable counts keys that the primary has and does not tell.
+// unreadable counts keys for which the primary has replied to DUMP with an error.
 const unreadable = "a key that cannot be read"
 
-// second is a second connection to the primary, over which keys are read.
+// second is the second connection to the primary, which reads keys.
 type second struct {
 	talk
 	db int
-	// exact says that the primary tells expiries as times (7.0 and later).
+	// exact says that the primary has PEXPIRETIME (7.0 and later).
 	exact bool
-	// apart says that it is a node of a cluster, which runs no transaction on keys of several
-	// slots.
-	apart bool
-	// dumped is how many bytes DUMP has replied.
+	// clustered says that the primary is a node of a cluster, which refuses transactions on keys
+	// of several slots.
+	clustered bool
+	// dumped counts the bytes of the replies to DUMP.
 	dumped int64
-	// source gives values what DUMP replied.
+	// source passes the replies to DUMP to values.
 	values *values
 	source *bufio.Reader
 }
 
-// newSecond finds out what the primary at conn, who knows us already, understands.
+// newSecond finds out which commands the primary at conn has. conn must be authenticated.
 func newSecond(conn net.Conn, v *values) (*second, error) {
 	s := &second{talk: talk{conn: conn, in: bufio.NewReaderSize(conn, 16<<10)}, source: bufio.NewReaderSize(nil, 512), values: v}
 	s.command("PEXPIRETIME", "")
@@ -56,22 +56,23 @@ func newSecond(conn net.Conn, v *values) (*second, error) {
 	return s, nil
 }
 
-// read reads keys in one transaction, or in one each, and calls store for each with the offset of
-// the primary's stream at which it was read. At that offset its value is in the store of
-// s.values, unless found is false.
+// read reads keys in one transaction or, if the primary is clustered, in one transaction each. It
+// calls store for each key with the offset of the primary's stream at which it was read. The
+// function read that it passes to store puts the value into the store of s.values. It returns
+// found false if there is no such key.
 func (s *second) read(names []name, store func(n name, at int64, read func() (found bool, err error)) error) error {
-	if !s.apart {
+	if !s.clustered {
 		err := s.transactions(names, len(names), store)
 		var refused errReply
 		if !errors.As(err, &refused) || !strings.HasPrefix(string(refused), "CROSSSLOT") {
 			return err
 		}
-		s.apart = true // EXEC was refused, so nothing was read
+		s.clustered = true // EXEC was refused, so nothing was read
 	}
 	return s.transactions(names, 1, store)
 }
 
-// transactions reads keys in transactions of so many.
+// transactions reads keys in transactions of size keys.
 func (s *second) transactions(names []name, size int, store func(n name, at int64, read func() (found bool, err error)) error) error {
 	db := s.db
 	var queued []int // of each transaction
@@ -92,7 +93,7 @@ func (s *second) transactions(names []name, size int, store func(n name, at int6
 	return nil
 }
 
-// answers reads what the primary replies to one transaction, in which so many commands are queued.
+// answers reads the replies to one transaction, in which queued commands were queued.
 func (s *second) answers(names []name, queued int, store func(n name, at int64, read func() (found bool, err error)) error) error {
 	if err := s.status("OK"); err != nil {
 		return err
@@ -125,8 +126,8 @@ func (s *second) answers(names []name, queued int, store func(n name, at int64, 
 	return s.each(names, now, func(n name, read func() (bool, error)) error { return store(n, at, read) })
 }
 
-// ask writes a transaction, and returns how many commands it has. db is the database that is
-// selected before it, and now the one behind.
+// ask writes a transaction, and returns how many commands it has. db is the selected database
+// before it, and now the one after it.
 func (s *second) ask(names []name, db int) (queued, now int) {
 	s.command("MULTI")
 	s.command("ROLE")
@@ -152,8 +153,8 @@ func (s *second) ask(names []name, db int) (queued, now int) {
 	return queued, db
 }
 
-// each reads the replies that belong to keys. The expiry comes behind the value, so the value
-// is kept until then.
+// each reads the replies for keys. The expiry comes after the value, so the value is kept until
+// then.
 func (s *second) each(names []name, now int64, store func(n name, read func() (bool, error)) error) error {
 	for _, n := range names {
 		if n.db != s.db {
@@ -189,8 +190,8 @@ func (s *second) each(names []name, now int64, store func(n name, read func() (b
 	return nil
 }
 
-// decode hands what DUMP replied to the values. Before its last ten bytes, which are a
-// version and a checksum, it is what an RDB of that version has of a key.
+// decode passes the reply to DUMP to the values. Its last ten bytes are a version and a checksum.
+// The bytes before are what an RDB of that version has for a key.
 func (s *second) decode(n name, found bool, ms int64) error {
 	if !found {
 		return nil
@@ -219,11 +220,11 @@ func (s *second) decode(n name, found bool, ms int64) error {
 	return rdb.NewReader(s.source, rdb.Limits{}).Read(visitor)
 }
 
-// end is the end of an RDB, and a checksum that says that there is none: that of DUMP is
-// not looked at, since TCP has its own.
+// end is the end of an RDB, with a zero checksum, which means that there is none. The checksum of
+// DUMP is not verified, because TCP has its own.
 var end = [9]byte{0xff}
 
-// role reads what ROLE replies, and returns the offset in it.
+// role reads the reply to ROLE, and returns the offset in it.
 func (s *second) role() (offset int64, err error) {
 	n, err := s.array()
 	if err != nil {
@@ -235,7 +236,7 @@ func (s *second) role() (offset int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		// A primary has it behind its name, a replica at the end.
+		// A primary has it after its role, a replica at the end.
 		if is && (i == 1 || i == 4) {
 			offset = number
 		}
@@ -246,7 +247,7 @@ func (s *second) role() (offset int64, err error) {
 	return offset, nil
 }
 
-// time reads what TIME replies, in milliseconds.
+// time reads the reply to TIME, and returns milliseconds.
 func (s *second) time() (ms int64, err error) {
 	if n, err := s.array(); err != nil || n != 2 {
 		return 0, errors.Join(err, fmt.Errorf("%w: no time", errStream))

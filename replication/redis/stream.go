@@ -10,40 +10,39 @@ import (
 	"strconv"
 )
 
-// Bounds of one command of the stream. A primary accepts 512 MiB as one argument and 1 GiB as
-// the input of a client.
+// Bounds of one command of the stream. A primary accepts arguments of 512 MiB, and 1 GiB as the
+// query buffer of a client.
 const (
 	longestCommand = 1 << 30
-	mostArgs       = 1 << 24
+	maxArgs        = 1 << 24
 	longestLine    = 64 << 10
 )
 
-// kept is how large a buffer may be that is kept for the next command.
+// kept is the largest buffer that is reused for the next command: 1 MiB.
 const kept = 1 << 20
 
-// piece is how much is reserved at most for bytes that were only announced.
+// piece is how many bytes are allocated at most before the announced bytes arrive.
 const piece = 64 << 10
 
-// errStream is wrapped by errors about bytes that are no stream of commands.
+// errStream is wrapped by errors about bytes that are not a stream of commands.
 var errStream = errors.New("not a stream of commands")
 
-// commands reads the stream of a primary: arrays of bulk strings, and lines, of which empty
-// ones are keep-alives. A length is believed only as far as bytes arrive.
+// commands reads the stream of a primary: arrays of bulk strings, and inline commands. Empty
+// lines are keepalives. Memory is allocated as bytes arrive, not according to a length.
 type commands struct {
 	in *bufio.Reader
-	// consumed is how many bytes have been read of the whole stream.
+	// consumed is how many bytes of the stream have been read.
 	consumed int64
-	// buf has the arguments of the command one after another, ends where each ends.
+	// buf has the arguments of the command one after another. ends has the end of each in buf.
 	buf  []byte
 	ends []int
 	args [][]byte
 }
 
-// roundMost is how many bytes of a stream are a round at most.
-const roundMost = 64 << 10
+// maxRound bounds the bytes of a round.
+const maxRound = 64 << 10
 
-// rounds calls round before it reads what may not have come yet, and after at most [roundMost]
-// bytes.
+// rounds calls round before each read that may block, and after at most [maxRound] bytes.
 type rounds struct {
 	in    *bufio.Reader
 	round func()
@@ -51,11 +50,11 @@ type rounds struct {
 
 func (r *rounds) Read(p []byte) (int, error) {
 	r.round()
-	return r.in.Read(p[:min(len(p), roundMost)])
+	return r.in.Read(p[:min(len(p), maxRound)])
 }
 
-// next returns the words of the next command, none for an empty line. They are valid until
-// the next call.
+// next returns the words of the next command, or none for an empty line. They are valid until the
+// next call.
 func (c *commands) next() (args [][]byte, err error) {
 	c.reuse()
 	line, err := c.line()
@@ -65,7 +64,7 @@ func (c *commands) next() (args [][]byte, err error) {
 	if len(line) == 0 || line[0] != '*' {
 		return bytes.Fields(line), nil
 	}
-	n, err := number(line[1:], mostArgs)
+	n, err := number(line[1:], maxArgs)
 	if err != nil {
 		return nil, fmt.Errorf("%w: number of arguments: %w", errStream, err)
 	}
@@ -82,7 +81,7 @@ func (c *commands) next() (args [][]byte, err error) {
 	return c.args, nil
 }
 
-// reuse empties the buffers, and gives back those that a large command has made large.
+// reuse empties the buffers. It drops those that a large command has made large.
 func (c *commands) reuse() {
 	if cap(c.buf) > kept || cap(c.ends) > kept/8 {
 		c.buf, c.ends, c.args = nil, nil, nil
@@ -121,7 +120,7 @@ func (c *commands) bulk() error {
 	return nil
 }
 
-// line reads to the end of a line and returns it without that.
+// line reads a line and returns it without its end.
 func (c *commands) line() ([]byte, error) {
 	line, err := readLine(c.in)
 	if err != nil {
@@ -131,7 +130,7 @@ func (c *commands) line() ([]byte, error) {
 	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
 }
 
-// readLine returns the next line with its end. It is valid until in is read again.
+// readLine returns the next line with its end. It is valid until the next read from in.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	switch {
@@ -143,7 +142,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	return line, nil
 }
 
-// appendFrom appends n bytes of in to dst. It reserves room as they arrive.
+// appendFrom appends n bytes of in to dst. It allocates memory as they arrive.
 func appendFrom(dst []byte, in *bufio.Reader, n int) ([]byte, error) {
 	for n > 0 {
 		part := min(n, piece)
@@ -157,7 +156,7 @@ func appendFrom(dst []byte, in *bufio.Reader, n int) ([]byte, error) {
 	return dst, nil
 }
 
-// whole makes an end of the input, where it may not end, an unexpected one.
+// whole turns io.EOF into io.ErrUnexpectedEOF, where the input must not end.
 func whole(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -165,14 +164,14 @@ func whole(err error) error {
 	return err
 }
 
-// number reads a decimal from 0 to most.
-func number(digits []byte, most int) (int, error) {
+// number parses a decimal from 0 to bound.
+func number(digits []byte, bound int) (int, error) {
 	if len(digits) == 0 || len(digits) > 10 || digits[0] == '+' || digits[0] == '-' {
-		return 0, fmt.Errorf("%q is no number from 0 to %d", printable(string(digits)), most)
+		return 0, fmt.Errorf("%q is no number from 0 to %d", printable(string(digits)), bound)
 	}
 	n, err := strconv.Atoi(string(digits))
-	if err != nil || n > most {
-		return 0, fmt.Errorf("%q is no number from 0 to %d", printable(string(digits)), most)
+	if err != nil || n > bound {
+		return 0, fmt.Errorf("%q is no number from 0 to %d", printable(string(digits)), bound)
 	}
 	return n, nil
 }

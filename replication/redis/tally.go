@@ -7,22 +7,22 @@ import (
 
 // Bounds of a [Tally], because a peer chooses the names.
 const (
-	mostNames   = 128
+	maxNames    = 128
 	longestName = 64
 )
 
-// others counts what has no name of its own in a [Tally].
+// others is the name of the count for all names that do not fit into a [Tally].
 const others = "others"
 
-// Tally counts by name what was passed over. The zero value is empty. Its methods may be
-// called from any goroutine.
+// Tally counts by name what was skipped. The zero value is empty. Its methods may be called from
+// any goroutine.
 type Tally struct {
 	mu sync.Mutex
-	// counts is guarded by mu. It has at most mostNames names and others.
+	// counts is guarded by mu. It has at most maxNames names, and others.
 	counts map[string]int64
 }
 
-// Add counts n of name.
+// Add adds n to the count of name.
 func (t *Tally) Add(name string, n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -30,7 +30,7 @@ func (t *Tally) Add(name string, n int64) {
 		t.counts = map[string]int64{}
 	}
 	name = printable(name)
-	if _, known := t.counts[name]; !known && len(t.counts) >= mostNames {
+	if _, known := t.counts[name]; !known && len(t.counts) >= maxNames {
 		name = others
 	}
 	t.counts[name] += n
@@ -43,15 +43,15 @@ func (t *Tally) Counts() map[string]int64 {
 	return maps.Clone(t.counts)
 }
 
-// Reset forgets everything.
+// Reset removes all counts.
 func (t *Tally) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.counts)
 }
 
-// printable returns name shortened, and with a '?' for each byte that a line of text should
-// not have.
+// printable returns name, shortened to 64 bytes, with a '?' for each byte that is not printable
+// ASCII.
 func printable(name string) string {
 	b := []byte(name[:min(len(name), longestName)])
 	for i, c := range b {

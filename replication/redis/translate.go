@@ -9,21 +9,20 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-// ErrResync is returned when what follows in the stream cannot be applied, so that the next
-// link has to begin with everything.
+// ErrResync is returned when a command of the stream cannot be applied, so that the next link has
+// to begin with a full copy.
 var ErrResync = errors.New("everything has to be copied anew")
 
 // Runner executes commands of the primary.
 type Runner interface {
-	// Run executes a command in a database as a session of the primary does: it may change
-	// keys though this node is read-only, and whatever memory is full. The error is the
-	// reply if that is one, or the first in the reply of EXEC. MULTI, EXEC and DISCARD come
-	// too, and what is between them is queued, each command for its own database. args are valid
-	// during the call.
+	// Run executes a command in a database. The session has the rights of a primary: it may write
+	// although this node is read-only, and above maxmemory. The error is the error reply, or the
+	// first one in the reply of EXEC. MULTI, EXEC and DISCARD are passed, too. The commands
+	// between them are queued, each for its own database. args are valid during the call.
 	Run(db int, args [][]byte) error
 }
 
-// translator applies the commands of a stream: see dirty.go for which are run.
+// translator applies the commands of a stream: see dirty.go for the ones that are executed.
 type translator struct {
 	runner    Runner
 	keyTable  *keyTable
@@ -33,25 +32,25 @@ type translator struct {
 	// db is the database that the primary has selected.
 	db int
 	tx *transaction
-	// names is used again for each command.
+	// names is scratch space for the keys of a command.
 	names []name
-	// asked says that the primary wants to know the offset at once.
+	// asked says that the primary has requested an acknowledgement.
 	asked bool
 }
 
-// transaction is what comes between MULTI and EXEC. What it makes dirty is dirty from EXEC on:
-// before, a reading could be stored that the queued commands would overwrite.
+// transaction is the part of the stream between MULTI and EXEC. Its keys become dirty at EXEC. If
+// they became dirty earlier, a reading could be stored that the queued commands would overwrite.
 type transaction struct {
 	start  int64
-	queued bool // commands were handed to the Runner
-	// ran has the keys of these commands, marked those of the others.
+	queued bool // commands were passed to the Runner
+	// ran has the keys of these commands, marked the keys of the others.
 	ran    []name
 	marked map[name]struct{}
-	// flushed are the databases that it empties.
+	// flushed are the databases that the transaction empties.
 	flushed []int
 }
 
-// allDatabases is in transaction.flushed for FLUSHALL.
+// allDatabases stands for FLUSHALL in transaction.flushed.
 const allDatabases = -1
 
 // apply applies the command at (start, end] of the stream.
@@ -99,7 +98,7 @@ func (t *translator) change(w word, args [][]byte, start, end int64) error {
 	args, relative := absolute(args)
 	t.names = w.appendNames(t.names[:0], t.db, args)
 	if len(t.names) == 0 {
-		t.skipped.Add(string(args[0]), 1) // a script that names no key
+		t.skipped.Add(string(args[0]), 1) // a script without keys
 		return nil
 	}
 	standing := t.keyTable.judge(t.names, end)
@@ -116,7 +115,7 @@ func (t *translator) change(w word, args [][]byte, start, end int64) error {
 	return nil
 }
 
-// has reports whether a command before has made one of names dirty.
+// has reports whether an earlier command of the transaction will make one of names dirty.
 func (tx *transaction) has(names []name) bool {
 	if tx == nil {
 		return false
@@ -129,7 +128,7 @@ func (tx *transaction) has(names []name) bool {
 	return false
 }
 
-// mark makes names dirty, now or with the end of the transaction.
+// mark makes names dirty, now or at the end of the transaction.
 func (t *translator) mark(names []name, start, end int64) {
 	if t.tx == nil {
 		t.keyTable.touch(names, start, end, false)
@@ -140,8 +139,8 @@ func (t *translator) mark(names []name, start, end int64) {
 	}
 }
 
-// run has the Runner execute a command on t.names. If it cannot, the keys are read instead, so that
-// nothing is passed over.
+// run passes a command on t.names to the Runner. If the Runner fails, the keys become dirty, so
+// that no change is lost.
 func (t *translator) run(args [][]byte, start, end int64) error {
 	if err := t.hand(t.db, args); err != nil {
 		t.mark(t.names, start, end)
@@ -152,7 +151,8 @@ func (t *translator) run(args [][]byte, start, end int64) error {
 	return nil
 }
 
-// hand hands a command in a database to the Runner, the first of a transaction behind MULTI.
+// hand passes a command in a database to the Runner. Before the first one of a transaction it
+// passes MULTI.
 func (t *translator) hand(db int, args [][]byte) error {
 	if t.tx != nil && !t.tx.queued {
 		if err := t.runner.Run(db, [][]byte{[]byte("MULTI")}); err != nil {
@@ -163,8 +163,9 @@ func (t *translator) hand(db int, args [][]byte) error {
 	return t.runner.Run(db, args)
 }
 
-// flush applies FLUSHDB and FLUSHALL. A value that was read ahead of it goes, too, so all
-// that were are read again. Nothing is stored meanwhile.
+// flush applies FLUSHDB and FLUSHALL. They also delete values that were read ahead of the stream,
+// so all tracked keys are read again. The lock storing keeps readings from being stored
+// meanwhile.
 func (t *translator) flush(args [][]byte, start, end int64) error {
 	db := t.db
 	if is(args[0], "flushall") {
@@ -172,7 +173,7 @@ func (t *translator) flush(args [][]byte, start, end int64) error {
 	} else if db >= t.databases {
 		return nil
 	}
-	runs := min(t.db, t.databases-1) // FLUSHALL may come in a database that is not here
+	runs := min(t.db, t.databases-1) // FLUSHALL may run in a database that does not exist here
 	if t.tx != nil {
 		if err := t.hand(runs, args[:1]); err != nil {
 			return fmt.Errorf("%w: %w", ErrResync, err)
@@ -223,29 +224,29 @@ func (t *translator) commit(end int64) error {
 	return nil
 }
 
-// leave forgets a transaction that has not ended. It comes again with the next link.
+// leave discards a transaction that has not ended. The next link receives it again.
 func (t *translator) leave() {
 	if t.tx != nil && t.tx.queued {
-		_ = t.runner.Run(0, [][]byte{[]byte("DISCARD")}) // a session in no transaction may refuse
+		_ = t.runner.Run(0, [][]byte{[]byte("DISCARD")}) // a session without a transaction may refuse
 	}
 	t.tx = nil
 }
 
-// soon is how long before its end a key is taken not to be here: it could end before the command
-// has run.
+// soon is how long before its expiry a key counts as missing, because it could expire before the
+// command runs.
 const soon = time.Second
 
-// lacks reports whether a key is not here that the primary has, so that the command would begin
-// with nothing. The key has expired here a little earlier, or was left out of the copy since it
-// would have expired or since what it held is not known here. With the first change from then on
-// it would hold that alone, and live on if the next one prolongs it.
+// lacks reports whether a key may be missing here that the primary has. The command would then
+// begin with an empty value. The key has expired here a little earlier, or the copy omitted it,
+// because it was about to expire or because its type is unknown here. With the first change it
+// would have only that change, and would stay if the next one extends the expiry.
 func (t *translator) lacks(w word, args [][]byte) (lacks bool) {
 	names := t.names
 	switch {
 	case w.action == put && !(is(args[0], "set") && len(args) > 3 && is(args[3], "keepttl")):
 		return false
 	case is(args[0], "rename"):
-		names = names[:1] // the other one is replaced
+		names = names[:1] // the other key is replaced
 	}
 	t.view.within(func(v *keyspace.Handle) {
 		for _, n := range names {
@@ -256,8 +257,8 @@ func (t *translator) lacks(w word, args [][]byte) (lacks bool) {
 	return lacks
 }
 
-// absolute returns what the command did, without the conditions that the primary found to
-// be true. relative says that it did something that depends on when it ran.
+// absolute returns the command without the conditions that the primary found to be true. relative
+// says that the effect depends on when the command runs.
 func absolute(args [][]byte) (done [][]byte, relative bool) {
 	name := args[0]
 	switch {
@@ -282,7 +283,7 @@ func absolute(args [][]byte) (done [][]byte, relative bool) {
 	return args, false
 }
 
-// absoluteSet is absolute for SET. An option that is not known here makes it be read.
+// absoluteSet is absolute for SET. After an unknown option, relative is set, so the key is read.
 func absoluteSet(args [][]byte) (done [][]byte, relative bool) {
 	if len(args) <= 3 {
 		return args, false

@@ -13,21 +13,22 @@ import (
 	"github.com/cellserver/cellserver/rdb"
 )
 
-// longestKey is the longest key that a command may name here.
+// longestKey is the longest key of a command on this server, in bytes.
 const longestKey = 16 << 10
 
-// ttlSlack is how much earlier than its TAT redis-cell may have a key end, for it rounds.
+// ttlSlack is by how much the expiry of a redis-cell key may be earlier than its TAT, because
+// redis-cell rounds.
 const ttlSlack = 2 * time.Second
 
-// values makes entries of the values of an RDB, and counts those that there is no room for.
+// values makes entries from the values of an RDB, and counts those that this server cannot hold.
 type values struct {
 	clock     clock.Clock
 	databases int
 	skipped   *Tally
-	// store gets an entry. Its value is not used again.
+	// store receives an entry. The value is not used again.
 	store func(db int, key []byte, e entry.Entry) error
 
-	// What follows is the collection that is being read, and why it is passed over.
+	// The fields below are the collection that is being read, and the reason why it is skipped.
 	hash collection.Hash
 	set  collection.Set
 	list collection.List
@@ -44,7 +45,7 @@ func (v *values) skip(s rdb.Skipped) error {
 	return nil
 }
 
-// value takes the next part of a value, and stores it with the last.
+// value takes the next part of a value. After the last one it stores the value.
 func (v *values) value(key *rdb.Key, part rdb.Part) error {
 	if part.First {
 		v.begin(key)
@@ -87,14 +88,15 @@ func (v *values) begin(key *rdb.Key) {
 	}
 }
 
-// drop forgets the collection.
+// drop discards the collection.
 func (v *values) drop() {
 	v.lost = ""
 	v.hash, v.set, v.list, v.zset = collection.Hash{}, collection.Set{}, collection.List{}, collection.SortedSet{}
 }
 
-// add adds elements to the collection, or says why it cannot be stored. Without a bound on
-// elements no collection is full, and what their changes leave behind is not needed.
+// add adds elements to the collection, or returns the reason why it cannot be stored. Collections
+// have no bound on elements here, so they are never full. The deltas of their changes are not
+// needed.
 func (v *values) add(kind rdb.Kind, elements []rdb.Element) (lost string) {
 	for i := range elements {
 		e := &elements[i]
@@ -119,7 +121,7 @@ func (v *values) add(kind rdb.Kind, elements []rdb.Element) (lost string) {
 	return ""
 }
 
-// ends turns a civil time in milliseconds, 0 for never, into an instant.
+// ends converts Unix time in milliseconds into an instant. 0 means never.
 func (v *values) ends(ms int64) limit.Instant {
 	if ms == 0 {
 		return entry.NoExpiry
@@ -130,8 +132,8 @@ func (v *values) ends(ms int64) limit.Instant {
 	return min(v.clock.Derived(limit.Instant(ms*int64(time.Millisecond))), entry.NoExpiry-1)
 }
 
-// text makes an entry of a string: redis-cell's if it is a TAT that has not passed and has
-// an expiry, as for "cellserver import", but only of a number as Redis writes it.
+// text makes an entry from a string. It is a redis-cell key if it has an expiry and is a TAT in
+// the future, as in "cellserver import", but only if the number has the form that Redis writes.
 func (v *values) text(text []byte, expire int64) entry.Entry {
 	ends := v.ends(expire)
 	plain := entry.Entry{Kind: entry.String, Expiry: ends, Value: text}
@@ -147,7 +149,7 @@ func (v *values) text(text []byte, expire int64) entry.Entry {
 		return plain
 	}
 	e := entry.Entry{Kind: entry.Cell, Expiry: min(tat, entry.NoExpiry-1)}
-	if ends.Add(ttlSlack) < e.Expiry { // somebody has shortened it
+	if ends.Add(ttlSlack) < e.Expiry { // the expiry was shortened
 		e.Expiry, e.Value = ends, gcra.AppendState(nil, tat)
 	}
 	return e

@@ -9,16 +9,17 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// view is the keyspace as one goroutine of a [Follower] uses it.
+// view is the keyspace from the point of view of one goroutine of a [Follower].
 type view struct {
 	ctx    context.Context
 	handle *keyspace.Handle
-	// storing is held while what was read is stored and noted, and while a database is
-	// emptied. Both views of a Follower have the same.
+	// storing is locked while a reading is stored and recorded, and while a database is emptied.
+	// Both views of a Follower share it.
 	storing *sync.Mutex
 }
 
-// within calls f inside the world. It does nothing if ctx ends before that opens.
+// within calls f after it has entered the keyspace. It does nothing if ctx ends before it can
+// enter.
 func (v *view) within(f func(h *keyspace.Handle)) {
 	for !v.handle.Enter() {
 		open := make(chan struct{}, 1)
@@ -34,7 +35,7 @@ func (v *view) within(f func(h *keyspace.Handle)) {
 	f(v.handle)
 }
 
-// put makes a key hold e, whatever memory is full: the primary has decided that.
+// put sets a key to e, even above maxmemory, because the primary has decided that.
 func (v *view) put(n name, e entry.Entry) (err error) {
 	err = limit.ErrNotKept
 	v.within(func(h *keyspace.Handle) {

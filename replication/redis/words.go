@@ -5,24 +5,24 @@ import (
 	"strconv"
 )
 
-// action is what is done with a command of the stream.
+// action says what to do with a command of the stream.
 type action uint8
 
 const (
-	// The zero action: it is counted by name.
+	// The zero action: count the command by its name.
 	_ action = iota
 	// put: the Runner executes it, whatever its keys hold.
 	put
-	// run: the Runner executes it if its keys are here, since the outcome depends on what they
-	// hold.
+	// run: the Runner executes it if its keys exist here, because the outcome depends on their
+	// values.
 	run
-	// reread: its effect cannot be had by executing it, so its keys are read.
+	// reread: do not execute it, but read its keys from the primary.
 	reread
 	// ignore: it changes no key.
 	ignore
-	// flush empties one database or all.
+	// flush empties one database, or all.
 	flush
-	// The following are of the stream itself.
+	// The actions below control the stream itself.
 	selects
 	begins
 	commits
@@ -30,17 +30,17 @@ const (
 	swap
 )
 
-// word is what is known of a command: the action, and where its keys are: from first to
-// last, counted from the end if negative, each step-th word.
+// word describes a command: its action and its keys. The keys are each step-th argument from
+// first to last; a negative last counts from the end.
 type word struct {
 	action            action
 	first, last, step int
 }
 
-// words has every command that Redis and Valkey send to replicas and that changes a value
-// which this server can hold, and those that are ignored by intent. Some of them newer
-// versions rewrite for their replicas. Those with a time to live count from when they run, so
-// they are not run a second time: their keys are read.
+// words has every command that Redis and Valkey send to replicas and that changes a value which
+// this server can hold. It also has the commands that are ignored by intent. Newer versions
+// rewrite some of them for their replicas. Commands with a relative time to live are not executed
+// again, because the time would count from then. Their keys are read.
 var words = makeWords()
 
 func makeWords() map[string]word {
@@ -49,8 +49,8 @@ func makeWords() map[string]word {
 		"replconf": {action: replconf}, "swapdb": {action: swap},
 		"flushdb": {action: flush}, "flushall": {action: flush},
 		"bitop": {reread, 2, 2, 1},
-		// Redis before 7 can be told to send scripts as they are; Redis 8.4 sends MSETEX. See
-		// appendMore for their keys.
+		// Redis before 7 can be configured to replicate scripts verbatim. Redis 8.4 sends MSETEX.
+		// See appendMore for their keys.
 		"eval": {action: reread}, "evalsha": {action: reread}, "msetex": {action: reread},
 	}
 	add := func(w word, names ...string) {
@@ -79,7 +79,7 @@ func makeWords() map[string]word {
 	return all
 }
 
-// lookUp finds a command by the name it came with.
+// lookUp finds a command by its name in any case.
 func lookUp(name []byte) (w word, known bool) {
 	var lower [longestName]byte
 	if len(name) > len(lower) {
@@ -95,16 +95,16 @@ func lookUp(name []byte) (w word, known bool) {
 	return w, known
 }
 
-// is compares a word of a command, whatever its case.
+// is reports whether arg equals lower, ignoring case.
 func is(arg []byte, lower string) bool { return bytes.EqualFold(arg, []byte(lower)) }
 
-// name is a key of a database.
+// name is a key and its database.
 type name struct {
 	db  int
 	key string
 }
 
-// appendNames appends the keys that the command changes, of database db.
+// appendNames appends the keys of a command that runs in database db.
 func (w word) appendNames(names []name, db int, args [][]byte) []name {
 	last := w.last
 	if last < 0 {
@@ -118,8 +118,8 @@ func (w word) appendNames(names []name, db int, args [][]byte) []name {
 	return appendMore(names, db, args)
 }
 
-// appendMore appends what options of a command name: another database, or where a result is
-// stored.
+// appendMore appends keys that options of a command name: in another database, or as the
+// destination of a result.
 func appendMore(names []name, db int, args [][]byte) []name {
 	switch option := args[0]; {
 	case is(option, "copy"):
@@ -144,12 +144,12 @@ func appendMore(names []name, db int, args [][]byte) []name {
 	return names
 }
 
-// appendNumbered appends keys whose number is the word at: each step-th word behind it.
+// appendNumbered appends keys whose number is args[at]. They are each step-th argument after it.
 func appendNumbered(names []name, db int, args [][]byte, at, step int) []name {
 	if at >= len(args) {
 		return names
 	}
-	n, err := number(args[at], mostArgs)
+	n, err := number(args[at], maxArgs)
 	if err != nil {
 		return names
 	}
@@ -159,7 +159,7 @@ func appendNumbered(names []name, db int, args [][]byte, at, step int) []name {
 	return names
 }
 
-// databaseAfter finds the number behind an option.
+// databaseAfter returns the number after an option.
 func databaseAfter(args [][]byte, from int, option string) (db int, ok bool) {
 	for i := from; i+1 < len(args); i++ {
 		if is(args[i], option) {
