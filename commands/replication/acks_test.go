@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestRepliesAreHeldWithoutALog: repl-ack-replies holds where nothing is kept and no replica has
-// ever been, too.
+// TestRepliesAreHeldWithoutALog: repl-ack-replies also delays replies if nothing is kept and
+// there was no replica yet.
 func TestRepliesAreHeldWithoutALog(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--appendonly", "no", "--repl-ack-replies", "1", "--repl-ack-timeout", "1")
@@ -23,7 +23,7 @@ func TestRepliesAreHeldWithoutALog(t *testing.T) {
 	})
 }
 
-// TestNoWriteBeforeTheFirstReplica: a primary that needs replicas refuses the very first write.
+// TestNoWriteBeforeTheFirstReplica: a primary that needs replicas refuses even the first write.
 func TestNoWriteBeforeTheFirstReplica(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := w.Start("--min-replicas-to-write", "1")
@@ -32,7 +32,7 @@ func TestNoWriteBeforeTheFirstReplica(t *testing.T) {
 }
 
 // TestMinReplicasIsAskedAtEachWrite: a replica that is promoted ends its link, and its primary
-// accepts no change from then on. No time passes in between, nor behind CONFIG SET.
+// accepts no write from then on. The effect is immediate, also after CONFIG SET.
 func TestMinReplicasIsAskedAtEachWrite(t *testing.T) {
 	const refused = "-NOREPLICAS Not enough good replicas to write.\r\n"
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -61,16 +61,16 @@ func TestMinReplicasIsAskedAtEachWrite(t *testing.T) {
 	})
 }
 
-// TestMinReplicasMaxLagIsExact: a replica that is silent counts for that long and no longer.
+// TestMinReplicasMaxLagIsExact: a silent replica counts for min-replicas-max-lag and no longer.
 func TestMinReplicasMaxLagIsExact(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary, replica := w.Start("--min-replicas-to-write", "1", "--min-replicas-max-lag", "3"), w.Start()
 		replica.Follow(primary)
 		c := primary.Dial()
 		w.Until("the replica counts", time.Millisecond, time.Minute, func() bool { return c.Do("INCR", "n") == ":1\r\n" })
-		w.Advance(10 * time.Millisecond) // and has acknowledged that
+		w.Advance(10 * time.Millisecond) // the replica acknowledges that
 		w.Net.Hold(replica.Host, primary.Host)
-		w.Advance(1900 * time.Millisecond) // the last one came up to a second ago
+		w.Advance(1900 * time.Millisecond) // the last acknowledgement came up to a second ago
 		require.Equal(t, ":2\r\n", c.Do("INCR", "n"))
 		w.Advance(1100 * time.Millisecond)
 		require.Contains(t, c.Do("INCR", "n"), "-NOREPLICAS")
@@ -80,8 +80,9 @@ func TestMinReplicasMaxLagIsExact(t *testing.T) {
 	})
 }
 
-// TestRepliesOfAFormerPrimaryAreNotHeld: a reply that waits for a replica when its server becomes one
-// itself is an error, whatever the server leads again and its replicas acknowledge later.
+// TestRepliesOfAFormerPrimaryAreNotHeld: when a primary becomes a replica, replies that wait for
+// replicas become errors. A later promotion, or acknowledgements of its replicas, do not change
+// that.
 func TestRepliesOfAFormerPrimaryAreNotHeld(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		a := w.Start("--repl-ack-replies", "1", "--repl-ack-timeout", "60000")
@@ -93,7 +94,7 @@ func TestRepliesOfAFormerPrimaryAreNotHeld(t *testing.T) {
 		waiting := a.Dial()
 		waiting.Command("INCR", "n")
 		w.Settle()
-		b.Promote() // or what is held would still be applied
+		b.Promote() // otherwise the delayed part of the stream would still be applied
 		w.Net.Release(a.Host, b.Host)
 		a.Follow(b)
 		require.Equal(t, "$1\r\n1\r\n", c.Do("GET", "n"), "the second is gone")

@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// baseFS is a disk on which no base is begun until the gate opens.
+// baseFS is a disk that blocks the creation of a base file until the gate opens.
 type baseFS struct {
 	persistence.FS
 	waiting atomic.Bool
@@ -34,8 +34,9 @@ func (b *baseFS) Create(name string) (persistence.File, error) {
 	return b.FS.Create(name)
 }
 
-// TestPromotedNodeTakesWritesAtOnce: right after a full sync, before its base is written. Only with
-// appendfsync always the replies wait for that. All that was answered is there after a restart.
+// TestPromotedNodeTakesWritesAtOnce promotes right after a full resynchronization, before the
+// base file is written. Only with appendfsync always the replies wait for that. All acknowledged
+// writes are there after a restart.
 func TestPromotedNodeTakesWritesAtOnce(t *testing.T) {
 	for _, policy := range []string{"no", "everysec", "always"} {
 		t.Run(policy, func(t *testing.T) {

@@ -26,15 +26,16 @@ func charge(t *testing.T, s *inproc.Node, n int) {
 	}
 }
 
-// refusing waits until a replica refuses what its primary has.
+// refusing waits until a replica refuses the data set of its primary.
 func refusing(w *inproc.World, replica *inproc.Node) {
 	w.Until("refused", 3*time.Millisecond, time.Minute, func() bool {
 		return strings.Contains(replica.Replication()["cell_repl_error"], "has another data set")
 	})
 }
 
-// TestEmptiedPrimaryWithAKeyIsRefused: a primary without files starts again, and is called before
-// its replica is back. The replica keeps the limits that were charged, and says so everywhere.
+// TestEmptiedPrimaryWithAKeyIsRefused: a primary restarts without files, and clients call it
+// before its replica reconnects. The replica keeps the charged limits, and INFO reports the
+// refusal.
 func TestEmptiedPrimaryWithAKeyIsRefused(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary := w.Start()
@@ -53,7 +54,7 @@ func TestEmptiedPrimaryWithAKeyIsRefused(t *testing.T) {
 		refusing(w, replica.Node)
 		c := primary.Dial()
 		require.Equal(t, inproc.OK, c.Do("CONFIG", "SET", "min-replicas-to-write", "1"))
-		w.Advance(1500 * time.Millisecond) // it asks each second
+		w.Advance(1500 * time.Millisecond) // the replica retries each second
 		require.Contains(t, c.Do("CL.THROTTLE", "new", "0", "1", "3600"), "-NOREPLICAS", "the replica does not count")
 		require.Len(t, replica.State(), 100)
 		w.Advance(5 * time.Minute)
@@ -82,8 +83,9 @@ func TestEmptiedPrimaryWithAKeyIsRefused(t *testing.T) {
 	})
 }
 
-// TestDataSetIsKept: in the log, in a snapshot, in that of a full sync, and by a replica that has
-// learned it from its primary after its files were written. An empty server begins another.
+// TestDataSetIsKept: the ID is kept in the log, in a snapshot, in the snapshot of a full
+// resynchronization, and by a replica that has learned it after its files were written. An empty
+// server begins a new data set.
 func TestDataSetIsKept(t *testing.T) {
 	for name, options := range map[string][]string{
 		"log": {"--appendonly", "yes"}, "snapshot": {"--save", "3600 1"},
@@ -119,8 +121,8 @@ func TestDataSetIsKept(t *testing.T) {
 	}
 }
 
-// TestRestartedReplicaKnowsItsDataSet: its files say so after a crash, too, whatever its primary is
-// by then.
+// TestRestartedReplicaKnowsItsDataSet: the files of a replica have the ID even after a crash,
+// whatever its primary is by then.
 func TestRestartedReplicaKnowsItsDataSet(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary := w.Start()
@@ -142,7 +144,7 @@ func TestRestartedReplicaKnowsItsDataSet(t *testing.T) {
 	})
 }
 
-// forget makes the manifest of a disk one of a version without data sets.
+// forget turns the manifest of a disk into that of a version without data sets.
 func forget(t *testing.T, disk *faultfs.FS) {
 	t.Helper()
 	for _, name := range disk.Names() {
@@ -158,8 +160,8 @@ func forget(t *testing.T, disk *faultfs.FS) {
 	t.Fatal("there is no manifest")
 }
 
-// TestDataSetOfOldFiles: a primary whose files name none takes over the one that its replica
-// knows, or draws one, and its files name it from then on.
+// TestDataSetOfOldFiles: a primary whose files have no ID takes the ID of its replica, or draws
+// one. Its files have the ID from then on.
 func TestDataSetOfOldFiles(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary := w.Start("--appendonly", "yes")
@@ -181,7 +183,7 @@ func TestDataSetOfOldFiles(t *testing.T) {
 	})
 }
 
-// TestDataSetIsSaidByReplicas: what is no id is passed over, as other words of capa are.
+// TestDataSetIsSaidByReplicas: an invalid ID is ignored, like other unknown values of capa.
 func TestDataSetIsSaidByReplicas(t *testing.T) {
 	id := strings.Repeat("0123456789abcdef", 3)[:40]
 	for said, want := range map[string]string{

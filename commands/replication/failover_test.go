@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestFailoverEndsWhenItsTargetDies, whenever that is: the old primary leads again, or has become a
-// replica of the target, which had taken over. No operator says ABORT.
+// TestFailoverEndsWhenItsTargetDies: whenever the target dies, the old primary becomes a primary
+// again, or is a replica of the target, which had taken over. No FAILOVER ABORT is needed.
 func TestFailoverEndsWhenItsTargetDies(t *testing.T) {
 	leads, follows := 0, 0
 	for step := range 30 {
@@ -45,8 +45,8 @@ func TestFailoverEndsWhenItsTargetDies(t *testing.T) {
 	t.Logf("it led %d times and followed %d times", leads, follows)
 }
 
-// TestNextPrimaryIsNotAheadOfTheLast: the clock of a replica goes by that of its present primary, and
-// not by that of the one before, whose way to the present one was long.
+// TestNextPrimaryIsNotAheadOfTheLast: the clock of a replica follows its present primary, and not
+// the one before, from which messages took long.
 func TestNextPrimaryIsNotAheadOfTheLast(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		first, second, third := w.Start(), w.Start(), w.Start()
@@ -70,8 +70,8 @@ func TestNextPrimaryIsNotAheadOfTheLast(t *testing.T) {
 	})
 }
 
-// TestChangesAreAcceptedOnceNoOneIsAnswered: REPLICAOF NO ONE says OK when the server leads, so that a
-// program may write at once. In a transaction it does not wait.
+// TestChangesAreAcceptedOnceNoOneIsAnswered: REPLICAOF NO ONE replies OK when the server accepts
+// writes, so that a program may write at once. In a transaction it does not wait.
 func TestChangesAreAcceptedOnceNoOneIsAnswered(t *testing.T) {
 	for range 20 {
 		inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
@@ -93,7 +93,8 @@ func TestChangesAreAcceptedOnceNoOneIsAnswered(t *testing.T) {
 	}
 }
 
-// TestNoOneIsAnsweredWhereNothingIsToBeDone: to a primary at once, and where another order comes.
+// TestNoOneIsAnsweredWhereNothingIsToBeDone: NO ONE gets a reply at once on a primary, and when
+// another order replaces it.
 func TestNoOneIsAnsweredWhereNothingIsToBeDone(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary := w.Start()

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/replication/protocol"
 )
 
-// figures are those of the node that replicates.
+// figures returns the figures of the server's replication node.
 func figures() []figure.Figure {
 	of := func(read func(n *protocol.Counts) int64) func(*figure.View, figure.Emit) {
 		return figure.One(func(v *figure.View) int64 {

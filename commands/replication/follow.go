@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// The errors are in Redis' words, but for the ones about what there is not in Redis.
+// Error replies. They are those of Redis, except for errors that Redis does not have.
 const (
 	errPort          resp.Error = "ERR Invalid master port"
 	errHost          resp.Error = "ERR Invalid master host"
@@ -23,16 +23,16 @@ const (
 	errTimeout resp.Error = "ERR FAILOVER timeout must be greater than 0"
 )
 
-// maxHost bounds the name of a host, as DNS does (RFC 1035).
+// maxHost bounds the length of a host name, as DNS does (RFC 1035).
 const maxHost = 255
 
-// follow is REPLICAOF and SLAVEOF. It leaves the request with the node. NO ONE waits until that is done,
-// but not in EXEC.
+// follow implements REPLICAOF and SLAVEOF. It leaves the request with the node. NO ONE waits
+// until the promotion is done, except in EXEC.
 func follow(c *command.Call) {
 	n := c.Server.Node()
 	role := n.Role()
 	switch {
-	case c.Server.Loading() && !role.Replica: // its own files, which are not to be dropped half way
+	case c.Server.Loading() && !role.Replica: // the server is loading its own files, and must not discard them halfway
 		c.Fail(errLoading)
 	case failingOver(n):
 		c.Fail(errFailingOver)
@@ -48,10 +48,12 @@ func follow(c *command.Call) {
 	}
 }
 
-// leadTimeout is for how long REPLICAOF NO ONE waits: a script that goes on keeps the node from leading.
+// leadTimeout is for how long REPLICAOF NO ONE waits. A long-running script can delay the
+// promotion.
 const leadTimeout = 5 * time.Second
 
-// lead makes the node a primary, and answers once it accepts changes, as a Redis does at once.
+// lead makes the node a primary, and replies once it accepts writes. A Redis accepts them at
+// once.
 func lead(c *command.Call, n env.Node) {
 	if !c.MayWait() {
 		n.Promote(nil)
@@ -70,7 +72,7 @@ func lead(c *command.Call, n env.Node) {
 	})
 }
 
-// followHost is REPLICAOF host port.
+// followHost implements REPLICAOF host port.
 func followHost(c *command.Call, n env.Node, role *protocol.Role) {
 	if c.Client.Marks&command.MarkReplica != 0 {
 		c.Fail(errFollowReplica)
@@ -99,7 +101,8 @@ func followHost(c *command.Call, n env.Node, role *protocol.Role) {
 	c.OK()
 }
 
-// auditFollow says whom the server is to follow. The port may be anything if it was refused.
+// auditFollow returns the primary that the server is to follow. If the port was refused, it may
+// be any text, so auditFollow returns nothing.
 func auditFollow(c *command.Call) []slog.Attr {
 	if isNoOne(c) {
 		return []slog.Attr{slog.String("primary", "no one")}
@@ -111,13 +114,13 @@ func auditFollow(c *command.Call) []slog.Attr {
 	return []slog.Attr{slog.String("primary", host+":"+string(c.Args[2]))}
 }
 
-// isNoOne reports whether the words are NO ONE.
+// isNoOne reports whether the arguments are NO ONE.
 func isNoOne(c *command.Call) bool {
 	return arg.IsWord(c.Args[1], "NO") && arg.IsWord(c.Args[2], "ONE")
 }
 
-// isHost reports whether b may be a name or an address: it is dialled, shown in lines of INFO
-// and written to the configuration.
+// isHost reports whether b may be a host name or an address. The server dials it, shows it in
+// INFO and writes it to the configuration.
 func isHost(b []byte) bool {
 	if len(b) == 0 || len(b) > maxHost {
 		return false
@@ -130,7 +133,8 @@ func isHost(b []byte) bool {
 	return true
 }
 
-// port reads the port of a primary. Redis takes 0, too, to which nobody can connect.
+// port parses the port of a primary. Like Redis, it accepts 0, although no client can connect to
+// that.
 func port(b []byte) (int, resp.Error) {
 	n, ok := arg.Int(b)
 	if !ok || n < 0 || n > 65535 {
@@ -149,7 +153,7 @@ func failingOver(n env.Node) bool {
 	return false
 }
 
-// failover is FAILOVER.
+// failover implements FAILOVER.
 func failover(c *command.Call) {
 	call, err := parseFailover(c.Args[1:])
 	if err != "" {
@@ -168,7 +172,7 @@ func failover(c *command.Call) {
 	c.OK()
 }
 
-// parseFailover reads the words behind FAILOVER. ABORT stands alone.
+// parseFailover parses the arguments of FAILOVER. ABORT must be the only one.
 func parseFailover(words [][]byte) (call protocol.Failover, err resp.Error) {
 	if len(words) == 1 && arg.IsWord(words[0], "ABORT") {
 		return protocol.Failover{Abort: true}, ""
@@ -195,8 +199,8 @@ func parseFailover(words [][]byte) (call protocol.Failover, err resp.Error) {
 	return call, ""
 }
 
-// maxTimeout is a time that nobody waits for, a hundred years in milliseconds: longer ones are
-// taken for it, so that no sum wraps.
+// maxTimeout is a hundred years in milliseconds. Longer timeouts are reduced to it, so that no
+// sum overflows.
 const maxTimeout = 100 * 366 * 24 * 3600 * 1000
 
 func failoverTimeout(b []byte) (time.Duration, resp.Error) {
@@ -221,7 +225,7 @@ func failoverTarget(host, at []byte) (string, string, resp.Error) {
 	return string(host), strconv.FormatInt(n, 10), ""
 }
 
-// role is ROLE.
+// role implements ROLE.
 func role(c *command.Call) {
 	r := c.Server.Node().Role()
 	if r.Replica {

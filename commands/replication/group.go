@@ -10,7 +10,7 @@ func Group() command.Group {
 	}
 }
 
-// orders are the commands of operators and clients.
+// orders returns the commands of operators and clients.
 func orders() []*command.Command {
 	const admin = command.FlagAdmin | command.FlagNoScript | command.FlagStale | command.FlagFence | command.FlagAudit
 	follow := func(name, summary string) *command.Command {
@@ -42,7 +42,7 @@ func orders() []*command.Command {
 	}
 }
 
-// handshake are the commands of replicas.
+// handshake returns the commands of replicas.
 func handshake() []*command.Command {
 	const replica = command.FlagAdmin | command.FlagNoScript | command.FlagConnection | command.FlagFence
 	return []*command.Command{

@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// counters are clients that count while roles change. Each has a key of its own.
+// counters are clients that count while roles change. Each has its own key.
 type counters struct {
 	primary atomic.Pointer[inproc.Node] // the server that they call
 	w       *inproc.World
@@ -25,17 +25,17 @@ type counters struct {
 	each    []*counter
 }
 
-// counter is one of them. Its fields are read when all have ended.
+// counter is one of these clients. Its fields are read when all have ended.
 type counter struct {
 	key            string
 	acked, unknown int64
 	others         int64
 }
 
-// count starts so many, on a host of their own that is some way from all nodes.
+// count starts n clients, on a host with a network delay to all nodes.
 func count(w *inproc.World, n int, primary *inproc.Node, others ...*inproc.Node) *counters {
 	all := &counters{w: w, host: w.Host()}
-	for _, node := range append(others, primary) { // without a delay, calls would let no time pass
+	for _, node := range append(others, primary) { // without a delay, no time would pass in calls
 		for _, link := range [][2]string{{all.host, node.Host}, {node.Host, all.host}} {
 			w.Net.Delay(link[0], link[1], func() time.Duration { return 400 * time.Microsecond })
 		}
@@ -49,20 +49,20 @@ func count(w *inproc.World, n int, primary *inproc.Node, others ...*inproc.Node)
 	return all
 }
 
-// end ends them.
+// end stops the clients.
 func (all *counters) end() {
 	all.stop.Store(true)
 	all.work.Wait()
 }
 
-// run calls until the end.
+// run calls until end.
 func (all *counters) run(c *counter) {
 	for ; !all.stop.Load(); time.Sleep(time.Millisecond) {
 		all.session(c)
 	}
 }
 
-// session calls over one connection until it fails or the server is not the primary any more.
+// session calls over one connection until it fails or the server is no longer the primary.
 func (all *counters) session(c *counter) {
 	conn, err := all.w.Dialer(all.host)(context.Background(), "tcp", all.primary.Load().Addr())
 	if err != nil {
@@ -97,7 +97,7 @@ func (all *counters) session(c *counter) {
 	}
 }
 
-// check wants every count on f to be one that its client may expect.
+// check compares the counts on f with those that the clients may expect.
 func (all *counters) check(t testing.TB, f *inproc.Node) (acked, unknown int64) {
 	t.Helper()
 	c := f.Dial()

@@ -19,11 +19,11 @@ const (
 )
 
 const (
-	maxReplID  = 64 // a replication id has 40
+	maxReplID  = 64 // a replication ID has 40
 	maxVersion = 32
 )
 
-// said is what a client has said by REPLCONF before its PSYNC. The goroutine that feeds the
+// said is what a client has sent by REPLCONF before its PSYNC. Only the goroutine that feeds the
 // client uses it.
 type said struct {
 	port        int
@@ -32,14 +32,14 @@ type said struct {
 	capa        protocol.Capa
 }
 
-// psync is PSYNC. As in Redis a replica that sends it again is not answered.
+// psync implements PSYNC. As in Redis, a replica that sends it again gets no reply.
 func psync(c *command.Call) {
 	if c.Client.Marks&command.MarkReplica != 0 {
 		return
 	}
 	offset, ok := arg.Int(c.Args[2])
 	switch {
-	case len(c.W.Buf) > 0: // it would come in the middle of the stream
+	case len(c.W.Buf) > 0: // that output would follow in the middle of the stream
 		c.Fail(errPending)
 		return
 	case !ok:
@@ -65,8 +65,7 @@ func psync(c *command.Call) {
 	}
 }
 
-// replconf is REPLCONF: pairs of an option and its value. What is said of the progress is not
-// replied to.
+// replconf implements REPLCONF: pairs of an option and its value. Acknowledgements get no reply.
 func replconf(c *command.Call) {
 	if len(c.Args)%2 == 0 {
 		c.Fail(resp.ErrSyntax)
@@ -86,14 +85,14 @@ func replconf(c *command.Call) {
 	c.OK()
 }
 
-// answerInside writes a reply where each command has to have one.
+// answerInside writes a reply in contexts in which each command must have one.
 func answerInside(c *command.Call) {
 	if c.Client.Exclusive {
 		c.W.Null()
 	}
 }
 
-// conf takes one pair, the first of words. silent says that there is no reply.
+// conf handles the first pair of words. silent says that there is no reply.
 func conf(c *command.Call, words [][]byte) (silent bool, err resp.Error) {
 	name, value := words[0], words[1]
 	switch {
@@ -134,7 +133,7 @@ func conf(c *command.Call, words [][]byte) (silent bool, err resp.Error) {
 
 func saidBy(c *command.Call) *said { return command.ClientState[said](c.Client, c.Cmd.Slot()) }
 
-// capa returns what a word of REPLCONF capa says, nothing for one that is not known.
+// capa returns the capability that a value of REPLCONF capa names, or 0 if it is unknown.
 func capa(word []byte) protocol.Capa {
 	switch {
 	case arg.IsWord(word, "EOF"):
@@ -147,13 +146,14 @@ func capa(word []byte) protocol.Capa {
 	return 0
 }
 
-// dataSetCapa begins the word that has the id of the replica's data set, or a question mark.
+// dataSetCapa begins the value that has the ID of the replica's data set, or a question mark.
 const dataSetCapa = "data:"
 
-// dataSetDigits is how many hexadecimal digits an id has.
+// dataSetDigits is the number of hexadecimal digits of an ID.
 const dataSetDigits = 40
 
-// dataSet returns what a word of REPLCONF capa says of the replica's data set, if it does.
+// dataSet returns the ID of the replica's data set from a value of REPLCONF capa, if the value
+// has one.
 func dataSet(word []byte) (id string, is bool) {
 	if len(word) > len(dataSetCapa)+dataSetDigits {
 		return "", false
@@ -162,8 +162,8 @@ func dataSet(word []byte) (id string, is bool) {
 	return id, is && (id == "?" || len(id) == dataSetDigits && strings.Trim(id, "0123456789abcdef") == "")
 }
 
-// hear takes ACK offset [FACK offset]. As in Redis it passes over what no replica says and what
-// is no offset.
+// hear handles ACK offset [FACK offset]. Like Redis, it ignores clients that are not replicas,
+// and invalid offsets.
 func hear(c *command.Call, words [][]byte) {
 	ack, ok := arg.Int(words[1])
 	if c.Client.Marks&command.MarkReplica == 0 || !ok || ack < 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// node is a server in a bubble whose replication is a double.
+// node is a server in a bubble with a test double for its replication.
 type node struct {
 	*inproc.Node
 	double *replicationtest.Node
@@ -34,7 +34,7 @@ type replica struct {
 	t *testing.T
 }
 
-// replica opens one, which says that it listens at a port.
+// replica opens such a connection, which announces a listening port.
 func (n *node) replica(t *testing.T, port int) *replica {
 	t.Helper()
 	c := n.Dial()
@@ -51,11 +51,11 @@ func (r *replica) streamed(want string) {
 	require.NoError(r.t, r.SetReadDeadline(time.Now().Add(r.Patience)))
 	_, err := io.ReadFull(r.R, got)
 	require.NoError(r.t, err)
-	require.True(r.t, bytes.Equal([]byte(want), got)) // of a long one no difference is printed
+	require.True(r.t, bytes.Equal([]byte(want), got)) // require.Equal would print a long difference
 }
 
-// TestReplicaIsSentTheStream: from where it asks for, in order, whatever else its connection is
-// used for, and what it says is heard while there is always more to be sent.
+// TestReplicaIsSentTheStream: a replica gets the stream from its offset on, in order, whatever
+// else its connection is used for. Its commands are read even while there is always more to send.
 func TestReplicaIsSentTheStream(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := start(w)
@@ -92,8 +92,8 @@ func withoutPeer(c protocol.PSync) protocol.PSync {
 	return c
 }
 
-// TestReplicaIsKilledAndTimesOut as a replica of Redis: by CLIENT KILL, when its stream fails,
-// and when it has said nothing for repl-timeout, not for timeout.
+// TestReplicaIsKilledAndTimesOut: as in Redis, a replica is disconnected by CLIENT KILL, when its
+// stream fails, and when it has sent nothing for repl-timeout, not for timeout.
 func TestReplicaIsKilledAndTimesOut(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := start(w, "--timeout", "5", "--repl-timeout", "20")
@@ -123,13 +123,14 @@ func TestReplicaIsKilledAndTimesOut(t *testing.T) {
 		c.streamed("still there")
 		admin.ExpectEnd()
 		w.Advance(5 * time.Second)
-		w.Advance(time.Second) // the server looks once a second
+		w.Advance(time.Second) // the server checks once a second
 		c.ExpectEnd()
 		gone()
 	})
 }
 
-// TestReplicaMayNotUseKeys, and is not held up by a pause of all commands.
+// TestReplicaMayNotUseKeys: a replica connection may not use keys, and CLIENT PAUSE does not
+// block it.
 func TestReplicaMayNotUseKeys(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := start(w)
@@ -146,7 +147,8 @@ func TestReplicaMayNotUseKeys(t *testing.T) {
 	})
 }
 
-// TestWaitWaitsForReplicas until they have acknowledged, for its time, or in a transaction not at all.
+// TestWaitWaitsForReplicas: WAIT waits until replicas have acknowledged or its timeout ends, but
+// not in a transaction.
 func TestWaitWaitsForReplicas(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := start(w, "--appendonly", "yes")
@@ -186,7 +188,8 @@ func TestWaitWaitsForReplicas(t *testing.T) {
 	})
 }
 
-// TestSentinelReconfigures a node with what Redis Sentinel sends, also while a replica has no state yet.
+// TestSentinelReconfigures a node with the commands of Redis Sentinel, also while a replica has
+// no state yet.
 func TestSentinelReconfigures(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := start(w)
@@ -209,7 +212,8 @@ func TestSentinelReconfigures(t *testing.T) {
 	})
 }
 
-// TestRepliesOfReplicationCommands are those of Redis 7.0.15, where it has the command.
+// TestRepliesOfReplicationCommands: the replies are those of Redis 7.0.15, where it has the
+// command.
 func TestRepliesOfReplicationCommands(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		f := start(w)

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestRestartedReplicaAsksForWhatItMissed: a replica that is started again with the same primary is
-// sent what it has missed. One that was a primary in between is sent everything.
+// TestRestartedReplicaAsksForWhatItMissed: a replica that is restarted with the same primary gets
+// a partial resynchronization. One that was a primary in between gets a full one.
 func TestRestartedReplicaAsksForWhatItMissed(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary := w.Start()
@@ -38,10 +38,10 @@ func TestRestartedReplicaAsksForWhatItMissed(t *testing.T) {
 		require.NoError(t, replica.Stop())
 		syncs(1, 0)
 		require.Equal(t, ":1\r\n", c.Do("PERSIST", "h"))
-		w.Advance(2 * time.Second) // it would have expired
+		w.Advance(2 * time.Second) // otherwise the key would have expired
 		require.Contains(t, c.Do("CL.THROTTLE", "limit", "15", "30", "60"), ":0\r\n:16\r\n:15\r\n")
 
-		replica = w.StartOn(replica.Disk, "--appendonly", "yes", "--replicaof", w.Host()+" 1") // where nothing listens
+		replica = w.StartOn(replica.Disk, "--appendonly", "yes", "--replicaof", w.Host()+" 1") // an address at which no server listens
 		replica.Keyspace().Sweep(1000)
 		replica.Follow(primary)
 		primary.Agree(replica)

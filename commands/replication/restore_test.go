@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// restoreOn is a disk whose files a restore has made of those that a server had.
+// restoreOn returns a disk with the files that a restore makes from the backup.
 func restoreOn(t *testing.T, backup *faultfs.FS) *faultfs.FS {
 	t.Helper()
 	dir, err := filepath.Abs("appendonlydir")
@@ -31,8 +31,8 @@ func restoreOn(t *testing.T, backup *faultfs.FS) *faultfs.FS {
 	return disk
 }
 
-// TestRestoreBesideAReplica: after a restore of the primary its replica keeps the newer state, until
-// the operator has it follow. Policies are restored as keys are.
+// TestRestoreBesideAReplica: after a restore of the primary, its replica keeps the newer state
+// until the operator makes it follow. Policies are restored like keys.
 func TestRestoreBesideAReplica(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		options := []string{"--appendonly", "yes", "--appendfsync", "always"}
@@ -69,7 +69,7 @@ func TestRestoreBesideAReplica(t *testing.T) {
 	})
 }
 
-// keysOf are the keys that a server has.
+// keysOf returns the keys of a server.
 func keysOf(n *inproc.Node) (keys []string) {
 	for key := range n.State() {
 		keys = append(keys, key)
@@ -77,8 +77,9 @@ func keysOf(n *inproc.Node) (keys []string) {
 	return keys
 }
 
-// TestRestoreIsNotUndone: a replica was promoted while the primary was restored, and Sentinel orders
-// that to follow. It keeps what was restored, over restarts, until one of the two is promoted.
+// TestRestoreIsNotUndone: a replica was promoted while the primary was restored, and Sentinel
+// orders the primary to follow it. The primary keeps the restored state, over restarts, until one
+// of the two is promoted.
 func TestRestoreIsNotUndone(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		options := []string{"--appendonly", "yes", "--appendfsync", "always"}
@@ -106,7 +107,7 @@ func TestRestoreIsNotUndone(t *testing.T) {
 		primary.Restart() // as a primary again
 		order()
 		require.NoError(t, primary.Stop())
-		primary.Restart("--replicaof", replica.Host+" "+strconv.Itoa(inproc.Port)) // as CONFIG REWRITE has it
+		primary.Restart("--replicaof", replica.Host+" "+strconv.Itoa(inproc.Port)) // as CONFIG REWRITE writes it
 		w.Until("refused", 3*time.Millisecond, time.Minute, func() bool {
 			return strings.Contains(primary.Replication()["cell_repl_error"], "than the backup that this server was restored from")
 		})

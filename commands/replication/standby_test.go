@@ -15,8 +15,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// TestThePrimaryIsAClientOfItsReplica: as in Redis CLIENT LIST shows the connection, which takes no
-// client's place, and CLIENT KILL TYPE master has the replica connect again.
+// TestThePrimaryIsAClientOfItsReplica: as in Redis, CLIENT LIST shows the primary's connection,
+// which does not count as a client. CLIENT KILL TYPE master makes the replica reconnect.
 func TestThePrimaryIsAClientOfItsReplica(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary, replica := w.Start(), w.Start("--max-clients-per-ip", "1", "--timeout", "2147483647")
@@ -62,8 +62,8 @@ func TestThePrimaryIsAClientOfItsReplica(t *testing.T) {
 }
 
 // TestNothingIsLostOverCutsAndHandovers has clients count on three servers while links are cut,
-// the primary hands over and the replicas follow one another: no acknowledged call is lost or runs
-// twice, and all servers end up with the same state.
+// the primary fails over and replicas change their primary. No acknowledged call may be lost or
+// run twice, and all servers must end up with the same state.
 func TestNothingIsLostOverCutsAndHandovers(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		all := []*inproc.Node{w.Start(), w.Start(), w.Start()}
@@ -79,7 +79,7 @@ func TestNothingIsLostOverCutsAndHandovers(t *testing.T) {
 			switch rng.IntN(3) {
 			case 0:
 				c := primary.Dial()
-				c.Do("CLIENT", "KILL", "TYPE", "replica") // also those whose replica has given them up already
+				c.Do("CLIENT", "KILL", "TYPE", "replica") // also connections that the replica has already closed
 			case 1:
 				others[1].Follow(others[0])
 				others[1].Follow(primary)
@@ -111,9 +111,9 @@ func TestNothingIsLostOverCutsAndHandovers(t *testing.T) {
 	})
 }
 
-// TestAReservationIsNotGivenBackOnAReplica: a call that waits for tokens when the primary hands over
-// gets an error, and the charge stands on both servers. A call whose client goes during the pause is
-// given back only if the handover is given up.
+// TestAReservationIsNotGivenBackOnAReplica: a call that waits for tokens when the primary fails
+// over gets an error, and the charge stays on both servers. A call whose client disconnects
+// during the pause is refunded only if the failover is aborted.
 func TestAReservationIsNotGivenBackOnAReplica(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		a, b := w.Start(), w.Start()
@@ -149,8 +149,8 @@ func TestAReservationIsNotGivenBackOnAReplica(t *testing.T) {
 	})
 }
 
-// TestRepliesWaitForReplicas: with repl-ack-replies a reply leaves once a replica has its effect,
-// and becomes an error after repl-ack-timeout. What only reads does not wait.
+// TestRepliesWaitForReplicas: with repl-ack-replies a reply leaves once a replica has the effect,
+// and becomes an error after repl-ack-timeout. Replies to reads do not wait.
 func TestRepliesWaitForReplicas(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary := w.Start("--repl-ack-timeout", "200", "--repl-ack-replies", "1")
@@ -160,7 +160,7 @@ func TestRepliesWaitForReplicas(t *testing.T) {
 
 		replica := w.Start()
 		replica.Follow(primary)
-		require.Equal(t, "+OK\r\n", c.Do("CONFIG", "SET", "repl-ack-timeout", "60000")) // it may take its time
+		require.Equal(t, "+OK\r\n", c.Do("CONFIG", "SET", "repl-ack-timeout", "60000")) // long enough for the test
 		r := replica.Dial()
 		for i := range 100 {
 			require.Equal(t, ":"+strconv.Itoa(i+2)+"\r\n", c.Do("INCR", "n"))

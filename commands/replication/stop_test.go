@@ -10,9 +10,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestExpiriesReadTheSameBehindAStop: a replica hears nothing for longer than it remembers how late
-// its primary's clock comes, then all of it at once, and its link is cut. Its keys expire when those
-// of the primary do, to the millisecond.
+// TestExpiriesReadTheSameBehindAStop: a replica receives nothing for longer than its clock
+// remembers the delays of its primary's clock. Then it receives everything at once, and its link
+// is cut. Its keys expire when those of the primary do, to the millisecond.
 func TestExpiriesReadTheSameBehindAStop(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		primary, replica := w.Start("--repl-timeout", "120"), w.Start("--repl-timeout", "120")
@@ -20,7 +20,7 @@ func TestExpiriesReadTheSameBehindAStop(t *testing.T) {
 		replica.Follow(primary)
 		require.Equal(t, inproc.OK, primary.Dial().Do("SET", "k", "v", "PXAT", "1800000000000"))
 		w.Advance(time.Second)
-		// The clock becomes better, by what instants do not show.
+		// The delay improves, which the instants do not show.
 		w.Net.Delay(primary.Host, replica.Host, func() time.Duration { return time.Millisecond })
 		w.Advance(30 * time.Second)
 		same := func(when string) {

@@ -16,11 +16,12 @@ const (
 	errWaitReplica resp.Error = "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated."
 )
 
-// maxReplicas is more replicas than any primary has: who asks for more waits for the timeout.
+// maxReplicas is more replicas than any primary has. A client that asks for more waits for the
+// timeout.
 const maxReplicas = 1 << 20
 
-// wait is WAIT: it replies once enough replicas have acknowledged all that was written before,
-// by anybody, or when its time is over. In a transaction or script it replies at once.
+// wait implements WAIT. It replies once enough replicas have acknowledged everything that any
+// client has written before, or after the timeout. In a transaction or script it replies at once.
 func wait(c *command.Call) {
 	n := c.Server.Node()
 	if n.Role().Replica {
@@ -43,7 +44,7 @@ func wait(c *command.Call) {
 	}
 	acked := n.Acked(position)
 	switch {
-	case int64(acked) >= replicas || !env.Replicates(n): // it would wait in vain
+	case int64(acked) >= replicas || !env.Replicates(n): // to wait would be in vain
 	case c.StopKeepsFromWaiting():
 		c.Client.Closing = true
 		return
@@ -65,20 +66,20 @@ func waitTimeout(b []byte) (time.Duration, resp.Error) {
 	}
 }
 
-// waiting is a WAIT that waits. It is the peer that the node wakes: the client's own would be
-// fed, and so find that its command still waits.
+// waiting is a blocked WAIT. It is the peer that the node wakes. The client's own peer would only
+// be fed, and would find its command still blocked.
 type waiting struct {
 	transport.Peer
 	node     env.Node
-	keeps    env.Persistence // nil: nothing is kept
+	keeps    env.Persistence // nil if nothing is kept
 	parked   *command.Wait
 	n        int
 	position uint64
-	stop     func() bool // its timer, nil without one
+	stop     func() bool // stops its timer; nil without one
 	due      atomic.Bool // look is about to run
 }
 
-// park has the client wait.
+// park blocks the client.
 func park(c *command.Call, n env.Node, replicas int, position uint64, timeout time.Duration) {
 	w := &waiting{
 		Peer: c.Client.Peer, node: n, keeps: c.Server.Options.Persistence,
@@ -94,24 +95,24 @@ func park(c *command.Call, n env.Node, replicas int, position uint64, timeout ti
 	w.Wake()
 }
 
-// cancel stops the timer of a client that is gone.
+// cancel stops the timer of a client that has disconnected.
 func (w *waiting) cancel() {
 	if w.stop != nil {
 		w.stop()
 	}
 }
 
-// Wake implements [transport.Peer]. Whoever calls it may hold locks of the node, so that the
-// node is asked on another goroutine.
+// Wake implements [transport.Peer]. Its caller may hold locks of the node, so another goroutine
+// asks the node.
 func (w *waiting) Wake() {
 	if w.parked.State.Load() == command.WaitPending && !w.due.Swap(true) {
 		w.parked.Client.Server.Host.Spawn(w.look)
 	}
 }
 
-// look asks the node, and answers if the wait is over. What has been written is handed to the
-// kernel before: nothing else may do so while its client waits, and until then no replica is
-// sent it.
+// look asks the node, and replies if the wait is over. Before that, it has the log write up to
+// the position: a replica is only sent what was written, and while the client waits, no other
+// goroutine may write it.
 func (w *waiting) look() {
 	w.due.Store(false)
 	if w.keeps != nil {
@@ -123,7 +124,7 @@ func (w *waiting) look() {
 	}
 }
 
-// quietPeer is a peer for those whose news are of no interest.
+// quietPeer is a peer that ignores being woken.
 type quietPeer struct{ transport.Peer }
 
 // Wake implements [transport.Peer].

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestStopDoesNotAnswerWait: that a server stops says nothing of what replicas have. WAIT ends without
-// an answer, with its connection.
+// TestStopDoesNotAnswerWait: when a server stops, that says nothing about its replicas. WAIT ends
+// without a reply when its connection is closed.
 func TestStopDoesNotAnswerWait(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		a, b := w.Start("--appendonly", "yes"), w.Start("--appendonly", "yes")
