@@ -10,7 +10,8 @@ import (
 	"github.com/cellserver/cellserver/replication/redis"
 )
 
-// A replica is told of a key in the second in which it ends, or has ended.
+// TestEndings: a key is checked in the second in which it expires, or in the next one if that has
+// passed.
 func TestEndings(t *testing.T) {
 	e := redis.NewEnds(start)
 	reach := func(after time.Duration, want ...string) {
@@ -37,8 +38,8 @@ func TestEndings(t *testing.T) {
 	require.Zero(t, e.Kept())
 }
 
-// What is kept is about keys that exist: a lock that lives for an hour and is released at once
-// leaves nothing behind.
+// TestEndingsOfKeysThatAreGone: only existing keys take memory. A lock with a TTL of an hour that
+// is released at once leaves nothing behind.
 func TestEndingsOfKeysThatAreGone(t *testing.T) {
 	e := redis.NewEnds(start)
 	e.File(0, "a", start.Add(time.Hour))

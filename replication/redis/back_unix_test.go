@@ -31,8 +31,8 @@ import (
 	"github.com/cellserver/cellserver/replication/redis"
 )
 
-// source is a keyspace whose effects go into a backlog, and a port at which replicas of
-// Redis find it.
+// source is a keyspace whose effects go into a backlog, and a port to which Redis replicas
+// connect.
 type source struct {
 	ks      *keyspace.Keyspace
 	log     *persistence.Log
@@ -110,7 +110,7 @@ func newSource(t *testing.T) *source {
 	return s
 }
 
-// serve is what a node does with the connection of a replica.
+// serve handles the connection of a replica as a node does.
 func (s *source) serve(conn net.Conn, from uint64) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
@@ -132,7 +132,7 @@ func (s *source) serve(conn net.Conn, from uint64) {
 	}
 }
 
-// pump sends what the encoder fills, and hands it what the replica acknowledges.
+// pump sends the output of the encoder, and passes acknowledgements to it.
 func (s *source) pump(conn net.Conn, in *bufio.Reader, from uint64) {
 	o := redis.EncoderOptions{Keyspace: s.ks, Tail: s.backlog, From: from, Wake: s.wake, Sleep: func(uint64) {}, Skipped: &s.skipped}
 	copy(o.Mark[:], strings.Repeat("0123456789", 4))
@@ -203,7 +203,7 @@ func readCommand(in *bufio.Reader) (args []string, err error) {
 	return args, err
 }
 
-// change changes random keys.
+// change makes random changes to keys.
 func (s *source) change(v *keyspace.Handle, r *rand.Rand, steps int) {
 	for range steps {
 		db := r.IntN(3)
@@ -245,7 +245,8 @@ func (s *source) change(v *keyspace.Handle, r *rand.Rand, steps int) {
 	}
 }
 
-// held is what the keyspace holds, as contents says it of a Redis that has it from us.
+// held returns the contents of the keyspace in the form in which contents returns those of a
+// Redis.
 func (s *source) held(v *keyspace.Handle, db int) map[string]string {
 	all := map[string]string{}
 	v.Refresh()
@@ -300,7 +301,7 @@ func held(e *entry.Entry) any {
 	return nil
 }
 
-// copied is what a Redis has.
+// copied returns the contents of a Redis.
 func copied(t *testing.T, c *goredis.Client, db int) map[string]string {
 	t.Helper()
 	ctx := context.Background()
@@ -335,8 +336,8 @@ func copied(t *testing.T, c *goredis.Client, db int) map[string]string {
 	return all
 }
 
-// A stock Redis or Valkey that replicates from us comes to have every key, those that have
-// expired removed, and its acknowledgements say what it has.
+// TestStockReplicaHasEveryKey: a stock Redis or Valkey that replicates from this server gets
+// every key, and expired keys are removed. Its acknowledgements say what it has.
 func TestStockReplicaHasEveryKey(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
 		s := newSource(t)
@@ -397,7 +398,7 @@ func TestStockReplicaHasEveryKey(t *testing.T) {
 	})
 }
 
-// dbSize counts expired keys, too, until they are deleted.
+// dbSize returns DBSIZE, which counts expired keys until they are deleted.
 func dbSize(t *testing.T, c *goredis.Client, db int) int64 {
 	t.Helper()
 	conn := c.Conn()
@@ -408,8 +409,8 @@ func dbSize(t *testing.T, c *goredis.Client, db int) int64 {
 	return n
 }
 
-// TestEncoderKeepsNothingOfKeysThatAreGone: keys with a long time to live that are deleted, flushed
-// or persisted take no memory for as long as they would have lived.
+// TestEncoderKeepsNothingOfKeysThatAreGone: keys with a long time to live that are deleted,
+// flushed or persisted take no memory afterwards.
 func TestEncoderKeepsNothingOfKeysThatAreGone(t *testing.T) {
 	s := newSource(t)
 	v := s.ks.NewHandle()

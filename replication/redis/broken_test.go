@@ -21,7 +21,7 @@ import (
 	"github.com/cellserver/cellserver/replication/redis"
 )
 
-// dumb is a connection that nothing can be written to.
+// dumb is a connection to which every write fails.
 type dumb struct{ net.Conn }
 
 func (dumb) Write([]byte) (int, error) { return 0, errors.New("broken") }
@@ -43,8 +43,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestDatabaseOfALinkThatBreaks: the next link goes on in the database that was selected last,
-// though the acknowledgements failed while what had come before was still applied.
+// TestDatabaseOfALinkThatBreaks: the next link begins in the database that was selected last,
+// even if the acknowledgements failed while earlier commands were still applied.
 func TestDatabaseOfALinkThatBreaks(t *testing.T) {
 	h := &heard{}
 	nothing := func() error { return nil }
@@ -77,8 +77,9 @@ func telling(text string) net.Conn {
 	return &told{replies{in: bytes.NewReader([]byte(in))}}
 }
 
-// TestValueOfAnotherHistory: a value that was read of a primary that has died, ahead of its stream,
-// is read again of the replica that has taken over, and goes on in a history of its own.
+// TestValueOfAnotherHistory: a value was read from a primary ahead of its stream, and then the
+// primary died. The value is read again from the replica that has taken over, which has another
+// history.
 func TestValueOfAnotherHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		value := make(chan string, 1)
@@ -97,7 +98,7 @@ func TestValueOfAnotherHistory(t *testing.T) {
 			go func() {
 				ended <- f.Follow(t.Context(), ours, bufio.NewReader(io.MultiReader(strings.NewReader(sent), ours)), reply)
 			}()
-			time.Sleep(redis.Period) // keys may have been looked for before there was one
+			time.Sleep(redis.Period) // keys may have been read before there was one
 			synctest.Wait()
 			require.Equal(t, read, f.Figures().Read)
 			require.NoError(t, theirs.Close())

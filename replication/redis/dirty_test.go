@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/replication/redis"
 )
 
-// A value that was read at an offset includes all before it and nothing behind.
+// TestReadingIncludesWhatCameBefore: a value that was read at an offset includes everything
+// before it, and nothing after it.
 func TestReadingIncludesWhatCameBefore(t *testing.T) {
 	b := redis.NewBook(100)
 	require.Equal(t, "free", b.Judge(110, "a"))
@@ -37,8 +38,8 @@ func TestReadingIncludesWhatCameBefore(t *testing.T) {
 	require.Equal(t, "included", b.Judge(300, "other"))
 }
 
-// A command that comes between a reading and its reply has the key read again, and what is
-// acknowledged ends before it.
+// TestCommandBehindAReadingIsReadAgain: a command between a reading and its reply makes the key
+// dirty again. The acknowledged offset is before that command.
 func TestCommandBehindAReadingIsReadAgain(t *testing.T) {
 	b := redis.NewBook(0)
 	b.Touch(0, 10, false, "a")
@@ -59,7 +60,7 @@ func TestCommandBehindAReadingIsReadAgain(t *testing.T) {
 	require.Zero(t, known)
 }
 
-// FLUSHDB destroys values that were read ahead of it.
+// TestFlushHasValuesReadAgain: FLUSHDB destroys values that were read ahead of it.
 func TestFlushHasValuesReadAgain(t *testing.T) {
 	b := redis.NewBook(0)
 	b.Touch(0, 10, false, "a")
@@ -73,7 +74,8 @@ func TestFlushHasValuesReadAgain(t *testing.T) {
 	require.Equal(t, "dirty", b.Judge(30, "a"))
 }
 
-// A primary that takes over may lack what the one before had told ahead of the stream.
+// TestAnotherHistoryHasValuesReadAgain: a new primary may lack what the old one has replied ahead
+// of the stream.
 func TestAnotherHistoryHasValuesReadAgain(t *testing.T) {
 	b := redis.NewBook(0)
 	b.Touch(0, 10, false, "ahead", "reached", "dirty")

@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Applied is what came of a stream.
+// Applied is the result of a stream.
 type Applied struct {
 	Position, Stored int64
 	Dirty            []string
@@ -18,7 +18,7 @@ type Applied struct {
 	Asked            bool
 }
 
-// ApplyStreamInRounds applies a stream and says when a round is over.
+// ApplyStreamInRounds applies a stream and calls round at the end of each round.
 func ApplyStreamInRounds(in *bufio.Reader, ks *keyspace.Keyspace, r Runner, round func()) error {
 	f := New(Options{Keyspace: ks, Runner: r, Round: round})
 	return f.apply(context.Background(), in)
@@ -42,14 +42,14 @@ func ApplyStream(in *bufio.Reader, ks *keyspace.Keyspace, r Runner, offset int64
 	return a, err
 }
 
-// LoadRDB loads an RDB with its frame into ks.
+// LoadRDB loads an RDB with its framing into ks.
 func LoadRDB(in *bufio.Reader, ks *keyspace.Keyspace) (skipped map[string]int64, err error) {
 	f := New(Options{Keyspace: ks})
 	_, err = readRDB(in, f.values(ks.Restore).visitor())
 	return f.skipped.Counts(), err
 }
 
-// ReadKeys reads keys of database 0 over conn as the second connection does.
+// ReadKeys reads keys of database 0 over conn, as the second connection does.
 func ReadKeys(conn net.Conn, ks *keyspace.Keyspace, keys ...string) (at int64, err error) {
 	f := New(Options{Keyspace: ks})
 	s, err := newSecond(conn, f.values(ks.Restore))
@@ -103,7 +103,7 @@ func (b *Book) Doubt() { b.l.doubt() }
 // Advance is keyTable.advance.
 func (b *Book) Advance(to int64) { b.l.advance(to) }
 
-// Take is keyTable.take of all.
+// Take is keyTable.take without a limit.
 func (b *Book) Take() (keys []string) {
 	for _, n := range b.l.take(1 << 20) {
 		keys = append(keys, n.key)
@@ -114,7 +114,7 @@ func (b *Book) Take() (keys []string) {
 // Stored is keyTable.stored.
 func (b *Book) Stored(key string, at int64) { b.l.stored(name{0, key}, at) }
 
-// At is keyTable.at, and how many keys it knows after those that were reached are forgotten.
+// At returns keyTable.at, and the number of keys that remain after keyTable.forget.
 func (b *Book) At() (position, stored int64, known int) {
 	b.l.forget()
 	position, stored = b.l.at()
@@ -144,7 +144,7 @@ func (e *Ends) Reach(now limit.Instant) (keys []string) {
 	return keys
 }
 
-// Kept is how many keys there are, as both sides of the endings say.
+// Kept returns how many keys both maps of the endings have.
 func (e *Ends) Kept() (n int) {
 	for _, d := range e.e.databases {
 		n += len(d.filed)
@@ -162,7 +162,7 @@ func (e *Ends) Kept() (n int) {
 	return n
 }
 
-// KeptEndings is how many keys an encoder knows the ends of.
+// KeptEndings returns how many keys an encoder has in its endings.
 func (e *Encoder) KeptEndings() int { return (&Ends{e.ends}).Kept() }
 
 // Pace is pace.

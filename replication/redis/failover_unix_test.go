@@ -25,14 +25,15 @@ import (
 	"github.com/cellserver/cellserver/replication/redis"
 )
 
-// FAILOVER TO us, said to the engine under load, hands over without loss: it pauses, sees
-// our acknowledgement, names our offset, and becomes our replica with equal keys.
+// TestEngineFailsOverToUs: FAILOVER TO this server, under load, hands over without loss. The
+// engine pauses, sees this server's acknowledgement, sends its offset, and becomes its replica
+// with equal keys.
 func TestEngineFailsOverToUs(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
 		primary := e.Single(t, storetest.Options{Args: throttle})
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		var began, added [500]int64 // TATs, and charges that were replied to
+		var began, added [500]int64 // TATs, and charges that were acknowledged
 		for i := range began {
 			at := time.Now().Add(time.Hour + time.Duration(i)*time.Second)
 			primary.Do("SET", fmt.Sprint("cell:", i), at.UnixNano(), "PXAT", at.UnixMilli())
@@ -63,7 +64,7 @@ func TestEngineFailsOverToUs(t *testing.T) {
 			if n := charges.Load(); n < 1000 {
 				return fmt.Errorf("%d charges", n)
 			}
-			// Redis knows by an acknowledgement sent after its child has ended.
+			// Redis needs an acknowledgement that was sent after its child has ended.
 			if replica := primary.Info("replication")["slave0"]; !strings.Contains(replica, "state=online") {
 				return errors.New(replica)
 			}
@@ -90,7 +91,8 @@ func TestEngineFailsOverToUs(t *testing.T) {
 // charge is what one call adds to a TAT.
 const charge = 1000
 
-// throttleUntilReadOnly charges keys, one in four, until the engine is a replica.
+// throttleUntilReadOnly charges every fourth key, beginning at from, until the engine is a
+// replica.
 func throttleUntilReadOnly(ctx context.Context, e *storetest.Node, from int, added *[500]int64, charges *atomic.Int64) {
 	c := goredis.NewClient(&goredis.Options{Addr: e.Addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ReadTimeout: time.Minute})
 	defer c.Close() //nolint:errcheck // nothing is sent any more
@@ -100,14 +102,14 @@ func throttleUntilReadOnly(ctx context.Context, e *storetest.Node, from int, add
 		case err == nil:
 			added[i]++
 			charges.Add(1)
-		default: // READONLY, for it is a replica now
+		default: // READONLY, because it is a replica now
 			return
 		}
 	}
 }
 
 // takeOver waits for PSYNC with FAILOVER, and promotes: it serves the engine from then on. It
-// returns what is wrong.
+// returns an error text.
 func takeOver(l net.Listener, f *following) string {
 	for {
 		conn, err := l.Accept()
@@ -138,7 +140,7 @@ func takeOver(l net.Listener, f *following) string {
 	}
 }
 
-// serveStill serves a replica of a keyspace that does not change, until it is gone.
+// serveStill serves a replica of a keyspace that does not change, until the replica disconnects.
 func serveStill(conn net.Conn, f *following) {
 	defer conn.Close()
 	o := redis.EncoderOptions{Keyspace: f.node.Keyspace(), Tail: replication.NewBacklog(1<<20, 0), Wake: func() {}, Sleep: func(uint64) {}, Skipped: &redis.Tally{}}

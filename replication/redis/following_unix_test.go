@@ -29,8 +29,8 @@ func attached(t *testing.T, args ...string) (old *storetest.Node, ours *real, cl
 	return old, ours, client
 }
 
-// TestFollowAScriptInSeveralDatabases: the transaction that a script becomes selects databases, and
-// what it changes belongs to these.
+// TestFollowAScriptInSeveralDatabases: a script is replicated as a transaction that selects
+// databases. Its changes must be made in these databases.
 func TestFollowAScriptInSeveralDatabases(t *testing.T) {
 	old, ours, client := attached(t)
 	ctx := context.Background()
@@ -45,13 +45,13 @@ func TestFollowAScriptInSeveralDatabases(t *testing.T) {
 	}
 }
 
-// TestFollowAKeyThatIsProlongedInTime: the primary has counted and prolonged a key before it expired.
-// This server learns of that when the key has expired here.
+// TestFollowAKeyThatIsProlongedInTime: the primary has incremented a key and extended its expiry
+// before it expired. This server receives that when the key has already expired here.
 func TestFollowAKeyThatIsProlongedInTime(t *testing.T) {
 	old, ours, client := attached(t)
 	ctx := context.Background()
 	read := 0
-	for inTime := false; !inTime; { // a machine that stands still for long lets the key expire there, too
+	for inTime := false; !inTime; { // if the machine stalls, the key expires on the primary, too
 		require.NoError(t, old.Client.Set(ctx, "window", 41, 3*time.Second).Err())
 		attachTo(t, ours, old)
 		read = keysRead(t, ours)
@@ -66,7 +66,7 @@ func TestFollowAKeyThatIsProlongedInTime(t *testing.T) {
 	require.Equal(t, read+1, keysRead(t, ours))
 }
 
-// keysRead is how many keys of the primary a server has read.
+// keysRead returns how many keys of the primary a server has read.
 func keysRead(t *testing.T, f *real) int {
 	t.Helper()
 	n, err := strconv.Atoi(f.replication()["cell_attach_keys_read"])
@@ -74,8 +74,8 @@ func keysRead(t *testing.T, f *real) int {
 	return n
 }
 
-// TestFollowANodeOfACluster: such a node runs no transaction on keys of several slots, so keys are
-// read one by one.
+// TestFollowANodeOfACluster: such a node refuses transactions on keys of several slots, so keys
+// are read one by one.
 func TestFollowANodeOfACluster(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
 		old := e.Single(t, storetest.Options{Args: []string{"--cluster-enabled", "yes", "--cluster-port", freeport.Choose()}})
@@ -96,8 +96,8 @@ func TestFollowANodeOfACluster(t *testing.T) {
 	})
 }
 
-// TestARedisThatComesBackEmptyIsRefused: it has restarted without files, and this server has the
-// only copy of what it held.
+// TestARedisThatComesBackEmptyIsRefused: the Redis has restarted without files, and this server
+// has the only copy of its data.
 func TestARedisThatComesBackEmptyIsRefused(t *testing.T) {
 	old, ours, client := attached(t)
 	ctx := context.Background()

@@ -30,11 +30,11 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// throttle makes an engine without redis-cell replicate CL.THROTTLE verbatim: that is what it
-// calls INCRBY then. Our node cannot know what the command does, and reads its key.
+// throttle makes an engine without redis-cell replicate CL.THROTTLE verbatim: it is the new name
+// of INCRBY. This server cannot know what the command does, and reads its key.
 var throttle = []string{"--rename-command", "INCRBY", "CL.THROTTLE"}
 
-// node is a server of ours that runs, and a client of it.
+// node is a running server, and a client of it.
 type node struct {
 	*server.Server
 	client *goredis.Client
@@ -97,7 +97,7 @@ func (r *runner) Run(db int, args [][]byte) error {
 	return nil
 }
 
-// dial says hello to a primary as a replica does, and returns its answer to PSYNC.
+// dial runs the handshake of a replica with a primary, and returns the answer to PSYNC.
 func dial(addr, replid string, offset int64, port int, diskless bool) (net.Conn, *bufio.Reader, string, error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -134,22 +134,22 @@ func dial(addr, replid string, offset int64, port int, diskless bool) (net.Conn,
 type following struct {
 	*redis.Follower
 	node *node
-	// port is where it says that it listens.
+	// port is the listening port that it announces.
 	port int
-	// links counts the answers to PSYNC.
+	// mu guards the fields below. links counts the answers to PSYNC.
 	mu    sync.Mutex
 	conn  net.Conn
 	links map[string]int
 	last  error
-	// wholes counts copies that were whole, again the links that ended since everything has to be
-	// copied again.
+	// wholes counts complete copies. again counts the links that ended with ErrResync.
 	wholes int
 	again  atomic.Int64
-	// leave ends it.
+	// leave stops following.
 	leave func()
 }
 
-// follow has a node follow an engine until the test ends, again whenever the link is cut.
+// follow makes a node follow an engine until the test ends. It reconnects whenever the link is
+// cut.
 func follow(t *testing.T, n *node, addr string, port int, diskless bool) *following {
 	t.Helper()
 	r := newRunner(t, n.Server)
@@ -175,7 +175,7 @@ func follow(t *testing.T, n *node, addr string, port int, diskless bool) *follow
 	return f
 }
 
-// link follows once.
+// link follows over one connection.
 func (f *following) link(ctx context.Context, addr string, diskless bool) {
 	replid, offset, _ := f.Current()
 	if replid == "" {
@@ -215,7 +215,7 @@ func (f *following) why() string {
 	return fmt.Sprintf("links %v, last %v, figures %+v", f.links, f.last, f.Figures())
 }
 
-// awaitSettled returns when everything that the engine has done is stored.
+// awaitSettled waits until everything that the engine has done is stored.
 func (f *following) awaitSettled(t *testing.T, e *storetest.Node) {
 	t.Helper()
 	storetest.Await(t, "the offset", func() error {
@@ -229,7 +229,7 @@ func (f *following) awaitSettled(t *testing.T, e *storetest.Node) {
 	})
 }
 
-// awaitLong returns when no key of the engine will expire soon.
+// awaitLong waits until no key of the engine will expire soon.
 func awaitLong(t *testing.T, e *storetest.Node, databases int) {
 	t.Helper()
 	storetest.Await(t, "keys to expire", func() error {
@@ -246,8 +246,8 @@ func awaitLong(t *testing.T, e *storetest.Node, databases int) {
 	})
 }
 
-// contents reads every key of a database by commands. Expiries of redis-cell's keys are left
-// out, since here they live to their TAT.
+// contents reads every key of a database by commands. It omits the expiries of redis-cell's keys,
+// because these live to their TAT here.
 func contents(t *testing.T, c *goredis.Client, db int) map[string]string {
 	t.Helper()
 	ctx := context.Background()

@@ -18,8 +18,9 @@ import (
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
-// Under a load of all kinds of commands, with links that are cut at any time, all keys are
-// equal in the end, and nothing is copied a second time without a reason.
+// TestFollowEqualsALivePrimary runs a load of all kinds of commands, with links that are cut at
+// any time. In the end all keys must be equal, and there was no second full copy without a
+// reason.
 func TestFollowEqualsALivePrimary(t *testing.T) {
 	for _, diskless := range []bool{false, true} {
 		t.Run(fmt.Sprint("diskless ", diskless), func(t *testing.T) {
@@ -76,7 +77,7 @@ func churnAndCompare(t *testing.T, primary *storetest.Node, diskless bool) {
 	for db := range 4 {
 		requireEqual(t, contents(t, primary.Client, db), contents(t, n.client, db))
 	}
-	// What cannot be repeated has everything copied again: the log of the test says why.
+	// A full copy follows commands that cannot be repeated. The log of the test has the reason.
 	if f.wholes > 1 {
 		require.Positive(t, f.again.Load(), "everything was copied again without a reason")
 	}
@@ -108,7 +109,7 @@ func populate(primary *storetest.Node) {
 	_, _ = p.Exec(ctx)
 }
 
-// SWAPDB cannot be applied, so everything is copied anew.
+// TestSwapCopiesAnew: SWAPDB cannot be applied, so a full copy follows.
 func TestSwapCopiesAnew(t *testing.T) {
 	primary := storetest.Best(t).Single(t, storetest.Options{})
 	n := startNode(t)
@@ -125,8 +126,8 @@ func TestSwapCopiesAnew(t *testing.T) {
 	require.Equal(t, int64(1), f.again.Load(), "also on the first link")
 }
 
-// A replica passes on the stream of its primary as it comes, so it tells in the RDB which
-// database was selected before.
+// TestFollowAReplica: a replica passes on the stream of its primary unchanged, so its RDB has the
+// database that was selected before.
 func TestFollowAReplica(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
 		primary := e.Single(t, storetest.Options{})
@@ -161,7 +162,8 @@ func TestFollowAReplica(t *testing.T) {
 	})
 }
 
-// A user who may not read keys is no use on the second connection, and the reason is told.
+// TestSecondConnectionIsRefused: if the user may not read keys, the second connection fails and
+// the reason is logged.
 func TestSecondConnectionIsRefused(t *testing.T) {
 	primary := storetest.Redis(t).Single(t, storetest.Options{Args: throttle})
 	n := startNode(t)
@@ -182,8 +184,9 @@ func TestSecondConnectionIsRefused(t *testing.T) {
 	require.Equal(t, "1", n.client.Get(context.Background(), "a").Val())
 }
 
-// A primary before 7.0 does not tell when a key expires, only in how long. The time
-// that the machine lets it stand still between that and telling the time is no fault of ours.
+// TestFollowAPrimaryWithoutExpireTime: a primary before 7.0 has no PEXPIRETIME, only PTTL. The
+// time for which the machine stalls between PTTL and TIME is an error that this server cannot
+// avoid.
 func TestFollowAPrimaryWithoutExpireTime(t *testing.T) {
 	primary := storetest.Redis(t).Single(t, storetest.Options{Args: append([]string{"--rename-command", "PEXPIRETIME", "PEXPIRETIME7"}, throttle...)})
 	n := startNode(t)
@@ -191,7 +194,7 @@ func TestFollowAPrimaryWithoutExpireTime(t *testing.T) {
 	ctx := context.Background()
 	for i := range 300 {
 		primary.Client.Set(ctx, fmt.Sprint("s:", i), i, time.Hour)
-		primary.Client.SetBit(ctx, fmt.Sprint("s:", i), 3, 1) // read, not run
+		primary.Client.SetBit(ctx, fmt.Sprint("s:", i), 3, 1) // read, not executed
 		primary.Do("CL.THROTTLE", fmt.Sprint("cell:", i%7), 1)
 	}
 	f.awaitSettled(t, primary)
@@ -225,11 +228,11 @@ func churn(t *testing.T, primary *storetest.Node, r *rand.Rand, steps int) {
 			})
 			continue
 		}
-		conn.Do(ctx, command(r)...) // a wrong type is fine
+		conn.Do(ctx, command(r)...) // errors of wrong types do not matter
 	}
 }
 
-// command makes a command that changes something, mostly.
+// command returns a random command, which mostly changes something.
 func command(r *rand.Rand) []any {
 	key := func(kind string) string { return fmt.Sprintf("%s:%d", kind, r.IntN(30)) }
 	word := func() string { return strings.Repeat(fmt.Sprint(r.IntN(40)), 1+r.IntN(40)) }

@@ -22,11 +22,11 @@ import (
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
-// tats are limiters of a Redis: when they began, and how often they were charged since.
+// tats are the limiters of a Redis: their initial TATs, and how often they were charged since.
 type tats struct{ began, charged [200]int64 }
 
-// TestMovingFromARedisAndBack follows a Redis under load, takes over when it is told FAILOVER,
-// and has it as a replica then: no charge and no value is lost, there or here.
+// TestMovingFromARedisAndBack follows a Redis under load, takes over by FAILOVER, and then has it
+// as a replica. No charge and no value is lost on either server.
 func TestMovingFromARedisAndBack(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, e storetest.Engine) {
 		ctx := context.Background()
@@ -72,7 +72,7 @@ func TestMovingFromARedisAndBack(t *testing.T) {
 		}
 		requireSameKeys(t, old.Client, client)
 
-		// The way back: what is changed here reaches the old one.
+		// The way back: changes on this server reach the old one.
 		for i := range 100 {
 			require.NoError(t, client.Set(ctx, fmt.Sprint("new:", i), i, time.Hour).Err())
 			require.NoError(t, client.RPush(ctx, "l:1", i).Err())
@@ -113,7 +113,7 @@ func TestMovingWithoutFailover(t *testing.T) {
 	requireSameKeys(t, old.Client, client)
 }
 
-// attachTo has f follow a Redis, unless it does, and returns when it has everything.
+// attachTo makes f follow a Redis, unless it already does, and waits until it has everything.
 func attachTo(t *testing.T, f *real, old *storetest.Node) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(old.Addr)
@@ -128,7 +128,7 @@ func attachTo(t *testing.T, f *real, old *storetest.Node) {
 	})
 }
 
-// awaitSettled returns when f has everything that a Redis has done.
+// awaitSettled waits until f has everything that a Redis has done.
 func awaitSettled(t *testing.T, f *real, old *storetest.Node) {
 	t.Helper()
 	storetest.Await(t, "the state of the Redis", func() error {
@@ -166,7 +166,8 @@ func load(old *storetest.Node, limiters *tats) {
 	_, _ = p.Exec(ctx)
 }
 
-// churnUntilReadOnly changes keys, one of four of the limiters, until the engine is a replica.
+// churnUntilReadOnly changes keys, and charges a quarter of the limiters, until the engine is a
+// replica.
 func churnUntilReadOnly(old *storetest.Node, from int, limiters *tats) {
 	o := old.ClientOptions()
 	o.ReadTimeout = time.Minute
@@ -176,7 +177,7 @@ func churnUntilReadOnly(old *storetest.Node, from int, limiters *tats) {
 	for r := rand.New(rand.NewPCG(1, uint64(from))); ; {
 		i := r.IntN(50)*4 + from
 		if err := c.Do(ctx, "CL.THROTTLE", fmt.Sprint("cell:", i), charge).Err(); err != nil {
-			return // READONLY, for it is a replica now
+			return // READONLY, because it is a replica now
 		}
 		limiters.charged[i]++
 		k := r.IntN(200)
@@ -202,7 +203,7 @@ func churnUntilReadOnly(old *storetest.Node, from int, limiters *tats) {
 	}
 }
 
-// requireSameKeys compares two servers in database 0: want may have streams, which got never has.
+// requireSameKeys compares two servers in database 0. want may have streams, which got never has.
 func requireSameKeys(t *testing.T, want, got *goredis.Client) {
 	t.Helper()
 	ctx := context.Background()
@@ -222,7 +223,8 @@ func requireSameKeys(t *testing.T, want, got *goredis.Client) {
 	require.Equal(t, a, b)
 }
 
-// held1 is what a key holds, and when it ends but for limiters, which live to their TAT here.
+// held1 returns the value of a key and its expiry. It omits the expiry of limiters, which live to
+// their TAT here.
 func held1(t *testing.T, c *goredis.Client, k string) string {
 	t.Helper()
 	ctx := context.Background()

@@ -9,7 +9,8 @@ import (
 	"github.com/cellserver/cellserver/replication/redis"
 )
 
-// A primary that was read much is left alone for a while, unless somebody waits.
+// TestPace: after a large reading there is a pause, unless the primary requests an
+// acknowledgement.
 func TestPace(t *testing.T) {
 	var p redis.Pace
 	require.True(t, p.Due(start))

@@ -14,26 +14,26 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// real is a whole server beside foreign ones, with what tests ask of its replication.
+// real is a complete server beside a Redis or Valkey, with helpers for its replication.
 type real struct {
 	*inproc.Served
 	t testing.TB
 }
 
-// startBesideReal runs a server with options as on the command line until the test ends.
+// startBesideReal runs a server with command-line options until the test ends.
 func startBesideReal(t testing.TB, kind string, options ...string) *real {
 	t.Helper()
 	return &real{inproc.ServeTimed(t, kind, options...), t}
 }
 
-// place is the host and the port of the server.
+// place returns the host and the port of the server.
 func (r *real) place() (host, port string) {
 	host, port, err := net.SplitHostPort(r.Addr().String())
 	require.NoError(r.t, err)
 	return host, port
 }
 
-// replication has the fields of INFO replication.
+// replication returns the fields of INFO replication.
 func (r *real) replication() map[string]string {
 	r.t.Helper()
 	c := r.Dial()
@@ -47,7 +47,7 @@ func (r *real) replication() map[string]string {
 	return fields
 }
 
-// follow makes r a replica of another server, and returns when it has the state.
+// follow makes r a replica of another server, and waits until it has the state.
 func (r *real) follow(primary *real) {
 	r.t.Helper()
 	host, port := primary.place()
@@ -58,7 +58,7 @@ func (r *real) follow(primary *real) {
 	})
 }
 
-// agree waits until a replica is at the offset of r, and compares what they hold.
+// agree waits until a replica is at the offset of r, and compares their keys.
 func (r *real) agree(replica *real) {
 	r.t.Helper()
 	inproc.Await(r.t, "the replica has everything", func() bool {
@@ -68,7 +68,7 @@ func (r *real) agree(replica *real) {
 	require.Equal(r.t, r.state(), replica.state())
 }
 
-// state has all keys, and what they hold.
+// state returns all keys and their values.
 func (r *real) state() map[string]string {
 	r.t.Helper()
 	all := map[string]string{}

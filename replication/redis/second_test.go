@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/replication/redis"
 )
 
-// replies is a connection to somebody who has said all already.
+// replies is a connection whose replies are all there from the beginning.
 type replies struct {
 	net.Conn
 	in   *bytes.Reader
@@ -24,7 +24,7 @@ type replies struct {
 func (r *replies) Read(b []byte) (int, error)  { return r.in.Read(b) }
 func (r *replies) Write(b []byte) (int, error) { return r.sent.Write(b) }
 
-// dumpOf is what DUMP replies for a string.
+// dumpOf returns the reply of DUMP for a string.
 func dumpOf(text string) string {
 	b := append([]byte{0, byte(len(text))}, text...)
 	b = binary.LittleEndian.AppendUint16(b, 10)
@@ -80,7 +80,7 @@ func TestReadKeysOfAPrimary(t *testing.T) {
 	}
 }
 
-// forgedReplies are what no primary replies to MULTI ROLE DUMP PEXPIRETIME EXEC.
+// forgedReplies are invalid replies to MULTI ROLE DUMP PEXPIRETIME EXEC.
 func forgedReplies() map[string]string {
 	head := ":-2\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
 	return map[string]string{

@@ -24,7 +24,7 @@ import (
 	"github.com/cellserver/cellserver/replication/redis"
 )
 
-// start is when the clocks of these tests stand.
+// start is the time that the clocks of these tests show.
 const start limit.Instant = 1_700_000_000_000_000_000
 
 func newKeyspace(t testing.TB) *keyspace.Keyspace {
@@ -34,7 +34,7 @@ func newKeyspace(t testing.TB) *keyspace.Keyspace {
 	return ks
 }
 
-// heard is a Runner that writes down what it is to run.
+// heard is a Runner that records the commands.
 type heard struct {
 	lines []string
 	// fails are commands that fail.
@@ -58,7 +58,7 @@ func stream(lines ...string) []byte {
 	return b
 }
 
-// restore makes a key that a command may build on, whatever it holds.
+// restore makes a key with some value, which a command can modify.
 func restore(t *testing.T, ks *keyspace.Keyspace, db int, key string, expiry limit.Instant) {
 	t.Helper()
 	require.NoError(t, ks.Restore(db, []byte(key), entry.Entry{Kind: entry.String, Expiry: expiry, Value: []byte("v")}))
@@ -128,7 +128,8 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
-// An offset counts every byte, and a link that is cut begins again before its transaction.
+// TestPositionIsThatOfWholeCommands: an offset counts every byte. After a link is cut, the next
+// one begins before the transaction.
 func TestPositionIsThatOfWholeCommands(t *testing.T) {
 	in := append([]byte("\n\r\nPING\r\n"), stream("SET a 1", "MULTI", "SET b 1", "EXEC")...)
 	begun := len(in) - len(stream("MULTI", "SET b 1", "EXEC"))
@@ -147,7 +148,7 @@ func TestPositionIsThatOfWholeCommands(t *testing.T) {
 	}
 }
 
-// forged are streams that announce more than they have, or are none.
+// forged are streams that announce more bytes than they have, or are invalid.
 func forged() map[string]string {
 	return map[string]string{
 		"arguments":         "*16777216\r\n$1\r\na\r\n",
@@ -170,8 +171,8 @@ func forged() map[string]string {
 	}
 }
 
-// TestRoundIsOverWhenNothingIsThere: however many commands come at once, and whether or not the
-// last has come as a whole.
+// TestRoundIsOverWhenNothingIsThere: a round ends when there is nothing to read, however many
+// commands arrive at once, and whether or not the last one is complete.
 func TestRoundIsOverWhenNothingIsThere(t *testing.T) {
 	h := &heard{}
 	all := stream("SET a 1", "SET b 1", "SET c 1")
@@ -181,7 +182,7 @@ func TestRoundIsOverWhenNothingIsThere(t *testing.T) {
 	require.Equal(t, []string{"round", "0:SET a 1", "0:SET b 1", "round", "0:SET c 1", "round", "round"}, h.lines)
 }
 
-// allowed is how much memory may be allocated for n bytes of a peer.
+// allowed returns how much memory may be allocated for n bytes of a peer.
 func allowed(n int) uint64 { return 64*uint64(n) + 1<<20 }
 
 func allocated(f func()) uint64 {
@@ -226,7 +227,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// copyOf is an RDB with all that is handed over.
+// copyOf returns an RDB with everything that is handed over.
 func copyOf(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -332,7 +333,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// followed follows a primary that sends an RDB with fields at its beginning, and then a stream.
+// followed follows a primary that sends an RDB with auxiliary fields, and then a stream.
 func followed(t *testing.T, sent []byte, fields ...rdb.Aux) (ran []string, err error) {
 	t.Helper()
 	var b bytes.Buffer
@@ -352,8 +353,8 @@ func followed(t *testing.T, sent []byte, fields ...rdb.Aux) (ran []string, err e
 	return h.lines, err
 }
 
-// TestStreamGoesOnInTheDatabaseThatTheRDBNames: a primary that is a replica itself does not select
-// it again.
+// TestStreamGoesOnInTheDatabaseThatTheRDBNames: a primary that is itself a replica does not
+// select the database again.
 func TestStreamGoesOnInTheDatabaseThatTheRDBNames(t *testing.T) {
 	sent := stream("SET a 1", "SELECT 2", "SET b 1")
 	for name, c := range map[string]struct {
@@ -378,8 +379,8 @@ func TestStreamGoesOnInTheDatabaseThatTheRDBNames(t *testing.T) {
 	}
 }
 
-// TestCopyBeginsWithItsFirstKey: what was there is given up for a key, and for nothing that comes
-// before: no key at all, or no RDB.
+// TestCopyBeginsWithItsFirstKey: the old keys are removed when the first key arrives, and not if
+// there is no key or no RDB.
 func TestCopyBeginsWithItsFirstKey(t *testing.T) {
 	body := copyOf(t)
 	stays := errors.New("stays")
