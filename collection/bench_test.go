@@ -63,8 +63,8 @@ func bySize(b *testing.B, f func(b *testing.B, n int)) {
 	}
 }
 
-// BenchmarkHashSet is what an HSET of a token bucket does: the flat bytes are loaded,
-// and a field that is there gets a value.
+// BenchmarkHashSet measures an HSET of a token bucket: it loads the flat bytes and overwrites a
+// field.
 func BenchmarkHashSet(b *testing.B) {
 	bySize(b, func(b *testing.B, n int) {
 		h, all := fillHash(n), members(n)
@@ -80,8 +80,7 @@ func BenchmarkHashSet(b *testing.B) {
 	})
 }
 
-// BenchmarkSortedSetLog is what a log of requests does: one element comes, the
-// oldest one goes.
+// BenchmarkSortedSetLog measures a log of requests: it adds one element and removes the oldest.
 func BenchmarkSortedSetLog(b *testing.B) {
 	bySize(b, func(b *testing.B, n int) {
 		s, all := fillSorted(n), members(n)
@@ -93,7 +92,7 @@ func BenchmarkSortedSetLog(b *testing.B) {
 	})
 }
 
-// BenchmarkSortedSetRank moves a member and asks for its rank.
+// BenchmarkSortedSetRank moves a member and looks up its rank.
 func BenchmarkSortedSetRank(b *testing.B) {
 	bySize(b, func(b *testing.B, n int) {
 		s, all := fillSorted(n), members(n)
@@ -106,7 +105,7 @@ func BenchmarkSortedSetRank(b *testing.B) {
 	})
 }
 
-// BenchmarkSortedSetSearch asks for the rank of a member in the middle.
+// BenchmarkSortedSetSearch looks up the rank of a member in the middle.
 func BenchmarkSortedSetSearch(b *testing.B) {
 	bySize(b, func(b *testing.B, n int) {
 		s, all := fillSorted(n), members(n)
@@ -140,7 +139,7 @@ func BenchmarkSet(b *testing.B) {
 	})
 }
 
-// A small collection is read and changed without the allocator.
+// TestSmallCollectionsAllocateNothing: reading and changing a small collection does not allocate.
 func TestSmallCollectionsAllocateNothing(t *testing.T) {
 	h, s, l := fillHash(10), fillSorted(10), fillList(10)
 	all := members(11)
@@ -162,7 +161,8 @@ func TestSmallCollectionsAllocateNothing(t *testing.T) {
 	require.Zero(t, allocations)
 }
 
-// Cost is what the heap says, more or less: used memory counts it.
+// TestCostIsAboutTheMemory compares Cost, which counts towards used memory, with the size on the
+// heap.
 func TestCostIsAboutTheMemory(t *testing.T) {
 	for name, fill := range map[string]func(int) value{
 		"hash":       func(n int) value { return fillHash(n) },

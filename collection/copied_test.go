@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// TestCopiedIsWhatRepliesDoNotReferTo: it is the sum of the short elements, whatever was
+// TestCopiedIsWhatRepliesDoNotReferTo: Copied is the sum of the short elements, whatever was
 // added, replaced and removed before.
 func TestCopiedIsWhatRepliesDoNotReferTo(t *testing.T) {
 	var h collection.Hash
@@ -39,7 +39,7 @@ func TestCopiedIsWhatRepliesDoNotReferTo(t *testing.T) {
 		require.Less(t, c.Copied(), n*(short+overhead)+n/100*shared.RefSize, name)
 		require.Greater(t, c.Copied(), n*99/100*short+n/100*shared.RefSize-1, name)
 	}
-	for i := range n { // what is long becomes short, and the rest goes
+	for i := range n { // long elements become short, and the others are removed
 		if i%100 == 0 {
 			_, err := h.Set([]byte(fmt.Sprint(i)), text(i, short))
 			require.NoError(t, err)

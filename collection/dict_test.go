@@ -130,7 +130,7 @@ func (m *setMachine) compare(t *rapid.T) {
 	require.Equal(t, len(m.members), i)
 	member := drawElement(t)
 	require.Equal(t, slices.Contains(m.members, string(member)), m.s.Has(member))
-	if rapid.Bool().Draw(t, "by number") { // from now on there is an index
+	if rapid.Bool().Draw(t, "by number") { // from now on the set has an index
 		numbered := make([]string, m.s.Len())
 		for i := range numbered {
 			numbered[i] = string(m.s.At(i))

@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 )
 
-// kind is a type of collection with the check of its bytes.
+// kind is a type of collection and the check of its bytes.
 type kind struct {
 	name  string
 	fresh func() value
@@ -26,7 +26,7 @@ func kinds() []kind {
 	}
 }
 
-// hostile are bytes that promise more than there is.
+// hostile returns bytes that announce more elements than they have.
 func hostile() [][]byte {
 	huge := binary.AppendUvarint(nil, 1<<62)
 	header := append([]byte{1}, make([]byte, 16)...)
@@ -52,7 +52,7 @@ func hostile() [][]byte {
 	}
 }
 
-// use looks at every element.
+// use reads every element.
 func use(v value) (elements int) {
 	switch v := v.(type) {
 	case *collection.Hash:
@@ -75,8 +75,8 @@ func use(v value) (elements int) {
 	return elements
 }
 
-// FuzzApply: hostile bytes are refused, and then nothing has changed; or they are
-// taken, and then doing it twice is the same as once.
+// FuzzApply: either hostile bytes are refused and nothing has changed, or they are applied, and
+// applying them twice gives the same as once.
 func FuzzApply(f *testing.F) {
 	for i := range kinds() {
 		for _, b := range hostile() {
@@ -111,7 +111,7 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// FuzzCheck: what passes is what a collection itself writes.
+// FuzzCheck: bytes that pass the check are bytes that a collection itself writes.
 func FuzzCheck(f *testing.F) {
 	for i := range kinds() {
 		for _, b := range hostile() {
@@ -131,7 +131,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// A promise of many elements reserves no memory for them.
+// TestHostileBytesAllocateLittle: an announced number of elements reserves no memory for them.
 func TestHostileBytesAllocateLittle(t *testing.T) {
 	for _, k := range kinds() {
 		for _, b := range hostile() {

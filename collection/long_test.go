@@ -28,7 +28,7 @@ type reader struct {
 	texts  map[*byte]string
 }
 
-// read holds one more of what a collection has, if it is long.
+// read adds a reference to an element, if it is long.
 func (r *reader) read(v []byte) {
 	at := unsafe.SliceData(v)
 	if len(v) < shared.Least || r.sizes[at] > 0 {
@@ -38,7 +38,7 @@ func (r *reader) read(v []byte) {
 	r.held[at], r.sizes[at], r.texts[at] = shared.Held(v, &r.ledger), shared.Size(v), string(v)
 }
 
-// release gives up the element with the least text.
+// release drops the element with the least text.
 func (r *reader) release() {
 	var least *byte
 	for at := range r.held {
@@ -53,8 +53,8 @@ func (r *reader) release() {
 	delete(r.texts, least)
 }
 
-// check compares the ledger with what is held and in the collection no more, and what is
-// held with what it was.
+// check compares the ledger with the elements that are referred to but no longer in the
+// collection, and compares their bytes with the original ones.
 func (r *reader) check(t *testing.T, there [][]byte) {
 	t.Helper()
 	gone := int64(0)
@@ -72,9 +72,8 @@ func (r *reader) check(t *testing.T, there [][]byte) {
 	}
 }
 
-// TestLongElementsThatAreReadCountOnceGone: in collections of every kind what replies
-// refer to keeps its bytes, and counts from the change on that takes it away, whichever
-// that is.
+// TestLongElementsThatAreReadCountOnceGone: in collections of every kind, elements that replies
+// refer to keep their bytes. They count from the change on that removes them, whichever that is.
 func TestLongElementsThatAreReadCountOnceGone(t *testing.T) {
 	type kind struct {
 		change func(rng *rand.Rand, v []byte)
@@ -184,8 +183,8 @@ func TestLongElementsThatAreReadCountOnceGone(t *testing.T) {
 	}
 }
 
-// TestRemoveOfAListCopiesNoElement: what stays is not written anew, and the delta has what
-// moves, which is the shorter side.
+// TestRemoveOfAListCopiesNoElement: the remaining elements are not copied. The delta has the
+// elements that move, which are those of the shorter side.
 func TestRemoveOfAListCopiesNoElement(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 128<<10)
 	for at := range 21 {
@@ -206,7 +205,7 @@ func TestRemoveOfAListCopiesNoElement(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		most := min(at, 20-at)*len(long) + 64<<10
 		require.Less(t, len(l.Delta()), most)
-		// The race detector has the room for the delta made twice.
+		// With the race detector, the memory of the delta is allocated twice.
 		require.Less(t, int(after.TotalAlloc-before.TotalAlloc), 2*most, "with %d elements before it", at)
 		require.Equal(t, 20, l.Len())
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/cellserver/cellserver/collection"
 )
 
-// pinned is a large collection and what may be done to it.
+// pinned is a large collection that can be pinned.
 type pinned interface{ Pin() (unpin func()) }
 
-// TestPinnedElementsKeepTheirBytes: whatever is done to a collection, and until it has become
-// a small one or an empty one, the bytes that it has returned before are what they were.
+// TestPinnedElementsKeepTheirBytes: the bytes that a pinned collection has returned do not
+// change, whatever is done to it, until it becomes small or empty.
 func TestPinnedElementsKeepTheirBytes(t *testing.T) {
 	const n = 2000
 	var h collection.Hash
@@ -79,7 +79,8 @@ func TestPinnedElementsKeepTheirBytes(t *testing.T) {
 
 var value12 = []byte(strings.Repeat("y", 12))
 
-// TestHashOverwritesInPlaceOnceNobodyHasPinnedIt, and then allocates nothing.
+// TestHashOverwritesInPlaceOnceNobodyHasPinnedIt: an unpinned hash overwrites in place, and does
+// not allocate.
 func TestHashOverwritesInPlaceOnceNobodyHasPinnedIt(t *testing.T) {
 	var h collection.Hash
 	require.Nil(t, h.Pin())
@@ -90,7 +91,7 @@ func TestHashOverwritesInPlaceOnceNobodyHasPinnedIt(t *testing.T) {
 	h.ResetDelta()
 	field := []byte("7")
 	overwrite := func() {
-		_, _ = h.Set(field, value12) // it has no limit
+		_, _ = h.Set(field, value12) // the hash has no limit
 		h.ResetDelta()
 	}
 	overwrite()

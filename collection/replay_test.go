@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/collection"
 )
 
-// value is what all collections have.
+// value has the methods that all collections share.
 type value interface {
 	Load(flat []byte)
 	Len() int
@@ -25,18 +25,17 @@ type value interface {
 // machine drives one collection and a model of it.
 type machine interface {
 	value() value
-	// change does the same to both and compares the answers.
+	// change makes the same change to both and compares the results.
 	change(t *rapid.T)
-	// compare compares all that can be read.
+	// compare compares everything that can be read.
 	compare(t *rapid.T)
 	check(flat []byte) error
 	fresh() value
-	// renew puts a loaded copy in the place of the collection.
+	// renew replaces the collection with a loaded copy.
 	renew(flat []byte)
 }
 
-// run makes random changes, compares, and then replays the deltas over every state
-// that there was.
+// run makes random changes, compares, and then replays the deltas on every earlier state.
 func run(t *rapid.T, m machine) {
 	var deltas, states [][]byte
 	states = append(states, m.value().AppendFlat(nil))
@@ -82,8 +81,8 @@ func run(t *rapid.T, m machine) {
 	}
 }
 
-// drawElement draws one of a few elements, so that they meet again; some are long,
-// so that the number of bytes makes a collection large, too.
+// drawElement draws one of a few elements, so that they repeat. Some are long, so that the number
+// of bytes, too, makes a collection large.
 func drawElement(t *rapid.T) []byte {
 	n := rapid.IntRange(0, 99).Draw(t, "element")
 	switch {
@@ -95,8 +94,8 @@ func drawElement(t *rapid.T) []byte {
 	return fmt.Appendf(nil, "e%d", n)
 }
 
-// drawBurst draws how often a change is repeated, so that collections grow and shrink
-// across the border between the representations.
+// drawBurst draws how often a change is repeated, so that collections grow and shrink across the
+// boundary between the representations.
 func drawBurst(t *rapid.T) int {
 	return rapid.SampledFrom([]int{1, 1, 1, 2, 5, 40}).Draw(t, "times")
 }

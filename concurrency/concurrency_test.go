@@ -15,13 +15,13 @@ import (
 // t0 is the instant at which the tables start.
 const t0 limit.Instant = 1_700_000_000_000_000_000
 
-// key is one key of a store: what Decide and Apply leave behind, with the natural
-// expiry unless a test sets another.
+// key is one key of a store. It applies what Decide returns, with the natural expiry unless a
+// test sets another.
 type key struct {
 	mode   concurrency.Mode
 	value  []byte
 	expiry limit.Instant
-	// other is the memory that value does not use; the two change places.
+	// other is the memory that value does not use. The two are swapped.
 	other []byte
 }
 
@@ -41,7 +41,7 @@ func (k *key) plan(t require.TestingT, now limit.Instant, c *concurrency.Call, p
 	k.apply(p)
 }
 
-// apply does what p says. value and other are two pieces of memory all along.
+// apply applies p. value and other stay two separate pieces of memory.
 func (k *key) apply(p *concurrency.Plan) {
 	switch p.Action {
 	case concurrency.Delete:
@@ -73,12 +73,12 @@ func renew(member string, lease time.Duration) *concurrency.Call {
 	return &concurrency.Call{Op: concurrency.Renew, Member: []byte(member), Lease: lease}
 }
 
-// inSeconds is the five integers of a decision, with times rounded up.
+// inSeconds returns the five integers of a decision, with times rounded up.
 func inSeconds(d limit.Decision) [5]int64 {
 	return [5]int64{d.Refused, d.Limit, d.Remaining, limit.SecondsUp(d.RetryAfter), limit.SecondsUp(d.ResetAfter)}
 }
 
-// TestLeases is the worked example: two places, leases of 10 s.
+// TestLeases is the worked example: two places, and leases of 10 s.
 func TestLeases(t *testing.T) {
 	const lease = 10 * time.Second
 	var k key
@@ -94,7 +94,7 @@ func TestLeases(t *testing.T) {
 		{6, release("b"), [5]int64{0, 0, 0, -1, 9}},
 		{6, acquire("c", 2, lease), [5]int64{0, 2, 0, -1, 10}},
 		{15, peek("d", 2, lease), [5]int64{0, 2, 1, -1, 1}},
-		{15, release("a"), [5]int64{1, 0, 0, -1, 1}}, // ran out at 15
+		{15, release("a"), [5]int64{1, 0, 0, -1, 1}}, // expired at 15
 		{15, renew("a", lease), [5]int64{1, 0, 0, -1, 1}},
 		{15, renew("c", 2*time.Second), [5]int64{0, 0, 0, -1, 2}},
 		{15, renew("c", time.Second), [5]int64{0, 0, 0, -1, 1}}, // earlier than before
@@ -106,8 +106,8 @@ func TestLeases(t *testing.T) {
 	require.Equal(t, concurrency.None, k.mode, "the key is gone with its last lease")
 }
 
-// TestRetryCountsLeases: with a limit below what is live, room comes when enough
-// leases have run out, not when the first one has.
+// TestRetryCountsLeases: with a limit below the number of live leases, a place becomes free when
+// enough leases have expired, not when the first one has.
 func TestRetryCountsLeases(t *testing.T) {
 	for _, members := range []int64{10, 200} {
 		t.Run(fmt.Sprint(members), func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestRetryCountsLeases(t *testing.T) {
 	}
 }
 
-// TestExpiryOfTheKey: it is that of the last lease, unless somebody has set
-// another; an acquiring call sets it again, giving back does not.
+// TestExpiryOfTheKey: the key expires with the last lease, unless another expiry was set. A call
+// that acquires sets it again, a release does not.
 func TestExpiryOfTheKey(t *testing.T) {
 	var k key
 	k.call(t, t0, acquire("a", 3, 10*time.Second))
@@ -263,7 +263,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestLimitOfZero: it refuses every call, also of a member that holds a lease, which stays until it ends.
+// TestLimitOfZero: a limit of zero refuses every call, also of a member that holds a lease. The
+// lease stays until it expires.
 func TestLimitOfZero(t *testing.T) {
 	var k key
 	never := limit.Decision{Refused: 1, RetryAfter: limit.NoRetry}

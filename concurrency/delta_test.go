@@ -12,14 +12,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// change is what a recorder would have kept of one call: a delta, a whole value, or
-// that the key is gone.
+// change is the record of one call: a delta, a whole value, or the removal of the key.
 type change struct {
 	value, delta []byte
 	expiry       limit.Instant
 }
 
-// recorded calls k and returns what to record, if there is anything.
+// recorded calls k and returns the record, if there is one.
 func recorded(t require.TestingT, k *key, now limit.Instant, c *concurrency.Call) (ch change, ok bool) {
 	if k.mode != concurrency.None && k.expiry <= now {
 		*k = key{}
@@ -59,7 +58,7 @@ func (ch *change) apply(t require.TestingT, k *key) {
 	require.NoError(t, concurrency.Check(k.mode, k.value))
 }
 
-// holders is who holds a lease at now, until when.
+// holders returns the members that hold a lease at now, and until when.
 func (k *key) holders(names int, now limit.Instant) map[string]limit.Instant {
 	all := map[string]limit.Instant{}
 	if k.mode == concurrency.None || k.expiry <= now {
@@ -76,7 +75,7 @@ func (k *key) holders(names int, now limit.Instant) map[string]limit.Instant {
 	return all
 }
 
-// until finds the instant at which a member that holds a lease does so no longer.
+// until returns the instant at which the lease of a member expires.
 func (k *key) until(name string) limit.Instant {
 	low, high := limit.Instant(0), limit.MaxInstant
 	for high-low > 1 {
@@ -91,8 +90,8 @@ func (k *key) until(name string) limit.Instant {
 	return high
 }
 
-// TestDeltasReplay: over whatever state there was between the first and the last
-// call, all changes together leave the same leases.
+// TestDeltasReplay: the changes of all calls lead to the same leases, whatever state between the
+// first and the last call they are replayed on.
 func TestDeltasReplay(t *testing.T) {
 	for _, names := range []int{1, 4, 90} {
 		rapid.Check(t, func(rt *rapid.T) {
@@ -130,7 +129,7 @@ func TestDeltasReplay(t *testing.T) {
 	}
 }
 
-// TestDeltaLayout pins the bytes that files hold.
+// TestDeltaLayout pins the bytes that files contain.
 func TestDeltaLayout(t *testing.T) {
 	k := filled(t, 3)
 	ch, ok := recorded(t, k, 258, acquire("bob", 4, 300))
@@ -141,7 +140,7 @@ func TestDeltaLayout(t *testing.T) {
 	require.Equal(t, append([]byte{2, 3, 1, 0, 0, 0, 0, 0, 0}, "bob"...), ch.delta)
 }
 
-// TestDeltasAllocateNothing in a buffer that has room.
+// TestDeltasAllocateNothing: a delta does not allocate in a buffer with enough capacity.
 func TestDeltasAllocateNothing(t *testing.T) {
 	for _, members := range []int{10, 1000} {
 		k := filled(t, members)
@@ -171,8 +170,8 @@ func TestDeltasAllocateNothing(t *testing.T) {
 	}
 }
 
-// FuzzApplyDelta: whatever a delta is, a sound set stays sound, and one that is
-// refused changes nothing.
+// FuzzApplyDelta: a sound set stays sound under any delta. A delta that is refused changes
+// nothing.
 func FuzzApplyDelta(f *testing.F) {
 	holds := append([]byte{1, 2, 1, 0, 0, 0, 0, 0, 0, 0xac, 2}, "bob"...)
 	gone := append([]byte{2, 3, 1, 0, 0, 0, 0, 0, 0}, "member-3"...)

@@ -15,16 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// model is the definition of the family: who holds a lease until when. It is
-// written to be read.
+// model is the definition of the family: until when each member holds a lease. It is written for
+// readability.
 type model map[string]limit.Instant
 
-// expire forgets the leases that are no longer live at now.
+// expire removes the leases that are no longer live at now.
 func (m model) expire(now limit.Instant) {
 	maps.DeleteFunc(m, func(_ string, until limit.Instant) bool { return until <= now })
 }
 
-// latest is how long the last lease lasts after now.
+// latest returns how long the last lease lasts after now.
 func (m model) latest(now limit.Instant) (last time.Duration) {
 	for _, until := range m {
 		last = max(last, until.Sub(now))
@@ -32,7 +32,7 @@ func (m model) latest(now limit.Instant) (last time.Duration) {
 	return last
 }
 
-// nth is how long the n-th lease to expire lasts after now.
+// nth returns how long the n-th lease to expire lasts after now.
 func (m model) nth(n int64, now limit.Instant) time.Duration {
 	return slices.Sorted(maps.Values(m))[n-1].Sub(now)
 }
@@ -66,18 +66,18 @@ type traffic struct {
 	steps int
 	// names to choose from, and the limit that most calls have.
 	names, most int
-	// longest is the longest name.
+	// longest is the length of the longest name.
 	longest int
-	// lease that most calls ask for.
+	// lease is the duration that most calls ask for.
 	lease time.Duration
-	// One call in release is a Release, one in varied has another limit or lease.
+	// One call in release is a Release. One in varied has another limit or lease.
 	release, varied int
-	// pause is the longest pause between two calls; now and then one is longer.
+	// pause is the longest usual pause between two calls. A few are longer.
 	pause time.Duration
 }
 
-// TestDecisionsAgreeWithTheModel compares every decision of a million random calls and
-// more with the model, and now and then everything that is stored.
+// TestDecisionsAgreeWithTheModel compares every decision of more than a million random calls with
+// the model, and from time to time everything that is stored.
 func TestDecisionsAgreeWithTheModel(t *testing.T) {
 	second := time.Second
 	kinds := map[string]traffic{
@@ -127,7 +127,7 @@ func (k traffic) play(t *testing.T, r *rand.Rand) {
 	}
 }
 
-// advance returns a pause: often none, often to the instant of an expiry.
+// advance returns the instant of the next call: often the same one, often that of an expiry.
 func (k traffic) advance(r *rand.Rand, m model, now limit.Instant) limit.Instant {
 	if r.IntN(40*k.names) == 0 {
 		return limit.Instant(r.Int64N(int64(k.lease) * 2))

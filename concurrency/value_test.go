@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// filled returns a key on which so many members hold leases of 1 s, 2 s and so on,
-// in an order that has nothing to do with their names.
+// filled returns a key on which so many members hold leases of 1 s, 2 s and so on. The order of
+// the leases is unrelated to the names.
 func filled(t require.TestingT, members int) *key {
 	k := new(key)
 	for i := range members {
@@ -35,8 +35,8 @@ func TestListLayout(t *testing.T) {
 	require.Equal(t, want, k.value)
 }
 
-// TestSetsChangeTheirFormAt65And32Members: a set becomes an index at 65 members and a
-// list again at 32, and never goes back and forth on one member.
+// TestSetsChangeTheirFormAt65And32Members: a set becomes an index at 65 members and a list again
+// at 32, so adding and removing one member does not convert it back and forth.
 func TestSetsChangeTheirFormAt65And32Members(t *testing.T) {
 	k := filled(t, 64)
 	require.Equal(t, byte(1), k.value[0])
@@ -59,8 +59,8 @@ func TestSetsChangeTheirFormAt65And32Members(t *testing.T) {
 	require.Equal(t, concurrency.None, k.mode)
 }
 
-// TestMemory: what a set takes beside the names, full, refreshed over and over,
-// and drained.
+// TestMemory measures the memory of a set beside the names: full, after many renewals, and
+// drained.
 func TestMemory(t *testing.T) {
 	const members, name = 20_000, len("member-12345")
 	k := filled(t, members)
@@ -81,8 +81,8 @@ func TestMemory(t *testing.T) {
 	require.Len(t, k.value, 2+10*(10+len("member-1")))
 }
 
-// TestExpiredMembersLeaveAFewPerCall: members whose leases have run out leave a set that
-// stays in use, a few per call, and it never grows beyond what was live at one time.
+// TestExpiredMembersLeaveAFewPerCall: each call removes a few expired members of a set in use.
+// The set never grows beyond the largest number of members that were live at one time.
 func TestExpiredMembersLeaveAFewPerCall(t *testing.T) {
 	const members = 1000
 	k := filled(t, members)
@@ -103,8 +103,8 @@ func TestExpiredMembersLeaveAFewPerCall(t *testing.T) {
 	require.Equal(t, int64(members/7+1), stored)
 }
 
-// TestHostileNamesAndExpiriesKeepSetsFastAndSound: no order of names and expiries makes a
-// large set slow or unsound.
+// TestHostileNamesAndExpiriesKeepSetsFastAndSound: no order of names and expiries makes a large
+// set slow or unsound.
 func TestHostileNamesAndExpiriesKeepSetsFastAndSound(t *testing.T) {
 	const members = 3000
 	orders := map[string]func(i int) (name int, lease time.Duration){
@@ -141,7 +141,7 @@ func TestHostileNamesAndExpiriesKeepSetsFastAndSound(t *testing.T) {
 	}
 }
 
-// TestEffects: the effects of the plans alone tell the holders of leases.
+// TestEffects: the effects of the plans are enough to know the holders of leases.
 func TestEffects(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var (
@@ -176,8 +176,8 @@ func TestEffects(t *testing.T) {
 	})
 }
 
-// FuzzCheck: whatever bytes Check accepts, calls can be decided on and applied to,
-// and leave bytes that it accepts.
+// FuzzCheck: with any bytes that Check accepts, calls can be decided and applied, and leave bytes
+// that Check accepts.
 func FuzzCheck(f *testing.F) {
 	for _, members := range []int{1, 2, 64, 65, 100} {
 		f.Add(filled(f, members).value, []byte("\x00\x01\x02\x03\x04\x05"))
@@ -216,8 +216,8 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// TestCheckRefuses cuts and damages values. What Check accepts all the same, such
-// as another name or an unused byte, has to work.
+// TestCheckRefuses truncates and damages values. Values that Check still accepts, for example
+// with another name or another unused byte, must work.
 func TestCheckRefuses(t *testing.T) {
 	require.Error(t, concurrency.Check(concurrency.Leases, nil))
 	flips := []byte{0x01, 0x02, 0x80, 0xff}
@@ -250,7 +250,7 @@ func TestCheckRefuses(t *testing.T) {
 	require.Error(t, concurrency.Check(concurrency.Leases, filled(t, 70).value[:40]))
 }
 
-// survives plays calls on a value that Check has accepted.
+// survives makes calls on a value that Check has accepted.
 func survives(t *testing.T, value []byte) {
 	t.Helper()
 	k := key{mode: concurrency.Leases, value: append([]byte(nil), value...), expiry: limit.MaxInstant}
@@ -264,8 +264,8 @@ func survives(t *testing.T, value []byte) {
 	}
 }
 
-// TestCallsAllocateNothing: with the memory of the value before last for the next
-// one, a set that does not grow allocates nothing.
+// TestCallsAllocateNothing: if each new value uses the memory of the value before the last, a set
+// that does not grow allocates nothing.
 func TestCallsAllocateNothing(t *testing.T) {
 	for _, members := range []int{10, 1000} {
 		k := filled(t, members)
@@ -313,7 +313,7 @@ func BenchmarkAcquire(b *testing.B) {
 	}
 }
 
-// BenchmarkChurn lets one member go and another one come.
+// BenchmarkChurn releases one member and acquires for another.
 func BenchmarkChurn(b *testing.B) {
 	for _, members := range []int{10, 60, 1000, 100_000} {
 		b.Run(fmt.Sprint(members), func(b *testing.B) {

@@ -18,7 +18,7 @@ import (
 
 const never = limit.MaxInstant
 
-// whole is a call in whole numbers without bounds.
+// whole returns a call for integers without bounds.
 func whole(by int64) counter.Call {
 	return counter.Call{By: by, Lower: math.MinInt64, Upper: math.MaxInt64}
 }
@@ -101,7 +101,8 @@ func TestWholeNumbersAgreeWithExactOnes(t *testing.T) {
 	}
 }
 
-// TestDecision: an answer as that of a limiter of the upper bound. What NX or XX declines is not denied.
+// TestDecision: the decision is like that of a limiter with the upper bound. A call that NX or XX
+// declines is not denied.
 func TestDecision(t *testing.T) {
 	number := func(text string) *big.Float {
 		n, ok := longdouble.Parse([]byte(text))
@@ -137,7 +138,8 @@ func TestDecision(t *testing.T) {
 	require.Equal(t, of(0, 5, 2), decide("3", absent), "out of bounds besides")
 }
 
-// TestWhatIsAppliedIsTheDifference: a sum that is rounded says by how much the number has changed.
+// TestWhatIsAppliedIsTheDifference: if a sum is rounded, the reply has the actual change of the
+// number.
 func TestWhatIsAppliedIsTheDifference(t *testing.T) {
 	one, ok := longdouble.Parse([]byte("1"))
 	require.True(t, ok)
@@ -174,7 +176,8 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, counter.Check(longest))
 }
 
-// FuzzDecide: whatever a key holds, a call answers or refuses, and what it stores can be read again.
+// FuzzDecide: whatever a key holds, a call gets a decision or an error, and what it stores can be
+// read again.
 func FuzzDecide(f *testing.F) {
 	f.Add([]byte("1"), int64(5), int64(-3), int64(9), true)
 	f.Add([]byte("-9223372036854775808"), int64(-1), int64(math.MinInt64), int64(0), true)

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// 30 cells per minute and 15 more than one at once, as in CL.THROTTLE k 15 30 60.
+// Example allows 30 cells per minute and a burst of 15 more, as in CL.THROTTLE k 15 30 60.
 func Example() {
 	quota, err := gcra.NewQuota(15, 30, 60)
 	if err != nil {

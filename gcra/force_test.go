@@ -18,7 +18,7 @@ func quotaOf(t require.TestingT, burst, count, period int64) *gcra.Quota {
 	return &q
 }
 
-// TestForce: three cells, one a second. Each row goes on from the one before.
+// TestForce: three cells, one per second. Each row continues from the row before.
 func TestForce(t *testing.T) {
 	const second = time.Second
 	q := quotaOf(t, 2, 1, 1)
@@ -33,7 +33,7 @@ func TestForce(t *testing.T) {
 		{0, 1, limit.Decision{Limit: 3, RetryAfter: limit.NoRetry, ResetAfter: 3 * second}, true},
 		{0, 1, limit.Decision{Limit: 3, RetryAfter: 2 * second, ResetAfter: 4 * second}, true},
 		{0, 0, limit.Decision{Refused: 1, Limit: 3, RetryAfter: second, ResetAfter: 4 * second}, false},
-		{-second, 5, limit.Decision{Limit: 3, RetryAfter: 8 * second, ResetAfter: 10 * second}, true}, // time goes back
+		{-second, 5, limit.Decision{Limit: 3, RetryAfter: 8 * second, ResetAfter: 10 * second}, true}, // time goes backward
 		{second, -1, limit.Decision{Refused: 1, Limit: 3, RetryAfter: 4 * second, ResetAfter: 8 * second}, false},
 		{second, -6, limit.Decision{Limit: 3, Remaining: 1, RetryAfter: limit.NoRetry, ResetAfter: 2 * second}, true},
 		{second + 1, 1, limit.Decision{Limit: 3, RetryAfter: limit.NoRetry, ResetAfter: 3*second - 1}, true},
@@ -61,7 +61,7 @@ func TestForceOfLimitsThatAdmitNothing(t *testing.T) {
 		require.Equal(t, limit.Decision{Refused: 1, Limit: q.Limit(), RetryAfter: limit.NoRetry}, d)
 		require.Zero(t, gcra.Free(0, t0, q))
 	}
-	q := quotaOf(t, 5, -1, 1) // of which nothing comes, but which may be exceeded
+	q := quotaOf(t, 5, -1, 1) // a quota that admits nothing, but may be exceeded
 	var d limit.Decision
 	next, write, err := gcra.ForceInto(&d, 0, t0, q, 2)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestForceEndsWithTime(t *testing.T) {
 	require.ErrorIs(t, err, limit.ErrOverflow)
 }
 
-// TestForceAgreesWithDecide: what passes is charged alike, and the retry of what is overdrawn
+// TestForceAgreesWithDecide: admitted calls are charged alike. The retry time of an overdrawn key
 // is the first instant at which a cell may arrive.
 func TestForceAgreesWithDecide(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -120,7 +120,7 @@ func TestForceAgreesWithDecide(t *testing.T) {
 	})
 }
 
-// TestFreeIsTheMostThatPasses: so many cells pass, and not one more.
+// TestFreeIsTheMostThatPasses: exactly that many cells pass, and not one more.
 func TestFreeIsTheMostThatPasses(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := quotaOf(rt, rapid.Int64().Draw(rt, "burst"), rapid.Int64Range(1, 1e9).Draw(rt, "count"), rapid.Int64Range(1, 1<<40).Draw(rt, "period"))

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzDecide holds one call with any arguments at all against the definition in
-// arbitrary precision, and against what every caller relies on.
+// FuzzDecide compares one call with arbitrary arguments with the definition in arbitrary
+// precision, and checks what every caller relies on.
 func FuzzDecide(f *testing.F) {
 	const maxInt, minInt = 1<<63 - 1, -1 << 63
 	f.Add(int64(0), int64(t0), int64(15), int64(30), int64(60), int64(1))
@@ -38,7 +38,7 @@ func FuzzDecide(f *testing.F) {
 		require.GreaterOrEqual(t, d.ResetAfter, time.Duration(0))
 		require.True(t, d.RetryAfter == limit.NoRetry || !d.Allowed() && d.RetryAfter > 0, "retry %d", d.RetryAfter)
 		if now < 0 {
-			return // before 1970 a debt may not fit a duration; that it is total is enough
+			return // before 1970 a debt may not fit a duration; it is enough that Decide returns
 		}
 		agreesWithDefinition(t, tat, now, &q, (count < 0) != (period < 0), quantity)
 		if quantity < 1<<63-1 {
@@ -54,8 +54,8 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// agreesWithDefinition compares one decision with the formulas of the package
-// comment, worked out in integers without bounds.
+// agreesWithDefinition compares one decision with the formulas of the package comment, computed
+// in integers without bounds.
 func agreesWithDefinition(t *testing.T, tat, now limit.Instant, q *gcra.Quota, denies bool, quantity int64) {
 	t.Helper()
 	n := big.NewInt
@@ -101,9 +101,9 @@ func bigCeil(a, b *big.Int) *big.Int {
 	return quo
 }
 
-// TestSequences plays random calls on one key: the units admitted over any span
-// are bounded, a refund undoes a charge, a peek and a denial leave no trace, and
-// what is left never falls by waiting.
+// TestSequences makes random calls on one key. The units admitted in any time span are bounded, a
+// refund undoes a charge, a peek and a denial change nothing, and the remaining quantity never
+// decreases by waiting.
 func TestSequences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		burst := rapid.Int64Range(0, 50).Draw(t, "burst")
@@ -147,7 +147,7 @@ func TestSequences(t *testing.T) {
 	})
 }
 
-// TestSplitting: the same quantity in ones is never admitted less.
+// TestSplitting: the same quantity in calls of one is never admitted less.
 func TestSplitting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, err := gcra.NewQuota(rapid.Int64Range(0, 20).Draw(t, "burst"), rapid.Int64Range(1, 9).Draw(t, "count"), 7)

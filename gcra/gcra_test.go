@@ -13,8 +13,8 @@ import (
 // t0 is the instant at which the tables start.
 const t0 limit.Instant = 1_700_000_000_000_000_000
 
-// row is one call of a table and its five integers, in CL.THROTTLE's seconds. A
-// row without its own parameters repeats those of the row before it.
+// row is one call of a table and its five integers, in the seconds of CL.THROTTLE. A row without
+// parameters repeats those of the row before it.
 type row struct {
 	at   time.Duration // since t0
 	args []int64       // max burst, count, period and, if not 1, quantity
@@ -47,7 +47,7 @@ func reply(d limit.Decision) [5]int64 {
 	return [5]int64{d.Refused, d.Limit, d.Remaining, gcra.RetrySeconds(d), limit.CellSeconds(d.ResetAfter)}
 }
 
-// repeat is n rows with the same arguments at once, one for each reply.
+// repeat returns a row for each reply, all with the same arguments and at the same instant.
 func repeat(args []int64, want ...[5]int64) []row {
 	rows := make([]row, 0, len(want))
 	for _, w := range want {
@@ -144,7 +144,7 @@ func TestRepliesAreThoseOfRedisCell(t *testing.T) {
 	}
 }
 
-// TestDecideStartsFromAnyStoredTAT starts from a TAT that somebody else has put there.
+// TestDecideStartsFromAnyStoredTAT starts from a TAT that was stored by other means.
 func TestDecideStartsFromAnyStoredTAT(t *testing.T) {
 	play(t, t0.Add(100*time.Second), []row{{args: []int64{4, 1, 10}, want: [5]int64{1, 5, 0, 60, 100}}})
 	for _, past := range []limit.Instant{1, 0, -1, limit.MinInstant, t0 - 1, t0} {
@@ -156,8 +156,8 @@ func TestDecideStartsFromAnyStoredTAT(t *testing.T) {
 	}
 }
 
-// TestTimed is redis-cell's own timeline: a limit of 5, one per second. Its last
-// row goes back in time: what was charged later is still owed.
+// TestTimed is the timeline of redis-cell's tests: a limit of 5, one per second. The last row
+// goes back in time: the later charges are still owed.
 func TestTimed(t *testing.T) {
 	args := func(quantity int64) []int64 { return []int64{4, 1, 1, quantity} }
 	rows := []row{
@@ -185,8 +185,8 @@ func TestTimed(t *testing.T) {
 	play(t, 0, rows)
 }
 
-// TestInstantsAreExactToTheNanosecond tests what the seconds of a reply hide: it is exact
-// to the nanosecond.
+// TestInstantsAreExactToTheNanosecond checks that decisions are exact to the nanosecond, which
+// the seconds of a reply do not show.
 func TestInstantsAreExactToTheNanosecond(t *testing.T) {
 	q, err := gcra.NewQuota(6, 7, 60)
 	require.NoError(t, err)
@@ -204,7 +204,7 @@ func TestInstantsAreExactToTheNanosecond(t *testing.T) {
 	require.True(t, d.Allowed(), "at the retry instant")
 }
 
-// TestEndOfTime: the last instant there is can be a TAT; the one after it cannot.
+// TestEndOfTime: the last instant that exists can be a TAT; the one after it cannot.
 func TestEndOfTime(t *testing.T) {
 	q, err := gcra.NewQuota(math.MaxInt64, 1_000_000_000, 1)
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// edges are the numbers at which arithmetic on int64 goes wrong first.
+// edges are the numbers at which int64 arithmetic is most likely to be wrong.
 var edges = []int64{
 	math.MinInt64, math.MinInt64 + 1, math.MinInt64 / 2, -1<<53 - 1, -1 << 53, -1<<32 - 1, -1 << 32,
 	-1_000_000_007, -3, -2, -1, 0, 1, 2, 3, 1_000_000_007, 1<<32 - 1, 1 << 32, 1<<53 - 1, 1 << 53, 1<<53 + 1,
@@ -30,7 +30,7 @@ func pairs(f func(a, b int64)) {
 	}
 }
 
-// held returns x as an int64, held at its ends.
+// held returns x as an int64, saturated at the ends of the range.
 func held(x *big.Int) int64 {
 	switch {
 	case x.IsInt64():

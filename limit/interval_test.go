@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowInterval is the definition of an interval in arbitrary precision: the exact
-// product becomes a double, and the quotient of two doubles is cut off.
+// slowInterval is the definition of an interval in arbitrary precision: the exact product is
+// converted to a double, and the quotient of two doubles is truncated.
 func slowInterval(period int64, unit time.Duration, count int64) time.Duration {
 	product := new(big.Int).Mul(big.NewInt(period), big.NewInt(int64(unit)))
 	a, _ := new(big.Float).SetInt(product.Abs(product)).Float64()

@@ -31,8 +31,8 @@ func TestRoundingUp(t *testing.T) {
 	}
 }
 
-// TestCellSeconds: less than a millisecond is dropped, the rest rounds up, and no
-// fraction is lost to a float however large the number.
+// TestCellSeconds: less than a millisecond is dropped, and the rest is rounded up. However large
+// the number, no fraction is lost in a float.
 func TestCellSeconds(t *testing.T) {
 	for _, c := range []struct {
 		d    time.Duration

@@ -45,8 +45,8 @@ func TestReadDir(t *testing.T) {
 	require.Len(t, files, 3)
 }
 
-// TestAccessesThatHang: the caller gets an error in time, and once many accesses hang, at once. All
-// works again when they return.
+// TestAccessesThatHang: the caller gets an error in time. Once many accesses hang, it gets the
+// error at once. Everything works again when they return.
 func TestAccessesThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := make(chan struct{})

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOtherThanFiles: a FIFO without a writer would never be opened, and the devices would end
-// nothing, or are opened for their effect.
+// TestOtherThanFiles: opening a FIFO without a writer would block. Devices have no end, or
+// opening them has side effects.
 func TestOtherThanFiles(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))

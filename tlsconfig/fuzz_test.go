@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 
-// FuzzCiphers: whatever the list, a server gets a choice of the suites that there are, none of
-// them twice and none that the list forbids, or the list is refused.
+// FuzzCiphers: any list is either refused, or yields supported suites, none of them twice and
+// none that the list forbids.
 func FuzzCiphers(f *testing.F) {
 	for _, list := range []string{"", "DEFAULT:!ECDHE-RSA-AES128-SHA", "ALL:-ALL", "+HIGH @STRENGTH", "!", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,x"} {
 		f.Add(list)
@@ -47,8 +47,8 @@ func FuzzCiphers(f *testing.F) {
 	})
 }
 
-// FuzzFiles: whatever is in the files of certificate, key and authority, they are read or
-// refused, and what is read is a certificate with its key.
+// FuzzFiles: any contents of the files of certificate, key and authority are either refused, or
+// yield a certificate with its key.
 func FuzzFiles(f *testing.F) {
 	a := certtest.New(f)
 	read := func(path string) []byte {

@@ -12,7 +12,8 @@ import (
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 
-// options are those of a server with a certificate that asks for none.
+// options returns the options of a server with a certificate that does not request client
+// certificates.
 func options(t *testing.T, s certtest.Subject) (o *tlsconfig.Options, a *certtest.Authority) {
 	t.Helper()
 	a = certtest.New(t)
@@ -27,7 +28,7 @@ func file(t *testing.T, content string) string {
 	return path
 }
 
-// TestLoad: what each option means to crypto/tls.
+// TestLoad checks what each option means in crypto/tls.
 func TestLoad(t *testing.T) {
 	for _, rsa := range []bool{false, true} {
 		o, a := options(t, certtest.Subject{Name: "server", RSA: rsa})
@@ -63,8 +64,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadTellsEveryFault: each with the option that it is of, all of them at once, and never
-// with the password.
+// TestLoadTellsEveryFault: the error has every fault with its option, and never the password.
 func TestLoadTellsEveryFault(t *testing.T) {
 	right, a := options(t, certtest.Subject{Name: "server"})
 	other := a.Issue(t, certtest.Subject{Name: "other"})
@@ -97,7 +97,7 @@ func TestLoadTellsEveryFault(t *testing.T) {
 	}
 }
 
-// TestSuites: lists of OpenSSL, with names that are not known, and those of the standard.
+// TestSuites checks cipher lists of OpenSSL, also with unknown names, and the standard names.
 func TestSuites(t *testing.T) {
 	o, _ := options(t, certtest.Subject{Name: "server"})
 	for list, want := range map[string]int{

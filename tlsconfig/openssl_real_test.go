@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 
-// TestEncryptedKeys: what OpenSSL writes is read with the password.
+// TestEncryptedKeys: keys that OpenSSL has encrypted are read with the password.
 func TestEncryptedKeys(t *testing.T) {
 	programs.Need(t, "openssl")
 	for _, rsa := range []bool{false, true} {

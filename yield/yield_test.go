@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/yield"
 )
 
-// TestProcessorLetsOthersRun: with one processor a goroutine that is ready runs, although the work
-// goes on.
+// TestProcessorLetsOthersRun: with one processor, another goroutine that is ready runs while the
+// work continues.
 func TestProcessorLetsOthersRun(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var ran atomic.Bool

@@ -136,7 +136,7 @@ type following struct {
 	node *node
 	// port is the listening port that it announces.
 	port int
-	// mu guards the fields below. links counts the answers to PSYNC.
+	// links counts the answers to PSYNC.
 	mu    sync.Mutex
 	conn  net.Conn
 	links map[string]int
