@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bulky is a call whose bucket fills up in 2^62 ns.
+// bulky returns a call whose bucket fills up in 2^62 ns.
 func bulky(mode tokenbucket.Mode) tokenbucket.Call {
 	return call(mode, 1<<31, 1, 1<<31)
 }
@@ -81,7 +81,7 @@ func TestDebtBeyondTheLastInstantIsAnError(t *testing.T) {
 	}
 }
 
-// TestRefundOfEverything: the largest refund there is fills the bucket.
+// TestRefundOfEverything: the largest possible refund fills the bucket.
 func TestRefundOfEverything(t *testing.T) {
 	for _, mode := range allModes {
 		var k key
@@ -94,8 +94,8 @@ func TestRefundOfEverything(t *testing.T) {
 	}
 }
 
-// TestClockBack: a bucket that was stored later than now is answered from what is
-// stored; nothing is credited twice.
+// TestClockBack: a bucket that was stored at a later instant is used as stored, and nothing is
+// credited twice.
 func TestClockBack(t *testing.T) {
 	c := call(tokenbucket.Interval, 5, 1, second)
 	var k key

@@ -14,7 +14,7 @@ func warm() tokenbucket.Call {
 	return with(call(tokenbucket.Warmup, 5, 1, second), warmup(4*second, 3))
 }
 
-// TestStoredForms pins the bytes, which go to disk.
+// TestStoredForms pins the bytes that are written to disk.
 func TestStoredForms(t *testing.T) {
 	at := int64(epoch)
 	for _, s := range []struct {
@@ -46,7 +46,8 @@ func TestModeNames(t *testing.T) {
 	require.Equal(t, "unknown", tokenbucket.Mode(6).String())
 }
 
-// TestApplyReusesMemory: the value's own memory where it is large enough, else dst's.
+// TestApplyReusesMemory: Apply uses the value's own memory if it is large enough, and otherwise
+// that of dst.
 func TestApplyReusesMemory(t *testing.T) {
 	var k key
 	k.do(t, epoch, call(tokenbucket.Greedy, 5, 1, second))
@@ -124,8 +125,8 @@ func TestDescribe(t *testing.T) {
 	tokenbucket.Describe(tokenbucket.None, nil, epoch, func(string, int64) { t.Fatal("nothing to describe") })
 }
 
-// TestRoomEqualsTheReplyToQuantityZero holds Room to Decide, in every mode, while a
-// bucket fills up; without a capacity only Debt and Warmup know something.
+// TestRoomEqualsTheReplyToQuantityZero compares Room with Decide, in every mode, while a bucket
+// fills up. Without a capacity, only Debt and Warmup have an answer.
 func TestRoomEqualsTheReplyToQuantityZero(t *testing.T) {
 	for _, c := range []tokenbucket.Call{
 		with(call(tokenbucket.Greedy, 5, 1, second), quantity(4)),
@@ -158,8 +159,8 @@ func TestRoomEqualsTheReplyToQuantityZero(t *testing.T) {
 	require.Equal(t, []int64{-1, -1}, []int64{most, remaining})
 }
 
-// TestCancelGivesTokensBackInTheStoredMode cancels a wait. Its tokens are given back in
-// the mode and at the rate that is stored by then.
+// TestCancelGivesTokensBackInTheStoredMode cancels a wait. The tokens are given back in the mode
+// and at the rate that is stored at that time.
 func TestCancelGivesTokensBackInTheStoredMode(t *testing.T) {
 	for _, c := range []tokenbucket.Call{
 		call(tokenbucket.Greedy, 2, 1, second),
@@ -179,7 +180,7 @@ func TestCancelGivesTokensBackInTheStoredMode(t *testing.T) {
 			k.apply()
 			require.Equal(t, epoch.Add(2*second), k.expiry)
 
-			other := c // another caller's mode and rate stay
+			other := c // the mode and rate of another caller stay
 			other.Mode, other.Interval, other.Quantity = tokenbucket.Greedy, 1, 1
 			tokenbucket.Cancel(k.mode, k.value, epoch.Add(500*ms), &other, &k.plan)
 			k.apply()

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzDecide: whatever bytes Check accepts and whatever call Validate accepts, Decide
-// answers within its bounds, writes nothing where it must not, and stores what Check
-// accepts again.
+// FuzzDecide: for all bytes that Check accepts and all calls that Validate accepts, Decide
+// returns results within its bounds, writes nothing where it must not, and stores bytes that
+// Check accepts.
 func FuzzDecide(f *testing.F) {
 	f.Add(uint8(1), encode(int64(epoch), int64(1e9)), int64(epoch), uint16(1), int64(5), int64(1), int64(1e9), int64(1), int64(5), int64(0), int64(1), 3.0)
 	f.Add(uint8(2), encode(int64(epoch), int64(1e9), int64(5)), int64(epoch), uint16(0x0a), int64(5), int64(2), int64(7), int64(-9), int64(0), int64(9), int64(1), 3.0)
@@ -32,8 +32,8 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// TestDecideAnything is FuzzDecide over numbers of every length, drawn so that more
-// of them are sound.
+// TestDecideAnything is FuzzDecide with numbers of every length, drawn so that more of them are
+// valid.
 func TestDecideAnything(t *testing.T) {
 	random := newRandom(11)
 	decided := 0
@@ -62,8 +62,8 @@ func TestDecideAnything(t *testing.T) {
 	require.Greater(t, decided, 10_000)
 }
 
-// decideAnything reports whether the value and the call were sound, and then checks
-// what Decide makes of them.
+// decideAnything reports whether the value and the call were valid. If they were, it checks the
+// result of Decide.
 func decideAnything(t *testing.T, mode tokenbucket.Mode, value []byte, now limit.Instant, c *tokenbucket.Call) bool {
 	t.Helper()
 	if mode != tokenbucket.None && tokenbucket.Check(mode, value) != nil || !sound(c) {
@@ -89,7 +89,7 @@ func decideAnything(t *testing.T, mode tokenbucket.Mode, value []byte, now limit
 	return true
 }
 
-// sound reports whether a command could have parsed c.
+// sound reports whether a command could have produced c.
 func sound(c *tokenbucket.Call) bool {
 	switch {
 	case c.Mode < tokenbucket.Greedy || c.Mode > tokenbucket.Warmup || c.Capacity < 1 || c.Count < 1,

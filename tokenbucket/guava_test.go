@@ -11,25 +11,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bursty is Guava's SmoothBursty of a whole rate with a burst of one second.
+// bursty returns a call like Guava's SmoothBursty, with an integer rate and a burst of one
+// second.
 func bursty(rate int64) tokenbucket.Call {
 	return with(call(tokenbucket.Debt, rate, rate, second), initial(0), wait(tokenbucket.NoLimit))
 }
 
-// warming is Guava's SmoothWarmingUp.
+// warming returns a call like Guava's SmoothWarmingUp.
 func warming(rate int64, d time.Duration, cold float64) tokenbucket.Call {
 	return with(call(tokenbucket.Warmup, 1000, rate, second), warmup(d, cold), wait(tokenbucket.NoLimit))
 }
 
-// permit is an acquire of Guava's tests: the idle time before it, its size, and how
-// long the caller sleeps for it.
+// permit is an acquire of Guava's tests: the idle time before it, its size, and how long the
+// caller sleeps.
 type permit struct {
 	idle  time.Duration
 	call  tokenbucket.Call
 	sleep time.Duration
 }
 
-// acquireAll lets a caller sleep for each permit before the next.
+// acquireAll acquires the permits in order, and sleeps for each before the next.
 func acquireAll(t *testing.T, permits []permit) {
 	t.Helper()
 	var k key
@@ -118,8 +119,8 @@ func TestSmoothWarmingUp(t *testing.T) {
 	}
 }
 
-// TestWarmupPriceError holds the warm-up's prices against the exact integral, over
-// rates, factors and durations up to their limits.
+// TestWarmupPriceError compares the prices of the warm-up with the exact integral, for rates,
+// factors and durations up to their limits.
 func TestWarmupPriceError(t *testing.T) {
 	random := newRandom(7)
 	for range effort.Steps(5_000, 50_000) {
@@ -151,8 +152,8 @@ func TestWarmupPriceError(t *testing.T) {
 	}
 }
 
-// exactPrice integrates Guava's line over the permits that are taken, the stored
-// ones first, in rational numbers.
+// exactPrice integrates Guava's line over the permits that are taken, the stored ones first, in
+// rational numbers.
 func exactPrice(c *tokenbucket.Call, storedFloat float64) *big.Rat {
 	rat := func() *big.Rat { return new(big.Rat) }
 	stable, cold := ratio(int64(c.Interval), 1), rat().SetFloat64(c.Cold)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// epoch is an instant that every period of the tests divides.
+// epoch is an instant that is a multiple of every period in the tests.
 const epoch limit.Instant = 1_800_000_000_000_000_000
 
 // call returns a call of one token, with count of them per period.
@@ -34,7 +34,7 @@ type key struct {
 	plan   tokenbucket.Plan
 }
 
-// decide plays c without storing anything.
+// decide makes the call c without storing anything.
 func (k *key) decide(now limit.Instant, c *tokenbucket.Call) error {
 	if k.mode != tokenbucket.None && k.expiry <= now {
 		k.mode = tokenbucket.None
@@ -42,7 +42,7 @@ func (k *key) decide(now limit.Instant, c *tokenbucket.Call) error {
 	return tokenbucket.Decide(k.mode, k.value, k.expiry, now, c, &k.plan)
 }
 
-// apply does to the key what the last decision plans.
+// apply applies the plan of the last decision to the key.
 func (k *key) apply() {
 	switch k.plan.Action {
 	case tokenbucket.Delete:
@@ -53,7 +53,7 @@ func (k *key) apply() {
 	}
 }
 
-// do plays c and stores its effect.
+// do makes the call c and stores its effect.
 func (k *key) do(t testing.TB, now limit.Instant, c tokenbucket.Call) limit.Decision {
 	t.Helper()
 	require.NoError(t, c.Validate())
@@ -69,7 +69,7 @@ func (k *key) clone() *key {
 	return &twin
 }
 
-// five is a decision as it is replied, rounded up to unit.
+// five returns the five integers of a decision, with times rounded up to unit.
 func five(d limit.Decision, unit time.Duration) [5]int64 {
 	round := limit.SecondsUp
 	if unit == time.Millisecond {
@@ -85,7 +85,7 @@ type row struct {
 	want [5]int64
 }
 
-// with returns c changed by each change.
+// with returns c after each of the changes.
 func with(c tokenbucket.Call, changes ...func(*tokenbucket.Call)) tokenbucket.Call {
 	for _, change := range changes {
 		change(&c)

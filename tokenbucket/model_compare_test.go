@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// modelSteps is how many random calls each model is compared over.
+// modelSteps returns the number of random calls for which each model is compared.
 func modelSteps() int { return effort.Steps(50_000, 1_000_000) }
 
-// TestDecisionsAgreeWithTheModels compares the algorithms with their models over random
-// calls, pauses and changes of parameters, most of them sane, some at the ends of what
+// TestDecisionsAgreeWithTheModels compares the algorithms with their models for random calls,
+// pauses and changes of parameters. Most of them are usual, and some are at the limits of what
 // can be stored.
 func TestDecisionsAgreeWithTheModels(t *testing.T) {
 	for _, m := range []struct {
@@ -66,8 +66,8 @@ func newScenario(random random, modes []tokenbucket.Mode) *scenario {
 	return s
 }
 
-// pause draws how long it is until the next call: none, a moment, about a token, as
-// long as the last answer said give or take a nanosecond, or long.
+// pause draws the time until the next call: none, a moment, about a token, the wait of the last
+// reply give or take a nanosecond, or long.
 func (s *scenario) pause(c *tokenbucket.Call) time.Duration {
 	switch s.random.IntN(10) {
 	case 0, 1, 2:
@@ -123,7 +123,7 @@ func (s *scenario) draw() tokenbucket.Call {
 	return c
 }
 
-// compareScenario plays one key and returns how many calls it took.
+// compareScenario makes calls on one key and returns their number.
 func compareScenario(t *testing.T, random random, modes []tokenbucket.Mode, m model) int {
 	s, now := newScenario(random, modes), epoch
 	var k key
@@ -164,8 +164,8 @@ func agree(t *testing.T, now limit.Instant, c *tokenbucket.Call, want *answer, d
 	require.Failf(t, "differs", "%+v at %d\ngot %+v\nwant %+v", *c, now, d, *want)
 }
 
-// agreeOnWaiting checks field 4: of a grant it is the wait, of a refusal the first
-// instant at which the model, in the state after it, lets the same call pass.
+// agreeOnWaiting checks field 4. For a grant it is the wait. For a refusal it is the first
+// instant at which the model, in the state after it, admits the same call.
 func agreeOnWaiting(t *testing.T, now limit.Instant, c *tokenbucket.Call, want *answer, d limit.Decision, m model) {
 	asked := *c
 	refused := want.refused > 0
@@ -204,7 +204,8 @@ func agreeOnWaiting(t *testing.T, now limit.Instant, c *tokenbucket.Call, want *
 	}
 }
 
-// refusal is how many units the model refuses, none if it grants some of a Partial.
+// refusal returns how many units the model refuses. It returns 0 if the model grants some of a
+// Partial.
 func refusal(m model, now limit.Instant, c *tokenbucket.Call) int64 {
 	a := m.decide(now, c)
 	if c.Charge == tokenbucket.Partial && a.refused < c.Quantity {

@@ -8,16 +8,16 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// The models of this file are the algorithms written down for reading: unbounded
-// integers, one small type per stored form, every question answered from the
-// definition. What a refusal or a forced charge says about waiting they do not
-// compute; the comparison asks them again at that instant and just before it.
+// The models of this file are the algorithms in a readable form: they use integers without
+// bounds, one small type for each stored form, and derive every result from the definition. They
+// do not compute the waits of refusals and forced charges. The comparison asks them again at that
+// instant and just before it.
 
-// answer is what a model has to say about a call.
+// answer is the result of a call on a model.
 type answer struct {
 	overflow         bool
 	refused          int64 // units not granted
-	never            bool  // a refusal that no waiting helps
+	never            bool  // waiting does not help
 	wait             *big.Int
 	remaining, reset *big.Int
 	overdrawn        bool // more is in use than the capacity
@@ -26,7 +26,7 @@ type answer struct {
 
 // model is a key under one algorithm.
 type model interface {
-	// decide plays a call and stores its effect.
+	// decide makes a call and stores its effect.
 	decide(now limit.Instant, c *tokenbucket.Call) answer
 	clone() model
 }
@@ -65,7 +65,7 @@ func lesser(a, b *big.Int) *big.Int {
 
 func within(a, low, high *big.Int) *big.Int { return greater(low, lesser(a, high)) }
 
-// life is when a key goes away by itself.
+// life is when a key expires by itself.
 type life struct {
 	live   bool
 	expiry *big.Int
@@ -76,7 +76,7 @@ func (l *life) begin(now limit.Instant) bool {
 	return l.live
 }
 
-// keep lets the key live until idle, or until an hour later if it starts short.
+// keep sets the expiry to idle, or to an hour later if it starts short.
 func (l *life) keep(now limit.Instant, idle *big.Int, c *tokenbucket.Call) {
 	l.live = idle.Cmp(num(int64(now))) > 0 || c.Init < c.Capacity
 	l.expiry = idle
@@ -85,8 +85,8 @@ func (l *life) keep(now limit.Instant, idle *big.Int, c *tokenbucket.Call) {
 	}
 }
 
-// outcome is what a bucket of whole tokens makes of a positive quantity: how many it
-// grants, and when.
+// outcome is the result of a positive quantity on a bucket of whole tokens: how many it grants,
+// and when.
 type outcome struct {
 	granted *big.Int
 	never   bool
@@ -217,7 +217,7 @@ type intervalModel struct {
 
 func (m *intervalModel) clone() model { twin := *m; return &twin }
 
-// batches returns the bucket with the batches that have come by now.
+// batches returns the bucket with the batches that have arrived by now.
 func (m *intervalModel) batches(now *big.Int) *intervalModel {
 	up := *m
 	if now.Cmp(m.last) > 0 {
