@@ -58,7 +58,7 @@ func (n *Node) expireConfirmation() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.confirm.until != 0 && n.o.Stopwatch() >= n.confirm.until {
-		n.o.Log.Warn("the old primary has not acknowledged that this node has taken over")
+		n.o.Log.Warn("accepting writes although the old primary has not acknowledged the takeover")
 		n.endConfirmation()
 	}
 }
@@ -93,7 +93,7 @@ func (n *Node) Failover(c protocol.Failover) resp.Error {
 		n.handover.until = n.o.Stopwatch() + c.Timeout
 	}
 	n.o.Host.PauseWrites()
-	n.o.Log.Info("a failover was asked for", "target", n.handover.to.address())
+	n.o.Log.Info("failover requested", "target", n.handover.to.address())
 	n.nudge()
 	return ""
 }
@@ -221,7 +221,7 @@ func (n *Node) handOver(ctx context.Context, to place) {
 	n.o.Host.SetReadOnly(true)
 	n.o.Host.SetPrimary(to.host, to.port)
 	n.mu.Unlock()
-	n.o.Log.Info("the target of the failover is asked to take over", "target", to.address(), "offset", n.o.Source.Offset())
+	n.o.Log.Info("asking the failover target to become the primary", "target", to.address(), "offset", n.o.Source.Offset())
 	n.f.related, n.following = true, true
 	n.startLinks(ctx, to)
 }

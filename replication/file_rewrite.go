@@ -25,9 +25,9 @@ func (r *fileRewrite) begin(f Files, log *slog.Logger) {
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
-			log.Info("the files keep the state of before", "reason", context.Cause(ctx))
+			log.Info("the new state was not written to disk: the files keep the old one", "reason", context.Cause(ctx))
 		default:
-			log.Warn("the state of the primary is not in the files yet", "error", err)
+			log.Warn("writing the state of the primary to disk failed", "error", err)
 		}
 	})
 }

@@ -133,7 +133,7 @@ func (n *Node) ReplicaOf(host, port string) {
 	defer n.mu.Unlock()
 	switch {
 	case n.handover.state != handoverNone:
-		n.o.Log.Warn("another primary is not followed during a failover", "primary", to.address())
+		n.o.Log.Warn("REPLICAOF ignored: a failover is in progress", "primary", to.address())
 		return
 	case n.replica && n.primary == to && n.order != orderPromote:
 		return
@@ -161,7 +161,7 @@ func (n *Node) requestPromotion(done func()) bool {
 	defer n.mu.Unlock()
 	switch {
 	case n.handover.state != handoverNone:
-		n.o.Log.Warn("the role is not changed during a failover")
+		n.o.Log.Warn("REPLICAOF NO ONE ignored: a failover is in progress")
 		return false
 	case !n.replica:
 		return false

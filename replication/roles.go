@@ -99,7 +99,7 @@ func (n *Node) noteOrigin() {
 	}
 	o := persistence.Origin{History: n.o.Source.History().ID, Offset: n.o.Source.Offset(), Primary: n.f.from}
 	if err := n.log.NoteOrigin(&o); err != nil {
-		n.o.Log.Warn("this replica will copy everything when it is started again", "error", err)
+		n.o.Log.Warn("replication position not saved: the next start needs a full resynchronization", "error", err)
 	}
 }
 
@@ -116,7 +116,7 @@ func (n *Node) promote() {
 		whole := n.f.whole.Load()
 		n.o.Keyspace.Exclusively(func() { n.takeOver(whole) })
 		if !whole {
-			n.o.Log.Warn("the state of the primary had not come completely: this primary begins without a key")
+			n.o.Log.Warn("promoted during a full resynchronization: this primary starts without a key")
 			n.f.rewrite.begin(n.o.Files, n.o.Log)
 		}
 		n.following = false
@@ -215,7 +215,7 @@ func (n *Node) down(ctx context.Context, to place, why error) {
 	n.o.Host.SetMasterDown(!n.o.Settings().ServeStale)
 	if text := why.Error(); n.fault != text {
 		n.fault = text
-		n.o.Log.Warn("the link with the primary is down", "primary", to.address(), "error", why)
+		n.o.Log.Warn("lost the link to the primary", "primary", to.address(), "error", why)
 	}
 }
 

@@ -88,7 +88,7 @@ func (n *Node) postpone(why error) {
 	n.refuses = false
 	if text := why.Error(); n.fault != text {
 		n.fault = text
-		n.o.Log.Error("this node cannot follow a primary yet", "error", why)
+		n.o.Log.Error("cannot start replication yet", "error", why)
 	}
 }
 
@@ -99,7 +99,7 @@ func (n *Node) turn(second bool) {
 	n.mu.Unlock()
 	if n.tap.Load() != nil && !sealed && len(n.o.Source.Replicas()) > 0 {
 		if err := n.log.NoteClock(); err != nil {
-			n.o.Log.Debug("no time was sent to the replicas", "error", err)
+			n.o.Log.Debug("sending the clock to the replicas failed", "error", err)
 		}
 	}
 	if !second {

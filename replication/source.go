@@ -288,7 +288,7 @@ func (s *Source) disconnected(r *sender) {
 	s.mu.Unlock()
 	s.common.waker.forget(&r.sleeper) // it may have gone to sleep after remove
 	if known {
-		s.o.Log.Info("a replica is gone", "addr", r.call.Addr)
+		s.o.Log.Info("replica disconnected", "addr", r.call.Addr)
 	}
 }
 
@@ -328,7 +328,7 @@ func (s *Source) tick() {
 	}
 	s.mu.Unlock()
 	for _, addr := range overtaken {
-		s.o.Log.Warn("a replica was overtaken by the backlog (repl-backlog-size)", "addr", addr)
+		s.o.Log.Warn("replica disconnected: it fell behind the replication backlog (repl-backlog-size)", "addr", addr)
 	}
 	s.common.ackTable.expire(now - maxWait)
 	s.mu.Lock()

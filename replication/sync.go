@@ -89,7 +89,7 @@ func (n *Node) syncDeferred(c *protocol.PSync) ([]byte, transport.Pump, resp.Err
 	}
 	switch {
 	case c.Failover:
-		n.o.Log.Info("this node takes over, as the primary asks", "from", c.Addr)
+		n.o.Log.Info("becoming the primary at the request of the old primary (FAILOVER)", "from", c.Addr)
 		n.stopLinks()
 		if c.Capa&protocol.CapaCell1 != 0 {
 			n.awaitConfirmation(c.Client)
@@ -97,7 +97,7 @@ func (n *Node) syncDeferred(c *protocol.PSync) ([]byte, transport.Pump, resp.Err
 		n.promote()
 	case !n.following:
 		if err := n.tapIn(); err != nil {
-			n.o.Log.Error("a replica cannot be served", "error", err)
+			n.o.Log.Error("PSYNC refused: the log is not available", "error", err)
 			return nil, nil, errSyncNoLink
 		}
 	}

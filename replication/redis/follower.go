@@ -114,7 +114,7 @@ func (f *Follower) Follow(ctx context.Context, conn net.Conn, in *bufio.Reader, 
 		err = f.stream(ctx, cancel, conn, in)
 	}
 	if errors.Is(err, ErrResync) {
-		f.o.Log.Warn("the primary is to be copied again", "reason", err)
+		f.o.Log.Warn("full resynchronization needed", "reason", err)
 		f.Forget()
 	}
 	if cause := context.Cause(ctx); cause != nil {

@@ -34,7 +34,7 @@ func (r *Replicas) Serve(c protocol.PSync) (reply []byte, p transport.Pump, err 
 		return NewEncoder(o)
 	})
 	if failed != nil {
-		r.Log.Warn("a Redis cannot be served now", "addr", c.Addr, "error", failed)
+		r.Log.Warn("PSYNC of a Redis or Valkey refused", "addr", c.Addr, "error", failed)
 		return nil, nil, "NOMASTERLINK Can't SYNC now"
 	}
 	return fmt.Appendf(nil, "+FULLRESYNC %x 0\r\n", history), p, ""
