@@ -1,7 +1,6 @@
 package session
 
 import (
-	"github.com/cellserver/cellserver/arg"
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/resp"
 )
@@ -68,7 +67,7 @@ func (w *Worker) refuseListener(c *command.Call) bool {
 
 // refuseBusy refuses a command that may not run while a script is busy, and reports whether it did.
 func refuseBusy(c *command.Call) bool {
-	if c.Cmd.Flags&command.FlagAllowBusy != 0 && (c.Cmd.Name != "shutdown" || len(c.Args) == 2 && arg.IsWord(c.Args[1], "NOSAVE")) {
+	if c.Cmd.Flags&command.FlagAllowBusy != 0 && (c.Cmd.RunsBusy == nil || c.Cmd.RunsBusy(c.Args)) {
 		return false
 	}
 	workerOf(c.Worker).reject(c, command.ErrBusy)

@@ -65,28 +65,3 @@ func (cs *Changes) Since(id int64) []Change {
 	}
 	return newer
 }
-
-// KindOfChange returns the kind of the change that a command with FlagAudit makes, "" if it makes
-// none or records the change itself.
-func KindOfChange(name string) string {
-	switch name {
-	case "flushall", "flushdb":
-		return "flush"
-	case "acl|setuser", "acl|deluser", "acl|load":
-		return "acl"
-	case "client|pause", "client|unpause":
-		return "pause"
-	case "client|kill":
-		return "client"
-	case "script|kill", "script|flush":
-		return "script"
-	case "bgrewriteaof":
-		return "rewrite"
-	case "rl.boost", "rl.unboost", "rl.block", "rl.unblock", "rl.exempt", "rl.unexempt", "rl.reset":
-		return "policy"
-	}
-	if strings.HasPrefix(name, "rl.policy|") || strings.HasPrefix(name, "rl.override|") {
-		return "policy"
-	}
-	return ""
-}

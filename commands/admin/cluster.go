@@ -8,18 +8,28 @@ import (
 // clusterCommands returns the CLUSTER commands, which all reply with an error: clients in cluster
 // mode then treat the server as a single node.
 func clusterCommands() []*command.Command {
-	entry := func(name string, arity int, f command.Flag, cats command.Category, group, summary, syntax string) *command.Command {
-		return &command.Command{
-			Name: name, Arity: arity, Flags: f, Categories: cats, Group: group, Summary: summary, Syntax: syntax,
-			Since: "1.0.0", Complexity: "O(1)", Reply: "an error",
-			Run: func(c *command.Call) { c.Fail(resp.ErrClusterDisabled) },
-		}
-	}
 	const none = "Replies that this server is not a cluster."
-	return []*command.Command{
-		entry("cluster", -2, command.FlagStale, command.CatSlow, "cluster", none, "subcommand [arg ...]"),
-		entry("asking", 1, command.FlagFast|command.FlagConnection, command.CatConnection, "cluster", none, ""),
-		entry("readonly", 1, command.FlagLoading|command.FlagStale|command.FlagFast|command.FlagConnection, command.CatConnection, "cluster", none, ""),
-		entry("readwrite", 1, command.FlagLoading|command.FlagStale|command.FlagFast|command.FlagConnection, command.CatConnection, "cluster", none, ""),
-	}
+	return command.Entries(command.Defaults{
+		Categories: command.CatConnection, Group: "cluster", Since: "1.0.0", Complexity: "O(1)",
+	}, []*command.Command{
+		{
+			Name: "cluster", Arity: -2, Flags: command.FlagStale, Categories: command.CatSlow,
+			Summary: none, Syntax: "subcommand [arg ...]", Reply: "an error",
+			Run: noCluster,
+		},
+		{
+			Name: "asking", Arity: 1, Flags: command.FlagFast | command.FlagConnection,
+			Summary: none, Reply: "an error", Run: noCluster,
+		},
+		{
+			Name: "readonly", Arity: 1, Flags: command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagConnection,
+			Summary: none, Reply: "an error", Run: noCluster,
+		},
+		{
+			Name: "readwrite", Arity: 1, Flags: command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagConnection,
+			Summary: none, Reply: "an error", Run: noCluster,
+		},
+	})
 }
+
+func noCluster(c *command.Call) { c.Fail(resp.ErrClusterDisabled) }

@@ -30,45 +30,62 @@ func Group() command.Group {
 
 func commands() []*command.Command {
 	const calm = command.FlagNoScript | command.FlagLoading | command.FlagStale
-	return []*command.Command{
+	return command.Entries(command.Defaults{Group: "server", Since: "1.0.0", Complexity: "O(1)"}, []*command.Command{
 		{
-			Name: "time", Arity: 1, Flags: command.FlagLoading | command.FlagStale | command.FlagFast, Group: "server",
-			Summary: "Returns the server time.",
-			Since:   "1.0.0", Complexity: "O(1)", Reply: "Unix seconds and the microseconds in them", Run: timeCommand,
+			Name: "time", Arity: 1, Flags: command.FlagLoading | command.FlagStale | command.FlagFast,
+			Summary: "Returns the server time.", Reply: "Unix seconds and the microseconds in them", Run: timeCommand,
 		},
 		{
-			Name: "shutdown", Arity: -1, Flags: command.FlagAdmin | command.FlagAudit | command.FlagNoMulti | calm | command.FlagAllowBusy | command.FlagFence, Group: "server",
+			Name: "shutdown", Arity: -1,
+			Flags:   command.FlagAdmin | command.FlagAudit | command.FlagNoMulti | calm | command.FlagAllowBusy | command.FlagFence,
 			Summary: "Stops the server after the batches in flight.", Syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "nothing: the connection closes", Run: shutdown,
+			Reply: "nothing: the connection closes", Run: shutdown,
+			RunsBusy: func(args [][]byte) bool { return len(args) == 2 && arg.IsWord(args[1], "NOSAVE") },
 		},
 		moduleCommand(),
-	}
+	})
 }
 
 func moduleCommand() *command.Command {
 	return &command.Command{
 		Name: "module", Arity: -2, Group: "server", Summary: "A container for module commands.", Since: "1.0.0",
 		Sub: []*command.Command{
-			command.Subcommand("module", "list", 2, command.FlagNoScript, "", "Lists redis-cell, whose command is built in.", "an array of maps",
-				func(c *command.Call) { command.WriteModules(c.W) }),
+			{
+				Name: "module|list", Arity: 2, Flags: command.FlagNoScript, Group: "server",
+				Summary: "Lists redis-cell, whose command is built in.", Since: "1.0.0", Complexity: "O(1)", Reply: "an array of maps",
+				Run: func(c *command.Call) { command.WriteModules(c.W) },
+			},
 		},
 	}
 }
 
 func objectCommand() *command.Command {
-	keyed := func(name, summary, reply string, run func(*command.Call)) *command.Command {
-		cmd := command.Subcommand("object", name, 3, command.FlagReadonly, "key", summary, reply, run)
-		cmd.Keys, cmd.Categories, cmd.Group = command.KeySpec{First: 2, Last: 2, Step: 1, Use: command.UsesNothing}, command.CatKeyspace, "generic"
-		return cmd
-	}
 	return &command.Command{
 		Name: "object", Arity: -2, Group: "generic", Summary: "A container for object introspection commands.", Since: "1.0.0",
-		Sub: []*command.Command{
-			keyed("encoding", "Returns how a value is stored.", "embstr for CL.THROTTLE keys, the mode for other limiters, or null", objectEncoding),
-			keyed("freq", "Replies that no access frequency is kept.", "an error", objectFreq),
-			keyed("idletime", "Replies with 0: no idle time is kept.", "0, or null", func(c *command.Call) { objectNumber(c, 0) }),
-			keyed("refcount", "Returns the reference count of a value.", "1, or null", func(c *command.Call) { objectNumber(c, 1) }),
-		},
+		Sub: command.Entries(command.Defaults{
+			Keys: command.KeySpec{First: 2, Last: 2, Step: 1, Use: command.UsesNothing}, Categories: command.CatKeyspace, Group: "generic",
+			Since: "1.0.0", Complexity: "O(1)",
+		}, []*command.Command{
+			{
+				Name: "object|encoding", Arity: 3, Flags: command.FlagReadonly,
+				Summary: "Returns how a value is stored.", Syntax: "key",
+				Reply: "embstr for CL.THROTTLE keys, the mode for other limiters, or null", Run: objectEncoding,
+			},
+			{
+				Name: "object|freq", Arity: 3, Flags: command.FlagReadonly,
+				Summary: "Replies that no access frequency is kept.", Syntax: "key", Reply: "an error", Run: objectFreq,
+			},
+			{
+				Name: "object|idletime", Arity: 3, Flags: command.FlagReadonly,
+				Summary: "Replies with 0: no idle time is kept.", Syntax: "key", Reply: "0, or null",
+				Run: func(c *command.Call) { objectNumber(c, 0) },
+			},
+			{
+				Name: "object|refcount", Arity: 3, Flags: command.FlagReadonly,
+				Summary: "Returns the reference count of a value.", Syntax: "key", Reply: "1, or null",
+				Run: func(c *command.Call) { objectNumber(c, 1) },
+			},
+		}),
 	}
 }
 
@@ -98,19 +115,30 @@ func objectFreq(c *command.Call) {
 }
 
 func memoryCommand() *command.Command {
-	usage := command.Subcommand("memory", "usage", -3, command.FlagReadonly, "key [SAMPLES count]", "Returns the memory of a key in bytes.", "bytes, or null", memoryUsage)
-	usage.Keys = command.KeySpec{First: 2, Last: 2, Step: 1, Use: command.UsesNothing}
 	return &command.Command{
 		Name: "memory", Arity: -2, Group: "server", Summary: "A container for memory diagnostics commands.", Since: "1.0.0",
-		Sub: []*command.Command{
-			command.Subcommand("memory", "doctor", 2, command.FlagLocal, "", "Says whether memory use looks sound.", "text",
-				func(c *command.Call) {
+		Sub: command.Entries(command.Defaults{Group: "server", Since: "1.0.0", Complexity: "O(1)"}, []*command.Command{
+			{
+				Name: "memory|doctor", Arity: 2, Flags: command.FlagLocal,
+				Summary: "Says whether memory use looks sound.", Reply: "text",
+				Run: func(c *command.Call) {
 					c.W.Verbatim("txt", "Nothing to report: limiter states are small and expire by themselves.\n")
-				}),
-			command.Subcommand("memory", "purge", 2, command.FlagLocal, "", "Requests the return of unused memory, which also happens by itself.", "OK", (*command.Call).OK),
-			command.Subcommand("memory", "stats", 2, command.FlagLocal, "", "Returns how memory is used.", "a map of fields", memoryStats),
-			usage,
-		},
+				},
+			},
+			{
+				Name: "memory|purge", Arity: 2, Flags: command.FlagLocal,
+				Summary: "Requests the return of unused memory, which also happens by itself.", Reply: "OK", Run: (*command.Call).OK,
+			},
+			{
+				Name: "memory|stats", Arity: 2, Flags: command.FlagLocal | command.FlagAllShards,
+				Summary: "Returns how memory is used.", Reply: "a map of fields", Run: memoryStats,
+			},
+			{
+				Name: "memory|usage", Arity: -3, Flags: command.FlagReadonly,
+				Keys:    command.KeySpec{First: 2, Last: 2, Step: 1, Use: command.UsesNothing},
+				Summary: "Returns the memory of a key in bytes.", Syntax: "key [SAMPLES count]", Reply: "bytes, or null", Run: memoryUsage,
+			},
+		}),
 	}
 }
 

@@ -14,27 +14,43 @@ import (
 // others.
 func configCommands(names *optionNames) []*command.Command {
 	const flags = command.FlagAdmin | command.FlagNoScript | command.FlagLoading | command.FlagStale
-	get := command.Subcommand("config", "get", -3, flags, "parameter [parameter ...]", "Returns the values of parameters.", "a map of names and values", configGet)
-	get.WordWork = 150 // each argument is compared with hundreds of names
-	set := command.Subcommand("config", "set", -4, flags|command.FlagAudit, "parameter value [parameter value ...]", "Sets parameters, all or none.", "OK", configSet)
-	set.AuditAttrs = func(c *command.Call) []slog.Attr { return []slog.Attr{slog.String("options", knownOptions(c))} }
-	reload := command.Subcommand("config", "reload", 2, command.FlagAdmin|command.FlagNoScript|command.FlagNoMulti|command.FlagAudit, "",
-		"Reads the configuration and the files that it names again: all of it takes effect, or nothing.", "OK, or an error with all faults", configReload)
-	rewrite := command.Subcommand("config", "rewrite", 2, flags|command.FlagAudit, "",
-		"Writes the settings into the configuration file that the server was started with.", "OK, or an error", configRewrite)
-	reload.WordWork, set.WordWork = command.MaxLoopWork, command.MaxLoopWork
-	reload.Files, rewrite.Files, set.Files = true, true, true
-	set.Secrets = names.secrets
+
 	return []*command.Command{{
-		Name: "config", Arity: -2, Group: "server", Summary: "A container for server configuration commands.", Since: "1.0.0",
-		Sub: []*command.Command{
-			get,
-			reload,
-			command.Subcommand("config", "resetstat", 2, flags|command.FlagAudit, "", "Resets the statistics that INFO reports.", "OK", configResetStat),
-			rewrite,
-			set,
-		},
+		Name: "config", Arity: -2, Group: "server",
+		Summary: "A container for server configuration commands.", Since: "1.0.0",
+		Sub: command.Entries(command.Defaults{Group: "server", Since: "1.0.0", Complexity: "O(1)"}, []*command.Command{
+			{
+				Name: "config|get", Arity: -3, Flags: flags,
+				Summary: "Returns the values of parameters.", Syntax: "parameter [parameter ...]", Reply: "a map of names and values",
+				Run: configGet, WordWork: 150, // each argument is compared with hundreds of names
+			},
+			{
+				Name: "config|reload", Arity: 2, Flags: command.FlagAdmin | command.FlagNoScript | command.FlagNoMulti | command.FlagAudit,
+				Summary: "Reads the configuration and the files that it names again: all of it takes effect, or nothing.",
+				Reply:   "OK, or an error with all faults", Run: configReload, WordWork: command.MaxLoopWork, Files: true,
+			},
+			{
+				Name: "config|resetstat", Arity: 2, Flags: flags | command.FlagAudit,
+				Summary: "Resets the statistics that INFO reports.", Reply: "OK", Run: configResetStat,
+			},
+			{
+				Name: "config|rewrite", Arity: 2, Flags: flags | command.FlagAudit,
+				Summary: "Writes the settings into the configuration file that the server was started with.", Reply: "OK, or an error",
+				Run: configRewrite, Files: true,
+			},
+			{
+				Name: "config|set", Arity: -4, Flags: flags | command.FlagAudit,
+				Summary: "Sets parameters, all or none.", Syntax: "parameter value [parameter value ...]", Reply: "OK", Run: configSet,
+				WordWork: command.MaxLoopWork, Files: true,
+				Disclosure: command.Disclosure{AuditAttrs: auditConfigSet, Secrets: names.secrets},
+			},
+		}),
 	}}
+}
+
+// auditConfigSet is the field AuditAttrs of CONFIG SET.
+func auditConfigSet(c *command.Call) []slog.Attr {
+	return []slog.Attr{slog.String("options", knownOptions(c))}
 }
 
 func configGet(c *command.Call) {

@@ -19,7 +19,8 @@ import (
 
 func infoCommands() []*command.Command {
 	return []*command.Command{{
-		Name: "info", Arity: -1, Flags: command.FlagLoading | command.FlagStale, Categories: command.CatDangerous, Group: "server",
+		Name: "info", Arity: -1, Flags: command.FlagLoading | command.FlagStale | command.FlagAllShards, Categories: command.CatDangerous,
+		Group:   "server",
 		Summary: "Returns information and statistics about the server.", Syntax: "[section [section ...]]",
 		Since: "1.0.0", Complexity: "O(1)", Reply: "text, a field on every line", Run: info,
 		WordWork: 10, // each argument is compared with the names of all sections

@@ -12,28 +12,47 @@ import (
 )
 
 func introspectCommands() []*command.Command {
-	sub := func(name string, arity int, syntax, summary, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: "command|" + name, Arity: arity, Flags: command.FlagLoading | command.FlagStale, Categories: command.CatConnection, Group: "server",
-			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "O(N)", Reply: reply, Run: run,
-		}
-	}
-	// The reply has much text for each command that is named.
-	docs := sub("docs", -2, "[command-name ...]", "Returns the documentation of commands.", "a map by command name", commandDocs)
-	info := sub("info", -2, "[command-name ...]", "Returns information about the named commands.", "ten fields or null for each", commandInfo)
-	docs.WordWork, info.WordWork = 50, 100
+	const calm = command.FlagLoading | command.FlagStale
 	return []*command.Command{{
-		Name: "command", Arity: -1, Flags: command.FlagLoading | command.FlagStale, Categories: command.CatConnection, Group: "server",
-		Summary: "Returns detailed information about all commands.",
-		Since:   "1.0.0", Complexity: "O(N)", Reply: "an array with ten fields for each command", Run: commandAll,
-		Sub: []*command.Command{
-			sub("count", 2, "", "Returns how many commands there are.", "an integer", commandCount),
-			docs,
-			sub("getkeys", -3, "command [arg ...]", "Returns the keys of a full command.", "an array of keys", commandGetKeys),
-			sub("getkeysandflags", -3, "command [arg ...]", "Returns the keys of a full command and how they are used.", "an array of pairs", commandGetKeys),
-			info,
-			sub("list", -2, "[FILTERBY <MODULE name | ACLCAT category | PATTERN pattern>]", "Returns the names of commands.", "an array of names", commandList),
-		},
+		Name: "command", Arity: -1, Flags: calm, Categories: command.CatConnection, Group: "server",
+		Summary: "Returns detailed information about all commands.", Since: "1.0.0", Complexity: "O(N)",
+		Reply: "an array with ten fields for each command", Run: commandAll,
+		Sub: command.Entries(command.Defaults{
+			Categories: command.CatConnection, Group: "server", Since: "1.0.0", Complexity: "O(N)",
+		}, []*command.Command{
+			{
+				Name: "command|count", Arity: 2, Flags: calm,
+				Summary: "Returns how many commands there are.", Reply: "an integer", Run: commandCount,
+			},
+			{
+				Name: "command|docs", Arity: -2, Flags: calm,
+				Summary: "Returns the documentation of commands.", Syntax: "[command-name ...]", Reply: "a map by command name",
+				Run:      commandDocs,
+				WordWork: 50, // the reply has much text for each command that is named
+			},
+			{
+				Name: "command|getkeys", Arity: -3, Flags: calm,
+				Summary: "Returns the keys of a full command.", Syntax: "command [arg ...]", Reply: "an array of keys",
+				Run: func(c *command.Call) { commandGetKeys(c, false) },
+			},
+			{
+				Name: "command|getkeysandflags", Arity: -3, Flags: calm,
+				Summary: "Returns the keys of a full command and how they are used.", Syntax: "command [arg ...]",
+				Reply: "an array of pairs",
+				Run:   func(c *command.Call) { commandGetKeys(c, true) },
+			},
+			{
+				Name: "command|info", Arity: -2, Flags: calm,
+				Summary: "Returns information about the named commands.", Syntax: "[command-name ...]",
+				Reply: "ten fields or null for each",
+				Run:   commandInfo, WordWork: 100,
+			},
+			{
+				Name: "command|list", Arity: -2, Flags: calm,
+				Summary: "Returns the names of commands.", Syntax: "[FILTERBY <MODULE name | ACLCAT category | PATTERN pattern>]",
+				Reply: "an array of names", Run: commandList,
+			},
+		}),
 	}}
 }
 
@@ -74,7 +93,7 @@ func commandDocs(c *command.Call) {
 	command.WriteAllDocs(c.W, cmds)
 }
 
-func commandGetKeys(c *command.Call) {
+func commandGetKeys(c *command.Call, withFlags bool) {
 	args := c.Args[2:]
 	cmd := c.Server.Commands.Lookup(args[0])
 	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
@@ -101,7 +120,6 @@ func commandGetKeys(c *command.Call) {
 		c.Fail("ERR Invalid arguments specified for command")
 		return
 	}
-	withFlags := c.Cmd.Name == "command|getkeysandflags"
 	c.W.Array(len(at))
 	for n, i := range at {
 		if withFlags {

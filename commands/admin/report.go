@@ -11,20 +11,37 @@ import (
 
 func reportCommand() *command.Command {
 	const flags = command.FlagAdmin | command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagAllowBusy | command.FlagLocal
-	sub := func(name string, arity int, syntax, summary string) *command.Command {
-		cmd := command.Subcommand("rl.report", name, arity, flags, syntax, summary, "JSON, as the admin port answers it", reportRun)
-		cmd.Group = "ratelimit"
-		return cmd
-	}
+
+	const json = "JSON, as the admin port answers it"
 	return &command.Command{
 		Name: "rl.report", Arity: -2, Group: "ratelimit", Summary: "A container for reports about the server, for people.", Since: "1.0.0",
-		Sub: []*command.Command{
-			sub("changes", -2, "[SINCE id]", "Returns what has changed and may explain what is seen, the newest first."),
-			sub("groups", 2, "", "Returns the groups of keys, with what is called and denied of each."),
-			sub("history", -2, "[SPAN seconds]", "Returns what was allowed and denied, step by step, with changes."),
-			sub("keys", -2, "[BY <DENIED | CALLS>] [COUNT count] [GROUP group]", "Returns the keys that are denied or called most, with their callers."),
-			sub("overview", 2, "", "Returns in one sentence how the server is, and the checks behind it."),
-		},
+		Sub: command.Entries(command.Defaults{Group: "ratelimit", Since: "1.0.0", Complexity: "O(1)"}, []*command.Command{
+			{
+				Name: "rl.report|changes", Arity: -2, Flags: flags,
+				Summary: "Returns what has changed and may explain what is seen, the newest first.", Syntax: "[SINCE id]",
+				Reply: json, Run: reportRun,
+			},
+			{
+				Name: "rl.report|groups", Arity: 2, Flags: flags,
+				Summary: "Returns the groups of keys, with what is called and denied of each.", Reply: json,
+				Run: reportRun,
+			},
+			{
+				Name: "rl.report|history", Arity: -2, Flags: flags,
+				Summary: "Returns what was allowed and denied, step by step, with changes.", Syntax: "[SPAN seconds]",
+				Reply: json, Run: reportRun,
+			},
+			{
+				Name: "rl.report|keys", Arity: -2, Flags: flags,
+				Summary: "Returns the keys that are denied or called most, with their callers.",
+				Syntax:  "[BY <DENIED | CALLS>] [COUNT count] [GROUP group]", Reply: json, Run: reportRun,
+			},
+			{
+				Name: "rl.report|overview", Arity: 2, Flags: flags,
+				Summary: "Returns in one sentence how the server is, and the checks behind it.", Reply: json,
+				Run: reportRun,
+			},
+		}),
 	}
 }
 

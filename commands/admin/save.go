@@ -9,18 +9,29 @@ import (
 
 func saveCommands() []*command.Command {
 	const flags = command.FlagAdmin | command.FlagNoScript | command.FlagNoMulti
-	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: name, Arity: arity, Flags: f, Categories: command.CatDangerous, Group: "server", Summary: summary,
-			Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
-		}
-	}
-	return []*command.Command{
-		entry("save", 1, flags|command.FlagAudit, "", "Writes a snapshot and replies when it is durable. Other clients are served meanwhile.", "O(N)", "OK, or an error", save),
-		entry("bgsave", -1, command.FlagAdmin|command.FlagNoScript|command.FlagAudit, "[SCHEDULE]", "Starts to write a snapshot.", "O(1)", "a status", bgsave),
-		entry("bgrewriteaof", 1, command.FlagAdmin|command.FlagNoScript|command.FlagAudit, "", "Starts to replace the log by a snapshot.", "O(1)", "a status", bgrewriteaof),
-		entry("lastsave", 1, command.FlagLoading|command.FlagStale|command.FlagFast, "", "Returns the time of the last complete snapshot.", "O(1)", "Unix seconds", lastsave),
-	}
+
+	return command.Entries(command.Defaults{
+		Categories: command.CatDangerous, Group: "server", Since: "1.0.0", Complexity: "O(1)",
+	}, []*command.Command{
+		{
+			Name: "save", Arity: 1, Flags: flags | command.FlagAudit,
+			Summary: "Writes a snapshot and replies when it is durable. Other clients are served meanwhile.", Complexity: "O(N)",
+			Reply: "OK, or an error", Run: save,
+		},
+		{
+			Name: "bgsave", Arity: -1, Flags: command.FlagAdmin | command.FlagNoScript | command.FlagAudit,
+			Summary: "Starts to write a snapshot.", Syntax: "[SCHEDULE]", Reply: "a status", Run: bgsave,
+		},
+		{
+			Name: "bgrewriteaof", Arity: 1, Flags: command.FlagAdmin | command.FlagNoScript | command.FlagAudit,
+			Summary: "Starts to replace the log by a snapshot.", Reply: "a status", Run: bgrewriteaof,
+			Disclosure: command.Disclosure{Change: "rewrite"},
+		},
+		{
+			Name: "lastsave", Arity: 1, Flags: command.FlagLoading | command.FlagStale | command.FlagFast,
+			Summary: "Returns the time of the last complete snapshot.", Reply: "Unix seconds", Run: lastsave,
+		},
+	})
 }
 
 const (

@@ -15,7 +15,6 @@ import (
 // the handler at start-up, so other commands pay nothing.
 func audited(cmd *Command) func(*Call) {
 	run := cmd.Run
-	kind := stats.KindOfChange(cmd.Name)
 	message := "audit: " + strings.ToUpper(strings.ReplaceAll(cmd.Name, "|", " "))
 	return func(c *Call) {
 		run(c)
@@ -25,8 +24,8 @@ func audited(cmd *Command) func(*Call) {
 		}
 		if c.Failed {
 			attrs = append(attrs, slog.Bool("refused", true))
-		} else if kind != "" && (c.Client.ID == 0 || !cmd.ByCallers) {
-			is := stats.Change{At: c.Server.CivilMillis(), Kind: kind, Text: changeText(c), By: c.Client.By()}
+		} else if cmd.Change != "" && (c.Client.ID == 0 || !cmd.ByCallers) {
+			is := stats.Change{At: c.Server.CivilMillis(), Kind: cmd.Change, Text: changeText(c), By: c.Client.By()}
 			if at := cmd.Pattern; at > 0 && len(c.Args[at]) <= maxChangeKey {
 				is.Key, is.Words = string(c.Args[at-1])+":"+string(c.Args[at]), changeWords(c.Args[at:])
 			}
@@ -75,13 +74,8 @@ func changeText(c *Call) string {
 	if at := c.Cmd.Pattern; at > 0 {
 		text += " " + string(Echo(c.Args[at-1], MaxEcho))
 	}
-	switch c.Cmd.Name {
-	case "acl|setuser", "client|pause", "rl.policy|set", "rl.policy|del", "rl.policy|try":
-		text += " " + string(Echo(c.Args[2], MaxEcho))
-	case "acl|deluser":
-		for _, name := range c.Args[2:min(len(c.Args), 6)] {
-			text += " " + string(Echo(name, MaxEcho))
-		}
+	for i := 2; i < min(len(c.Args), 2+c.Cmd.Named); i++ {
+		text += " " + string(Echo(c.Args[i], MaxEcho))
 	}
 	if c.Cmd.AuditAttrs != nil {
 		for _, a := range c.Cmd.AuditAttrs(c) {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/cellserver/cellserver/stats"
@@ -96,7 +95,7 @@ func (c *Command) Subcommand(name []byte) *Command {
 
 // SpansKeyspace reports whether the command reads or writes keys that are not among its arguments.
 func (c *Command) SpansKeyspace() bool {
-	return c.Categories&CatKeyspace != 0 && c.Keys.None() || c.Keys.Derived != nil || c.Name == "info" || c.Name == "memory|stats"
+	return c.Categories&CatKeyspace != 0 && c.Keys.None() || c.Keys.Derived != nil || c.Flags&FlagAllShards != 0
 }
 
 // HasLongKey reports whether a key among args exceeds [MaxKey].
@@ -120,52 +119,17 @@ func size(args [][]byte) (n int) {
 
 // RepliesValues reports whether the command replies with stored values and changes nothing.
 func (c *Command) RepliesValues() bool {
-	switch {
-	case c.Flags&FlagReadonly == 0:
-		return false
-	case c.Name == "hget", c.Name == "hmget":
-		return true
-	}
-	return c.Flags&FlagLinear != 0 || c.Group == "string" && c.Name != "strlen"
+	return c.Flags&FlagReadonly != 0 && c.Flags&(FlagLinear|FlagValues) != 0
 }
 
 // Subscribes reports whether the command starts or ends subscriptions.
 func (c *Command) Subscribes() bool { return c.Group == "pubsub" && c.Flags&FlagNoScript != 0 }
 
 // ListenersMay reports whether a RESP2 client with subscriptions may run the command.
-func (c *Command) ListenersMay() bool {
-	switch c.Name {
-	case "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "ping", "quit", "reset":
-		return true
-	}
-	return false
-}
+func (c *Command) ListenersMay() bool { return c.Flags&FlagSubscriber != 0 }
 
 // RunsScript reports whether the command is EVAL or one of its variants.
 func (c *Command) RunsScript() bool { return c.Group == "scripting" && c.Keys.Count > 0 }
-
-// KeyUses lists the commands that use their keys in another way than the default, which is to read
-// and update for commands that write, and to read for all others. Names has names of commands,
-// separated by spaces.
-type KeyUses []struct {
-	Names     string
-	Use, Rest KeyUse
-}
-
-// In sets the uses of the listed commands and returns commands. It panics if a name is not among
-// commands. Call it once for each list of commands.
-func (us KeyUses) In(commands []*Command) []*Command {
-	for _, u := range us {
-		for name := range strings.FieldsSeq(u.Names) {
-			at := slices.IndexFunc(commands, func(c *Command) bool { return c.Name == name })
-			if at < 0 {
-				panic(fmt.Sprintf("command: no entry %q whose keys are used", name))
-			}
-			commands[at].Keys.Use, commands[at].Keys.Rest = u.Use, u.Rest
-		}
-	}
-	return commands
-}
 
 // classOf returns how long calls of a command are expected to take.
 func classOf(c *Command) stats.Class {

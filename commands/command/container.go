@@ -28,14 +28,6 @@ func writeHelp(c *Call, container *Command) {
 	}
 }
 
-// Subcommand returns an entry for a subcommand of group "server" with O(1) complexity.
-func Subcommand(container, name string, arity int, flags Flag, syntax, summary, reply string, run func(*Call)) *Command {
-	return &Command{
-		Name: container + "|" + name, Arity: arity, Flags: flags, Group: "server", Summary: summary, Syntax: syntax,
-		Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
-	}
-}
-
 // SubcommandSyntax returns Redis' error for a wrong number of arguments of a subcommand, for those
 // that count their arguments themselves.
 func SubcommandSyntax(c *Call) resp.Error {

@@ -54,6 +54,32 @@ const FlagConnection Flag = 1 << 25
 // show the flag.
 const FlagSyncing Flag = 1 << 24
 
+// FlagImmediate marks commands that run at once inside MULTI instead of being queued for EXEC. COMMAND
+// does not show the flag.
+const FlagImmediate Flag = 1 << 23
+
+// FlagSubscriber marks commands that a RESP2 client with subscriptions may run. COMMAND does not show
+// the flag.
+const FlagSubscriber Flag = 1 << 22
+
+// FlagSelects marks the command that changes the selected database. COMMAND does not show the flag.
+const FlagSelects Flag = 1 << 21
+
+// FlagMayReplicate marks commands that scripts may not run if they may not write, though the
+// commands do not write: Redis' flag may_replicate. COMMAND does not show the flag.
+const FlagMayReplicate Flag = 1 << 20
+
+// FlagUnwatches marks commands that end the client's watches of keys. COMMAND does not show the flag.
+const FlagUnwatches Flag = 1 << 19
+
+// FlagValues marks commands that read and whose reply copies stored values, in addition to those with
+// FlagLinear. COMMAND does not show the flag.
+const FlagValues Flag = 1 << 18
+
+// FlagAllShards marks commands that read the state of every shard though they are not commands on
+// keys. COMMAND does not show the flag.
+const FlagAllShards Flag = 1 << 17
+
 // FlagAudit marks commands that change something for all clients: a log line names their caller.
 // COMMAND does not show the flag.
 const FlagAudit Flag = 1 << 31

@@ -13,8 +13,8 @@ type KeySpec struct {
 	Count             int
 	// Derived says how the key is made from several arguments; nil if arguments are the keys.
 	Derived *DerivedKey
-	// Use is how the command uses its keys. Rest is how it uses those after the first, if that
-	// differs. The table fills in the defaults: see [KeyUses].
+	// Use is how the command uses its keys; by default, commands that write read and update them, and
+	// all others read them. Rest is how the command uses the keys after the first, if that differs.
 	Use, Rest KeyUse
 	// UseOf returns Use if it depends on the arguments; nil for most commands.
 	UseOf func(args [][]byte) KeyUse
@@ -53,6 +53,12 @@ type ChannelSpec struct {
 
 // OneKey is the KeySpec of commands whose first argument is their only key.
 var OneKey = KeySpec{First: 1, Last: 1, Step: 1}
+
+// Uses returns k for a command that uses its keys in another way than the default.
+func (k KeySpec) Uses(u KeyUse) KeySpec {
+	k.Use = u
+	return k
+}
 
 // Range returns the positions of the keys of a call: from first to end (exclusive) in steps of
 // step. A malformed call has none.

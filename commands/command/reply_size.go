@@ -3,7 +3,6 @@ package command
 import (
 	"math"
 
-	"github.com/cellserver/cellserver/collection"
 	"github.com/cellserver/cellserver/commands/env"
 )
 
@@ -12,15 +11,8 @@ func CopiedBy(st env.Store, db int, cmd *Command, args [][]byte) (n int) {
 	switch {
 	case !cmd.RepliesValues():
 		return 0
-	case cmd.Name == "hget", cmd.Name == "hmget":
-		// the command itself reports the error, or that there is no hash
-		_, _ = st.ReadHash(db, args[1], func(h *collection.Hash) {
-			for _, field := range args[2:] {
-				value, _ := h.Get(field)
-				n += CopiedBytes(len(value))
-			}
-		})
-		return n
+	case cmd.Copies != nil:
+		return cmd.Copies(st, db, args)
 	}
 	for i, end, step := cmd.Keys.Range(args); i < end; i += step {
 		elements, copied := st.Weigh(db, args[i])

@@ -92,8 +92,7 @@ func (t *Table) add(c *Command) {
 	}
 	c.Keys.complete(c.Flags&FlagReadonly == 0)
 	c.ID = len(t.Entries)
-	c.Serves = c.Flags&FlagDenyOOM != 0 && c.Flags&FlagBlocking == 0 && c.Categories&(CatList|CatSortedSet) != 0 ||
-		c.Name == "rename" || c.Name == "renamenx"
+	c.Serves = c.Serves || c.Flags&FlagDenyOOM != 0 && c.Flags&FlagBlocking == 0 && c.Categories&(CatList|CatSortedSet) != 0
 	c.Class = classOf(c)
 	c.InlineWords = min(maxInlineWords, MaxLoopWork/c.WordsWork(1))
 	t.Entries = append(t.Entries, c)

@@ -70,6 +70,15 @@ type Command struct {
 	Waits func(s *Server, args [][]byte) bool
 	// Urgent says that a call in the background waits only for other urgent ones.
 	Urgent bool
+	// Serves says that the command may add elements under a key for which clients wait. The table
+	// sets it for the commands that write elements of lists and sorted sets.
+	Serves bool
+	// RunsBusy reports whether a call may run while a script is busy, for commands with FlagAllowBusy
+	// of which only some calls may; nil for all others.
+	RunsBusy func(args [][]byte) bool
+	// Copies returns about how many bytes the reply of a call copies, for commands that reply with
+	// parts of the values of their keys; nil for all others.
+	Copies func(st env.Store, db int, args [][]byte) int
 	// ReplySize returns about how many bytes the reply of a call in the background copies, for
 	// commands whose keys do not determine it; nil for all others.
 	ReplySize func(cl *Client, st env.Store, cmd *Command, args [][]byte) int
@@ -86,9 +95,7 @@ type placed struct {
 	// InlineWords is the number of arguments up to which a call runs on its loop without further
 	// checks: see work.go.
 	InlineWords int
-	// Serves says that the command may add elements under a key for which clients wait.
-	Serves bool
-	Class  stats.Class
+	Class       stats.Class
 }
 
 // Disclosure says which parts of a call the log and other users may see.
@@ -96,6 +103,12 @@ type Disclosure struct {
 	// AuditAttrs returns the attributes of a log line in addition to the caller; nil adds none. It
 	// is for commands with FlagAudit.
 	AuditAttrs func(c *Call) []slog.Attr
+	// Change is the kind of change that the list of changes shows for a call, such as "flush"; "" if
+	// the command makes none or records the change itself. It is for commands with FlagAudit.
+	Change string
+	// Named is the number of arguments after the subcommand that the list of changes shows: names of
+	// users and policies, and durations, which are no secrets.
+	Named int
 	// Pattern is the index of the argument of a change that is a key, or a pattern of keys, of the
 	// policy named by the argument before it; 0 if there is none. The list of changes also shows
 	// the arguments after it, such as for how long and why.

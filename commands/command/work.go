@@ -60,10 +60,10 @@ func (c *Command) StaysOnLoop() string {
 	switch {
 	case c.Group == "connection":
 		return "it is about its session, and is done with a word in no time"
-	case c.Subscribes(), c.Name == "watch":
+	case c.Subscribes():
 		return "it goes on in slices"
 	case c.Group == "transactions":
-		return "EXEC asks for the transaction as a whole"
+		return "WATCH goes on in slices, and EXEC asks for the transaction as a whole"
 	case c.RunsScript():
 		return "what a script does is bounded where it runs"
 	case c.Flags&FlagBlocking != 0:

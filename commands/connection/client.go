@@ -11,39 +11,92 @@ import (
 )
 
 func clientCommands() []*command.Command {
-	sub := func(name string, arity int, syntax, summary, reply string, flags command.Flag, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: "client|" + name, Arity: arity, Flags: flags | command.FlagNoScript | command.FlagLoading | command.FlagStale,
-			Categories: command.CatConnection, Group: "connection", Summary: summary, Syntax: syntax,
-			Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
-		}
-	}
 	const (
-		ok  = "OK"
-		own = command.FlagConnection
+		ok   = "OK"
+		calm = command.FlagNoScript | command.FlagLoading | command.FlagStale
+		own  = command.FlagConnection
 	)
-	client := &command.Command{
+	return []*command.Command{{
 		Name: "client", Arity: -2, Categories: command.CatSlow, Group: "connection",
 		Summary: "A container for client connection commands.", Since: "1.0.0", Complexity: "Depends on subcommand.",
-		Sub: []*command.Command{
-			sub("capa", -3, "capability [capability ...]", "Tells the server what the client supports. The server does not use it yet.", ok, own, (*command.Call).OK),
-			sub("getname", 2, "", "Returns the name of the connection.", "the name, or null", own, clientGetName),
-			sub("id", 2, "", "Returns the unique id of the connection.", "an integer", own, func(c *command.Call) { c.W.Int(c.Client.ID) }),
-			sub("info", 2, "", "Returns information about the connection.", "one line of text", own, clientInfo),
-			sub("kill", -3, "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL|MASTER|REPLICA|PUBSUB] [SKIPME YES|NO] [MAXAGE seconds]>",
-				"Closes connections.", "OK, or the number of connections closed", command.FlagAdmin|command.FlagAudit, clientKill),
-			sub("list", -2, "[TYPE NORMAL|MASTER|REPLICA|PUBSUB] [ID client-id [client-id ...]] [ADDR ip:port] [LADDR ip:port] [USER username] [SKIPME YES|NO] [MAXAGE seconds]", "Lists open connections.", "a line of text for each", command.FlagAdmin, clientList),
-			sub("no-evict", 3, "<ON | OFF>", "Protects the connection when maxmemory-clients closes clients.", ok, command.FlagAdmin|own, clientNoEvict),
-			sub("no-touch", 3, "<ON | OFF>", "Controls whether reads count as use. Keys have no age here.", ok, own, clientOnOff),
-			sub("pause", -3, "timeout [WRITE | ALL]", "Delays the commands of all connections, or only those that write, for a time in milliseconds.", ok, command.FlagAdmin|command.FlagAudit, clientPause),
-			sub("reply", 3, "<ON | OFF | SKIP>", "Tells the server whether to reply to commands.", ok, own, clientReply),
-			sub("setinfo", 4, "<LIB-NAME libname | LIB-VER libver>", "Sets the name or version of the client's library.", ok, own, clientSetInfo),
-			sub("setname", 3, "connection-name", "Sets the name of the connection.", ok, own, clientSetName),
-			sub("unblock", -3, "client-id [TIMEOUT | ERROR]", "Ends the wait of another connection.", "1 if it was waiting, 0 if not", command.FlagAdmin, clientUnblock),
-			sub("unpause", 2, "", "Ends a pause.", ok, command.FlagAdmin|command.FlagAudit, clientUnpause),
-		},
-	}
-	return []*command.Command{client}
+		Sub: command.Entries(command.Defaults{
+			Categories: command.CatConnection, Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+		}, []*command.Command{
+			{
+				Name: "client|capa", Arity: -3, Flags: calm | own,
+				Summary: "Tells the server what the client supports. The server does not use it yet.",
+				Syntax:  "capability [capability ...]",
+				Reply:   ok, Run: (*command.Call).OK,
+			},
+			{
+				Name: "client|getname", Arity: 2, Flags: calm | own,
+				Summary: "Returns the name of the connection.", Reply: "the name, or null", Run: clientGetName,
+			},
+			{
+				Name: "client|id", Arity: 2, Flags: calm | own,
+				Summary: "Returns the unique id of the connection.", Reply: "an integer",
+				Run: func(c *command.Call) { c.W.Int(c.Client.ID) },
+			},
+			{
+				Name: "client|info", Arity: 2, Flags: calm | own,
+				Summary: "Returns information about the connection.", Reply: "one line of text", Run: clientInfo,
+			},
+			{
+				Name: "client|kill", Arity: -3,
+				Flags:   calm | command.FlagAdmin | command.FlagAudit,
+				Summary: "Closes connections.",
+				Syntax:  "<ip:port | [ID client-id] [ADDR ip:port] [LADDR ip:port] [USER username] [TYPE NORMAL|MASTER|REPLICA|PUBSUB] [SKIPME YES|NO] [MAXAGE seconds]>",
+				Reply:   "OK, or the number of connections closed", Run: clientKill,
+				Disclosure: command.Disclosure{Change: "client"},
+			},
+			{
+				Name: "client|list", Arity: -2, Flags: calm | command.FlagAdmin,
+				Summary: "Lists open connections.",
+				Syntax:  "[TYPE NORMAL|MASTER|REPLICA|PUBSUB] [ID client-id [client-id ...]] [ADDR ip:port] [LADDR ip:port] [USER username] [SKIPME YES|NO] [MAXAGE seconds]",
+				Reply:   "a line of text for each", Run: clientList,
+			},
+			{
+				Name: "client|no-evict", Arity: 3,
+				Flags:   calm | command.FlagAdmin | own,
+				Summary: "Protects the connection when maxmemory-clients closes clients.", Syntax: "<ON | OFF>", Reply: ok,
+				Run: clientNoEvict,
+			},
+			{
+				Name: "client|no-touch", Arity: 3, Flags: calm | own,
+				Summary: "Controls whether reads count as use. Keys have no age here.", Syntax: "<ON | OFF>", Reply: ok, Run: clientOnOff,
+			},
+			{
+				Name: "client|pause", Arity: -3,
+				Flags:   calm | command.FlagAdmin | command.FlagAudit,
+				Summary: "Delays the commands of all connections, or only those that write, for a time in milliseconds.",
+				Syntax:  "timeout [WRITE | ALL]", Reply: ok, Run: clientPause,
+				Disclosure: command.Disclosure{Change: "pause", Named: 1},
+			},
+			{
+				Name: "client|reply", Arity: 3, Flags: calm | own,
+				Summary: "Tells the server whether to reply to commands.", Syntax: "<ON | OFF | SKIP>", Reply: ok, Run: clientReply,
+			},
+			{
+				Name: "client|setinfo", Arity: 4, Flags: calm | own,
+				Summary: "Sets the name or version of the client's library.", Syntax: "<LIB-NAME libname | LIB-VER libver>", Reply: ok,
+				Run: clientSetInfo,
+			},
+			{
+				Name: "client|setname", Arity: 3, Flags: calm | own,
+				Summary: "Sets the name of the connection.", Syntax: "connection-name", Reply: ok, Run: clientSetName,
+			},
+			{
+				Name: "client|unblock", Arity: -3, Flags: calm | command.FlagAdmin,
+				Summary: "Ends the wait of another connection.", Syntax: "client-id [TIMEOUT | ERROR]",
+				Reply: "1 if it was waiting, 0 if not", Run: clientUnblock,
+			},
+			{
+				Name: "client|unpause", Arity: 2,
+				Flags:   calm | command.FlagAdmin | command.FlagAudit,
+				Summary: "Ends a pause.", Reply: ok, Run: clientUnpause, Disclosure: command.Disclosure{Change: "pause"},
+			},
+		}),
+	}}
 }
 
 func clientGetName(c *command.Call) {

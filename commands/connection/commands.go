@@ -12,43 +12,42 @@ import (
 
 func commands() []*command.Command {
 	const always = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy | command.FlagFence | command.FlagConnection
-	return []*command.Command{
+	return command.Entries(command.Defaults{
+		Categories: command.CatConnection, Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+	}, []*command.Command{
 		{
-			Name: "ping", Arity: -1, Flags: command.FlagFast, Categories: command.CatConnection, Group: "connection",
-			Summary: "Returns the server's liveliness response.", Syntax: "[message]",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "PONG, or the message", Run: ping,
+			Name: "ping", Arity: -1, Flags: command.FlagFast | command.FlagSubscriber,
+			Summary: "Returns the server's liveliness response.", Syntax: "[message]", Reply: "PONG, or the message", Run: ping,
 		},
 		{
-			Name: "echo", Arity: 2, Flags: command.FlagLoading | command.FlagStale | command.FlagFast, Categories: command.CatConnection, Group: "connection",
-			Summary: "Returns the given string.", Syntax: "message",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "the message", Run: echoCommand,
+			Name: "echo", Arity: 2, Flags: command.FlagLoading | command.FlagStale | command.FlagFast,
+			Summary: "Returns the given string.", Syntax: "message", Reply: "the message", Run: echoCommand,
 		},
 		{
-			Name: "hello", Arity: -1, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
+			Name: "hello", Arity: -1, Flags: always | command.FlagNoAuth,
 			Summary: "Handshakes with the server.", Syntax: "[protover [AUTH username password] [SETNAME clientname]]",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "a map of server properties", Run: hello,
-			Disclosure: command.Disclosure{Secrets: helloSecrets},
+			Reply: "a map of server properties", Run: hello, Disclosure: command.Disclosure{Secrets: helloSecrets},
 		},
 		{
-			Name: "auth", Arity: -2, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
-			Summary: "Authenticates the connection.", Syntax: "[username] password",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: auth,
+			Name: "auth", Arity: -2, Flags: always | command.FlagNoAuth,
+			Summary: "Authenticates the connection.", Syntax: "[username] password", Reply: "OK", Run: auth,
 			Disclosure: command.Disclosure{Secrets: stats.SecretsFrom(1)},
 		},
 		{
-			Name: "select", Arity: 2, Flags: command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagFence | command.FlagConnection, Categories: command.CatConnection, Group: "connection",
-			Summary: "Changes the selected database.", Syntax: "index",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: selectDB,
+			Name: "select", Arity: 2,
+			Flags:   command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagFence | command.FlagConnection | command.FlagSelects,
+			Summary: "Changes the selected database.", Syntax: "index", Reply: "OK", Run: selectDB,
 		},
 		{
-			Name: "quit", Arity: -1, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
-			Summary: "Closes the connection.", Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: quit,
+			Name: "quit", Arity: -1, Flags: always | command.FlagNoAuth | command.FlagImmediate | command.FlagSubscriber,
+			Summary: "Closes the connection.", Reply: "OK", Run: quit,
 		},
 		{
-			Name: "reset", Arity: 1, Flags: always | command.FlagNoAuth, Categories: command.CatConnection, Group: "connection",
-			Summary: "Resets the connection.", Since: "1.0.0", Complexity: "O(1)", Reply: "RESET", Run: reset,
+			Name: "reset", Arity: 1,
+			Flags:   always | command.FlagNoAuth | command.FlagImmediate | command.FlagSubscriber | command.FlagUnwatches,
+			Summary: "Resets the connection.", Reply: "RESET", Run: reset,
 		},
-	}
+	})
 }
 
 func ping(c *command.Call) {

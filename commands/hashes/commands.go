@@ -16,52 +16,101 @@ import (
 
 // Group returns the commands on hashes.
 func Group() command.Group {
-	return command.Group{Commands: keyUses.In(commands()), Worker: func(*command.Worker, command.Slot) any { return new(hashCall) }}
-}
-
-// keyUses has the uses of keys that differ from those of most commands.
-var keyUses = command.KeyUses{
-	{"hset hmset", command.UsesUpdates, 0},
-	{"hsetnx", command.UsesInserts, 0},
-	{"hdel", command.UsesDeletes, 0},
-	{"hlen hexists hstrlen", command.UsesNothing, 0},
+	return command.Group{Commands: commands(), Worker: func(*command.Worker, command.Slot) any { return new(hashCall) }}
 }
 
 func commands() []*command.Command {
-	entry := func(name string, arity int, f command.Flag, complexity, syntax, summary, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatHash, Group: "hash", Summary: summary,
-			Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
-		}
-	}
 	const (
 		set   = command.FlagWrite | command.FlagDenyOOM | command.FlagFast
 		fast  = command.FlagReadonly | command.FlagFast
 		pairs = "key field value [field value ...]"
 	)
-	return []*command.Command{
-		entry("hset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "how many fields are new", hset),
-		entry("hmset", -4, set, "O(N)", pairs, "Sets fields of a hash.", "OK", hset),
-		entry("hsetnx", 4, set, "O(1)", "key field value", "Sets a field of a hash that does not exist.", "1 if it was set, 0 if not", hsetnx),
-		entry("hget", 3, fast, "O(1)", "key field", "Returns the value of a field.", "the value, or null", hget),
-		entry("hmget", -3, fast, "O(N)", "key field [field ...]", "Returns the values of fields.", "an array of values or nulls", hmget),
-		entry("hgetall", 2, command.FlagReadonly|command.FlagLinear, "O(N)", "key", "Returns all fields and values.", "a map",
-			func(c *command.Call) { hashAll(c, true, true) }),
-		entry("hkeys", 2, command.FlagReadonly|command.FlagLinear, "O(N)", "key", "Returns all fields.", "an array",
-			func(c *command.Call) { hashAll(c, true, false) }),
-		entry("hvals", 2, command.FlagReadonly|command.FlagLinear, "O(N)", "key", "Returns all values.", "an array",
-			func(c *command.Call) { hashAll(c, false, true) }),
-		entry("hdel", -3, command.FlagWrite|command.FlagFast, "O(N)", "key field [field ...]", "Deletes fields, and the hash with its last field.",
-			"how many there were", hdel),
-		entry("hexists", 3, fast, "O(1)", "key field", "Returns whether a field exists.", "1 or 0", hexists),
-		entry("hlen", 2, fast, "O(1)", "key", "Counts the fields.", "their number", hlen),
-		entry("hstrlen", 3, fast, "O(1)", "key field", "Returns the length of a value.", "the length in bytes, 0 without the field", hstrlen),
-		entry("hincrby", 4, set, "O(1)", "key field increment", "Adds to the number in a field.", "the number that it holds now", hincrby),
-		entry("hincrbyfloat", 4, set, "O(1)", "key field increment", "Adds a floating-point number to the number in a field.",
-			"the number that it holds now, as a string", hincrbyfloat),
-		entry("hscan", -3, command.FlagReadonly|command.FlagLinear, "O(N)", "key cursor [MATCH pattern] [COUNT count]", "Returns fields and values, all in one step.",
-			"the cursor 0, and an array of fields and values", hscan),
-	}
+	return command.Entries(command.Defaults{
+		Keys: command.OneKey, Categories: command.CatHash, Group: "hash", Since: "1.0.0", Complexity: "O(N)",
+	}, []*command.Command{
+		{
+			Name: "hset", Arity: -4, Flags: set, Keys: command.OneKey.Uses(command.UsesUpdates),
+			Summary: "Sets fields of a hash.", Syntax: pairs, Reply: "how many fields are new",
+			Run: func(c *command.Call) { hset(c, true) },
+		},
+		{
+			Name: "hmset", Arity: -4, Flags: set, Keys: command.OneKey.Uses(command.UsesUpdates),
+			Summary: "Sets fields of a hash.", Syntax: pairs, Reply: "OK", Run: func(c *command.Call) { hset(c, false) },
+		},
+		{
+			Name: "hsetnx", Arity: 4, Flags: set, Keys: command.OneKey.Uses(command.UsesInserts),
+			Summary: "Sets a field of a hash that does not exist.", Syntax: "key field value", Complexity: "O(1)",
+			Reply: "1 if it was set, 0 if not", Run: hsetnx,
+		},
+		{
+			Name: "hget", Arity: 3, Flags: fast | command.FlagValues,
+			Summary: "Returns the value of a field.", Syntax: "key field", Complexity: "O(1)", Reply: "the value, or null", Run: hget,
+			Copies: copiedFields,
+		},
+		{
+			Name: "hmget", Arity: -3, Flags: fast | command.FlagValues,
+			Summary: "Returns the values of fields.", Syntax: "key field [field ...]", Reply: "an array of values or nulls", Run: hmget,
+			Copies: copiedFields,
+		},
+		{
+			Name: "hgetall", Arity: 2, Flags: command.FlagReadonly | command.FlagLinear,
+			Summary: "Returns all fields and values.", Syntax: "key", Reply: "a map",
+			Run: func(c *command.Call) { hashAll(c, true, true) },
+		},
+		{
+			Name: "hkeys", Arity: 2, Flags: command.FlagReadonly | command.FlagLinear,
+			Summary: "Returns all fields.", Syntax: "key", Reply: "an array", Run: func(c *command.Call) { hashAll(c, true, false) },
+		},
+		{
+			Name: "hvals", Arity: 2, Flags: command.FlagReadonly | command.FlagLinear,
+			Summary: "Returns all values.", Syntax: "key", Reply: "an array", Run: func(c *command.Call) { hashAll(c, false, true) },
+		},
+		{
+			Name: "hdel", Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesDeletes),
+			Summary: "Deletes fields, and the hash with its last field.", Syntax: "key field [field ...]", Reply: "how many there were",
+			Run: hdel,
+		},
+		{
+			Name: "hexists", Arity: 3, Flags: fast, Keys: command.OneKey.Uses(command.UsesNothing),
+			Summary: "Returns whether a field exists.", Syntax: "key field", Complexity: "O(1)", Reply: "1 or 0", Run: hexists,
+		},
+		{
+			Name: "hlen", Arity: 2, Flags: fast, Keys: command.OneKey.Uses(command.UsesNothing),
+			Summary: "Counts the fields.", Syntax: "key", Complexity: "O(1)", Reply: "their number", Run: hlen,
+		},
+		{
+			Name: "hstrlen", Arity: 3, Flags: fast, Keys: command.OneKey.Uses(command.UsesNothing),
+			Summary: "Returns the length of a value.", Syntax: "key field", Complexity: "O(1)",
+			Reply: "the length in bytes, 0 without the field", Run: hstrlen,
+		},
+		{
+			Name: "hincrby", Arity: 4, Flags: set,
+			Summary: "Adds to the number in a field.", Syntax: "key field increment", Complexity: "O(1)",
+			Reply: "the number that it holds now", Run: hincrby,
+		},
+		{
+			Name: "hincrbyfloat", Arity: 4, Flags: set,
+			Summary: "Adds a floating-point number to the number in a field.", Syntax: "key field increment", Complexity: "O(1)",
+			Reply: "the number that it holds now, as a string", Run: hincrbyfloat,
+		},
+		{
+			Name: "hscan", Arity: -3, Flags: command.FlagReadonly | command.FlagLinear,
+			Summary: "Returns fields and values, all in one step.", Syntax: "key cursor [MATCH pattern] [COUNT count]",
+			Reply: "the cursor 0, and an array of fields and values", Run: hscan,
+		},
+	})
+}
+
+// copiedFields is the field Copies of HGET and HMGET.
+func copiedFields(st env.Store, db int, args [][]byte) (n int) {
+	// the command itself reports the error, or that there is no hash
+	_, _ = st.ReadHash(db, args[1], func(h *collection.Hash) {
+		for _, field := range args[2:] {
+			value, _ := h.Get(field)
+			n += command.CopiedBytes(len(value))
+		}
+	})
+	return n
 }
 
 // hashCall has the functions with which HSET and HGET access a hash. They are created once for a
@@ -120,8 +169,8 @@ func writeField(w *resp.Writer, h *collection.Hash, field []byte) {
 	w.Null()
 }
 
-// hset implements HSET and HMSET.
-func hset(c *command.Call) {
+// hset implements HSET, which replies with the number of new fields, and HMSET, which does not.
+func hset(c *command.Call, counts bool) {
 	if len(c.Args)%2 != 0 {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
 		return
@@ -132,7 +181,7 @@ func hset(c *command.Call) {
 	switch {
 	case err != nil:
 		c.Fail(elements.ElementsError(c, err))
-	case c.Cmd.Name == "hset":
+	case counts:
 		c.W.Int(call.added)
 	default:
 		c.OK()

@@ -13,85 +13,80 @@ import (
 
 // Group returns the commands on keys.
 func Group() command.Group {
-	return command.Group{Commands: keyUses.In(slices.Concat(commands(), expireCommands(), scanCommands()))}
-}
-
-// keyUses has the uses of keys that differ from those of most commands.
-var keyUses = command.KeyUses{
-	{"del unlink", command.UseRM | command.UseDelete, 0},
-	{"exists touch type", command.UsesNothing, 0},
-	{"expire pexpire expireat pexpireat persist", command.UsesUpdates, 0},
-	{"rename", command.UsesTakes, command.UsesSets},
-	{"renamenx", command.UsesTakes, command.UseOW | command.UseInsert},
+	return command.Group{Commands: slices.Concat(commands(), expireCommands(), scanCommands())}
 }
 
 func commands() []*command.Command {
 	many := command.KeySpec{First: 1, Last: -1, Step: 1}
-	return []*command.Command{
+	return command.Entries(command.Defaults{
+		Categories: command.CatKeyspace, Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+	}, []*command.Command{
 		{
-			Name: "del", Arity: -2, Flags: command.FlagWrite, Keys: many, Categories: command.CatKeyspace, Group: "generic",
-			Summary: "Deletes one or more keys, which resets their limiters.", Syntax: "key [key ...]",
-			Since: "1.0.0", Complexity: "O(N)", Reply: "how many keys existed", Run: del,
+			Name: "del", Arity: -2, Flags: command.FlagWrite, Keys: many.Uses(command.UseRM | command.UseDelete),
+			Summary: "Deletes one or more keys, which resets their limiters.", Syntax: "key [key ...]", Complexity: "O(N)",
+			Reply: "how many keys existed", Run: del, Parse: askEach(decide.Delete), Answer: answerDone,
+		},
+		{
+			Name: "unlink", Arity: -2, Flags: command.FlagWrite | command.FlagFast, Keys: many.Uses(command.UseRM | command.UseDelete),
+			Summary: "Deletes one or more keys.", Syntax: "key [key ...]", Complexity: "O(N)", Reply: "how many keys existed", Run: del,
 			Parse: askEach(decide.Delete), Answer: answerDone,
 		},
 		{
-			Name: "unlink", Arity: -2, Flags: command.FlagWrite | command.FlagFast, Keys: many, Categories: command.CatKeyspace, Group: "generic",
-			Summary: "Deletes one or more keys.", Syntax: "key [key ...]",
-			Since: "1.0.0", Complexity: "O(N)", Reply: "how many keys existed", Run: del,
-			Parse: askEach(decide.Delete), Answer: answerDone,
+			Name: "exists", Arity: -2, Flags: command.FlagReadonly | command.FlagFast, Keys: many.Uses(command.UsesNothing),
+			Summary: "Counts the given keys that exist.", Syntax: "key [key ...]", Complexity: "O(N)",
+			Reply: "the number of keys, repetitions counted", Run: exists, Parse: askEach(decide.Exists), Answer: answerFound,
 		},
 		{
-			Name: "exists", Arity: -2, Flags: command.FlagReadonly | command.FlagFast, Keys: many, Categories: command.CatKeyspace, Group: "generic",
-			Summary: "Counts the given keys that exist.", Syntax: "key [key ...]",
-			Since: "1.0.0", Complexity: "O(N)", Reply: "the number of keys, repetitions counted", Run: exists,
-			Parse: askEach(decide.Exists), Answer: answerFound,
+			Name: "touch", Arity: -2, Flags: command.FlagReadonly | command.FlagFast, Keys: many.Uses(command.UsesNothing),
+			Summary: "Counts the given keys that exist.", Syntax: "key [key ...]", Complexity: "O(N)",
+			Reply: "the number of keys, repetitions counted", Run: exists, Parse: askEach(decide.Exists), Answer: answerFound,
 		},
 		{
-			Name: "touch", Arity: -2, Flags: command.FlagReadonly | command.FlagFast, Keys: many, Categories: command.CatKeyspace, Group: "generic",
-			Summary: "Counts the given keys that exist.", Syntax: "key [key ...]",
-			Since: "1.0.0", Complexity: "O(N)", Reply: "the number of keys, repetitions counted", Run: exists,
-			Parse: askEach(decide.Exists), Answer: answerFound,
-		},
-		{
-			Name: "type", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatKeyspace, Group: "generic",
+			Name: "type", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey.Uses(command.UsesNothing),
 			Summary: "Returns the type of the value at a key.", Syntax: "key",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "string for CL.THROTTLE keys, ratelimit for the other limiters, none", Run: typeOf,
-			Parse: askOne(decide.Type), Answer: answerType,
+			Reply: "string for CL.THROTTLE keys, ratelimit for the other limiters, none", Run: typeOf, Parse: askOne(decide.Type),
+			Answer: answerType,
 		},
 		{
-			Name: "rename", Arity: 3, Flags: command.FlagWrite, Keys: command.KeySpec{First: 1, Last: 2, Step: 1}, Categories: command.CatKeyspace, Group: "generic",
-			Summary: "Renames a key, overwriting the destination.", Syntax: "key newkey",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: rename,
+			Name: "rename", Arity: 3, Flags: command.FlagWrite,
+			Keys:    command.KeySpec{First: 1, Last: 2, Step: 1, Use: command.UsesTakes, Rest: command.UsesSets},
+			Summary: "Renames a key, overwriting the destination.", Syntax: "key newkey", Reply: "OK",
+			Run: func(c *command.Call) { rename(c, false) }, Serves: true,
 		},
 		{
-			Name: "renamenx", Arity: 3, Flags: command.FlagWrite | command.FlagFast, Keys: command.KeySpec{First: 1, Last: 2, Step: 1}, Categories: command.CatKeyspace, Group: "generic",
+			Name: "renamenx", Arity: 3, Flags: command.FlagWrite | command.FlagFast,
+			Keys:    command.KeySpec{First: 1, Last: 2, Step: 1, Use: command.UsesTakes, Rest: command.UseOW | command.UseInsert},
 			Summary: "Renames a key if the destination does not exist.", Syntax: "key newkey",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "1 if the key was renamed, 0 if the destination existed", Run: rename,
+			Reply: "1 if the key was renamed, 0 if the destination existed", Run: func(c *command.Call) { rename(c, true) }, Serves: true,
 		},
 		{
-			Name: "randomkey", Arity: 1, Flags: command.FlagReadonly | command.FlagEveryKey, Categories: command.CatKeyspace, Group: "generic",
-			Summary: "Returns a random key of the database.",
-			Since:   "1.0.0", Complexity: "O(1)", Reply: "a key, or null in an empty database", Run: randomKey,
+			Name: "randomkey", Arity: 1, Flags: command.FlagReadonly | command.FlagEveryKey,
+			Summary: "Returns a random key of the database.", Reply: "a key, or null in an empty database", Run: randomKey,
 		},
 		{
-			Name: "dbsize", Arity: 1, Flags: command.FlagReadonly | command.FlagFast | command.FlagFence, Categories: command.CatKeyspace, Group: "server",
-			Summary: "Returns the number of keys in the database.",
-			Since:   "1.0.0", Complexity: "O(1)", Reply: "the number of keys", Run: dbsize,
-			Parse: askAll(decide.Count), Answer: answerSize,
+			Name: "dbsize", Arity: 1, Flags: command.FlagReadonly | command.FlagFast | command.FlagFence, Group: "server",
+			Summary: "Returns the number of keys in the database.", Reply: "the number of keys", Run: dbsize, Parse: askAll(decide.Count),
+			Answer: answerSize,
 		},
 		{
-			Name: "flushdb", Arity: -1, Flags: command.FlagWrite | command.FlagEveryKey | command.FlagAudit | command.FlagFence, Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
-			Summary: "Removes all keys of the database.", Syntax: "[ASYNC | SYNC]",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: flushDB,
-			Parse: askFlush, Answer: answerOK,
-			Disclosure: command.Disclosure{AuditAttrs: func(c *command.Call) []slog.Attr { return []slog.Attr{slog.Int("db", c.Client.Selected())} }},
+			Name: "flushdb", Arity: -1, Flags: command.FlagWrite | command.FlagEveryKey | command.FlagAudit | command.FlagFence,
+			Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
+			Summary: "Removes all keys of the database.", Syntax: "[ASYNC | SYNC]", Reply: "OK", Run: flushDB, Parse: askFlush,
+			Answer:     answerOK,
+			Disclosure: command.Disclosure{Change: "flush", AuditAttrs: auditDatabase},
 		},
 		{
-			Name: "flushall", Arity: -1, Flags: command.FlagWrite | command.FlagEveryKey | command.FlagAudit, Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
-			Summary: "Removes all keys of all databases.", Syntax: "[ASYNC | SYNC]",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "OK", Run: flushAll,
+			Name: "flushall", Arity: -1, Flags: command.FlagWrite | command.FlagEveryKey | command.FlagAudit,
+			Categories: command.CatKeyspace | command.CatDangerous, Group: "server",
+			Summary: "Removes all keys of all databases.", Syntax: "[ASYNC | SYNC]", Reply: "OK", Run: flushAll,
+			Disclosure: command.Disclosure{Change: "flush"},
 		},
-	}
+	})
+}
+
+// auditDatabase is the field AuditAttrs of FLUSHDB.
+func auditDatabase(c *command.Call) []slog.Attr {
+	return []slog.Attr{slog.Int("db", c.Client.Selected())}
 }
 
 // countKeys replies with the number of keys for which f is true.
@@ -116,9 +111,8 @@ func exists(c *command.Call) {
 
 func typeOf(c *command.Call) { c.W.Status(c.Store.TypeName(c.Client.Selected(), c.Args[1])) }
 
-// rename implements RENAME and RENAMENX.
-func rename(c *command.Call) {
-	nx := c.Cmd.Name == "renamenx"
+// rename implements RENAME and, if nx is set, RENAMENX.
+func rename(c *command.Call, nx bool) {
 	renamed, found := c.Store.Rename(c.Client.Selected(), c.Args[1], c.Args[2], nx)
 	switch {
 	case !found:

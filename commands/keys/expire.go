@@ -12,42 +12,63 @@ import (
 
 func expireCommands() []*command.Command {
 	const options = " [NX | XX | GT | LT]"
-	set := func(name, syntax, summary string, unit time.Duration, absolute bool) *command.Command {
-		return &command.Command{
-			Name: name, Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey, Categories: command.CatKeyspace, Group: "generic",
-			Summary: summary, Syntax: "key " + syntax + options,
-			Since: "1.0.0", Complexity: "O(1)", Reply: "1 if the expiry was set, 0 if not",
-			Run:   func(c *command.Call) { expire(c, unit, absolute) },
-			Parse: askExpire(unit, absolute), Answer: answerDone,
-		}
-	}
-	read := func(name, summary, reply string, run func(*command.Call), answer func(*command.Call, *decide.Ask)) *command.Command {
-		return &command.Command{
-			Name: name, Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatKeyspace, Group: "generic",
-			Summary: summary, Syntax: "key", Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
-			Parse: askOne(decide.Expiry), Answer: answer,
-		}
-	}
-	return []*command.Command{
-		set("expire", "seconds", "Sets the expiry of a key in seconds.", time.Second, false),
-		set("pexpire", "milliseconds", "Sets the expiry of a key in milliseconds.", time.Millisecond, false),
-		set("expireat", "unix-time-seconds", "Sets the expiry of a key to a Unix time.", time.Second, true),
-		set("pexpireat", "unix-time-milliseconds", "Sets the expiry of a key to a Unix time in milliseconds.", time.Millisecond, true),
-		read("ttl", "Returns the time to live of a key in seconds.", "seconds, -1 without expiry, -2 without the key",
-			func(c *command.Call) { ttl(c, time.Second) }, answerTTL(time.Second)),
-		read("pttl", "Returns the time to live of a key in milliseconds, rounded up.", "milliseconds, -1 without expiry, -2 without the key",
-			func(c *command.Call) { ttl(c, time.Millisecond) }, answerTTL(time.Millisecond)),
-		read("expiretime", "Returns the expiry of a key as a Unix time.", "seconds, -1 without expiry, -2 without the key",
-			func(c *command.Call) { expireTime(c, time.Second) }, answerExpireTime(time.Second)),
-		read("pexpiretime", "Returns the expiry of a key as a Unix time in milliseconds.", "milliseconds, -1 without expiry, -2 without the key",
-			func(c *command.Call) { expireTime(c, time.Millisecond) }, answerExpireTime(time.Millisecond)),
+
+	return command.Entries(command.Defaults{
+		Categories: command.CatKeyspace, Group: "generic", Since: "1.0.0", Complexity: "O(1)",
+	}, []*command.Command{
 		{
-			Name: "persist", Arity: 2, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey, Categories: command.CatKeyspace, Group: "generic",
-			Summary: "Removes the expiry of a key.", Syntax: "key",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "1 if there was one, 0 if not", Run: persist,
+			Name: "expire", Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesUpdates),
+			Summary: "Sets the expiry of a key in seconds.", Syntax: "key seconds" + options, Reply: "1 if the expiry was set, 0 if not",
+			Run: func(c *command.Call) { expire(c, time.Second, false) }, Parse: askExpire(time.Second, false), Answer: answerDone,
+		},
+		{
+			Name: "pexpire", Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesUpdates),
+			Summary: "Sets the expiry of a key in milliseconds.", Syntax: "key milliseconds" + options,
+			Reply: "1 if the expiry was set, 0 if not", Run: func(c *command.Call) { expire(c, time.Millisecond, false) },
+			Parse: askExpire(time.Millisecond, false), Answer: answerDone,
+		},
+		{
+			Name: "expireat", Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesUpdates),
+			Summary: "Sets the expiry of a key to a Unix time.", Syntax: "key unix-time-seconds" + options,
+			Reply: "1 if the expiry was set, 0 if not", Run: func(c *command.Call) { expire(c, time.Second, true) },
+			Parse: askExpire(time.Second, true), Answer: answerDone,
+		},
+		{
+			Name: "pexpireat", Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesUpdates),
+			Summary: "Sets the expiry of a key to a Unix time in milliseconds.", Syntax: "key unix-time-milliseconds" + options,
+			Reply: "1 if the expiry was set, 0 if not", Run: func(c *command.Call) { expire(c, time.Millisecond, true) },
+			Parse: askExpire(time.Millisecond, true), Answer: answerDone,
+		},
+		{
+			Name: "ttl", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey,
+			Summary: "Returns the time to live of a key in seconds.", Syntax: "key",
+			Reply: "seconds, -1 without expiry, -2 without the key", Run: func(c *command.Call) { ttl(c, time.Second) },
+			Parse: askOne(decide.Expiry), Answer: answerTTL(time.Second),
+		},
+		{
+			Name: "pttl", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey,
+			Summary: "Returns the time to live of a key in milliseconds, rounded up.", Syntax: "key",
+			Reply: "milliseconds, -1 without expiry, -2 without the key", Run: func(c *command.Call) { ttl(c, time.Millisecond) },
+			Parse: askOne(decide.Expiry), Answer: answerTTL(time.Millisecond),
+		},
+		{
+			Name: "expiretime", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey,
+			Summary: "Returns the expiry of a key as a Unix time.", Syntax: "key",
+			Reply: "seconds, -1 without expiry, -2 without the key", Run: func(c *command.Call) { expireTime(c, time.Second) },
+			Parse: askOne(decide.Expiry), Answer: answerExpireTime(time.Second),
+		},
+		{
+			Name: "pexpiretime", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey,
+			Summary: "Returns the expiry of a key as a Unix time in milliseconds.", Syntax: "key",
+			Reply: "milliseconds, -1 without expiry, -2 without the key", Run: func(c *command.Call) { expireTime(c, time.Millisecond) },
+			Parse: askOne(decide.Expiry), Answer: answerExpireTime(time.Millisecond),
+		},
+		{
+			Name: "persist", Arity: 2, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesUpdates),
+			Summary: "Removes the expiry of a key.", Syntax: "key", Reply: "1 if there was one, 0 if not", Run: persist,
 			Parse: askOne(decide.Persist), Answer: answerDone,
 		},
-	}
+	})
 }
 
 // expire implements EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.

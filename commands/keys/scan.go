@@ -15,20 +15,21 @@ import (
 )
 
 func scanCommands() []*command.Command {
-	return []*command.Command{
+	return command.Entries(command.Defaults{Group: "generic", Since: "1.0.0"}, []*command.Command{
 		{
-			Name: "scan", Arity: -2, Flags: command.FlagReadonly | command.FlagEveryKey | command.FlagFence, Categories: command.CatKeyspace, Group: "generic",
-			Summary: "Iterates over the keys of the database.", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
-			Since: "1.0.0", Complexity: "O(1) for every call, O(N) for a full iteration",
-			Reply: "the next cursor and an array of keys", Run: scan,
+			Name: "scan", Arity: -2, Flags: command.FlagReadonly | command.FlagEveryKey | command.FlagFence,
+			Categories: command.CatKeyspace,
+			Summary:    "Iterates over the keys of the database.", Syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+			Complexity: "O(1) for every call, O(N) for a full iteration", Reply: "the next cursor and an array of keys", Run: scan,
 			Parse: askScan, Answer: answerScan,
 		},
 		{
-			Name: "keys", Arity: 2, Flags: command.FlagReadonly | command.FlagEveryKey, Categories: command.CatKeyspace | command.CatDangerous, Group: "generic",
-			Summary: "Returns all keys that match a pattern.", Syntax: "pattern",
-			Since: "1.0.0", Complexity: "O(N)", Reply: "an array of keys", Run: keysCommand,
+			Name: "keys", Arity: 2, Flags: command.FlagReadonly | command.FlagEveryKey,
+			Categories: command.CatKeyspace | command.CatDangerous,
+			Summary:    "Returns all keys that match a pattern.", Syntax: "pattern", Complexity: "O(N)", Reply: "an array of keys",
+			Run: keysCommand,
 		},
-	}
+	})
 }
 
 // scanCall is a parsed SCAN. It has its own copies of pattern and type, because a large scan runs

@@ -10,27 +10,26 @@ import (
 
 func concurrencyCommands() []*command.Command {
 	const log = "O(log N) of the members"
-	return []*command.Command{
+	return command.Entries(command.Defaults{
+		Keys: command.OneKey, Categories: command.CatRateLimit, Group: "ratelimit", Since: "1.0.0", Complexity: log,
+	}, []*command.Command{
 		{
-			Name: "cc.acquire", Arity: -5, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast | command.FlagDecides, Keys: command.OneKey,
-			Categories: command.CatRateLimit, Group: "ratelimit",
+			Name: "cc.acquire", Arity: -5, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast | command.FlagDecides,
 			Summary: "Takes one of limit places with a lease, or refreshes the member's lease.",
-			Syntax:  "key limit lease member [MS] [PEEK] [BLOCK timeout]",
-			Since:   "1.0.0", Complexity: log, Reply: fiveReply, Run: leaseAcquire, Parse: askLease, Answer: answerFive, Waits: leaseWaits,
+			Syntax:  "key limit lease member [MS] [PEEK] [BLOCK timeout]", Reply: fiveReply, Run: leaseAcquire, Parse: askLease,
+			Answer: answerFive, Waits: leaseWaits,
 		},
 		{
-			Name: "cc.release", Arity: 3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey,
-			Categories: command.CatRateLimit, Group: "ratelimit",
-			Summary: "Gives a member's place back.", Syntax: "key member",
-			Since: "1.0.0", Complexity: log, Reply: "1 if the member held one, 0 if not", Parse: askRelease, Answer: answerLease,
+			Name: "cc.release", Arity: 3, Flags: command.FlagWrite | command.FlagFast,
+			Summary: "Gives a member's place back.", Syntax: "key member", Reply: "1 if the member held one, 0 if not", Parse: askRelease,
+			Answer: answerLease,
 		},
 		{
-			Name: "cc.renew", Arity: -4, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey,
-			Categories: command.CatRateLimit, Group: "ratelimit",
+			Name: "cc.renew", Arity: -4, Flags: command.FlagWrite | command.FlagFast,
 			Summary: "Sets a new lease for a member that holds a place.", Syntax: "key member lease [MS]",
-			Since: "1.0.0", Complexity: log, Reply: "1 if the member held one, 0 if not", Parse: askRenew, Answer: answerLease,
+			Reply: "1 if the member held one, 0 if not", Parse: askRenew, Answer: answerLease,
 		},
-	}
+	})
 }
 
 func askLease(c *command.Call) resp.Error {

@@ -12,7 +12,7 @@ func resetCommand() *command.Command {
 		Summary: "Forgets what a key has used of a policy, of all its clauses and those of its candidate.", Syntax: "policy key",
 		Since: "1.0.0", Complexity: "O(1)", Reply: "how many clauses had something in use", Run: reset,
 		Writes:     func(*command.Call, *command.Command, [][]byte) bool { return true },
-		Disclosure: command.Disclosure{Pattern: 2, ByCallers: true},
+		Disclosure: command.Disclosure{Change: "policy", Pattern: 2, ByCallers: true},
 	}
 }
 

@@ -12,39 +12,86 @@ import (
 )
 
 func commands() []*command.Command {
-	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatList, Group: "list", Summary: summary,
-			Syntax: "key" + syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
-		}
-	}
 	const (
 		grow   = command.FlagWrite | command.FlagDenyOOM | command.FlagFast
 		shrink = command.FlagWrite | command.FlagFast
 		length = "the length of the list"
 		each   = "O(N log M) for N elements of M"
 	)
-	move := func(name string, arity int, syntax, summary string, run func(*command.Call)) *command.Command {
-		c := entry(name, arity, command.FlagWrite|command.FlagDenyOOM, "", summary, "O(log N)", "the element, or null", run)
-		c.Keys, c.Syntax = command.KeySpec{First: 1, Last: 2, Step: 1}, syntax
-		return c
-	}
-	return []*command.Command{
-		entry("lpush", -3, grow, " element [element ...]", "Adds elements to the front of a list, and creates it if needed.", each, length, push(true, false)),
-		entry("rpush", -3, grow, " element [element ...]", "Adds elements to the end of a list, and creates it if needed.", each, length, push(false, false)),
-		entry("lpushx", -3, grow, " element [element ...]", "Adds elements to the front of a list that exists.", each, length, push(true, true)),
-		entry("rpushx", -3, grow, " element [element ...]", "Adds elements to the end of a list that exists.", each, length, push(false, true)),
-		entry("lpop", -2, shrink, " [count]", "Removes the first elements of a list and returns them.", each, "the element or, with a count, an array; null without the key", pop(true)),
-		entry("rpop", -2, shrink, " [count]", "Removes the last elements of a list, from the end on, and returns them.", each, "the element or, with a count, an array; null without the key", pop(false)),
-		entry("llen", 2, command.FlagReadonly|command.FlagFast, "", "Returns the length of a list.", "O(1)", length, llen),
-		entry("lindex", 3, command.FlagReadonly, " index", "Returns the element with an index; -1 is the last.", "O(log N)", "the element, or null", lindex),
-		entry("lrange", 4, command.FlagReadonly|command.FlagLinear, " start stop", "Returns the elements from one index to another.", "O(log N + M) for M elements returned", "an array of elements", lrange),
-		entry("lset", 4, command.FlagWrite|command.FlagDenyOOM, " index element", "Replaces the element with an index.", "O(log N)", "OK", lset),
-		entry("lrem", 4, command.FlagWrite|command.FlagLinear, " count element", "Removes elements that equal a value.", "O(N)", "how many were removed", lrem),
-		entry("ltrim", 4, command.FlagWrite|command.FlagLinear, " start stop", "Keeps only the elements from one index to another.", each, "OK", ltrim),
-		move("lmove", 5, "source destination <LEFT | RIGHT> <LEFT | RIGHT>", "Moves an element from an end of a list to an end of another.", lmove),
-		move("rpoplpush", 3, "source destination", "Moves the last element of a list to the front of another.", rpoplpush),
-	}
+
+	return command.Entries(command.Defaults{
+		Categories: command.CatList, Group: "list", Since: "1.0.0", Complexity: each,
+	}, []*command.Command{
+		{
+			Name: "lpush", Arity: -3, Flags: grow, Keys: command.OneKey.Uses(command.UsesInserts),
+			Summary: "Adds elements to the front of a list, and creates it if needed.", Syntax: "key element [element ...]",
+			Reply: length, Run: push(true, false),
+		},
+		{
+			Name: "rpush", Arity: -3, Flags: grow, Keys: command.OneKey.Uses(command.UsesInserts),
+			Summary: "Adds elements to the end of a list, and creates it if needed.", Syntax: "key element [element ...]", Reply: length,
+			Run: push(false, false),
+		},
+		{
+			Name: "lpushx", Arity: -3, Flags: grow, Keys: command.OneKey.Uses(command.UsesInserts),
+			Summary: "Adds elements to the front of a list that exists.", Syntax: "key element [element ...]", Reply: length,
+			Run: push(true, true),
+		},
+		{
+			Name: "rpushx", Arity: -3, Flags: grow, Keys: command.OneKey.Uses(command.UsesInserts),
+			Summary: "Adds elements to the end of a list that exists.", Syntax: "key element [element ...]", Reply: length,
+			Run: push(false, true),
+		},
+		{
+			Name: "lpop", Arity: -2, Flags: shrink, Keys: command.OneKey.Uses(command.UsesTakes),
+			Summary: "Removes the first elements of a list and returns them.", Syntax: "key [count]",
+			Reply: "the element or, with a count, an array; null without the key", Run: pop(true),
+		},
+		{
+			Name: "rpop", Arity: -2, Flags: shrink, Keys: command.OneKey.Uses(command.UsesTakes),
+			Summary: "Removes the last elements of a list, from the end on, and returns them.", Syntax: "key [count]",
+			Reply: "the element or, with a count, an array; null without the key", Run: pop(false),
+		},
+		{
+			Name: "llen", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey.Uses(command.UsesNothing),
+			Summary: "Returns the length of a list.", Syntax: "key", Complexity: "O(1)", Reply: length, Run: llen,
+		},
+		{
+			Name: "lindex", Arity: 3, Flags: command.FlagReadonly, Keys: command.OneKey,
+			Summary: "Returns the element with an index; -1 is the last.", Syntax: "key index", Complexity: "O(log N)",
+			Reply: "the element, or null", Run: lindex,
+		},
+		{
+			Name: "lrange", Arity: 4, Flags: command.FlagReadonly | command.FlagLinear, Keys: command.OneKey,
+			Summary: "Returns the elements from one index to another.", Syntax: "key start stop",
+			Complexity: "O(log N + M) for M elements returned", Reply: "an array of elements", Run: lrange,
+		},
+		{
+			Name: "lset", Arity: 4, Flags: command.FlagWrite | command.FlagDenyOOM, Keys: command.OneKey.Uses(command.UsesUpdates),
+			Summary: "Replaces the element with an index.", Syntax: "key index element", Complexity: "O(log N)", Reply: "OK", Run: lset,
+		},
+		{
+			Name: "lrem", Arity: 4, Flags: command.FlagWrite | command.FlagLinear, Keys: command.OneKey.Uses(command.UsesDeletes),
+			Summary: "Removes elements that equal a value.", Syntax: "key count element", Complexity: "O(N)",
+			Reply: "how many were removed", Run: lrem,
+		},
+		{
+			Name: "ltrim", Arity: 4, Flags: command.FlagWrite | command.FlagLinear, Keys: command.OneKey.Uses(command.UsesDeletes),
+			Summary: "Keeps only the elements from one index to another.", Syntax: "key start stop", Reply: "OK", Run: ltrim,
+		},
+		{
+			Name: "lmove", Arity: 5, Flags: command.FlagWrite | command.FlagDenyOOM,
+			Keys:    command.KeySpec{First: 1, Last: 2, Step: 1, Use: command.UsesTakes, Rest: command.UsesInserts},
+			Summary: "Moves an element from an end of a list to an end of another.",
+			Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT>", Complexity: "O(log N)", Reply: "the element, or null", Run: lmove,
+		},
+		{
+			Name: "rpoplpush", Arity: 3, Flags: command.FlagWrite | command.FlagDenyOOM,
+			Keys:    command.KeySpec{First: 1, Last: 2, Step: 1, Use: command.UsesTakes, Rest: command.UsesInserts},
+			Summary: "Moves the last element of a list to the front of another.", Syntax: "source destination", Complexity: "O(log N)",
+			Reply: "the element, or null", Run: rpoplpush,
+		},
+	})
 }
 
 const errIndexRange resp.Error = "ERR index out of range"

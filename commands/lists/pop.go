@@ -10,22 +10,49 @@ import (
 )
 
 func popCommands() []*command.Command {
-	entry := blocking.Entries("list", command.CatList)
 	const (
 		blocks  = command.FlagBlocking
 		numbers = command.FlagMovableKeys
 		keyed   = "an array of key and element, or null"
 		ends    = "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]"
 	)
-	both := command.KeySpec{First: 1, Last: 2, Step: 1}
-	return []*command.Command{
-		entry("blpop", -3, blocks, blocking.ButLast, blocking.PopSyntax, "Removes the first element of the first list that has one, and waits for it if none has.", keyed, blocking.Pop(&listPops, true)),
-		entry("brpop", -3, blocks, blocking.ButLast, blocking.PopSyntax, "Removes the last element of the first list that has one, and waits for it if none has.", keyed, blocking.Pop(&listPops, false)),
-		entry("blmpop", -5, blocks|numbers|command.FlagLinear, blocking.NumkeysAt(2), "timeout "+ends, "Removes elements from the first list that has some, and waits for them if none has.", blocking.ManyReply, blocking.PopMany(&listPops, "LEFT", "RIGHT")),
-		entry("lmpop", -4, numbers|command.FlagLinear, blocking.NumkeysAt(1), ends, "Removes elements from the first list that has some.", blocking.ManyReply, blocking.PopManyNow(&listPops, "LEFT", "RIGHT")),
-		entry("blmove", 6, blocks|command.FlagDenyOOM, both, "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", "Moves an element from an end of a list to an end of another, and waits for it if there is none.", "the element, or null", blmove),
-		entry("brpoplpush", 4, blocks|command.FlagDenyOOM, both, "source destination timeout", "Moves the last element of a list to the front of another, and waits for it if there is none.", "the element, or null", brpoplpush),
-	}
+	both := command.KeySpec{First: 1, Last: 2, Step: 1, Use: command.UsesTakes, Rest: command.UsesInserts}
+	return command.Entries(command.Defaults{
+		Categories: command.CatList, Group: "list", Since: "1.0.0", Complexity: "O(N log M) for N elements of M",
+	}, []*command.Command{
+		{
+			Name: "blpop", Arity: -3, Flags: command.FlagWrite | blocks, Keys: blocking.ButLast.Uses(command.UsesTakes),
+			Summary: "Removes the first element of the first list that has one, and waits for it if none has.",
+			Syntax:  blocking.PopSyntax, Reply: keyed, Run: blocking.Pop(&listPops, true),
+		},
+		{
+			Name: "brpop", Arity: -3, Flags: command.FlagWrite | blocks, Keys: blocking.ButLast.Uses(command.UsesTakes),
+			Summary: "Removes the last element of the first list that has one, and waits for it if none has.", Syntax: blocking.PopSyntax,
+			Reply: keyed, Run: blocking.Pop(&listPops, false),
+		},
+		{
+			Name: "blmpop", Arity: -5, Flags: command.FlagWrite | blocks | numbers | command.FlagLinear,
+			Keys:    blocking.NumkeysAt(2).Uses(command.UsesTakes),
+			Summary: "Removes elements from the first list that has some, and waits for them if none has.", Syntax: "timeout " + ends,
+			Reply: blocking.ManyReply, Run: blocking.PopMany(&listPops, "LEFT", "RIGHT"),
+		},
+		{
+			Name: "lmpop", Arity: -4, Flags: command.FlagWrite | numbers | command.FlagLinear,
+			Keys:    blocking.NumkeysAt(1).Uses(command.UsesTakes),
+			Summary: "Removes elements from the first list that has some.", Syntax: ends, Reply: blocking.ManyReply,
+			Run: blocking.PopManyNow(&listPops, "LEFT", "RIGHT"),
+		},
+		{
+			Name: "blmove", Arity: 6, Flags: command.FlagWrite | blocks | command.FlagDenyOOM, Keys: both,
+			Summary: "Moves an element from an end of a list to an end of another, and waits for it if there is none.",
+			Syntax:  "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout", Reply: "the element, or null", Run: blmove,
+		},
+		{
+			Name: "brpoplpush", Arity: 4, Flags: command.FlagWrite | blocks | command.FlagDenyOOM, Keys: both,
+			Summary: "Moves the last element of a list to the front of another, and waits for it if there is none.",
+			Syntax:  "source destination timeout", Reply: "the element, or null", Run: brpoplpush,
+		},
+	})
 }
 
 // listPops pops elements from lists.

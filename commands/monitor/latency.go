@@ -11,24 +11,41 @@ import (
 )
 
 func latencyCommand() *command.Command {
-	sub := func(name string, arity int, syntax, summary, reply string, run func(*command.Call)) *command.Command {
-		return command.Subcommand("latency", name, arity, calm, syntax, summary, reply, run)
-	}
-	histogram := sub("histogram", -2, "[command [command ...]]", "Returns how many calls of commands took less than a time.",
-		"a map by command: calls, and how many of them took up to so many microseconds", latencyHistogram)
-	histogram.WordWork = 50
 	return &command.Command{
 		Name: "latency", Arity: -2, Group: "server", Summary: "A container for latency diagnostics commands.", Since: "1.0.0",
-		Sub: []*command.Command{
-			sub("doctor", 2, "", "Says in words what took long, and what may help.", "text", func(c *command.Call) {
-				c.W.Verbatim("txt", diagnose(c.Server.Events.All(), c.Server.Events.Threshold()))
-			}),
-			sub("graph", 3, "event", "Draws the samples of an event.", "text", latencyGraph),
-			histogram,
-			sub("history", 3, "event", "Returns the samples of an event, one a second at most.", "an array of pairs: Unix time and milliseconds", latencyHistory),
-			sub("latest", 2, "", "Returns the latest samples of all events.", "an array of entries: event, Unix time, milliseconds, the most ever", latencyLatest),
-			sub("reset", -2, "[event [event ...]]", "Forgets the samples of events, or of all.", "how many events had samples", latencyReset),
-		},
+		Sub: command.Entries(command.Defaults{Group: "server", Since: "1.0.0", Complexity: "O(1)"}, []*command.Command{
+			{
+				Name: "latency|doctor", Arity: 2, Flags: calm,
+				Summary: "Says in words what took long, and what may help.", Reply: "text",
+				Run: func(c *command.Call) {
+					c.W.Verbatim("txt", diagnose(c.Server.Events.All(), c.Server.Events.Threshold()))
+				},
+			},
+			{
+				Name: "latency|graph", Arity: 3, Flags: calm,
+				Summary: "Draws the samples of an event.", Syntax: "event", Reply: "text", Run: latencyGraph,
+			},
+			{
+				Name: "latency|histogram", Arity: -2, Flags: calm,
+				Summary: "Returns how many calls of commands took less than a time.", Syntax: "[command [command ...]]",
+				Reply: "a map by command: calls, and how many of them took up to so many microseconds", Run: latencyHistogram, WordWork: 50,
+			},
+			{
+				Name: "latency|history", Arity: 3, Flags: calm,
+				Summary: "Returns the samples of an event, one a second at most.", Syntax: "event",
+				Reply: "an array of pairs: Unix time and milliseconds", Run: latencyHistory,
+			},
+			{
+				Name: "latency|latest", Arity: 2, Flags: calm,
+				Summary: "Returns the latest samples of all events.",
+				Reply:   "an array of entries: event, Unix time, milliseconds, the most ever", Run: latencyLatest,
+			},
+			{
+				Name: "latency|reset", Arity: -2, Flags: calm,
+				Summary: "Forgets the samples of events, or of all.", Syntax: "[event [event ...]]", Reply: "how many events had samples",
+				Run: latencyReset,
+			},
+		}),
 	}
 }
 

@@ -15,17 +15,26 @@ const calm = command.FlagAdmin | command.FlagLoading | command.FlagStale
 func slowlogCommand() *command.Command {
 	return &command.Command{
 		Name: "slowlog", Arity: -2, Group: "server", Summary: "A container for slow log commands.", Since: "1.0.0",
-		Sub: []*command.Command{
-			command.Subcommand("slowlog", "get", -2, calm, "[count]", "Returns the newest calls that took long, 10 unless it is told otherwise, all for -1.",
-				"an array of entries: id, Unix time, microseconds, arguments, address and name of the client", slowlogGet),
-			command.Subcommand("slowlog", "len", 2, calm, "", "Returns the number of entries.", "an integer",
-				func(c *command.Call) { c.W.Int(int64(c.Server.Slow.Len())) }),
-			command.Subcommand("slowlog", "reset", 2, calm, "", "Removes all entries.", "OK",
-				func(c *command.Call) {
+		Sub: command.Entries(command.Defaults{Group: "server", Since: "1.0.0", Complexity: "O(1)"}, []*command.Command{
+			{
+				Name: "slowlog|get", Arity: -2, Flags: calm,
+				Summary: "Returns the newest calls that took long, 10 unless it is told otherwise, all for -1.", Syntax: "[count]",
+				Reply: "an array of entries: id, Unix time, microseconds, arguments, address and name of the client", Run: slowlogGet,
+			},
+			{
+				Name: "slowlog|len", Arity: 2, Flags: calm,
+				Summary: "Returns the number of entries.", Reply: "an integer",
+				Run: func(c *command.Call) { c.W.Int(int64(c.Server.Slow.Len())) },
+			},
+			{
+				Name: "slowlog|reset", Arity: 2, Flags: calm,
+				Summary: "Removes all entries.", Reply: "OK",
+				Run: func(c *command.Call) {
 					c.Server.Slow.Reset()
 					c.OK()
-				}),
-		},
+				},
+			},
+		}),
 	}
 }
 

@@ -24,57 +24,73 @@ func Group() command.Group {
 
 func commands() []*command.Command {
 	const flags = command.FlagPubSub | command.FlagLoading | command.FlagStale
-	always := func(*command.Call, *command.Command, [][]byte) bool { return true }
-	writes := map[string]func(*command.Call, *command.Command, [][]byte) bool{"publish": always, "spublish": always} // they affect other clients
-	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: name, Arity: arity, Flags: f | flags, Group: "pubsub", Summary: summary, Syntax: syntax,
-			Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
-			Writes: writes[name],
-		}
-	}
+	const listens = command.FlagNoScript | flags | command.FlagConnection | command.FlagSubscriber
+	always := func(*command.Call, *command.Command, [][]byte) bool { return true } // they affect other clients
+	all, one := command.ChannelSpec{First: 1, Last: -1}, command.ChannelSpec{First: 1, Last: 1}
 	const (
 		each   = "for each, a message with the number of subscriptions"
 		linear = "O(N)"
 	)
-	all := []*command.Command{
-		entry("subscribe", -2, command.FlagNoScript, "channel [channel ...]", "Listens for messages published to channels.", linear, each, subscribe(toChannel)),
-		entry("unsubscribe", -1, command.FlagNoScript, "[channel [channel ...]]", "Stops listening to channels, or to all of them.", linear, each, unsubscribe(toChannel)),
-		entry("psubscribe", -2, command.FlagNoScript, "pattern [pattern ...]", "Listens for messages published to channels that match patterns.", linear, each, subscribe(toPattern)),
-		entry("punsubscribe", -1, command.FlagNoScript, "[pattern [pattern ...]]", "Stops listening to patterns, or to all of them.", linear, each, unsubscribe(toPattern)),
-		entry("ssubscribe", -2, command.FlagNoScript, "shardchannel [shardchannel ...]", "Listens for messages published to shard channels.", linear, each, subscribe(toShard)),
-		entry("sunsubscribe", -1, command.FlagNoScript, "[shardchannel [shardchannel ...]]", "Stops listening to shard channels, or to all of them.", linear, each, unsubscribe(toShard)),
-		entry("publish", 3, command.FlagFast, "channel message", "Posts a message to a channel.", "O(N+M)", "the number of clients that get it", publish(toChannel)),
-		entry("spublish", 3, command.FlagFast, "shardchannel message", "Posts a message to a shard channel.", linear, "the number of clients that get it", publish(toShard)),
+	return command.Entries(command.Defaults{Group: "pubsub", Since: "1.0.0", Complexity: linear}, []*command.Command{
+		{
+			Name: "subscribe", Arity: -2, Flags: listens, Keys: command.KeySpec{Channels: all},
+			Summary: "Listens for messages published to channels.", Syntax: "channel [channel ...]", Reply: each,
+			Run: subscribe(toChannel), WordWork: command.SubscriptionWork, Work: beginsWork,
+		},
+		{
+			Name: "unsubscribe", Arity: -1, Flags: listens,
+			Summary: "Stops listening to channels, or to all of them.", Syntax: "[channel [channel ...]]", Reply: each,
+			Run: unsubscribe(toChannel), WordWork: command.SubscriptionWork, Work: leaveAllWork(toChannel),
+		},
+		{
+			Name: "psubscribe", Arity: -2, Flags: listens,
+			Keys:    command.KeySpec{Channels: command.ChannelSpec{First: 1, Last: -1, Patterns: true}},
+			Summary: "Listens for messages published to channels that match patterns.", Syntax: "pattern [pattern ...]", Reply: each,
+			Run: subscribe(toPattern), WordWork: command.SubscriptionWork, Work: beginsWork,
+		},
+		{
+			Name: "punsubscribe", Arity: -1, Flags: listens,
+			Summary: "Stops listening to patterns, or to all of them.", Syntax: "[pattern [pattern ...]]", Reply: each,
+			Run: unsubscribe(toPattern), WordWork: command.SubscriptionWork, Work: leaveAllWork(toPattern),
+		},
+		{
+			Name: "ssubscribe", Arity: -2, Flags: listens, Keys: command.KeySpec{Channels: all},
+			Summary: "Listens for messages published to shard channels.", Syntax: "shardchannel [shardchannel ...]", Reply: each,
+			Run: subscribe(toShard), WordWork: command.SubscriptionWork, Work: beginsWork,
+		},
+		{
+			Name: "sunsubscribe", Arity: -1, Flags: listens,
+			Summary: "Stops listening to shard channels, or to all of them.", Syntax: "[shardchannel [shardchannel ...]]", Reply: each,
+			Run: unsubscribe(toShard), WordWork: command.SubscriptionWork, Work: leaveAllWork(toShard),
+		},
+		{
+			Name: "publish", Arity: 3, Flags: flags | command.FlagFast | command.FlagMayReplicate, Keys: command.KeySpec{Channels: one},
+			Summary: "Posts a message to a channel.", Syntax: "channel message", Complexity: "O(N+M)",
+			Reply: "the number of clients that get it", Run: publish(toChannel), Writes: always,
+		},
+		{
+			Name: "spublish", Arity: 3, Flags: flags | command.FlagFast, Keys: command.KeySpec{Channels: one},
+			Summary: "Posts a message to a shard channel.", Syntax: "shardchannel message", Reply: "the number of clients that get it",
+			Run: publish(toShard), Writes: always,
+		},
 		pubsubCommand(),
-	}
-	channels := map[string]command.ChannelSpec{
-		"subscribe": {First: 1, Last: -1}, "psubscribe": {First: 1, Last: -1, Patterns: true}, "ssubscribe": {First: 1, Last: -1},
-		"publish": {First: 1, Last: 1}, "spublish": {First: 1, Last: 1},
-	}
-	for _, c := range all {
-		c.Keys.Channels = channels[c.Name]
-		if c.Subscribes() {
-			c.Flags |= command.FlagConnection
-			c.WordWork, c.Work = command.SubscriptionWork, leaveAllWork
-		}
-	}
-	return all
+	})
 }
 
-// leaveAllWork returns the work of a queued command that ends all subscriptions of a kind,
-// including the begun ones that commands before it in the queue start.
-func leaveAllWork(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
-	if len(args) > 1 {
-		return 0 // its work is that of its words
-	}
-	h := cmd.Slot().OfServer(c.Server).(*hub)
-	for kind, word := range unsubscribeWords {
-		if cmd.Name == word {
-			return (h.subscribed(c.Client, topicKind(kind)) + begun) * command.SubscriptionWork
+// beginsWork is the field Work of commands that begin subscriptions: the work is that of their
+// arguments.
+func beginsWork(*command.Call, *command.Command, [][]byte, int) int { return 0 }
+
+// leaveAllWork returns the field Work of the command that ends subscriptions of a kind: without an
+// argument it ends all of them, including the begun ones that commands before it in the queue start.
+func leaveAllWork(kind topicKind) func(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
+	return func(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
+		if len(args) > 1 {
+			return 0 // its work is that of its words
 		}
+		h := cmd.Slot().OfServer(c.Server).(*hub)
+		return (h.subscribed(c.Client, kind) + begun) * command.SubscriptionWork
 	}
-	return 0
 }
 
 // subscribeWords and unsubscribeWords are the first words of the replies.

@@ -10,22 +10,35 @@ import (
 )
 
 func pubsubCommand() *command.Command {
-	sub := func(name string, arity int, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: "pubsub|" + name, Arity: arity, Flags: command.FlagPubSub | command.FlagLoading | command.FlagStale, Group: "pubsub",
-			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
-		}
-	}
 	return &command.Command{
 		Name: "pubsub", Arity: -2, Group: "pubsub",
 		Summary: "A container for publish and subscribe commands.", Since: "1.0.0",
-		Sub: []*command.Command{
-			sub("channels", -2, "[pattern]", "Returns the channels that have subscribers.", "O(N)", "an array of names", pubsubChannels(toChannel)),
-			sub("numpat", 2, "", "Returns how many patterns have subscribers.", "O(1)", "an integer", pubsubNumPat),
-			sub("numsub", -2, "[channel [channel ...]]", "Returns how many subscribers channels have.", "O(N)", "an array of names and integers", pubsubNumSub(toChannel)),
-			sub("shardchannels", -2, "[pattern]", "Returns the shard channels that have subscribers.", "O(N)", "an array of names", pubsubChannels(toShard)),
-			sub("shardnumsub", -2, "[shardchannel [shardchannel ...]]", "Returns how many subscribers shard channels have.", "O(N)", "an array of names and integers", pubsubNumSub(toShard)),
-		},
+		Sub: command.Entries(command.Defaults{Group: "pubsub", Since: "1.0.0", Complexity: "O(N)"}, []*command.Command{
+			{
+				Name: "pubsub|channels", Arity: -2, Flags: command.FlagPubSub | command.FlagLoading | command.FlagStale,
+				Summary: "Returns the channels that have subscribers.", Syntax: "[pattern]", Reply: "an array of names",
+				Run: pubsubChannels(toChannel),
+			},
+			{
+				Name: "pubsub|numpat", Arity: 2, Flags: command.FlagPubSub | command.FlagLoading | command.FlagStale,
+				Summary: "Returns how many patterns have subscribers.", Complexity: "O(1)", Reply: "an integer", Run: pubsubNumPat,
+			},
+			{
+				Name: "pubsub|numsub", Arity: -2, Flags: command.FlagPubSub | command.FlagLoading | command.FlagStale,
+				Summary: "Returns how many subscribers channels have.", Syntax: "[channel [channel ...]]",
+				Reply: "an array of names and integers", Run: pubsubNumSub(toChannel),
+			},
+			{
+				Name: "pubsub|shardchannels", Arity: -2, Flags: command.FlagPubSub | command.FlagLoading | command.FlagStale,
+				Summary: "Returns the shard channels that have subscribers.", Syntax: "[pattern]", Reply: "an array of names",
+				Run: pubsubChannels(toShard),
+			},
+			{
+				Name: "pubsub|shardnumsub", Arity: -2, Flags: command.FlagPubSub | command.FlagLoading | command.FlagStale,
+				Summary: "Returns how many subscribers shard channels have.", Syntax: "[shardchannel [shardchannel ...]]",
+				Reply: "an array of names and integers", Run: pubsubNumSub(toShard),
+			},
+		}),
 	}
 }
 

@@ -9,41 +9,68 @@ import (
 
 func commands() []*command.Command {
 	const flags = command.FlagNoScript | command.FlagStale | command.FlagMovableKeys
-	run := func(name string, f command.Flag, syntax, summary string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: name, Arity: -3, Flags: flags | f, Keys: command.KeySpec{Count: 2}, Categories: command.CatScripting, Group: "scripting",
-			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "Depends on the script.",
-			Reply: "what the script returns", Run: run,
-			Writes: mayChange, Plan: plan,
-		}
-	}
+
 	const bySource, bySHA = "script numkeys [key [key ...]] [arg [arg ...]]", "sha1 numkeys [key [key ...]] [arg [arg ...]]"
-	return []*command.Command{
-		run("eval", 0, bySource, "Runs a Lua script at one instant.", eval),
-		run("eval_ro", command.FlagReadonly, bySource, "Runs a Lua script that may not write.", eval),
-		run("evalsha", 0, bySHA, "Runs a loaded Lua script.", evalSHA),
-		run("evalsha_ro", command.FlagReadonly, bySHA, "Runs a loaded Lua script that may not write.", evalSHA),
+	return command.Entries(command.Defaults{
+		Keys: command.KeySpec{Count: 2}, Categories: command.CatScripting, Group: "scripting", Since: "1.0.0",
+		Complexity: "Depends on the script.",
+	}, []*command.Command{
+		{
+			Name: "eval", Arity: -3, Flags: flags,
+			Summary: "Runs a Lua script at one instant.", Syntax: bySource, Reply: "what the script returns", Run: eval,
+			Writes: mayChange(asText), Plan: plan(asText),
+		},
+		{
+			Name: "eval_ro", Arity: -3, Flags: flags | command.FlagReadonly,
+			Summary: "Runs a Lua script that may not write.", Syntax: bySource, Reply: "what the script returns", Run: eval,
+			Writes: mayChange(asText), Plan: plan(asText),
+		},
+		{
+			Name: "evalsha", Arity: -3, Flags: flags,
+			Summary: "Runs a loaded Lua script.", Syntax: bySHA, Reply: "what the script returns", Run: evalSHA, Writes: mayChange(asSHA),
+			Plan: plan(asSHA),
+		},
+		{
+			Name: "evalsha_ro", Arity: -3, Flags: flags | command.FlagReadonly,
+			Summary: "Runs a loaded Lua script that may not write.", Syntax: bySHA, Reply: "what the script returns", Run: evalSHA,
+			Writes: mayChange(asSHA), Plan: plan(asSHA),
+		},
 		scriptContainer(),
-	}
+	})
 }
 
 // scriptContainer returns SCRIPT with its subcommands.
 func scriptContainer() *command.Command {
-	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
-		cmd := command.Subcommand("script", name, arity, command.FlagNoScript|f, syntax, summary, reply, run)
-		cmd.Categories, cmd.Group = command.CatScripting, "scripting"
-		return cmd
-	}
 	return &command.Command{
 		Name: "script", Arity: -2, Group: "scripting", Summary: "A container for Lua scripts management commands.", Since: "1.0.0",
-		Sub: []*command.Command{
-			sub("load", 3, command.FlagStale, "script", "Compiles a script and keeps it until SCRIPT FLUSH.", "the name of the script, its SHA-1", scriptLoad),
-			sub("exists", -3, 0, "sha1 [sha1 ...]", "Returns which scripts are loaded.", "an array of 1 and 0", scriptExists),
-			sub("flush", -2, command.FlagAudit, "[ASYNC | SYNC]", "Forgets all scripts.", "OK", scriptFlush),
-			sub("kill", 2, command.FlagAllowBusy|command.FlagAudit, "", "Stops the running script, unless it has written.", "OK, or an error", scriptKill),
-			sub("debug", 3, 0, "<YES | SYNC | NO>", "Replies that scripts cannot be debugged.", "an error",
-				func(c *command.Call) { c.Fail("ERR SCRIPT DEBUG is not supported") }),
-		},
+		Sub: command.Entries(command.Defaults{
+			Categories: command.CatScripting, Group: "scripting", Since: "1.0.0", Complexity: "O(1)",
+		}, []*command.Command{
+			{
+				Name: "script|load", Arity: 3, Flags: command.FlagNoScript | command.FlagStale,
+				Summary: "Compiles a script and keeps it until SCRIPT FLUSH.", Syntax: "script", Reply: "the name of the script, its SHA-1",
+				Run: scriptLoad,
+			},
+			{
+				Name: "script|exists", Arity: -3, Flags: command.FlagNoScript,
+				Summary: "Returns which scripts are loaded.", Syntax: "sha1 [sha1 ...]", Reply: "an array of 1 and 0", Run: scriptExists,
+			},
+			{
+				Name: "script|flush", Arity: -2, Flags: command.FlagNoScript | command.FlagAudit,
+				Summary: "Forgets all scripts.", Syntax: "[ASYNC | SYNC]", Reply: "OK", Run: scriptFlush,
+				Disclosure: command.Disclosure{Change: "script"},
+			},
+			{
+				Name: "script|kill", Arity: 2, Flags: command.FlagNoScript | command.FlagAllowBusy | command.FlagAudit,
+				Summary: "Stops the running script, unless it has written.", Reply: "OK, or an error", Run: scriptKill,
+				Disclosure: command.Disclosure{Change: "script"},
+			},
+			{
+				Name: "script|debug", Arity: 3, Flags: command.FlagNoScript,
+				Summary: "Replies that scripts cannot be debugged.", Syntax: "<YES | SYNC | NO>", Reply: "an error",
+				Run: func(c *command.Call) { c.Fail("ERR SCRIPT DEBUG is not supported") },
+			},
+		}),
 	}
 }
 

@@ -25,39 +25,65 @@ const (
 
 // functionCommands returns FUNCTION with its subcommands, FCALL and FCALL_RO.
 func functionCommands() []*command.Command {
-	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
-		cmd := command.Subcommand("function", name, arity, command.FlagNoScript|f, syntax, summary, reply, run)
-		cmd.Categories, cmd.Group = command.CatScripting, "scripting"
-		return cmd
-	}
-	call := func(name string, f command.Flag) *command.Command {
-		return &command.Command{
-			Name: name, Arity: -3, Flags: command.FlagNoScript | command.FlagStale | f, Categories: command.CatScripting, Group: "scripting",
-			Summary: "Replies that the function does not exist.", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "an error", Run: func(c *command.Call) { c.Fail(errNoFunction) },
-		}
-	}
-	return []*command.Command{
-		call("fcall", 0),
-		call("fcall_ro", command.FlagReadonly),
+	return command.Entries(command.Defaults{Group: "scripting", Since: "1.0.0", Complexity: "O(1)"}, []*command.Command{
 		{
-			Name: "function", Arity: -2, Group: "scripting", Summary: "A container for function commands. There are no functions, only scripts.", Since: "1.0.0",
-			Sub: []*command.Command{
-				sub("delete", 3, command.FlagWrite, "library-name", "Replies that the library does not exist.", "an error",
-					func(c *command.Call) { c.Fail(errNoLibrary) }),
-				sub("dump", 2, 0, "", "Returns all functions for FUNCTION RESTORE: none.", "bytes", functionDump),
-				sub("flush", -2, command.FlagWrite, "[ASYNC | SYNC]", "Deletes all functions. There are none.", "OK", functionFlush),
-				sub("kill", 2, command.FlagAllowBusy, "", "Replies that no function runs.", "an error", func(c *command.Call) { functionBusy(c, func() { c.Fail(command.ErrNotBusy) }) }),
-				sub("list", -2, 0, "[LIBRARYNAME library-name-pattern] [WITHCODE]", "Lists the libraries of functions. There are none.",
-					"an empty array", functionList),
-				sub("load", -3, command.FlagWrite|command.FlagDenyOOM, "[REPLACE] function-code", "Replies that functions are not supported.", "an error",
-					func(c *command.Call) { c.Fail(errNoFunctions) }),
-				sub("restore", -3, command.FlagWrite|command.FlagDenyOOM, "serialized-value [FLUSH | APPEND | REPLACE]",
-					"Accepts what FUNCTION DUMP returned, if it contains no functions.", "OK, or an error", functionRestore),
-				sub("stats", 2, command.FlagAllowBusy, "", "Returns how many functions there are and which one runs.", "a map", func(c *command.Call) { functionBusy(c, func() { functionStats(c) }) }),
-			},
+			Name: "fcall", Arity: -3, Flags: command.FlagNoScript | command.FlagStale, Categories: command.CatScripting,
+			Summary: "Replies that the function does not exist.", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
+			Reply: "an error", Run: func(c *command.Call) { c.Fail(errNoFunction) },
 		},
-	}
+		{
+			Name: "fcall_ro", Arity: -3, Flags: command.FlagNoScript | command.FlagStale | command.FlagReadonly,
+			Categories: command.CatScripting,
+			Summary:    "Replies that the function does not exist.", Syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
+			Reply: "an error", Run: func(c *command.Call) { c.Fail(errNoFunction) },
+		},
+		{
+			Name: "function", Arity: -2,
+			Summary: "A container for function commands. There are no functions, only scripts.",
+			Sub: command.Entries(command.Defaults{
+				Categories: command.CatScripting, Group: "scripting", Since: "1.0.0", Complexity: "O(1)",
+			}, []*command.Command{
+				{
+					Name: "function|delete", Arity: 3, Flags: command.FlagNoScript | command.FlagWrite,
+					Summary: "Replies that the library does not exist.", Syntax: "library-name", Reply: "an error",
+					Run: func(c *command.Call) { c.Fail(errNoLibrary) },
+				},
+				{
+					Name: "function|dump", Arity: 2, Flags: command.FlagNoScript,
+					Summary: "Returns all functions for FUNCTION RESTORE: none.", Reply: "bytes", Run: functionDump,
+				},
+				{
+					Name: "function|flush", Arity: -2, Flags: command.FlagNoScript | command.FlagWrite,
+					Summary: "Deletes all functions. There are none.", Syntax: "[ASYNC | SYNC]", Reply: "OK", Run: functionFlush,
+				},
+				{
+					Name: "function|kill", Arity: 2, Flags: command.FlagNoScript | command.FlagAllowBusy,
+					Summary: "Replies that no function runs.", Reply: "an error",
+					Run: func(c *command.Call) { functionBusy(c, func() { c.Fail(command.ErrNotBusy) }) },
+				},
+				{
+					Name: "function|list", Arity: -2, Flags: command.FlagNoScript,
+					Summary: "Lists the libraries of functions. There are none.", Syntax: "[LIBRARYNAME library-name-pattern] [WITHCODE]",
+					Reply: "an empty array", Run: functionList,
+				},
+				{
+					Name: "function|load", Arity: -3, Flags: command.FlagNoScript | command.FlagWrite | command.FlagDenyOOM,
+					Summary: "Replies that functions are not supported.", Syntax: "[REPLACE] function-code", Reply: "an error",
+					Run: func(c *command.Call) { c.Fail(errNoFunctions) },
+				},
+				{
+					Name: "function|restore", Arity: -3, Flags: command.FlagNoScript | command.FlagWrite | command.FlagDenyOOM,
+					Summary: "Accepts what FUNCTION DUMP returned, if it contains no functions.",
+					Syntax:  "serialized-value [FLUSH | APPEND | REPLACE]", Reply: "OK, or an error", Run: functionRestore,
+				},
+				{
+					Name: "function|stats", Arity: 2, Flags: command.FlagNoScript | command.FlagAllowBusy,
+					Summary: "Returns how many functions there are and which one runs.", Reply: "a map",
+					Run: func(c *command.Call) { functionBusy(c, func() { functionStats(c) }) },
+				},
+			}),
+		},
+	})
 }
 
 func functionList(c *command.Call) {

@@ -172,7 +172,7 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 		return cmd, err
 	}
 	switch {
-	case h.readonly && (cmd.Flags&command.FlagWrite != 0 || cmd.Name == "publish"):
+	case h.readonly && cmd.Flags&(command.FlagWrite|command.FlagMayReplicate) != 0:
 		return cmd, errScriptReadonly
 	case h.begun: // as in Redis the script may finish: stopping it halfway would be worse, and a change of role takes effect after it
 	case h.c.Server.Halts.Load()&command.HaltReplication != 0:

@@ -15,36 +15,57 @@ import (
 
 // Group returns the commands on sets.
 func Group() command.Group {
-	return command.Group{Commands: keyUses.In(commands())}
-}
-
-// keyUses has the uses of keys that differ from those of most commands.
-var keyUses = command.KeyUses{
-	{"sadd", command.UsesInserts, 0},
-	{"srem", command.UsesDeletes, 0},
-	{"spop", command.UsesTakes, 0},
-	{"scard sismember", command.UsesNothing, 0},
+	return command.Group{Commands: commands()}
 }
 
 func commands() []*command.Command {
-	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatSet, Group: "set", Summary: summary,
-			Syntax: "key" + syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
-		}
-	}
 	const look = command.FlagReadonly | command.FlagFast
-	return []*command.Command{
-		entry("sadd", -3, command.FlagWrite|command.FlagDenyOOM|command.FlagFast, " member [member ...]", "Adds members to a set, and creates it if needed.", "O(N)", "how many are new", sadd),
-		entry("srem", -3, command.FlagWrite|command.FlagFast, " member [member ...]", "Removes members from a set.", "O(N)", "how many were there", srem),
-		entry("sismember", 3, look, " member", "Returns whether a member is in a set.", "O(1)", "1 or 0", sismember),
-		entry("smismember", -3, look, " member [member ...]", "Returns for each member whether it is in a set.", "O(N)", "an array of 1 and 0", smismember),
-		entry("scard", 2, look, "", "Returns how many members a set has.", "O(1)", "an integer", scard),
-		entry("smembers", 2, command.FlagReadonly|command.FlagLinear, "", "Returns all members of a set.", "O(N)", "a set of members", smembers),
-		entry("spop", -2, command.FlagWrite|command.FlagFast, " [count]", "Removes random members of a set and returns them.", "O(N)", "a member or null, with a count a set of members", spop),
-		entry("srandmember", -2, command.FlagReadonly|command.FlagLinear, " [count]", "Returns random members of a set. With a negative count some may be repeated.", "O(N)", "a member or null, with a count an array", srandmember),
-		entry("sscan", -3, command.FlagReadonly|command.FlagLinear, " cursor [MATCH pattern] [COUNT count]", "Iterates over the members of a set, all in one call.", "O(N)", "the cursor 0 and an array of members", sscan),
-	}
+	return command.Entries(command.Defaults{
+		Keys: command.OneKey, Categories: command.CatSet, Group: "set", Since: "1.0.0", Complexity: "O(N)",
+	}, []*command.Command{
+		{
+			Name: "sadd", Arity: -3, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
+			Keys:    command.OneKey.Uses(command.UsesInserts),
+			Summary: "Adds members to a set, and creates it if needed.", Syntax: "key member [member ...]", Reply: "how many are new",
+			Run: sadd,
+		},
+		{
+			Name: "srem", Arity: -3, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesDeletes),
+			Summary: "Removes members from a set.", Syntax: "key member [member ...]", Reply: "how many were there", Run: srem,
+		},
+		{
+			Name: "sismember", Arity: 3, Flags: look, Keys: command.OneKey.Uses(command.UsesNothing),
+			Summary: "Returns whether a member is in a set.", Syntax: "key member", Complexity: "O(1)", Reply: "1 or 0", Run: sismember,
+		},
+		{
+			Name: "smismember", Arity: -3, Flags: look,
+			Summary: "Returns for each member whether it is in a set.", Syntax: "key member [member ...]", Reply: "an array of 1 and 0",
+			Run: smismember,
+		},
+		{
+			Name: "scard", Arity: 2, Flags: look, Keys: command.OneKey.Uses(command.UsesNothing),
+			Summary: "Returns how many members a set has.", Syntax: "key", Complexity: "O(1)", Reply: "an integer", Run: scard,
+		},
+		{
+			Name: "smembers", Arity: 2, Flags: command.FlagReadonly | command.FlagLinear,
+			Summary: "Returns all members of a set.", Syntax: "key", Reply: "a set of members", Run: smembers,
+		},
+		{
+			Name: "spop", Arity: -2, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesTakes),
+			Summary: "Removes random members of a set and returns them.", Syntax: "key [count]",
+			Reply: "a member or null, with a count a set of members", Run: spop,
+		},
+		{
+			Name: "srandmember", Arity: -2, Flags: command.FlagReadonly | command.FlagLinear,
+			Summary: "Returns random members of a set. With a negative count some may be repeated.", Syntax: "key [count]",
+			Reply: "a member or null, with a count an array", Run: srandmember,
+		},
+		{
+			Name: "sscan", Arity: -3, Flags: command.FlagReadonly | command.FlagLinear,
+			Summary: "Iterates over the members of a set, all in one call.", Syntax: "key cursor [MATCH pattern] [COUNT count]",
+			Reply: "the cursor 0 and an array of members", Run: sscan,
+		},
+	})
 }
 
 func sadd(c *command.Call) {

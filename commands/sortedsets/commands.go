@@ -11,41 +11,69 @@ import (
 )
 
 func sortedSetCommands() []*command.Command {
-	entry := func(name string, arity int, f command.Flag, syntax, complexity, summary, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatSortedSet, Group: "sorted-set", Summary: summary,
-			Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
-		}
-	}
 	const (
 		grow   = command.FlagWrite | command.FlagDenyOOM | command.FlagFast
 		take   = command.FlagWrite | command.FlagFast
 		look   = command.FlagReadonly | command.FlagFast
 		log    = "O(log(N))"
 		each   = "O(M*log(N)), M being the number of members named"
-		ranged = "O(log(N)+M), M being the number of elements in the range"
-		listed = "an array of members, with WITHSCORES of members and scores"
 		ranked = "the rank from 0, or null; with WITHSCORE an array of rank and score"
 	)
-	return append(sortedSetRanges(entry, ranged, listed),
-		entry("zadd", -4, grow, "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]", each,
-			"Sets the scores of members of a sorted set.",
-			"the number of members added, with CH also of those changed; with INCR the score, or null if an option prevented it", zadd),
-		entry("zincrby", 4, grow, "key increment member", log, "Adds to the score of a member.", "the score that it has now", zincrby),
-		entry("zrem", -3, take, "key member [member ...]", each, "Removes members.", "the number of members removed", zrem),
-		entry("zscore", 3, look, "key member", "O(1)", "Returns the score of a member.", "the score, or null", zscore),
-		entry("zmscore", -3, look, "key member [member ...]", "O(M), M being the number of members named",
-			"Returns the scores of members.", "an array of scores, null for those that are not members", zmscore),
-		entry("zcard", 2, look, "key", "O(1)", "Returns how many elements a sorted set has.", "the number of elements, 0 without a key", zcard),
-		entry("zrank", -3, look, "key member [WITHSCORE]", log, "Returns how many elements are before a member.", ranked,
-			func(c *command.Call) { zrank(c, false) }),
-		entry("zrevrank", -3, look, "key member [WITHSCORE]", log, "Returns how many elements are after a member.", ranked,
-			func(c *command.Call) { zrank(c, true) }),
-		entry("zpopmin", -2, take, "key [count]", each, "Removes the elements of the lowest scores.", "an array of members and scores",
-			func(c *command.Call) { zpop(c, false) }),
-		entry("zpopmax", -2, take, "key [count]", each, "Removes the elements of the highest scores.", "an array of members and scores",
-			func(c *command.Call) { zpop(c, true) }),
-	)
+	return command.Entries(command.Defaults{
+		Keys: command.OneKey, Categories: command.CatSortedSet, Group: "sorted-set", Since: "1.0.0", Complexity: each,
+	}, []*command.Command{
+		{
+			Name: "zadd", Arity: -4, Flags: grow, Keys: command.OneKey.Uses(command.UsesUpdates),
+			Summary: "Sets the scores of members of a sorted set.",
+			Syntax:  "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]",
+			Reply:   "the number of members added, with CH also of those changed; with INCR the score, or null if an option prevented it",
+			Run:     zadd,
+		},
+		{
+			Name: "zincrby", Arity: 4, Flags: grow,
+			Summary: "Adds to the score of a member.", Syntax: "key increment member", Complexity: log,
+			Reply: "the score that it has now", Run: zincrby,
+		},
+		{
+			Name: "zrem", Arity: -3, Flags: take, Keys: command.OneKey.Uses(command.UsesDeletes),
+			Summary: "Removes members.", Syntax: "key member [member ...]", Reply: "the number of members removed", Run: zrem,
+		},
+		{
+			Name: "zscore", Arity: 3, Flags: look,
+			Summary: "Returns the score of a member.", Syntax: "key member", Complexity: "O(1)", Reply: "the score, or null", Run: zscore,
+		},
+		{
+			Name: "zmscore", Arity: -3, Flags: look,
+			Summary: "Returns the scores of members.", Syntax: "key member [member ...]",
+			Complexity: "O(M), M being the number of members named", Reply: "an array of scores, null for those that are not members",
+			Run: zmscore,
+		},
+		{
+			Name: "zcard", Arity: 2, Flags: look, Keys: command.OneKey.Uses(command.UsesNothing),
+			Summary: "Returns how many elements a sorted set has.", Syntax: "key", Complexity: "O(1)",
+			Reply: "the number of elements, 0 without a key", Run: zcard,
+		},
+		{
+			Name: "zrank", Arity: -3, Flags: look,
+			Summary: "Returns how many elements are before a member.", Syntax: "key member [WITHSCORE]", Complexity: log, Reply: ranked,
+			Run: func(c *command.Call) { zrank(c, false) },
+		},
+		{
+			Name: "zrevrank", Arity: -3, Flags: look,
+			Summary: "Returns how many elements are after a member.", Syntax: "key member [WITHSCORE]", Complexity: log, Reply: ranked,
+			Run: func(c *command.Call) { zrank(c, true) },
+		},
+		{
+			Name: "zpopmin", Arity: -2, Flags: take, Keys: command.OneKey.Uses(command.UsesTakes),
+			Summary: "Removes the elements of the lowest scores.", Syntax: "key [count]", Reply: "an array of members and scores",
+			Run: func(c *command.Call) { zpop(c, false) },
+		},
+		{
+			Name: "zpopmax", Arity: -2, Flags: take, Keys: command.OneKey.Uses(command.UsesTakes),
+			Summary: "Removes the elements of the highest scores.", Syntax: "key [count]", Reply: "an array of members and scores",
+			Run: func(c *command.Call) { zpop(c, true) },
+		},
+	})
 }
 
 func zrem(c *command.Call) {

@@ -10,19 +10,40 @@ import (
 )
 
 func popCommands() []*command.Command {
-	entry := blocking.Entries("sorted-set", command.CatSortedSet)
 	const (
 		blocks  = command.FlagBlocking
 		numbers = command.FlagMovableKeys
 		scored  = "an array of key, member and score, or null"
 		scores  = "numkeys key [key ...] <MIN | MAX> [COUNT count]"
 	)
-	return []*command.Command{
-		entry("bzpopmin", -3, blocks|command.FlagFast, blocking.ButLast, blocking.PopSyntax, "Removes the element of the lowest score of the first sorted set that has one, and waits for it if none has.", scored, blocking.Pop(&pops, true)),
-		entry("bzpopmax", -3, blocks|command.FlagFast, blocking.ButLast, blocking.PopSyntax, "Removes the element of the highest score of the first sorted set that has one, and waits for it if none has.", scored, blocking.Pop(&pops, false)),
-		entry("bzmpop", -5, blocks|numbers|command.FlagLinear, blocking.NumkeysAt(2), "timeout "+scores, "Removes elements from the first sorted set that has some, and waits for them if none has.", blocking.ManyReply, blocking.PopMany(&pops, "MIN", "MAX")),
-		entry("zmpop", -4, numbers|command.FlagLinear, blocking.NumkeysAt(1), scores, "Removes elements from the first sorted set that has some.", blocking.ManyReply, blocking.PopManyNow(&pops, "MIN", "MAX")),
-	}
+	return command.Entries(command.Defaults{
+		Categories: command.CatSortedSet, Group: "sorted-set", Since: "1.0.0", Complexity: "O(N log M) for N elements of M",
+	}, []*command.Command{
+		{
+			Name: "bzpopmin", Arity: -3, Flags: command.FlagWrite | blocks | command.FlagFast,
+			Keys:    blocking.ButLast.Uses(command.UsesTakes),
+			Summary: "Removes the element of the lowest score of the first sorted set that has one, and waits for it if none has.",
+			Syntax:  blocking.PopSyntax, Reply: scored, Run: blocking.Pop(&pops, true),
+		},
+		{
+			Name: "bzpopmax", Arity: -3, Flags: command.FlagWrite | blocks | command.FlagFast,
+			Keys:    blocking.ButLast.Uses(command.UsesTakes),
+			Summary: "Removes the element of the highest score of the first sorted set that has one, and waits for it if none has.",
+			Syntax:  blocking.PopSyntax, Reply: scored, Run: blocking.Pop(&pops, false),
+		},
+		{
+			Name: "bzmpop", Arity: -5, Flags: command.FlagWrite | blocks | numbers | command.FlagLinear,
+			Keys:    blocking.NumkeysAt(2).Uses(command.UsesTakes),
+			Summary: "Removes elements from the first sorted set that has some, and waits for them if none has.",
+			Syntax:  "timeout " + scores, Reply: blocking.ManyReply, Run: blocking.PopMany(&pops, "MIN", "MAX"),
+		},
+		{
+			Name: "zmpop", Arity: -4, Flags: command.FlagWrite | numbers | command.FlagLinear,
+			Keys:    blocking.NumkeysAt(1).Uses(command.UsesTakes),
+			Summary: "Removes elements from the first sorted set that has some.", Syntax: scores, Reply: blocking.ManyReply,
+			Run: blocking.PopManyNow(&pops, "MIN", "MAX"),
+		},
+	})
 }
 
 // pops pops elements from sorted sets.

@@ -10,32 +10,59 @@ import (
 )
 
 // sortedSetRanges are the commands on a part of a sorted set.
-func sortedSetRanges(entry func(name string, arity int, f command.Flag, syntax, complexity, summary, reply string, run func(*command.Call)) *command.Command,
-	ranged, listed string,
-) []*command.Command {
-	const removed = "the number of elements removed"
-	return []*command.Command{
-		entry("zrange", -4, command.FlagReadonly|command.FlagLinear, "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]", ranged,
-			"Returns the elements in a range of ranks, scores or members.", listed,
-			func(c *command.Call) { zrange(c, rangeCall{}) }),
-		entry("zrevrange", -4, command.FlagReadonly|command.FlagLinear, "key start stop [WITHSCORES]", ranged,
-			"Returns the elements in a range of ranks that count from the end.", listed,
-			func(c *command.Call) { zrange(c, rangeCall{by: byRank, byFixed: true, down: true, downFixed: true}) }),
-		entry("zrangebyscore", -4, command.FlagReadonly|command.FlagLinear, "key min max [WITHSCORES] [LIMIT offset count]", ranged,
-			"Returns the elements in a range of scores.", listed,
-			func(c *command.Call) { zrange(c, rangeCall{by: byScore, byFixed: true, downFixed: true}) }),
-		entry("zrevrangebyscore", -4, command.FlagReadonly|command.FlagLinear, "key max min [WITHSCORES] [LIMIT offset count]", ranged,
-			"Returns the elements in a range of scores, downwards.", listed,
-			func(c *command.Call) { zrange(c, rangeCall{by: byScore, byFixed: true, down: true, downFixed: true}) }),
-		entry("zcount", 4, command.FlagReadonly|command.FlagFast, "key min max", "O(log(N)*log(N))", "Counts the elements in a range of scores.",
-			"the number of elements", zcount),
-		entry("zscan", -3, command.FlagReadonly|command.FlagLinear, "key cursor [MATCH pattern] [COUNT count]", "O(N)", "Iterates over the elements of a sorted set, all in one call.",
-			"the cursor 0 and an array of members and scores", zscan),
-		entry("zremrangebyscore", 4, command.FlagWrite|command.FlagLinear, "key min max", ranged, "Removes the elements in a range of scores.", removed,
-			func(c *command.Call) { zremrange(c, byScore) }),
-		entry("zremrangebyrank", 4, command.FlagWrite|command.FlagLinear, "key start stop", ranged, "Removes the elements in a range of ranks.", removed,
-			func(c *command.Call) { zremrange(c, byRank) }),
-	}
+func sortedSetRanges() []*command.Command {
+	const (
+		ranged  = "O(log(N)+M), M being the number of elements in the range"
+		listed  = "an array of members, with WITHSCORES of members and scores"
+		removed = "the number of elements removed"
+	)
+	return command.Entries(command.Defaults{
+		Keys: command.OneKey, Categories: command.CatSortedSet, Group: "sorted-set", Since: "1.0.0", Complexity: ranged,
+	}, []*command.Command{
+		{
+			Name: "zrange", Arity: -4, Flags: command.FlagReadonly | command.FlagLinear,
+			Summary: "Returns the elements in a range of ranks, scores or members.",
+			Syntax:  "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]", Reply: listed,
+			Run: func(c *command.Call) { zrange(c, rangeCall{}) },
+		},
+		{
+			Name: "zrevrange", Arity: -4, Flags: command.FlagReadonly | command.FlagLinear,
+			Summary: "Returns the elements in a range of ranks that count from the end.", Syntax: "key start stop [WITHSCORES]",
+			Reply: listed, Run: func(c *command.Call) { zrange(c, rangeCall{by: byRank, byFixed: true, down: true, downFixed: true}) },
+		},
+		{
+			Name: "zrangebyscore", Arity: -4, Flags: command.FlagReadonly | command.FlagLinear,
+			Summary: "Returns the elements in a range of scores.", Syntax: "key min max [WITHSCORES] [LIMIT offset count]", Reply: listed,
+			Run: func(c *command.Call) { zrange(c, rangeCall{by: byScore, byFixed: true, downFixed: true}) },
+		},
+		{
+			Name: "zrevrangebyscore", Arity: -4, Flags: command.FlagReadonly | command.FlagLinear,
+			Summary: "Returns the elements in a range of scores, downwards.", Syntax: "key max min [WITHSCORES] [LIMIT offset count]",
+			Reply: listed, Run: func(c *command.Call) { zrange(c, rangeCall{by: byScore, byFixed: true, down: true, downFixed: true}) },
+		},
+		{
+			Name: "zcount", Arity: 4, Flags: command.FlagReadonly | command.FlagFast,
+			Summary: "Counts the elements in a range of scores.", Syntax: "key min max", Complexity: "O(log(N)*log(N))",
+			Reply: "the number of elements", Run: zcount,
+		},
+		{
+			Name: "zscan", Arity: -3, Flags: command.FlagReadonly | command.FlagLinear,
+			Summary: "Iterates over the elements of a sorted set, all in one call.", Syntax: "key cursor [MATCH pattern] [COUNT count]",
+			Complexity: "O(N)", Reply: "the cursor 0 and an array of members and scores", Run: zscan,
+		},
+		{
+			Name: "zremrangebyscore", Arity: 4, Flags: command.FlagWrite | command.FlagLinear,
+			Keys:    command.OneKey.Uses(command.UsesDeletes),
+			Summary: "Removes the elements in a range of scores.", Syntax: "key min max", Reply: removed,
+			Run: func(c *command.Call) { zremrange(c, byScore) },
+		},
+		{
+			Name: "zremrangebyrank", Arity: 4, Flags: command.FlagWrite | command.FlagLinear,
+			Keys:    command.OneKey.Uses(command.UsesDeletes),
+			Summary: "Removes the elements in a range of ranks.", Syntax: "key start stop", Reply: removed,
+			Run: func(c *command.Call) { zremrange(c, byRank) },
+		},
+	})
 }
 
 const (

@@ -16,75 +16,97 @@ import (
 
 // Group returns the commands on strings and counters.
 func Group() command.Group {
-	return command.Group{Commands: keyUses.In(slices.Concat(commands(), counterCommands()))}
-}
-
-// keyUses has the uses of keys that differ from those of most commands.
-var keyUses = command.KeyUses{
-	{"setex psetex mset", command.UsesSets, 0},
-	{"setnx msetnx", command.UseOW | command.UseInsert, 0},
-	{"append", command.UsesInserts, 0},
-	{"setrange", command.UsesUpdates, 0},
-	{"getdel", command.UsesTakes, 0},
-	{"strlen", command.UsesNothing, 0},
+	return command.Group{Commands: slices.Concat(commands(), counterCommands())}
 }
 
 func commands() []*command.Command {
-	entry := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: name, Arity: arity, Flags: f, Keys: command.OneKey, Categories: command.CatString, Group: "string", Summary: summary,
-			Syntax: syntax, Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
-		}
-	}
-	with := func(c *command.Command, keys command.KeySpec) *command.Command {
-		c.Keys = keys
-		return c
-	}
-	over := func(c *command.Command, keys command.KeySpec) *command.Command {
-		c.Complexity = "O(N)"
-		return with(c, keys)
-	}
 	const write = command.FlagWrite | command.FlagDenyOOM
 	const expiry = "[EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | "
 	pairs := command.KeySpec{First: 1, Last: -1, Step: 2}
 	setKey := command.OneKey
 	setKey.Use, setKey.UseOf = command.UseRW|command.UseAccess|command.UseUpdate, useOfSet
-	return []*command.Command{
+	return command.Entries(command.Defaults{
+		Keys: command.OneKey, Categories: command.CatString, Group: "string", Since: "1.0.0", Complexity: "O(1)",
+	}, []*command.Command{
 		{
-			Name: "get", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
+			Name: "get", Arity: 2, Flags: command.FlagReadonly | command.FlagFast | command.FlagValues,
 			Summary: "Returns the value of a key. For a CL.THROTTLE key it is the TAT in nanoseconds.", Syntax: "key",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "the value, or null", Run: get,
-			Parse: askText, Answer: answerText,
+			Reply: "the value, or null", Run: get, Parse: askText, Answer: answerText,
 		},
 		{
-			Name: "strlen", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
-			Summary: "Returns the length of the value of a key.", Syntax: "key",
-			Since: "1.0.0", Complexity: "O(1)", Reply: "the length in bytes, 0 without the key", Run: strlen,
+			Name: "strlen", Arity: 2, Flags: command.FlagReadonly | command.FlagFast, Keys: command.OneKey.Uses(command.UsesNothing),
+			Summary: "Returns the length of the value of a key.", Syntax: "key", Reply: "the length in bytes, 0 without the key",
+			Run: strlen,
 		},
-		with(entry("set", -3, write, "key value [NX | XX] [GET] "+expiry+"KEEPTTL]",
-			"Sets the value of a key, whatever its type was.", "OK, or null if NX or XX prevented it; with GET the old value", set), setKey),
-		entry("setex", 4, write, "key seconds value", "Sets the value and the expiry of a key.", "OK",
-			func(c *command.Call) { setUntil(c, time.Second) }),
-		entry("psetex", 4, write, "key milliseconds value", "Sets the value and the expiry in milliseconds of a key.", "OK",
-			func(c *command.Call) { setUntil(c, time.Millisecond) }),
-		entry("setnx", 3, write|command.FlagFast, "key value", "Sets the value of a key that does not exist.", "1 if it was set, 0 if not", setnx),
-		entry("getset", 3, write|command.FlagFast, "key value", "Sets the value of a key.", "the old value, or null", getset),
-		entry("getdel", 2, command.FlagWrite|command.FlagFast, "key", "Deletes a key.", "the old value, or null", getdel),
-		entry("getex", -2, command.FlagWrite|command.FlagFast, "key "+expiry+"PERSIST]", "Returns the value of a key and sets its expiry.",
-			"the value, or null", getex),
-		over(entry("mget", -2, command.FlagReadonly|command.FlagFast, "key [key ...]", "Returns the values of several keys at one instant.",
-			"an array of values, null for keys that are not strings", mget), command.KeySpec{First: 1, Last: -1, Step: 1}),
-		over(entry("mset", -3, write, "key value [key value ...]", "Sets the values of several keys at one instant.", "OK",
-			func(c *command.Call) { mset(c, false) }), pairs),
-		over(entry("msetnx", -3, write, "key value [key value ...]", "Sets the values of several keys if none of them exists.",
-			"1 if they were set, 0 if not", func(c *command.Call) { mset(c, true) }), pairs),
-		over(entry("append", 3, write|command.FlagFast, "key value", "Appends to the value of a key.", "the length in bytes", appendTo), command.OneKey),
-		over(entry("getrange", 4, command.FlagReadonly, "key start end", "Returns a part of the value of a key.",
-			"the bytes from start to end; negative positions count from the end", getrange), command.OneKey),
-		over(entry("substr", 4, command.FlagReadonly, "key start end", "Does the same as GETRANGE, whose name it was before Redis 2.0.",
-			"the bytes from start to end; negative positions count from the end", getrange), command.OneKey),
-		over(entry("setrange", 4, write, "key offset value", "Overwrites a part of the value of a key.", "the length in bytes", setrange), command.OneKey),
-	}
+		{
+			Name: "set", Arity: -3, Flags: write, Keys: setKey,
+			Summary: "Sets the value of a key, whatever its type was.", Syntax: "key value [NX | XX] [GET] " + expiry + "KEEPTTL]",
+			Reply: "OK, or null if NX or XX prevented it; with GET the old value", Run: set,
+		},
+		{
+			Name: "setex", Arity: 4, Flags: write, Keys: command.OneKey.Uses(command.UsesSets),
+			Summary: "Sets the value and the expiry of a key.", Syntax: "key seconds value", Reply: "OK",
+			Run: func(c *command.Call) { setUntil(c, time.Second) },
+		},
+		{
+			Name: "psetex", Arity: 4, Flags: write, Keys: command.OneKey.Uses(command.UsesSets),
+			Summary: "Sets the value and the expiry in milliseconds of a key.", Syntax: "key milliseconds value", Reply: "OK",
+			Run: func(c *command.Call) { setUntil(c, time.Millisecond) },
+		},
+		{
+			Name: "setnx", Arity: 3, Flags: write | command.FlagFast, Keys: command.OneKey.Uses(command.UseOW | command.UseInsert),
+			Summary: "Sets the value of a key that does not exist.", Syntax: "key value", Reply: "1 if it was set, 0 if not", Run: setnx,
+		},
+		{
+			Name: "getset", Arity: 3, Flags: write | command.FlagFast,
+			Summary: "Sets the value of a key.", Syntax: "key value", Reply: "the old value, or null", Run: getset,
+		},
+		{
+			Name: "getdel", Arity: 2, Flags: command.FlagWrite | command.FlagFast, Keys: command.OneKey.Uses(command.UsesTakes),
+			Summary: "Deletes a key.", Syntax: "key", Reply: "the old value, or null", Run: getdel,
+		},
+		{
+			Name: "getex", Arity: -2, Flags: command.FlagWrite | command.FlagFast,
+			Summary: "Returns the value of a key and sets its expiry.", Syntax: "key " + expiry + "PERSIST]", Reply: "the value, or null",
+			Run: getex,
+		},
+		{
+			Name: "mget", Arity: -2, Flags: command.FlagReadonly | command.FlagFast | command.FlagValues,
+			Keys:    command.KeySpec{First: 1, Last: -1, Step: 1},
+			Summary: "Returns the values of several keys at one instant.", Syntax: "key [key ...]", Complexity: "O(N)",
+			Reply: "an array of values, null for keys that are not strings", Run: mget,
+		},
+		{
+			Name: "mset", Arity: -3, Flags: write, Keys: pairs.Uses(command.UsesSets),
+			Summary: "Sets the values of several keys at one instant.", Syntax: "key value [key value ...]", Complexity: "O(N)",
+			Reply: "OK", Run: func(c *command.Call) { mset(c, false) },
+		},
+		{
+			Name: "msetnx", Arity: -3, Flags: write, Keys: pairs.Uses(command.UseOW | command.UseInsert),
+			Summary: "Sets the values of several keys if none of them exists.", Syntax: "key value [key value ...]", Complexity: "O(N)",
+			Reply: "1 if they were set, 0 if not", Run: func(c *command.Call) { mset(c, true) },
+		},
+		{
+			Name: "append", Arity: 3, Flags: write | command.FlagFast, Keys: command.OneKey.Uses(command.UsesInserts),
+			Summary: "Appends to the value of a key.", Syntax: "key value", Complexity: "O(N)", Reply: "the length in bytes",
+			Run: appendTo,
+		},
+		{
+			Name: "getrange", Arity: 4, Flags: command.FlagReadonly | command.FlagValues,
+			Summary: "Returns a part of the value of a key.", Syntax: "key start end", Complexity: "O(N)",
+			Reply: "the bytes from start to end; negative positions count from the end", Run: getrange,
+		},
+		{
+			Name: "substr", Arity: 4, Flags: command.FlagReadonly | command.FlagValues,
+			Summary: "Does the same as GETRANGE, whose name it was before Redis 2.0.", Syntax: "key start end", Complexity: "O(N)",
+			Reply: "the bytes from start to end; negative positions count from the end", Run: getrange,
+		},
+		{
+			Name: "setrange", Arity: 4, Flags: write, Keys: command.OneKey.Uses(command.UsesUpdates),
+			Summary: "Overwrites a part of the value of a key.", Syntax: "key offset value", Complexity: "O(N)",
+			Reply: "the length in bytes", Run: setrange,
+		},
+	})
 }
 
 // useOfSet returns how a SET uses its key: it also reads it if it returns the old value.

@@ -11,22 +11,33 @@ import (
 )
 
 func counterCommands() []*command.Command {
-	entry := func(name string, arity int, syntax, summary, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: name, Arity: arity, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast, Keys: command.OneKey, Categories: command.CatString, Group: "string",
-			Summary: summary, Syntax: syntax, Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
-		}
-	}
 	const sum = "the number that the key holds now"
-	return []*command.Command{
-		entry("incr", 2, "key", "Adds one to the number at a key.", sum, func(c *command.Call) { add(c, 1) }),
-		entry("decr", 2, "key", "Subtracts one from the number at a key.", sum, func(c *command.Call) { add(c, -1) }),
-		entry("incrby", 3, "key increment", "Adds to the number at a key.", sum, incrby),
-		entry("decrby", 3, "key decrement", "Subtracts from the number at a key.", sum, decrby),
-		entry("incrbyfloat", 3, "key increment", "Adds a floating-point number to the number at a key.",
-			"the number that the key holds now, as a string", incrbyfloat),
+	return command.Entries(command.Defaults{
+		Keys: command.OneKey, Categories: command.CatString, Group: "string", Since: "1.0.0", Complexity: "O(1)",
+	}, []*command.Command{
+		{
+			Name: "incr", Arity: 2, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
+			Summary: "Adds one to the number at a key.", Syntax: "key", Reply: sum, Run: func(c *command.Call) { add(c, 1) },
+		},
+		{
+			Name: "decr", Arity: 2, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
+			Summary: "Subtracts one from the number at a key.", Syntax: "key", Reply: sum, Run: func(c *command.Call) { add(c, -1) },
+		},
+		{
+			Name: "incrby", Arity: 3, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
+			Summary: "Adds to the number at a key.", Syntax: "key increment", Reply: sum, Run: incrby,
+		},
+		{
+			Name: "decrby", Arity: 3, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
+			Summary: "Subtracts from the number at a key.", Syntax: "key decrement", Reply: sum, Run: decrby,
+		},
+		{
+			Name: "incrbyfloat", Arity: 3, Flags: command.FlagWrite | command.FlagDenyOOM | command.FlagFast,
+			Summary: "Adds a floating-point number to the number at a key.", Syntax: "key increment",
+			Reply: "the number that the key holds now, as a string", Run: incrbyfloat,
+		},
 		increxCommand(),
-	}
+	})
 }
 
 func add(c *command.Call, by int64) {

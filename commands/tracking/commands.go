@@ -29,20 +29,35 @@ func Group() command.Group {
 }
 
 func commands() []*command.Command {
-	sub := func(name string, arity int, syntax, summary, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: "client|" + name, Arity: arity, Flags: command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagConnection,
-			Categories: command.CatConnection, Group: "connection", Summary: summary, Syntax: syntax,
-			Since: "1.0.0", Complexity: "O(1)", Reply: reply, Run: run,
-		}
-	}
 	const ok = "OK"
-	return []*command.Command{
-		sub("caching", 3, "<YES | NO>", "Tells the server whether to track the keys of the next command.", ok, clientCaching),
-		sub("getredir", 2, "", "Returns the client that invalidations are redirected to.", "-1 without tracking, 0 without a redirection", clientGetRedir),
-		sub("tracking", -3, "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]", "Controls server-assisted client-side caching.", ok, clientTracking),
-		sub("trackinginfo", 2, "", "Returns the state of tracking of the connection.", "a map", clientTrackingInfo),
-	}
+	return command.Entries(command.Defaults{
+		Categories: command.CatConnection, Group: "connection", Since: "1.0.0", Complexity: "O(1)",
+	}, []*command.Command{
+		{
+			Name: "client|caching", Arity: 3,
+			Flags:   command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagConnection,
+			Summary: "Tells the server whether to track the keys of the next command.", Syntax: "<YES | NO>", Reply: ok,
+			Run: clientCaching,
+		},
+		{
+			Name: "client|getredir", Arity: 2,
+			Flags:   command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagConnection,
+			Summary: "Returns the client that invalidations are redirected to.", Reply: "-1 without tracking, 0 without a redirection",
+			Run: clientGetRedir,
+		},
+		{
+			Name: "client|tracking", Arity: -3,
+			Flags:   command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagConnection,
+			Summary: "Controls server-assisted client-side caching.",
+			Syntax:  "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]", Reply: ok,
+			Run: clientTracking,
+		},
+		{
+			Name: "client|trackinginfo", Arity: 2,
+			Flags:   command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagConnection,
+			Summary: "Returns the state of tracking of the connection.", Reply: "a map", Run: clientTrackingInfo,
+		},
+	})
 }
 
 // invalidatorOf returns the invalidator of the server. The running command must be of this group.

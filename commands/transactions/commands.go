@@ -27,24 +27,35 @@ func Group() command.Group {
 func transactionCommands() []*command.Command {
 	const flags = command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast | command.FlagAllowBusy | command.FlagFence | command.FlagConnection
 	const local = flags | command.FlagLocal
-	entry := func(name string, arity int, f command.Flag, syntax, summary, complexity, reply string, run func(*command.Call)) *command.Command {
-		return &command.Command{
-			Name: name, Arity: arity, Flags: f, Categories: command.CatTransaction, Group: "transactions", Summary: summary,
-			Syntax: syntax, Since: "1.0.0", Complexity: complexity, Reply: reply, Run: run,
-		}
-	}
-	watch := entry("watch", -2, flags, "key [key ...]", "Makes the next EXEC fail if one of the keys changes before it.", "O(N)", "OK", watch)
-	watch.Keys = command.KeySpec{First: 1, Last: -1, Step: 1, Use: command.UsesNothing}
-	exec := entry("exec", 1, local&^(command.FlagFast|command.FlagAllowBusy)|command.FlagSkipSlowlog, "", "Runs the queued commands at one instant.", "Depends on the commands.",
-		"an array of their replies, or null when a watched key has changed", exec)
-	exec.Writes, exec.Rejected, exec.ReplySize = queueWrites, rejectExec, queueReplySize
-	return []*command.Command{
-		entry("multi", 1, local, "", "Starts a transaction.", "O(1)", "OK", multi),
-		exec,
-		entry("discard", 1, local, "", "Drops the queued commands.", "O(N)", "OK", discard),
-		watch,
-		entry("unwatch", 1, flags, "", "Forgets the watched keys.", "O(N)", "OK", unwatch),
-	}
+
+	return command.Entries(command.Defaults{
+		Categories: command.CatTransaction, Group: "transactions", Since: "1.0.0", Complexity: "O(N)",
+	}, []*command.Command{
+		{
+			Name: "multi", Arity: 1, Flags: local | command.FlagImmediate,
+			Summary: "Starts a transaction.", Complexity: "O(1)", Reply: "OK", Run: multi,
+		},
+		{
+			Name: "exec", Arity: 1,
+			Flags:   local&^(command.FlagFast|command.FlagAllowBusy) | command.FlagSkipSlowlog | command.FlagImmediate | command.FlagUnwatches,
+			Summary: "Runs the queued commands at one instant.", Complexity: "Depends on the commands.",
+			Reply: "an array of their replies, or null when a watched key has changed", Run: exec, Writes: queueWrites,
+			Rejected: rejectExec, ReplySize: queueReplySize,
+		},
+		{
+			Name: "discard", Arity: 1, Flags: local | command.FlagImmediate | command.FlagUnwatches,
+			Summary: "Drops the queued commands.", Reply: "OK", Run: discard,
+		},
+		{
+			Name: "watch", Arity: -2, Flags: flags | command.FlagImmediate,
+			Keys:    command.KeySpec{First: 1, Last: -1, Step: 1, Use: command.UsesNothing},
+			Summary: "Makes the next EXEC fail if one of the keys changes before it.", Syntax: "key [key ...]", Reply: "OK", Run: watch,
+		},
+		{
+			Name: "unwatch", Arity: 1, Flags: flags | command.FlagUnwatches,
+			Summary: "Forgets the watched keys.", Reply: "OK", Run: unwatch,
+		},
+	})
 }
 
 const (
@@ -66,19 +77,10 @@ const (
 	maxQueued = 1 << 16
 )
 
-// jumpsQueue reports whether a command acts at once inside a transaction.
-func jumpsQueue(c *command.Command) bool {
-	switch c.Name {
-	case "exec", "discard", "multi", "watch", "quit", "reset":
-		return true
-	}
-	return false
-}
-
 // enqueue queues the command for EXEC. It reports whether it has queued or refused the command,
 // so that nothing runs now.
 func (m *transactions) enqueue(c *command.Call, size int) bool {
-	if jumpsQueue(c.Cmd) {
+	if c.Cmd.Flags&command.FlagImmediate != 0 {
 		return false
 	}
 	t := m.of(c.Client).tx
@@ -204,10 +206,10 @@ func (m *transactions) closed(cl *command.Client) {
 // needsStore reports whether cmd, which is allowed while a script is busy, would wait for locks
 // of the script.
 func (m *transactions) needsStore(cl *command.Client, cmd *command.Command) bool {
-	switch cmd.Name {
-	case "watch":
+	switch {
+	case cmd.Flags&command.FlagAllowBusy != 0 && !cmd.Keys.None(): // WATCH
 		return true
-	case "unwatch", "discard", "reset", "exec":
+	case cmd.Flags&command.FlagUnwatches != 0:
 		k := m.of(cl)
 		return k != nil && k.watched != nil
 	}
@@ -329,7 +331,7 @@ func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
 			changes++
 		}
 		switch {
-		case q.cmd.Name == "select":
+		case q.cmd.Flags&command.FlagSelects != 0:
 			db = selects(c.Server, &q, db)
 		case q.cmd.NeedsMemory():
 			return true
@@ -411,7 +413,7 @@ func collect(c *command.Call, t *transaction) bool {
 		if q.cmd.Plan != nil && !q.cmd.Plan(c, q.cmd, q.args).KeysOnly {
 			return false
 		}
-		if q.cmd.Name == "select" {
+		if q.cmd.Flags&command.FlagSelects != 0 {
 			db = selects(c.Server, &q, db)
 			continue
 		}

@@ -26,7 +26,7 @@ func transactionWork(c *command.Call, k *clientTransaction) int {
 			return n
 		case q.cmd.SpansKeyspace() && q.cmd.Flags&command.FlagFast == 0:
 			return command.MaxLoopWork + 1 // KEYS and similar commands
-		case q.cmd.Name == "select":
+		case q.cmd.Flags&command.FlagSelects != 0:
 			db = selects(c.Server, q, db)
 		case q.cmd.Work != nil:
 			n += q.cmd.Work(c, q.cmd, q.args, begun)
@@ -103,7 +103,7 @@ func queueReplySize(cl *command.Client, st env.Store, exec *command.Command, _ [
 	db := cl.Selected()
 	for i := range k.tx.queue {
 		q := &k.tx.queue[i]
-		if q.cmd.Name == "select" {
+		if q.cmd.Flags&command.FlagSelects != 0 {
 			db = selects(cl.Server, q, db)
 			continue
 		}

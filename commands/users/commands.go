@@ -22,42 +22,73 @@ func Group() command.Group {
 
 func container() *command.Command {
 	const calm = command.FlagNoScript | command.FlagLoading | command.FlagStale
-	sub := func(name string, arity int, f command.Flag, syntax, summary, reply string, run func(*command.Call)) *command.Command {
-		cmd := command.Subcommand("acl", name, arity, calm|f, syntax, summary, reply, run)
-		if name == "setuser" || name == "getuser" || name == "deluser" { // rules contain passwords
-			cmd.Secrets = stats.SecretsFrom(2)
-		}
-		return cmd
-	}
+
 	const admin = command.FlagAdmin
-	all := &command.Command{
+	rules := stats.SecretsFrom(2) // they contain passwords
+	return &command.Command{
 		Name: "acl", Arity: -2, Group: "server", Summary: "A container for access list commands.", Since: "1.0.0",
-		Sub: []*command.Command{
-			sub("cat", -2, 0, "[category]", "Lists the categories, or the commands of one.", "an array of names", cat),
-			sub("deluser", -3, admin|command.FlagFence|command.FlagAudit, "username [username ...]", "Deletes users and closes their connections.", "how many there were", deluser),
-			sub("dryrun", -4, admin, "username command [arg [arg ...]]", "Says whether a user may run a command, without running it.", "OK, or what the user may not do", dryrun),
-			sub("genpass", -2, 0, "[bits]", "Makes a random password, of 256 bits unless it is told otherwise.", "hexadecimal digits", genpass),
-			sub("getuser", 3, admin, "username", "Returns the rules of a user.", "a map, or null", getuser),
-			sub("list", 2, admin|command.FlagFence, "", "Lists the rules of all users.", "an array of rules", list),
-			sub("load", 2, admin|command.FlagFence|command.FlagNoMulti|command.FlagAudit, "", "Reads the ACL file again and closes the connections of users that it changes.", "OK", load),
-			sub("log", -2, admin, "[count | RESET]", "Lists the newest calls and logins that were refused.", "an array of maps, or OK", aclLog),
-			sub("save", 2, admin|command.FlagFence|command.FlagNoMulti, "", "Writes the ACL file.", "OK", save),
-			sub("setuser", -3, admin|command.FlagFence|command.FlagAudit, "username [rule [rule ...]]", "Creates a user, or changes its rules.", "OK", setuser),
-			sub("users", 2, admin|command.FlagFence, "", "Lists the users.", "an array of names", names),
-			sub("whoami", 2, 0, "", "Returns the user of the connection.", "a name", func(c *command.Call) { c.W.BulkString(c.Client.UserName()) }),
-		},
+		Sub: command.Entries(command.Defaults{Group: "server", Since: "1.0.0", Complexity: "O(1)"}, []*command.Command{
+			{
+				Name: "acl|cat", Arity: -2, Flags: calm,
+				Summary: "Lists the categories, or the commands of one.", Syntax: "[category]", Reply: "an array of names", Run: cat,
+			},
+			{
+				Name: "acl|deluser", Arity: -3, Flags: calm | admin | command.FlagFence | command.FlagAudit,
+				Summary: "Deletes users and closes their connections.", Syntax: "username [username ...]", Reply: "how many there were",
+				Run: deluser, Disclosure: command.Disclosure{Change: "acl", Named: 4, Secrets: rules},
+			},
+			{
+				Name: "acl|dryrun", Arity: -4, Flags: calm | admin,
+				Summary: "Says whether a user may run a command, without running it.", Syntax: "username command [arg [arg ...]]",
+				Reply: "OK, or what the user may not do", Run: dryrun,
+			},
+			{
+				Name: "acl|genpass", Arity: -2, Flags: calm,
+				Summary: "Makes a random password, of 256 bits unless it is told otherwise.", Syntax: "[bits]", Reply: "hexadecimal digits",
+				Run: genpass,
+			},
+			{
+				Name: "acl|getuser", Arity: 3, Flags: calm | admin,
+				Summary: "Returns the rules of a user.", Syntax: "username", Reply: "a map, or null", Run: getuser,
+				Disclosure: command.Disclosure{Secrets: rules},
+			},
+			{
+				Name: "acl|list", Arity: 2, Flags: calm | admin | command.FlagFence,
+				Summary: "Lists the rules of all users.", Reply: "an array of rules", Run: list, WordWork: command.MaxLoopWork,
+				ReplySize: sizeOfAll, // there may be many users
+			},
+			{
+				Name: "acl|load", Arity: 2, Flags: calm | admin | command.FlagFence | command.FlagNoMulti | command.FlagAudit,
+				Summary: "Reads the ACL file again and closes the connections of users that it changes.", Reply: "OK", Run: load,
+				WordWork: command.MaxLoopWork, Files: true, Disclosure: command.Disclosure{Change: "acl"},
+			},
+			{
+				Name: "acl|log", Arity: -2, Flags: calm | admin,
+				Summary: "Lists the newest calls and logins that were refused.", Syntax: "[count | RESET]",
+				Reply: "an array of maps, or OK",
+				Run:   aclLog,
+			},
+			{
+				Name: "acl|save", Arity: 2, Flags: calm | admin | command.FlagFence | command.FlagNoMulti,
+				Summary: "Writes the ACL file.", Reply: "OK", Run: save, WordWork: command.MaxLoopWork, Files: true,
+			},
+			{
+				Name: "acl|setuser", Arity: -3, Flags: calm | admin | command.FlagFence | command.FlagAudit,
+				Summary: "Creates a user, or changes its rules.", Syntax: "username [rule [rule ...]]", Reply: "OK", Run: setuser,
+				WordWork: ruleWork, Disclosure: command.Disclosure{Change: "acl", Named: 1, Secrets: rules},
+			},
+			{
+				Name: "acl|users", Arity: 2, Flags: calm | admin | command.FlagFence,
+				Summary: "Lists the users.", Reply: "an array of names", Run: names, WordWork: command.MaxLoopWork,
+				ReplySize: sizeOfAll,
+			},
+			{
+				Name: "acl|whoami", Arity: 2, Flags: calm,
+				Summary: "Returns the user of the connection.", Reply: "a name",
+				Run: func(c *command.Call) { c.W.BulkString(c.Client.UserName()) },
+			},
+		}),
 	}
-	for _, c := range all.Sub {
-		switch c.Name {
-		case "acl|load", "acl|save": // they may wait for the disk
-			c.WordWork, c.Files = command.MaxLoopWork, true
-		case "acl|list", "acl|users": // there may be many users
-			c.WordWork, c.ReplySize = command.MaxLoopWork, sizeOfAll
-		case "acl|setuser":
-			c.WordWork = ruleWork
-		}
-	}
-	return all
 }
 
 // sizeOfAll is the field ReplySize of commands that show all users: an upper estimate. The text
