@@ -462,7 +462,7 @@ func (f *follower) setClock(now limit.Instant) {
 
 // abandon discards an incomplete full resynchronization because the node no longer follows a
 // primary. Only a part of the state has arrived, so it keeps no key. The caller runs it inside
-// Keyspace.Alone.
+// Keyspace.Exclusively.
 func (f *follower) abandon() {
 	now := f.resumed()
 	f.o.Keyspace.Empty()

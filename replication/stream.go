@@ -1,6 +1,6 @@
 package replication
 
-// setTap makes the log pass its writes to the source. The caller runs it inside Keyspace.Alone.
+// setTap makes the log pass its writes to the source. The caller runs it inside Keyspace.Exclusively.
 func (n *Node) setTap() {
 	t := newTap(n.log, n.o.Source, n.gap)
 	t.begin(n.log.SetTap(t))
