@@ -2,12 +2,51 @@ package command
 
 import (
 	"net"
+	"sync/atomic"
 
 	"github.com/cellserver/cellserver/acl"
 	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/transport"
 )
+
+// Client is the part of a connection's state that commands and other sessions may use. Fields
+// without a note belong to the goroutine that feeds the client.
+type Client struct {
+	Owner     any // the session; only package session uses it
+	Server    *Server
+	Peer      transport.Peer
+	ID        int64
+	Created   limit.Instant
+	Proto     int  // 2 or 3
+	Authed    bool // has authenticated, or connected when that was not needed
+	Reply     ReplyMode
+	Spent     int // bytes in and out before authentication
+	Closing   bool
+	Exclusive bool // a transaction or script is running: the client must not be parked
+	// ProxyOf is the client for which this one acts while its command runs on another goroutine;
+	// nil for a client that is not a proxy.
+	ProxyOf    *Client
+	Background bool // a proxy that is not exclusive: it must not be parked, and has no locks
+	Marks      Mark
+	// User is the authenticated user, or the user default before authentication. Only the feeding
+	// goroutine sets it.
+	User atomic.Pointer[acl.User]
+	// The fields from Database to Subscriptions are also read by other goroutines: CLIENT LIST, the
+	// janitor.
+	Database atomic.Int32
+	Protocol atomic.Int32 // Proto, for other goroutines
+	Locked   atomic.Int64 // the instant since which authentication is due, 0 if it is not
+	Killed   atomic.Bool
+	Spared   atomic.Bool              // CLIENT NO-EVICT ON
+	Self     atomic.Pointer[Identity] // nil if the client has given no names; set by the feeding goroutine only
+	// Invalidated says that the client receives invalidations of keys that it or another client tracks.
+	// Once set it stays set. Subscriptions is the number of the client's subscriptions, of all
+	// kinds.
+	Invalidated   atomic.Bool
+	Subscriptions atomic.Int32
+	clientParts
+}
 
 // HostOf returns the address to which failed login attempts are charged. It has no port, so that a
 // new connection does not reset the count.

@@ -3,10 +3,11 @@ package command_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/cellserver/cellserver/commands/command"
 	"github.com/cellserver/cellserver/decide"
 	"github.com/cellserver/cellserver/limit"
-	"github.com/stretchr/testify/require"
 )
 
 func TestKeysInSeveralSlotsAreRefusedInTheWordsOfRedis(t *testing.T) {

@@ -7,6 +7,19 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// Coroutine describes how a group runs a call of unknown duration: on a coroutine with its own
+// worker, which moves to another goroutine if the call takes long.
+type Coroutine struct {
+	// Do runs the call. c belongs to the coroutine's worker and has copies of the arguments. arg is
+	// the argument of RunOnCoroutine. It is valid until c yields.
+	Do func(c *Call, arg any)
+	// Script returns the running script, and whether it has written. It is called after the call
+	// has yielded.
+	Script func(w *Worker) (script Killable, wrote bool)
+	// Again returns a function that runs the call of Do again from its beginning.
+	Again func(c *Call) func(c *Call)
+}
+
 // Exclusive is a command that has the store to itself while it runs, because its duration is
 // unknown: a script with a loop, or a transaction with such a script. It runs on its own goroutine.
 // Meanwhile its session is parked, and Proxy acts as the client.

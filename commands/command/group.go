@@ -1,5 +1,25 @@
 package command
 
+import "github.com/cellserver/cellserver/figure"
+
+// Group is a set of commands: their entries, and the private state that the group keeps for the
+// server, for each worker and for a client.
+type Group struct {
+	Commands []*Command
+	// Needs are the parts without commands that the group shares with others, such as the queues of
+	// clients that wait for elements. A table has each part once, however many of its groups need
+	// it. A part has no Needs itself.
+	Needs []*Group
+	// Server creates the group's state for the server, and returns the hooks by which the group
+	// takes part in the work of others. nil for a group without both.
+	Server func(s *Server, slot Slot) (state any, hooks Hooks)
+	// Worker creates the group's state for a new worker, which one goroutine at a time uses; nil if
+	// there is none. It is called after Server. The group's commands access the state by [Scratch].
+	Worker func(w *Worker, slot Slot) any
+	// Figures are the figures of what the group counts; see [Counted].
+	Figures []figure.Figure
+}
+
 // OfServer returns the state that the group keeps for the server.
 func (i Slot) OfServer(s *Server) any { return s.states[i] }
 

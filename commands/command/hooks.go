@@ -6,6 +6,84 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
+// Hooks are functions by which a group takes part in the work of others. A hook may be nil. Hooks
+// without a note are called by the goroutine that feeds the client or uses the worker.
+type Hooks struct {
+	// BatchEnd is called after a batch of commands, while its input is still valid.
+	BatchEnd func(w *Worker)
+	// Limited is called with the decision on a for a command of another group. Only one group may
+	// have it.
+	Limited func(c *Call, a *decide.Ask)
+	// Decided is called with the result of a wait for room.
+	Decided func(w *Worker, db int, d *Decided, now limit.Instant)
+	// Decay is called once a minute, and ResetStats by CONFIG RESETSTAT, for every worker. Any
+	// goroutine may call them.
+	Decay, ResetStats func(w *Worker)
+
+	// Intercept is called before a command of a client with MarkQueuing runs. It reports whether it
+	// has answered the command. size is the length of the command in bytes. Only one group may have
+	// it.
+	Intercept func(c *Call, size int) bool
+	// Rejected is called when a command of a client with MarkQueuing or MarkCaching is refused
+	// before it runs. c.Cmd is nil if there is no such command.
+	Rejected func(c *Call)
+	// Run runs the command of a client with MarkTracking. Only one group may have it.
+	Run func(c *Call)
+	// Awaits reports whether a client with Told set has to wait before it runs the commands that
+	// have arrived. The group wakes the client afterwards.
+	Awaits func(cl *Client) bool
+	// AfterCommand is called after a command has ended and released its locks, for workers that
+	// have set Publishes.
+	AfterCommand func(w *Worker)
+
+	// Serve gives elements under the locked keys to the clients that wait for them. Unlocked
+	// answers these clients after everything was unlocked, or disconnects them if the command was
+	// abandoned. It is called for workers that have set Serves. Only one group may have them.
+	Serve    func(c *Call)
+	Unlocked func(c *Call, abandoned bool)
+
+	// ReadsElsewhere returns a function to call right before and right after the running command
+	// reads on another goroutine; nil if there is nothing to call.
+	ReadsElsewhere func(c *Call) func()
+	// Proxied is called when proxy starts to act for cl on another goroutine, and Merged when that
+	// is over. Transfer moves state that only one of them may have to proxy, and returns how many
+	// bytes that takes.
+	Proxied, Merged func(cl, proxy *Client)
+	Transfer        func(cl, proxy *Client) (bytes int)
+	// NeedsStore reports whether cmd, which may run while a script is busy, would wait for
+	// something that the script has locked.
+	NeedsStore func(cl *Client, cmd *Command) bool
+
+	// Reset resets the group's state of a client (RESET). It may do only a part, and reports
+	// whether there is more.
+	Reset func(c *Call) (more bool)
+	// Kept returns how many bytes a client keeps for a transaction, and how many commands are
+	// queued in it, -1 outside of a transaction.
+	Kept func(cl *Client) (bytes, queued int)
+	// Closed is called after a client has disconnected.
+	Closed func(cl *Client)
+	// Describe adds the group's fields of CLIENT LIST for a client. Any goroutine may call it.
+	Describe func(cl *Client, d *Description)
+	// Memory returns how many bytes the group keeps for all clients. Any goroutine may call it.
+	Memory func() int64
+	// RulesChanged is called when the permissions of a user have changed. Any goroutine may call
+	// it.
+	RulesChanged func(u *acl.User, before *acl.Rules)
+	// LimitsChanged is called when limits have changed. Any goroutine may call it.
+	LimitsChanged func()
+}
+
+// hooks has the hooks of all groups.
+type hooks struct {
+	all       []*Hooks
+	batchEnd  []func(w *Worker)
+	intercept func(c *Call, size int) bool
+	run       func(c *Call)
+	limited   func(c *Call, a *decide.Ask)
+	serve     func(c *Call)
+	unlocked  func(c *Call, abandoned bool)
+}
+
 func (h *hooks) add(n Hooks) {
 	h.all = append(h.all, &n)
 	if n.BatchEnd != nil {

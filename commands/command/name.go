@@ -2,6 +2,13 @@ package command
 
 import "encoding/binary"
 
+// nameSlot is an entry of the hash table of names.
+type nameSlot struct {
+	first, last foldedWord
+	name        string   // the name in use, in lower case
+	Cmd         *Command // nil if the slot is free
+}
+
 // Names are looked up by their first and their last eight bytes, which overlap in a short name.
 // Together with the length these are the whole name up to 16 bytes, so that two 64-bit comparisons,
 // instead of one for every letter, tell whether the name is the same in any case.

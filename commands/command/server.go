@@ -1,10 +1,44 @@
 package command
 
 import (
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/cellserver/cellserver/acl"
+	"github.com/cellserver/cellserver/budget"
 	"github.com/cellserver/cellserver/commands/env"
+	"github.com/cellserver/cellserver/figure"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/resp"
 	"github.com/cellserver/cellserver/stats"
 )
+
+// Server is the part of the server's state that all sessions share and commands may use.
+type Server struct {
+	Host         Host
+	Options      env.Options
+	Commands     *Table
+	Log          *slog.Logger
+	ActiveLimits atomic.Pointer[env.Limits]
+	Users        *acl.Users
+	Refusals     acl.Log // ACL LOG
+	Changes      stats.Changes
+	Figures      *figure.Registry // of the server and all its parts
+	Seen         Seen             // nil without limiters
+	// Logins limits guesses of passwords; nil without commands that log in.
+	Logins Logins
+	// ClientLine returns the line of CLIENT LIST for a client; nil without that command.
+	ClientLine func(cl *Client, now limit.Instant) []byte
+	Draining   atomic.Bool   // set by Drain
+	Halts      atomic.Uint32 // the reasons that keep commands from running: see HaltLoading
+	// Slow and Events record calls and events that took long: SLOWLOG and LATENCY.
+	Slow   stats.SlowLog
+	Events stats.Events
+	Ended  atomic.Bool   // set by Close: slow commands may give up
+	Large  budget.Budget // the memory of long replies
+	hooks  hooks
+	states [maxGroups]any // of the groups: see Slot
+}
 
 // The reasons that keep commands from running, as a bit set: Server.Halts.
 const (

@@ -2,8 +2,19 @@ package command
 
 import (
 	"github.com/cellserver/cellserver/figure"
+	"github.com/cellserver/cellserver/limit"
 	"github.com/cellserver/cellserver/stats"
 )
+
+// Activity is what a client is doing, and the memory that is kept for it.
+type Activity struct {
+	Description
+	Active      limit.Instant // when the last bytes arrived
+	LastCommand *Command      // nil before the first
+	Blocked     bool          // the client is blocked in a command
+	Queued      int           // commands that are queued until EXEC, -1 outside of MULTI
+	Held        ClientMemory
+}
 
 // Statistics are the figures of the whole server that INFO shows.
 type Statistics struct {

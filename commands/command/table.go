@@ -8,6 +8,28 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
+// Table finds commands by name. It is immutable, except for the replies that it caches.
+type Table struct {
+	groups  []Group
+	Entries []*Command  // by id: containers, commands and subcommands
+	Sorted  []*Command  // without subcommands, sorted by name
+	names   []tableName // of Sorted, by the name in use
+	Slots   []nameSlot  // open addressing over endsHash; the length is a power of two
+	// Remote says that commands ask a Remote. unserved has the commands that cannot, by the name in
+	// use: see [NewStoreTable].
+	Remote   bool
+	unserved map[string]string
+	vocabulary
+
+	Info, Docs madeOnce // the replies about Sorted
+}
+
+// tableName is a command and the name in use for it.
+type tableName struct {
+	name string
+	cmd  *Command
+}
+
 // NewTable builds a table of the commands of groups. The entries belong to this table from then on
 // and cannot be used for another one. NewTable panics if two entries share a name or an entry is
 // incomplete: that is a programming error, found at start-up.

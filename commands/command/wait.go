@@ -1,9 +1,80 @@
 package command
 
 import (
+	"sync/atomic"
+
 	"github.com/cellserver/cellserver/commands/env"
 	"github.com/cellserver/cellserver/resp"
+	"github.com/cellserver/cellserver/stats"
 )
+
+// Wait is a command that waits: for a timer, for a slow command that runs in the background, or for
+// room under a limit. Its session is not fed until the wait is over, so input of the client behind
+// the command waits, too.
+//
+// To reply, a goroutine first claims the wait; only one can. Any goroutine may do that. All fields
+// except State are set before the command is parked, or by the goroutine that has claimed it.
+type Wait struct {
+	Client *Client
+	Cmd    *Command
+	Proto  int
+	State  atomic.Int32
+	Gone   atomic.Bool // the client has disconnected: set when the session is closed
+
+	// Reply, Decided and Broken are valid after State is WaitAnswered. The output is Reply and then
+	// what Resume writes. Decided is the result of a wait for room, nil for other waits. Broken
+	// says that the client is to be closed.
+	Reply   resp.Reply
+	Decided *Decided
+	Broken  bool
+	// Failed says that the reply is an error or contains one. Rejected says that the command was
+	// never run: see [Wait.Forbidden].
+	Failed, Rejected bool
+	// NoEffect says that the command has had no effect. Its reply does not wait for the disk, since
+	// it is true even if the journal fails.
+	NoEffect bool
+	// RunAgain says that there is no reply: the command has not run yet, and runs from its
+	// beginning when the session is fed again.
+	RunAgain bool
+	// Kept is how many bytes the wait keeps: the argument of [Call.NewWait], what Park adds, and a
+	// transaction of the session that runs exclusively. Only the goroutine that feeds the session
+	// uses it.
+	Kept     int
+	reserved int64 // what [Wait.Reserve] has charged
+	// Args are the arguments that are needed to check the user's permission again; nil for a
+	// command that is not checked again.
+	Args [][]byte
+	// Unbegun is closed by [Wait.Refuse]; nil for a command that does not wait for its turn in the
+	// background, or that has too much to undo.
+	Unbegun chan struct{}
+	// Slice does a part of a command that runs in slices, and reports whether there is more to do;
+	// nil for all other commands. Such a wait is for nothing: the session is fed again after other
+	// sessions have had their turn.
+	Slice func(c *Call) (more bool)
+
+	// Reclaimable says that the goroutine that claimed the wait may release it again. wanted is how
+	// the wait was to be ended meanwhile.
+	Reclaimable bool
+	wanted      atomic.Int32
+
+	stats.Waiting // how long the command has run
+
+	// Resume runs when the session is fed again, on the goroutine that feeds it: for a reply that
+	// changes the session. nil if there is nothing to do.
+	Resume func(w *resp.Writer)
+	// Render is Resume for the replies of several commands. It applies CLIENT REPLY itself.
+	Render func(c *Call)
+	// Cancel stops whatever the command waits for, without a reply, after the client has
+	// disconnected. nil if there is nothing to stop. It must not block.
+	Cancel func()
+	// OnTimeout writes the reply of a wait that is ended early (CLIENT UNBLOCK, shutdown). nil for
+	// a wait that cannot be ended early because it ends soon by itself.
+	OnTimeout func(st env.Store, w *resp.Writer)
+	// Unanswered says that a server which stops closes the connection instead of replying with
+	// OnTimeout: that reply would claim that the time is over or that there were no elements, and
+	// both are wrong.
+	Unanswered bool
+}
 
 // The states of a wait: not claimed, claimed, being answered, answered, and discarded because the
 // client is gone.
