@@ -34,7 +34,7 @@ func attached(t *testing.T, args ...string) (old *storetest.Node, ours *real, cl
 func TestFollowAScriptInSeveralDatabases(t *testing.T) {
 	old, ours, client := attached(t)
 	ctx := context.Background()
-	old.Do("EVAL", "for i = 0, 2 do goredis.call('SELECT', i) goredis.call('SET', 'db', i) goredis.call('SET', 'in ' .. i, i) end return 1", 0)
+	old.Do("EVAL", "for i = 0, 2 do redis.call('SELECT', i) redis.call('SET', 'db', i) redis.call('SET', 'in ' .. i, i) end return 1", 0)
 	awaitSettled(t, ours, old)
 	for db := range 3 {
 		conn := client.Conn()

@@ -335,7 +335,7 @@ func command(r *rand.Rand) []any {
 		{"ZUNIONSTORE", z, 2, key("z"), key("z")},
 		{"ZRANGESTORE", z, key("z"), 0, 3},
 		{"GEOADD", key("z"), "13.3", "38.1", "p" + word()},
-		{"EVAL", "goredis.call('SET', KEYS[1], ARGV[1]) goredis.call('RPUSH', KEYS[2], ARGV[1]) return goredis.call('CL.THROTTLE', KEYS[3], 7)", 3, s, l, cell, word()},
+		{"EVAL", "redis.call('SET', KEYS[1], ARGV[1]) redis.call('RPUSH', KEYS[2], ARGV[1]) return redis.call('CL.THROTTLE', KEYS[3], 7)", 3, s, l, cell, word()},
 		{"XADD", "stream", "*", "a", "b"},
 		{"DEL", "stream"},
 		{"PUBLISH", "c", "m"},
