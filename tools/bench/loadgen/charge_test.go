@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// always sends commands ten times a second for so long to a server that answers each
-// the same.
+// always sends the commands of lines, ten a second in total, for the given span to a server that
+// gives the same reply to each.
 func always(t *testing.T, span time.Duration, reply string, lines ...string) *loadgen.Result {
 	t.Helper()
 	o := load(t, lines...)
@@ -25,8 +25,8 @@ func always(t *testing.T, span time.Duration, reply string, lines ...string) *lo
 	return b.Result(o, span)
 }
 
-// TestMultiChargesEveryClause: RL.MULTI is held to the limit of each of its clauses, and
-// its replies may show any of them.
+// TestMultiChargesEveryClause: the check covers the limit of every clause of RL.MULTI, and a reply
+// may show any of these limits.
 func TestMultiChargesEveryClause(t *testing.T) {
 	const text = "RL.MULTI 2 a:{key} b:{key} CL 9 1000 1000 SW 50 10000 2 FIXED MS"
 	for _, shown := range []int64{10, 50} {
@@ -51,7 +51,7 @@ func TestMultiChargesEveryClause(t *testing.T) {
 	require.Zero(t, r.Checks[0].Most+r.Checks[1].Most)
 }
 
-// TestLeasesAreBounded: within a lease's length no more members than the limit.
+// TestLeasesAreBounded: within the length of a lease no more members than the limit get one.
 func TestLeasesAreBounded(t *testing.T) {
 	const text = "CC.ACQUIRE {key} 5 1 m{seq}"
 	require.False(t, always(t, 400*time.Millisecond, fakeresp.Five(0, 5, 1, -1, 1), text).Violated())
@@ -60,8 +60,8 @@ func TestLeasesAreBounded(t *testing.T) {
 	require.EqualValues(t, 20, r.Checks[0].Bound)
 }
 
-// TestOptionsShareAKey: commands with the same limit and different options add up, and
-// may use what the most generous of them lets pass.
+// TestOptionsShareAKey: the grants of commands with the same limit and different options are added
+// up. The bound is that of the most generous of them.
 func TestOptionsShareAKey(t *testing.T) {
 	yes := fakeresp.Five(0, 10, 1, -1, 1)
 	plain, waits := "TB.ACQUIRE {key} 10 1 1", "TB.ACQUIRE {key} 10 1 1 WAIT 100"

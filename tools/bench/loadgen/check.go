@@ -7,36 +7,37 @@ import (
 	"time"
 )
 
-// Check is what became of holding one limit against its theoretical bounds: the most
-// that it may let pass, and the least that it must have let pass to refuse what it did.
+// Check is the result of comparing what one limit granted with its theoretical bounds: the most
+// that it may grant, and the least that it must have granted to explain its refusals.
 type Check struct {
-	// Limit is the limit, Command a command that asks for it.
+	// Limit is the name of the limit, Command a command that asks for it.
 	Limit   string `json:"limit"`
 	Command string `json:"command"`
 	// Skipped says why nothing was checked, and is empty if it was.
 	Skipped string `json:"skipped,omitempty"`
-	// Bound is the most that a key may have been granted within Span.
+	// Bound is the most units that a key may be granted within Span.
 	Bound int64         `json:"bound"`
 	Span  time.Duration `json:"span_ns"`
-	// Keys is how many keys were held against it, 0 if no key was used twice; Most what the key had that was
-	// granted most, and Violations how many keys had more than the bound.
+	// Keys is the number of keys compared with the bound, 0 if no key was used twice. Most is the
+	// largest number of units that one key was granted. Violations is the number of keys that were
+	// granted more than the bound.
 	Keys       int   `json:"keys"`
 	Most       int64 `json:"most_granted"`
 	Violations int   `json:"violations"`
-	// Worst are the keys that had most of all those above the bound.
+	// Worst are the keys that exceed the bound by most, at most ten.
 	Worst []Excess `json:"worst,omitempty"`
-	// Pressed is how many keys were refused so often that something must have been
-	// granted in between, Short how many of them were granted less than that, and
-	// Leanest those that had least of it. Unserved keys were asked for longer than
-	// the limit needs to recover, and never granted anything: by this limit or by
-	// another one of an earlier run.
+	// Pressed is the number of keys that were refused so often that something must have been
+	// granted in between. Short is the number of these that were granted less than that, and
+	// Leanest are the ones that lack most, at most ten. Unserved is the number of keys that were
+	// refused and never granted anything, although the run took more than twice the time that the
+	// limit needs to recover: this limit may have refused them, or a limit of an earlier run.
 	Pressed  int         `json:"pressed_keys"`
 	Short    int         `json:"short_keys"`
 	Leanest  []Shortfall `json:"leanest,omitempty"`
 	Unserved int         `json:"unserved_keys"`
 }
 
-// Violated reports whether the limit let too much pass, or too little.
+// Violated reports whether the limit granted too much or too little.
 func (c Check) Violated() bool { return c.Violations > 0 || c.Short > 0 }
 
 // Excess is one key that was granted more than its bound.
@@ -78,9 +79,9 @@ func (c Check) String() string {
 	return text
 }
 
-// check holds the ledger against the bounds of a span that contains everything that
-// was sent. complete says that everything was answered as well: what was granted
-// without our knowing of it is missing from what we add up.
+// check compares the ledger with the bounds of a span that contains all requests of the run.
+// complete tells that every request was answered, too. Otherwise some grants are unknown, so the
+// least that must have been granted cannot be checked.
 func (l *ledger) check(span time.Duration, complete bool) Check {
 	c := Check{Limit: l.limits[0].Name, Command: l.text, Skipped: l.skipped, Span: span}
 	if c.Skipped != "" {
@@ -88,7 +89,7 @@ func (l *ledger) check(span time.Duration, complete bool) Check {
 	}
 	c.Bound = l.bound(time.Duration(stretched(span)))
 	if l.single {
-		// A key used once is a span of no length.
+		// A key that is used once is granted units at one instant: the span is 0.
 		c.Bound = l.bound(0)
 		c.Most = l.largest.Load()
 		if c.Most > c.Bound {
@@ -111,7 +112,7 @@ func (l *ledger) check(span time.Duration, complete bool) Check {
 	return c
 }
 
-// checkClaims holds what was granted against what refusals need.
+// checkClaims compares the units granted to each key with those that its refusals require.
 func (l *ledger) checkClaims(c *Check) {
 	for i := range l.claims {
 		owed, units := l.claims[i].owed.Load(), l.granted[i].Load()
@@ -128,14 +129,14 @@ func (l *ledger) checkClaims(c *Check) {
 	}
 }
 
-// leanest keeps the ten that lack most.
+// leanest adds s and keeps the ten keys that lack most.
 func leanest(all []Shortfall, s Shortfall) []Shortfall {
 	all = append(all, s)
 	slices.SortStableFunc(all, func(a, b Shortfall) int { return cmp.Compare(b.Owed-b.Granted, a.Owed-a.Granted) })
 	return all[:min(len(all), 10)]
 }
 
-// worst keeps the ten largest.
+// worst adds e and keeps the ten keys that were granted most.
 func worst(all []Excess, e Excess) []Excess {
 	all = append(all, e)
 	slices.SortStableFunc(all, func(a, b Excess) int { return cmp.Compare(b.Granted, a.Granted) })

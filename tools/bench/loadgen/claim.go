@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// maxClaimKeys bounds of how many keys the refusals are held against what was
-// granted: 16 MiB.
+// maxClaimKeys is the number of keys whose refusals are compared with their grants. Their claims
+// take 16 MiB.
 const maxClaimKeys = 1 << 20
 
-// claimSlack is how far a server's idea of a reply's instant may lie outside of the
-// time between its request and its arrival.
+// claimSlack is how far the instant at which the server decided may lie outside of the time between
+// request and reply.
 const claimSlack = int64(time.Millisecond)
 
-// slew is how much faster than ours a server's clock may run: the most by which
-// NTP corrects a clock, 500 ppm.
+// slew says how much faster than the generator's clock the server's clock may run: by 1/slew, 500
+// ppm, the fastest rate at which NTP corrects a clock.
 const slew = 2000
 
-// A claim adds up what one key must have been granted to explain its refusals. A
-// call of q units is refused only if the limit's worth less q-1 was granted within a
-// spell before it. Spells that do not overlap add up: a refusal counts if its spell,
-// as early as it may have begun, begins behind the arrival of the last one that did.
+// A claim adds up the units that one key must have been granted to explain its refusals. A call of
+// q units is refused only if limit-q+1 units or more were granted within a spell (see [Limit])
+// before it. The units of spells that do not overlap add up. So a refusal counts only if the
+// earliest possible beginning of its spell is after the arrival of the last refusal that counted.
 //
-// Nothing is claimed of a key before its first grant. Until then another limit, of an
-// earlier run, may be what refuses.
+// Before the first grant to a key its refusals claim nothing: a limit of an earlier run may be the
+// cause.
 type claim struct {
-	// since is the instant from which on grants belong to no claim yet, 0 before the
-	// first grant, and neverGranted if there were refusals by then.
+	// since is the instant after which no claim counts grants yet. It is 0 before the first grant
+	// or refusal, and neverGranted if there were only refusals.
 	since atomic.Int64
-	// owed are the units claimed so far.
+	// owed is the number of units claimed so far.
 	owed atomic.Int64
 }
 
@@ -41,8 +41,8 @@ func (c *claim) granted(now int64) {
 	}
 }
 
-// refused notes that a call that was due at the instant at, and refused by now, owes
-// units within the spell before it.
+// refused notes a refusal that arrived at now, of a call that was due at the instant at. It claims
+// that owed units were granted within the spell before the call.
 func (c *claim) refused(at, now int64, spell time.Duration, owed int64) {
 	since := c.since.Load()
 	switch {
@@ -53,5 +53,5 @@ func (c *claim) refused(at, now int64, spell time.Duration, owed int64) {
 	}
 }
 
-// stretched returns how long a server whose clock is slow may take for a span.
+// stretched returns the longest time that may pass here while a span passes on the server's clock.
 func stretched(span time.Duration) int64 { return int64(span) + int64(span)/slew }

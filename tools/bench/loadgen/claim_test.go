@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRefusalsFollowEnoughGrants plays any traffic against every limiter: whenever it
-// refuses, it granted at least what the refusal owes within the spell before it, and a
-// run that sees all of that finds no fault.
+// TestRefusalsFollowEnoughGrants sends random traffic to every limiter. Whenever the limiter
+// refuses, it has granted at least the owed units within the spell before, and the check of the
+// whole run finds no fault.
 func TestRefusalsFollowEnoughGrants(t *testing.T) {
 	const start = limit.Instant(1_700_000_000 * time.Second)
 	rapid.Check(t, func(t *rapid.T) {
@@ -52,8 +52,8 @@ func TestRefusalsFollowEnoughGrants(t *testing.T) {
 	})
 }
 
-// asking sends a command over one connection, ten times a second for so long, to a
-// server whose clock is as fast as ours divided by slowness.
+// asking sends a command over one connection, ten times a second for the given span, to a server
+// whose clock is slower than the generator's by the factor slowness.
 func asking(t *testing.T, text string, decide limiter, l *loadgen.Limit, slowness int64, span time.Duration) loadgen.Check {
 	t.Helper()
 	o := load(t, text)
@@ -109,8 +109,8 @@ func TestSomeLimitsRefuseWithoutGrants(t *testing.T) {
 	}
 }
 
-// TestRefusalsWithoutEnoughGrantsAreFound goes through one key's refusals: a limit of 2,
-// one unit per second, so that a refusal needs grants of 2 within two seconds.
+// TestRefusalsWithoutEnoughGrantsAreFound lists refusals of one key with the limit 2 and one unit
+// per second, so that a refusal requires grants of 2 units within the two seconds before.
 func TestRefusalsWithoutEnoughGrantsAreFound(t *testing.T) {
 	o := load(t, "CL.THROTTLE k 1 1 1")
 	o.Rate, o.Duration = 1, time.Hour

@@ -9,14 +9,14 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Contender is a target and what is done to it.
+// Contender is a target and the options of its runs.
 type Contender struct {
 	Target  Target
 	Options Options
 }
 
-// Comparison is several contenders that ran in turn. The first is the one that is
-// related to each of the others.
+// Comparison holds the results of several contenders that ran in turn. Reports relate the first one
+// to each of the others.
 type Comparison struct {
 	Entries []*Entry
 }
@@ -27,15 +27,15 @@ type Entry struct {
 	Rounds []*Result
 }
 
-// Spread is a figure over several rounds.
+// Spread is the median and the range of a figure over several rounds.
 type Spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 }
 
-// NewSpread returns the spread of values. Rounds without a figure, which are 0, do
-// not count; without any the spread is zero.
+// NewSpread returns the spread of values. It ignores zeros, which are rounds without a figure. If
+// nothing is left, the spread is zero.
 func NewSpread(values []float64) Spread {
 	known := slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return v == 0 })
 	if len(known) == 0 {
@@ -50,12 +50,13 @@ func NewSpread(values []float64) Spread {
 	return Spread{Median: median, Min: known[0], Max: known[len(known)-1]}
 }
 
-// Known reports whether there is a figure at all.
+// Known reports whether any round has the figure.
 func (s Spread) Known() bool { return s != Spread{} }
 
-// Compare runs the contenders in turn, A B C B C A, for a number of rounds, so that
-// whatever else the machine does meets all of them. after, if not nil, is told
-// about every result. If ctx ends, the comparison holds the complete rounds.
+// Compare runs the contenders in turn for a number of rounds, in the orders ABC, BCA, CAB, so that
+// other load of the machine affects all of them alike. After each run it calls after, if that is
+// not nil. If ctx ends, the comparison holds only the complete rounds, or the unfinished one if
+// rounds is 1.
 func Compare(ctx context.Context, contenders []Contender, rounds int, after func(round int, r *Result)) (*Comparison, error) {
 	c := &Comparison{}
 	for _, contender := range contenders {
@@ -64,7 +65,7 @@ func Compare(ctx context.Context, contenders []Contender, rounds int, after func
 	contenders = slices.Clone(contenders)
 	for round := range rounds {
 		for turn := range contenders {
-			i := (turn + round) % len(contenders) // nobody is always the first
+			i := (turn + round) % len(contenders) // each round begins with another contender
 			r, err := Run(ctx, contenders[i].Target, contenders[i].Options)
 			if err != nil {
 				return c, err
@@ -83,7 +84,7 @@ func Compare(ctx context.Context, contenders []Contender, rounds int, after func
 	return c, nil
 }
 
-// cut drops what does not belong to the first rounds.
+// cut drops all rounds after the first ones.
 func (c *Comparison) cut(rounds int) {
 	for _, e := range c.Entries {
 		e.Rounds = e.Rounds[:min(len(e.Rounds), rounds)]
@@ -107,7 +108,7 @@ func Percentile(p float64) Metric {
 	return func(r *Result) float64 { return float64(r.Latency.ValueAtPercentile(p)) / 1e3 }
 }
 
-// Of returns a metric over the rounds of an entry.
+// Of returns the spread of a metric over the rounds of the entry.
 func (e *Entry) Of(m Metric) Spread {
 	values := make([]float64, len(e.Rounds))
 	for i, r := range e.Rounds {
@@ -116,8 +117,8 @@ func (e *Entry) Of(m Metric) Spread {
 	return NewSpread(values)
 }
 
-// Ratio returns a metric over the rounds of an entry, each divided by that of the
-// same round of another.
+// Ratio returns the spread of a metric over the rounds of the entry, each divided by the metric of
+// the same round of other.
 func (e *Entry) Ratio(other *Entry, m Metric) Spread {
 	var values []float64
 	for i := range min(len(e.Rounds), len(other.Rounds)) {
@@ -137,7 +138,7 @@ func (e *Entry) Latency() *hdrhistogram.Histogram {
 	return all
 }
 
-// Lag returns by how much the requests of all rounds missed their instants.
+// Lag returns how late the requests of all rounds left.
 func (e *Entry) Lag() *hdrhistogram.Histogram {
 	all := newHistogram()
 	for _, r := range e.Rounds {
@@ -146,7 +147,7 @@ func (e *Entry) Lag() *hdrhistogram.Histogram {
 	return all
 }
 
-// Faults returns what went wrong in any round, each sentence once.
+// Faults returns the faults of all rounds, without duplicates.
 func (e *Entry) Faults() []string {
 	var faults []string
 	for _, r := range e.Rounds {
@@ -156,8 +157,8 @@ func (e *Entry) Faults() []string {
 	return slices.Compact(faults)
 }
 
-// Checks returns one check for each limit: the one that came nearest to its bound
-// or went furthest beyond it.
+// Checks returns one check for each limit and command: that of the round which came nearest to the
+// bound or went furthest beyond it.
 func (e *Entry) Checks() []Check {
 	worst := make(map[string]Check)
 	var order []string

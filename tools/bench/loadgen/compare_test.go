@@ -30,7 +30,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// contender returns a fake target that notes each key it was asked for.
+// contender returns a fake target that appends its name to order when a run begins, which is when
+// it receives INFO.
 func contender(t *testing.T, name string, delay time.Duration, order *[]string) loadgen.Contender {
 	t.Helper()
 	target := inBubble(t, func(args []string) string {
@@ -180,7 +181,7 @@ func idles(t *testing.T) {
 	require.Error(t, err)
 }
 
-// expiring is a server whose keys all go away when the test's clock says so.
+// expiring is a server whose keys all disappear at an instant of the test's clock.
 func expiring(keys map[string]bool, expires *time.Time) fakeresp.Handler {
 	return func(args []string) string {
 		switch args[0] {

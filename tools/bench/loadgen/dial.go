@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// dialAll opens n sessions, a few at a time.
+// dialAll opens n sessions, at most 32 at a time, within a minute.
 func dialAll(ctx context.Context, target *Target, n int) ([]*Session, error) {
 	const atOnce = 32
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)

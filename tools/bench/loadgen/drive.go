@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen/process"
 )
 
-// run is one run under way.
+// run is the state of one run.
 type run struct {
 	target    *Target
 	options   *Options
@@ -21,17 +21,17 @@ type run struct {
 	version   string
 	pid       int
 	started   time.Time
-	// span is how long everything took, warm-up and last replies included.
+	// span is the duration of the whole run, with the warm-up and the last replies.
 	span time.Duration
 
 	before, after process.Usage
-	// samples are those of the beginning and the end of what counts.
+	// samples are taken at the beginning and at the end of the measured time.
 	samples [2]sample
-	// abandoned is set when waiting for replies is given up.
+	// abandoned is set when the run stops waiting for replies.
 	abandoned atomic.Bool
 }
 
-// sample is the processor time of the server and the replies up to an instant.
+// sample holds the server's processor time and the number of replies up to an instant.
 type sample struct {
 	taken     bool
 	cpu       time.Duration
@@ -70,12 +70,12 @@ func newRun(target *Target, o *Options, sessions []*Session) *run {
 	return r
 }
 
-// begin looks at the server and starts the run's clock.
+// begin reads the server's version and resource usage, and starts the clock of the run.
 func (r *run) begin() {
 	s := r.sessions[0]
 	r.version = s.Version()
 	if r.pid = r.target.PID; r.pid == 0 {
-		r.pid, _ = process.Find(s.Addr()) // 0: not on this machine, so there is nothing to say about it
+		r.pid, _ = process.Find(s.Addr()) // 0: the server is not on this machine, so its usage is not known
 	}
 	r.before = r.usage()
 	r.started = time.Now()
@@ -122,8 +122,7 @@ func (r *run) drive(d driver) error {
 	return nil
 }
 
-// abandon ends the run whatever is in flight: every read and write under way
-// returns.
+// abandon ends the run without waiting for replies: every pending read and write returns.
 func (r *run) abandon() {
 	r.abandoned.Store(true)
 	for _, s := range r.sessions {
@@ -131,7 +130,7 @@ func (r *run) abandon() {
 	}
 }
 
-// driverFor returns the driver of a name, or for "" the best one for connections to a target.
+// driverFor returns the driver with a name. For "" it returns the best one for connections to t.
 func driverFor(name string, t *Target) (driver, error) {
 	switch {
 	case name == DriverGoroutine || name == "" && (driveEpoll == nil || t.Dialer != nil):

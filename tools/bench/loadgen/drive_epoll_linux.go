@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// spinBelow is the time to the next request below which an open loop polls
-	// instead of sleeping: epoll counts in milliseconds, and a wake-up takes a while.
+	// spinBelow is the time to the next request below which an open loop polls instead of
+	// sleeping, because epoll_wait counts in milliseconds and a wake-up takes time.
 	spinBelow = 2 * time.Millisecond
-	// pollEvery bounds every sleep, so that the end of a run is noticed.
+	// pollEvery limits every sleep, so that the loop notices the end of a run.
 	pollEvery = 50 * time.Millisecond
 )
 
-// driveEpoll drives a worker by an event loop on a thread of its own. In an open
-// loop that thread never sleeps for less than two milliseconds: it polls, so that a
-// command leaves within a microsecond of its instant, and a core is busy with it.
+// driveEpoll runs a worker's event loop on a thread of its own. In an open loop this thread polls
+// before each request, so that the command leaves within a microsecond of its instant. This keeps
+// one core busy.
 var driveEpoll driver = func(l *worker) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -38,21 +38,21 @@ var driveEpoll driver = func(l *worker) error {
 type epollWorker struct {
 	*worker
 	epoll int
-	// fds are the sockets, by the number of their flow. A full one did not take all
-	// that was written to it, and is watched until it has room.
+	// fds are the sockets, by the index of their flow. full tells that a socket has not taken all
+	// that was written to it. The loop then waits until it is writable.
 	fds    []int
 	full   []bool
 	events []unix.EpollEvent
-	// due are the flows with new requests: at most as many as fit, so that a worker
-	// that lags behind its schedule still reads.
+	// due are the flows with new requests. Its capacity limits how many requests are encoded at a
+	// time, so that a worker which lags behind its schedule still reads replies.
 	due []int
-	// turn is the flow that the next request of an open loop goes to.
+	// turn is the index of the flow that gets the next request of an open loop.
 	turn int
-	// ended is set when a flow may have finished, so that all are looked at.
+	// ended is set when a flow may have finished, so that the loop checks all of them.
 	ended bool
 }
 
-// open moves the connections from Go's own event loop to this one.
+// open moves the connections from Go's network poller to this event loop.
 func (e *epollWorker) open() error {
 	var err error
 	if e.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
@@ -73,8 +73,8 @@ func (e *epollWorker) open() error {
 	return nil
 }
 
-// takeOver returns a second descriptor of conn and closes the first: as long as it
-// is open, Go's event loop wakes up for every reply too.
+// takeOver duplicates the descriptor of conn and closes conn: while it is open, Go's network poller
+// would wake up for every reply, too.
 func takeOver(conn net.Conn) (int, error) {
 	holder, ok := conn.(syscall.Conn)
 	if !ok {
@@ -99,7 +99,7 @@ func takeOver(conn net.Conn) (int, error) {
 
 func (e *epollWorker) close() {
 	for _, fd := range e.fds {
-		_ = unix.Close(fd) // nothing is left to lose
+		_ = unix.Close(fd) // no data can be lost any more
 	}
 	_ = unix.Close(e.epoll)
 }
@@ -126,7 +126,7 @@ func (e *epollWorker) loop() error {
 	}
 }
 
-// finished reports whether all flows are. It looks at them only when one may be.
+// finished reports whether all flows have finished. It checks them only when one of them may have.
 func (e *epollWorker) finished(now int64) bool {
 	over := e.over(e.pace, now)
 	if !e.ended && !over {
@@ -141,8 +141,8 @@ func (e *epollWorker) finished(now int64) bool {
 	return true
 }
 
-// send starts the batches of a closed loop, once, or sends what is due in an open
-// one.
+// send starts the first batches of a closed loop, or sends the requests of an open loop that are
+// due.
 func (e *epollWorker) send(now int64) error {
 	if e.pace == nil {
 		if !e.ended {
@@ -175,7 +175,7 @@ func (e *epollWorker) send(now int64) error {
 	return nil
 }
 
-// pick returns the flow whose turn it is, passing over those that cannot send.
+// pick returns the next flow in turn that can send.
 func (e *epollWorker) pick() (int, bool) {
 	for range e.flows {
 		i := e.turn
@@ -187,8 +187,7 @@ func (e *epollWorker) pick() (int, bool) {
 	return 0, false
 }
 
-// wait returns the number of events that have come by the time at which there is
-// something to send.
+// wait waits for events until it is time for the next request, and returns their number.
 func (e *epollWorker) wait(now int64) (int, error) {
 	sleep := pollEvery
 	if e.pace != nil && !e.over(e.pace, now) {
@@ -210,8 +209,8 @@ func (e *epollWorker) wait(now int64) (int, error) {
 	return n, nil
 }
 
-// poll asks for events without waiting. It does not tell Go's scheduler, which
-// would take the thread's processor away.
+// poll asks for events without waiting. It does not enter Go's scheduler, which could give the
+// thread's P to another one.
 func (e *epollWorker) poll() (int, error) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(e.epoll),
 		uintptr(unsafe.Pointer(&e.events[0])), uintptr(len(e.events)), 0, 0, 0)
@@ -221,7 +220,7 @@ func (e *epollWorker) poll() (int, error) {
 	return int(n), nil
 }
 
-// serve takes what one connection has to say.
+// serve handles one event: it resumes writing, reads replies and sends the next batch.
 func (e *epollWorker) serve(event *unix.EpollEvent) error {
 	i := int(event.Fd)
 	f := e.flows[i]
@@ -258,7 +257,7 @@ func (e *epollWorker) serve(event *unix.EpollEvent) error {
 	return e.flush(i)
 }
 
-// flush writes what flow i has encoded, as far as its socket takes it.
+// flush writes the encoded requests of flow i until its socket takes no more.
 func (e *epollWorker) flush(i int) error {
 	f := e.flows[i]
 	for len(f.out) > 0 && !e.full[i] {
@@ -277,7 +276,7 @@ func (e *epollWorker) flush(i int) error {
 	return nil
 }
 
-// resume writes to a socket that has room again.
+// resume writes to a socket that is writable again.
 func (e *epollWorker) resume(i int) error {
 	e.full[i] = false
 	if err := e.flush(i); err != nil || e.full[i] {
@@ -294,8 +293,7 @@ func (e *epollWorker) watch(i int, events uint32) error {
 	return nil
 }
 
-// rawRead and rawWrite are for sockets that do not block, so Go's scheduler need
-// not know of them.
+// rawRead and rawWrite bypass Go's scheduler, which is safe because the sockets do not block.
 func rawRead(fd int, b []byte) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	return int(n), errno

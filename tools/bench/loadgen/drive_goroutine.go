@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// driveGoroutines gives every connection a goroutine of its own. It runs wherever
-// Go does; its pace is as fine as the timers of the system.
+// driveGoroutines runs every connection on a goroutine of its own. It works on every system. Its
+// pace is as fine as the timers of the system.
 func driveGoroutines(l *worker) error {
 	errs := make([]error, len(l.flows))
 	var wait sync.WaitGroup
@@ -55,8 +55,8 @@ func (c *blockingFlow) loop() error {
 	}
 }
 
-// schedule encodes what is due and limits the next exchange to the time until more
-// is.
+// schedule encodes the requests that are due, and limits the next exchange to the time until the
+// next request.
 func (c *blockingFlow) schedule(now int64) error {
 	for c.pace.next() <= now && !c.over(c.pace, now) && c.flow.left > 0 && c.flow.waiting.len() < maxWaiting {
 		c.flow.follow(c.pace, now)
@@ -65,8 +65,7 @@ func (c *blockingFlow) schedule(now int64) error {
 	return c.conn.SetDeadline(c.started.Add(time.Duration(until)))
 }
 
-// exchange writes what is encoded and reads what has come, as far as the deadline
-// permits.
+// exchange writes the encoded requests and reads replies until the deadline.
 func (c *blockingFlow) exchange() error {
 	if len(c.flow.out) > 0 {
 		n, err := c.conn.Write(c.flow.out)

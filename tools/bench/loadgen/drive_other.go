@@ -2,5 +2,5 @@
 
 package loadgen
 
-// driveEpoll is a driver for Linux.
+// driveEpoll is nil: the driver exists only on Linux.
 var driveEpoll driver

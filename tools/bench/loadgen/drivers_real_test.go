@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen/fakeresp"
 )
 
-// TestDriversOverSockets: each driver of this system does over sockets what goroutines do in
-// virtual time.
+// TestDriversOverSockets: each driver of this system passes over real sockets the tests that the
+// goroutine driver passes in virtual time.
 func TestDriversOverSockets(t *testing.T) {
 	for _, driver := range loadgen.Drivers() {
 		for _, network := range []string{"tcp", "unix"} {

@@ -10,41 +10,42 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen/process"
 )
 
-// ExpiryOptions say how [Expiry] makes keys expire at once, and who watches.
+// ExpiryOptions describe a mass expiry and the load during it.
 type ExpiryOptions struct {
-	// Keys are made by Command, which has the place {key}, and all expire at the
-	// same instant, Lead after the last one was made.
+	// Keys is the number of keys that expire. Command, which contains {key}, creates each of them.
+	// All expire at the same instant, Lead after the last one was created.
 	Keys    int64
 	Command string
 	Lead    time.Duration
-	// Foreground is sent at Rate over Connections meanwhile, to keys of its own,
-	// from the time Before the instant until Tail after it.
+	// Foreground is a command sent at Rate over Connections to keys of its own, from the time
+	// Before the instant of the expiry until Tail after it.
 	Foreground           string
 	Rate                 float64
 	Connections, Threads int
 	Before, Tail         time.Duration
-	// Shape is that of both commands.
+	// Shape is the shape of both commands.
 	Shape Shape
 }
 
-// ExpiryResult is what a mass expiry did to a server and to those who used it.
+// ExpiryResult describes the effect of a mass expiry on a server and on its other clients.
 type ExpiryResult struct {
 	Target, Server string
 	Keys           int64
-	// Gone is the time from the instant until DBSIZE no longer counted the keys,
-	// negative if it still did at the end.
+	// Gone is the time from the instant of the expiry until DBSIZE no longer counted the keys. It
+	// is negative if DBSIZE still counted them at the end.
 	Gone time.Duration
-	// Empty, Full and After are the server's resident memory in bytes: before the
-	// keys, with them, and when the tail was over. 0 if it is not known.
+	// Empty, Full and After are the server's resident memory in bytes: before the keys exist, with
+	// all of them, and at the end. They are 0 if the memory is not known.
 	Empty, Full, After int64
-	// Quiet is the foreground before anything expires, During around the instant.
+	// Quiet is the foreground load before the keys exist, During the load around the expiry.
 	Quiet, During *Result
 }
 
-// foregroundKeys is how many keys the foreground uses.
+// foregroundKeys is the number of keys that the foreground load uses.
 const foregroundKeys = 1000
 
-// Expiry lets many keys expire at one instant.
+// Expiry creates many keys that expire at one instant, and measures the effect on the server and on
+// a foreground load.
 func Expiry(ctx context.Context, target Target, o ExpiryOptions) (*ExpiryResult, error) {
 	control, err := target.Dial(ctx)
 	if err != nil {
@@ -53,7 +54,7 @@ func Expiry(ctx context.Context, target Target, o ExpiryOptions) (*ExpiryResult,
 	defer control.Close()
 	e := expiry{target: target, options: o, control: control}
 	if e.pid = target.PID; e.pid == 0 {
-		e.pid, _ = process.Find(control.Addr()) // 0: its memory is not known
+		e.pid, _ = process.Find(control.Addr()) // 0: the memory is not known
 	}
 	e.result = &ExpiryResult{Target: target.Name, Server: control.Version(), Keys: o.Keys, Gone: -1, Empty: e.memory()}
 	before, err := control.Do("DBSIZE")
@@ -75,9 +76,9 @@ type expiry struct {
 	options ExpiryOptions
 	control *Session
 	pid     int
-	// before is how many keys there were.
+	// before is the number of keys at the start.
 	before int64
-	// instant is when the keys expire, on our own clock.
+	// instant is when the keys expire, by the clock of this machine.
 	instant time.Time
 	result  *ExpiryResult
 }
@@ -90,7 +91,7 @@ func (e *expiry) memory() int64 {
 	return u.RSS
 }
 
-// fill makes the keys and sets their expiry.
+// fill creates the keys and sets their expiry.
 func (e *expiry) fill(ctx context.Context) error {
 	create, err := ParseTemplate(e.options.Command, e.options.Shape)
 	if err != nil {
@@ -103,8 +104,8 @@ func (e *expiry) fill(ctx context.Context) error {
 		return fmt.Errorf("making the keys: %w", err)
 	}
 	e.instant = time.Now().Add(e.options.Lead)
-	// The server's wall clock is taken for ours: a mass expiry is watched from its
-	// own machine, where the time of DBSIZE is not that of a network.
+	// This takes the server's wall clock to be that of this machine: run the test on the server's
+	// own machine, where the network adds nothing to the time of DBSIZE.
 	at := strconv.FormatInt(e.instant.UnixMilli(), 10)
 	expire, err := ParseTemplate("PEXPIREAT "+strconv.Quote(create.words[1])+" "+at, e.options.Shape)
 	if err != nil {
@@ -120,7 +121,7 @@ func (e *expiry) fill(ctx context.Context) error {
 	return nil
 }
 
-// each sends a command to every key once.
+// each sends a command once for every key.
 func (e *expiry) each(ctx context.Context, t *Template) error {
 	mix, err := NewMix(t)
 	if err != nil {
@@ -139,7 +140,7 @@ func (e *expiry) each(ctx context.Context, t *Template) error {
 	return ctx.Err()
 }
 
-// foreground runs the open loop for d.
+// foreground runs the foreground load for d.
 func (e *expiry) foreground(ctx context.Context, d time.Duration) (*Result, error) {
 	mix, err := ParseMix([]string{e.options.Foreground}, e.options.Shape)
 	if err != nil {
@@ -151,7 +152,7 @@ func (e *expiry) foreground(ctx context.Context, d time.Duration) (*Result, erro
 	})
 }
 
-// watch runs the foreground around the instant and asks how many keys are left.
+// watch runs the foreground load around the expiry and counts the keys meanwhile.
 func (e *expiry) watch(ctx context.Context) error {
 	if err := pause(ctx, time.Until(e.instant)-e.options.Before); err != nil {
 		return err
@@ -171,7 +172,7 @@ func (e *expiry) watch(ctx context.Context) error {
 	return errors.Join(o.err, counted)
 }
 
-// count asks for DBSIZE every few milliseconds until the keys are gone.
+// count sends DBSIZE every 5 ms until the keys are gone or the tail has passed.
 func (e *expiry) count(ctx context.Context) error {
 	const every = 5 * time.Millisecond
 	if err := pause(ctx, time.Until(e.instant)); err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What the tests of this package see beside its exported names.
+// The following names are exported for the tests of this package.
 
 var SplitWords = splitWords
 
@@ -14,7 +14,8 @@ const (
 	SeqWidth = seqWidth
 )
 
-// Spell is how far back a refusal looks, Owed what must have been granted within it.
+// Spell returns the time before a refusal that explains it, Owed the units that must have been
+// granted within it.
 func (l *Limit) Spell() time.Duration { return l.spell }
 
 func (l *Limit) Owed(asked int64) int64 { return l.owed(asked) }
@@ -24,8 +25,8 @@ func (t *Template) Encode(key, seq uint64, pick int) string {
 	return string(t.append(nil, key, seq, pick))
 }
 
-// Draw draws n templates of a mix and returns how often each came, and the sum of
-// the quantities' numbers.
+// Draw draws n templates of a mix. It returns how often it drew each, and the sum of the drawn
+// indexes of quantities.
 func (m *Mix) Draw(seed uint64, n int) (commands []int, picks int) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	commands = make([]int, len(m.templates))
@@ -37,7 +38,7 @@ func (m *Mix) Draw(seed uint64, n int) (commands []int, picks int) {
 	return commands, picks
 }
 
-// Sample draws n keys for flow index of flows.
+// Sample draws n keys as flow number index of flows would.
 func (k KeySpec) Sample(seed uint64, n, index, flows int) []uint64 {
 	source := k.source(rand.New(rand.NewPCG(seed, uint64(index))), index, flows)
 	keys := make([]uint64, n)
@@ -47,7 +48,7 @@ func (k KeySpec) Sample(seed uint64, n, index, flows int) []uint64 {
 	return keys
 }
 
-// Scanned is a reply as scanReply saw it.
+// Scanned is the result of scanReply.
 type Scanned struct {
 	Kind   byte
 	Length int64
@@ -55,14 +56,14 @@ type Scanned struct {
 	Text   string
 }
 
-// Scan reads the first reply of b.
+// Scan parses the first reply of b.
 func Scan(b []byte) (Scanned, int, error) {
 	var r reply
 	n, err := scanReply(b, &r)
 	return Scanned{Kind: r.kind, Length: r.length, Ints: append([]int64{}, r.ints[:r.n]...), Text: string(r.text)}, n, err
 }
 
-// Bench is a flow whose instants and replies a test chooses.
+// Bench is a flow for which a test determines the instants and the replies.
 type Bench struct {
 	flow *flow
 	plan *plan
@@ -70,7 +71,7 @@ type Bench struct {
 	pace *pace
 }
 
-// NewBench returns a flow that is the only one of its run.
+// NewBench returns the only flow of a run.
 func NewBench(o Options) *Bench {
 	p := &plan{mix: o.Mix, ledgers: newLedgers(o.Mix, o.Keys, o.SharedKeys), pipeline: o.Pipeline, from: int64(o.Warmup), until: int64(o.Warmup + o.Duration)}
 	rec := newRecorder(len(o.Mix.templates))
@@ -81,7 +82,7 @@ func NewBench(o Options) *Bench {
 	return b
 }
 
-// Send encodes what is due at an instant.
+// Send encodes the requests that are due at an instant.
 func (b *Bench) Send(now time.Duration) {
 	if b.pace == nil {
 		b.flow.batch(int64(now))
@@ -92,17 +93,17 @@ func (b *Bench) Send(now time.Duration) {
 	}
 }
 
-// Waiting returns how many requests have no reply yet.
+// Waiting returns the number of requests without a reply.
 func (b *Bench) Waiting() int { return b.flow.waiting.len() }
 
-// Taken returns what was encoded since the last call.
+// Taken returns the bytes that were encoded since the last call.
 func (b *Bench) Taken() string {
 	out := string(b.flow.out)
 	b.flow.wrote(len(b.flow.out))
 	return out
 }
 
-// Reply lets bytes arrive at an instant.
+// Reply passes bytes to the flow at an instant.
 func (b *Bench) Reply(now time.Duration, text string) error {
 	for len(text) > 0 {
 		n := copy(b.flow.room(), text)
@@ -115,12 +116,12 @@ func (b *Bench) Reply(now time.Duration, text string) error {
 	return nil
 }
 
-// Finished reports whether the flow has nothing to do any more.
+// Finished reports whether the flow has sent everything and received all replies.
 func (b *Bench) Finished(now time.Duration) bool {
 	return b.flow.finished((&worker{plan: b.plan}).over(b.pace, int64(now)))
 }
 
-// Result returns what was measured within span.
+// Result returns the result of a run of length span.
 func (b *Bench) Result(o Options, span time.Duration) *Result {
 	r := &run{
 		target: &Target{Name: "fake"}, options: &o, plan: b.plan, recorders: []*recorder{b.rec},
@@ -129,8 +130,8 @@ func (b *Bench) Result(o Options, span time.Duration) *Result {
 	return r.result()
 }
 
-// OnTimeout asks a watchdog about glances at a run, and returns the instant at which
-// it gives up, or -1.
+// GiveUp calls a watchdog with one number of completed replies per step, and returns the instant at
+// which it gives up, or -1.
 func GiveUp(until, grace time.Duration, busy bool, step time.Duration, completed []int64) time.Duration {
 	w := watchdog{plan: &plan{until: int64(until)}, grace: int64(grace), deadline: never, busy: busy}
 	for i, n := range completed {
@@ -142,7 +143,7 @@ func GiveUp(until, grace time.Duration, busy bool, step time.Duration, completed
 	return -1
 }
 
-// Drivers are those of this system.
+// Drivers returns the names of the drivers of this system.
 func Drivers() []string {
 	if driveEpoll == nil {
 		return []string{DriverGoroutine}

@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// plan is what the flows of a run have in common.
+// plan holds what the flows of a run have in common.
 type plan struct {
 	mix *Mix
-	// ledgers has one for each charge of each template, nil where nothing is checked.
+	// ledgers has one ledger for each charge of each template, nil if nothing is checked.
 	ledgers [][]*ledger
-	// firstKey is added to the numbers that a keySource draws.
+	// firstKey is added to the numbers that a keySource returns.
 	firstKey uint64
 	// pipeline is the size of a batch in a closed loop.
 	pipeline int
-	// Requests that leave from the instant from on count, and none leave from until
-	// on.
+	// Requests that leave at or after the instant from count. No request leaves at or after until.
 	from, until int64
-	// stopped is set to end the sending early.
+	// stopped is set to stop sending early.
 	stopped atomic.Bool
 }
 
-// over reports whether nothing is to be sent any more at now. An open loop asks
-// about the instant at which a request should leave: what was due in time is sent
-// even when it is late, or a stall at the end would hide what it held up.
+// over reports whether sending has ended at the instant now. An open loop passes the instant at
+// which a request should leave: a request that was due in time is sent even if it is late.
+// Otherwise the requests held up by a stall at the end would not count.
 func (p *plan) over(now int64) bool { return now >= p.until || p.stopped.Load() }
 
 // flow is the traffic of one connection. It belongs to one goroutine.
@@ -34,13 +33,14 @@ type flow struct {
 	rec  *recorder
 	r    *rand.Rand
 	keys keySource
-	// seq is the next number for {seq}; flows count in steps.
+	// seq is the next number for {seq}. Each flow adds seqStep, the number of flows, so that the
+	// numbers of flows differ.
 	seq, seqStep uint64
-	// left is how many requests that count may still be sent.
+	// left is the number of counting requests that the flow may still send.
 	left int64
 
-	// out are encoded requests that the connection has not taken yet, in are bytes
-	// that came back and are not understood yet.
+	// out are encoded requests that the connection has not taken yet. in are received bytes that
+	// are not parsed yet.
 	out, in []byte
 	waiting queue
 	reply   reply
@@ -55,7 +55,7 @@ func newFlow(p *plan, rec *recorder, seed uint64, keys KeySpec, index, flows int
 	}
 }
 
-// batch encodes the next batch of a closed loop if the last one is answered.
+// batch encodes the next batch of a closed loop if all replies to the last batch have arrived.
 func (f *flow) batch(now int64) {
 	if f.waiting.len() > 0 || f.plan.over(now) {
 		return
@@ -90,8 +90,8 @@ func (f *flow) enqueue(at int64) {
 	f.waiting.push(request{at: at, key: key, command: uint16(command), pick: uint16(pick)})
 }
 
-// finished reports whether the flow has sent all and has all answers, where over
-// tells that nothing is to be sent any more.
+// finished reports whether the flow has sent all its requests and received all replies. over tells
+// that sending has ended.
 func (f *flow) finished(over bool) bool {
 	return f.waiting.len() == 0 && (over || f.left <= 0)
 }
@@ -101,7 +101,7 @@ func (f *flow) wrote(n int) {
 	f.out = f.out[:copy(f.out, f.out[n:])]
 }
 
-// receive judges the replies that stand complete in f.in and arrived at now.
+// receive processes the complete replies in f.in, which arrived at now.
 func (f *flow) receive(now int64) error {
 	f.rec.mu.Lock()
 	defer f.rec.mu.Unlock()
@@ -129,7 +129,7 @@ func (f *flow) receive(now int64) error {
 	return nil
 }
 
-// judge takes f.reply as the answer to q.
+// judge processes f.reply, the reply to q.
 func (f *flow) judge(q request, now int64) {
 	counts := q.at >= f.plan.from
 	t := &f.rec.tallies[q.command]
@@ -150,7 +150,8 @@ func (f *flow) judge(q request, now int64) {
 	}
 }
 
-// judgeDecision reads limited, limit, remaining, retry after and reset after.
+// judgeDecision processes the reply of a limiter: limited, limit, remaining, retry after and reset
+// after.
 func (f *flow) judgeDecision(q request, now int64, template *Template, t *tally, counts bool) {
 	if f.reply.kind != '*' || f.reply.length != 5 || f.reply.n != 5 || !template.limit.shows(f.reply.ints[1]) {
 		t.malformed++
@@ -190,7 +191,7 @@ func (f *flow) judgeDecision(q request, now int64, template *Template, t *tally,
 	}
 }
 
-// room returns where the next bytes that arrive are to be put.
+// room returns the free part of f.in, into which the driver reads.
 func (f *flow) room() []byte {
 	const least = 4 << 10
 	if cap(f.in)-len(f.in) < least {
@@ -201,17 +202,16 @@ func (f *flow) room() []byte {
 	return f.in[len(f.in):cap(f.in)]
 }
 
-// got notes that n bytes were put there.
+// got notes that n bytes were read into room.
 func (f *flow) got(n int) { f.in = f.in[:len(f.in)+n] }
 
 const (
 	readSize = 16 << 10
-	// shortWait is the least time that an open loop waits for replies, so that it
-	// reads even when it lags behind its schedule, and longWait the most, so that
-	// it notices the end of the run.
+	// shortWait is the least time that an open loop waits for replies, so that it reads even when
+	// it lags behind its schedule. longWait is the most, so that it notices the end of the run.
 	shortWait = 50 * time.Microsecond
 	longWait  = 50 * time.Millisecond
-	// maxWaiting bounds the requests in flight of a connection in an open loop. The
-	// schedule goes on meanwhile, and the requests that are late count as late.
+	// maxWaiting limits the requests in flight per connection in an open loop. Requests that have
+	// to wait for that keep their instants, so they count as late.
 	maxWaiting = 1 << 16
 )

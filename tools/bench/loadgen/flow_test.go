@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mixOf reads a mix that must be sound.
+// mixOf parses a mix and fails the test on an error.
 func mixOf(t testing.TB, lines ...string) *loadgen.Mix {
 	t.Helper()
 	mix, err := loadgen.ParseMix(lines, one)
@@ -18,7 +18,7 @@ func mixOf(t testing.TB, lines ...string) *loadgen.Mix {
 	return mix
 }
 
-// load returns options of a small run.
+// load returns the options of a small run.
 func load(t testing.TB, lines ...string) loadgen.Options {
 	t.Helper()
 	return loadgen.Options{
@@ -27,8 +27,8 @@ func load(t testing.TB, lines ...string) loadgen.Options {
 	}
 }
 
-// stalling plays a server that answers everything within a millisecond, except that
-// it does nothing from 0.5 s to 1.5 s.
+// stalling simulates a server that replies within a millisecond, but does nothing from 0.5 s to 1.5
+// s.
 func stalling(t *testing.T, o loadgen.Options) *loadgen.Result {
 	t.Helper()
 	b := loadgen.NewBench(o)

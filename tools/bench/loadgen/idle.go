@@ -8,23 +8,22 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen/process"
 )
 
-// IdleResult is what connections cost that do nothing.
+// IdleResult is the memory that idle connections cost a server.
 type IdleResult struct {
 	Target, Server string
 	Connections    int
-	// Before and After are the server's resident memory in bytes, with one
-	// connection and with all.
+	// Before and After are the server's resident memory in bytes, with one connection and with all
+	// of them.
 	Before, After int64
 }
 
-// BytesPerConnection returns what one more connection takes.
+// BytesPerConnection returns the memory that one more connection takes.
 func (r *IdleResult) BytesPerConnection() float64 {
 	return float64(r.After-r.Before) / float64(r.Connections)
 }
 
-// Idle opens connections, lets each send one PING and then nothing for the time
-// settle, in which a server may give buffers back, and looks at the server's
-// memory.
+// Idle opens connections, sends one PING on each, and waits for the time settle, in which a server
+// may release buffers. Then it reads the memory of the server's process.
 func Idle(ctx context.Context, target Target, connections int, settle time.Duration) (*IdleResult, error) {
 	if connections < 1 {
 		return nil, fmt.Errorf("there must be a connection")

@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// KeySpec says which keys a run uses and how often each.
+// KeySpec specifies which keys a run uses, and how often it uses each.
 type KeySpec struct {
 	// Kind is one of the Key constants.
 	Kind string
-	// Count is the number of keys, numbered from First on. Flood has no use for it.
+	// Count is the number of keys, numbered from First. A flood ignores it.
 	Count uint64
 	// First is the number of the first key.
 	First uint64
-	// Exponent is that of Zipf: the n-th key is drawn n^-Exponent times as often
-	// as the first.
+	// Exponent is the exponent of Zipf's law: the n-th key is drawn n^-Exponent times as often as
+	// the first.
 	Exponent float64
-	// Share of the traffic goes to the first HotKeys keys of Hot, and the rest to
-	// the others.
+	// Share is the part of the traffic that goes to the first HotKeys keys with KeyHot. The rest
+	// goes to the other keys.
 	Share   float64
 	HotKeys uint64
 }
 
-// The kinds of key choice.
+// These are the values of [KeySpec.Kind].
 const (
 	// KeyUniform draws every key equally often.
 	KeyUniform = "uniform"
@@ -37,8 +37,8 @@ const (
 	KeyFlood = "flood"
 )
 
-// ParseKeys reads a choice: uniform, zipf:EXPONENT, hot:SHARE/KEYS or flood, over
-// count keys from number first on.
+// ParseKeys parses a choice of keys: uniform, zipf:EXPONENT, hot:SHARE/KEYS or flood. It applies to
+// count keys, numbered from first.
 func ParseKeys(text string, count, first uint64) (KeySpec, error) {
 	k := KeySpec{Count: count, First: first}
 	var argument string
@@ -65,7 +65,7 @@ func ParseKeys(text string, count, first uint64) (KeySpec, error) {
 	return k, k.check()
 }
 
-// check names what is out of range.
+// check returns an error if a value is out of range.
 func (k KeySpec) check() error {
 	switch {
 	case k.Kind != KeyFlood && (k.Count < 1 || k.Count > math.MaxInt64):
@@ -80,7 +80,7 @@ func (k KeySpec) check() error {
 	return nil
 }
 
-// String returns the choice as [ParseKeys] reads it, with the number of keys.
+// String describes the choice and the number of keys for reports.
 func (k KeySpec) String() string {
 	switch k.Kind {
 	case KeyFlood:
@@ -132,7 +132,7 @@ func (h *hotKeys) next() uint64 {
 	return h.hot + h.r.Uint64N(h.count-h.hot)
 }
 
-// floodKeys gives each flow every step-th key, so that no two flows meet.
+// floodKeys returns every step-th number, so that no two flows use the same key.
 type floodKeys struct{ n, step uint64 }
 
 func (f *floodKeys) next() uint64 {

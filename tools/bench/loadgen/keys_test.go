@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// keySpec reads a choice of keys that must be sound.
+// keySpec parses a choice of keys and fails the test on an error.
 func keySpec(t *testing.T, text string, count uint64) loadgen.KeySpec {
 	t.Helper()
 	k, err := loadgen.ParseKeys(text, count, 0)
@@ -25,8 +25,8 @@ func counts(keys []uint64, n int) []float64 {
 	return c
 }
 
-// chiSquared returns how far counts are from the expected ones. For n classes it
-// is n-1 on average, with a standard deviation of sqrt(2n).
+// chiSquared returns the chi-squared statistic of counts. For n classes its mean is n-1, with a
+// standard deviation of about sqrt(2n).
 func chiSquared(got, want []float64) float64 {
 	sum := 0.0
 	for i := range got {

@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// maxLedgerKeys bounds how many keys a ledger follows, the first ones: 32 MiB.
+// maxLedgerKeys is how many keys a ledger counts, beginning with the first. The counters take 32
+// MiB.
 const maxLedgerKeys = 1 << 22
 
-// ledger adds up what one limit granted to each key in the course of a run,
-// warm-up included. Several commands share a ledger if they ask for the same limit
-// on the same keys. It may be used by several goroutines.
+// ledger counts the units that one limit granted to each key during a run, including the warm-up.
+// Commands share a ledger if they ask for the same limit on the same keys. It is safe for
+// concurrent use.
 type ledger struct {
-	// limits are the limits of the commands, which differ in their options.
+	// limits are the limits of the commands; they may differ in their options.
 	limits []*Limit
-	// text is the command that is shown for it.
+	// text is the command that reports show for the ledger.
 	text string
-	// pattern is the word that holds the key; fixed tells that it is always the
-	// same one.
+	// pattern is the argument that is the key. fixed tells that it is the same for every request.
 	pattern string
 	fixed   bool
 	first   uint64
-	// granted holds the units of each key, counted from first.
+	// granted holds the units granted to each key. Index 0 is the key with the number first.
 	granted []atomic.Int64
-	// single tells that no key is used twice, so that largest, the largest single
-	// grant, is all that matters.
+	// single tells that no key is used twice. Then only largest counts, the largest grant of one
+	// call.
 	single  bool
 	largest atomic.Int64
-	// claims say what each of the first keys must have been granted, if anything can
-	// be said about that.
+	// claims hold what each of the first keys must have been granted. The slice is empty if
+	// refusals prove nothing.
 	claims []claim
-	// skipped says why nothing can be checked.
+	// skipped is the reason why nothing can be checked, or empty.
 	skipped string
 }
 
-// newLedgers returns the ledgers of each template, one for each of its charges. Of
-// keys that are shared with others only the most can be known.
+// newLedgers returns the ledgers of each template, one for each of its charges. shared tells that
+// other clients use the keys, too. Then only the upper bound can be checked.
 func newLedgers(m *Mix, keys KeySpec, shared bool) [][]*ledger {
 	byPattern := make(map[string]*ledger)
 	ledgers := make([][]*ledger, len(m.templates))
@@ -78,7 +78,7 @@ func newLedger(text string, c charge, keys KeySpec) *ledger {
 	return l
 }
 
-// open makes room for the keys.
+// open allocates the counters of the keys.
 func (l *ledger) open(keys KeySpec, shared bool) {
 	if l.skipped != "" || l.single {
 		return
@@ -93,7 +93,7 @@ func (l *ledger) open(keys KeySpec, shared bool) {
 	}
 }
 
-// bound returns the most that any of the limits lets pass within a span.
+// bound returns the most units that any of the limits grants within a span.
 func (l *ledger) bound(span time.Duration) int64 {
 	most := int64(0)
 	for _, limit := range l.limits {
@@ -103,14 +103,14 @@ func (l *ledger) bound(span time.Duration) int64 {
 	return most
 }
 
-// readers are the commands that leave every limiter as it is.
+// readers are the commands that change no limiter.
 var readers = []string{
 	"DBSIZE", "ECHO", "EXISTS", "GET", "HELLO", "INFO", "OBJECT", "PING", "PTTL",
 	"RL.INFO", "SCAN", "STRLEN", "TIME", "TOUCH", "TTL", "TYPE",
 }
 
-// mayChange reports whether the command may change a limiter under the pattern. A
-// command on one other key does not, but what has no key may concern them all.
+// mayChange reports whether the command may change a limiter under the pattern. A command on
+// another key changes nothing there, but a command without a key may affect every key.
 func (t *Template) mayChange(pattern string) bool {
 	switch {
 	case slices.Contains(readers, t.Name()):
@@ -121,8 +121,7 @@ func (t *Template) mayChange(pattern string) bool {
 	return true
 }
 
-// settle notes the reply to q that came at now: so many units of those asked for were
-// granted under the limit.
+// settle notes the reply to q, which arrived at now: the limit granted some of the units asked for.
 func (l *ledger) settle(q *request, now int64, limit *Limit, asked, granted int64) {
 	if granted > 0 {
 		l.add(q.key, granted)
@@ -142,7 +141,7 @@ func (l *ledger) settle(q *request, now int64, limit *Limit, asked, granted int6
 	}
 }
 
-// add notes that units were granted to a key, counted from the first one.
+// add notes that units were granted to a key; key 0 is the first.
 func (l *ledger) add(key uint64, units int64) {
 	switch {
 	case l.skipped != "":

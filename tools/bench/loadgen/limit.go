@@ -13,37 +13,37 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Limit is the limit that a command asks for: what its replies must say, and how
-// many units it may grant to one key within a span of time at the very most.
+// Limit describes the limit that a command asks for: what its replies must contain, and the most
+// units that it may grant to one key within a span of time.
 type Limit struct {
-	// Name is the limit as people call it, such as "GCRA" or "sliding window LOG".
+	// Name is a name for reports, such as "GCRA, 16 at once and one per 2s".
 	Name string
-	// Most is the limit that every reply must show, where a reply to RL.MULTI may
-	// show one of others instead.
+	// Most is the limit that every reply must show. A reply to RL.MULTI may show one of others
+	// instead.
 	Most   int64
 	others []int64
-	// bound returns the most units that one key may be granted within a span, both
-	// ends included, whatever happened before it.
+	// bound returns the most units that one key may be granted within a span, both ends included,
+	// whatever happened before.
 	bound func(span time.Duration) int64
-	// unbounded says why no bound holds, and is empty where one does.
+	// unbounded is the reason why there is no bound, or empty.
 	unbounded string
-	// spell is how far back a refusal looks: a call of q units is refused only if
-	// Most-q+1 units or more were granted within it. It is 0 where nothing as simple
-	// can be said.
+	// spell is the time before a refusal that explains it: a call of q units is refused only if
+	// Most-q+1 units or more were granted within the spell before it. It is 0 if no such time is
+	// known.
 	spell time.Duration
-	// partial replies give the number of units that were not granted.
+	// partial tells that the first integer of a reply is the number of units that were not granted.
 	partial bool
-	// free calls charge nothing although they are allowed.
+	// free tells that calls charge nothing although they are allowed.
 	free bool
-	// asks is the quantity of a call, [drawn] where {q} says it.
+	// asks is the quantity of a call, or [drawn] if {q} stands for it.
 	asks int64
 }
 
-// drawn as [Limit.asks] stands for a quantity that differs between calls.
+// drawn, as [Limit.asks], tells that the quantity differs between calls.
 const drawn = -1
 
-// Bound returns the most units that one key may be granted within span, and false
-// if there is no such number.
+// Bound returns the most units that one key may be granted within span, and false if there is no
+// bound.
 func (l *Limit) Bound(span time.Duration) (int64, bool) {
 	if l.bound == nil {
 		return 0, false
@@ -51,11 +51,11 @@ func (l *Limit) Bound(span time.Duration) (int64, bool) {
 	return l.bound(span), true
 }
 
-// Unbounded says why Bound knows no number.
+// Unbounded returns the reason why there is no bound.
 func (l *Limit) Unbounded() string { return l.unbounded }
 
-// owed returns how many units were granted within a spell before a call of so many
-// was refused.
+// owed returns how many units must have been granted within the spell before a refusal of asked
+// units.
 func (l *Limit) owed(asked int64) int64 {
 	if l.spell <= 0 || asked < 1 {
 		return 0
@@ -66,29 +66,29 @@ func (l *Limit) owed(asked int64) int64 {
 // shows reports whether a reply may show the limit n.
 func (l *Limit) shows(n int64) bool { return n == l.Most || slices.Contains(l.others, n) }
 
-// charge is one limit of a call, and the word that is its key.
+// charge is one limit of a call, and the argument that is its key.
 type charge struct {
 	limit *Limit
 	key   string
 }
 
-// errNotALimit marks a command line that the server will refuse: it is sent, and
-// counted as what comes back.
+// errNotALimit marks a command line that the server will refuse. The generator sends it and counts
+// the replies, but checks no limit.
 var errNotALimit = errors.New("not a call of a limiter")
 
-// callReader takes the words of a limiter's call one after the other.
+// callReader parses the arguments of a limiter's command one after the other.
 type callReader struct {
 	words []string
-	// quantity is the least and the most that a call asks for.
+	// quantity is the least and the most quantity of a call.
 	quantity [2]int64
-	// drawn is what {q} stands for, varies whether the quantity is {q}.
+	// drawn is the range of {q}. varies tells that the quantity is {q}.
 	drawn  [2]int64
 	varies bool
-	// millis says of a clause of RL.MULTI that its periods are milliseconds.
+	// millis tells that the periods of a clause of RL.MULTI are in milliseconds.
 	millis bool
 }
 
-// period returns the unit of a period that no word of its own says.
+// period returns the unit of periods without an option of their own.
 func (r *callReader) period() time.Duration {
 	if r.millis {
 		return time.Millisecond
@@ -96,7 +96,7 @@ func (r *callReader) period() time.Duration {
 	return time.Second
 }
 
-// number takes an integer.
+// number parses an integer.
 func (r *callReader) number() (int64, error) {
 	if len(r.words) == 0 {
 		return 0, errNotALimit
@@ -109,7 +109,7 @@ func (r *callReader) number() (int64, error) {
 	return n, nil
 }
 
-// numbers takes as many integers as there are places.
+// numbers parses one integer for each of places.
 func (r *callReader) numbers(places ...*int64) error {
 	for _, p := range places {
 		var err error
@@ -120,7 +120,7 @@ func (r *callReader) numbers(places ...*int64) error {
 	return nil
 }
 
-// takeQuantity takes the quantity if one follows.
+// takeQuantity parses the quantity if one follows.
 func (r *callReader) takeQuantity() error {
 	switch {
 	case len(r.words) == 0:
@@ -136,7 +136,7 @@ func (r *callReader) takeQuantity() error {
 	return err
 }
 
-// word takes the next word in upper case, "" at the end.
+// word returns the next argument in upper case, "" at the end.
 func (r *callReader) word() string {
 	if len(r.words) == 0 {
 		return ""
@@ -146,9 +146,9 @@ func (r *callReader) word() string {
 	return w
 }
 
-// throttleLimit reads the arguments of CL.THROTTLE behind the key. With T the
-// emission interval, TAT moves on by T for every cell and may be at most limit*T
-// ahead of now, so a span admits limit + span/T cells.
+// throttleLimit parses the arguments of CL.THROTTLE after the key. With T the emission interval,
+// TAT advances by T for every cell and may be at most limit*T ahead of now, so a span admits limit
+// + span/T cells.
 func throttleLimit(r *callReader) (*Limit, error) {
 	var burst, count, period int64
 	if err := r.numbers(&burst, &count, &period); err != nil {
@@ -173,18 +173,18 @@ func throttleLimit(r *callReader) (*Limit, error) {
 		l.bound = func(time.Duration) int64 { return 0 }
 		return l, nil
 	}
-	// A spell ago TAT was no more than the limit's worth of intervals ahead, so by
-	// now without grants it would not be ahead at all.
+	// A spell before the refusal TAT was at most limit*T ahead of that instant, so without grants
+	// since then it would not be ahead any more.
 	l.spell = units(most, quota.Interval())
 	return l, nil
 }
 
-// units returns n of the command's units of time.
+// units returns n units as a duration, limited to the range of int64.
 func units(n int64, unit time.Duration) time.Duration {
 	return time.Duration(limit.SatMul(n, int64(unit)))
 }
 
-// share returns floor(n*span/of), held at the end of int64.
+// share returns floor(n*span/of), limited to the range of int64.
 func share(n int64, span, of time.Duration) int64 {
 	if of <= 0 {
 		return math.MaxInt64

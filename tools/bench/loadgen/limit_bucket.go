@@ -10,17 +10,17 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// bucketCall is a TB.ACQUIRE whose durations wait for their unit.
+// bucketCall is a call of TB.ACQUIRE whose durations have no unit yet, because MS may follow.
 type bucketCall struct {
 	tokenbucket.Call
 	period, warmup int64
 	wait           float64
 	unit           time.Duration
-	// special options say otherwise than the bucket who is refused.
+	// special tells that an option changes which calls are refused, so that no spell is known.
 	special bool
 }
 
-// bucketLimit reads the arguments of TB.ACQUIRE behind the key.
+// bucketLimit parses the arguments of TB.ACQUIRE after the key.
 func bucketLimit(r *callReader) (*Limit, error) {
 	c := bucketCall{Call: tokenbucket.Call{Mode: tokenbucket.Greedy, Cold: 3}, unit: r.period()}
 	if err := r.numbers(&c.Capacity, &c.Count, &c.period); err != nil {
@@ -55,7 +55,7 @@ func bucketLimit(r *callReader) (*Limit, error) {
 	return l, nil
 }
 
-// option takes one option, and its value where it has one.
+// option parses one option, and its value if it has one.
 func (c *bucketCall) option(r *callReader, word string, l *Limit) (err error) {
 	switch word {
 	case "GREEDY":
@@ -96,8 +96,8 @@ func (c *bucketCall) option(r *callReader, word string, l *Limit) (err error) {
 	return nil
 }
 
-// bucketSpell returns the time in which a bucket that is left alone fills up, and so
-// the spell of a sound call. DEBT and WARMUP refuse for the sake of the calls before.
+// bucketSpell returns the time in which an unused bucket fills up, which is the spell of a valid
+// call. For DEBT and WARMUP it returns 0: they refuse because of earlier calls.
 func bucketSpell(c tokenbucket.Call) time.Duration {
 	switch c.Mode {
 	case tokenbucket.Greedy:
@@ -110,22 +110,23 @@ func bucketSpell(c tokenbucket.Call) time.Duration {
 	return 0
 }
 
-// bucketBound returns the bound of a sound call: what the bucket may hold, what
-// comes in during the span, and what is handed out ahead of time.
+// bucketBound returns the bound of a valid call: the capacity, the refill during the span, and what
+// is granted ahead of time.
 func bucketBound(c tokenbucket.Call) func(time.Duration) int64 {
 	refill := func(span time.Duration) int64 {
 		return limit.SatAdd(int64(span), int64(c.MaxWait)) / int64(c.Interval)
 	}
 	switch c.Mode {
 	case tokenbucket.Interval:
-		// Batches lie a period apart, so a span has one more than periods fit in it.
+		// Batches are a period apart, so a span contains at most one more than the periods that fit
+		// in it.
 		return func(span time.Duration) int64 {
 			batches := limit.SatAdd(int64(span), int64(c.MaxWait))/int64(c.Period) + 1
 			return limit.SatAdd(c.Capacity, limit.SatMul(c.Count, batches))
 		}
 	case tokenbucket.Leaky:
-		// The queue may lack less than one interval to its capacity when a unit
-		// joins it. WAIT only shortens it.
+		// When a unit joins the queue, the queue may be up to one interval short of its capacity.
+		// WAIT only shortens the queue.
 		return func(span time.Duration) int64 {
 			return limit.SatAdd(limit.SatAdd(c.Capacity, 1), int64(span)/int64(c.Interval))
 		}
@@ -135,8 +136,8 @@ func bucketBound(c tokenbucket.Call) func(time.Duration) int64 {
 			return limit.SatAdd(limit.SatAdd(c.Capacity, refill(span)), max(c.Quantity, 0))
 		}
 	case tokenbucket.Warmup:
-		// Every permit costs an interval or more, rounded down to a nanosecond per
-		// call, and the last call pays afterwards.
+		// Every permit costs at least an interval, rounded down by at most a nanosecond per call.
+		// The cost of the last call is paid after it.
 		return func(span time.Duration) int64 {
 			interval := max(int64(c.Interval)-1, 1)
 			paid := limit.SatAdd(int64(span), int64(c.MaxWait)) / interval

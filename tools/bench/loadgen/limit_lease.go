@@ -10,10 +10,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// leaseLimit reads the arguments of CC.ACQUIRE behind the key. Where every member is
-// new, those that were granted a lease within its length hold it at the same time, so
-// no more than the limit are. What a refusal says of the past is not ours to know:
-// leases of an earlier run may be longer.
+// leaseLimit parses the arguments of CC.ACQUIRE after the key. If every member is new, all members
+// that were granted a lease within its length hold it at the same time, so there are no more of
+// them than the limit. There is no spell: leases of an earlier run may be longer, so a refusal
+// proves nothing.
 func leaseLimit(r *callReader) (*Limit, error) {
 	var most, lease int64
 	if err := r.numbers(&most, &lease); err != nil {

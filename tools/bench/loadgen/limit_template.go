@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// parsers read the arguments behind the key of the commands that have one limit.
+// parsers parse the arguments after the key of the commands with one limit.
 var parsers = map[string]func(*callReader) (*Limit, error){
 	"CL.THROTTLE": throttleLimit,
 	"RL.THROTTLE": throttleLimit,
@@ -16,9 +16,8 @@ var parsers = map[string]func(*callReader) (*Limit, error){
 	"CC.ACQUIRE":  leaseLimit,
 }
 
-// parseLimit reads what the template's command asks for: the limit that its replies
-// show, and what it is charged to. Both are nil if it is not a limiter's. A call that
-// no server can accept is not an error here.
+// parseLimit parses the template's command: the limit that its replies show, and its charges. Both
+// are nil if it is not a limiter's command. A call that every server refuses is not an error here.
 func (t *Template) parseLimit() (l *Limit, charges []charge, err error) {
 	if len(t.words) < 2 {
 		return nil, nil, nil
@@ -35,7 +34,7 @@ func (t *Template) parseLimit() (l *Limit, charges []charge, err error) {
 	return l, charges, err
 }
 
-// readLimit reads one limit, and what its quantity means to it.
+// readLimit parses one limit and applies the quantity to it.
 func (t *Template) readLimit(parse func(*callReader) (*Limit, error), words []string) (*Limit, error) {
 	r := callReader{words: words, quantity: [2]int64{1, 1}, drawn: [2]int64{t.shape.MinQuantity, t.shape.MaxQuantity}}
 	l, err := parse(&r)
@@ -53,13 +52,13 @@ func (t *Template) readLimit(parse func(*callReader) (*Limit, error), words []st
 	return l, nil
 }
 
-// clauses are the words that begin a clause of RL.MULTI, with what reads it.
+// clauses maps the word that begins a clause of RL.MULTI to its parser.
 var clauses = map[string]func(*callReader) (*Limit, error){
 	"CL": throttleLimit, "SW": windowLimit, "TB": bucketLimit,
 }
 
-// multiLimit reads `numkeys key [key ...] clause [clause ...] [MS] [PEEK]`. WITHDETAILS
-// answers in a form of its own, which is not looked at.
+// multiLimit parses `numkeys key [key ...] clause [clause ...] [MS] [PEEK]`. It returns
+// errNotALimit for a call with WITHDETAILS, whose reply has another form.
 func (t *Template) multiLimit(words []string) (*Limit, []charge, error) {
 	n, err := strconv.Atoi(words[0])
 	if err != nil || n < 1 || n >= len(words) {
@@ -94,7 +93,7 @@ func (t *Template) multiLimit(words []string) (*Limit, []charge, error) {
 	return whole, charges, nil
 }
 
-// clause reads the first clause, and returns how many words it is long.
+// clause parses the first clause, and returns the number of its words.
 func (t *Template) clause(words []string, millis bool) (*Limit, int, error) {
 	if len(words) == 0 || clauses[strings.ToUpper(words[0])] == nil {
 		return nil, 0, errNotALimit

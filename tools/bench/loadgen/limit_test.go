@@ -85,7 +85,7 @@ func TestOtherCommandsAreNoLimits(t *testing.T) {
 	}
 }
 
-// A limiter decides about one key, as the server does.
+// A limiter decides about one key with the server's own code.
 type limiter func(now limit.Instant, quantity int64) (granted int64)
 
 func throttler(t require.TestingT, burst, count, period int64) limiter {
@@ -161,10 +161,10 @@ func granted(refused, quantity int64, partial bool) int64 {
 	return quantity
 }
 
-// limiterKinds is how many kinds limiterOf knows.
+// limiterKinds is the number of kinds that limiterOf returns.
 const limiterKinds = 13
 
-// anyLimiter draws a limiter and the command that asks for it.
+// anyLimiter draws a limiter and the command that uses it.
 func anyLimiter(t *rapid.T) (string, limiter) {
 	return limiterOf(t, rapid.IntRange(0, limiterKinds-1).Draw(t, "kind"))
 }
@@ -222,8 +222,8 @@ func limiterOf(t *rapid.T, kind int) (string, limiter) {
 	}
 }
 
-// TestBoundsHold plays any traffic against every limiter: what it grants within any
-// span stays below the bound of that span.
+// TestBoundsHold sends random traffic to every limiter: what it grants within any span is at most
+// the bound of that span.
 func TestBoundsHold(t *testing.T) {
 	const start = limit.Instant(1_700_000_000 * time.Second)
 	rapid.Check(t, func(t *rapid.T) {
@@ -257,8 +257,8 @@ func TestBoundsHold(t *testing.T) {
 	})
 }
 
-// TestBoundOfThrottleIsTight shows that the bound of CL.THROTTLE is not merely generous:
-// a key that is asked without a pause is granted all of it.
+// TestBoundOfThrottleIsTight shows that the bound of CL.THROTTLE is reached: a key that is used
+// without a pause is granted all of it.
 func TestBoundOfThrottleIsTight(t *testing.T) {
 	l := limitOf(t, "CL.THROTTLE k 15 30 60", one)
 	decide := throttler(t, 15, 30, 60)

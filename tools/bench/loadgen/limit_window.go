@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// windowLimit reads the arguments of SW.ALLOW behind the key.
+// windowLimit parses the arguments of SW.ALLOW after the key.
 func windowLimit(r *callReader) (*Limit, error) {
 	call := slidingwindow.Call{Mode: slidingwindow.Counter}
 	var window int64
@@ -28,7 +28,7 @@ func windowLimit(r *callReader) (*Limit, error) {
 		}
 	}
 	call.Window = units(window, unit)
-	call.LogMaxEntries = call.Limit // what the server's cap is, only the server knows
+	call.LogMaxEntries = call.Limit // the server's own cap is not known here
 	if call.Limit < 1 || call.Validate() != nil {
 		return nil, errNotALimit
 	}
@@ -39,7 +39,7 @@ func windowLimit(r *callReader) (*Limit, error) {
 	return l, nil
 }
 
-// windowMode is the mode as a call says it.
+// windowMode returns the mode as in a call.
 func windowMode(c *slidingwindow.Call) string {
 	name := strings.ToUpper(c.Mode.String())
 	if c.Mode == slidingwindow.Buckets {
@@ -51,20 +51,20 @@ func windowMode(c *slidingwindow.Call) string {
 	return name
 }
 
-// windowSpell returns the spell of a sound call, 0 if there is none: EVEN refuses
-// for the sake of one slot, PENALIZE counts what was refused, and BLOCK those that wait.
+// windowSpell returns the spell of a valid call, 0 if none is known: EVEN refuses because of one
+// slot, PENALIZE counts refused calls, and BLOCK counts waiting calls.
 func windowSpell(c *slidingwindow.Call) time.Duration {
 	switch {
 	case c.Penalize, c.Block, c.Even:
 		return 0
 	case c.Mode == slidingwindow.Counter:
-		// What counts of the window before may have been granted at its beginning.
+		// The units that count of the window before may have been granted at its beginning.
 		return units(2, c.Window)
 	}
 	return c.Window
 }
 
-// windowOption takes one option, and its value where it has one.
+// windowOption parses one option, and its value if it has one.
 func windowOption(r *callReader, word string, call *slidingwindow.Call, unit *time.Duration, l *Limit) error {
 	switch word {
 	case "COUNTER":
@@ -103,30 +103,31 @@ func windowOption(r *callReader, word string, call *slidingwindow.Call, unit *ti
 	return nil
 }
 
-// windowBound returns the bound of a sound call. A span of n windows' length may
-// begin in the middle of one, and the server's windows are not ours to know.
+// windowBound returns the bound of a valid call. A span may begin in the middle of a window: the
+// instants at which the server's windows begin are not known.
 func windowBound(c slidingwindow.Call) func(time.Duration) int64 {
 	most, window := c.Limit, c.Window
 	windows := func(span time.Duration) int64 { return int64(span / window) }
 	switch c.Mode {
 	case slidingwindow.Fixed:
-		// The first and the last window of the span are cut off by it.
+		// The span may overlap a part of one more window at either end.
 		return func(span time.Duration) int64 { return limit.SatMul(most, windows(span)+2) }
 	case slidingwindow.Log:
 		return func(span time.Duration) int64 { return limit.SatMul(most, windows(span)+1) }
 	case slidingwindow.Buckets:
 		return bucketsBound(c)
 	}
-	// COUNTER: of window k at most the limit passes, and by its instant e at most
-	// limit - floor(prev*(W-e)/W). Summed up that is the limit, the limit's share of
-	// the span, and one more for the rounding.
+	// COUNTER: in window k at most the limit passes, and up to the instant e in it at most limit -
+	// floor(prev*(W-e)/W). The sum is the limit, plus the limit's share of the span, plus one for
+	// rounding.
 	return func(span time.Duration) int64 {
 		return limit.SatAdd(limit.SatAdd(most, share(most, span, window)), 1)
 	}
 }
 
-// bucketsBound: m neighbouring slots pass at most the limit together, and under
-// EVEN a slot passes its own share. A span touches two slots more than fit in it.
+// bucketsBound returns the bound of BUCKETS. Any m neighbouring slots, m being the number of slots
+// of a window, pass at most the limit together. With EVEN each slot passes at most its share. A
+// span touches at most two slots more than fit in it.
 func bucketsBound(c slidingwindow.Call) func(time.Duration) int64 {
 	most, slots := c.Limit, int64(c.Slots)
 	return func(span time.Duration) int64 {

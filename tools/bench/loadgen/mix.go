@@ -5,15 +5,15 @@ import (
 	"math/rand/v2"
 )
 
-// Mix is the templates that a run sends, each as often as its weight says.
+// Mix is a set of templates that a run sends, each in proportion to its weight.
 type Mix struct {
 	templates []*Template
-	// steps are the running totals of the weights.
+	// steps are the cumulative sums of the weights.
 	steps []int
 	total int
 }
 
-// NewMix joins templates.
+// NewMix returns a mix of templates. Without templates it returns an error.
 func NewMix(templates ...*Template) (*Mix, error) {
 	if len(templates) == 0 {
 		return nil, errors.New("there is no command to send")
@@ -26,7 +26,7 @@ func NewMix(templates ...*Template) (*Mix, error) {
 	return m, nil
 }
 
-// ParseMix reads one template from each line.
+// ParseMix parses one template from each line.
 func ParseMix(lines []string, shape Shape) (*Mix, error) {
 	templates := make([]*Template, 0, len(lines))
 	for _, line := range lines {
@@ -39,10 +39,10 @@ func ParseMix(lines []string, shape Shape) (*Mix, error) {
 	return NewMix(templates...)
 }
 
-// Templates returns what the mix consists of.
+// Templates returns the templates of the mix.
 func (m *Mix) Templates() []*Template { return m.templates }
 
-// draw chooses a template, by its index, and one of its quantities.
+// draw chooses a template by weight and one of its quantities at random. It returns their indexes.
 func (m *Mix) draw(r *rand.Rand) (command, pick int) {
 	if len(m.templates) > 1 {
 		n := r.IntN(m.total)

@@ -8,42 +8,40 @@ import (
 	"time"
 )
 
-// Options say what one run does.
+// Options specify one run.
 type Options struct {
 	Mix  *Mix
 	Keys KeySpec
-	// Connections are spread over Threads; 0 threads are one for every two cores
-	// of this machine, and never more than there are connections.
+	// Connections are spread over Threads. 0 threads means one for every two cores of this machine.
+	// There are never more threads than connections.
 	Connections, Threads int
 	// Pipeline is the number of commands in flight per connection in a closed loop.
 	Pipeline int
-	// Rate is how many commands per second leave in an open loop; 0 is a closed
-	// loop.
+	// Rate is the number of commands per second of an open loop. 0 means a closed loop.
 	Rate float64
-	// Warmup is the time during which nothing counts.
+	// Warmup is the time at the beginning during which nothing is measured.
 	Warmup time.Duration
-	// The run ends after Count commands that count, or after Duration if Count is
-	// 0.
+	// The run ends after Count measured commands, or after Duration if Count is 0.
 	Count    int64
 	Duration time.Duration
 	// Seed makes runs repeatable: connection n draws the same keys every time.
 	Seed uint64
-	// Driver is one of the Driver constants, "" for the best of this system.
+	// Driver is one of the Driver constants, "" for the best driver of this system.
 	Driver string
-	// Grace is how long the last replies may take; 0 is ten seconds.
+	// Grace is how long the run waits for the last replies; 0 means ten seconds.
 	Grace time.Duration
-	// SkipChecks leaves the limits unchecked. SharedKeys says that others use the
-	// same keys, so that a limit is not held to grant us anything.
+	// SkipChecks turns off the checks of limits. SharedKeys tells that other clients use the same
+	// keys, so that only the upper bounds are checked.
 	SkipChecks, SharedKeys bool
 	// Progress, if not nil, is called about ten times a second.
 	Progress func(Live)
 }
 
-// The drivers.
+// These are the values of [Options.Driver].
 const (
-	// DriverEpoll is an event loop per thread; it exists on Linux.
+	// DriverEpoll is one event loop per thread; it exists only on Linux.
 	DriverEpoll = "epoll"
-	// DriverGoroutine is a goroutine per connection.
+	// DriverGoroutine is one goroutine per connection.
 	DriverGoroutine = "goroutine"
 )
 
@@ -53,7 +51,7 @@ const (
 	maxPipeline  = 1024
 )
 
-// check fills in defaults and names what is out of range.
+// check fills in defaults and returns an error if a value is out of range.
 func (o *Options) check() error {
 	if o.Threads == 0 {
 		o.Threads = max(1, runtime.NumCPU()/2)
@@ -82,7 +80,7 @@ func (o *Options) check() error {
 // open reports whether the run is an open loop.
 func (o *Options) open() bool { return o.Rate > 0 }
 
-// share returns how many of the counting commands connection i sends.
+// share returns how many of the Count measured commands connection i sends.
 func (o *Options) share(i int) int64 {
 	if o.Count == 0 {
 		return math.MaxInt64

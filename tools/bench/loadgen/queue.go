@@ -1,11 +1,11 @@
 package loadgen
 
-// request is one that was sent and not answered yet.
+// request is a request that was sent and has no reply yet.
 type request struct {
 	// at is the instant at which it should have left.
 	at  int64
 	key uint64
-	// command and pick say what it was.
+	// command is the index of the template, pick that of the quantity.
 	command, pick uint16
 }
 
@@ -30,7 +30,7 @@ func (q *queue) push(r request) {
 	q.n++
 }
 
-// pop takes the oldest request out; there must be one.
+// pop removes and returns the oldest request; the queue must not be empty.
 func (q *queue) pop() request {
 	r := q.ring[q.head]
 	q.head = (q.head + 1) & (len(q.ring) - 1)

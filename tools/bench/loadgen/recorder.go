@@ -8,35 +8,34 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// longest is the longest latency that is told apart from longer ones.
+// longest is the highest latency that histograms record; higher ones count as this one.
 const longest = 60 * time.Second
 
-// newHistogram returns a histogram of nanoseconds with three digits.
+// newHistogram returns a histogram of nanoseconds with three significant digits.
 func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, int64(longest), 3)
 }
 
-// recorder gathers what came back to the flows of one thread. A flow locks it for
-// each batch of replies, which nobody else wants but the live display.
+// recorder collects the replies to the flows of one thread. A flow locks it for each batch of
+// replies. Except in the goroutine driver, only the live display contends for that lock.
 type recorder struct {
-	// completed counts every reply, warm-up included.
+	// completed counts every reply, including those of the warm-up.
 	completed atomic.Int64
 
 	mu sync.Mutex
-	// tallies has one for each template; guarded by mu.
+	// tallies has one element for each template; guarded by mu.
 	tallies []tally
-	// last is the instant of the last reply that counts; guarded by mu.
+	// last is the instant of the last measured reply; guarded by mu.
 	last int64
-	// lag is how much later than they should the requests of an open loop left;
-	// guarded by mu.
+	// lag records how late the requests of an open loop left; guarded by mu.
 	lag *hdrhistogram.Histogram
 }
 
-// tally is what came back to one template.
+// tally holds the results of one template.
 type tally struct {
 	hist *hdrhistogram.Histogram
-	// errors counts error replies and malformed replies that do not look like the
-	// limiter's or show another limit. The first of each is kept.
+	// errors counts error replies. malformed counts replies that do not have the form of a
+	// limiter's reply or show another limit. The first of each is kept.
 	errors, malformed          int64
 	firstError, firstMalformed string
 	allowed, denied, granted   int64
@@ -50,25 +49,25 @@ func newRecorder(templates int) *recorder {
 	return r
 }
 
-// record notes a latency; the caller holds mu.
+// record records a latency; the caller holds mu.
 func (r *recorder) record(command int, latency, now int64) {
 	add(r.tallies[command].hist, latency)
 	r.last = max(r.last, now)
 }
 
-// left notes by how much a request missed its instant.
+// left records how late a request left.
 func (r *recorder) left(lag int64) {
 	r.mu.Lock()
 	add(r.lag, lag)
 	r.mu.Unlock()
 }
 
-// add records a time, which is held at the ends of the histogram's range.
+// add records a time, limited to the histogram's range.
 func add(h *hdrhistogram.Histogram, nanoseconds int64) {
 	_ = h.RecordValue(min(max(nanoseconds, 1), int64(longest))) // in range by construction
 }
 
-// merge adds what from has gathered.
+// merge adds the results of from.
 func (t *tally) merge(from *tally) {
 	t.hist.Merge(from.hist)
 	t.errors += from.errors
@@ -84,12 +83,12 @@ func (t *tally) merge(from *tally) {
 	}
 }
 
-// Live is a glance at a run that is under way.
+// Live is the state of a run in progress.
 type Live struct {
-	// Elapsed is the time since the measuring began: negative during warm-up.
+	// Elapsed is the time since measuring began. It is negative during warm-up.
 	Elapsed time.Duration
-	// Completed counts the replies so far, warm-up included, Measured those that
-	// the result is made of.
+	// Completed counts the replies so far, including those of the warm-up. Measured counts those
+	// that are part of the result.
 	Completed, Measured int64
 	Denied, Errors      int64
 }

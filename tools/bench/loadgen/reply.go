@@ -6,38 +6,37 @@ import (
 	"fmt"
 )
 
-// maxDepth bounds how deep replies nest.
+// maxDepth limits the nesting of replies.
 const maxDepth = 32
 
-// maxReply bounds a length in a reply: a server that announces more is broken.
+// maxReply limits a length in a reply; a server that announces more is broken.
 const maxReply = 1 << 30
 
 var errProtocol = errors.New("the server's bytes are not RESP")
 
-// reply is what the generator wants to know about one reply. It refers to the
-// bytes it was read from.
+// reply holds the parts of one reply that the generator uses. It refers to the bytes that it was
+// parsed from.
 type reply struct {
 	// kind is the type byte: '+', '-', ':', '$', '*' and those of RESP3.
 	kind byte
 	// length is the number of elements of an aggregate.
 	length int64
-	// ints are the integers that an array begins with, at most five, or the
-	// integer itself; n is how many there are.
+	// ints are the integers at the beginning of an array, at most five, or the integer itself. n is
+	// their number.
 	ints [5]int64
 	n    int
 	// text is the line or the bulk string.
 	text []byte
 }
 
-// isError reports whether the server refused the command.
+// isError reports whether this is an error reply.
 func (r *reply) isError() bool { return r.kind == '-' || r.kind == '!' }
 
-// isPush reports whether this is no reply but something that the server says on
-// its own accord.
+// isPush reports whether this is a RESP3 push message and not a reply.
 func (r *reply) isPush() bool { return r.kind == '>' }
 
-// scanReply reads the first reply of b into r and returns its length, 0 if there
-// is more of it to come.
+// scanReply parses the first reply of b into r and returns its length, 0 if the reply is
+// incomplete.
 func scanReply(b []byte, r *reply) (int, error) {
 	r.n, r.length, r.text = 0, 0, nil
 	if len(b) == 0 {
@@ -55,8 +54,8 @@ func scanReply(b []byte, r *reply) (int, error) {
 	return scanOther(b, r, maxDepth)
 }
 
-// scanArray is the way of the limiters' replies: an array that begins with
-// integers.
+// scanArray parses an array. It keeps the integers at its beginning, which are the content of a
+// limiter's reply.
 func scanArray(b []byte, r *reply) (int, error) {
 	count, at, err := scanInt(b)
 	if at == 0 {
@@ -92,7 +91,7 @@ func skipValue(b []byte, depth int) (int, error) {
 	return scanOther(b, &scratch, depth)
 }
 
-// scanOther reads a value of any type.
+// scanOther parses a value of any type.
 func scanOther(b []byte, r *reply, depth int) (int, error) {
 	if depth == 0 {
 		return 0, fmt.Errorf("%w: nested too deep", errProtocol)
@@ -112,7 +111,7 @@ func scanOther(b []byte, r *reply, depth int) (int, error) {
 	case '%':
 		return scanElements(b, r, 2, depth)
 	case '|':
-		// Attributes stand before the value that they are about.
+		// Attributes precede the value that they describe.
 		n, err := scanElements(b, r, 2, depth)
 		if n == 0 || n == len(b) {
 			return 0, err
@@ -156,9 +155,9 @@ func scanElements(b []byte, r *reply, each int64, depth int) (int, error) {
 	return at, nil
 }
 
-// scanInt reads the integer of the line that b begins with, behind its type byte,
-// and returns the length of the line, 0 if it is not all there. Lengths above
-// maxReply are an error, whatever the type.
+// scanInt parses the integer in the first line of b, after the type byte. It returns the length of
+// the line, 0 if the line is incomplete. Except for the type ':', a number above maxReply is an
+// error.
 func scanInt(b []byte) (v int64, n int, err error) {
 	i, negative := 1, false
 	if i < len(b) && b[i] == '-' {

@@ -8,48 +8,47 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Result is what one run measured.
+// Result holds the measurements of one run.
 type Result struct {
 	Target  string
 	Address string
-	// Server is what the server calls itself, and may be empty.
+	// Server is the server's name and version from INFO, or empty.
 	Server  string
 	Options Options
 	Started time.Time
-	// Elapsed is the time from the first request that counts to the last reply.
+	// Elapsed is the time from the beginning of measuring to the last reply.
 	Elapsed time.Duration
-	// Commands has one part for each template.
+	// Commands has one element for each template.
 	Commands []CommandResult
-	// Latency holds those of all commands, in nanoseconds.
+	// Latency holds the latencies of all commands, in nanoseconds.
 	Latency *hdrhistogram.Histogram
-	// Lag is by how much the requests of an open loop missed their instants, in
-	// nanoseconds: what the generator itself adds to the latencies. It is empty for
-	// a closed loop.
+	// Lag holds how late the requests of an open loop left, in nanoseconds: this is what the
+	// generator itself adds to the latencies. It is empty for a closed loop.
 	Lag *hdrhistogram.Histogram
-	// NextKey is the first key number that a flood did not use.
+	// NextKey is the number of the first key that a flood did not use.
 	NextKey uint64
-	// Unanswered counts the requests that were still waiting when it was given up,
-	// those that should have left by then included.
+	// Unanswered counts the requests without a reply when the run was abandoned, including those
+	// that should have been sent by then.
 	Unanswered int64
-	// CPU is the processor time of the server per command, 0 if it is not known.
+	// CPU is the server's processor time per command, 0 if it is not known.
 	CPU time.Duration
-	// MemoryBefore and MemoryAfter are the server's resident memory in bytes, with
-	// all connections open, 0 if it is not known.
+	// MemoryBefore and MemoryAfter are the server's resident memory in bytes with all connections
+	// open, before and after the load. They are 0 if the memory is not known.
 	MemoryBefore, MemoryAfter int64
 	Checks                    []Check
 }
 
-// CommandResult is what came back to one template.
+// CommandResult holds the results of one template.
 type CommandResult struct {
 	Command string
 	Weight  int
 	Latency *hdrhistogram.Histogram
-	// Errors counts error replies, Malformed replies that are not those of the
-	// limit, which both have the first as an example.
+	// Errors counts error replies. Malformed counts replies that do not have the form of a
+	// limiter's reply or show another limit. FirstError and FirstMalformed are the first of each.
 	Errors, Malformed          int64
 	FirstError, FirstMalformed string
-	// Limiter tells whether there are decisions to count: Allowed ones, Denied ones
-	// (where a part was granted, too), and Granted units.
+	// Limiter tells that the command's replies are decisions. Allowed and Denied count them; a
+	// partial grant counts as denied. Granted counts units.
 	Limiter                  bool
 	Allowed, Denied, Granted int64
 }
@@ -65,8 +64,7 @@ func (r *Result) PerSecond() float64 {
 	return float64(r.Count()) / r.Elapsed.Seconds()
 }
 
-// BytesPerKey returns how much memory the server took per key of a flood, 0 where
-// that cannot be told.
+// BytesPerKey returns how much memory the server took per key of a flood, 0 if that is not known.
 func (r *Result) BytesPerKey() float64 {
 	if r.Options.Keys.Kind != KeyFlood || r.MemoryBefore == 0 || r.Options.Warmup != 0 || r.Count() == 0 {
 		return 0
@@ -74,7 +72,7 @@ func (r *Result) BytesPerKey() float64 {
 	return float64(r.MemoryAfter-r.MemoryBefore) / float64(r.Count())
 }
 
-// Totals adds up the commands.
+// Totals returns the sums over all commands. errors includes malformed replies.
 func (r *Result) Totals() (errors, allowed, denied int64) {
 	for i := range r.Commands {
 		c := &r.Commands[i]
@@ -85,8 +83,8 @@ func (r *Result) Totals() (errors, allowed, denied int64) {
 	return errors, allowed, denied
 }
 
-// Failed says in one sentence each what is wrong with the run: error replies,
-// replies of the wrong form, and commands without an answer.
+// Failed returns one sentence for each fault of the run: error replies, malformed replies, missing
+// replies, or no measurement at all.
 func (r *Result) Failed() []string {
 	var faults []string
 	for i := range r.Commands {
@@ -107,10 +105,10 @@ func (r *Result) Failed() []string {
 	return faults
 }
 
-// Violated reports whether a limit let more through than it can have, or less.
+// Violated reports whether a limit granted more or less than its bounds allow.
 func (r *Result) Violated() bool { return slices.ContainsFunc(r.Checks, Check.Violated) }
 
-// result adds up what the recorders have.
+// result builds the result from the recorders.
 func (r *run) result() *Result {
 	o := r.options
 	res := &Result{
@@ -163,7 +161,7 @@ func (r *Result) complete() bool {
 	return r.Unanswered == 0
 }
 
-// checks holds every limit of the run against its bounds.
+// checks compares every limit of the run with its bounds.
 func (r *run) checks(complete bool) []Check {
 	var checks []Check
 	seen := make(map[*ledger]bool)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Run drives one target and returns what it measured. A run that ctx ends returns
-// what there is by then.
+// Run sends the load to one target and returns the measurements. If ctx ends, it stops sending and
+// returns what was measured so far.
 func Run(ctx context.Context, target Target, o Options) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func Run(ctx context.Context, target Target, o Options) (*Result, error) {
 	return r.result(), nil
 }
 
-// supervise watches the run to its end.
+// supervise samples, reports progress and abandons a stuck run, until the workers are done.
 func (r *run) supervise(ctx context.Context, done <-chan error) error {
 	ticker := time.NewTicker(glanceEvery)
 	defer ticker.Stop()
@@ -70,15 +70,16 @@ func (r *run) sampleAt(now int64) {
 	}
 }
 
-// watchdog decides when waiting for replies has no more sense.
+// watchdog decides when to stop waiting for replies.
 type watchdog struct {
 	plan  *plan
 	grace int64
-	// deadline is when it ends, from the instant on at which sending ended.
+	// deadline is when waiting ends: the grace after the end of sending. Before that it is never.
 	deadline int64
-	// busy says that something is in flight all the time.
+	// busy tells that something is always in flight, so that no reply for the grace means a stuck
+	// server.
 	busy bool
-	// completed is how many replies there were at the instant since.
+	// completed is the number of replies at the instant since, when it last changed.
 	completed, since int64
 }
 

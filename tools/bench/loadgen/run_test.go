@@ -17,15 +17,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rig is what a test drives a server with.
+// rig is how a test runs a server.
 type rig struct {
 	driver string
-	// start starts a server that a handler answers for, until the test ends.
+	// start starts a server with a handler until the test ends.
 	start func(t *testing.T, handle fakeresp.Handler) loadgen.Target
 }
 
-// suite has the tests of every driver. Here goroutines drive a server in virtual time, and
-// TestDriversOverSockets, which is real, has each driver of the system.
+// suite holds the tests of every driver. This test runs the goroutine driver in virtual time.
+// TestDriversOverSockets, a real test, runs each driver of the system.
 var suite = map[string]func(t *testing.T, d rig){
 	"counts": runCounts, "runs for a time": runsForATime, "open loop": runsOpenLoop, "catches over-admission": catchesOverAdmission,
 	"greets": greets, "ends when told to": endsWhenToldTo, "gives up on silence": givesUpOnSilence, "fails with the connection": failsWithTheConnection,
@@ -39,7 +39,7 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// inBubble starts a server in a network of its own. A command takes two milliseconds there.
+// inBubble starts a server on a virtual network. A command takes two milliseconds there.
 func inBubble(t *testing.T, handle fakeresp.Handler) loadgen.Target {
 	t.Helper()
 	const client, server = "10.0.0.1", "10.0.0.2"
@@ -62,8 +62,8 @@ func targetAt(t testing.TB, address string) loadgen.Target {
 	return target
 }
 
-// throttling answers CL.THROTTLE k 15 30 60 as a server whose clock runs so many
-// times too fast: above 1 it lets too much through. It counts what it was asked.
+// throttling replies to CL.THROTTLE k 15 30 60 like a server whose clock runs too fast by a factor.
+// With a factor above 1 it grants too much. It counts the commands.
 func throttling(t testing.TB, speed int64, calls *int) fakeresp.Handler {
 	quota, err := gcra.NewQuota(4, 10, 1)
 	require.NoError(t, err)

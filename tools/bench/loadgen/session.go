@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Session is one connection for single commands. It is for one goroutine.
+// Session is one connection for single commands. It must not be used concurrently.
 type Session struct {
 	conn net.Conn
 	in   []byte
@@ -15,12 +15,12 @@ type Session struct {
 
 // Answer is the reply to a single command.
 type Answer struct {
-	// Text is that of a string, Integer the number of an integer reply.
+	// Text is the content of a string reply, Integer the value of an integer reply.
 	Text    string
 	Integer int64
 }
 
-// Do sends one command and waits for its reply. An error reply is an error.
+// Do sends one command and waits for its reply. It returns an error reply as an error.
 func (s *Session) Do(words ...string) (Answer, error) {
 	if err := s.Send(words...); err != nil {
 		return Answer{}, err
@@ -28,7 +28,7 @@ func (s *Session) Do(words ...string) (Answer, error) {
 	return s.Receive()
 }
 
-// Send writes one command whose reply [Session.Receive] will read.
+// Send writes one command. [Session.Receive] reads its reply.
 func (s *Session) Send(words ...string) error {
 	b := fmt.Appendf(nil, "*%d\r\n", len(words))
 	for _, w := range words {
@@ -38,7 +38,7 @@ func (s *Session) Send(words ...string) error {
 	return err
 }
 
-// Receive waits for the next reply.
+// Receive waits for the next reply. It skips push messages.
 func (s *Session) Receive() (Answer, error) {
 	var r reply
 	buf := make([]byte, 4096)
@@ -70,11 +70,11 @@ func (s *Session) Receive() (Answer, error) {
 // Close ends the session.
 func (s *Session) Close() { s.conn.Close() }
 
-// Addr returns the server's end of the connection.
+// Addr returns the address of the server's end of the connection.
 func (s *Session) Addr() net.Addr { return s.conn.RemoteAddr() }
 
-// Version returns what INFO says about the server, such as "redis 7.0.15", and ""
-// if it says nothing.
+// Version returns the server's name and version from INFO, such as "redis 7.0.15", or "" if INFO
+// does not contain them.
 func (s *Session) Version() string {
 	a, err := s.Do("INFO", "server")
 	if err != nil {

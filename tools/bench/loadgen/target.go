@@ -13,24 +13,24 @@ import (
 
 // Target is a server to drive.
 type Target struct {
-	// Name is how reports call it.
+	// Name is the target's name in reports.
 	Name string
-	// Network is "tcp" or "unix", Address what to dial.
+	// Network is "tcp" or "unix". Address is the address to dial.
 	Network, Address string
-	// User and Password authenticate every connection, if there is a password.
+	// User and Password authenticate every connection if Password is not empty.
 	User, Password string
-	// Database is selected where it is not 0.
+	// Database is selected if it is not 0.
 	Database int
 	// RESP3 switches connections to RESP3.
 	RESP3 bool
-	// PID is the server's process, 0 to look for it.
+	// PID is the server's process. 0 means that it is looked up by the address.
 	PID int
-	// Dialer opens connections, those of package net if it is nil. What it opens need not have a
-	// descriptor, so goroutines drive it unless Options.Driver says otherwise.
+	// Dialer opens connections; nil means the dialer of package net. Connections of a Dialer need
+	// not have a descriptor, so goroutines drive them unless Options.Driver says otherwise.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// ParseAddress reads host:port, a port alone, the path of a Unix socket, or a URL
+// ParseAddress parses host:port, a port alone, the path of a Unix socket, or a URL
 // (redis://[[user]:password@]host:port[/db], unix:path) into t.
 func (t *Target) ParseAddress(text string) error {
 	switch {
@@ -76,7 +76,8 @@ func (t *Target) parseURL(text string) error {
 	return nil
 }
 
-// Dial opens a connection that is ready for commands.
+// Dial opens a connection that is ready for commands: authenticated, with protocol and database
+// selected.
 func (t *Target) Dial(ctx context.Context) (*Session, error) {
 	dial := t.Dialer
 	if dial == nil {
@@ -98,7 +99,7 @@ func (t *Target) Dial(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
-// greet authenticates, selects and switches the protocol as the target asks.
+// greet authenticates, switches the protocol and selects the database, as t says.
 func (t *Target) greet(s *Session) error {
 	var greetings [][]string
 	if t.Password != "" {

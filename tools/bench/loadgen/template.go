@@ -6,25 +6,26 @@ import (
 	"strings"
 )
 
-// The widths of the fields that are written into an encoded command, in digits.
+// The widths of the fields in an encoded command are in digits.
 const (
-	// DefaultKeyWidth is the width of {key} unless [Shape] says another.
+	// DefaultKeyWidth is the width of {key} if [Shape] has none.
 	DefaultKeyWidth = 12
-	// MaxKeyWidth is far above the digits of a number: the rest is zeros, which
-	// make keys of any length.
+	// MaxKeyWidth limits the width of {key}. It is far above the digits of a number: zeros fill the
+	// rest, so that keys can have any length.
 	MaxKeyWidth = 1024
 	// seqWidth is the width of {seq}.
 	seqWidth = 16
-	// maxQuantities bounds how many values {q} can take: each is an encoded form.
+	// maxQuantities limits how many values {q} can have: the template keeps an encoded form of
+	// each.
 	maxQuantities = 1000
 	maxDataSize   = 1 << 20
 )
 
-// Shape says how the places of a template are filled.
+// Shape specifies how the placeholders of a template are filled.
 type Shape struct {
-	// KeyWidth is how many digits {key} has; 0 means [DefaultKeyWidth].
+	// KeyWidth is the number of digits of {key}; 0 means [DefaultKeyWidth].
 	KeyWidth int
-	// MinQuantity and MaxQuantity bound {q}, which is drawn uniformly.
+	// MinQuantity and MaxQuantity are the range of {q}, which is drawn uniformly.
 	MinQuantity, MaxQuantity int64
 	// DataSize is the number of bytes of {data}.
 	DataSize int
@@ -42,36 +43,36 @@ func (s Shape) check() error {
 	return nil
 }
 
-// Template is a command line whose places are filled anew for every request:
+// Template is a command line whose placeholders are filled anew for every request:
 //
 //	{key}   the number of the key, of fixed width
 //	{q}     a quantity
 //	{seq}   a number that no other request of the run has
 //	{data}  filler bytes
 //
-// Words are separated by blanks; single and double quotes hold a word together,
-// and within double quotes the backslash escapes are Redis' own. Other braces are
-// left alone: they are hash tags.
+// Words are separated by blanks. Single and double quotes hold a word together, and in double quotes
+// the escape sequences are those of Redis. Other braces are kept as they are, since they are hash
+// tags.
 type Template struct {
 	text   string
 	weight int
 	words  []string
-	// forms are the encoded command, one for each quantity from Shape.MinQuantity
-	// on; a template without {q} has one.
+	// forms are the encoded command, one for each quantity from Shape.MinQuantity. A template
+	// without {q} has one form.
 	forms []form
 	shape Shape
 	// quantities tells whether {q} occurs.
 	quantities bool
-	// limit is the limit that replies show, nil where the command has none or none
-	// that can be checked, and charges what a call is charged to.
+	// limit is the limit that replies show. It is nil if the command has none, or none that can be
+	// checked. charges are the limits and keys that a call charges.
 	limit   *Limit
 	charges []charge
 }
 
-// form is an encoded command with zeros in the places of its numbers.
+// form is an encoded command with zeros in place of its numbers.
 type form struct {
 	bytes []byte
-	// keys and seqs are the offsets behind the last digit of each place.
+	// keys and seqs are the offsets of the end of each placeholder.
 	keys, seqs []int
 }
 
@@ -81,11 +82,10 @@ func (t *Template) String() string { return t.text }
 // Name returns the name of the command in upper case.
 func (t *Template) Name() string { return strings.ToUpper(t.words[0]) }
 
-// Limit returns the limit that the command asks for, nil where it has none that
-// can be checked.
+// Limit returns the limit that the command asks for, nil if it has none that can be checked.
 func (t *Template) Limit() *Limit { return t.limit }
 
-// encode returns the form of one quantity.
+// encode returns the form for one quantity.
 func (t *Template) encode(quantity int64) form {
 	var f form
 	b := fmt.Appendf(nil, "*%d\r\n", len(t.words))
@@ -123,8 +123,8 @@ func (t *Template) encode(quantity int64) form {
 	return f
 }
 
-// append adds the request for one key to dst. pick chooses among the quantities:
-// 0 is the smallest.
+// append appends the request for one key to dst. pick is the index of the quantity; 0 is the
+// smallest.
 func (t *Template) append(dst []byte, key, seq uint64, pick int) []byte {
 	f := &t.forms[pick]
 	start := len(dst)
@@ -138,11 +138,11 @@ func (t *Template) append(dst []byte, key, seq uint64, pick int) []byte {
 	return dst
 }
 
-// quantity returns what a pick stands for.
+// quantity returns the quantity with the index pick.
 func (t *Template) quantity(pick int) int64 { return t.shape.MinQuantity + int64(pick) }
 
-// putDigits writes n over the zeros at the end of place, and as many of its low
-// digits as there is room for.
+// putDigits writes n over the zeros at the end of place. If place is too short, the high digits are
+// lost.
 func putDigits(place []byte, n uint64) {
 	for i := len(place) - 1; n > 0 && i >= 0; i-- {
 		place[i] = byte('0' + n%10)
@@ -154,7 +154,7 @@ func isDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// piece is a part of a word: a place or the text between places.
+// piece is a part of a word: a placeholder, or the text between placeholders.
 type piece struct{ text, fill string }
 
 var places = []string{"{key}", "{q}", "{seq}", "{data}"}
@@ -181,8 +181,7 @@ func splitPlaces(word string) []piece {
 	return pieces
 }
 
-// placeAt returns the length of the place that s begins with, 0 if it begins
-// with none.
+// placeAt returns the length of the placeholder that s begins with, 0 if there is none.
 func placeAt(s string) int {
 	for _, p := range places {
 		if strings.HasPrefix(s, p) {

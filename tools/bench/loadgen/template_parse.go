@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ParseTemplate reads a command line, which may begin with a weight and a colon:
-// `3:GET user:{key}` is sent three times as often as one of weight 1.
+// ParseTemplate parses a command line, which may begin with a weight and a colon: `3:GET
+// user:{key}` is sent three times as often as a template of weight 1.
 func ParseTemplate(text string, shape Shape) (*Template, error) {
 	if shape.KeyWidth == 0 {
 		shape.KeyWidth = DefaultKeyWidth

@@ -25,7 +25,7 @@ func splitWords(line string) ([]string, error) {
 	}
 }
 
-// firstWord takes the first word off a line that does not begin with a blank.
+// firstWord splits the first word off a line that does not begin with a blank.
 func firstWord(line string) (word, rest string, err error) {
 	var b strings.Builder
 	for i := 0; i < len(line); {
@@ -49,8 +49,8 @@ func firstWord(line string) (word, rest string, err error) {
 	return b.String(), "", nil
 }
 
-// quoted writes the text up to the closing quote to b and returns how many bytes
-// it took, the quote included.
+// quoted appends the text up to the closing quote to b and returns the number of bytes read,
+// including the quote.
 func quoted(b *strings.Builder, s string, quote byte) (int, error) {
 	for i := 0; i < len(s); {
 		switch {
@@ -66,8 +66,7 @@ func quoted(b *strings.Builder, s string, quote byte) (int, error) {
 	return 0, errQuotes
 }
 
-// escaped writes what a backslash and the following bytes stand for and returns
-// how many bytes that were.
+// escaped appends the meaning of the escape sequence at the beginning of s, and returns its length.
 func escaped(b *strings.Builder, s string) int {
 	if s[1] == 'x' && len(s) >= 4 {
 		if n, err := strconv.ParseUint(s[2:4], 16, 8); err == nil {

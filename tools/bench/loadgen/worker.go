@@ -2,27 +2,27 @@ package loadgen
 
 import "sync/atomic"
 
-// worker is one thread's share of a run.
+// worker is the part of a run that one thread drives.
 type worker struct {
 	plan  *plan
 	flows []*flow
-	// sessions are those of the flows.
+	// sessions are the connections of the flows, in the same order.
 	sessions []*Session
-	// pace is nil in a closed loop; paces are the same for each flow by itself,
-	// for a driver that has no thread's handle.
+	// pace is the schedule of the whole worker, nil in a closed loop. paces are the schedules of
+	// its flows, for the driver that runs each flow on a goroutine of its own.
 	pace  *pace
 	paces []*pace
 	// clock returns the present instant.
 	clock func() int64
-	// abandoned is set when waiting for replies is given up.
+	// abandoned is set when the run stops waiting for replies.
 	abandoned *atomic.Bool
 }
 
-// driver moves the bytes of a worker until its flows are finished.
+// driver moves the bytes of a worker's flows until they are finished.
 type driver func(*worker) error
 
-// over reports whether nothing is to be sent any more: at now in a closed loop,
-// and by a pace in an open one.
+// over reports whether sending has ended. In a closed loop this depends on now, in an open loop on
+// the instant of the next request.
 func (l *worker) over(p *pace, now int64) bool {
 	if p == nil {
 		return l.plan.over(now)
@@ -30,11 +30,11 @@ func (l *worker) over(p *pace, now int64) bool {
 	return l.plan.over(p.next())
 }
 
-// unsent returns how many requests of the schedule were due and never sent.
+// unsent returns how many requests were due according to the schedule and were never sent.
 func (l *worker) unsent() int64 {
 	paces := l.paces
 	if l.pace != nil && l.pace.k > 0 {
-		paces = []*pace{l.pace} // the driver went by this one
+		paces = []*pace{l.pace} // the driver used this one
 	}
 	var n int64
 	for _, p := range paces {

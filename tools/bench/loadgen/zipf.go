@@ -11,15 +11,15 @@ import (
 // discrete distributions", 1996). Unlike rand.Zipf it takes exponents of 1 and
 // below, where most measured traffic lies.
 //
-// The histogram of x^-exponent lies below the area between high and low under the
-// curve's integral; a point of that area is drawn and turned back into an x, which
-// is refused in the rare case that it lies outside the histogram.
+// The histogram of x^-exponent lies below the curve's integral between high and low. A point of
+// that area is drawn and inverted to an x. In the rare case that the point lies outside the
+// histogram it is rejected and drawn again.
 type zipfKeys struct {
 	r         *rand.Rand
 	exponent  float64
 	count     float64
 	high, low float64
-	// near is the distance from a whole number within which x needs no check.
+	// near is the distance from an integer within which x needs no check.
 	near float64
 }
 
@@ -44,19 +44,19 @@ func (z *zipfKeys) next() uint64 {
 
 func (z *zipfKeys) density(x float64) float64 { return math.Exp(-z.exponent * math.Log(x)) }
 
-// integral is that of density from 1 to x: (x^(1-s)-1)/(1-s), and log x at s = 1.
+// integral returns the integral of density from 1 to x: (x^(1-s)-1)/(1-s), and log x at s = 1.
 func (z *zipfKeys) integral(x float64) float64 {
 	log := math.Log(x)
 	return log * ratio(math.Expm1, (1-z.exponent)*log)
 }
 
-// inverse is the x whose integral is area.
+// inverse returns the x whose integral is area.
 func (z *zipfKeys) inverse(area float64) float64 {
 	t := max((1-z.exponent)*area, -1) // rounding must not lead out of the logarithm's domain
 	return math.Exp(area * ratio(math.Log1p, t))
 }
 
-// ratio returns f(t)/t for an f that is t near 0.
+// ratio returns f(t)/t for a function with f(t) ≈ t near 0.
 func ratio(f func(float64) float64, t float64) float64 {
 	if math.Abs(t) < 1e-8 {
 		return 1 // off by t/2, far below what a draw can show

@@ -1,4 +1,4 @@
-// Package fakeresp is a server for tests of the load generator. It speaks just enough RESP,
+// Package fakeresp is a server for tests of the load generator. It understands just enough of RESP,
 // and replies what the test specifies.
 package fakeresp
 
@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// Handler returns the bytes that answer a command, "" to say nothing. It is called
-// for one command at a time.
+// Handler returns the reply to a command as bytes, "" for none. The server calls it for one command
+// at a time.
 type Handler func(args []string) string
 
-// Hangup as the answer of a [Handler] closes the connection.
+// Hangup, returned by a [Handler], closes the connection.
 const Hangup = "\x00"
 
 // Start runs a server at an address of a network, such as port 0 of loopback or a Unix socket,
@@ -32,8 +32,8 @@ func Start(t testing.TB, network, address string, handle Handler) string {
 	return l.Addr().String()
 }
 
-// Serve runs a server on a listener until the test ends. In a bubble of testing/synctest a
-// handler may sleep: those that wait for their turn let virtual time pass.
+// Serve runs a server on a listener until the test ends. In a bubble of testing/synctest a handler
+// may sleep: connections that wait for their turn let virtual time pass.
 func Serve(t testing.TB, l net.Listener, handle Handler) {
 	t.Helper()
 	s := &server{handle: handle, turn: make(chan struct{}, 1), conns: make(map[net.Conn]bool)}
@@ -50,7 +50,7 @@ type server struct {
 	handle Handler
 	turn   chan struct{} // has an element while a command is handled
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	conns  map[net.Conn]bool
 	closed bool
 }
@@ -138,7 +138,7 @@ func readLength(r *bufio.Reader, kind byte) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }
 
-// Five returns the reply of a limiter.
+// Five returns the reply of a limiter command: an array of five integers.
 func Five(limited, limit, remaining, retry, reset int64) string {
 	return fmt.Sprintf("*5\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", limited, limit, remaining, retry, reset)
 }

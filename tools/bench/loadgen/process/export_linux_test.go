@@ -1,7 +1,7 @@
 package process
 
-// ParseStat reads /proc/PID/stat.
+// ParseStat parses /proc/PID/stat.
 var ParseStat = parseStat
 
-// ParsePeak reads /proc/PID/status.
+// ParsePeak parses /proc/PID/status.
 var ParsePeak = parsePeak

@@ -1,4 +1,4 @@
 package process
 
-// Describe reads the text of /proc/cpuinfo.
+// Describe parses the text of /proc/cpuinfo.
 func (m *Machine) Describe(cpuinfo string) { m.describe(cpuinfo) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Machine is where something was measured.
+// Machine describes the machine of a measurement.
 type Machine struct {
 	Processor string `json:"processor"`
 	Cores     int    `json:"cores"`
@@ -14,8 +14,8 @@ type Machine struct {
 	Go        string `json:"go"`
 }
 
-// describe reads /proc/cpuinfo, which lists the cores that a pinned program cannot
-// use, too.
+// describe parses /proc/cpuinfo, which also lists cores that a program with an affinity mask cannot
+// use.
 func (m *Machine) describe(cpuinfo string) {
 	cores := 0
 	for line := range strings.Lines(cpuinfo) {
@@ -30,7 +30,7 @@ func (m *Machine) describe(cpuinfo string) {
 	m.Cores = max(m.Cores, cores)
 }
 
-// This returns the machine that the program runs on.
+// This describes the machine that the program runs on.
 func This() Machine {
 	m := Machine{
 		Processor: runtime.GOARCH, Cores: runtime.NumCPU(),

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// ErrUnknown says that there is no such process on this machine, or no way to ask.
+// ErrUnknown tells that there is no such process on this machine, or that this system does not
+// provide the information.
 var ErrUnknown = errors.New("the server's process is not known")
 
-// Usage is what a process has used.
+// Usage is the resource usage of a process.
 type Usage struct {
-	// CPU is its processor time in user and kernel mode, of all its threads, in
-	// steps of a clock tick (10 ms).
+	// CPU is its processor time in user and kernel mode, summed over its threads, in steps of a
+	// clock tick (10 ms).
 	CPU time.Duration
 	// User is the part of CPU in user mode.
 	User time.Duration

@@ -14,11 +14,10 @@ import (
 	"time"
 )
 
-// tick is the unit of the times in /proc: USER_HZ is 100 on every architecture
-// that Go runs on.
+// tick is the unit of the times in /proc. USER_HZ is 100 on every architecture that Go supports.
 const tick = 10 * time.Millisecond
 
-// Of returns what the process has used so far.
+// Of returns the resource usage of a process so far.
 func Of(pid int) (Usage, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -27,8 +26,8 @@ func Of(pid int) (Usage, error) {
 	return parseStat(stat, int64(os.Getpagesize()))
 }
 
-// parseStat reads /proc/PID/stat. The second field is the program's name in
-// parentheses and may hold anything, so fields count from its end.
+// parseStat parses /proc/PID/stat. The second field is the program's name in parentheses and may
+// contain anything, so the fields are counted from the last parenthesis.
 func parseStat(stat []byte, pageSize int64) (Usage, error) {
 	const user, system, resident = 14 - 3, 15 - 3, 24 - 3
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
@@ -45,8 +44,7 @@ func parseStat(stat []byte, pageSize int64) (Usage, error) {
 	return Usage{CPU: time.Duration(n[0]+n[1]) * tick, User: time.Duration(n[0]) * tick, RSS: n[2] * pageSize}, nil
 }
 
-// Peak returns the most resident memory that the process has held since it began, in
-// bytes.
+// Peak returns the maximum resident memory of the process so far, in bytes.
 func Peak(pid int) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -55,7 +53,7 @@ func Peak(pid int) (int64, error) {
 	return parsePeak(status)
 }
 
-// parsePeak reads /proc/PID/status.
+// parsePeak parses /proc/PID/status.
 func parsePeak(status []byte) (int64, error) {
 	_, after, found := bytes.Cut(status, []byte("\nVmHWM:"))
 	fields := bytes.Fields(after)
@@ -69,8 +67,8 @@ func parsePeak(status []byte) (int64, error) {
 	return kib << 10, nil
 }
 
-// Find returns the process that listens at an address of this machine. It can
-// only see the processes of other users as root.
+// Find returns the process that listens at an address of this machine. Only root can find the
+// processes of other users.
 func Find(addr net.Addr) (int, error) {
 	inode, err := listener(addr)
 	if err != nil {
@@ -132,8 +130,8 @@ func isLocal(ip net.IP) bool {
 	return false
 }
 
-// tcpListener searches /proc/net/tcp or tcp6 for the listening socket that answers
-// at addr: one bound to it, or to every address.
+// tcpListener searches /proc/net/tcp or tcp6 for a listening socket that accepts connections to
+// addr: one bound to it, or to all addresses.
 func tcpListener(table []byte, addr netip.AddrPort) string {
 	const localField, stateField, inodeField, listening = 1, 3, 9, "0A"
 	for line := range strings.Lines(string(table)) {
@@ -149,8 +147,8 @@ func tcpListener(table []byte, addr netip.AddrPort) string {
 	return ""
 }
 
-// parseProcAddr reads an address as /proc/net/tcp has it: the words of the address
-// in hexadecimal of the machine's byte order, a colon and the port.
+// parseProcAddr parses an address of /proc/net/tcp: the words of the address in hexadecimal and in
+// the machine's byte order, a colon and the port.
 func parseProcAddr(text string) (netip.AddrPort, bool) {
 	host, port, _ := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(host)

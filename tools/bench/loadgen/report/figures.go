@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen"
 )
 
-// Table writes a report for people at a terminal.
+// Table writes a report as text for a terminal.
 func (r *Report) Table(w io.Writer) error {
 	var b strings.Builder
 	for _, e := range r.Entries {
@@ -26,7 +26,7 @@ func (r *Report) Table(w io.Writer) error {
 // Markdown writes the tables of a report as Markdown.
 func (r *Report) Markdown(w io.Writer) error { return writeMarkdown(w, r.grids()) }
 
-// grids returns the tables of a report, without those that have nothing to say.
+// grids returns the tables of a report that have rows.
 func (r *Report) grids() []grid {
 	all := []grid{r.figures(), r.latencies(), r.lags(), r.ratios(), r.mixes(), r.decisions(), r.memory()}
 	kept := all[:0]
@@ -38,7 +38,7 @@ func (r *Report) grids() []grid {
 	return kept
 }
 
-// figures says how much each target did and what that cost it.
+// figures returns the table of throughput and cost.
 func (r *Report) figures() grid {
 	g := grid{title: "Throughput and cost", head: []string{"target", "commands", "per second", "CPU µs per command", "errors"}}
 	for _, e := range r.Entries {
@@ -55,7 +55,7 @@ func (r *Report) figures() grid {
 	return g
 }
 
-// latencies says how long commands took, all rounds together.
+// latencies returns the table of latencies, all rounds together.
 func (r *Report) latencies() grid {
 	g := grid{title: "Latency in µs, all rounds together", head: []string{"target", "mean"}}
 	for _, p := range percentiles {
@@ -73,7 +73,7 @@ func (r *Report) latencies() grid {
 	return g
 }
 
-// lags says how well the generator kept the schedule of an open loop.
+// lags returns the table of how late the requests of an open loop left.
 func (r *Report) lags() grid {
 	g := grid{title: "How late commands left, in µs: the generator's own share of the latency", head: []string{"target"}}
 	for _, p := range percentiles {
@@ -93,7 +93,8 @@ func (r *Report) lags() grid {
 	return g
 }
 
-// ratios relates the first target to each of the others, round by round.
+// ratios returns the table of the first target's figures, divided by those of each other target,
+// round by round.
 func (r *Report) ratios() grid {
 	if len(r.Entries) < 2 {
 		return grid{}
@@ -115,7 +116,7 @@ func (r *Report) ratios() grid {
 	return g
 }
 
-// mixes takes mixes of commands apart; the last round stands for all.
+// mixes returns the table of the single commands of a mix, from the last round.
 func (r *Report) mixes() grid {
 	g := grid{title: "Commands of a mix, last round, latency in µs", head: []string{"target", "command", "commands", "p50", "p99", "p99.9"}}
 	for _, e := range r.Entries {
@@ -135,7 +136,7 @@ func (r *Report) mixes() grid {
 	return g
 }
 
-// decisions says what the limiters let through.
+// decisions returns the table of allowed and denied commands, and of the checks.
 func (r *Report) decisions() grid {
 	g := grid{title: "Decisions", head: []string{"target", "limit", "allowed", "denied", "check"}}
 	for _, e := range r.Entries {
@@ -148,7 +149,7 @@ func (r *Report) decisions() grid {
 			}
 			row := []string{e.Name, c.Limit, count(float64(allowed)), count(float64(denied)), verdict(c)}
 			if i > 0 {
-				row[2], row[3] = "", "" // the counts are those of all limits together
+				row[2], row[3] = "", "" // the counts are the sums over all limits
 			}
 			g.rows = append(g.rows, row)
 		}
@@ -161,7 +162,7 @@ func verdict(c loadgen.Check) string {
 	return text
 }
 
-// memory says what a flood of keys took.
+// memory returns the table of the memory that a flood of keys took.
 func (r *Report) memory() grid {
 	g := grid{title: "Memory of the server", head: []string{"target", "before, MB", "after, MB", "bytes per key"}}
 	for _, e := range r.Entries {

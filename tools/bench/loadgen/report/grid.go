@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// grid is a table: a heading and rows of as many cells.
+// grid is a table: a heading and rows with the same number of cells.
 type grid struct {
 	title string
 	head  []string
@@ -21,7 +21,7 @@ func orUnknown(server string) string {
 	return server
 }
 
-// write writes tables in one of the two forms.
+// write writes tables as text or as Markdown.
 func write(w io.Writer, grids []grid, markdown bool) error {
 	if markdown {
 		return writeMarkdown(w, grids)
@@ -42,7 +42,7 @@ func writeTables(w io.Writer, grids []grid) error {
 	return err
 }
 
-// align writes the cells in columns: the first to the left, figures to the right.
+// align writes the cells in columns: the first left-aligned, figures right-aligned.
 func (g *grid) align(b *strings.Builder) {
 	widths := make([]int, len(g.head))
 	lines := append([][]string{g.head}, g.rows...)

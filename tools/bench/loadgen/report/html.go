@@ -13,7 +13,7 @@ var pageText string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// handle is what the page shows.
+// handle is the data of the page's template.
 type handle struct {
 	*Report
 	When         string
@@ -34,7 +34,7 @@ type viewGrid struct {
 
 type viewCell struct {
 	Text string
-	// Figure cells stand to the right.
+	// Figure tells that the cell is right-aligned.
 	Figure bool
 }
 
@@ -50,7 +50,8 @@ func (r *Report) HTML(w io.Writer) error {
 	}
 	v := handle{
 		Report: r, When: r.Started.UTC().Format(time.RFC1123),
-		// The charts are drawn here, and names in them are escaped by their writer.
+		// These charts are safe to include: they are generated here, and the SVG writer escapes
+		// names in them.
 		LatencyChart: template.HTML(latency), CPUChart: template.HTML(cpu),
 	}
 	for _, e := range r.Entries {

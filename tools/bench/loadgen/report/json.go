@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen/process"
 )
 
-// The types below are the JSON form. Times are in the unit of their name, and what
-// is not known is left out.
+// The types below define the JSON form. The name of a time contains its unit. Unknown values are
+// omitted.
 
 type jsonReport struct {
 	Title   string          `json:"title"`
@@ -84,13 +84,13 @@ type jsonRatio struct {
 	P999      loadgen.Spread  `json:"p99.9"`
 }
 
-// point is one of a latency curve.
+// point is one point of a latency curve.
 type point struct {
 	Percentile float64 `json:"percentile"`
 	US         float64 `json:"us"`
 }
 
-// JSON writes a report for programs.
+// JSON writes a report as JSON.
 func (r *Report) JSON(w io.Writer) error {
 	out := jsonReport{Title: r.Title, Command: r.Command, Started: r.Started, Machine: r.Machine}
 	for i, e := range r.Entries {
@@ -176,8 +176,8 @@ func quantiles(h *hdrhistogram.Histogram) map[string]float64 {
 	return q
 }
 
-// curve returns the latencies from the median to the slowest command, ten points
-// for every further nine of the percentile.
+// curve returns the latencies from the median to the slowest command, with ten points for every
+// further nine of the percentile.
 func curve(h *hdrhistogram.Histogram) []point {
 	total := float64(h.TotalCount())
 	if total == 0 {
@@ -195,5 +195,5 @@ func curve(h *hdrhistogram.Histogram) []point {
 	return append(points, point{Percentile: 100, US: micros(h.Max())})
 }
 
-// thousandths rounds what has no more meaning than that.
+// thousandths rounds to three decimal places, since further digits mean nothing.
 func thousandths(v float64) float64 { return math.Round(v*1e3) / 1e3 }

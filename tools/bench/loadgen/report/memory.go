@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen"
 )
 
-// Idle writes what idle connections cost each target.
+// Idle writes a table of the memory that idle connections cost each target.
 func Idle(w io.Writer, results []*loadgen.IdleResult, markdown bool) error {
 	g := grid{title: "Idle connections", head: []string{"target", "connections", "before, MB", "after, MB", "bytes per connection"}}
 	for _, r := range results {
@@ -19,7 +19,7 @@ func Idle(w io.Writer, results []*loadgen.IdleResult, markdown bool) error {
 	return write(w, []grid{g}, markdown)
 }
 
-// Expiry writes what a mass expiry did to each target, and to those who used it.
+// Expiry writes a table of the effect of a mass expiry on each target and on its other clients.
 func Expiry(w io.Writer, results []*loadgen.ExpiryResult, markdown bool) error {
 	keys := grid{
 		title: "Keys that expire at once",

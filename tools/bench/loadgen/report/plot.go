@@ -17,8 +17,8 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen"
 )
 
-// palette are colours that people with any colour vision tell apart (Okabe and
-// Ito, "Color Universal Design", 2008).
+// palette holds colours that people with any colour vision can tell apart (Okabe and Ito, "Color
+// Universal Design", 2008).
 var palette = []color.RGBA{
 	{0, 114, 178, 255},
 	{213, 94, 0, 255},
@@ -29,7 +29,7 @@ var palette = []color.RGBA{
 	{60, 60, 60, 255},
 }
 
-// dashes tell lines apart without colours, and beyond the palette.
+// dashes tell lines apart without colours, and when there are more lines than colours.
 var dashes = [][]vg.Length{nil, {vg.Points(6), vg.Points(3)}, {vg.Points(2), vg.Points(2)}, {vg.Points(8), vg.Points(3), vg.Points(2), vg.Points(3)}}
 
 const (
@@ -38,9 +38,8 @@ const (
 	barHeight   = 0.42 * vg.Inch
 )
 
-// latencyChart draws the latency of each entry over its percentile. The axis of
-// the percentiles is logarithmic in what is left above them, so that every nine
-// takes as much room as the one before it.
+// latencyChart draws the latency of each entry over the percentile. The percentile axis is
+// logarithmic in 1-p, so that every further nine takes the same room.
 func latencyChart(entries []*loadgen.Entry) (string, error) {
 	p := newPlot()
 	p.X.Label.Text, p.Y.Label.Text = "percentile", "latency, µs"
@@ -60,7 +59,7 @@ func latencyChart(entries []*loadgen.Entry) (string, error) {
 		for j, c := range points {
 			left := 100 / (100 - c.Percentile)
 			if j == len(points)-1 {
-				left = xy[j-1].X * 1.26 // the slowest command stands one step behind the last percentile
+				left = xy[j-1].X * 1.26 // the slowest command is drawn one step after the last percentile
 			}
 			xy[j] = plotter.XY{X: left, Y: max(c.US, 0.001)}
 			farthest = max(farthest, left)
@@ -83,8 +82,8 @@ func latencyChart(entries []*loadgen.Entry) (string, error) {
 	return svg(p, chartHeight)
 }
 
-// newPlot returns a plot that is laid out for a font as wide as Arial, which the
-// page asks for: the charts do not bring their own.
+// newPlot returns a plot whose layout assumes the widths of Arial. The page asks for that font,
+// because the charts embed none.
 func newPlot() *plot.Plot {
 	p := plot.New()
 	sans := func(f *font.Font, size float64) {
@@ -125,7 +124,7 @@ func percentileTicks(farthest float64) plot.ConstantTicks {
 // microTicks labels 1, 2 and 5 times the powers of ten.
 type microTicks struct{}
 
-// Ticks returns those between two latencies.
+// Ticks returns the ticks between two latencies.
 func (microTicks) Ticks(least, most float64) []plot.Tick {
 	var ticks []plot.Tick
 	decades := math.Log10(most / least)
@@ -148,8 +147,8 @@ func (microTicks) Ticks(least, most float64) []plot.Tick {
 	return ticks
 }
 
-// cpuChart draws the processor time per command of each entry as a bar whose line
-// shows the spread, and nothing if it is not known of any.
+// cpuChart draws the processor time per command of each entry as a bar with an error bar for the
+// range of the rounds. It returns "" if no entry has that figure.
 func cpuChart(entries []*loadgen.Entry) (string, error) {
 	p := newPlot()
 	p.X.Label.Text = "processor time of the server per command, µs"
@@ -183,20 +182,20 @@ func cpuChart(entries []*loadgen.Entry) (string, error) {
 	return svg(p, 0.7*vg.Inch+barHeight*vg.Length(len(entries)))
 }
 
-// errorBar is the spread of one bar.
+// errorBar is the range of one bar.
 type errorBar struct {
 	spread loadgen.Spread
 	y      float64
 }
 
-// Len, XY and XError make it a single point with an error.
+// Len, XY and XError implement the interfaces of plotter for a single point with an error.
 func (errorBar) Len() int                    { return 1 }
 func (e errorBar) XY(int) (float64, float64) { return e.spread.Median, e.y }
 func (e errorBar) XError(int) (float64, float64) {
 	return e.spread.Median - e.spread.Min, e.spread.Max - e.spread.Median
 }
 
-// svg returns a plot as an SVG element, which scales with the page.
+// svg returns a plot as an SVG element that scales with the page.
 func svg(p *plot.Plot, height vg.Length) (string, error) {
 	canvas := vgsvg.New(chartWidth, height)
 	p.Draw(draw.New(canvas))

@@ -13,19 +13,19 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen/process"
 )
 
-// Report is what there is to say about one session of measuring.
+// Report holds the results of one session of measuring.
 type Report struct {
-	// Title heads a page.
+	// Title is the heading of the HTML page.
 	Title string
-	// Command is the command line that measured.
+	// Command is the command line of the session.
 	Command string
 	Started time.Time
 	Machine process.Machine
-	// Entries are the targets; the first is related to each of the others.
+	// Entries are the targets. The first is compared with each of the others.
 	Entries []*loadgen.Entry
 }
 
-// percentiles are the points of a latency distribution that reports name.
+// percentiles are the percentiles of the latency that reports show.
 var percentiles = []struct {
 	name  string
 	value float64
@@ -38,10 +38,10 @@ var percentiles = []struct {
 	{"max", 100},
 }
 
-// thresholds are the latencies for which reports say how many commands took longer.
+// thresholds are the latencies for which reports count the slower commands.
 var thresholds = []time.Duration{100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond}
 
-// settings describes in one line how a target was driven; it has a round.
+// settings describes the load of a target in one line. The entry must have a round.
 func settings(e *loadgen.Entry) string {
 	o := &last(e).Options
 	loop := fmt.Sprintf("closed loop, %d in flight per connection", o.Pipeline)
@@ -59,7 +59,7 @@ func settings(e *loadgen.Entry) string {
 	return fmt.Sprintf("%s%s after %s of warm-up: %s, %d connections, keys %s", rounds, length, o.Warmup, loop, o.Connections, o.Keys)
 }
 
-// count writes a number of things with separators.
+// count formats an integer with thousands separators.
 func count(v float64) string {
 	digits := fmt.Sprintf("%.0f", math.Abs(v))
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -71,7 +71,7 @@ func count(v float64) string {
 	return digits
 }
 
-// figure writes a number with three significant digits, "-" for an unknown one.
+// figure formats a number with three significant digits, an unknown one as "-".
 func figure(v float64) string {
 	switch {
 	case v == 0:
@@ -88,7 +88,7 @@ func figure(v float64) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// ratio writes a ratio with its spread.
+// ratio formats a ratio with its range.
 func ratio(s loadgen.Spread) string {
 	if !s.Known() {
 		return "-"
@@ -96,7 +96,7 @@ func ratio(s loadgen.Spread) string {
 	return fmt.Sprintf("%.2f (%.2f..%.2f)", s.Median, s.Min, s.Max)
 }
 
-// spread writes a figure with its spread where there are several rounds.
+// spread formats a figure, with its range if there are several rounds.
 func spread(s loadgen.Spread) string {
 	if s.Min == s.Max {
 		return figure(s.Median)
@@ -112,7 +112,7 @@ func last(e *loadgen.Entry) *loadgen.Result {
 	return e.Rounds[len(e.Rounds)-1]
 }
 
-// micros returns nanoseconds as microseconds.
+// micros converts nanoseconds to microseconds.
 func micros(ns int64) float64 { return float64(ns) / 1e3 }
 
 // above returns how many commands of the entry took longer than d.

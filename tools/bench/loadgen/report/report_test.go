@@ -23,8 +23,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 var started = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// result returns a run of n commands whose latencies rise evenly to slowest, and
-// whose last one takes fifty times as long.
+// result returns a run of n commands. Their latencies rise evenly to slowest, except for the last
+// one, which is fifty times as long.
 func result(t *testing.T, target, command string, n int, slowest, cpu time.Duration) *loadgen.Result {
 	t.Helper()
 	mix, err := loadgen.ParseMix([]string{command}, loadgen.Shape{MinQuantity: 1, MaxQuantity: 1})
@@ -45,7 +45,7 @@ func result(t *testing.T, target, command string, n int, slowest, cpu time.Durat
 	}
 }
 
-// sample is a comparison with everything that a report can show.
+// sample is a comparison that fills every part of a report.
 func sample(t *testing.T) *report.Report {
 	t.Helper()
 	ours := &loadgen.Entry{Name: "ours"}
@@ -79,7 +79,7 @@ func sample(t *testing.T) *report.Report {
 	}
 }
 
-// golden compares what write writes with a file of testdata.
+// golden compares the output of write with a file of testdata.
 func golden(t *testing.T, name string, write func(io.Writer) error) {
 	t.Helper()
 	var b bytes.Buffer

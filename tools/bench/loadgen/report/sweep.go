@@ -8,13 +8,13 @@ import (
 
 // Step is one of several comparisons of the same targets under different loads.
 type Step struct {
-	// Label names the load.
+	// Label describes the load.
 	Label string
 	*loadgen.Comparison
 }
 
-// Sweep writes a table for each figure, with a column for each step. markdown
-// chooses the form.
+// Sweep writes a table for each figure, with a column for each step. If markdown is set, it writes
+// Markdown.
 func Sweep(w io.Writer, steps []Step, markdown bool) error {
 	if len(steps) == 0 {
 		return nil
@@ -42,7 +42,7 @@ func sweep(title string, steps []Step, cell func(*loadgen.Entry) string) grid {
 	return g
 }
 
-// sweepRatios relates the cost of the first target to that of the others.
+// sweepRatios returns the table of the first target's cost, divided by that of each other target.
 func sweepRatios(steps []Step) grid {
 	first := steps[0].Entries[0].Name
 	g := sweep("CPU per command, "+first+" divided by the target: median (least..greatest) of the rounds", steps,
