@@ -46,8 +46,8 @@ func offered(s *report.KeyState) map[string]string {
 	return lines
 }
 
-// TestKeyOfAPolicyIsExplained: the explanation has what applies to the key and why, who has set
-// it until when, each limit in numbers, and the possible actions.
+// TestKeyOfAPolicyIsExplained: the explanation has what applies to the key and why, the client that
+// set it, its expiry, each limit in numbers, and the possible actions.
 func TestKeyOfAPolicyIsExplained(t *testing.T) {
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {
 		o := w.StartAdmin("--admin-actions", "yes")

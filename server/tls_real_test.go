@@ -14,7 +14,7 @@ import (
 )
 
 // TestTLSKeyWithPassword: encrypted keys as OpenSSL writes them are read with the password. Only
-// users who may change options see it, and no log contains it.
+// users with the permission to change options see the password, and no log contains it.
 func TestTLSKeyWithPassword(t *testing.T) {
 	s := startTLS(t, "auto")
 	admin := s.dial(s.authority.Client())

@@ -3,7 +3,7 @@
 // page comes in one reply, and its parts cannot be of different versions.
 //
 // The package accesses nothing of the server: the API is in package report, and package admin
-// decides who may see the page.
+// checks the credentials of requests.
 package page
 
 import (

@@ -118,7 +118,7 @@ func NoPolicy(name []byte) resp.Error {
 
 // StoreError returns the reply for an error of the store.
 func StoreError(err error) resp.Error {
-	if reason, ok := err.(decide.Unavailable); ok { //nolint:errorlint // nobody wraps it
+	if reason, ok := err.(decide.Unavailable); ok { //nolint:errorlint // no caller wraps it
 		return resp.Error("UNAVAILABLE " + string(reason))
 	}
 	for _, known := range storeErrors {

@@ -27,7 +27,7 @@ func (c *Call) MoveToBackground(do func(c *Call)) { c.Server.Host.Background(c, 
 // LeftLoop reports whether err is errLeaves. If it is, LeftLoop also moves the running command to
 // the background.
 func (c *Call) LeftLoop(err error) bool {
-	if err != errLeaves { //nolint:errorlint // nobody wraps it
+	if err != errLeaves { //nolint:errorlint // no caller wraps it
 		return false
 	}
 	cmd := c.Cmd

@@ -170,7 +170,8 @@ func TestEverythingIsReachedByKeyboard(t *testing.T) {
 	b.fine(address)
 }
 
-// TestPollingLeavesFocusAndSelectionAlone: somebody who reads or types is not disturbed.
+// TestPollingLeavesFocusAndSelectionAlone: polling keeps the focus and the selected text, so it
+// does not disturb a user who reads or types.
 func TestPollingLeavesFocusAndSelectionAlone(t *testing.T) {
 	v := oneCaller()
 	b := open(t, v.serve(t), wide)

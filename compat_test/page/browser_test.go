@@ -185,8 +185,8 @@ func (b *tab) picture(name string) {
 	require.NoError(b.t, os.WriteFile(filepath.Join("pictures", name+".png"), data, 0o644))
 }
 
-// fine checks what holds at every moment of every page: nothing went wrong in it, and it asked
-// nobody but its own origin.
+// fine checks what holds at every moment of every page: no error has occurred in it, and it has
+// sent requests only to its own origin.
 func (b *tab) fine(address string) {
 	b.t.Helper()
 	b.mu.Lock()

@@ -1,9 +1,8 @@
-// Command whenaway shows what to do when the limiter does not answer: decide without
-// it, and soon.
+// Command whenaway shows what to do when the limiter does not answer: decide without it, and soon.
 //
-// It reads lines "open" or "closed" and says for each whether a request may go ahead,
-// who decided that, and after how many milliseconds. REDIS_URL says where the server is
-// (redis://127.0.0.1:6379).
+// It reads lines "open" or "closed" and prints for each whether a request may go ahead, whether the
+// limiter or the program decided that, and after how many milliseconds. REDIS_URL is the address of
+// the server (redis://127.0.0.1:6379).
 package main
 
 import (
