@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// Attack is one kind of traffic that does harm.
+// Attack is one kind of harmful traffic.
 type Attack struct {
-	// Name is a word for the command line and for tables.
+	// Name identifies the attack on the command line and in tables.
 	Name string
-	// About says in a sentence what its clients do.
+	// About describes in a sentence what the clients of the attack do.
 	About string
-	// CellOnly says that only cellserver can be attacked so: the commands are its own,
-	// or the harm to another server would be the machine's.
+	// CellOnly tells that the attack applies only to cellserver: it needs cellserver's own
+	// commands, or on another server it would harm the whole machine.
 	CellOnly bool
 
-	// maxMemory is the bound that the server is given, at small and at full size, in
-	// MiB; options are what it is given beside that.
+	// maxMemory is the server's maxmemory in MiB, at small and at full size. options are further
+	// options of the server.
 	maxMemory [2]int
 	options   []string
-	// fill prepares the server, before anybody looks; nil prepares nothing.
+	// fill prepares the server before the attack and the measuring begin. nil prepares nothing.
 	fill func(ctx context.Context, s *scene) error
-	// run is the attack itself. What its clients meet is counted, and is no error:
-	// an error says that the attack could not be carried out.
+	// run is the attack itself. Errors that its clients meet are counted and not returned: an error
+	// means that the attack could not be carried out.
 	run func(ctx context.Context, s *scene) error
 }
 
-// scene is an attack under way: the server, the size, and what is counted.
+// scene is a running attack: the server, the size, and the counters.
 type scene struct {
 	server *instance
 	full   bool
@@ -40,23 +40,23 @@ type scene struct {
 
 // tally counts what the clients of an attack met.
 type tally struct {
-	// served, refused and closed count the good readers' requests: answered whole,
-	// answered with an error, and not answered because the server closed the
-	// connection. late are those that were still waiting at the attack's end.
+	// served, refused and closed count the requests of clients that read their replies: answered
+	// completely, answered with an error, and not answered because the server closed the
+	// connection. late counts requests still waiting at the end of the attack.
 	served, refused, closed, late atomic.Int64
-	// replies and bytes count what came back to all clients.
+	// replies and bytes count the replies to all clients.
 	replies, bytes atomic.Int64
-	// sippers counts clients that read slowly and were cut off.
+	// sippers counts clients that read slowly and were disconnected.
 	sippers atomic.Int64
 
 	mu sync.Mutex
-	// errors has each error reply's first word with its number; guarded by mu.
+	// errors counts error replies by their first word; guarded by mu.
 	errors map[string]int64
-	// notes are figures that one attack alone has; guarded by mu.
+	// notes are figures that only one attack has; guarded by mu.
 	notes []string
 }
 
-// pick returns one of two numbers by the size of the attack.
+// pick returns small or full, depending on the size of the attack.
 func (s *scene) pick(small, full int) int {
 	if s.full {
 		return full
@@ -64,7 +64,7 @@ func (s *scene) pick(small, full int) int {
 	return small
 }
 
-// span returns how long a steady attack lasts.
+// span returns how long a continuous attack lasts.
 func (s *scene) span() time.Duration {
 	if s.full {
 		return 10 * time.Second
@@ -72,7 +72,7 @@ func (s *scene) span() time.Duration {
 	return time.Second
 }
 
-// random returns the i-th source of random numbers of this attack.
+// random returns the random number generator with index i of this attack.
 func (s *scene) random(i int) *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, uint64(i))) //nolint:gosec // an attack is to be repeatable
 }
@@ -84,7 +84,7 @@ func (s *scene) note(format string, args ...any) {
 	s.tally.notes = append(s.tally.notes, fmt.Sprintf(format, args...))
 }
 
-// count adds a reply of any client.
+// count counts a reply to any client.
 func (s *scene) count(r *reply) {
 	s.tally.replies.Add(1)
 	s.tally.bytes.Add(r.bytes)
@@ -99,8 +99,8 @@ func (s *scene) count(r *reply) {
 	s.tally.errors[firstWord(r.err)] += r.errors
 }
 
-// judge counts what became of a good reader's request: one that waits for its replies
-// and reads them as fast as it can.
+// judge counts the outcome of a request from a client that waits for its replies and reads them as
+// fast as it can.
 func (s *scene) judge(ctx context.Context, r *reply, err error) {
 	switch {
 	case err == nil && r.refused():
@@ -114,7 +114,7 @@ func (s *scene) judge(ctx context.Context, r *reply, err error) {
 	}
 }
 
-// ask has a good reader do one command, and counts what became of it.
+// ask sends a command on such a client, waits for the reply and counts the outcome.
 func (s *scene) ask(ctx context.Context, c *client, words ...string) error {
 	r, err := c.do(words...)
 	s.judge(ctx, &r, err)
@@ -124,8 +124,8 @@ func (s *scene) ask(ctx context.Context, c *client, words ...string) error {
 	return err
 }
 
-// crowd runs n clients at once, each on a connection of its own, and waits for them. A
-// client that cannot connect counts as closed.
+// crowd runs n clients at once, each on a connection of its own, and waits for them. A client that
+// cannot connect counts as closed.
 func (s *scene) crowd(ctx context.Context, n int, each func(ctx context.Context, i int, c *client)) {
 	var wait sync.WaitGroup
 	for i := range n {
@@ -151,7 +151,7 @@ func (s *scene) mute(ctx context.Context, n int, say func(b []byte) []byte) {
 	})
 }
 
-// during ends what steadily goes on after the span of the attack.
+// during returns a context that ends after the span of the attack.
 func (s *scene) during(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.span())
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/attack"
 )
 
-// TestPagesNameEveryAttack holds docs/attacks.md to the list.
+// TestPagesNameEveryAttack: docs/attacks.md names every attack.
 func TestPagesNameEveryAttack(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/attacks.md")
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ func All() []Attack {
 	return slices.Concat(largeReplies(), manyReplies(), gets(), overwrites(), scripts(), long(), writes(), logs(), mixes(), everyCommand())
 }
 
-// Named returns the attacks with the names; none means all of them.
+// Named returns the attacks with the given names, or all attacks without a name.
 func Named(names ...string) ([]Attack, error) {
 	all := All()
 	if len(names) == 0 {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// reply is what is kept of one reply: its length in bytes, and its text if it is an
-// error or a line. Errors inside an array count.
+// reply summarizes one reply: its length in bytes, and its text if it is an error or a line. errors
+// counts error replies, including those inside an array; err is the first of them.
 type reply struct {
 	bytes  int64
 	text   string
@@ -25,7 +25,8 @@ func (r *reply) refused() bool { return r.err != "" }
 
 var errNotRESP = errors.New("the server's bytes are not RESP")
 
-// client is one connection, for one goroutine. It is closed when its context ends.
+// client is one connection, which one goroutine uses. When its context ends, its reads and writes
+// fail.
 type client struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -33,7 +34,7 @@ type client struct {
 	stop func() bool
 }
 
-// bufferSize is how much a reader takes at once: large, since replies are.
+// bufferSize is the size of the read buffer: large, because replies are large.
 const bufferSize = 256 << 10
 
 // dial connects to a server.
@@ -46,14 +47,14 @@ func dial(ctx context.Context, address string) (*client, error) {
 	return newClient(ctx, conn), nil
 }
 
-// newClient returns the client of a connection, until ctx ends.
+// newClient returns a client on a connection until ctx ends.
 func newClient(ctx context.Context, conn net.Conn) *client {
 	c := &client{conn: conn, in: bufio.NewReaderSize(conn, bufferSize)}
 	c.stop = context.AfterFunc(ctx, c.abort)
 	return c
 }
 
-// abort ends whatever the connection waits for.
+// abort makes pending and later reads and writes fail.
 func (c *client) abort() {
 	_ = c.conn.SetDeadline(time.Unix(1, 0)) // a connection that is gone needs no deadline
 }
@@ -69,7 +70,7 @@ func (c *client) send(words ...string) error {
 	return c.flush()
 }
 
-// flush writes what was appended to out. A buffer that grew large is not kept.
+// flush writes out. It does not keep a buffer that grew beyond 1 MiB.
 func (c *client) flush() error {
 	_, err := c.conn.Write(c.out)
 	if cap(c.out) > 1<<20 {
@@ -79,7 +80,7 @@ func (c *client) flush() error {
 	return err
 }
 
-// do sends one command and reads its reply. An error reply is no error of do's.
+// do sends one command and reads its reply. An error reply is not returned as an error.
 func (c *client) do(words ...string) (reply, error) {
 	if err := c.send(words...); err != nil {
 		return reply{}, err
@@ -87,7 +88,7 @@ func (c *client) do(words ...string) (reply, error) {
 	return c.receive()
 }
 
-// must sends one command and takes an error reply for an error.
+// must sends one command and reads its reply. It returns an error reply as an error.
 func (c *client) must(words ...string) (reply, error) {
 	r, err := c.do(words...)
 	if err == nil && r.refused() {
@@ -96,7 +97,7 @@ func (c *client) must(words ...string) (reply, error) {
 	return r, err
 }
 
-// receive reads one reply to its end.
+// receive reads one complete reply.
 func (c *client) receive() (reply, error) {
 	var r reply
 	for left := int64(1); left > 0; left-- {
@@ -118,8 +119,8 @@ func (c *client) receive() (reply, error) {
 	return r, nil
 }
 
-// element reads what follows the line that an element begins with, and returns of how
-// many further elements it consists.
+// element reads the rest of an element after its first line, and returns the number of elements
+// that it contains.
 func (c *client) element(r *reply, kind byte, rest []byte) (int64, error) {
 	switch kind {
 	case '-':
@@ -152,7 +153,7 @@ func (c *client) element(r *reply, kind byte, rest []byte) (int64, error) {
 	return 0, errNotRESP
 }
 
-// appendCommand appends a command as an array of strings.
+// appendCommand appends a command as an array of bulk strings.
 func appendCommand(b []byte, words ...string) []byte {
 	b = appendHeader(b, '*', len(words))
 	for _, w := range words {

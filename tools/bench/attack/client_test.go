@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// play returns a client of a server that says text, whatever it hears, and hangs up.
+// play returns a client of a server that sends text, whatever it receives, and closes the
+// connection.
 func play(t *testing.T, text string) *client {
 	near, far := net.Pipe()
 	go func() {
@@ -69,7 +70,7 @@ func TestClientEndsWithItsContext(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestJudgeTellsApartWhatBecomesOfARequest says what counts as which fault.
+// TestJudgeTellsApartWhatBecomesOfARequest: each outcome of a request increments its own counter.
 func TestJudgeTellsApartWhatBecomesOfARequest(t *testing.T) {
 	var s scene
 	over, cancel := context.WithCancel(t.Context())

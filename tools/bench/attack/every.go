@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/syntax"
 )
 
-// everyCommand are attacks by all commands there are.
+// everyCommand returns the attack that calls all commands.
 func everyCommand() []Attack {
 	return []Attack{{
 		Name: "every-command",
@@ -30,8 +30,8 @@ func everyCommand() []Attack {
 	}}
 }
 
-// leftOut are the commands that would end the attack and not the server: those that change what the
-// server or the connection is, or give memory back that others have filled.
+// leftOut are commands that would end the attack instead of harming the server: they change the
+// server or the connection, or free memory that other clients have filled.
 var leftOut = []string{
 	"shutdown", "debug", "replicaof", "slaveof", "failover", "psync", "sync", "replconf", "monitor", "quit", "reset",
 	"hello", "auth", "select", "save", "bgsave", "bgrewriteaof", "flushall", "flushdb", "script|flush", "function|flush",
@@ -40,23 +40,25 @@ var leftOut = []string{
 	"rl.block", "rl.policy|del", "rl.policy|reload", "rl.policy|apply",
 }
 
-// unanswered are the commands whose reply is not one reply for one command.
+// unanswered are the commands that do not have exactly one reply.
 var unanswered = []string{"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe"}
 
-// mayBeCut reports whether the connection may be closed during a call although its client reads: what
-// waits for others keeps memory meanwhile, and the clients that keep the most are closed.
+// mayBeCut reports whether the server may close the connection during a call although its client
+// reads. A blocked call holds memory meanwhile, and the server closes the clients that hold the
+// most.
 func (d *described) mayBeCut() bool {
 	return slices.ContainsFunc(d.args, func(a syntax.Argument) bool { return a.Name == "timeout" })
 }
 
-// described is a command with the arguments that its line of syntax names.
+// described is a command with the arguments of its syntax line.
 type described struct {
-	words []string // its name, and that of a subcommand
+	words []string // its name, and that of the subcommand
 	group string
 	args  []syntax.Argument
 }
 
-// describe returns all commands but those that are left out, and containers without a meaning of their own.
+// describe returns all commands but those that are left out, and containers, which have only
+// subcommands.
 func describe() (all []described) {
 	containers := map[string]bool{}
 	table := commands.NewTable().All()
@@ -73,15 +75,17 @@ func describe() (all []described) {
 	return all
 }
 
-// commandSize is about how long the longest commands are. They are far below proto-max-bulk-len and
-// client-query-buffer-limit, so that the server has no reason to cut the connection.
+// commandSize is about the length of the longest calls. It is far below proto-max-bulk-len and
+// client-query-buffer-limit, so that the server has no reason to close the connection.
 const commandSize = 1 << 20
 
-// shape is how the room of a command is used: by times repetitions of arguments of length bytes.
+// shape divides the size of a command among its arguments: each is repeated times times and has
+// length bytes.
 type shape struct{ times, length int }
 
-// call is a call with all arguments filled in. All optional ones are there, so that some calls contradict themselves and
-// are refused for it: half of them leave some out.
+// call returns a call with its arguments filled in. Half of the calls have all optional arguments,
+// and the other half omits some, because the server refuses calls whose options contradict each
+// other.
 func (d *described) call(r *rand.Rand, client int) []string {
 	shapes := []shape{{1, commandSize}, {16, commandSize / 16}, {1000, commandSize / 1000}, {20_000, 40}}
 	w := writer{r: r, shape: shapes[r.IntN(len(shapes))], group: d.group, client: client, all: r.IntN(2) == 0}
@@ -89,7 +93,7 @@ func (d *described) call(r *rand.Rand, client int) []string {
 	return append(words, w.sequence(d.args)...)
 }
 
-// writer writes the arguments of one call.
+// writer generates the arguments of one call.
 type writer struct {
 	r      *rand.Rand
 	shape  shape
@@ -98,9 +102,9 @@ type writer struct {
 	all    bool // optional arguments are all written
 }
 
-// sequence writes arguments that follow each other.
+// sequence generates arguments that follow each other.
 func (w *writer) sequence(args []syntax.Argument) (words []string) {
-	counted := -1 // where numkeys is
+	counted := -1 // the index of numkeys
 	for _, a := range args {
 		if a.Optional && !w.all && w.r.IntN(2) == 0 {
 			continue
@@ -127,7 +131,8 @@ func (w *writer) sequence(args []syntax.Argument) (words []string) {
 	return words
 }
 
-// times is how often an argument is repeated. Keys are as long as they may be.
+// times returns how often an argument is repeated. There are fewer keys, because each has the
+// maximum length.
 func (w *writer) times(a syntax.Argument) int {
 	switch {
 	case a.Name == "clause":
@@ -138,7 +143,7 @@ func (w *writer) times(a syntax.Argument) int {
 	return w.shape.times
 }
 
-// one writes an argument once.
+// one generates one repetition of an argument.
 func (w *writer) one(a syntax.Argument) (words []string) {
 	if a.Token != "" {
 		words = append(words, a.Token)
@@ -162,16 +167,17 @@ func (w *writer) one(a syntax.Argument) (words []string) {
 	return append(words, w.value(a))
 }
 
-// longestKey is the most bytes that a key of a limiter may have, less what a policy puts before it.
+// longestKey is the maximum length of a limiter's key, less the prefix that a policy adds.
 const longestKey = 16_000
 
-// key is one of a few keys for commands of a group, so that most of them meet a value of their kind.
+// key returns one of a few keys for a group of commands, so that most commands find a value of the
+// right type.
 func (w *writer) key() string {
 	name := w.group + strconv.Itoa(w.r.IntN(8)) + ":" + strconv.Itoa(w.client%4)
 	return name + strings.Repeat("k", longestKey-len(name))
 }
 
-// values are those of arguments that are no text, by their name.
+// values maps the names of arguments that are not text to their values.
 var values = map[string]string{
 	"numkeys": "0", "cursor": "0", "index": "0", "start": "0", "stop": "-1", "end": "-1", "offset": "0", "min": "-inf",
 	"max": "+inf", "score": "1.5", "increment": "1", "decrement": "1", "timeout": "0.05", "numreplicas": "0",
@@ -182,7 +188,7 @@ var values = map[string]string{
 	"bits": "4096", "group": "api", "protover": "3", "type": "string", "client-id": "1", "sha1": strings.Repeat("0", 40),
 }
 
-// value writes an argument that is neither a key nor a word.
+// value generates an argument that is neither a key nor a token.
 func (w *writer) value(a syntax.Argument) string {
 	if known, is := values[a.Name]; is {
 		return known
@@ -199,7 +205,7 @@ func (w *writer) value(a syntax.Argument) string {
 	return large(1+w.r.IntN(w.shape.length), w.r.IntN(26))
 }
 
-// clauses are the limits of a policy, as many as it may have.
+// clauses returns as many limits as a policy may have.
 func clauses() (words []string) {
 	for i := range 16 {
 		words = append(words, "SW", strconv.Itoa(1_000_000+i), "86400")
@@ -207,7 +213,7 @@ func clauses() (words []string) {
 	return words
 }
 
-// callEvery has all clients call all commands in an order of their own, until the time is over.
+// callEvery lets each client call all commands in a random order until the time is over.
 func callEvery(ctx context.Context, s *scene) error {
 	all := describe()
 	var mu sync.Mutex
@@ -225,7 +231,7 @@ func callEvery(ctx context.Context, s *scene) error {
 				}
 				words := all[at].call(r, i)
 				if r.IntN(10) == 0 || slices.Contains(unanswered, all[at].words[0]) {
-					_ = unread(appendCommand(nil, words...))(ctx, s, c, r) // the connection is of no more use
+					_ = unread(appendCommand(nil, words...))(ctx, s, c, r) // the connection cannot be used any more
 					c.close()
 					next, err := dial(ctx, s.server.address)
 					if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// long are attacks by commands that name very many keys.
+// long returns the attacks by commands with very many keys.
 func long() []Attack {
 	return []Attack{
 		{
@@ -39,7 +39,8 @@ func long() []Attack {
 	}
 }
 
-// steadily has n good clients do their commands in turn for the span of the attack.
+// steadily runs n clients that send their commands in turn and read the replies, for the span of
+// the attack.
 func (s *scene) steadily(ctx context.Context, n int, commands func(i, turn int) [][]string) {
 	steady, cancel := s.during(ctx)
 	defer cancel()
@@ -54,7 +55,7 @@ func (s *scene) steadily(ctx context.Context, n int, commands func(i, turn int) 
 	})
 }
 
-// names returns n keys.
+// names returns n keys with a prefix.
 func names(prefix string, n int) []string {
 	keys := make([]string, n)
 	for i := range keys {
@@ -63,11 +64,11 @@ func names(prefix string, n int) []string {
 	return keys
 }
 
-// multi returns an RL.MULTI of n clauses, on keys of client i.
+// multi returns a call of RL.MULTI with n clauses on keys of client i.
 func multi(i, n int) []string {
 	words := append([]string{"RL.MULTI", strconv.Itoa(n)}, names("multi:"+strconv.Itoa(i)+":", n)...)
 	for range n {
-		words = append(words, "SW", "1000000", "60") // 16,000 of them are near the most arguments that a command may have
+		words = append(words, "SW", "1000000", "60") // 16,000 clauses come near the maximum number of arguments
 	}
 	return words
 }

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// act is one thing that a client of the mix does. Its error ends the connection.
+// act is one action of a client of the mix. An error means that the connection is no longer usable.
 type act func(ctx context.Context, s *scene, c *client, r *rand.Rand) error
 
-// mixes are all the other attacks at once.
+// mixes returns the attack that mixes the actions of the others.
 func mixes() []Attack {
 	return []Attack{{
 		Name:      "mix",
@@ -66,7 +66,7 @@ func mix(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// mixActs returns what the clients of the mix choose from.
+// mixActs returns the actions from which the clients of the mix choose.
 func mixActs(s *scene) []act {
 	good := func(words func(r *rand.Rand) []string) act {
 		return func(ctx context.Context, s *scene, c *client, r *rand.Rand) error { return s.ask(ctx, c, words(r)...) }
@@ -110,7 +110,7 @@ func mixActs(s *scene) []act {
 	return acts
 }
 
-// unread sends a request, reads nothing for a while and hangs up.
+// unread sends a request, reads nothing for up to half a second, and ends the connection.
 func unread(request []byte) act {
 	return func(ctx context.Context, _ *scene, c *client, r *rand.Rand) error {
 		c.out = append(c.out, request...)
@@ -123,6 +123,6 @@ func unread(request []byte) act {
 		case <-ctx.Done():
 		case <-wait.C:
 		}
-		return context.Canceled // the connection is of no more use
+		return context.Canceled // the connection cannot be used any more
 	}
 }

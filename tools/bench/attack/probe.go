@@ -9,28 +9,28 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen"
 )
 
-// Latency is what another client saw while an attack went on. It sends commands at a
-// constant rate, so that a stall counts for every command that it held up.
+// Latency is what another client measured during an attack. It sends commands at a constant rate,
+// so that a stall counts for every command that it held up.
 type Latency struct {
 	Count                 int64
 	P50, P99, P999, Worst time.Duration
-	// Refused counts error replies, of which First is the first. Unanswered counts
-	// commands that were never answered.
+	// Refused counts error replies, of which First is the first. Unanswered counts commands without
+	// a reply.
 	Refused    int64
 	First      string
 	Unanswered int64
 }
 
-// Probe measures the latency of commands at an address until ctx ends, and calls ready
-// once the first is answered. [Measure] does it; a program that has a process to spare
-// does it there, so that its own attack does not delay the looking at the clock.
+// Probe measures the latency of commands at an address until ctx ends, and calls ready after the
+// first reply. [Measure] is a Probe. A program that can start another process measures there, so
+// that the clients of the attack do not delay the measuring.
 type Probe func(ctx context.Context, address string, commands []string, ready func()) (Latency, error)
 
 const (
-	// probeRate is how many commands a probe sends a second, over as many connections
-	// as it has commands.
+	// probeRate is the number of commands per second of a probe, spread over as many connections as
+	// there are commands.
 	probeRate = 1000
-	// probeGrace is how long the last replies may take.
+	// probeGrace is how long the probe waits for the last replies.
 	probeGrace = 30 * time.Second
 )
 
@@ -70,10 +70,10 @@ func Measure(ctx context.Context, address string, commands []string, ready func(
 	return l, nil
 }
 
-// look is a probe that runs.
+// look is a running probe.
 type look struct {
-	ready context.Context // over once the first command was answered, or the probe is
-	done  chan struct{}   // closed when what follows is known
+	ready context.Context // done after the first reply, or when the probe has ended
+	done  chan struct{}   // closed when saw and fault are set
 	saw   Latency
 	fault string
 }
@@ -84,7 +84,7 @@ func (l *look) result() (saw Latency, fault string) {
 	return l.saw, l.fault
 }
 
-// probes are the commands of the client that looks on.
+// probes returns the commands of the client that measures latency.
 func (i *instance) probes() []string {
 	if i.cell {
 		return []string{"CL.THROTTLE others:{key} 15 30 60", "SET other:{key} x"}

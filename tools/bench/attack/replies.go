@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// megabyte is the size of one large value: as many bytes as the longest argument of
-// Redis' smallest proto-max-bulk-len admits.
+// megabyte is the size of one large value. It is below 1 MiB, the smallest value of Redis'
+// proto-max-bulk-len.
 const megabyte = 1_000_000
 
-// rounds is how often each reader asks.
+// rounds is the number of requests of each reader.
 func (s *scene) rounds() int { return s.pick(1, 3) }
 
-// largeReplies are attacks with replies of 60 MB that are made of values of 1 MB.
+// largeReplies returns the attacks with replies of 60 MB that consist of values of 1 MB.
 func largeReplies() []Attack {
 	base := Attack{maxMemory: [2]int{32, 256}}
 	variant := func(name, about string, fill, run func(context.Context, *scene) error) Attack {
@@ -44,7 +44,7 @@ func largeReplies() []Attack {
 	}
 }
 
-// readers has n clients do a command at once, in several rounds, and read the replies.
+// readers runs n clients that send a command at once, in several rounds, and read the replies.
 func (s *scene) readers(ctx context.Context, n int, words ...string) {
 	s.crowd(ctx, n, func(ctx context.Context, _ int, c *client) {
 		for range s.rounds() {
@@ -55,7 +55,7 @@ func (s *scene) readers(ctx context.Context, n int, words ...string) {
 	})
 }
 
-// elements is how many large values there are.
+// elements returns the number of large values.
 func (s *scene) elements() int { return s.pick(12, 60) }
 
 // values returns the keys of the large values.
@@ -67,7 +67,7 @@ func (s *scene) values() []string {
 	return keys
 }
 
-// large returns a value of n bytes, which differs from others by its first one.
+// large returns a value of n bytes. Its first byte depends on i, so that values differ.
 func large(n, i int) string { return string(rune('a'+i%26)) + strings.Repeat("x", n-1) }
 
 func fillList(ctx context.Context, s *scene) error {
@@ -92,7 +92,7 @@ func fillValues(ctx context.Context, s *scene) error {
 	})
 }
 
-// prepare does what an attack needs on a connection that is closed afterwards.
+// prepare runs do on a connection that it closes afterwards.
 func (s *scene) prepare(ctx context.Context, do func(c *client) error) error {
 	c, err := dial(ctx, s.server.address)
 	if err != nil {
@@ -110,8 +110,8 @@ func unreadLRange(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// beside does something while n clients have sent a request and read nothing. It lasts
-// as long as a steady attack at least.
+// beside runs do while n clients have sent a request and read nothing. It lasts at least as long as
+// a continuous attack.
 func (s *scene) beside(ctx context.Context, n int, say func(b []byte) []byte, do func()) {
 	unread, enough := context.WithCancel(ctx)
 	defer enough()
@@ -137,7 +137,7 @@ func largeExec(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// transaction does a GET of each key between MULTI and EXEC, in one packet.
+// transaction sends a GET of each key between MULTI and EXEC in one write, and reads the replies.
 func (s *scene) transaction(ctx context.Context, c *client, keys []string) error {
 	c.out = appendCommand(c.out, "MULTI")
 	for _, key := range keys {
@@ -154,7 +154,7 @@ func (s *scene) transaction(ctx context.Context, c *client, keys []string) error
 	return err
 }
 
-// manyReplies are attacks with replies of 60 MB that are made of 100,000 elements.
+// manyReplies returns the attacks with replies of 60 MB that consist of 100,000 elements.
 func manyReplies() []Attack {
 	variant := func(name, command string, add func(s *scene, at, n int) []string, read ...string) Attack {
 		return Attack{
@@ -187,8 +187,8 @@ func manyReplies() []Attack {
 	}
 }
 
-// elements appends n elements of 600 bytes to a command, numbered from at on, behind
-// their field if they have one.
+// elements appends n elements of 600 bytes to a command, numbered from at. If fields is set, it
+// appends a field before each element.
 func elements(words []string, at, n int, fields bool) []string {
 	const size = 600
 	rest := strings.Repeat("x", size)
@@ -212,7 +212,7 @@ func fillMany(c *client, s *scene, add func(s *scene, at, n int) []string) error
 	return nil
 }
 
-// gets are attacks by honest clients that read large values as fast as they can.
+// gets returns the attacks by clients that read large values as fast as they can.
 func gets() []Attack {
 	variant := func(name string, size int) Attack {
 		return Attack{
@@ -250,7 +250,8 @@ func steadyGets(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// overwrites is the attack on whoever keeps a value for as long as a reply needs it.
+// overwrites returns the attack on a server that keeps an overwritten value in memory as long as a
+// reply refers to it.
 func overwrites() []Attack {
 	return []Attack{{
 		Name:      "overwritten-while-read",
@@ -280,15 +281,15 @@ func overwrites() []Attack {
 	}}
 }
 
-// sip asks again and again and takes the replies in small portions, about a megabyte a
-// second, until ctx ends. Whether it is cut off is noted and nothing more: it reads,
-// but holds up what everybody has to pay for.
+// sip sends a command again and again and reads the replies in small portions, about a megabyte a
+// second, until ctx ends. It counts a disconnection but does not treat it as a fault: this client
+// reads, but holds memory at the expense of all others.
 func (s *scene) sip(ctx context.Context, c *client, words []string) {
 	portion := make([]byte, 64<<10)
 	pace := time.NewTicker(50 * time.Millisecond)
 	defer pace.Stop()
 	for n := 0; ; n++ {
-		if n%200 == 0 { // less than what the replies come to, so that it never waits for one
+		if n%200 == 0 { // asks for less than it reads, so that it never waits for a reply
 			if err := c.send(words...); err != nil {
 				s.tally.sippers.Add(1)
 				return

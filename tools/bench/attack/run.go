@@ -12,55 +12,57 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen/process"
 )
 
-// Options say how an attack is carried out.
+// Options specify how an attack is carried out.
 type Options struct {
 	Server Server
-	// Full is the full size, for a machine of its own.
+	// Full selects the full size, which needs a machine of its own.
 	Full bool
 	// Seed makes random attacks repeatable.
 	Seed uint64
-	// Probe is how latency is measured; nil is [Measure].
+	// Probe measures latency; nil means [Measure].
 	Probe Probe
-	// Limit bounds the attack, filling the server included; 0 is two minutes.
+	// Limit is the maximum duration of the attack, including filling the server; 0 means two
+	// minutes.
 	Limit time.Duration
 }
 
-// Result is what one attack on one server came to.
+// Result is the result of one attack on one server.
 type Result struct {
 	Attack, Server string
-	// Skipped says why the attack was not made.
+	// Skipped is the reason why the attack was not made, or empty.
 	Skipped string
-	// Others is what another client saw meanwhile; ProbeFault says why that is not
-	// known, which mostly is that the server closed its connection.
+	// Others is the latency that another client measured during the attack. ProbeFault is the
+	// reason why it is not known, usually that the server closed that client's connection.
 	Others     Latency
 	ProbeFault string
-	// Idle is what the same commands met at the same time on a server of the same kind
-	// that nobody attacked: what of Others is the machine's. Only at full size.
+	// Idle is the latency of the same commands at the same time on a second server that was not
+	// attacked: the part of Others that the machine causes. It is measured only at full size.
 	Idle Latency
-	// Peak is the most resident memory of the process, Filled what it held before the
-	// attack, and Bound what it may: 1.1 times maxmemory and 64 MiB. In bytes; 0 where
-	// the system does not tell.
+	// Peak is the maximum resident memory of the process in bytes, Filled its memory before the
+	// attack, and Bound the memory that it may take: 1.1 times maxmemory plus 64 MiB. Peak and
+	// Filled are 0 if the system does not provide them.
 	Peak, Filled, Bound int64
-	// The requests of clients that read: answered, answered with an error, cut off,
-	// and not answered in time.
+	// Served, Refused, Closed and Late count the requests of clients that read: answered, answered
+	// with an error, not answered because the server closed the connection, and not answered in
+	// time.
 	Served, Refused, Closed, Late int64
-	// Replies and Bytes came back to all clients, within Elapsed.
+	// Replies and Bytes count the replies to all clients within Elapsed.
 	Replies, Bytes int64
 	Elapsed        time.Duration
 	// User and System are the server's processor time during the attack.
 	User, System time.Duration
-	// Errors has the number of error replies by their first word.
+	// Errors is the number of error replies by their first word.
 	Errors map[string]int64
-	// Notes are figures that this attack alone has.
+	// Notes are figures that only this attack has.
 	Notes []string
-	// Died says how the server ended, if it did.
+	// Died is the end of the server's log if the server died.
 	Died string
-	// Cell says that the server is cellserver, which keeps to Bound.
+	// Cell tells that the server is cellserver, to which Bound applies.
 	Cell bool
 }
 
-// Faults says what an attack must not achieve on cellserver, each in a sentence, and
-// nothing for another server.
+// Faults returns, in a sentence each, the effects that an attack must not have on cellserver. It
+// returns nothing for other servers.
 func (r *Result) Faults() []string {
 	var faults []string
 	add := func(format string, args ...any) { faults = append(faults, r.Attack+": "+fmt.Sprintf(format, args...)) }
@@ -89,8 +91,8 @@ func (r *Result) Faults() []string {
 	return faults
 }
 
-// Run carries out an attack on a server that it starts and stops. The error is one of
-// carrying it out; what the attack did to the server is in the result.
+// Run starts a server, carries out an attack on it and stops it. An error means that this was not
+// possible. The effects of the attack on the server are in the result.
 func Run(ctx context.Context, a *Attack, o Options) (*Result, error) {
 	if o.Limit == 0 {
 		o.Limit = 2 * time.Minute
@@ -133,8 +135,8 @@ func Run(ctx context.Context, a *Attack, o Options) (*Result, error) {
 	return r, nil
 }
 
-// attack lets the attack go while a probe looks on, and another at an idle server unless
-// that is nil, and measures the process.
+// attack runs the attack while a probe measures the server's latency, and measures the memory and
+// the processor time of the process. If idle is not nil, another probe measures that server.
 func (r *Result) attack(ctx context.Context, a *Attack, o *Options, s *scene, idle *instance) error {
 	memory := watch(s.server)
 	probing, enough := context.WithCancel(ctx)
@@ -151,22 +153,22 @@ func (r *Result) attack(ctx context.Context, a *Attack, o *Options, s *scene, id
 	begun := time.Now()
 	err := a.run(ctx, s)
 	r.Elapsed = time.Since(begun)
-	after, _ := process.Of(s.server.pid) // zero where it is not known
+	after, _ := process.Of(s.server.pid) // zero if it is not known
 	enough()
 	r.Others, r.ProbeFault = attacked.result()
 	if idle != nil {
-		r.Idle, _ = quiet.result() // a fault is the machine's: there are no figures then
+		r.Idle, _ = quiet.result() // ignore a fault: then there are no figures
 	}
 	r.Peak = memory.stop()
 	if !s.server.alive() {
 		r.Died = s.server.lastWords()
-		return nil // whatever the clients met is of no interest
+		return nil // the errors of the clients are of no interest
 	}
 	r.User, r.System = after.User-before.User, (after.CPU-after.User)-(before.CPU-before.User)
 	return err
 }
 
-// take copies what the clients counted.
+// take copies the counters of the clients.
 func (r *Result) take(t *tally) {
 	r.Served, r.Refused, r.Closed, r.Late = t.served.Load(), t.refused.Load(), t.closed.Load(), t.late.Load()
 	r.Replies, r.Bytes = t.replies.Load(), t.bytes.Load()
@@ -175,15 +177,15 @@ func (r *Result) take(t *tally) {
 	r.Errors, r.Notes = maps.Clone(t.errors), slices.Clone(t.notes)
 }
 
-// memory follows the resident memory of a process.
+// memory samples the resident memory of a process.
 type memory struct {
 	server *instance
 	end    chan struct{}
 	done   chan int64
 }
 
-// watch begins to follow the server's memory. The kernel remembers the peak for as
-// long as the process lives; the samples are for when it dies.
+// watch starts sampling the server's memory. The kernel provides the peak as long as the process
+// lives; the samples are for the case that it dies.
 func watch(server *instance) *memory {
 	m := &memory{server: server, end: make(chan struct{}), done: make(chan int64, 1)}
 	go func() {
@@ -205,7 +207,7 @@ func watch(server *instance) *memory {
 	return m
 }
 
-// stop returns the most that the process has held.
+// stop ends sampling and returns the maximum.
 func (m *memory) stop() int64 {
 	close(m.end)
 	most := <-m.done
@@ -215,7 +217,7 @@ func (m *memory) stop() int64 {
 	return most
 }
 
-// errorList returns the error replies as words.
+// errorList returns the counts of error replies as text.
 func (r *Result) errorList() string {
 	var parts []string
 	for _, word := range slices.Sorted(maps.Keys(r.Errors)) {
@@ -224,7 +226,7 @@ func (r *Result) errorList() string {
 	return strings.Join(parts, ", ")
 }
 
-// look begins to probe a server, until ctx ends.
+// look starts to probe a server until ctx ends.
 func (o *Options) look(ctx context.Context, at *instance) *look {
 	probe := o.Probe
 	if probe == nil {
@@ -234,7 +236,7 @@ func (o *Options) look(ctx context.Context, at *instance) *look {
 	l := &look{ready: ready, done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
-		defer seen() // one that has failed is not waited for
+		defer seen() // nothing waits for a probe that has failed
 		saw, err := probe(ctx, at.address, at.probes(), seen)
 		if l.saw = saw; err != nil {
 			l.fault = err.Error()

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// scripts are attacks by scripts that take memory until they are killed.
+// scripts returns the attack by scripts that allocate memory until the server kills them.
 func scripts() []Attack {
 	return []Attack{{
 		Name:      "script-memory",
 		About:     "scripts that build strings of 16 MB until they are killed, 16 on one connection one after another, then 4 on each of 4",
-		CellOnly:  true, // no bound of Redis' stops such a script: it takes 16 GB
+		CellOnly:  true, // Redis does not limit such a script: it takes 16 GB
 		maxMemory: [2]int{64, 64},
 		run: func(ctx context.Context, s *scene) error {
 			const script = "local t = {} for i = 1, COUNT do t[i] = string.rep('x', 16000000) end return #t"
@@ -24,8 +24,8 @@ func scripts() []Attack {
 	}}
 }
 
-// evals runs scripts that have to be refused, n times each. A script that ends well
-// has taken memory beyond any bound, and counts as cut off.
+// evals runs each script n times. The server has to kill them. A script that succeeds has exceeded
+// every memory limit, and is noted.
 func (s *scene) evals(ctx context.Context, c *client, n int, texts ...string) {
 	for range n {
 		for _, text := range texts {

@@ -15,32 +15,31 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen"
 )
 
-// Server says how a server is started.
+// Server specifies how to start a server.
 type Server struct {
-	// Label is how tables call it.
+	// Label is the server's name in tables.
 	Label string
-	// Command is the program and what options it is to have beside those of the
-	// attack.
+	// Command is the program and its options, to which those of the attack are added.
 	Command []string
 }
 
-// startWithin bounds how long a server may take to answer its first command.
+// startWithin is how long a server may take to answer its first command.
 const startWithin = 30 * time.Second
 
-// instance is a server that runs.
+// instance is a running server.
 type instance struct {
 	address string
 	pid     int
 	folder  string
-	// cell says that it is cellserver, so that its own commands can be called and its
-	// bound holds.
+	// cell tells that it is cellserver, so that it has cellserver's commands and keeps to the
+	// bound.
 	cell bool
 	cmd  *exec.Cmd
 	// gone is closed when the process has ended.
 	gone chan struct{}
 }
 
-// start runs the program in a folder of its own and waits until it answers.
+// start runs the program in a directory of its own and waits until it answers.
 func (s *Server) start(ctx context.Context, options ...string) (*instance, error) {
 	if len(s.Command) == 0 {
 		return nil, errors.New("there is no program to start")
@@ -57,14 +56,14 @@ func (s *Server) start(ctx context.Context, options ...string) (*instance, error
 	port := freeport.Choose()
 	words := append(s.Command[1:len(s.Command):len(s.Command)], "--port", port, "--dir", folder, "--save", "", "--appendonly", "no")
 	i := &instance{address: net.JoinHostPort("127.0.0.1", port), folder: folder, gone: make(chan struct{})}
-	i.cmd = exec.Command(s.Command[0], append(words, options...)...) //nolint:gosec // whoever runs attacks chooses the server
+	i.cmd = exec.Command(s.Command[0], append(words, options...)...) //nolint:gosec // the user of this tool chooses the server
 	i.cmd.Stdout, i.cmd.Stderr = log, log
 	if err := i.cmd.Start(); err != nil {
 		return nil, err
 	}
 	i.pid = i.cmd.Process.Pid
 	go func() {
-		_ = i.cmd.Wait() // it ends with a signal, or the attack has ended it and lastWords says how
+		_ = i.cmd.Wait() // a signal ends it, or the attack has, and then lastWords says how
 		close(i.gone)
 	}()
 	if err := i.await(ctx); err != nil {
@@ -74,7 +73,7 @@ func (s *Server) start(ctx context.Context, options ...string) (*instance, error
 	return i, nil
 }
 
-// await waits until the server has answered, and sees which one it is.
+// await waits until the server answers, and finds out which server it is.
 func (i *instance) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -101,7 +100,7 @@ func (i *instance) await(ctx context.Context) error {
 	}
 }
 
-// alive reports whether the process runs still.
+// alive reports whether the process is still running.
 func (i *instance) alive() bool {
 	select {
 	case <-i.gone:
@@ -111,14 +110,14 @@ func (i *instance) alive() bool {
 	}
 }
 
-// stop kills the process and removes its folder.
+// stop kills the process and removes its directory.
 func (i *instance) stop() {
-	_ = i.cmd.Process.Kill() // it may have ended
+	_ = i.cmd.Process.Kill() // it may have ended already
 	<-i.gone
-	_ = os.RemoveAll(i.folder) // the system clears its folder of temporary files
+	_ = os.RemoveAll(i.folder) // the system cleans its temporary directory
 }
 
-// logLines counts the lines that the server has logged.
+// logLines returns the number of lines in the server's log.
 func (i *instance) logLines() int64 {
 	text, err := os.ReadFile(filepath.Join(i.folder, "log"))
 	if err != nil {
@@ -127,7 +126,7 @@ func (i *instance) logLines() int64 {
 	return int64(strings.Count(string(text), "\n"))
 }
 
-// lastWords returns the end of what the server has logged.
+// lastWords returns the end of the server's log.
 func (i *instance) lastWords() string {
 	text, err := os.ReadFile(filepath.Join(i.folder, "log"))
 	if err != nil {

@@ -45,7 +45,7 @@ func (r *Result) cells() []string {
 	}
 }
 
-// more returns what has no column.
+// more returns the content of the last column: figures without a column of their own.
 func (r *Result) more() []string {
 	notes := r.Notes
 	if errors := r.errorList(); errors != "" {
@@ -66,7 +66,7 @@ func (r *Result) more() []string {
 	return notes
 }
 
-// milliseconds returns a time in ms with three digits.
+// milliseconds formats a time in ms with at least two digits.
 func milliseconds(d time.Duration) string {
 	ms := float64(d) / float64(time.Millisecond)
 	switch {

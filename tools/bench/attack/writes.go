@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// writes are attacks by large arguments.
+// writes returns the attack by large arguments.
 func writes() []Attack {
 	return []Attack{{
 		Name:      "large-set",
@@ -39,8 +39,8 @@ func largeSets(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// set writes a value and then asks for something small. A connection that a value has
-// cost counts as cut off, and is opened again.
+// set sends SET and then PING on the same connection. If the server closes the connection because
+// of the value, that counts as closed, and set connects again.
 func (s *scene) set(ctx context.Context, c **client, key, value string) error {
 	r, err := (*c).do("SET", key, value)
 	if err == nil {
@@ -62,7 +62,7 @@ func (s *scene) set(ctx context.Context, c **client, key, value string) error {
 	return err
 }
 
-// logs are attacks that have the server write its log.
+// logs returns the attack that makes the server write its log.
 func logs() []Attack {
 	return []Attack{{
 		Name:      "log-flood",
@@ -94,7 +94,7 @@ func logFlood(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// knock connects, says a line and hangs up once something has come back.
+// knock connects, sends a line and disconnects after the reply, or after 50 ms.
 func (s *scene) knock(ctx context.Context, line string) {
 	c, err := dial(ctx, s.server.address)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *scene) knock(ctx context.Context, line string) {
 	if c.flush() != nil {
 		return
 	}
-	// A wrong password may be answered late, to slow down guessing.
+	// The server may delay the reply to a wrong password to slow down guessing.
 	_ = c.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)) // it fails with the connection
 	if n, _ := c.conn.Read(make([]byte, 512)); n > 0 {
 		s.tally.replies.Add(1)

@@ -1,4 +1,4 @@
-// Command cmd attacks servers and prints the results: package attack as a program.
+// Command cmd runs the attacks of package attack on servers and prints the results.
 //
 // Usage: attack [--small] [--only name,name] [--server 'label=program option ...'] ...
 package main
@@ -21,16 +21,16 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/attack"
 )
 
-// The exit statuses.
+// These are the exit statuses.
 const (
 	exitOK = 0
-	// exitFailed: an attack could not be carried out, or did what it must not.
+	// exitFailed: an attack could not be carried out, or had an effect that it must not have.
 	exitFailed = 1
-	// exitUsage: the command line makes no sense.
+	// exitUsage: the command line is invalid.
 	exitUsage = 2
 )
 
-// asProbe is the first argument of the process that measures what another client sees.
+// asProbe is the first argument of the process that measures the latency of another client.
 const asProbe = "probe"
 
 func main() {
@@ -40,7 +40,7 @@ func main() {
 	os.Exit(status)
 }
 
-// run is the whole program with everything it depends on as a parameter.
+// run is the program with all its dependencies as parameters. It returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) > 1 && args[0] == asProbe {
 		return probe(ctx, args[1], args[2:], stdin, stdout, stderr)
@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return o.attackAll(ctx, stdout, stderr)
 }
 
-// options are those of the command line.
+// options are the values of the command line.
 type options struct {
 	attacks []attack.Attack
 	servers []attack.Server
@@ -104,8 +104,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	return &o, err
 }
 
-// attackAll makes every attack on every server, prints the table and then what is
-// wrong, and returns the exit status.
+// attackAll makes every attack on every server, prints the table and then the faults, and returns
+// the exit status.
 func (o *options) attackAll(ctx context.Context, stdout, stderr io.Writer) int {
 	if o.list {
 		for _, a := range o.attacks {
@@ -146,7 +146,7 @@ func (o *options) attackAll(ctx context.Context, stdout, stderr io.Writer) int {
 	return status
 }
 
-// installed returns the servers whose program is there.
+// installed returns the servers whose program exists.
 func (o *options) installed(stderr io.Writer) []attack.Server {
 	var servers []attack.Server
 	for _, s := range o.servers {
@@ -159,7 +159,7 @@ func (o *options) installed(stderr io.Writer) []attack.Server {
 	return servers
 }
 
-// keep appends a result to the file of results.
+// keep appends a result to the JSON file.
 func (o *options) keep(r *attack.Result) error {
 	if o.json == "" {
 		return nil
@@ -175,16 +175,16 @@ func (o *options) keep(r *attack.Result) error {
 	return f.Close()
 }
 
-// isReady is what the process of a probe prints once its first command is answered.
+// isReady is the line that the probe's process prints after the first reply.
 const isReady = "ready"
 
-// probe is the process of [apart]: it measures until its input ends and prints what it
-// saw.
+// probe is the process that [apart] starts: it measures until its standard input ends and prints
+// the result.
 func probe(ctx context.Context, address string, commands []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
 	go func() {
-		_, _ = io.Copy(io.Discard, stdin) // nothing is said but the end
+		_, _ = io.Copy(io.Discard, stdin) // only the end of the input counts
 		enough()
 	}()
 	latency, err := attack.Measure(ctx, address, commands, func() { fmt.Fprintln(stdout, isReady) })
@@ -198,8 +198,8 @@ func probe(ctx context.Context, address string, commands []string, stdin io.Read
 	return exitOK
 }
 
-// apart is an [attack.Probe] in a process of its own, so that the clients that attack
-// take no turn from it.
+// apart is an [attack.Probe] in a process of its own, so that the clients of the attack do not
+// delay it.
 func apart(ctx context.Context, address string, commands []string, ready func()) (attack.Latency, error) {
 	var latency attack.Latency
 	self, err := os.Executable()
