@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// limiter is one picture.
+// limiter is the limiter of one picture.
 type limiter struct {
 	file    string
 	title   string
@@ -18,7 +18,7 @@ type limiter struct {
 	decide  decider
 }
 
-// limiters lists the pictures. The parameters are those of the commands beside them.
+// limiters returns the limiters to draw. Each has the parameters of the commands beside it.
 func limiters() []limiter {
 	return []limiter{
 		{"gcra", "GCRA, token bucket", "CL.THROTTLE k 9 1 1, TB.ACQUIRE k 10 1 1", cell()},
@@ -42,7 +42,7 @@ func limiters() []limiter {
 	}
 }
 
-// The decisions below cannot fail: the parameters are the constants above.
+// The decisions below cannot fail, because the parameters are constants.
 
 func cell() decider {
 	quota, err := gcra.NewQuota(most-1, 1, 1)

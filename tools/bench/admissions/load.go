@@ -11,18 +11,18 @@ import (
 const (
 	most   = 10
 	window = 10 * time.Second
-	length = 60 * time.Second // of the load, and of the pictures
+	length = 60 * time.Second // of the load and of the pictures
 )
 
-// call is a number of units that are asked for together, so long after the start.
+// call is a call for a number of units, at a time after the start.
 type call struct {
 	at    time.Duration
 	units int64
 }
 
-// load is what every limiter is offered. Its parts are what limiters differ in: a
-// burst across the edge of a window, twice the rate for a while, one call for more
-// than the limit, a burst after a rest, and half of the rate.
+// load returns the calls that every limiter gets. Its parts show how limiters differ: a burst
+// across the edge of a window, twice the rate for a while, one call for more than the limit, a
+// burst after a pause, and half the rate.
 func load() []call {
 	var calls []call
 	every := func(from, to, step time.Duration) {
@@ -38,16 +38,16 @@ func load() []call {
 	return calls
 }
 
-// passage is a number of units that go ahead together.
+// passage is a number of units that are admitted together.
 type passage = call
 
-// decider tells whether units may go ahead at an instant, and after what wait.
+// decider decides whether units are admitted at an instant, and after what wait.
 type decider func(now limit.Instant, units int64) (allowed bool, wait time.Duration)
 
-// start is a multiple of the window since 1970, so that windows begin with it.
+// start is a multiple of the window since 1970, so that a window begins at it.
 const start = limit.Instant(1_767_225_600_000_000_000)
 
-// run offers the load and returns what goes ahead, in the order of going ahead.
+// run passes the load to a limiter and returns what it admits, ordered by time.
 func run(decide decider) []passage {
 	var through []passage
 	for _, c := range load() {
@@ -59,7 +59,7 @@ func run(decide decider) []passage {
 	return through
 }
 
-// units returns the sum of units that lie in the half-open span.
+// units returns the sum of the units in the half-open span.
 func units(calls []call, from, to time.Duration) int64 {
 	sum := int64(0)
 	for _, c := range calls {
@@ -70,7 +70,7 @@ func units(calls []call, from, to time.Duration) int64 {
 	return sum
 }
 
-// busiest returns the most units in any half-open span as long as the window.
+// busiest returns the most units in any half-open span of the length of the window.
 func busiest(calls []call) int64 {
 	peak := int64(0)
 	for _, c := range calls {

@@ -1,6 +1,6 @@
-// Command admissions draws what each limiter admits of the same load, for docs/limiters.md.
-// It calls the packages that the server runs and steps the instant itself, so the pictures
-// show what the server does. A test compares the committed files with its output.
+// Command admissions draws what each limiter admits of the same load, for docs/limiters.md. It
+// calls the packages that the server uses and advances the clock itself, so the pictures show what
+// the server does. A test compares the committed files with its output.
 //
 // Usage: admissions folder
 package main
@@ -24,7 +24,7 @@ func main() {
 	}
 }
 
-// write puts every picture into the folder.
+// write writes every picture into the folder.
 func write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

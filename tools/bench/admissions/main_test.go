@@ -23,13 +23,14 @@ func TestPicturesAreFresh(t *testing.T) {
 	}
 }
 
-// TestOnePictureForTwoCommands holds what is drawn of CL.THROTTLE to TB.ACQUIRE.
+// TestOnePictureForTwoCommands: TB.ACQUIRE admits the same as CL.THROTTLE, so one picture stands
+// for both.
 func TestOnePictureForTwoCommands(t *testing.T) {
 	greedy := bucket(tokenbucket.Call{Mode: tokenbucket.Greedy, Count: 1, Period: time.Second})
 	require.Equal(t, run(cell()), run(greedy))
 }
 
-// offer is run with other calls than the load's.
+// offer does the same as run with other calls.
 func offer(decide decider, calls []call) []passage {
 	var through []passage
 	for _, c := range calls {
@@ -53,8 +54,8 @@ func each(from, to, step time.Duration) (calls []call) {
 	return calls
 }
 
-// TestWorstPatterns plays against every limiter the calls that make it admit as
-// much within one window as docs/limiters.md says it can.
+// TestWorstPatterns sends to every limiter the calls that make it admit the most within one window,
+// which docs/limiters.md states.
 func TestWorstPatterns(t *testing.T) {
 	const ms = time.Millisecond
 	even := windows(slidingwindow.Call{Mode: slidingwindow.Buckets, Slots: 5, Even: true})
@@ -83,8 +84,8 @@ func TestWorstPatterns(t *testing.T) {
 	}
 }
 
-// TestBounds looks for calls that make a limiter admit more within one window than
-// docs/limiters.md says it can.
+// TestBounds searches with random calls for more units within one window than docs/limiters.md
+// allows.
 func TestBounds(t *testing.T) {
 	bounds := map[string]int64{"gcra": 20, "interval": 20, "counter": 20, "fixed": 20, "buckets": 20, "leaky": 10, "log": 10}
 	rapid.Check(t, func(t *rapid.T) {
@@ -104,7 +105,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestStart holds the start of the load to the edge of a window.
+// TestStart: the load starts at the edge of a window.
 func TestStart(t *testing.T) {
 	require.Zero(t, start%limit.Instant(window))
 }

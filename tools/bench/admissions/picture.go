@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// The measures of a picture, in pixels. They are whole numbers, so that every
-// machine draws the same bytes.
+// The measures of a picture are in pixels. They are integers, so that every machine draws the same
+// bytes.
 const (
 	width, height = 720, 236
 	left          = 42
 	perSecond     = 11
 	barWidth      = 9
 
-	loadBase    = 122 // where 0 units are in the upper panel
+	loadBase    = 122 // y of 0 units in the upper panel
 	loadPerUnit = 4
-	loadTop     = 20 // units
+	loadTop     = 20 // the most units
 
-	spanBase    = 212 // and in the lower one
+	spanBase    = 212 // y of 0 units in the lower panel
 	spanPerUnit = 3
 	spanTop     = 24
 
-	sample = 250 * time.Millisecond // of the line in the lower panel
+	sample = 250 * time.Millisecond // resolution of the line in the lower panel
 )
 
 const style = `text{font:11px sans-serif;fill:#57606a}.t{font-size:15px;font-weight:bold;fill:#24292f}` +
@@ -31,12 +31,12 @@ const style = `text{font:11px sans-serif;fill:#57606a}.t{font-size:15px;font-wei
 	`.o{fill:#d0d7de}.p{fill:#1f6feb}.a{fill:#ddf4ff}.l{fill:none;stroke:#1f6feb;stroke-width:1.5}` +
 	`.g{stroke:#d8dee4}.d{stroke:#cf222e;stroke-dasharray:4 3}`
 
-// picture is an SVG being written.
+// picture is an SVG under construction.
 type picture struct{ bytes.Buffer }
 
-// draw shows what goes ahead of the load: above, the units of every second beside
-// those offered; below, the units of the ten seconds that end at each instant,
-// which no limiter but an exact one keeps below the limit.
+// draw shows what the limiter admits. The upper panel has the units of every second beside those
+// asked for. The lower panel has the units of the ten seconds that end at each instant. Only an
+// exact limiter keeps these within the limit.
 func draw(l limiter, through []passage) []byte {
 	p := &picture{}
 	p.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">`, width, height, width, height)
@@ -53,8 +53,7 @@ func draw(l limiter, through []passage) []byte {
 	return p.Bytes()
 }
 
-// loadPanel draws a bar for the units offered in each second, and one for those
-// that went ahead.
+// loadPanel draws a bar for the units asked for in each second, and one for the admitted units.
 func (p *picture) loadPanel(through []passage) {
 	p.axis(loadBase, loadPerUnit, loadTop)
 	offered := load()
@@ -75,12 +74,12 @@ func (p *picture) bar(class string, at time.Duration, units int64) {
 		class, left+int(at/time.Second)*perSecond+1, loadBase-tall, barWidth, tall)
 }
 
-// spanPanel draws how many units went ahead in the window before each instant.
+// spanPanel draws the number of units admitted in the window before each instant.
 func (p *picture) spanPanel(through []passage) {
 	p.axis(spanBase, spanPerUnit, spanTop)
 	var points bytes.Buffer
 	for at := time.Duration(0); at <= length; at += sample {
-		// The span ends with this instant, so that a unit counts as soon as it passes.
+		// The span ends with this instant, so that a unit counts as soon as it is admitted.
 		sum := units(through, at-window+1, at+1)
 		fmt.Fprintf(&points, " %d,%d", left+int(at*perSecond/time.Second), spanBase-int(sum)*spanPerUnit)
 	}
@@ -91,7 +90,7 @@ func (p *picture) spanPanel(through []passage) {
 	p.text(width-14, spanBase-spanTop*spanPerUnit+4, "e", fmt.Sprintf("units in the last 10 s (%d at the most); dashed the limit", busiest(through)))
 }
 
-// axis draws lines at 0, at the limit and at twice the limit, with their numbers.
+// axis draws lines at 0, at the limit and at twice the limit, with labels.
 func (p *picture) axis(base, perUnit, top int) {
 	for units := 0; units <= top; units += most {
 		y := base - units*perUnit

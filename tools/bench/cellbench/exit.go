@@ -1,15 +1,15 @@
 package main
 
-// The exit statuses.
+// These are the exit statuses.
 const (
 	exitOK = 0
-	// exitFailed: it could not be measured, or commands failed.
+	// exitFailed: measuring was not possible, or commands failed.
 	exitFailed = 1
-	// exitUsage: the command line makes no sense.
+	// exitUsage: the command line is invalid.
 	exitUsage = 2
-	// exitViolated: a limiter let more through than its limit can have, or less.
+	// exitViolated: a limiter granted more or less than its limit allows.
 	exitViolated = 3
 )
 
-// usageError is a fault of the command line.
+// usageError is an error in the command line.
 type usageError struct{ error }

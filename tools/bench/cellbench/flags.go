@@ -33,14 +33,14 @@ type options struct {
 	reportOptions
 }
 
-// serverOptions say which servers there are, and how to connect to them.
+// serverOptions specify the servers and how to connect to them.
 type serverOptions struct {
 	targets, pids      list
 	user, password     string
 	database, protocol int
 }
 
-// loadOptions say what the servers are sent, by how many connections and how fast.
+// loadOptions specify the commands, the connections and the rate.
 type loadOptions struct {
 	commands                 list
 	connections, threads     int
@@ -54,17 +54,17 @@ type loadOptions struct {
 	noCheck, sharedKeys      bool
 }
 
-// reportOptions say where and how the results are shown.
+// reportOptions specify where and how results are shown.
 type reportOptions struct {
 	allowErrors, quiet, markdown bool
 	json, html, title            string
 }
 
-// defaultCommand is what is sent unless the command line says otherwise.
+// defaultCommand is the command if the command line has none.
 const defaultCommand = "CL.THROTTLE user:{key} 15 30 60"
 
-// newOptions declares the options that every subcommand has. The help of the subcommand
-// begins with usage and ends with more.
+// newOptions declares the options that all subcommands share. The help of the subcommand begins
+// with usage and ends with more.
 func newOptions(name, usage, more string, stderr io.Writer) *options {
 	o := &options{set: flag.NewFlagSet("cellbench "+name, flag.ContinueOnError)}
 	o.set.SetOutput(stderr)
@@ -112,7 +112,7 @@ func (o *options) addLoad() {
 	s.StringVar(&o.title, "title", "cellbench", "`heading` of the page")
 }
 
-// parse reads the command line.
+// parse parses the command line.
 func (o *options) parse(args []string) error {
 	if err := o.set.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -132,7 +132,7 @@ func (o *options) parse(args []string) error {
 	return nil
 }
 
-// contenders returns the targets with what is to be done to each.
+// contenders returns the targets, each with the options of its runs.
 func (o *options) contenders() ([]loadgen.Contender, error) {
 	shape, err := o.shape()
 	if err != nil {
@@ -169,7 +169,7 @@ func (o *options) contenders() ([]loadgen.Contender, error) {
 	return all, nil
 }
 
-// target reads `[name=]address[ command]`, where the name may hold blanks.
+// target parses `[name=]address[ command]`, where the name may contain blanks.
 func (o *options) target(text string) (t loadgen.Target, command string, err error) {
 	t = loadgen.Target{User: o.user, Password: o.password, Database: o.database, RESP3: o.protocol == 3}
 	word, rest, _ := strings.Cut(text, " ")
@@ -186,12 +186,12 @@ func (o *options) target(text string) (t loadgen.Target, command string, err err
 		return t, "", err
 	}
 	if !named {
-		t.Name = t.Address // without what a URL may hold beside it
+		t.Name = t.Address // without the user and the password of a URL
 	}
 	return t, strings.TrimSpace(rest), o.process(&t)
 }
 
-// process finds the target's process among the --pid options.
+// process sets the target's process ID from the --pid options.
 func (o *options) process(t *loadgen.Target) error {
 	for _, pid := range o.pids {
 		of, number, named := strings.Cut(pid, "=")

@@ -39,14 +39,13 @@ func runCompare(ctx context.Context, o *options, args []string, stdout, stderr i
 	return o.measure(ctx, args, stdout, stderr)
 }
 
-// makeRoom lets Go use a processor for each loading thread and one for the rest, as
-// a thread that polls would otherwise hold up what watches it.
+// makeRoom raises GOMAXPROCS to one more than the number of load threads, because a thread that
+// polls would otherwise delay the goroutine that supervises the run.
 func makeRoom(threads int) {
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), threads+1))
 }
 
-// measure runs the targets, prints and writes the results, and returns the exit
-// status that they deserve.
+// measure runs the targets, prints and writes the results, and returns the exit status.
 func (o *options) measure(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
 	makeRoom(o.threads)
 	started := time.Now()
@@ -78,7 +77,7 @@ func (o *options) compare(ctx context.Context, show *progress) (*loadgen.Compari
 	return loadgen.Compare(ctx, contenders, o.rounds, func(int, *loadgen.Result) { show.next() })
 }
 
-// write prints the tables and writes the files that are asked for.
+// write prints the tables and writes the requested files.
 func (o *options) write(r *report.Report, stdout io.Writer) error {
 	print := r.Table
 	if o.markdown {
@@ -113,7 +112,7 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return f.Close()
 }
 
-// judge prints what went wrong and returns the exit status.
+// judge prints the faults and returns the exit status.
 func (o *options) judge(c *loadgen.Comparison, stderr io.Writer) int {
 	status := exitOK
 	for _, e := range c.Entries {
@@ -133,8 +132,7 @@ func (o *options) judge(c *loadgen.Comparison, stderr io.Writer) int {
 	return status
 }
 
-// shellWords returns the arguments as they may be given to a shell, without
-// passwords.
+// shellWords returns the arguments quoted for a shell, with passwords replaced.
 func shellWords(args []string) string {
 	var words []string
 	hide := false
@@ -157,7 +155,7 @@ func shellWords(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// withoutPassword blanks the user part of a URL.
+// withoutPassword replaces the user and the password in a URL.
 func withoutPassword(a string) string {
 	before, rest, ok := strings.Cut(a, "redis://")
 	if !ok {

@@ -1,6 +1,5 @@
-// Command cellbench is a load generator for any server that speaks the Redis protocol. It
-// measures how fast the server answers and what that costs, and checks that its limiters
-// keep their limits.
+// Command cellbench is a load generator for servers that speak the Redis protocol. It measures
+// throughput, latency and the server's processor time, and checks that limiters keep their limits.
 //
 // Usage: cellbench [run | compare | sweep | idle | expiry] [--option value ...]
 package main
@@ -23,10 +22,10 @@ func main() {
 	os.Exit(status)
 }
 
-// subcommand is one thing that cellbench does.
+// subcommand is one of the subcommands of cellbench.
 type subcommand struct {
 	name, summary string
-	// usage is what its help begins with.
+	// usage is the beginning of its help.
 	usage string
 	run   func(ctx context.Context, o *options, args []string, stdout, stderr io.Writer) (int, error)
 }
@@ -56,7 +55,7 @@ func subcommands() []subcommand {
 	}
 }
 
-// listOf is what the help says of the subcommands.
+// listOf returns the part of the help that lists the subcommands.
 func listOf(all []subcommand) string {
 	text := "\nSubcommands:\n"
 	for _, s := range all {
@@ -65,8 +64,7 @@ func listOf(all []subcommand) string {
 	return text
 }
 
-// run is the whole program with everything it depends on as a parameter. It
-// returns the exit status.
+// run is the program with all its dependencies as parameters. It returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	chosen := subcommands()[0]
 	if len(args) > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These tests are in package main because run is: a program cannot be imported.
+// These tests are in package main because a program cannot be imported.
 
 // cellbench runs the program and returns what it printed.
 func cellbench(t *testing.T, args ...string) (status int, stdout, stderr string) {

@@ -11,17 +11,16 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen"
 )
 
-// runSteps is how finely the bar shows one run.
+// runSteps is the number of steps of the bar for one run.
 const runSteps = 1000
 
-// progress shows what a session is doing, if there is a terminal to show it on.
+// progress shows the progress of a session on a terminal.
 type progress struct {
 	bar *progressbar.ProgressBar
 	// One run takes span, or ends after a number of commands.
 	span     time.Duration
 	commands int64
-	// finished counts the runs that are over; before is the last glance at the
-	// present one.
+	// finished counts the runs that have ended. before is the last state of the present run.
 	finished int
 	before   loadgen.Live
 }
@@ -41,8 +40,8 @@ func newProgress(w io.Writer, wanted bool, o *options, runs int) *progress {
 	return p
 }
 
-// isTerminal reports whether a person may be looking: what is shown to another
-// character device, such as /dev/null, does no harm.
+// isTerminal reports whether w is a character device, which usually is a terminal. Writing to
+// another one, such as /dev/null, does no harm.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -52,19 +51,18 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// watch returns what the runs of the named target tell their progress to, nil if
-// nobody is looking.
+// watch returns the callback for the progress of the named target's runs, nil if nothing is shown.
 func (p *progress) watch(name string) func(loadgen.Live) {
 	if p.bar == nil {
 		return nil
 	}
 	return func(l loadgen.Live) {
 		p.bar.Describe(p.describe(name, l))
-		_ = p.bar.Set(p.finished*runSteps + p.steps(l)) // a terminal that is gone is no fault of the run
+		_ = p.bar.Set(p.finished*runSteps + p.steps(l)) // failing to write to the terminal is not a fault of the run
 	}
 }
 
-// describe says what went on since the last glance.
+// describe describes the progress since the last call.
 func (p *progress) describe(name string, l loadgen.Live) string {
 	seconds := (l.Elapsed - p.before.Elapsed).Seconds()
 	text := name
@@ -84,7 +82,7 @@ func (p *progress) describe(name string, l loadgen.Live) string {
 	return text
 }
 
-// steps returns how much of the present run is over.
+// steps returns how many of runSteps the present run has completed.
 func (p *progress) steps(l loadgen.Live) int {
 	done := float64(l.Elapsed) / float64(max(p.span, 1))
 	if p.commands > 0 {
@@ -93,7 +91,7 @@ func (p *progress) steps(l loadgen.Live) int {
 	return int(runSteps * min(max(done, 0), 1))
 }
 
-// next notes that a run is over, and finish that all are.
+// next notes that a run has ended.
 func (p *progress) next() {
 	p.finished++
 	p.before = loadgen.Live{}
@@ -101,6 +99,6 @@ func (p *progress) next() {
 
 func (p *progress) finish() {
 	if p.bar != nil {
-		_ = p.bar.Finish() // as above
+		_ = p.bar.Finish() // see watch
 	}
 }

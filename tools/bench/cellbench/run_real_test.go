@@ -16,7 +16,8 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen/fakeresp"
 )
 
-// server answers limiters with a fixed decision and everything else with OK.
+// server replies to CL.THROTTLE with a fixed decision, to SET with an error, and to other commands
+// with OK.
 func server(t *testing.T, limited int64) string {
 	t.Helper()
 	return fakeresp.Start(t, "tcp", "127.0.0.1:0", func(args []string) string {

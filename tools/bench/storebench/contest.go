@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// contest is one question: a load, and who bears it.
+// contest compares several contenders under one load.
 type contest struct {
 	name, text string
-	// contenders take their turns in this order. The others are related to the first.
+	// contenders take turns in this order. The tables compare the others with the first.
 	contenders []contender
 }
 
@@ -18,13 +18,13 @@ type contender struct {
 	run  func(ctx context.Context, b *bench) (figures, error)
 }
 
-// figures are what one turn gave.
+// figures are the results of one turn.
 type figures struct {
-	PerSecond   float64       // decisions
-	P99         time.Duration // of one call
-	Engine, Own float64       // microseconds of processor time for each decision
-	Fairness    float64       // the slowest server's decisions by the fastest's; 0 with one
-	Messages    float64       // commands a second that the nodes were sent; 0 if not counted
+	PerSecond   float64       // decisions per second
+	P99         time.Duration // of the latency of one call
+	Engine, Own float64       // processor time per decision in microseconds: of the nodes, and of the servers or programs
+	Fairness    float64       // decisions of the slowest server divided by those of the fastest; 0 with one server
+	Messages    float64       // commands per second that the nodes received; 0 if not counted
 }
 
 func (f figures) String() string {
@@ -34,10 +34,10 @@ func (f figures) String() string {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// library is what all is related to.
+// library is the contender with which all others are compared.
 const library = "redis_rate"
 
-// contests are all of them.
+// contests returns all contests.
 func contests() []contest {
 	all := []contest{
 		{
@@ -82,16 +82,16 @@ func contests() []contest {
 	return all
 }
 
-// bench is what all turns share.
+// bench holds what all turns share.
 type bench struct {
 	options
 	nodes *nodes
 }
 
-// result is what the turns of a contest gave.
+// result holds the figures of all turns of a contest.
 type result struct {
 	contest contest
-	turns   [][]figures // of each contender, by round
+	turns   [][]figures // by contender and round
 }
 
 func newResult(c contest) *result {

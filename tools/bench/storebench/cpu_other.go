@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// ownCPU is not known on this system: the tables say 0.
+// ownCPU returns 0, because the processor time is not known on this system. The tables then show 0.
 func ownCPU() time.Duration { return 0 }

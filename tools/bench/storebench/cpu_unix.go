@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ownCPU is what this process has used.
+// ownCPU returns the processor time that this process has used.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 )
 
-// perSecond is a limit so far off that every call is admitted and written. farPerSecond is
-// that of leases, which decide more.
+// perSecond is a limit so high that every call is admitted and therefore written. farPerSecond is
+// the limit for leases, which decide more calls.
 const perSecond, farPerSecond = 1_000_000, 1_000_000_000
 
-// connectLibrary is redis_rate as a program has it: one client for all callers, with the
-// client's defaults.
+// connectLibrary sets up redis_rate as a program would use it: one client for all callers, with
+// default options.
 func connectLibrary(ctx context.Context, nodes []string) (*subject, error) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: nodes})
 	if err := client.Ping(ctx).Err(); err != nil {
@@ -34,10 +34,10 @@ func connectLibrary(ctx context.Context, nodes []string) (*subject, error) {
 			return err
 		}
 	}
-	return &subject{one, func() int64 { return 0 }, func() { _ = client.Close() }}, nil // the process ends
+	return &subject{one, func() int64 { return 0 }, func() { _ = client.Close() }}, nil // a failure does not matter: the process ends
 }
 
-// connectStore is what --store puts behind the commands, without the commands.
+// connectStore opens the store that --store uses behind the commands, without the commands.
 func connectStore(ctx context.Context, t task) (*subject, error) {
 	o := cluster.Options{URL: "redis://" + t.Nodes, Prefix: "cs:", Timeout: time.Second}
 	most := int64(perSecond)
@@ -77,6 +77,6 @@ func connectStore(ctx context.Context, t task) (*subject, error) {
 		return sum
 	}
 	first := one()
-	// It learns the time and the nodes first.
+	// The first call makes the store learn the time and the nodes.
 	return &subject{one, messages, store.Close}, until(ctx, func() error { return first("first") })
 }

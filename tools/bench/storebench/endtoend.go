@@ -18,29 +18,29 @@ import (
 	"github.com/cellserver/cellserver/internal/freeport"
 )
 
-// load is a limit and how many keys it is asked about, by redis-benchmark.
+// load is the load of redis-benchmark: the number of keys, and whether the limit admits all calls.
 type load struct {
 	keys  int
 	admit bool
 }
 
-// trial is how many commands the rate is found with, of which the turn has as many as take
-// its span.
+// trial is the number of commands of the first run, which finds the rate. The measured run has as
+// many commands as take the span at this rate.
 const trial = 20_000
 
-// server drives a cellserver.
+// server sends the load to a cellserver.
 func (l load) server(ctx context.Context, b *bench) (f figures, err error) {
 	if err := b.nodes.flush(ctx); err != nil {
 		return f, err
 	}
 	port := freeport.Choose()
 	cmd := exec.CommandContext(ctx, b.options.server, "--port", port, "--bind", "127.0.0.1", "--store", b.nodes.url(),
-		"--store-timeout", "1000", "--loglevel", "warning") // redis-benchmark ends at the first error
+		"--store-timeout", "1000", "--loglevel", "warning") // because redis-benchmark stops at the first error
 	if err := cmd.Start(); err != nil {
 		return f, err
 	}
 	defer func() {
-		_ = cmd.Process.Kill() // it keeps nothing
+		_ = cmd.Process.Kill() // it stores nothing
 		_ = cmd.Wait()         // it was killed
 	}()
 	command := []string{"CL.THROTTLE", "key:__rand_int__", "1000000", "1000000", "1"}
@@ -53,7 +53,7 @@ func (l load) server(ctx context.Context, b *bench) (f figures, err error) {
 	return b.pipelined(ctx, []int{cmd.Process.Pid}, append([]string{"-p", port, "-r", strconv.Itoa(l.keys)}, command...))
 }
 
-// answers reports why a server does not answer a command with a decision.
+// answers returns an error if the server does not reply to a command with an array.
 func answers(ctx context.Context, port string, command []string) error {
 	client := redis.NewClient(&redis.Options{Addr: net.JoinHostPort("127.0.0.1", port), MaxRetries: -1})
 	var words []any
@@ -64,7 +64,7 @@ func answers(ctx context.Context, port string, command []string) error {
 	return errors.Join(err, client.Close())
 }
 
-// script drives the nodes with the script of redis_rate.
+// script sends the load to the nodes, with the script of redis_rate.
 func (l load) script(ctx context.Context, b *bench) (f figures, err error) {
 	if err := b.nodes.flush(ctx); err != nil {
 		return f, err
@@ -73,7 +73,7 @@ func (l load) script(ctx context.Context, b *bench) (f figures, err error) {
 	if err != nil {
 		return f, err
 	}
-	// redis-benchmark puts the tag of a node in place of {tag}, and asks all nodes.
+	// redis-benchmark replaces {tag} with a tag of each node, so that it sends to all nodes.
 	port, where, key := b.nodes.ports[0], []string{"--cluster"}, "rate:{tag}:__rand_int__"
 	if l.keys == 1 {
 		where, key = nil, "rate:hot"
@@ -90,7 +90,7 @@ func (l load) script(ctx context.Context, b *bench) (f figures, err error) {
 	return b.pipelined(ctx, nil, args)
 }
 
-// sentScript keeps the text of the script that a client sends.
+// sentScript is a hook that records the text of the script that a client sends.
 type sentScript struct{ text string }
 
 func (s *sentScript) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -108,13 +108,13 @@ func (s *sentScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// loadScript has the library make a call, and loads the script that it sends on all nodes.
+// loadScript makes the library do a call, and loads the script that it sends on all nodes.
 func (n *nodes) loadScript(ctx context.Context) (sha string, err error) {
 	sent := &sentScript{}
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: n.addresses()})
 	client.AddHook(sent)
 	for _, c := range n.clients {
-		err = errors.Join(err, c.ScriptFlush(ctx).Err()) // so that it has to send the text
+		err = errors.Join(err, c.ScriptFlush(ctx).Err()) // so that the client has to send the text
 	}
 	_, failed := redis_rate.NewLimiter(client).Allow(ctx, "once", redis_rate.PerSecond(1))
 	if err = errors.Join(err, failed, client.Close()); err != nil {
@@ -128,7 +128,7 @@ func (n *nodes) loadScript(ctx context.Context) (sha string, err error) {
 	return sha, nil
 }
 
-// pipelined runs redis-benchmark twice: to find the rate, and for the span.
+// pipelined runs redis-benchmark twice: first to find the rate, then for the span.
 func (b *bench) pipelined(ctx context.Context, own []int, args []string) (f figures, err error) {
 	rate, _, err := redisBenchmark(ctx, trial, args)
 	if err != nil {
@@ -155,8 +155,8 @@ func (b *bench) pipelined(ctx context.Context, own []int, args []string) (f figu
 	return f, err
 }
 
-// redisBenchmark sends so many commands, 32 in flight over each of 24 connections, and
-// returns the rate and the 99th percentile that it prints.
+// redisBenchmark sends count commands with 24 connections and 32 commands in flight on each. It
+// returns the rate and the 99th percentile of the latency.
 func redisBenchmark(ctx context.Context, count int64, args []string) (rate float64, p99 time.Duration, err error) {
 	all := append([]string{"-P", "32", "-c", "24", "-n", strconv.FormatInt(count, 10), "--csv"}, args...)
 	cmd := exec.CommandContext(ctx, "redis-benchmark", all...)
@@ -166,7 +166,8 @@ func redisBenchmark(ctx context.Context, count int64, args []string) (rate float
 	if err != nil || bytes.Contains(append(said.Bytes(), out...), []byte("Error")) {
 		return 0, 0, fmt.Errorf("redis-benchmark: %w: %s", err, bytes.TrimSpace(said.Bytes()))
 	}
-	// The command is quoted as it is, and may have any character; the figures come last.
+	// redis-benchmark does not escape the command in the CSV line, so take the figures from its
+	// end.
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	fields, err := csv.NewReader(strings.NewReader(lines[len(lines)-1])).Read()
 	if err != nil || len(fields) < 7 {

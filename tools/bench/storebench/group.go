@@ -15,14 +15,14 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// member is a worker that runs.
+// member is a running worker process.
 type member struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-// workers returns a turn of so many workers with one task.
+// workers returns a function that runs a turn of count workers with the same task.
 func workers(count int, t task) func(ctx context.Context, b *bench) (figures, error) {
 	return func(ctx context.Context, b *bench) (figures, error) {
 		t.Nodes = strings.Join(b.nodes.addresses(), ",")
@@ -30,7 +30,7 @@ func workers(count int, t task) func(ctx context.Context, b *bench) (figures, er
 			return figures{}, err
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		defer cancel() // whoever is left is killed
+		defer cancel() // kill the workers that are still running
 		var group []*member
 		for range count {
 			m, err := newMember(ctx, t)
@@ -46,7 +46,7 @@ func workers(count int, t task) func(ctx context.Context, b *bench) (figures, er
 		}
 		f, err := b.turn(ctx, group)
 		if t.Lease == 0 {
-			f.Messages = 0 // for others they say no more than the decisions do
+			f.Messages = 0 // without leases this figure says no more than the decisions
 		}
 		return f, err
 	}
@@ -66,7 +66,8 @@ func newMember(ctx context.Context, t task) (m *member, err error) {
 	return m, m.cmd.Start()
 }
 
-// turn leads a group through its phases, and looks at the nodes where they change.
+// turn takes a group through its phases, and reads the processor time of the nodes at the beginning
+// and the end of counting.
 func (b *bench) turn(ctx context.Context, group []*member) (f figures, err error) {
 	say := func(line string) {
 		for _, m := range group {
@@ -88,7 +89,7 @@ func (b *bench) turn(ctx context.Context, group []*member) (f figures, err error
 	return total(group, before, after)
 }
 
-// pause waits, or until ctx ends.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -96,7 +97,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sight is what the nodes have used at an instant.
+// sight is the processor time of the nodes at an instant.
 type sight struct {
 	at  time.Time
 	cpu time.Duration
@@ -107,7 +108,7 @@ func (b *bench) look() (sight, error) {
 	return sight{time.Now(), cpu}, err
 }
 
-// total adds up what the members of a group report.
+// total adds up the reports of the workers of a group.
 func total(group []*member, before, after sight) (f figures, err error) {
 	hist := newHistogram()
 	var decisions, messages, least, most int64
@@ -147,7 +148,7 @@ func total(group []*member, before, after sight) (f figures, err error) {
 	return f, nil
 }
 
-// each is the share of one decision in microseconds.
+// each returns the time per decision in microseconds.
 func each(d time.Duration, decisions int64) float64 {
 	return float64(d) / float64(time.Microsecond) / float64(decisions)
 }

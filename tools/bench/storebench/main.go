@@ -1,9 +1,8 @@
-// Command storebench measures cellserver --store beside the script of redis_rate on the same
-// cluster, which it starts on loopback. `make bench-store` runs it and writes
-// docs/scale-out-performance.md.
+// Command storebench compares cellserver --store with the script of redis_rate on the same cluster,
+// which it starts on loopback. `make bench-store` runs it and writes docs/scale-out-performance.md.
 //
-// All contenders of all contests take their turns in every round. So what the machine does
-// besides falls on all of them, and the ratios of one round can be compared.
+// All contenders of all contests take turns in every round. So other load of the machine affects
+// all of them, and the ratios of one round can be compared.
 package main
 
 import (
@@ -34,7 +33,7 @@ func main() {
 	}
 }
 
-// options are the flags.
+// options are the values of the flags.
 type options struct {
 	engine, server, out string
 	only                string
@@ -42,7 +41,7 @@ type options struct {
 	warmup, span        time.Duration
 }
 
-// run is the program without its worker.
+// run is the program except for the worker processes.
 func run(ctx context.Context, args []string, progress io.Writer) (err error) {
 	var o options
 	set := flag.NewFlagSet("storebench", flag.ContinueOnError)

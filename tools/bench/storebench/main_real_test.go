@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// TestBenchStoreMeasures has the program take the shortest of looks.
+// TestBenchStoreMeasures runs the program with the shortest possible turns.
 func TestBenchStoreMeasures(t *testing.T) {
 	programs.Need(t, "redis-server", "redis-benchmark")
 	program, page := filepath.Join(t.TempDir(), "storebench"), filepath.Join(t.TempDir(), "page.md")

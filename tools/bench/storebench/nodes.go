@@ -16,10 +16,10 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen/process"
 )
 
-// masters is how many nodes the cluster has, and slots what they share.
+// masters is the number of nodes of the cluster, slots the number of hash slots.
 const masters, slots = 3, 16384
 
-// nodes is a cluster of masters on loopback, which keeps nothing on disk.
+// nodes is a cluster of primaries on loopback without persistence.
 type nodes struct {
 	version      string
 	ports, buses []string
@@ -66,7 +66,7 @@ func findEngine(name string) (string, error) {
 	return exec.LookPath("redis-server")
 }
 
-// start starts a node, which talks to the others on the port bus.
+// start starts a node with its port for clients and its port for the cluster bus.
 func (n *nodes) start(program, port, bus string) error {
 	dir := filepath.Join(n.dir, port)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -84,7 +84,7 @@ func (n *nodes) start(program, port, bus string) error {
 
 func (n *nodes) address(i int) string { return "127.0.0.1:" + n.ports[i] }
 
-// join gives each node its slots and makes them a cluster.
+// join assigns the slots to the nodes and makes them a cluster.
 func (n *nodes) join(ctx context.Context) error {
 	for i, c := range n.clients {
 		if err := until(ctx, func() error { return c.Ping(ctx).Err() }); err != nil {
@@ -111,7 +111,7 @@ func (n *nodes) join(ctx context.Context) error {
 	})
 }
 
-// until repeats f until it succeeds, for half a minute at most.
+// until repeats f until it succeeds, for at most 30 seconds.
 func until(ctx context.Context, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -128,7 +128,7 @@ func until(ctx context.Context, f func() error) error {
 	}
 }
 
-// url is the address of the cluster for cellserver.
+// url returns the address of the cluster for --store.
 func (n *nodes) url() string { return "redis://" + strings.Join(n.addresses(), ",") }
 
 func (n *nodes) addresses() (all []string) {
@@ -138,13 +138,13 @@ func (n *nodes) addresses() (all []string) {
 	return all
 }
 
-// owner is the port of the node that has the key.
+// owner returns the port of the node that owns the key.
 func (n *nodes) owner(ctx context.Context, key string) (string, error) {
 	slot, err := n.clients[0].ClusterKeySlot(ctx, key).Result()
 	return n.ports[slot*masters/slots], err
 }
 
-// flush empties all nodes, so that a turn finds nothing of another.
+// flush deletes all keys of all nodes, so that turns do not affect each other.
 func (n *nodes) flush(ctx context.Context) error {
 	for _, c := range n.clients {
 		if err := c.FlushAll(ctx).Err(); err != nil {
@@ -154,7 +154,7 @@ func (n *nodes) flush(ctx context.Context) error {
 	return nil
 }
 
-// cpu is what all nodes have used so far.
+// cpu returns the processor time that all nodes have used so far.
 func (n *nodes) cpu() (time.Duration, error) {
 	var pids []int
 	for _, c := range n.started {
@@ -163,7 +163,7 @@ func (n *nodes) cpu() (time.Duration, error) {
 	return cpuOf(pids...)
 }
 
-// cpuOf is what processes have used so far, in user and kernel mode.
+// cpuOf returns the processor time that processes have used so far, in user and kernel mode.
 func cpuOf(pids ...int) (sum time.Duration, err error) {
 	for _, pid := range pids {
 		u, err := process.Of(pid)
@@ -175,13 +175,13 @@ func cpuOf(pids ...int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// stop ends the nodes and removes their files.
+// stop kills the nodes and removes their files.
 func (n *nodes) stop() (err error) {
 	for _, c := range n.clients {
 		err = errors.Join(err, c.Close())
 	}
 	for _, c := range n.started {
-		_ = c.Process.Kill() // it keeps nothing
+		_ = c.Process.Kill() // it stores nothing
 		_ = c.Wait()         // it was killed
 	}
 	return errors.Join(err, os.RemoveAll(n.dir))

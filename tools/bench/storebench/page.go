@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/tools/bench/loadgen/process"
 )
 
-// column is a figure of the tables.
+// column is one figure of the tables.
 type column struct {
 	head string
 	of   func(figures) float64
@@ -30,7 +30,7 @@ func columns() []column {
 	}
 }
 
-// writePage writes what was measured into the file, or prints it.
+// writePage writes the page into the file, or to standard output if name is empty.
 func writePage(name string, n *nodes, measured []*result, o options) error {
 	text := page(n, measured, o)
 	if name == "" {
@@ -64,7 +64,7 @@ func page(n *nodes, measured []*result, o options) string {
 	return b.String()
 }
 
-// shown returns the columns that have figures.
+// shown returns the columns that have a figure.
 func (r *result) shown() (kept []column) {
 	for _, c := range columns() {
 		if slices.ContainsFunc(r.turns, func(turns []figures) bool {
@@ -76,7 +76,7 @@ func (r *result) shown() (kept []column) {
 	return kept
 }
 
-// figures writes the table of what was measured.
+// figures writes the table of the figures.
 func (r *result) figures(b *strings.Builder) {
 	all := r.shown()
 	writeHead(b, "", all)
@@ -93,7 +93,7 @@ func (r *result) figures(b *strings.Builder) {
 	}
 }
 
-// ratios writes how the others relate to the first, round by round.
+// ratios writes the table of the figures divided by those of the first contender, round by round.
 func (r *result) ratios(b *strings.Builder) {
 	all := slices.DeleteFunc(r.shown(), func(c column) bool {
 		return slices.ContainsFunc(r.turns[0], func(f figures) bool { return c.of(f) == 0 })
@@ -121,7 +121,7 @@ func writeHead(b *strings.Builder, first string, all []column) {
 	b.WriteString("\n|---|" + strings.Repeat("---:|", len(all)) + "\n")
 }
 
-// spread is the median, and the least and the greatest in parentheses.
+// spread formats the median of values, with the least and the greatest in parentheses.
 func spread(values []float64) string {
 	values = slices.Sorted(slices.Values(values))
 	if len(values) == 0 || values[len(values)-1] == 0 {
@@ -130,7 +130,7 @@ func spread(values []float64) string {
 	return fmt.Sprintf("%s (%s..%s)", short(values[len(values)/2]), short(values[0]), short(values[len(values)-1]))
 }
 
-// short writes a number with three digits or more.
+// short formats a number with at least three significant digits from 1 up.
 func short(v float64) string {
 	digits := 3
 	for most := 1.0; most <= v && digits > 0; most *= 10 {
@@ -139,7 +139,7 @@ func short(v float64) string {
 	return grouped(strconv.FormatFloat(v, 'f', digits, 64))
 }
 
-// grouped puts commas between the thousands.
+// grouped inserts thousands separators.
 func grouped(number string) string {
 	whole, fraction, _ := strings.Cut(number, ".")
 	for i := len(whole) - 3; i > 0; i -= 3 {

@@ -18,16 +18,16 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// task is what a worker does.
+// task describes what a worker does.
 type task struct {
 	Kind    string // redis_rate or cellserver
 	Nodes   string // addresses, separated by commas
 	Callers int
-	Keys    int // 1, or so many by a Zipf distribution
+	Keys    int // 1, or this number with a Zipf distribution
 	Lease   time.Duration
 }
 
-// arguments returns the task as a command line.
+// arguments returns the command line of a worker for the task.
 func (t task) arguments() []string {
 	return []string{
 		"worker", "--kind", t.Kind, "--nodes", t.Nodes, "--callers", strconv.Itoa(t.Callers),
@@ -35,27 +35,28 @@ func (t task) arguments() []string {
 	}
 }
 
-// report is what a worker tells at its end, of the time that counts.
+// report holds the results of a worker for the time of counting.
 type report struct {
 	Decisions, Failed int64
-	Messages          int64 // that the nodes were sent, of cellserver only
+	Messages          int64 // commands that the nodes received; only for cellserver
 	CPU               time.Duration
 	Latencies         []byte // an encoded histogram of nanoseconds
 	FirstError        string
 }
 
-// The phases of a worker: only what begins and ends in counting counts.
+// These are the phases of a worker. A call counts if it begins and ends while counting.
 const (
 	warming = iota
 	counting
 	ending
 )
 
-// decider asks for one decision. One goroutine uses it.
+// decider makes one decision about a key. It must not be used concurrently.
 type decider func(key string) error
 
-// work is a worker: a process that is one server or one program with a library. It prints
-// "ready", calls from the line "start" on its input, counts from "count" and ends at "end".
+// work runs a worker: a process that stands for one server, or for one program that uses a library.
+// It prints "ready", starts calling at the line "start" on its input, counts from "count" and ends
+// at "end".
 func work(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	var t task
 	set := flag.NewFlagSet("storebench worker", flag.ContinueOnError)
@@ -80,12 +81,12 @@ func work(ctx context.Context, args []string, in io.Reader, out io.Writer) error
 
 // subject is what a worker measures.
 type subject struct {
-	newDecider func() decider // for each caller one
-	messages   func() int64   // so far
+	newDecider func() decider // called once for each caller
+	messages   func() int64   // the number of messages so far
 	close      func()
 }
 
-// connect opens what the task asks for.
+// connect returns the subject of the task.
 func connect(ctx context.Context, t task) (*subject, error) {
 	switch t.Kind {
 	case library:
@@ -96,7 +97,7 @@ func connect(ctx context.Context, t task) (*subject, error) {
 	return nil, fmt.Errorf("no kind %q", t.Kind)
 }
 
-// callers is what all callers of a worker share.
+// callers is the state that all callers of a worker share.
 type callers struct {
 	phase atomic.Int32
 	mu    sync.Mutex
@@ -104,7 +105,7 @@ type callers struct {
 	told  report                  // guarded by mu
 }
 
-// call lets the callers run through the phases that the lines say.
+// call runs the callers through the phases that the input lines announce.
 func (t task) call(s *subject, lines *bufio.Scanner, out io.Writer) error {
 	if err := await(lines, "start"); err != nil {
 		return err
@@ -133,7 +134,7 @@ func (t task) call(s *subject, lines *bufio.Scanner, out io.Writer) error {
 	return json.NewEncoder(out).Encode(c.told)
 }
 
-// await reads a line, which has to be want.
+// await reads a line, which must be want.
 func await(lines *bufio.Scanner, want string) error {
 	if !lines.Scan() || lines.Text() != want {
 		return fmt.Errorf("expected the line %q", want)
@@ -141,7 +142,7 @@ func await(lines *bufio.Scanner, want string) error {
 	return nil
 }
 
-// run calls until the end.
+// run makes calls until the phase is ending.
 func (c *callers) run(decide decider, choose func() string) {
 	hist := newHistogram()
 	var failed int64
@@ -175,7 +176,7 @@ func (c *callers) run(decide decider, choose func() string) {
 	}
 }
 
-// chooser returns what chooses the keys of a caller.
+// chooser returns a function that chooses keys for one caller.
 func (t task) chooser(seed uint64) func() string {
 	if t.Keys == 1 {
 		return func() string { return "hot" }
