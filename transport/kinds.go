@@ -2,17 +2,18 @@ package transport
 
 import "runtime"
 
-// Kind names a way of moving bytes.
+// Kind is the name of a kind of transport.
 type Kind string
 
-// The kinds of transport. Auto is the event loop where the system has one.
+// These are the kinds of transport. KindAuto stands for KindEpoll on Linux and for KindGoroutine
+// elsewhere.
 const (
 	KindAuto      Kind = "auto"
 	KindEpoll     Kind = "epoll"
 	KindGoroutine Kind = "goroutine"
 )
 
-// Resolve returns the kind that k stands for on this system: only Auto changes.
+// Resolve returns the kind that k stands for on this system: it replaces only KindAuto.
 func (k Kind) Resolve() Kind {
 	switch {
 	case k != KindAuto:

@@ -2,31 +2,31 @@ package transport
 
 import "time"
 
-// Limits bound what a transport holds for one connection, and for how long. A size that is
-// not positive stands for its default.
+// Limits bound the memory that a transport uses for one connection, and its timeouts. A size that
+// is not positive means the default.
 type Limits struct {
-	// Backlog is how many bytes may wait to be sent before input is no longer read,
-	// and how many unread bytes are kept for a parked session.
+	// Backlog is the number of unsent bytes from which on input is not read any more. It also is
+	// the number of unread bytes that are kept for a parked session.
 	Backlog int
-	// WriteTimeout closes a connection whose peer has taken no byte for so long; it
-	// may take an eighth longer. 0 waits for ever.
+	// WriteTimeout closes a connection whose peer has accepted no byte for this time, or up to an
+	// eighth longer. 0 means no timeout.
 	WriteTimeout time.Duration
-	// MaxInput is the most unconsumed input a connection may pile up; a session
-	// that leaves so much and asks for more is closed.
+	// MaxInput is the most unconsumed input of a connection. A session that leaves this much and
+	// asks for more is closed.
 	MaxInput int
-	// Chunk is the most that is read from a socket before its session is fed.
+	// Chunk is the most bytes that are read from a socket before its session is fed.
 	Chunk int
 	// KeepAlive is the TCP keep-alive period; 0 turns it off.
 	KeepAlive time.Duration
-	// Linger is how long a connection that its session or a refusal has ended is kept for
-	// its peer to read the last bytes. Not positive stands for the default.
+	// Linger is how long a connection that its session or a refusal has ended stays open, so that
+	// its peer can read the last bytes. A value that is not positive means the default.
 	Linger time.Duration
-	// Handshake is how long a client may take over the TLS handshake. While others wait to
-	// begin theirs it is a fifth of that. Not positive stands for the default.
+	// Handshake is the timeout of the TLS handshake. While other clients wait for theirs it is a
+	// fifth of that. A value that is not positive means the default.
 	Handshake time.Duration
 }
 
-// DefaultLimits returns the limits a server starts with.
+// DefaultLimits returns the limits that a server starts with.
 func DefaultLimits() Limits {
 	return Limits{
 		Backlog:      256 << 10,
@@ -39,12 +39,13 @@ func DefaultLimits() Limits {
 	}
 }
 
-// At least minHandshakes are under way before others wait, and handshakesPerLoop for each loop.
+// minHandshakes is the least number of handshakes that may run at once, handshakesPerLoop the
+// number per event loop.
 const (
 	minHandshakes     = 64
 	handshakesPerLoop = 8
 )
 
-// MaxHandshakes is how many handshakes are under way at once. With event loops each of them
-// has a second descriptor.
+// MaxHandshakes returns the maximum number of handshakes that run at once. With event loops each of
+// them uses a second descriptor.
 func MaxHandshakes(loops int) int { return max(minHandshakes, handshakesPerLoop*loops) }

@@ -2,8 +2,9 @@ package transport
 
 import "github.com/cellserver/cellserver/transport/internal/buffer"
 
-// MappedInput is how many bytes the input of all transports of the process takes outside of Go's heap.
+// MappedInput returns how many bytes of memory outside of Go's heap the input of all transports of
+// the process takes.
 func MappedInput() int64 { return buffer.Mapped() }
 
-// TrimInput gives memory for long commands back that has not been used since the last call.
+// TrimInput releases memory for long commands that has not been used since the last call.
 func TrimInput() { buffer.Trim() }

@@ -7,21 +7,22 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/buffer"
 )
 
-// TLSListener is a listener whose clients speak TLS. Every transport serves it; others,
-// such as net/http, can use it as any listener, since what it accepts is a [tls.Conn].
+// TLSListener is a listener for TLS clients. Every transport can serve it. Other servers, such as
+// net/http, can use it like any listener, since it accepts a [tls.Conn].
 type TLSListener struct {
 	net.Listener
 	config func() *tls.Config
 }
 
-// NewTLSListener makes the clients of l speak TLS. config is asked for each connection,
-// from any goroutine. A configuration that replaces another has to be a new one: a clone
-// has the ticket keys of its original, so old tickets would pass a changed authority.
+// NewTLSListener returns a listener that expects TLS from the clients of l. config is called for
+// each connection, from any goroutine. When the configuration changes, config must return a new one
+// and not a clone: a clone has the ticket keys of its original, so old session tickets would pass
+// although the certificate authority has changed.
 func NewTLSListener(l net.Listener, config func() *tls.Config) *TLSListener {
 	return &TLSListener{l, config}
 }
 
-// Config returns the configuration for the next connection, for a transport that does not use
+// Config returns the configuration for the next connection. It is for transports that do not use
 // Accept.
 func (l *TLSListener) Config() *tls.Config { return l.config() }
 
@@ -34,16 +35,14 @@ func (l *TLSListener) Accept() (net.Conn, error) {
 	return tls.Server(&buffer.MeasuredConn{Conn: nc}, l.config()), nil
 }
 
-// Handshaken is a [Session] that is told the outcome of the handshake.
+// Handshaken is a [Session] that receives the result of the TLS handshake.
 type Handshaken interface {
-	// Handshaken is told what the handshake of a connection with TLS found out, before the
-	// first Feed.
+	// Handshaken is called with the state of the TLS connection before the first Feed.
 	Handshaken(is *tls.ConnectionState)
 }
 
-// Explainer is a [Handler] that has something to say to clients that do not speak TLS on
-// a port that expects it.
+// Explainer is a [Handler] with a message for clients that do not speak TLS on a TLS port.
 type Explainer interface {
-	// ExplainTLS returns what such a client is sent before its connection is closed.
+	// ExplainTLS returns the bytes that such a client receives before its connection is closed.
 	ExplainTLS() []byte
 }

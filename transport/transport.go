@@ -27,92 +27,92 @@ import (
 // ErrClosed is returned by Serve once Shutdown has begun.
 var ErrClosed = errors.New("transport: closed")
 
-// Handler makes the sessions. All methods may be called from any goroutine.
+// Handler creates the sessions. Its methods may be called from any goroutine.
 type Handler interface {
-	// NewWorker returns scratch for one goroutine that feeds sessions. An event
-	// loop keeps one for life; other transports lend one for the length of a Feed.
+	// NewWorker returns scratch memory for one goroutine that feeds sessions. An event loop keeps
+	// one worker for its lifetime; other transports lend one for each Feed.
 	NewWorker() Worker
-	// Open is called once for every accepted connection, before its first byte is
-	// read. It must not block. A nil session refuses the connection: rejection is
-	// written to it if that is possible at once, and it is closed.
+	// Open is called once for every accepted connection, before its first byte is read. It must not
+	// block. A nil session refuses the connection: the transport writes rejection if that is
+	// possible at once, and closes the connection.
 	Open(p Peer) (s Session, rejection []byte)
-	// Durable says what becomes of everything up to barrier. While that is Pending, p is
-	// woken once it may not be. Only called with a barrier that a Turn carried, first soon
-	// after it and then after every Wake of p until the answer is another. A transport
-	// that feeds several sessions one after another asks after the last of them, so that
-	// one write to the disk serves all.
+	// Durable returns the outcome for everything up to barrier. While that is Pending, the handler
+	// wakes p when it may have changed. Durable is called only with a barrier that a Turn carried:
+	// first soon after the Turn, and then after every Wake of p until the outcome is not Pending. A
+	// transport that feeds several sessions one after another calls Durable after the last of them,
+	// so that one write to the disk serves all.
 	Durable(barrier uint64, p Peer) Outcome
 }
 
 // Transport accepts connections and moves their bytes. Its methods may be called
 // from any goroutine.
 type Transport interface {
-	// Serve accepts from l until Shutdown, which makes it return nil. It owns l from
-	// the start and closes it, whatever it returns; a closed l is an error. Several
-	// listeners may be served at once.
+	// Serve accepts connections from l until Shutdown, after which it returns nil. It owns l from
+	// the start and closes it in any case; a closed l is an error. Several listeners may be served
+	// at once.
 	Serve(l net.Listener) error
-	// Retire ends Serve of l, which returns an error that is [net.ErrClosed], and closes l.
-	// Connections that it has accepted stay.
+	// Retire ends Serve of l, which then returns [net.ErrClosed] or an error that wraps it, and
+	// closes l. Accepted connections stay open.
 	Retire(l net.Listener)
-	// Shutdown stops accepting, lets every connection finish its Feed, what its
-	// session still has to do with bytes already received, and its write, closes it
-	// and waits for every goroutine. When ctx ends first, what is left is cut and the
-	// error of ctx is returned. A later call with an ended ctx cuts an earlier one short.
+	// Shutdown stops accepting. Every connection finishes its Feed, the commands that it has
+	// received, and its writes, and is closed. Shutdown waits for every goroutine. If ctx ends
+	// first, it aborts the remaining connections and returns the error of ctx. A later call with an
+	// ended ctx shortens an earlier one.
 	Shutdown(ctx context.Context) error
-	// SetLimits replaces the limits, of live connections too; KeepAlive counts for
-	// new ones only.
+	// SetLimits replaces the limits, also of open connections. A new KeepAlive applies only to new
+	// connections.
 	SetLimits(lim Limits)
-	// Stats adds up the counters of all connections.
+	// Stats returns the sums of the counters of all connections.
 	Stats() Stats
 }
 
 // Looped is a [Transport] with event loops.
 type Looped interface {
-	// Busy is in which share of the last second or more each loop had something to do.
+	// Busy returns for each loop the share of the last second or more during which it had work.
 	Busy() []float64
-	// Answer waits until every loop has come round, or until ctx ends, which is an error.
+	// Answer waits until every loop has completed a round. If ctx ends before, it returns an error.
 	Answer(ctx context.Context) error
 }
 
-// Pressed is a [Handler] that may be short of memory for replies.
+// Pressed is a [Handler] that may run short of memory for replies.
 type Pressed interface {
-	// Pressed reports whether a command waits for memory that is held by replies that have not
-	// been sent. A peer that takes nothing of such a reply then has no more than a quarter of
-	// [Limits.WriteTimeout].
+	// Pressed reports whether a command waits for memory that unsent replies hold. Then a peer that
+	// does not read such a reply is closed after a quarter of [Limits.WriteTimeout].
 	Pressed() bool
 }
 
-// Outcome is what becomes of what was written down.
+// Outcome tells whether effects have been persisted or replicated as configured.
 type Outcome uint8
 
 const (
-	// Pending: that is not settled.
+	// Pending: the outcome is not known yet.
 	Pending Outcome = iota
-	// Kept: it is as safe as it was asked to be.
+	// Kept: the effects are as safe as the configuration requires.
 	Kept
-	// Lost: it never will be, or that is unknown. No reply may say that it was kept.
+	// Lost: they will never be, or that is unknown. No reply may say that they were kept.
 	Lost
 )
 
 // Worker is the handler's scratch for one feeding goroutine, opaque to transports.
 type Worker any
 
-// Pinned is a [Worker] that has to know whether the goroutine that feeds with it holds
-// its thread (runtime.LockOSThread), once. A Feed may let go of that for a while.
+// Pinned is a [Worker] that has to know whether the goroutine that uses it is locked to its thread
+// (runtime.LockOSThread). Pin is called once, and tells that it is. A Feed may release the lock for
+// a while.
 type Pinned interface{ Pin() }
 
-// Session is what the bytes of one connection mean.
+// Session interprets the bytes of one connection.
 type Session interface {
-	// Feed processes in, appends replies to out and says how to go on. in and out
-	// belong to the transport again as soon as Feed returns.
+	// Feed processes in, appends replies to out and returns how to go on. in and out belong to the
+	// transport again as soon as Feed returns.
 	Feed(l Worker, in, out []byte) Turn
-	// Closed is told that the connection is gone.
+	// Closed is called when the connection is gone.
 	Closed()
 }
 
-// Settler is a [Session] that may have to change replies that a barrier held back,
-// since what they promise cannot be kept. It is told what [Handler.Durable] said of the
-// barrier, before they leave, and may use the memory of out and refs.
+// Settler is a [Session] that may have to change replies which a barrier held back, because their
+// promise cannot be kept. Before they are sent, Settle is called with the result of
+// [Handler.Durable] for the barrier. It may use the memory of out and refs.
 type Settler interface {
 	Settle(is Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref)
 }
@@ -124,90 +124,89 @@ type Peer interface {
 	Wake()
 	// Abort closes the connection at once; unsent replies are lost.
 	Abort()
-	// RemoteAddr and LocalAddr are the ends of the connection; of a unix socket
-	// both name its path.
+	// RemoteAddr and LocalAddr are the addresses of the two ends of the connection. For a unix
+	// socket both are its path.
 	RemoteAddr() net.Addr
 	LocalAddr() net.Addr
-	// Held is what the connection kept when it was last attended to, in bytes: the
-	// buffer of input that its session has not consumed, and replies that have not left,
-	// without what others count of these (package shared).
+	// Held returns what the connection held when the transport last processed it, in bytes: the
+	// buffer of input that its session has not consumed, and unsent replies, without the memory
+	// that package shared counts.
 	Held() (input, output int64)
 }
 
-// Described is a [Peer] with a file descriptor. Descriptor returns its number; once the
-// connection is gone that may be another file's, or -1.
+// Described is a [Peer] with a file descriptor. Descriptor returns its number. Once the connection
+// is gone the number may be that of another file, or -1.
 type Described interface{ Descriptor() int }
 
-// Patient is a [Peer] whose connection can be excepted from [Limits.WriteTimeout], for a client
-// whose session finds out by other means that it is gone: a replica that loads may take nothing
-// for minutes. It lasts until the connection ends or the transport stops. Every transport of this
-// package has it.
+// Patient is a [Peer] whose connection can be exempted from [Limits.WriteTimeout]. It is for
+// clients whose session detects a dead connection by other means: a replica that loads may read
+// nothing for minutes. The exemption lasts until the connection ends or the transport stops. Every
+// transport of this module implements Patient.
 type Patient interface{ BePatient() }
 
-// Pump is what a client is sent beside replies, without asking: the stream of a replica. The
-// session of the client calls it in its turn, behind the replies of a Feed, so that it needs no
-// goroutine and runs on the same loop as the connection. Each method is called on the goroutine
-// that feeds the session, and never two at the same time.
+// Pump is a source of bytes that a client gets besides replies, such as the replication stream of a
+// replica. The client's session calls it after the replies of a Feed, so that it needs no goroutine
+// and runs on the same loop as the connection. Each method is called on the goroutine that feeds
+// the session, and never two at the same time.
 //
-// A goroutine that has something new for the client calls [Peer.Wake], which leads to a Feed and so to a
-// Fill.
+// A goroutine that has something new for the client calls [Peer.Wake], which leads to a Feed and so
+// to a Fill.
 type Pump interface {
-	// Fill appends at most `most` bytes to out, which is never negative, and returns the
-	// result. more says that there is more to be sent now: Fill is called again once these
-	// bytes have left and others have had their turn. An error closes the connection, after
-	// what was appended has been sent. Fill does not block, and keeps neither out nor filled.
+	// Fill appends at most `most` bytes to out and returns the result. most is never negative. more
+	// tells that there are more bytes to send now: Fill is called again once these have been sent
+	// and other clients have had their turn. After an error the connection is closed once the
+	// appended bytes have been sent. Fill does not block, and keeps neither out nor filled.
 	Fill(out []byte, most int) (filled []byte, more bool, err error)
-	// Closed is told that the connection is gone, once. Fill is not called any more. It does
+	// Closed is called once when the connection is gone. Fill is not called any more. Closed does
 	// not block.
 	Closed()
 }
 
-// PumpMost is the most bytes that one turn of a session asks of a [Pump]: as long as any other
-// turn, so that a replica that catches up delays the clients beside it no longer than a large
-// reply does.
+// PumpMost is the most bytes that one turn of a session asks of a [Pump]. It is as much as any
+// other turn, so that a replica that catches up delays other clients no longer than a large reply
+// does.
 const PumpMost = 64 << 10
 
-// Next says what a transport is to do after a Feed.
+// Next tells how a transport goes on after a Feed.
 type Next uint8
 
 const (
-	// Read: everything that was complete has been consumed; feed again when more
-	// bytes arrive or on Wake.
+	// Read: all complete commands have been consumed. Feed again when more bytes arrive, or on
+	// Wake.
 	Read Next = iota
-	// Again: the turn ended because it was long enough, not because the input was
-	// used up; let others go first, then feed again without waiting for bytes.
+	// Again: the turn ended because it was long enough, with input left. Serve other connections
+	// first, then feed again without waiting for bytes.
 	Again
-	// Park: a command is waiting; do not feed before Wake. Bytes that arrive
-	// meanwhile are kept, up to Limits.Backlog, so that a reset is noticed. A client
-	// that only stopped sending is still answered: Park is for work that ends by
-	// itself, and a graceful stop waits for it.
+	// Park: a command is blocked, so do not feed before Wake. Bytes that arrive meanwhile are kept,
+	// up to Limits.Backlog, so that a reset is noticed. A client that only stopped sending still
+	// gets its replies: Park is for work that ends by itself, and a graceful stop waits for it.
 	Park
 	// Close: send what there is to send, then close.
 	Close
-	// Wait: as Park, but for something that may never come. A client that stops
-	// sending is taken to have hung up, and a graceful stop does not wait.
+	// Wait: like Park, but for an event that may never come. A client that stops sending counts as
+	// disconnected, and a graceful stop does not wait for it.
 	Wait
 )
 
-// Turn is the outcome of one Feed.
+// Turn is the result of one Feed.
 type Turn struct {
-	// Out is the out argument with replies appended. Where it has grown beyond that it is
-	// the transport's, and the session does not use it any more.
+	// Out is the out argument with replies appended. If Feed had to allocate a larger slice, it
+	// belongs to the transport, and the session does not use it any more.
 	Out []byte
-	// Refs are pieces that come between the bytes of Out, in order. They are the
-	// transport's, which releases each once it has been sent or never will be.
+	// Refs are pieces that belong between the bytes of Out, in order. They belong to the transport,
+	// which releases each once it has been sent or never will be.
 	Refs []shared.Ref
-	// Consumed is how many bytes of in are done with.
+	// Consumed is the number of bytes of in that the session has processed.
 	Consumed int
-	// Barrier, when not 0, is the log position before which Out may not leave:
-	// see [Handler.Durable].
+	// Barrier, if not 0, is the log position that must be durable before Out may be sent: see
+	// [Handler.Durable].
 	Barrier uint64
-	// Next is how to go on.
+	// Next tells how to go on.
 	Next Next
 }
 
-// Whole returns Out with the pieces in their places, and releases them: for callers that
-// are no transport.
+// Whole returns Out with the pieces in their places, and releases them. It is for callers other
+// than transports.
 func (t *Turn) Whole() []byte {
 	if len(t.Refs) == 0 {
 		return t.Out
@@ -224,16 +223,16 @@ func (t *Turn) Whole() []byte {
 	return append(whole, t.Out[at:]...)
 }
 
-// Stats are counters of a transport since its start.
+// Stats are the counters of a transport since its start.
 type Stats struct {
 	Connections int64 // open now
 	Accepted    int64
 	AcceptErrs  int64
 	BytesIn     int64
 	BytesOut    int64
-	Reads       int64 // calls of the system that received bytes; with TLS reads of the connection that did
-	Writes      int64 // calls of the system that sent some, likewise
-	Pending     int64 // what replies take that wait to be sent: see [Peer.Held]
-	Unread      int64 // what buffers of input that sessions have not consumed take
+	Reads       int64 // system calls that received bytes; with TLS, reads of the TLS connection that did
+	Writes      int64 // system calls that sent bytes; with TLS, writes of the TLS connection
+	Pending     int64 // bytes of unsent replies: see [Peer.Held]
+	Unread      int64 // bytes of buffers with input that sessions have not consumed
 	SlowClosed  int64 // connections closed because their peer did not read
 }

@@ -16,24 +16,25 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// acceptor takes connections from one listener as bare descriptors: Go's poller
-// waits for the listener, but never learns of the connections.
+// acceptor accepts connections of one listener as plain descriptors: Go's network poller waits for
+// the listener, but does not manage the connections.
 type acceptor struct {
 	t      *Transport
 	l      net.Listener
 	tls    func() *tls.Config // nil without TLS
-	dup    *os.File           // a duplicate of l's descriptor: Go's poller waits for it apart from l
+	dup    *os.File           // a duplicate of l's descriptor, which Go's poller waits for separately
 	raw    syscall.RawConn
 	closed atomic.Bool
-	unix   *net.UnixAddr  // of a unix socket
-	local  netip.AddrPort // of a TCP listener; an unspecified address is asked for each time
+	unix   *net.UnixAddr  // nil for TCP
+	local  netip.AddrPort // of a TCP listener; if it is unspecified, ask for that of each connection
 
-	// inherits: connections inherit the listener's options. Those of a multipath
-	// listener, Go's default, do not: with Nagle on, a push waits 40 ms for an ACK.
+	// inherits tells that connections inherit the listener's options. Connections of a multipath
+	// TCP listener, Go's default, do not: with Nagle's algorithm on, a push would wait 40 ms for an
+	// ACK.
 	inherits atomic.Bool
 }
 
-// newAcceptor takes over l, which is closed if that fails.
+// newAcceptor takes over l. If it fails, it closes l.
 func newAcceptor(e *Transport, l net.Listener) (*acceptor, error) {
 	a := &acceptor{t: e, l: l}
 	if over, ok := l.(*transport.TLSListener); ok {
@@ -63,10 +64,10 @@ func newAcceptor(e *Transport, l net.Listener) (*acceptor, error) {
 	return a, nil
 }
 
-// close ends accept, now or when it is called next.
+// close ends the present accept, or the next one.
 func (a *acceptor) close() {
 	a.closed.Store(true)
-	_ = a.l.Close() // closed already, most of the time
+	_ = a.l.Close() // usually closed already
 	if a.dup != nil {
 		_ = a.dup.Close() // likewise
 	}
@@ -86,7 +87,7 @@ func (a *acceptor) retired() bool {
 	return err != nil || raw.Control(func(uintptr) {}) != nil
 }
 
-// accept takes one connection and opens its session. It never waits for the peer.
+// accept accepts one connection and opens its session. It never waits for the peer.
 func (a *acceptor) accept() error {
 	fd, sa, err := -1, unix.Sockaddr(nil), error(nil)
 	rerr := a.raw.Read(func(lfd uintptr) bool {
@@ -94,12 +95,12 @@ func (a *acceptor) accept() error {
 		return !errors.Is(err, unix.EAGAIN)
 	})
 	switch {
-	case rerr != nil && a.closed.Load(): // it has no error of its own for that
+	case rerr != nil && a.closed.Load(): // the poller's error is not net.ErrClosed
 		return net.ErrClosed
 	case rerr != nil:
 		return rerr
 	case errors.Is(err, unix.ECONNABORTED) || errors.Is(err, unix.EINTR):
-		return nil // that one is gone, the next may be there
+		return nil // this connection is gone, but the next may be there
 	case err != nil:
 		return fmt.Errorf("accept4: %w", err)
 	}
@@ -114,7 +115,7 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 		c.remote = addrPort(sa)
 		c.local = a.localOf(fd)
 		if !a.inherits.Load() {
-			// A connection that is already gone refuses; its first read will tell.
+			// A connection that is closed already refuses the options. Its first read reports that.
 			_ = setTCPOptions(fd, a.t.lim.Load().KeepAlive)
 		}
 	}
@@ -137,16 +138,16 @@ func (a *acceptor) open(fd int, sa unix.Sockaddr) {
 		return
 	}
 	if len(rejection) > 0 {
-		_, _ = unix.Write(fd, rejection) // fits into an empty socket, or the peer is gone
+		_, _ = unix.Write(fd, rejection) // fits into an empty socket buffer, or the peer is gone
 	}
 	if unix.Shutdown(fd, unix.SHUT_WR) != nil || !c.beginLinger(a.t, a.t.lim.Load().Linger) {
-		_ = unix.Close(fd) // nothing was promised to it
+		_ = unix.Close(fd) // the client has been promised nothing
 		return
 	}
 	a.t.assign(c)
 }
 
-// localOf returns the near end of fd.
+// localOf returns the local address of fd.
 func (a *acceptor) localOf(fd int) netip.AddrPort {
 	if !a.local.Addr().IsUnspecified() {
 		return a.local
@@ -169,8 +170,8 @@ func addrPort(sa unix.Sockaddr) netip.AddrPort {
 	}
 }
 
-// setOptions sets what connections inherit on their listener: five system calls less
-// for every connection.
+// setOptions sets options on the listener that connections inherit, which saves five system calls
+// per connection.
 func (a *acceptor) setOptions(period time.Duration) error {
 	if a.unix != nil {
 		return nil
@@ -184,8 +185,8 @@ func (a *acceptor) setOptions(period time.Duration) error {
 	return errors.Join(err, failed)
 }
 
-// setTCPOptions turns Nagle's delay off and keep-alive on, with the first probe
-// after period and two more a third of it apart, as Redis does.
+// setTCPOptions turns Nagle's algorithm off and keep-alive on, as Redis does: the first probe after
+// period, and two more each a third of it later.
 func setTCPOptions(fd int, period time.Duration) error {
 	on := 0
 	if period > 0 {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// busyLoops is how busy the loops were at the last sample.
+// busyLoops is the last sample of how busy the loops are.
 type busyLoops struct {
-	mu     sync.Mutex      // guards what follows
-	at     time.Duration   // of the sample, since born
-	asleep []time.Duration // what each loop had slept by then
+	mu     sync.Mutex      // guards the fields below
+	at     time.Duration   // when the sample was taken, since born
+	asleep []time.Duration // how long each loop had slept by then
 	ratios []float64
 }
 
-// busySample is the least time between two samples of how busy loops are.
+// busySample is the least time between two samples.
 const busySample = time.Second
 
 // Busy implements [transport.Looped].
@@ -44,7 +44,7 @@ func (t *Transport) Busy() []float64 {
 	return slices.Clone(b.ratios)
 }
 
-// errSilent says that a loop does not answer.
+// errSilent tells that a loop has not completed a round in time.
 var errSilent = errors.New("an event loop does not answer")
 
 // Answer implements [transport.Looped].

@@ -8,19 +8,19 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/base"
 )
 
-// watched is the connections that the sweep looks at.
+// watched holds the connections that the sweep checks.
 type watched struct {
 	watch []*conn   // slow to read, or lingering
 	swept time.Time // the last sweep; zero while no connection is watched
 }
 
-// slow is what the sweep remembers of a connection.
+// slow is the state that the sweep keeps about a connection.
 type slow struct {
-	sent    bool // the peer took something since the last look
+	sent    bool // the peer has accepted bytes since the last sweep
 	unsent  int32
-	stuck   time.Duration // how long the peer has taken nothing
-	linger  time.Duration // how long it may still linger; 0: it does not
-	dropped int32         // bytes thrown away while lingering
+	stuck   time.Duration // how long the peer has accepted nothing
+	linger  time.Duration // how long it may still linger; 0 if it does not linger
+	dropped int32         // bytes discarded while lingering
 }
 
 // hangUp closes c after everything is sent. Closing a socket with unread input resets it,
@@ -31,8 +31,8 @@ func (l *loop) hangUp(c *conn) {
 	if l.draining {
 		patience = base.StopLinger
 	}
-	// Closed comes before the peer can see the end, so that a client that connects
-	// again finds its place free.
+	// Closed comes before the peer can see the end, so that a client which reconnects does not meet
+	// the limit of connections because of its old one.
 	c.end()
 	c.in.drop()
 	l.count(c)
@@ -46,7 +46,7 @@ func (l *loop) hangUp(c *conn) {
 	l.discard(c)
 }
 
-// discard throws away what a lingering connection sends.
+// discard reads and discards what a lingering connection sends.
 func (l *loop) discard(c *conn) {
 	for range 4 {
 		n, errno := recv(c.fd, l.in)
@@ -62,7 +62,7 @@ func (l *loop) discard(c *conn) {
 	l.enqueue(c)
 }
 
-// close ends c, whatever it was doing.
+// close closes c at once, in any state.
 func (l *loop) close(c *conn) {
 	if c.fd < 0 {
 		return
@@ -80,7 +80,7 @@ func (l *loop) close(c *conn) {
 		c.tls.drop()
 	}
 	l.count(c)
-	_ = unix.Close(int(c.fd)) // the kernel lets go of it even when it complains
+	_ = unix.Close(int(c.fd)) // the kernel closes it even if it returns an error
 	c.fd = -1
 	l.vacate(c)
 }
@@ -102,7 +102,7 @@ func (l *loop) unwatch(c *conn) {
 	c.watched = noSlot
 }
 
-// sweepEvery is how often the watched are looked at.
+// sweepEvery returns how often watched connections are checked.
 func (l *loop) sweepEvery() time.Duration {
 	if l.draining {
 		return base.StopLinger
@@ -143,14 +143,14 @@ func (l *loop) sweep() {
 	}
 }
 
-// lingered closes a connection whose peer has had its time.
+// lingered closes a connection that has lingered long enough.
 func (l *loop) lingered(c *conn, elapsed time.Duration) {
 	if c.watch.stuck += elapsed; c.watch.stuck >= c.watch.linger {
 		l.close(c)
 	}
 }
 
-// stuckFor returns for how long the peer has taken nothing.
+// stuckFor returns how long the peer has accepted nothing.
 func (c *conn) stuckFor(elapsed time.Duration) time.Duration {
 	unsent := int32(base.Unsent(int(c.fd)))
 	if c.watch.sent || unsent != c.watch.unsent {
@@ -161,10 +161,10 @@ func (c *conn) stuckFor(elapsed time.Duration) time.Duration {
 	return c.watch.stuck
 }
 
-// reset closes c and drops what the kernel still holds for the peer: it would stay
-// there, megabytes of it, for as long as the peer keeps its window shut.
+// reset closes c and discards what the kernel holds for the peer. Otherwise megabytes could stay
+// there as long as the peer keeps its window shut.
 func (l *loop) reset(c *conn) {
-	// A socket that refuses is as good as closed.
+	// This fails only on a socket that is closed already.
 	_ = unix.SetsockoptLinger(int(c.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	l.close(c)
 }

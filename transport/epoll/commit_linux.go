@@ -6,25 +6,25 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/base"
 )
 
-// pendingReplies is the replies of a round that wait for the log.
+// pendingReplies are the replies of a round that wait for the log.
 type pendingReplies struct {
-	held   []pendingReply // until the log has been asked
-	heldBy []byte         // what they consist of
-	spares [][]byte       // buffers for those that wait for longer
+	held   []pendingReply // until Durable has been called
+	heldBy []byte         // the bytes of held
+	spares [][]byte       // buffers for replies that wait for longer
 }
 
-// pendingReply is a reply of this round that is kept for a while: a part of heldBy if it waits
-// for the log, of deferBy if only for the end of the round.
+// pendingReply is a reply of this round that is kept for a while. Its bytes are part of heldBy if
+// it waits for the log, or of deferBy if it only waits for the end of the round.
 type pendingReply struct {
 	c        *conn
 	from, to int
 }
 
-// maxHeld is how large held replies may grow before the round commits early, and the
-// largest buffer that is kept for the next.
+// maxHeld is the size of held replies at which the round commits early. It is also the largest
+// buffer that is kept for the next round.
 const maxHeld = 1 << 20
 
-// hold keeps a reply until the end of the round. Its connection does nothing before.
+// hold keeps a reply until the end of the round. Nothing else happens on its connection before.
 func (l *loop) hold(c *conn, out []byte, refs []shared.Ref, barrier uint64) {
 	c.out.Barrier = barrier
 	c.out.Refer(refs, 0)
@@ -33,8 +33,8 @@ func (l *loop) hold(c *conn, out []byte, refs []shared.Ref, barrier uint64) {
 	l.held = append(l.held, pendingReply{c, from, len(l.heldBy)})
 }
 
-// commit asks the log about the replies of this round: the first question has it
-// write what all of them wait for. What is settled leaves.
+// commit calls Durable for the replies of this round. The first call writes the records that all of
+// them wait for. Replies that are settled are sent.
 func (l *loop) commit() {
 	l.releaseReplies(l.held, l.heldBy, (*loop).flushPending)
 	l.held = l.held[:0]
@@ -60,7 +60,8 @@ func (l *loop) releaseReplies(replies []pendingReply, b []byte, send func(l *loo
 	}
 }
 
-// flushPending sends out, which waits for the barrier of c, or has it wait for longer.
+// flushPending sends out, which waits for the barrier of c. If the outcome is still pending, it
+// keeps out in c for longer.
 func (l *loop) flushPending(c *conn, out []byte) {
 	is := l.t.h.Durable(c.out.Barrier, c)
 	refs := c.out.TakeRefs()
@@ -77,14 +78,14 @@ func (l *loop) flushPending(c *conn, out []byte) {
 	}
 }
 
-// A reply of up to spareSize bytes that waits for the log does so in a buffer that the
-// loop lends, of which it keeps no more than maxSpares.
+// A reply of up to spareSize bytes that waits longer for the log is kept in a buffer that the loop
+// lends. The loop keeps up to maxSpares unused ones.
 const (
 	spareSize = 1 << 10
 	maxSpares = 512
 )
 
-// lend gives c, which is about to keep a reply of n bytes, a buffer of the loop's.
+// lend gives c, which is about to keep a reply of n bytes, a buffer of the loop.
 func (l *loop) lend(c *conn, n int) {
 	if c.out.B != nil || n > spareSize {
 		return
@@ -98,7 +99,7 @@ func (l *loop) lend(c *conn, n int) {
 	l.spares = l.spares[:last]
 }
 
-// reclaim takes back a buffer that has been sent, if it may be one that was lent.
+// reclaim takes back the buffer of a sent reply, if it may be one that was lent.
 func (l *loop) reclaim(b []byte) {
 	if cap(b) == spareSize && len(l.spares) < maxSpares {
 		l.spares = append(l.spares, b[:0])

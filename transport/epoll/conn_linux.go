@@ -10,31 +10,31 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/base"
 )
 
-// noSlot stands for no place in a list.
+// noSlot means that a connection has no place in a list.
 const noSlot = -1
 
-// conn is one connection and its [transport.Peer]. What is not atomic or constant
-// belongs to the loop that has the connection.
+// conn is one connection and its [transport.Peer]. Fields that are neither atomic nor constant
+// belong to the loop that has the connection.
 type conn struct {
 	loop    atomic.Pointer[loop]
 	woken   atomic.Bool // a Wake that no Feed has followed yet
 	aborted atomic.Bool
-	posted  atomic.Bool  // in the inbox of a loop
-	patient atomic.Bool  // it may take nothing for as long as it likes: see [transport.Patient]
-	input   atomic.Int32 // what the buffer of in takes, as its loop's tally knows of it
-	output  atomic.Int32 // what out takes, likewise
+	posted  atomic.Bool  // in the mailbox of a loop
+	patient atomic.Bool  // exempt from the write timeout: see [transport.Patient]
+	input   atomic.Int32 // size of the buffer of in, as in the loop's tally
+	output  atomic.Int32 // memory that out takes, likewise
 
 	next transport.Next
 	connFlags
 
 	fd      int32  // -1 once closed
-	opened  int32  // fd, which any goroutine may read: it does not change
-	slot    int32  // noSlot: not on its loop yet, or no more
+	opened  int32  // fd, which does not change, so that any goroutine may read it
+	slot    int32  // noSlot: not on its loop yet, or not any more
 	watched int32  // place in the loop's watch list
 	work    uint32 // work in the balancing interval epoch
 	epoch   uint16
 
-	session transport.Session // nil: only lingering
+	session transport.Session // nil: the connection only lingers
 	in      unread            // received and not consumed
 	out     base.Output       // not sent yet
 	watch   slow
@@ -44,15 +44,15 @@ type conn struct {
 	remote, local netip.AddrPort
 }
 
-// connFlags is where a connection stands.
+// connFlags is the state of a connection.
 type connFlags struct {
 	readable  bool // there may be something to read
-	hup       bool // the peer will send no more than what is to be read
-	eof       bool // and that has been read
-	wantOut   bool // the kernel tells when there is room to write
-	deferred  bool // a reply leaves at the end of the round
+	hup       bool // the peer sends no more, but there may be bytes to read
+	eof       bool // and these have been read
+	wantOut   bool // subscribed to the event that there is room to write
+	deferred  bool // a reply waits for the end of the round
 	queued    bool // in the loop's ready list
-	finalFeed bool // the Feed for a Wake that came with the end has been had
+	finalFeed bool // a Wake that came with the end of input has had its Feed
 }
 
 // Wake implements [transport.Peer].
@@ -75,15 +75,15 @@ func (c *conn) Abort() {
 	c.post()
 }
 
-// post has the loop look at c. Before the connection has a loop there is no need:
-// a new one is looked at anyway.
+// post makes the loop run c. Before c has a loop this is not needed: a loop runs new connections
+// anyway.
 func (c *conn) post() {
 	for !c.posted.Swap(true) {
 		if l := c.loop.Load(); l != nil {
 			l.post(c)
 			return
 		}
-		// Another goroutine may have relied on this post, and a loop may have been set meanwhile.
+		// Another goroutine may have relied on this post, and c may have got a loop meanwhile.
 		c.posted.Store(false)
 		if c.loop.Load() == nil {
 			return
@@ -118,7 +118,7 @@ func (c *conn) Held() (input, output int64) {
 	return int64(c.input.Load()), int64(c.output.Load())
 }
 
-// end tells the session, if there is one, that its connection is gone.
+// end calls Closed of the session, if there is one.
 func (c *conn) end() {
 	if c.session != nil {
 		c.session.Closed()
@@ -126,17 +126,17 @@ func (c *conn) end() {
 	}
 }
 
-// sent reports whether nothing is left to be sent.
+// sent reports whether all output has been sent.
 func (c *conn) sent() bool { return c.out.Empty() && (c.tls == nil || c.tls.sent()) }
 
-// waits reports whether there is something that may be sent.
+// waits reports whether there is output that may be sent now.
 func (c *conn) waits() bool { return c.out.Waits() || c.tls != nil && !c.tls.sent() }
 
-// parked reports whether bytes are only kept, not fed.
+// parked reports whether received bytes are kept and not fed.
 func (c *conn) parked() bool { return c.next == transport.Park || c.next == transport.Wait }
 
-// beginLinger makes c a connection that is only waited for to close; false means
-// that there are too many already.
+// beginLinger makes c a connection that only waits for the peer to close. It returns false if there
+// are too many already.
 func (c *conn) beginLinger(e *Transport, patience time.Duration) bool {
 	if e.lingering.Add(1) > base.MaxLingering {
 		e.lingering.Add(-1)

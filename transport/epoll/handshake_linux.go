@@ -11,15 +11,15 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/base"
 )
 
-// handshake is a connection of an event loop before its loop: a goroutine does the
-// handshake over a duplicate of the descriptor. It implements [base.Handshaker].
+// handshake is a connection before it has an event loop: a goroutine runs the TLS handshake over a
+// duplicate of the descriptor. It implements [base.Handshaker].
 type handshake struct {
 	t    *Transport
 	c    *conn
 	conf *tls.Config
 
 	mu   sync.Mutex
-	file *os.File  // guarded by mu, but the goroutine of the handshake reads it without; nil before
+	file *os.File  // guarded by mu, except that the goroutine of the handshake reads it without; nil before the handshake
 	by   time.Time // guarded by mu; when the handshake has to end
 }
 
@@ -31,18 +31,18 @@ func (x *handshake) Shorten(by time.Time) {
 		x.by = by
 	}
 	if x.file != nil {
-		_ = x.file.SetDeadline(x.by) // fails on a closed file only, which needs none
+		_ = x.file.SetDeadline(x.by) // fails only on a closed file, which needs no deadline
 	}
 }
 
-// shakeHands has the handshake of c done, which then goes to a loop.
+// shakeHands starts the handshake of c. After it c goes to a loop.
 func (t *Transport) shakeHands(c *conn, conf *tls.Config) {
 	x := &handshake{t: t, c: c, conf: conf}
 	c.tls.handshake.Store(x)
 	t.handshakes.Begin(x)
 }
 
-// open duplicates the descriptor. To close the duplicate does not end the connection.
+// open duplicates the descriptor. Closing the duplicate does not end the connection.
 func (x *handshake) open() error {
 	dup, err := unix.FcntlInt(uintptr(x.c.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -72,14 +72,14 @@ func (x *handshake) Handshake(by time.Time) {
 	if err != nil {
 		base.LogHandshake(x.t.log, c.RemoteAddr(), err)
 		if why := base.Explanation(x.t.h, err); why != nil {
-			_, _ = unix.Write(int(c.fd), why) // fits into an empty socket, or the peer is gone
+			_, _ = unix.Write(int(c.fd), why) // fits into an empty socket buffer, or the peer is gone
 			x.linger()
 		} else {
 			x.GiveUp()
 		}
 		return
 	}
-	_ = x.file.Close() // what was written has left, or never will
+	_ = x.file.Close() // all data has been written, or cannot be
 	base.Identify(c.session, s.conn)
 	s.handshake.Store(nil)
 	x.t.assign(c)
@@ -89,11 +89,11 @@ func (x *handshake) Handshake(by time.Time) {
 func (x *handshake) GiveUp() {
 	x.c.end()
 	x.closeFile()
-	_ = unix.Close(int(x.c.fd)) // nothing was promised to it
+	_ = unix.Close(int(x.c.fd)) // the client has been promised nothing
 	x.c.fd = -1
 }
 
-// linger has a loop wait for the client to read what it was told.
+// linger makes a loop wait until the client has read the message and closed.
 func (x *handshake) linger() {
 	c := x.c
 	if unix.Shutdown(int(c.fd), unix.SHUT_WR) != nil || !c.beginLinger(x.t, x.t.lim.Load().Linger) {

@@ -11,35 +11,35 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/base"
 )
 
-// The events of one wait. A connection is told of input and of its end, at the edge:
-// its loop remembers what it has not read yet.
+// maxEvents is the number of events of one wait. readEvents report input and its end,
+// edge-triggered: the loop remembers which connections it has not read to the end.
 const (
 	maxEvents  = 256
 	readEvents = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 )
 
-// wakeSlot is the slot number under which the eventfd of a loop reports.
+// wakeSlot is the slot number in events of the loop's eventfd.
 const wakeSlot = -1
 
-// loop is one event loop. Except for the mailbox and the counters it is the
-// business of its own goroutine alone.
+// loop is one event loop. Only its goroutine may use it, except for the mailbox and the published
+// counters.
 type loop struct {
 	t      *Transport
 	ep     int // epoll descriptor
-	wakeFD int // eventfd, rung by other threads when the loop is asleep
+	wakeFD int // eventfd, written by other threads when the loop sleeps
 	worker transport.Worker
 
-	in  []byte // read into by all connections
-	out []byte // replied from by all connections
+	in  []byte // read buffer of all connections
+	out []byte // reply buffer of all connections
 	tlsScratch
 	slots []*conn
 	free  []int32
-	ready []*conn // to be looked at in the next round, without an event
+	ready []*conn // connections to run in the next round without an event
 	round []*conn
 	pendingReplies
 
-	deferred []pendingReply // of this round, until its end
-	deferBy  []byte         // what they consist of
+	deferred []pendingReply // replies of this round, until its end
+	deferBy  []byte         // the bytes of deferred
 
 	watched
 	events [maxEvents]unix.EpollEvent
@@ -65,7 +65,7 @@ func newLoop(e *Transport) (*loop, error) {
 		return nil, err
 	}
 	l := &loop{t: e, ep: ep, wakeFD: bell, parts: make([][]byte, 0, maxParts)}
-	// Edge-triggered, a ring is an event even if the last one was never read.
+	// The eventfd is edge-triggered: a write is an event even if earlier ones were never read.
 	ring := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: wakeSlot}
 	if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, bell, &ring); err != nil {
 		l.release()
@@ -74,15 +74,15 @@ func newLoop(e *Transport) (*loop, error) {
 	return l, nil
 }
 
-// release closes the descriptors of a loop that does not run (any more).
+// release closes the descriptors of a loop that does not run yet or any more.
 func (l *loop) release() {
 	l.mail.close()
 	_ = unix.Close(l.ep)     // nothing was written to it
 	_ = unix.Close(l.wakeFD) // nor to it
 }
 
-// loop runs until the transport drains and the last connection is gone. The thread
-// is its own: sharing it costs 0.2 µs for every wake-up.
+// loop runs until the transport drains and the last connection is gone. It locks its thread:
+// sharing a thread costs 0.2 µs for every wake-up.
 func (l *loop) loop() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -120,11 +120,11 @@ func (l *loop) loop() {
 	}
 }
 
-// wait returns the number of events. It sleeps only if there is nothing else to do,
-// and only then tells Go's scheduler, which takes a microsecond.
+// wait returns the number of events. It sleeps only if there is nothing else to do. Only then it
+// enters Go's scheduler, which takes a microsecond.
 func (l *loop) wait() int {
 	if n := poll(l.ep, l.events[:]); n > 0 || len(l.ready) > 0 {
-		return n // some come while the replies of the last round leave
+		return n // events can arrive while the replies of the last round are sent
 	}
 	timeout := -1
 	if len(l.watch) > 0 {
@@ -139,27 +139,27 @@ func (l *loop) wait() int {
 	l.published.since.Store(0)
 	l.published.asleep.Add(int64(time.Since(l.t.born) - began))
 	l.mail.endSleep()
-	if err != nil { // EINTR: no other error is possible on descriptors of our own
+	if err != nil { // EINTR, the only possible error
 		return 0
 	}
 	return n
 }
 
-// resize keeps the read buffer as large as the limits ask for.
+// resize adjusts the read buffer to the limits.
 func (l *loop) resize() {
 	if want := l.t.lim.Load().Chunk + smallRest; len(l.in) != want {
 		l.in = make([]byte, want)
 	}
 }
 
-// event looks at the connection that e is about, unless that is gone.
+// event handles an event of a connection. It ignores events of closed ones.
 func (l *loop) event(e *unix.EpollEvent) {
 	if e.Fd == wakeSlot {
 		return
 	}
 	c := l.slots[e.Fd]
 	if c == nil || c.fd != e.Pad {
-		return // closed in this very round
+		return // closed in this round
 	}
 	if e.Events&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		c.readable = true
@@ -177,8 +177,8 @@ func (l *loop) event(e *unix.EpollEvent) {
 	l.run(c)
 }
 
-// collect takes in what other threads have left: connections that arrive, wakes and
-// aborts, the stop. It reports whether the loop is to end when it is empty.
+// collect processes what other threads have left: new connections, wakes, aborts and the stop. It
+// reports whether the loop has to end when it has no connections.
 func (l *loop) collect() (ending bool) {
 	if !l.mail.any.Load() {
 		return l.draining
@@ -206,12 +206,12 @@ func (l *loop) collect() (ending bool) {
 	return l.draining
 }
 
-// finished reports whether there are no connections, and sees to it that none arrive.
+// finished reports whether there are no connections, and then prevents new ones.
 func (l *loop) finished() bool {
 	return len(l.free) == len(l.slots) && l.mail.shut()
 }
 
-// admit gives a connection its slot and has the kernel report on it.
+// admit gives a connection its slot and registers it with epoll.
 func (l *loop) admit(c *conn) {
 	if n := len(l.free); n > 0 {
 		c.slot = l.free[n-1]
@@ -234,13 +234,14 @@ func (l *loop) admit(c *conn) {
 	l.run(c)
 }
 
-// tally are the counters of a loop, and published what others may see of them: the
-// loop copies them once a round.
+// tally holds the counters of a loop. published is the copy that other goroutines read. The loop
+// updates it once a round.
 type tally struct {
 	work, moved, bytesIn, bytesOut, reads, writes, pending, unread, slowClosed, rounds int64
 }
 
-// received notes that n bytes were received, if any were, and sent that n were sent.
+// received notes that n bytes were received, sent that n bytes were sent. Neither counts a call
+// without bytes.
 func (t *tally) received(n int) {
 	if n > 0 {
 		t.bytesIn += int64(n)
@@ -256,12 +257,12 @@ func (t *tally) sent(n int) {
 }
 
 type published struct {
-	_ [64]byte // others' cache lines stay theirs
+	_ [64]byte // keeps other data out of these cache lines
 
 	work, moved, bytesIn, bytesOut, reads, writes, pending, unread, slowClosed, rounds atomic.Int64
 
-	// asleep is how long the loop has slept, in nanoseconds, without the sleep that has begun at
-	// since, by the clock of [Transport.born]; 0 if it is awake.
+	// asleep is how long the loop has slept in total, in nanoseconds, without the present sleep.
+	// since is when that began, in time since [Transport.born]; 0 if the loop is awake.
 	asleep, since atomic.Int64
 
 	_ [64]byte

@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// mailbox is how other threads reach a loop.
+// mailbox passes connections and notices from other threads to a loop.
 type mailbox struct {
-	any    atomic.Bool // there is something in it, or a flag to look at
-	asleep atomic.Bool // the loop waits in the kernel: ring the bell
+	any    atomic.Bool // there is mail, or a flag of the transport to check
+	asleep atomic.Bool // the loop waits in the kernel, so write to its eventfd
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	closed   bool
 	arrivals []*conn
 	posts    []*conn
@@ -58,7 +58,8 @@ func (m *mailbox) isClosed() bool {
 	return m.closed
 }
 
-// shut closes the mailbox unless a connection has arrived.
+// shut closes the mailbox unless a connection has arrived. It reports whether the mailbox is
+// closed.
 func (m *mailbox) shut() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,7 +67,7 @@ func (m *mailbox) shut() bool {
 	return m.closed
 }
 
-// signal is called with mu held, so that the bell cannot be closed meanwhile.
+// signal must be called with mu held, so that the eventfd cannot be closed meanwhile.
 func (m *mailbox) signal(bell int) {
 	m.any.Store(true)
 	if m.asleep.Load() && m.asleep.Swap(false) {
@@ -74,8 +75,8 @@ func (m *mailbox) signal(bell int) {
 	}
 }
 
-// beginSleep announces that the loop is about to sleep; false: there is mail. Either
-// this sees the mail or the sender sees that the loop sleeps.
+// beginSleep announces that the loop is about to sleep. It returns false if there is mail. Either
+// beginSleep sees the mail, or the sender sees that the loop sleeps.
 func (m *mailbox) beginSleep() bool {
 	m.asleep.Store(true)
 	if m.any.Load() {
@@ -87,7 +88,7 @@ func (m *mailbox) beginSleep() bool {
 
 func (m *mailbox) endSleep() { m.asleep.Store(false) }
 
-// take empties the mailbox. What it returns is valid until the next call.
+// take empties the mailbox. The slices that it returns are valid until the next call.
 func (m *mailbox) take() (arrivals, posts []*conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,12 +99,12 @@ func (m *mailbox) take() (arrivals, posts []*conn) {
 	return arrivals, posts
 }
 
-// wake has the loop look at the flags of its transport.
+// wake makes the loop check the flags of its transport.
 func (l *loop) wake() { l.mail.wake(l.wakeFD) }
 
 func (l *loop) post(c *conn) { l.mail.post(c, l.wakeFD) }
 
-// arrive hands a connection over; false: this loop has ended and does not take it.
+// arrive hands a connection over to the loop. It returns false if the loop has ended.
 func (l *loop) arrive(c *conn) bool {
 	c.loop.Store(l)
 	l.conns.Add(1)

@@ -7,24 +7,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Load is counted in work: a turn costs about as much as 1.5 KiB of input, and a
-// unit is 64 bytes.
+// Load is measured in work. A unit is 64 bytes of input, and a turn costs about as much as 1.5 KiB.
 const (
 	workPerTurn  = 24
 	workPerBytes = 64
 )
 
-// placement chooses loops for new connections: the one with the least to do, not
-// the one with the fewest connections, of which most may be idle.
+// placement chooses loops for new connections. It takes the loop with the least work and not the
+// one with the fewest connections, because most connections may be idle.
 type placement struct {
 	mu      sync.Mutex
 	last    time.Time
 	sampled []int64 // work of each loop at the last sample
-	rate    []int64 // work per second of each loop up to then
-	fresh   []int64 // connections given to each loop since
+	rate    []int64 // work per second of each loop before the last sample
+	fresh   []int64 // connections given to each loop since the last sample
 }
 
-// sampleEvery is how old a loop's measured load may become while connections arrive.
+// sampleEvery is the maximum age of the measured load while connections arrive.
 const sampleEvery = 100 * time.Millisecond
 
 func newPlacement(loops int) *placement {
@@ -35,14 +34,14 @@ func newPlacement(loops int) *placement {
 	}
 }
 
-// assign hands c, which may have a session or only a rejection to linger over, to a
-// loop. No loop ends before the last accept.
+// assign hands c to a loop. c may have a session, or only linger after a rejection. No loop ends
+// before the last accept.
 func (t *Transport) assign(c *conn) {
 	t.loops[t.placement.pick(t.loops)].arrive(c)
 }
 
-// pick returns the index of the least loaded loop. Connections placed since the last
-// sample count as average ones; among equals, fewer connections win.
+// pick returns the index of the least loaded loop. Connections placed since the last sample count
+// as average ones. If the load is about equal, the loop with fewer connections wins.
 func (p *placement) pick(loops []*loop) int {
 	if len(loops) == 1 {
 		return 0
@@ -59,7 +58,7 @@ func (p *placement) pick(loops []*loop) int {
 	best, bestLoad, bestConns := 0, int64(0), int64(0)
 	for i, l := range loops {
 		load, conns := p.rate[i]+p.fresh[i]*average, l.conns.Load()
-		// A tenth more or less is noise, not load.
+		// A difference of a tenth is noise, not load.
 		lighter := load < bestLoad-bestLoad/10
 		equal := load <= bestLoad+bestLoad/10
 		if i == 0 || lighter || (equal && conns < bestConns) {
@@ -85,27 +84,26 @@ func (p *placement) sample(loops []*loop, now time.Time) {
 }
 
 const (
-	// balanceAfter is how much work, a few thousand turns, a loop does before it
-	// compares itself with the others. A loop that does less has nothing to hand over.
+	// balanceAfter is how much work, a few thousand turns, a loop does before it compares itself
+	// with the others. A loop that does less has nothing to hand over.
 	balanceAfter = 4096 * workPerTurn
-	// balanceEvery is how long it watches before it does.
+	// balanceEvery is the least time between two comparisons.
 	balanceEvery = 100 * time.Millisecond
-	// maxMoves is how many connections one comparison hands over.
+	// maxMoves is how many connections a loop hands over after one comparison.
 	maxMoves = 4
 )
 
-// balance is what a loop knows of the others' load.
+// balance is what a loop knows about the load of the other loops.
 type balance struct {
 	at    time.Time
-	next  int64   // own work at which to compare again
+	next  int64   // the loop's own work at which to compare again
 	seen  []int64 // work of each loop at the last comparison
-	epoch uint16  // number of the interval; connections count their work in it
+	epoch uint16  // number of the interval in which connections count their work
 }
 
-// balance hands busy connections to the loop that has had the least to do, if that
-// is much less: where connections are busy only later, or unevenly, placing new
-// ones well is not enough. events is the number of this round's events: a
-// connection worth moving is among them sooner or later.
+// balance hands busy connections to the loop with the least work, if that has much less:
+// connections may become busy only later, or unevenly, so placing new ones is not enough. events is
+// the number of events of this round. A connection worth moving is among them sooner or later.
 func (l *loop) balance(events int) {
 	b := &l.bal
 	if l.tally.work < b.next || len(l.t.loops) == 1 || l.draining {
@@ -130,7 +128,7 @@ func (l *loop) balance(events int) {
 			least, to = done, other
 		}
 	}
-	// A long interval means little work, and a quarter more is not worth a move.
+	// A long interval means little work. A difference of a quarter is not worth a move.
 	if elapsed < 10*balanceEvery && mine-least > mine/4 {
 		l.shed(events, (mine-least)/2, to)
 	}
@@ -162,19 +160,19 @@ func (l *loop) shed(events int, surplus int64, to *loop) {
 	}
 }
 
-// movable reports whether c is in none of its loop's lists but its slot.
+// movable reports whether c is in no list of its loop but the slots.
 func (c *conn) movable() bool {
 	return c.session != nil && !c.queued && c.watched == noSlot && c.sent()
 }
 
-// move hands c over. Mail that still comes here is sent after it.
+// move hands c over to another loop. Mail about c that still arrives here is passed on.
 func (l *loop) move(c *conn, to *loop) {
 	if unix.EpollCtl(l.ep, unix.EPOLL_CTL_DEL, int(c.fd), nil) != nil {
-		return // it stays
+		return // c stays on this loop
 	}
 	l.vacate(c)
 	if !to.arrive(c) {
-		l.arrive(c) // that one has ended meanwhile
+		l.arrive(c) // the other loop has ended meanwhile
 		return
 	}
 	l.tally.moved++

@@ -7,13 +7,13 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// maxSend is how many bytes one connection sends before others have their turn: the
-// kernel takes about 50 to 100 microseconds for so many. Less would cost a client that
-// reads much, more those beside it.
+// maxSend is the most bytes that one connection sends before other connections have their turn. The
+// kernel takes about 50 to 100 microseconds for them. A lower value would slow a client that reads
+// a lot, a higher one would delay its neighbours.
 const maxSend = 256 << 10
 
-// reply sends out, with refs between its bytes, or keeps what cannot leave yet. What is
-// ours need not be copied for that.
+// reply sends out, with refs between its bytes, and keeps what cannot be sent yet. If ours is set,
+// out belongs to the connection and need not be copied for that.
 func (l *loop) reply(c *conn, out []byte, refs []shared.Ref, ours bool) {
 	if c.tls != nil {
 		l.replySealed(c, out, refs, ours)
@@ -35,8 +35,8 @@ func (l *loop) reply(c *conn, out []byte, refs []shared.Ref, ours bool) {
 	l.flush(c)
 }
 
-// replySealed is reply for a connection with TLS: what is short is sealed in the loop's
-// memory and sent at once.
+// replySealed is reply for a connection with TLS. It encrypts a short reply into the loop's memory
+// and sends it at once.
 func (l *loop) replySealed(c *conn, out []byte, refs []shared.Ref, ours bool) {
 	s := c.tls
 	if !c.sent() || len(refs) > 0 || len(out) > maxSeal {
@@ -63,8 +63,9 @@ func (l *loop) replySealed(c *conn, out []byte, refs []shared.Ref, ours bool) {
 	}
 }
 
-// flush sends what may be sent until the kernel takes no more, and then has it tell
-// when it does, or until others have to have their turn. false means that c was closed.
+// flush sends output until the kernel accepts no more, and then subscribes to the event that there
+// is room again, or until other connections have to have their turn. It returns false if c was
+// closed.
 func (l *loop) flush(c *conn) bool {
 	for left := maxSend; c.waits(); {
 		if left <= 0 {
@@ -99,7 +100,7 @@ func (l *loop) flush(c *conn) bool {
 	return true
 }
 
-// transmit hands the kernel up to limit bytes of what may be sent.
+// transmit passes up to limit bytes of output to the kernel.
 func (l *loop) transmit(c *conn, limit int) (n int, errno unix.Errno) {
 	switch {
 	case c.tls != nil:
@@ -118,7 +119,7 @@ func (l *loop) transmit(c *conn, limit int) (n int, errno unix.Errno) {
 	return n, errno
 }
 
-// dropSent drops n bytes of the reply of c that have left.
+// dropSent removes n sent bytes from the output of c.
 func (l *loop) dropSent(c *conn, n int) {
 	b := c.out.B
 	if c.out.Sent(n); c.out.B == nil {
@@ -132,7 +133,7 @@ func (l *loop) afterTurn(c *conn) {
 		c.eof = true // the client sends no more, so waiting for it has no purpose
 	}
 	if c.deferred || !c.sent() || c.out.Barrier != 0 {
-		return // whatever makes room, or the barrier, or the sweep comes back
+		return // room in the socket, the barrier or the sweep will run c again
 	}
 	ending := (c.eof || l.draining) && (c.next == transport.Read || c.next == transport.Wait)
 	switch {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// all calls do for every connection.
+// all calls do for every connection of the loop.
 func (l *loop) all(do func(*loop, *conn)) {
 	for i := range l.slots {
 		if c := l.slots[i]; c != nil {
@@ -15,7 +15,7 @@ func (l *loop) all(do func(*loop, *conn)) {
 	}
 }
 
-// subscribe sets which events c is told of; false: the kernel has no memory for it.
+// subscribe sets the epoll events of c. It returns false if the kernel has no memory for them.
 func (l *loop) subscribe(c *conn, op int) bool {
 	e := unix.EpollEvent{Events: readEvents, Fd: c.slot, Pad: c.fd}
 	if c.wantOut {
@@ -24,7 +24,7 @@ func (l *loop) subscribe(c *conn, op int) bool {
 	return unix.EpollCtl(l.ep, op, int(c.fd), &e) == nil
 }
 
-// enqueue has c looked at again after the others.
+// enqueue makes the loop run c in the next round.
 func (l *loop) enqueue(c *conn) {
 	if !c.queued {
 		c.queued = true
@@ -32,8 +32,8 @@ func (l *loop) enqueue(c *conn) {
 	}
 }
 
-// vacate gives up the slot of c. On its next loop mail about c may come before c does:
-// by then it must not seem to have a slot there.
+// vacate frees the slot of c. After a move, mail about c may reach the new loop before c does. Then
+// c must not seem to have a slot there.
 func (l *loop) vacate(c *conn) {
 	l.slots[c.slot] = nil
 	l.free = append(l.free, c.slot)
@@ -41,7 +41,7 @@ func (l *loop) vacate(c *conn) {
 	l.conns.Add(-1)
 }
 
-// count tells others what c keeps.
+// count publishes how much memory c holds.
 func (l *loop) count(c *conn) {
 	size, kept := c.in.size(), c.out.Kept()
 	if c.tls != nil {

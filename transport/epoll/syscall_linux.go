@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The calls of this file go past Go's scheduler: on a non-blocking socket they
-// return at once, and telling the scheduler about each would cost a fifth of a
-// small command. Whatever may block must not be called like this.
+// The calls in this file bypass Go's scheduler: on a non-blocking socket they return at once, and
+// entering the scheduler for each would cost a fifth of a small command. A call that may block must
+// not be made this way.
 
-// recv reads into p, which is not empty. n is 0 at the end of input, with errno 0.
+// recv reads into p, which must not be empty. At the end of input n and errno are 0.
 func recv(fd int32, p []byte) (n int, errno unix.Errno) {
 	for {
 		r, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
@@ -24,7 +24,7 @@ func recv(fd int32, p []byte) (n int, errno unix.Errno) {
 	}
 }
 
-// send writes what it can of p, without a signal when the peer is gone.
+// send writes as much of p as possible, without SIGPIPE if the peer is gone.
 func send(fd int32, p []byte) (n int, errno unix.Errno) {
 	for {
 		r, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
@@ -38,10 +38,11 @@ func send(fd int32, p []byte) (n int, errno unix.Errno) {
 	}
 }
 
-// maxParts is how many pieces one call sends.
+// maxParts is the maximum number of pieces of one call.
 const maxParts = 64
 
-// sendParts is send for up to maxParts pieces, none of which is empty. iovecs is scratch.
+// sendParts is send for up to maxParts pieces, none of which may be empty. iovecs is scratch
+// memory.
 func sendParts(fd int32, parts [][]byte, iovecs *[maxParts]unix.Iovec) (n int, errno unix.Errno) {
 	for i, p := range parts {
 		iovecs[i].Base = unsafe.SliceData(p)
@@ -61,7 +62,7 @@ func sendParts(fd int32, parts [][]byte, iovecs *[maxParts]unix.Iovec) (n int, e
 	}
 }
 
-// poll asks for events without waiting.
+// poll returns pending events without waiting.
 func poll(ep int, events []unix.EpollEvent) int {
 	r, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep),
 		uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
@@ -71,9 +72,9 @@ func poll(ep int, events []unix.EpollEvent) int {
 	return int(r)
 }
 
-// writeEventfd writes to an eventfd.
+// writeEventfd writes to an eventfd, which wakes its reader.
 func writeEventfd(fd int) {
 	one := uint64(1)
-	// It fails only when 2^64 rings are unread, which means that one is.
+	// It fails only if the counter is near 2^64, and then there is an unread event anyway.
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&one)), 8)
 }

@@ -11,27 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tlsConn is the part of a connection of an event loop that has TLS. It also is the
-// network, a [net.Conn], that crypto/tls sees: the handshake is done by a goroutine that
-// may wait, over a duplicate of the descriptor. After it Read is recv, which never waits,
-// and Write leaves records in sealed.
+// tlsConn is the TLS part of a connection of an event loop. It is also the [net.Conn] below
+// crypto/tls. A goroutine, which may block, runs the handshake over a duplicate of the descriptor.
+// After that Read is recv, which never blocks, and Write appends records to sealed.
 //
-// Until the handshake is over it belongs to the goroutine that does it, afterwards to the loop.
+// Until the handshake is over a tlsConn belongs to the goroutine of the handshake, then to the
+// loop.
 type tlsConn struct {
 	c         *conn
 	conn      *tls.Conn // nil before the handshake
 	handshake atomic.Pointer[handshake]
-	sealed    []byte // records that have not left
-	at        int    // sealed[:at] has
+	sealed    []byte // unsent records
+	at        int    // sealed[:at] has been sent
 
 	drained bool  // there is nothing to read before the next event
 	room    int32 // the size of the buffer that crypto/tls reads into
 }
 
-// tlsScratch is what all connections with TLS share.
+// tlsScratch is memory that all TLS connections of a loop share.
 type tlsScratch struct {
 	sealed []byte // records of a short reply
-	plain  []byte // what becomes a record together
+	plain  []byte // plain text of one record
 }
 
 // Read implements [net.Conn] for crypto/tls.
@@ -65,7 +65,7 @@ func (s *tlsConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close implements [net.Conn] and does nothing: the loop closes.
+// Close implements [net.Conn] and does nothing: the loop closes the connection.
 func (s *tlsConn) Close() error { return nil }
 
 // LocalAddr implements [net.Conn].
@@ -74,8 +74,8 @@ func (s *tlsConn) LocalAddr() net.Addr { return s.c.LocalAddr() }
 // RemoteAddr implements [net.Conn].
 func (s *tlsConn) RemoteAddr() net.Addr { return s.c.RemoteAddr() }
 
-// SetDeadline implements [net.Conn] and does nothing, as its siblings: the loop never
-// waits, and [handshake] has the deadline of the handshake.
+// SetDeadline implements [net.Conn] and does nothing, like SetReadDeadline and SetWriteDeadline:
+// the loop never blocks, and [handshake] has the deadline of the handshake.
 func (s *tlsConn) SetDeadline(time.Time) error { return nil }
 
 // SetReadDeadline implements [net.Conn].
@@ -84,20 +84,20 @@ func (s *tlsConn) SetReadDeadline(time.Time) error { return nil }
 // SetWriteDeadline implements [net.Conn].
 func (s *tlsConn) SetWriteDeadline(time.Time) error { return nil }
 
-// sent reports whether all records have left.
+// sent reports whether all records have been sent.
 func (s *tlsConn) sent() bool { return s.at == len(s.sealed) }
 
-// drop gives up what has not left, and what crypto/tls keeps.
+// drop discards unsent records and the state of crypto/tls.
 func (s *tlsConn) drop() {
 	s.conn, s.sealed, s.at, s.room = nil, nil, 0, 0
 }
 
-// maxSeal is how much of a reply becomes records at once. The rest is kept as it is: it
-// may lie in the store, and records are copies.
+// maxSeal is how much of a reply is encrypted at once. The rest stays as it is: it may be memory of
+// the keyspace, while records are copies.
 const maxSeal = 64 << 10
 
-// transmitSealed hands the kernel records, which it makes of the reply when all that
-// there are have left.
+// transmitSealed passes records to the kernel. When all records have been sent it encrypts the next
+// part of the reply.
 func (l *loop) transmitSealed(c *conn) (n int, errno unix.Errno) {
 	s := c.tls
 	if s.sent() {
@@ -115,13 +115,13 @@ func (l *loop) transmitSealed(c *conn) (n int, errno unix.Errno) {
 	return n, 0
 }
 
-// sealNext makes records of the next part of the reply, and lets go of that.
+// sealNext encrypts the next part of the reply and releases that part.
 func (l *loop) sealNext(c *conn) error {
 	parts, n := c.out.Gather(l.parts[:0], maxSeal)
 	defer clear(parts)
 	var next []byte
 	switch len(parts) {
-	case 0: // there is nothing in the pieces
+	case 0: // all pieces are empty
 	case 1:
 		next = parts[0]
 	default: // one record for many short parts
@@ -137,7 +137,7 @@ func (l *loop) sealNext(c *conn) error {
 	return err
 }
 
-// sendRest sends the remaining records if the kernel takes them, and does not retry.
+// sendRest sends the remaining records if the kernel accepts them, and does not retry.
 func (l *loop) sendRest(c *conn) {
 	if s := c.tls; !s.sent() {
 		n, _ := send(c.fd, s.sealed[s.at:])
@@ -156,15 +156,15 @@ func (l *loop) sendCloseNotify(c *conn) {
 	}
 }
 
-// arrived takes in a connection that has been through its handshake, or comes from
-// another loop: there may be input that no event will tell of.
+// arrived prepares a connection after its handshake, or after a move from another loop: there may
+// be input for which no event will come.
 func (l *loop) arrived(c *conn) {
 	c.tls.drained, c.readable = false, true
 }
 
-// errWouldBlock is what an event loop's connection says to crypto/tls when there is
-// nothing to read: crypto/tls keeps its state after an error that is Temporary, and only
-// then. It relies on that for deadlines too. During a handshake no error is.
+// errWouldBlock is the error of Read when there is nothing to read. crypto/tls keeps its state only
+// after an error that is Temporary, which it relies on for deadlines too. During a handshake it
+// does not keep its state after any error.
 var errWouldBlock net.Error = wouldBlock{}
 
 type wouldBlock struct{}

@@ -15,13 +15,13 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/base"
 )
 
-// Transport is the transport of Linux: a few event loops, each with a thread of its
-// own, one buffer to read into and one to reply from, shared by all its
-// connections. An idle connection costs its [conn] and nothing else.
+// Transport is the transport of Linux: a few event loops, each with a thread of its own. All
+// connections of a loop share one read buffer and one reply buffer. An idle connection costs its
+// [conn] and nothing else.
 type Transport struct {
 	h         transport.Handler
 	log       *slog.Logger
-	now       func() time.Time // the clock by which peers are slow
+	now       func() time.Time // the clock for the write timeout
 	lim       atomic.Pointer[transport.Limits]
 	loops     []*loop
 	placement *placement
@@ -31,7 +31,7 @@ type Transport struct {
 	stop      chan struct{} // closed when Shutdown begins
 	fin       chan struct{} // closed when the last loop has ended
 	draining  atomic.Bool   // no more connections are accepted: loops finish and end
-	cut       atomic.Bool   // loops drop what they have
+	cut       atomic.Bool   // loops close all connections at once
 	accepting sync.WaitGroup
 	running   sync.WaitGroup
 
@@ -42,14 +42,13 @@ type Transport struct {
 	born time.Time
 	busy busyLoops
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	stopped   bool
 	acceptors map[*acceptor]struct{}
 }
 
-// New starts loops event loops that feed sessions of h. It fails when the
-// kernel refuses a descriptor. Best served with GOMAXPROCS one above loops. now is the clock
-// by which peers are slow.
+// New starts event loops that feed sessions of h. It fails when the kernel refuses a descriptor.
+// GOMAXPROCS should be one more than loops. now is the clock for the write timeout.
 func New(h transport.Handler, lim transport.Limits, loops int, log *slog.Logger, now func() time.Time) (*Transport, error) {
 	t := &Transport{
 		born:      time.Now(),
@@ -80,7 +79,7 @@ func New(h transport.Handler, lim transport.Limits, loops int, log *slog.Logger,
 	return t, nil
 }
 
-// Serve implements [transport.Transport], for TCP, with TLS or without, and unix sockets.
+// Serve implements [transport.Transport] for TCP, with or without TLS, and for unix sockets.
 func (t *Transport) Serve(l net.Listener) error {
 	a, err := newAcceptor(t, l)
 	if err != nil {
@@ -115,10 +114,10 @@ func (t *Transport) end(a *acceptor) {
 	t.accepting.Done()
 }
 
-// Retire implements [transport.Transport]. A listener whose acceptor is only about to begin is closed, and
-// its acceptor finds that.
+// Retire implements [transport.Transport]. If the acceptor of l has not begun yet, it finds that l
+// is closed.
 func (t *Transport) Retire(l net.Listener) {
-	_ = l.Close() // closed already, if it has failed
+	_ = l.Close() // closed already if it has failed
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for a := range t.acceptors {
@@ -139,7 +138,7 @@ func (t *Transport) SetLimits(lim transport.Limits) {
 		}
 	}
 	for _, l := range t.loops {
-		l.wake() // a loop that watches a slow peer sleeps by the old limit
+		l.wake() // a loop that watches a slow peer still sleeps by the old limit
 	}
 }
 
@@ -184,7 +183,7 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// drain has the loops finish once nothing can be accepted any more.
+// drain makes the loops end once no connection can be accepted any more.
 func (t *Transport) drain() {
 	t.handshakes.Stop()
 	t.accepting.Wait()

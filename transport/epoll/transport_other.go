@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Transport exists on Linux only. Other systems have the name, so that code that chooses a
-// transport compiles everywhere.
+// Transport works only on Linux. The type exists on other systems so that code that chooses a
+// transport compiles.
 type Transport struct{ transport.Transport }
 
 // New fails: this system has no epoll.

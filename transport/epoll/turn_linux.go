@@ -8,22 +8,22 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// maxOut is how large the shared reply buffer may stay after a large reply.
+// maxOut is the size up to which the shared reply buffer is kept after a large reply.
 const maxOut = 256 << 10
 
-// maxTLSAnswer is how many bytes TLS itself may answer, to requests for new keys, before
-// they have to leave.
+// maxTLSAnswer is how many bytes TLS itself may have to send, in reply to requests for new keys,
+// before they have to be sent.
 const maxTLSAnswer = 4 << 10
 
-// run does what c needs now: it sends waiting bytes, feeds the session once, and checks
-// whether the connection ends. Code that changes the state that run reads has to call it.
+// run does what c needs now: it sends waiting bytes, feeds the session once, and checks whether the
+// connection ends. Code that changes the state that run reads has to call it.
 func (l *loop) run(c *conn) {
 	if c.loop.Load() != l {
-		c.post() // it has moved to another loop, and so does the notice
+		c.post() // pass the notice on to the loop that has c now
 		return
 	}
 	if c.fd < 0 || c.slot == noSlot {
-		return // gone, or not here yet: when it arrives it is run anyway
+		return // gone, or not here yet: admit will run it
 	}
 	l.serve(c)
 	l.count(c)
@@ -48,18 +48,18 @@ func (l *loop) serve(c *conn) {
 	if !c.sent() && !l.flush(c) {
 		return
 	}
-	// The backlog would allow more, but the kernel still has plenty to send: feeding
-	// on would only have slow readers hold more memory.
+	// The backlog would allow more, but the kernel still has plenty to send. Feeding now would only
+	// make slow readers hold more memory.
 	if c.sent() && c.next != transport.Close && !l.turn(c) {
 		return
 	}
 	if c.tls != nil && !c.deferred && !c.tls.sent() && !l.flush(c) {
-		return // TLS itself had something to answer
+		return // TLS itself had something to send
 	}
 	l.afterTurn(c)
 }
 
-// turn feeds c if there is a reason to; false means that it was closed.
+// turn feeds c if there is a reason to. It returns false if c was closed.
 func (l *loop) turn(c *conn) bool {
 	switch woken := c.woken.Load(); {
 	case c.next == transport.Again:
@@ -80,9 +80,8 @@ func (l *loop) turn(c *conn) bool {
 	return c.fd >= 0
 }
 
-// read returns the unconsumed input of c followed by n bytes that have arrived. That
-// is in the connection's own buffer, or else nothing is in there and it is in the
-// loop's. ok is false when c was closed.
+// read returns the unconsumed input of c followed by n bytes that have arrived. They are in the
+// connection's own buffer, or, if that is empty, in the loop's. ok is false if c was closed.
 func (l *loop) read(c *conn) (data []byte, n int, ok bool) {
 	lim := l.t.lim.Load()
 	had := c.in.len()
@@ -108,8 +107,8 @@ func (l *loop) read(c *conn) (data []byte, n int, ok bool) {
 	return l.in[:had+n], n, true
 }
 
-// receive reads into room what the client has sent, and notes the outcome; ok is false
-// if c was closed. n is 0 if there is nothing for now, and at the end of input.
+// receive reads from the client into room and notes the outcome. n is 0 if there is nothing to read
+// now, and at the end of input. ok is false if c was closed.
 func (l *loop) receive(c *conn, room []byte) (n int, ok bool) {
 	if c.tls == nil {
 		n, errno := recv(c.fd, room)
@@ -122,24 +121,24 @@ func (l *loop) receive(c *conn, room []byte) (n int, ok bool) {
 		m, err = s.conn.Read(room[n:])
 		n += m
 	}
-	l.tally.received(n) // as in Redis, without what TLS adds
+	l.tally.received(n) // without the overhead of TLS, as in Redis
 	switch {
 	case err == errWouldBlock: //nolint:errorlint // it is never wrapped, and this runs at each read
 		c.readable = false
 	case err == nil || n > 0:
-		c.readable = true // an error will be there at the next read, too
+		c.readable = true // the next read returns the error again
 	case err == io.EOF: //nolint:errorlint // crypto/tls does not wrap it
 		c.readable, c.eof = false, true
 	default:
-		l.sendRest(c) // the alert that says why
+		l.sendRest(c) // the alert with the reason
 		l.close(c)
 		return 0, false
 	}
 	return n, true
 }
 
-// received notes the outcome of a read; false means that c was closed. A read that
-// did not fill its room has emptied the socket, except for the end of input.
+// received notes the outcome of a read. It returns false if c was closed. A read that did not fill
+// its room has emptied the socket, except for the end of input.
 func (l *loop) received(c *conn, n, room int, errno unix.Errno) bool {
 	switch {
 	case errno == unix.EAGAIN:
@@ -156,7 +155,7 @@ func (l *loop) received(c *conn, n, room int, errno unix.Errno) bool {
 	return true
 }
 
-// stash keeps what a parked client sends, up to the backlog; false: c was closed.
+// stash keeps what a parked client sends, up to the backlog. It returns false if c was closed.
 func (l *loop) stash(c *conn) bool {
 	lim := l.t.lim.Load()
 	if c.in.len() >= lim.Backlog {
@@ -174,8 +173,8 @@ func (l *loop) stash(c *conn) bool {
 	return true
 }
 
-// feed gives the session its turn with data, which is either the connection's own
-// buffer (kept) or the loop's, and sends what comes of it.
+// feed calls the session's Feed with data and sends the replies. data is in the connection's own
+// buffer if kept is set, and otherwise in the loop's.
 func (l *loop) feed(c *conn, data []byte, kept bool) {
 	if c.woken.Load() {
 		c.woken.Store(false)
@@ -200,9 +199,9 @@ func (l *loop) feed(c *conn, data []byte, kept bool) {
 		c.next = transport.Close
 	}
 	if len(t.Out) == 0 {
-		return // there are no references without a byte
+		return // there are references only between bytes
 	}
-	ours := cap(t.Out) > maxOut // and not the loop's
+	ours := cap(t.Out) > maxOut // it is not the loop's buffer
 	if !ours {
 		l.out = t.Out
 	}
@@ -217,9 +216,8 @@ func (l *loop) feed(c *conn, data []byte, kept bool) {
 	}
 }
 
-// durable lets held replies go once the log has reached their barrier. Only a Wake is
-// a reason to ask. It may be meant for that or for the session, so the session gets
-// it too, afterwards.
+// durable sends held replies on once the log has reached their barrier. It calls Durable only after
+// a Wake. The Wake may also be meant for the session, so the session gets it afterwards.
 func (l *loop) durable(c *conn) bool {
 	if c.out.Held == 0 || !c.woken.Swap(false) {
 		return false // the end of the round comes first

@@ -2,11 +2,12 @@ package epoll
 
 import "github.com/cellserver/cellserver/transport/internal/buffer"
 
-// smallRest is up to how many unconsumed bytes are copied in front of the next read,
-// which then has a whole chunk of room, instead of being read after.
+// smallRest is the number of unconsumed bytes up to which they are copied in front of the next
+// read, so that the read has a whole chunk of room. More bytes stay in the connection's own buffer,
+// and the read appends to them.
 const smallRest = buffer.MinSize
 
-// unread is input that is kept between two turns. An idle connection keeps none.
+// unread is input that is kept between two turns. An idle connection has none.
 type unread struct {
 	borrowed *buffer.Buffer
 	r, w     int // the bytes are [r:w] of the buffer
@@ -14,7 +15,7 @@ type unread struct {
 
 func (in *unread) len() int { return in.w - in.r }
 
-// size is what the buffer takes.
+// size returns the memory that the buffer takes.
 func (in *unread) size() int32 {
 	if in.borrowed == nil {
 		return 0
@@ -29,7 +30,7 @@ func (in *unread) bytes() []byte {
 	return in.borrowed.B[in.r:in.w]
 }
 
-// keep stores a copy of p, which is not empty, in place of what was there.
+// keep replaces the input by a copy of p, which must not be empty.
 func (in *unread) keep(p []byte) {
 	in.drop()
 	in.borrowed = buffer.GetInput(len(p))
@@ -51,8 +52,8 @@ func (in *unread) drop() {
 	}
 }
 
-// room returns where to append up to chunk bytes without exceeding limit, which
-// must not have been reached yet.
+// room returns space for up to chunk bytes after the input, without exceeding limit. The input must
+// be below limit.
 func (in *unread) room(limit, chunk int) []byte {
 	held := in.len()
 	switch {

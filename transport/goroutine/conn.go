@@ -17,12 +17,12 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/buffer"
 )
 
-// What the goroutine of a connection is doing, as far as a nudge is concerned.
+// These are the states of a connection's goroutine, which decide how interrupt reaches it.
 const (
-	phaseBusy        uint32 = iota // it will look at the flags before it blocks
+	phaseBusy        uint32 = iota // it will check the flags before it blocks
 	phaseReading                   // blocked in Read
 	phaseSleeping                  // blocked on cond
-	phaseInterrupted               // being pulled out of Read
+	phaseInterrupted               // being pulled out of Read by a deadline
 )
 
 // conn is one connection and its [transport.Peer]. Fields without a note belong to its goroutine.
@@ -32,47 +32,47 @@ type conn struct {
 	session transport.Session
 	in      input
 
-	index int   // guarded by g.mu
-	watch watch // guarded by g.mu
+	index int   // guarded by t.mu
+	watch watch // guarded by t.mu
 
 	phase     atomic.Uint32
 	woken     atomic.Bool  // a Wake that no Feed has followed yet
-	aborted   atomic.Bool  // aborted: whatever is under way fails
-	shrink    atomic.Bool  // the reaper wants the large buffer back
+	aborted   atomic.Bool  // whatever is in progress fails
+	shrink    atomic.Bool  // the reaper asks for the large buffer
 	inputSize atomic.Int64 // size of the large buffer, 0 without one
-	mu        sync.Mutex   // serialises nudges with their end
+	mu        sync.Mutex   // serializes interrupt with the end of a read or sleep
 	cond      sync.Cond
 
-	writes  atomic.Uint64 // odd while a write is under way; grows with every chunk
+	writes  atomic.Uint64 // odd while a write is in progress; grows with every chunk
 	moved   traffic
-	output  atomic.Int64 // what replies take that have not left
-	counted atomic.Bool  // these are [base.Output.Counted]
-	patient atomic.Bool  // it may take nothing for as long as it likes: see [transport.Patient]
+	output  atomic.Int64 // bytes of replies that have not been sent
+	counted atomic.Bool  // these bytes are [base.Output.Counted]
+	patient atomic.Bool  // exempt from the write timeout: see [transport.Patient]
 
-	stopSeen  bool // the stop has been taken into account: it does not interrupt again
+	stopSeen  bool // the stop has been noticed and does not interrupt again
 	eof       bool // the peer has stopped sending
-	finalFeed bool // the Feed for a Wake that came with the end has been had
-	closing   bool // the session is gone and is not fed any more
+	finalFeed bool // a Wake that came with the end of input has had its Feed
+	closing   bool // the session is closed and is not fed any more
 
-	wakes  int       // Feeds for a Wake since it was last read from
-	polled time.Time // when glance last did so
+	wakes  int       // Feeds because of a Wake since the last read
+	polled time.Time // when pollInput last read
 }
 
-// traffic is what a connection has moved, in bytes, and in how many calls. Its goroutine alone
-// adds to it.
+// traffic counts bytes received and sent, and the calls for that. Only the goroutine of the
+// connection adds to it.
 type traffic struct{ bytesIn, reads, bytesOut, writes atomic.Int64 }
 
-// received notes a call that received n bytes, and sent one that sent them.
+// received notes a call that received n bytes, sent a call that sent n bytes.
 func (t *traffic) received(n int) { grow(&t.bytesIn, &t.reads, n) }
 func (t *traffic) sent(n int)     { grow(&t.bytesOut, &t.writes, n) }
 
-// grow needs no atomic addition, since only the goroutine of the connection writes.
+// grow does not need atomic additions, since only the goroutine of the connection writes.
 func grow(bytes, calls *atomic.Int64, n int) {
 	bytes.Store(bytes.Load() + int64(n))
 	calls.Store(calls.Load() + 1)
 }
 
-// addTo adds it to a sum.
+// addTo adds the counters to s.
 func (t *traffic) addTo(s *transport.Stats) {
 	s.BytesIn += t.bytesIn.Load()
 	s.BytesOut += t.bytesOut.Load()
@@ -80,17 +80,17 @@ func (t *traffic) addTo(s *transport.Stats) {
 	s.Writes += t.writes.Load()
 }
 
-// errInterrupted stands for a read that did not happen because there is something else to do.
+// errInterrupted is the error of a read that an interrupt ended.
 var errInterrupted = errors.New("transport: nudged")
 
-// writeChunk is how much one Write hands over where only that shows progress: with TLS,
-// which makes records of so much. sendChunk is it elsewhere.
+// writeChunk is the size of one Write with TLS, where only completed Writes show progress: the size
+// of a TLS record. sendChunk is the size without TLS.
 const (
 	writeChunk = 16 << 10
 	sendChunk  = 256 << 10
 )
 
-// maxGathered is how many pieces one write sends.
+// maxGathered is the maximum number of pieces in one write.
 const maxGathered = 64
 
 func newGoConn(g *Transport, nc net.Conn) *conn {
@@ -99,13 +99,13 @@ func newGoConn(g *Transport, nc net.Conn) *conn {
 	return c
 }
 
-// secure returns the connection as one with TLS, nil if it has none.
+// secure returns the TLS connection, nil without TLS.
 func (c *conn) secure() *tls.Conn {
 	over, _ := c.nc.(*tls.Conn)
 	return over
 }
 
-// serve is the life of a connection.
+// serve runs the connection until its end.
 func (c *conn) serve() {
 	defer c.t.unregister(c)
 	next := transport.Read
@@ -115,8 +115,8 @@ func (c *conn) serve() {
 			break
 		}
 	}
-	// Closed comes before the peer can see the end, so that a client that connects
-	// again finds its place free.
+	// Closed comes before the peer can see the end, so that a client which reconnects does not meet
+	// the limit of connections because of its old one.
 	c.session.Closed()
 	c.in.release()
 	c.noteInput()
@@ -135,12 +135,13 @@ func (c *conn) Abort() {
 	if c.aborted.Swap(true) {
 		return
 	}
-	// The Close of a TLS connection writes an alert and may wait seconds for that.
-	_ = rawConn(c.nc).Close() // it fails only where there is nothing left to close
+	// Close the raw connection: Close of a TLS connection writes an alert and may wait seconds for
+	// that.
+	_ = rawConn(c.nc).Close() // fails only if it is closed already
 	c.interrupt()
 }
 
-// RemoteAddr implements [transport.Peer]. The far end of a unix socket has no name of its own.
+// RemoteAddr implements [transport.Peer]. The peer of a unix socket has no address of its own.
 func (c *conn) RemoteAddr() net.Addr {
 	if _, ok := rawConn(c.nc).(*net.UnixConn); ok {
 		return c.nc.LocalAddr()
@@ -153,7 +154,7 @@ func (c *conn) Descriptor() int {
 	number := -1
 	if file, ok := rawConn(c.nc).(syscall.Conn); ok {
 		if raw, err := file.SyscallConn(); err == nil {
-			_ = raw.Control(func(fd uintptr) { number = int(fd) }) // it fails once it is closed
+			_ = raw.Control(func(fd uintptr) { number = int(fd) }) // fails if it is closed
 		}
 	}
 	return number
@@ -170,16 +171,16 @@ func (c *conn) Held() (input, output int64) {
 	return c.inputSize.Load(), c.output.Load()
 }
 
-// cut aborts and drops what the kernel still holds for the peer: it would stay
-// there, megabytes of it, for as long as the peer keeps its window shut.
+// cut aborts the connection and discards what the kernel holds for the peer. Otherwise megabytes
+// could stay there as long as the peer keeps its window shut.
 func (c *conn) cut() {
 	if tc, ok := rawConn(c.nc).(*net.TCPConn); ok {
-		_ = tc.SetLinger(0) // a socket that refuses is as good as closed
+		_ = tc.SetLinger(0) // fails only if it is closed
 	}
 	c.Abort()
 }
 
-// interrupt pulls the goroutine out of a read or of sleep, so that it looks at the flags.
+// interrupt ends a read or a sleep of the goroutine, so that it checks the flags.
 func (c *conn) interrupt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +200,7 @@ func (c *conn) urgent() bool {
 	return !c.closing && (c.woken.Load() || c.shrink.Load())
 }
 
-// sleep waits for a nudge.
+// sleep blocks until urgent is true.
 func (c *conn) sleep() {
 	c.mu.Lock()
 	c.phase.Store(phaseSleeping)
@@ -210,7 +211,7 @@ func (c *conn) sleep() {
 	c.mu.Unlock()
 }
 
-// read blocks for bytes and appends them to the input.
+// read reads from the connection and appends the bytes to the input. It may block.
 func (c *conn) read(limit int) error {
 	buf := c.in.room(limit, c.t.lim.Load().Chunk)
 	n, err := c.readInto(buf)
@@ -222,7 +223,7 @@ func (c *conn) read(limit int) error {
 	return err
 }
 
-// noteInput lets others see how much the input takes.
+// noteInput publishes the size of the input buffer.
 func (c *conn) noteInput() {
 	size := tlsRoom(c.nc)
 	if c.in.large() {
@@ -233,7 +234,7 @@ func (c *conn) noteInput() {
 	}
 }
 
-// readInto is a Read that a nudge ends.
+// readInto is a Read that interrupt can end.
 func (c *conn) readInto(buf []byte) (n int, err error) {
 	c.phase.Store(phaseReading)
 	if c.urgent() {
@@ -244,7 +245,7 @@ func (c *conn) readInto(buf []byte) (n int, err error) {
 	}
 	if !c.phase.CompareAndSwap(phaseReading, phaseBusy) {
 		c.mu.Lock()
-		_ = c.nc.SetReadDeadline(time.Time{}) // the next read reports what is wrong
+		_ = c.nc.SetReadDeadline(time.Time{}) // the next read reports an error
 		c.phase.Store(phaseBusy)
 		c.mu.Unlock()
 	}
@@ -254,7 +255,7 @@ func (c *conn) readInto(buf []byte) (n int, err error) {
 	return n, err
 }
 
-// ready blocks until there is something to feed; false means that it is over.
+// ready blocks until there is something to feed. It returns false at the end of the connection.
 func (c *conn) ready(next transport.Next) bool {
 	for {
 		if c.aborted.Load() || next == transport.Close {
@@ -284,9 +285,9 @@ func (c *conn) ready(next transport.Next) bool {
 	}
 }
 
-// pollInput looks, now and then, whether a client whose session is woken again and again has sent
-// something: see [transport.Pump]. Otherwise it is read from only while its session is not woken. false
-// means that the connection is over.
+// pollInput reads from the client now and then while its session is woken all the time: see
+// [transport.Pump]. Without this, the client would be read from only while its session is not woken.
+// It returns false at the end of the connection.
 func (c *conn) pollInput() bool {
 	if c.wakes++; c.wakes < pollAfter {
 		return true
@@ -296,9 +297,9 @@ func (c *conn) pollInput() bool {
 		return true
 	}
 	c.polled = now
-	_ = c.nc.SetReadDeadline(now.Add(pollTime)) // the read reports what is wrong
+	_ = c.nc.SetReadDeadline(now.Add(pollTime)) // the read reports an error
 	n, err := c.nc.Read(c.in.room(limit, c.t.lim.Load().Chunk))
-	_ = c.nc.SetReadDeadline(time.Time{}) // so does the next one
+	_ = c.nc.SetReadDeadline(time.Time{}) // the next read reports an error
 	if n > 0 {
 		c.in.added(n)
 		c.moved.received(n)
@@ -310,15 +311,15 @@ func (c *conn) pollInput() bool {
 	return err == nil || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// A client whose session has been woken glanceAfter times, with no time to read from it in
-// between, is read from every glanceEvery, for glanceTime at most.
+// When a session has been fed pollAfter times because of a Wake without a read in between, the
+// connection is read from every pollEvery, for at most pollTime.
 const (
 	pollAfter = 16
 	pollEvery = 100 * time.Millisecond
 	pollTime  = time.Millisecond
 )
 
-// await reads or, where nothing more may be kept or comes, sleeps.
+// await reads. If no more input may be kept or comes, it sleeps instead.
 func (c *conn) await(next transport.Next) (fed, ok bool) {
 	limit := c.t.lim.Load().MaxInput
 	if next != transport.Read {
@@ -326,7 +327,7 @@ func (c *conn) await(next transport.Next) (fed, ok bool) {
 	}
 	if c.eof || c.in.len() >= limit {
 		if next == transport.Read {
-			return false, false // limits were lowered below what is there
+			return false, false // the limits have been lowered below the size of the input
 		}
 		c.sleep()
 		return false, true
@@ -343,8 +344,8 @@ func (c *conn) await(next transport.Next) (fed, ok bool) {
 	return next == transport.Read && c.in.len() > had, true
 }
 
-// feed gives the session its turn and sends what comes of it; not ok means that
-// the connection is beyond use.
+// feed calls the session's Feed and sends the replies. ok is false if the connection cannot be used
+// any more.
 func (c *conn) feed() (next transport.Next, ok bool) {
 	out := buffer.Get(buffer.MinSize)
 	worker := c.t.workers.borrow(c.t.h)
@@ -364,7 +365,7 @@ func (c *conn) feed() (next transport.Next, ok bool) {
 		if !large {
 			out.B = t.Out
 		}
-		t.Out, t.Refs = nil, nil // write gives the memory back while it goes
+		t.Out, t.Refs = nil, nil // write releases the memory as it sends
 		c.output.Store(int64(o.Kept()))
 		c.counted.Store(o.Counted())
 		if ok = t.Barrier == 0 || c.hold(&o); ok {
@@ -377,9 +378,8 @@ func (c *conn) feed() (next transport.Next, ok bool) {
 	return t.Next, ok
 }
 
-// hold waits until the log has reached the barrier of o; false means that the
-// connection was aborted before. A Wake may be meant for either, so the session gets it
-// too.
+// hold waits until the log has reached the barrier of o. It returns false if the connection was
+// aborted before. A Wake may be meant for hold or for the session, so the session gets it as well.
 func (c *conn) hold(o *base.Output) bool {
 	due := false
 	for {
@@ -391,7 +391,7 @@ func (c *conn) hold(o *base.Output) bool {
 		}
 		if is := c.t.h.Durable(o.Barrier, c); is != transport.Pending {
 			o.OnDurable(c.session, is)
-			c.output.Store(int64(o.Kept())) // it may have changed them
+			c.output.Store(int64(o.Kept())) // the session may have changed the replies
 			break
 		}
 		c.sleep()
@@ -402,8 +402,8 @@ func (c *conn) hold(o *base.Output) bool {
 	return true
 }
 
-// write sends all of o, as slowly as the peer likes: the reaper watches. A large reply
-// gives back memory while it goes.
+// write sends all of o at the speed of the peer, which the reaper watches. It releases the memory
+// of a large reply as it sends.
 func (c *conn) write(o *base.Output) bool {
 	o.Barrier, o.Held = 0, 0
 	chunk := sendChunk
@@ -444,7 +444,7 @@ func (c *conn) writeParts(parts [][]byte) (int, error) {
 	return c.nc.Write(b)
 }
 
-// wrote notes that n bytes of o have left, and reports whether these were all.
+// wrote notes that n bytes of o have been sent, and reports whether o is empty.
 func (c *conn) wrote(o *base.Output, n int) (done bool) {
 	if n > 0 {
 		c.moved.sent(n)

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/buffer"
 )
 
-// refuse sends the rejection to a connection that got no session.
+// refuse sends the rejection to a connection without a session.
 func (c *conn) refuse(rejection []byte) {
 	defer c.t.unregister(c)
 	if c.secure() != nil {
@@ -22,9 +22,9 @@ func (c *conn) refuse(rejection []byte) {
 	c.hangUp(true)
 }
 
-// hangUp closes the connection. Closing a socket that has unread input resets it,
-// and a reset can overtake the last reply: so the sending side goes first and the
-// input is thrown away, for a moment, until the peer has closed too.
+// hangUp closes the connection. Closing a socket with unread input resets it, and a reset can
+// overtake the last reply. So hangUp closes the sending side first and discards input for a short
+// time, until the peer has closed, too.
 func (c *conn) hangUp(linger bool) {
 	defer c.Abort()
 	stopping := c.t.stopping()
@@ -49,8 +49,9 @@ func (c *conn) hangUp(linger bool) {
 	c.discard(patience)
 }
 
-// discard reads until the peer closes, patience ends or it sends too much. A nudge takes the deadline of
-// the read away, and a stop that begins meanwhile shortens what is left of the patience.
+// discard reads until the peer closes, patience ends or the peer has sent too much. An interrupt
+// removes the deadline of the read, so discard sets it before each read. A stop that begins
+// meanwhile shortens the remaining time.
 func (c *conn) discard(patience time.Duration) {
 	end := time.Now().Add(patience)
 	c.stopSeen = c.t.stopping()

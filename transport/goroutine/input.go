@@ -2,11 +2,11 @@ package goroutine
 
 import "github.com/cellserver/cellserver/transport/internal/buffer"
 
-// smallInput is what an idle connection keeps to read into. It holds a few short
-// commands; a client that sends more gets a larger buffer meanwhile.
+// smallInput is the size of the read buffer of an idle connection. It holds a few short commands. A
+// client that sends more gets a larger buffer meanwhile.
 const smallInput = 512
 
-// input is what a connection has received and its session has not consumed.
+// input holds the bytes that a connection has received and its session has not consumed.
 type input struct {
 	small    [smallInput]byte
 	borrowed *buffer.Buffer // nil while small suffices
@@ -25,8 +25,8 @@ func (in *input) bytes() []byte { return in.buf()[in.r:in.w] }
 func (in *input) len() int      { return in.w - in.r }
 func (in *input) large() bool   { return in.borrowed != nil }
 
-// room returns where to read to: not more than chunk, and not so much that the
-// input exceeds limit, which it must not have reached yet.
+// room returns the space to read into: at most chunk bytes, and no more than limit allows. The
+// input must be below limit.
 func (in *input) room(limit, chunk int) []byte {
 	buf, held := in.buf(), in.len()
 	want := len(buf)
@@ -65,8 +65,7 @@ func (in *input) added(n int) {
 	in.filled = in.w == len(in.buf())
 }
 
-// consumed drops n bytes from the front. A buffer larger than the pools keep is
-// only held for as long as there is something in it.
+// consumed drops n bytes from the front. An empty buffer larger than KeptSize is released.
 func (in *input) consumed(n int) {
 	in.r += n
 	if in.r < in.w {
@@ -78,7 +77,7 @@ func (in *input) consumed(n int) {
 	in.r, in.w = 0, 0
 }
 
-// shrink goes back to the small buffer if what is there fits.
+// shrink returns to the small buffer if the input fits into half of it.
 func (in *input) shrink() {
 	if in.borrowed == nil || in.len() > smallInput/2 {
 		return
@@ -88,7 +87,7 @@ func (in *input) shrink() {
 	in.borrowed, in.r, in.w, in.filled = nil, 0, held, false
 }
 
-// release lets go of everything.
+// release drops all input and releases the buffer.
 func (in *input) release() {
 	if in.borrowed != nil {
 		in.borrowed.GiveBack(in.w)

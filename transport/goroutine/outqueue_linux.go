@@ -6,10 +6,9 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/base"
 )
 
-// unsent returns how many bytes the kernel still holds for the peer, or -1 when it
-// does not say. The kernel lets a writer go on only after a third of its buffer,
-// up to a megabyte, is free again: without asking, a peer that reads slowly but
-// steadily looks as if it took nothing.
+// unsent returns how many bytes the kernel still holds for the peer, or -1 if that is not known. A
+// blocked writer continues only when a third of the send buffer, up to a megabyte, is free again.
+// Without this number a peer that reads slowly but steadily would seem to read nothing.
 func unsent(conn any) int {
 	sc, ok := conn.(syscall.Conn)
 	if !ok {

@@ -2,6 +2,6 @@
 
 package goroutine
 
-// unsent returns -1: this system does not tell what its send buffer holds, so a
-// peer makes progress when the writer does.
+// unsent returns -1: this system does not report how much its send buffer holds, so only completed
+// writes count as progress of the peer.
 func unsent(any) int { return -1 }

@@ -6,11 +6,12 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/base"
 )
 
-// A connection whose read buffer has not been needed for so long gives it back.
+// shrinkAfter is the time after which a connection that has received nothing returns its large read
+// buffer.
 const shrinkAfter = 2 * time.Second
 
-// reap looks at all connections now and then: a deadline set at every read and
-// write would cost more than all else that a transport does for a small command.
+// reap sweeps all connections periodically. Setting a deadline for every read and write instead
+// would cost more than everything else that a transport does for a small command.
 func (t *Transport) reap() {
 	last := t.now()
 	timer := time.NewTimer(base.SweepEvery(t.lim.Load().WriteTimeout))
@@ -28,11 +29,12 @@ func (t *Transport) reap() {
 	}
 }
 
-// Sweep looks at all connections, and cuts and shrinks those that it is time for. elapsed has
-// passed since the last Sweep. The transport calls it by itself; tests call it with time of their own.
+// Sweep closes connections whose peers do not read, and shrinks the buffers of idle ones. elapsed
+// is the time since the last Sweep. The transport calls Sweep by itself; tests call it with virtual
+// time.
 func (t *Transport) Sweep(elapsed time.Duration) {
 	limit, pressed := t.lim.Load().WriteTimeout, base.Pressed(t.h)
-	// No client is to blame for the time in which this process did not run.
+	// Don't charge clients for the time in which this process did not run.
 	elapsed = min(elapsed, 2*base.SweepEvery(limit))
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +51,7 @@ func (t *Transport) Sweep(elapsed time.Duration) {
 	}
 }
 
-// watch is what the reaper remembers of a connection between two looks.
+// watch is the state that the reaper keeps about a connection between two sweeps.
 type watch struct {
 	writes uint64
 	unsent int
@@ -58,8 +60,7 @@ type watch struct {
 	idle   time.Duration
 }
 
-// stuckFor returns for how long a write has been under way of which the peer has
-// taken nothing.
+// stuckFor returns for how long a write has been in progress without the peer accepting a byte.
 func (w *watch) stuckFor(c *conn, elapsed time.Duration) time.Duration {
 	writes := c.writes.Load()
 	if writes != w.writes || writes%2 == 0 {
@@ -75,7 +76,7 @@ func (w *watch) stuckFor(c *conn, elapsed time.Duration) time.Duration {
 	return w.stuck
 }
 
-// idleFor has a connection that keeps a large buffer for nothing give it back.
+// idleFor makes a connection that does not need its large buffer return it.
 func (w *watch) idleFor(c *conn, elapsed time.Duration) {
 	in := c.moved.bytesIn.Load()
 	if in != w.in || c.inputSize.Load() == 0 {

@@ -9,10 +9,10 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/buffer"
 )
 
-// handshake is a connection before its handshake. It implements [base.Handshaker].
+// handshake is a connection before its TLS handshake. It implements [base.Handshaker].
 type handshake struct {
 	*conn
-	next func()    // goes on with it
+	next func()    // runs the connection after the handshake
 	by   time.Time // guarded by mu, as is over
 	over bool
 }
@@ -30,7 +30,7 @@ func (x *handshake) Shorten(by time.Time) {
 	_ = x.nc.SetDeadline(x.by) // fails on a closed connection only
 }
 
-// end takes the deadline away.
+// end removes the deadline.
 func (x *handshake) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -38,8 +38,8 @@ func (x *handshake) end() {
 	_ = x.nc.SetDeadline(time.Time{}) // fails on a closed connection only
 }
 
-// Handshake implements [base.Handshaker]. Nothing but its deadline may interrupt a handshake: one
-// that was interrupted is the end of its connection.
+// Handshake implements [base.Handshaker]. Only its deadline may interrupt a handshake: crypto/tls
+// cannot continue an interrupted one, so the connection would be lost.
 func (x *handshake) Handshake(by time.Time) {
 	x.Shorten(by)
 	secure := x.secure()

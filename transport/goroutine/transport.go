@@ -14,13 +14,12 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/base"
 )
 
-// Transport is the portable transport: one goroutine per connection, blocking
-// reads and writes on any net.Conn. It serves TLS and the systems that have no
-// epoll.
+// Transport is the portable transport: one goroutine per connection, with blocking reads and writes
+// on any net.Conn. It is used on systems without epoll.
 type Transport struct {
 	h   transport.Handler
 	log *slog.Logger
-	now func() time.Time // the clock by which peers are slow
+	now func() time.Time // the clock for the write timeout
 
 	lim        atomic.Pointer[transport.Limits]
 	workers    workers
@@ -36,16 +35,16 @@ type Transport struct {
 	acceptErrs atomic.Int64
 	slowClosed atomic.Int64
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	stopped   bool
 	reaped    bool // the reaper has been started
 	listeners map[net.Listener]struct{}
 	conns     []*conn
-	gone      transport.Stats // counters of connections that are no more
+	gone      transport.Stats // counters of closed connections
 }
 
-// New returns a transport that feeds sessions of h. Nothing runs before Serve. now is
-// the clock by which peers are slow.
+// New returns a transport that feeds sessions of h. It starts nothing before Serve. now is the
+// clock for the write timeout.
 func New(h transport.Handler, lim transport.Limits, log *slog.Logger, now func() time.Time) *Transport {
 	t := &Transport{
 		h:         h,
@@ -74,7 +73,7 @@ func (t *Transport) register(c *conn) bool {
 	return true
 }
 
-// unregister is the last thing that happens to a connection.
+// unregister removes a connection. Nothing else happens to the connection after it.
 func (t *Transport) unregister(c *conn) {
 	t.mu.Lock()
 	last := len(t.conns) - 1
@@ -129,19 +128,19 @@ func (t *Transport) begin(l net.Listener) bool {
 }
 
 func (t *Transport) end(l net.Listener) {
-	_ = l.Close() // closed already, most of the time
+	_ = l.Close() // usually closed already
 	t.mu.Lock()
 	delete(t.listeners, l)
 	t.mu.Unlock()
 	t.wg.Done()
 }
 
-// admit opens a session for nc and gives it its goroutine. Refusals are written by
-// a goroutine of their own: nothing a client does may hold up the next accept.
+// admit opens a session for nc and starts its goroutine. Another goroutine writes refusals, so that
+// no client can delay the next accept.
 func (t *Transport) admit(nc net.Conn) {
 	c := newGoConn(t, nc)
 	if !t.register(c) {
-		_ = nc.Close() // Shutdown was faster
+		_ = nc.Close() // Shutdown came first
 		return
 	}
 	t.accepted.Add(1)
@@ -191,11 +190,11 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 		t.stopped = true
 		close(t.stop)
 		for l := range t.listeners {
-			_ = l.Close() // Accept returns the error, if there is one to see
+			_ = l.Close() // Accept returns the error, if any
 		}
 	}
 	t.mu.Unlock()
-	t.handshakes.Stop() // without mu: connections that wait for a handshake are unregistered
+	t.handshakes.Stop() // without mu, because connections waiting for a handshake are unregistered
 	if first {
 		go t.awaitEnd()
 	}
@@ -220,8 +219,8 @@ func (t *Transport) Shutdown(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// awaitEnd closes fin when everything has ended, the reaper last: it still has to
-// cut peers that do not read while the others finish.
+// awaitEnd closes fin when everything has ended. The reaper ends last: until then it closes peers
+// that do not read while other connections finish.
 func (t *Transport) awaitEnd() {
 	t.handshakes.Wait()
 	t.wg.Wait()
@@ -230,14 +229,14 @@ func (t *Transport) awaitEnd() {
 	close(t.fin)
 }
 
-// keepAlive sets the keep-alive of a TCP connection the way Redis does: the first
-// probe after period, the next two a third of it apart.
+// keepAlive sets the TCP keep-alive as Redis does: the first probe after period, and the next two
+// each a third of period later.
 func keepAlive(nc net.Conn, period time.Duration) {
 	tc, ok := nc.(*net.TCPConn)
 	if !ok {
 		return
 	}
-	// A socket that is already gone refuses the option; its first read will say so.
+	// A socket that is closed already refuses the option. Its first read reports that.
 	_ = tc.SetKeepAliveConfig(net.KeepAliveConfig{
 		Enable:   period > 0,
 		Idle:     period,

@@ -1,6 +1,6 @@
-// Package base has the parts that every transport needs.
-// These are [AcceptLoop], [Handshakes] for TLS, the [Output] that a connection has not sent yet, and the
-// meaning of limits. It knows no transport.
+// Package base has the parts that all transports share. These are [AcceptLoop], [Handshakes] for
+// TLS, the unsent [Output] of a connection, and the meaning of limits. It does not depend on any
+// transport.
 package base
 
 import (
@@ -11,26 +11,28 @@ import (
 	"time"
 )
 
-// After an accept that failed, for want of file descriptors most of all, the next
-// one waits: trying again at once would burn a core for as long as the want lasts.
+// After a failed accept the next one waits. The usual cause is a lack of file descriptors, and
+// trying again at once would occupy a core as long as that lasts.
 const (
 	minAcceptDelay = 5 * time.Millisecond
 	maxAcceptDelay = time.Second
 )
 
-// A refused connection may send this much while it reads its rejection, for [transport.Limits.Linger];
-// more than maxLingering of them at once are cut without waiting.
+// LingerBytes is how much a refused connection may send while it reads its rejection, for
+// [transport.Limits.Linger]. If more than MaxLingering connections do so at once, further ones are
+// closed without waiting.
 const (
 	LingerBytes  = 4 << 20
 	MaxLingering = 512
 )
 
-// StopLinger is how long a connection that a graceful stop closes is drained, so
-// that unread input does not turn the close into a reset that eats replies.
+// StopLinger is how long a graceful stop drains a connection that it closes, so that unread input
+// does not cause a reset that discards replies.
 const StopLinger = 10 * time.Millisecond
 
-// AcceptLoop calls accept until stop is closed (nil) or the listener is (its
-// error). Every other error is waited out, doubling from 5 ms to 1 s.
+// AcceptLoop calls accept until stop is closed, and then returns nil, or until the listener is
+// closed, and then returns that error. After every other error it waits, from 5 ms doubling up to 1
+// s.
 func AcceptLoop(accept func() error, stop <-chan struct{}, failed *atomic.Int64, log *slog.Logger) error {
 	delay := time.Duration(0)
 	for {

@@ -9,55 +9,57 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// A handshake takes about a millisecond of a processor and some tens of KiB, and it waits
-// for the client: so no loop does it, and only so many are under way at once.
+// A handshake takes about a millisecond of processor time and some tens of KiB, and it waits for
+// the client. So no event loop runs one, and only a limited number run at once.
 
-// shortShare is what part of [transport.Limits.Handshake] a client has while others wait to begin.
+// shortShare is the divisor of [transport.Limits.Handshake] while other clients wait for their
+// handshake.
 const shortShare = 5
 
 // Handshaker is a connection before its handshake.
 type Handshaker interface {
-	// Handshake does the handshake until by, and passes the connection on or closes it.
+	// Handshake runs the handshake, which has to end at the instant by, and passes the connection
+	// on or closes it.
 	Handshake(by time.Time)
-	// Shorten has shake end by then. Any goroutine may call it, at any time.
+	// Shorten makes Handshake end at that instant. Any goroutine may call it, at any time.
 	Shorten(by time.Time)
-	// GiveUp closes the connection. It is called instead of shake.
+	// GiveUp closes the connection. It is called instead of Handshake.
 	GiveUp()
 }
 
-// Handshakes runs handshakes on goroutines of its own, up to most at once. Of those that
-// wait the newest is next: clients that connect and say nothing, a thousand of them, are
-// the oldest of those that wait, and do not delay the clients that come after them.
-// While a handshake waits, the time of those under way is shortened.
+// Handshakes runs handshakes on goroutines of its own, up to a maximum at once. The newest waiting
+// handshake is next: thousands of clients that connect and send nothing are then the oldest that
+// wait, and do not delay clients that come after them. While a handshake waits, running ones get
+// less time.
 type Handshakes struct {
 	max   int
 	lim   *atomic.Pointer[transport.Limits]
 	ended sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	stopped bool
 	running []*handshake // the oldest first
 	waiting []*handshake // the oldest first
 }
 
-// handshake is one that waits or is under way.
+// handshake is a waiting or running handshake.
 type handshake struct {
 	Handshaker
 	accepted, begun time.Time
 	shortened       bool
 }
 
-// NewHandshakes returns handshakes for a transport with so many event loops. It reads the time that
-// a client has from lim.
+// NewHandshakes returns the handshakes of a transport with the given number of event loops. It
+// reads the timeout from lim.
 func NewHandshakes(loops int, lim *atomic.Pointer[transport.Limits]) *Handshakes {
 	return &Handshakes{max: transport.MaxHandshakes(loops), lim: lim}
 }
 
-// timeout is how long a client may take, and hurried how long while others wait to begin.
+// timeout returns the time for a handshake, and shortTimeout the time while others wait.
 func (s *Handshakes) timeout() time.Duration      { return s.lim.Load().Handshake }
 func (s *Handshakes) shortTimeout() time.Duration { return s.timeout() / shortShare }
 
-// Begin has the handshake of c done, now or when others have ended. It does not wait.
+// Begin starts the handshake of c, now or when others have ended. It does not block.
 func (s *Handshakes) Begin(c Handshaker) {
 	h := &handshake{Handshaker: c, accepted: time.Now()}
 	s.mu.Lock()
@@ -71,13 +73,13 @@ func (s *Handshakes) Begin(c Handshaker) {
 		s.mu.Unlock()
 	default:
 		by := s.start(h)
-		s.ended.Add(1) // with mu held: stop comes before or after
+		s.ended.Add(1) // with mu held, so that Stop comes before or after
 		s.mu.Unlock()
 		go s.serve(h, by)
 	}
 }
 
-// start notes that h is under way, and returns when it has to end. The caller holds mu.
+// start notes that h is running, and returns when it has to end. The caller holds mu.
 func (s *Handshakes) start(h *handshake) (by time.Time) {
 	h.begun = time.Now()
 	s.running = append(s.running, h)
@@ -88,7 +90,8 @@ func (s *Handshakes) start(h *handshake) (by time.Time) {
 	return by
 }
 
-// shortenOne cuts the time of the oldest that is under way with all of it. The caller holds mu.
+// shortenOne shortens the oldest running handshake that still has its full time. The caller holds
+// mu.
 func (s *Handshakes) shortenOne() {
 	for _, h := range s.running {
 		if !h.shortened {
@@ -99,7 +102,7 @@ func (s *Handshakes) shortenOne() {
 	}
 }
 
-// serve does h and then what waits.
+// serve runs h and then handshakes that wait.
 func (s *Handshakes) serve(h *handshake, by time.Time) {
 	defer s.ended.Done()
 	for h != nil {
@@ -108,7 +111,7 @@ func (s *Handshakes) serve(h *handshake, by time.Time) {
 	}
 }
 
-// next takes the newest of those that wait, and gives those up that have waited for too long.
+// next returns the newest waiting handshake, and gives up those that have waited too long.
 func (s *Handshakes) next(done *handshake) (h *handshake, by time.Time) {
 	s.mu.Lock()
 	i := slices.Index(s.running, done)
@@ -127,7 +130,7 @@ func (s *Handshakes) next(done *handshake) (h *handshake, by time.Time) {
 	return h, by
 }
 
-// takeLate removes those that have waited since before then. The caller holds mu.
+// takeLate removes and returns the handshakes that were accepted before then. The caller holds mu.
 func (s *Handshakes) takeLate(then time.Time) []*handshake {
 	n := 0
 	for n < len(s.waiting) && s.waiting[n].accepted.Before(then) {
@@ -138,15 +141,15 @@ func (s *Handshakes) takeLate(then time.Time) []*handshake {
 	return late
 }
 
-// Count returns how many wait or are under way.
+// Count returns the number of waiting and running handshakes.
 func (s *Handshakes) Count() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int64(len(s.running) + len(s.waiting))
 }
 
-// Stop ends all of them, and none begins any more. Nothing has been promised to the
-// clients.
+// Stop ends all handshakes, and later ones are given up at once. No client has been promised
+// anything yet.
 func (s *Handshakes) Stop() {
 	s.mu.Lock()
 	s.stopped = true
@@ -161,8 +164,8 @@ func (s *Handshakes) Stop() {
 	}
 }
 
-// Wait returns when all have ended after stop.
+// Wait waits until all handshakes have ended. It must be called after Stop.
 func (s *Handshakes) Wait() { s.ended.Wait() }
 
-// LongAgo is a deadline that has passed.
+// LongAgo returns a deadline that has passed.
 func LongAgo() time.Time { return time.Unix(1, 0) }

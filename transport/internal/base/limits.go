@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// WithDefaults returns l with sizes that a transport can work with.
+// WithDefaults returns l with default values in place of sizes that are not positive.
 func WithDefaults(l transport.Limits) *transport.Limits {
 	d := transport.DefaultLimits()
 	for _, size := range []struct {
@@ -27,17 +27,17 @@ func WithDefaults(l transport.Limits) *transport.Limits {
 	return &l
 }
 
-// PressedShare is what part of the time for writing a peer has while its handler is
-// pressed.
+// PressedShare is the divisor of the write timeout while the handler is short of memory: see
+// [transport.Pressed].
 const PressedShare = 4
 
-// Pressed reports whether h is.
+// Pressed reports whether h is short of memory for replies.
 func Pressed(h transport.Handler) bool {
 	p, ok := h.(transport.Pressed)
 	return ok && p.Pressed()
 }
 
-// Settle returns what is to be sent of out.
+// Settle returns the replies to send in place of out and refs.
 func Settle(s transport.Session, is transport.Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref) {
 	if st, ok := s.(transport.Settler); ok {
 		return st.Settle(is, out, refs)
@@ -45,8 +45,8 @@ func Settle(s transport.Session, is transport.Outcome, out []byte, refs []shared
 	return out, refs
 }
 
-// SweepEvery returns how often write progress is looked at: a peer is cut at most
-// an eighth later than the limit says.
+// SweepEvery returns how often write progress is checked. A peer is therefore closed at most an
+// eighth after the limit.
 func SweepEvery(writeTimeout time.Duration) time.Duration {
 	return min(max(writeTimeout/8, 10*time.Millisecond), time.Second)
 }

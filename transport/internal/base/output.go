@@ -8,24 +8,25 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/buffer"
 )
 
-// Output is output that has not left yet: bytes of its own, and between them pieces that
-// lie elsewhere. A connection that reads what it is sent has none.
+// Output is unsent output: bytes of its own, and between them pieces of memory elsewhere. A
+// connection whose client keeps reading has none.
 type Output struct {
 	B       []byte
 	at      int    // b[:at] has been sent
-	Held    int    // so many bytes at the end, and the pieces, wait for barrier
-	Barrier uint64 // 0: nothing is held
+	Held    int    // this many bytes at the end, and all pieces, wait for Barrier
+	Barrier uint64 // 0: no barrier
 	pieces  *pieces
 }
 
-// pieces are the references of a reply that have not been sent.
+// pieces are the unsent references of a reply.
 type pieces struct {
-	refs []shared.Ref // their places are those in b
-	sent int          // bytes of the first that have left
-	kept int          // what they take: see [shared.Ref.Kept]
+	refs []shared.Ref // their positions are offsets in B
+	sent int          // bytes of the first that have been sent
+	kept int          // memory that they take: see [shared.Ref.Kept]
 }
 
-// OnDurable releases a reply that waited for its record: s may change it before it is sent.
+// OnDurable releases a reply that waited for its log record. The session s may change it before it
+// is sent.
 func (o *Output) OnDurable(s transport.Session, is transport.Outcome) {
 	from := len(o.B) - o.Held
 	refs := o.TakeRefs()
@@ -35,19 +36,19 @@ func (o *Output) OnDurable(s transport.Session, is transport.Outcome) {
 	o.Refer(refs, from)
 }
 
-// Empty reports whether nothing is left to be sent.
+// Empty reports whether everything has been sent.
 func (o *Output) Empty() bool { return o.at == len(o.B) && o.pieces == nil }
 
-// Waits reports whether there is something that may be sent.
+// Waits reports whether there is output that may be sent now.
 func (o *Output) Waits() bool { return o.Held == 0 && o.Barrier == 0 && !o.Empty() }
 
-// HasRefs reports whether pieces that lie elsewhere are still to be sent.
+// HasRefs reports whether there are unsent pieces of memory elsewhere.
 func (o *Output) HasRefs() bool { return o.pieces != nil }
 
-// Next returns what is to be sent next of a reply without references, up to n bytes.
+// Next returns the next bytes to send of a reply without references, up to n bytes.
 func (o *Output) Next(n int) []byte { return o.B[o.at:min(len(o.B), o.at+n)] }
 
-// Kept is how much memory it takes.
+// Kept returns how much memory the output takes.
 func (o *Output) Kept() int {
 	if o.pieces == nil {
 		return len(o.B) - o.at
@@ -55,14 +56,15 @@ func (o *Output) Kept() int {
 	return len(o.B) - o.at + o.pieces.kept
 }
 
-// Counted reports whether it takes memory that its handler has made for it alone, and
+// Counted reports whether the output takes memory that the handler has allocated for it alone, and
 // counts itself.
 func (o *Output) Counted() bool {
 	return o.pieces != nil && slices.ContainsFunc(o.pieces.refs, shared.Ref.Counted)
 }
 
-// Add appends p, with refs between its bytes. The buffer is cut to size: it may be
-// waiting for minutes. If p is ours it is kept as it is, where that saves a copy.
+// Add appends p, with refs between its bytes. It allocates a buffer of the exact size, because the
+// output may wait for minutes. If ours is set, p belongs to the transport, and Add keeps it without
+// a copy if possible.
 func (o *Output) Add(p []byte, refs []shared.Ref, ours bool) {
 	switch {
 	case o.B == nil && ours:
@@ -76,7 +78,7 @@ func (o *Output) Add(p []byte, refs []shared.Ref, ours bool) {
 	o.Refer(refs, len(o.B)-len(p))
 }
 
-// Refer takes over references whose places are those behind from bytes.
+// Refer takes over references. Their positions count from the offset from of B.
 func (o *Output) Refer(refs []shared.Ref, from int) {
 	if len(refs) == 0 {
 		return
@@ -94,7 +96,7 @@ func (o *Output) Refer(refs []shared.Ref, from int) {
 	}
 }
 
-// TakeRefs hands the references back.
+// TakeRefs removes and returns the references.
 func (o *Output) TakeRefs() []shared.Ref {
 	if o.pieces == nil {
 		return nil
@@ -104,7 +106,7 @@ func (o *Output) TakeRefs() []shared.Ref {
 	return refs
 }
 
-// compact moves what is left of b to a buffer of its own with room for more bytes.
+// compact moves the unsent bytes to a new buffer with room for more bytes.
 func (o *Output) compact(more int) {
 	o.B = append(make([]byte, 0, len(o.B)-o.at+more), o.B[o.at:]...)
 	if o.pieces != nil {
@@ -115,8 +117,8 @@ func (o *Output) compact(more int) {
 	o.at = 0
 }
 
-// Gather fills parts with what is to be sent next, up to limit bytes, and returns it with
-// its length.
+// Gather appends the next pieces to send to parts, up to its capacity and up to limit bytes. It
+// returns parts and the number of bytes.
 func (o *Output) Gather(parts [][]byte, limit int) (out [][]byte, n int) {
 	at, refs, sent := o.at, []shared.Ref(nil), 0
 	if o.pieces != nil {
@@ -146,8 +148,8 @@ func (o *Output) Gather(parts [][]byte, limit int) (out [][]byte, n int) {
 	return parts, n
 }
 
-// Sent drops n bytes from the front, with the memory that they took: pieces one by one,
-// of the buffer the front half when it is past.
+// Sent removes n bytes from the front and releases their memory: each piece as soon as it has been
+// sent, and the sent part of B once it is at least half of B and KeptSize.
 func (o *Output) Sent(n int) {
 	for o.pieces != nil {
 		x := o.pieces
@@ -177,7 +179,7 @@ func (o *Output) Sent(n int) {
 	}
 }
 
-// Drop gives everything up.
+// Drop discards all output.
 func (o *Output) Drop() {
 	shared.ReleaseAll(o.TakeRefs())
 	*o = Output{}

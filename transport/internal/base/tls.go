@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Identify tells s, if it wants to know.
+// Identify passes the state of the TLS connection to s, if s is a [transport.Handshaken].
 func Identify(s transport.Session, conn *tls.Conn) {
 	if h, ok := s.(transport.Handshaken); ok {
 		is := conn.ConnectionState()
@@ -20,8 +20,8 @@ func Identify(s transport.Session, conn *tls.Conn) {
 	}
 }
 
-// Explanation is what h says to a client whose handshake failed with err, nil unless the
-// client does not speak TLS.
+// Explanation returns the message of h for a client whose handshake failed with err. It is nil
+// unless the client does not speak TLS.
 func Explanation(h transport.Handler, err error) []byte {
 	var header tls.RecordHeaderError
 	if e, ok := h.(transport.Explainer); ok && errors.As(err, &header) && header.Conn != nil {
@@ -30,12 +30,11 @@ func Explanation(h transport.Handler, err error) []byte {
 	return nil
 }
 
-// maxReason is how much of the reason for a failed handshake is logged. The client has a
-// part in what it says.
+// maxReason limits the logged part of an error, because the client can influence its text.
 const maxReason = 200
 
-// LogHandshake logs a failed handshake. A client that connects and leaves is logged at
-// level debug only: programs that watch ports do so.
+// LogHandshake logs a failed handshake. It logs at level debug if the client only connected and
+// left, as programs that monitor ports do.
 func LogHandshake(log *slog.Logger, from net.Addr, err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.ECONNRESET) {
 		log.Debug("a TLS handshake was not completed", "client", from.String())

@@ -1,6 +1,6 @@
-// Package buffer has the memory for the input and output of connections.
-// A [Buffer] comes from a pool, or from memory outside of Go's heap if the input is long. The package
-// knows no connection.
+// Package buffer manages the memory for the input and output of connections. A [Buffer] comes from
+// a pool, or from memory outside of Go's heap if it is for long input. The package does not depend
+// on connections.
 package buffer
 
 import (
@@ -8,25 +8,24 @@ import (
 	"sync"
 )
 
-// Buffers of 1, 2, 4 KiB … 1 MiB are lent from pools; larger ones are made for the
-// occasion and left to the garbage collector, so that one huge command or reply
-// does not stay paid for. Input beyond keptBuffer is outside of Go's heap where the
-// system can do that: see getInput.
+// Buffers of 1, 2, 4 KiB … 1 MiB come from pools. Larger ones are allocated and left to the garbage
+// collector, so that memory for one huge command or reply is not kept. Input beyond KeptSize is
+// outside of Go's heap if the system supports that: see [GetInput].
 const (
 	MinSize = 1 << 10
 	maxSize = 1 << 20
 	classes = 11
 
-	// KeptSize is the largest that a connection keeps while there is nothing in it.
+	// KeptSize is the largest buffer that a connection keeps while the buffer is empty.
 	KeptSize = 64 << 10
 )
 
-// Buffer is a box for a slice: putting a pointer into a pool allocates nothing.
+// Buffer wraps a slice, because putting a pointer into a pool allocates nothing.
 type Buffer struct {
 	B       []byte
-	mapped  bool // b is not in Go's heap: see getInput
-	used    int  // of a mapped buffer: up to where it has been written to since it was lent
-	touched int  // of a mapped buffer: up to where it has ever been written to
+	mapped  bool // B is not in Go's heap: see [GetInput]
+	used    int  // of a mapped buffer: the end of what was written since it was lent
+	touched int  // of a mapped buffer: the end of what was ever written
 }
 
 var pools [classes]sync.Pool
@@ -39,7 +38,7 @@ func sizeClass(n int) int {
 	return bits.Len(uint(n-1)) - bits.Len(uint(MinSize)) + 1
 }
 
-// Get lends a buffer whose slice is n bytes or more long.
+// Get returns a buffer with a slice of at least n bytes.
 func Get(n int) *Buffer {
 	class := sizeClass(n)
 	if class >= classes {
@@ -51,7 +50,8 @@ func Get(n int) *Buffer {
 	return &Buffer{B: make([]byte, MinSize<<class)}
 }
 
-// Put takes a buffer back. Its slice may have been replaced by a grown one, unless it is mapped.
+// Put returns a buffer to its pool. Its slice may have been replaced by a grown one, unless it is
+// mapped.
 func Put(x *Buffer) {
 	if x.mapped {
 		longInputs.takeBack(x)
@@ -61,7 +61,7 @@ func Put(x *Buffer) {
 	if n < MinSize || n > maxSize {
 		return
 	}
-	// A grown slice need not be a power of two: it goes where it surely suffices.
+	// The size of a grown slice need not be a power of two, so round down to a class.
 	class := bits.Len(uint(n)) - bits.Len(uint(MinSize))
 	x.B = x.B[:n]
 	pools[class].Put(x)

@@ -5,34 +5,35 @@ import (
 	"sync/atomic"
 )
 
-// Input beyond keptBuffer is kept in memory that is mapped outside of Go's heap, where the system can do
-// that. Many clients that send long commands would make garbage faster than it is collected; this memory is
-// free at once, grows without being copied, and takes no page for what has not arrived. Nothing may keep a
-// part of it beyond a Feed.
+// Input beyond KeptSize is in memory that is mapped outside of Go's heap, if the system supports
+// that. Many clients that send long commands would produce garbage faster than it is collected.
+// Mapped memory is free at once, grows without being copied, and takes no page for bytes that have
+// not arrived. No code may keep a part of it beyond a Feed.
 
-// maxSpare is how many bytes of such memory are kept for the next long command, in all: to map them again
-// costs as much as to receive them.
+// maxSpare is how many bytes of mapped memory are kept in all for the next long commands, since
+// mapping memory again costs as much as receiving the bytes.
 const maxSpare = 4 << 20
 
-// longInputs has what is mapped.
+// longInputs is the pool of mapped buffers.
 var longInputs mappedMemory
 
-// mappedMemory lends mapped buffers, from any goroutine.
+// mappedMemory is a pool of mapped buffers. It is safe for concurrent use.
 type mappedMemory struct {
-	bytes  atomic.Int64 // that its buffers have touched
+	bytes  atomic.Int64 // bytes that its buffers have touched
 	mu     sync.Mutex
-	spares []*Buffer // guarded by mu: the one used last is at the end
-	kept   int       // guarded by mu: bytes that these have touched
-	unused int       // guarded by mu: how many of the first have been spare since the last trim
+	spares []*Buffer // guarded by mu; the last used one is at the end
+	kept   int       // guarded by mu; bytes that the spares have touched
+	unused int       // guarded by mu; how many of the first spares have not been used since the last trim
 }
 
-// Mapped is how many bytes the input of all transports of the process takes outside of Go's heap.
+// Mapped returns how many bytes of memory outside of Go's heap the input of all transports of the
+// process takes.
 func Mapped() int64 { return longInputs.bytes.Load() }
 
-// Trim gives memory for long commands back that has not been used since the last call.
+// Trim releases memory for long commands that has not been used since the last call.
 func Trim() { longInputs.trim() }
 
-// GetInput lends a buffer of n bytes or more for input that has to be kept.
+// GetInput returns a buffer of at least n bytes for input that has to be kept.
 func GetInput(n int) *Buffer {
 	if n > KeptSize {
 		if x := longInputs.lend(n); x != nil {
@@ -42,7 +43,8 @@ func GetInput(n int) *Buffer {
 	return Get(n)
 }
 
-// Lengthen returns a buffer of n bytes or more that begins with the bytes [r:w] of x, which is gone.
+// Lengthen returns a buffer of at least n bytes that begins with the bytes [r:w] of x. The caller
+// must not use x any more.
 func (x *Buffer) Lengthen(r, w, n int) *Buffer {
 	if x.mapped {
 		x.Size(w)
@@ -58,7 +60,7 @@ func (x *Buffer) Lengthen(r, w, n int) *Buffer {
 	return longer
 }
 
-// remap makes a mapped buffer n bytes long, and reports whether it could.
+// remap makes a mapped buffer n bytes long, and reports whether that succeeded.
 func (x *Buffer) remap(n int) bool {
 	b := remapMemory(x.B, n)
 	if b != nil {
@@ -67,7 +69,7 @@ func (x *Buffer) remap(n int) bool {
 	return b != nil
 }
 
-// Size is how many bytes of x are in use, which has been written to up to w.
+// Size returns how many bytes of memory x uses. w is the end of what has been written.
 func (x *Buffer) Size(w int) int {
 	if !x.mapped {
 		return len(x.B)
@@ -80,13 +82,13 @@ func (x *Buffer) Size(w int) int {
 	return x.used
 }
 
-// GiveBack is putBuffer for input that has been written up to w.
+// GiveBack is [Put] for input that has been written up to w.
 func (x *Buffer) GiveBack(w int) {
 	x.Size(w)
 	Put(x)
 }
 
-// lend returns a mapped buffer of n bytes or more; nil if the system has none.
+// lend returns a mapped buffer of at least n bytes, nil if the system has none.
 func (m *mappedMemory) lend(n int) *Buffer {
 	if x := m.spare(); x != nil {
 		if len(x.B) >= n || x.remap(n) {
@@ -100,7 +102,7 @@ func (m *mappedMemory) lend(n int) *Buffer {
 	return nil
 }
 
-// spare takes the buffer that was used last, if there is one.
+// spare removes and returns the spare buffer that was used last, nil if there is none.
 func (m *mappedMemory) spare() *Buffer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,7 +118,7 @@ func (m *mappedMemory) spare() *Buffer {
 	return x
 }
 
-// takeBack takes a mapped buffer that is not used any more.
+// takeBack keeps a mapped buffer as a spare, or frees it if there are enough.
 func (m *mappedMemory) takeBack(x *Buffer) {
 	x.used = 0
 	m.mu.Lock()
@@ -131,7 +133,7 @@ func (m *mappedMemory) takeBack(x *Buffer) {
 	}
 }
 
-// trim frees the buffers that have been spare since the last call.
+// trim frees the spares that have not been used since the last call.
 func (m *mappedMemory) trim() {
 	m.mu.Lock()
 	idle := append([]*Buffer(nil), m.spares[:m.unused]...)
@@ -147,7 +149,7 @@ func (m *mappedMemory) trim() {
 	}
 }
 
-// free gives the memory of x back.
+// free unmaps the memory of x.
 func (m *mappedMemory) free(x *Buffer) {
 	unmapMemory(x.B)
 	m.bytes.Add(-int64(x.touched))

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// MeasuredConn is a connection below TLS that knows how large the buffer is that TLS reads
-// into, since the whole rest of that is offered to each Read.
+// MeasuredConn is a connection below TLS. It records the size of the buffer that crypto/tls reads
+// into, because each Read gets all free space of that buffer.
 type MeasuredConn struct {
 	net.Conn
 	Room atomic.Int64

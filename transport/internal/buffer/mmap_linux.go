@@ -2,8 +2,8 @@ package buffer
 
 import "golang.org/x/sys/unix"
 
-// mapMemory returns memory of n bytes outside of Go's heap, which takes no page before it is written to;
-// nil if the system has none.
+// mapMemory maps n bytes outside of Go's heap. Pages are allocated when they are written to. It
+// returns nil on failure.
 func mapMemory(n int) []byte {
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
@@ -13,8 +13,8 @@ func mapMemory(n int) []byte {
 	return b
 }
 
-// remapMemory makes memory of mapMemory n bytes long, without copying; nil if the system cannot, and b
-// stays as it is.
+// remapMemory changes the length of memory of mapMemory to n bytes without copying. On failure it
+// returns nil, and b stays as it is.
 func remapMemory(b []byte, n int) []byte {
 	longer, err := unix.Mremap(b, n, unix.MREMAP_MAYMOVE)
 	if err != nil {
@@ -23,7 +23,7 @@ func remapMemory(b []byte, n int) []byte {
 	return longer
 }
 
-// unmapMemory gives memory of mapMemory back.
+// unmapMemory releases memory of mapMemory.
 func unmapMemory(b []byte) {
-	_ = unix.Munmap(b) // nothing could be done about it
+	_ = unix.Munmap(b) // there is no way to handle an error
 }

@@ -2,7 +2,7 @@
 
 package buffer
 
-// mapMemory returns nil: long input is in Go's heap.
+// mapMemory returns nil, so that long input is in Go's heap.
 func mapMemory(int) []byte { return nil }
 
 func remapMemory([]byte, int) []byte { return nil }
