@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The measures of the picture, in pixels.
+// The measures of the picture are in pixels.
 const (
 	chartWidth  = 720
 	panelTop    = 30 // from the top of a panel to its first bar
@@ -16,12 +16,12 @@ const (
 	barMostWide = 520
 )
 
-// chartStyle has a background of its own, so that the picture is legible on any page.
+// chartStyle sets a background, so that the picture is legible on any page.
 const chartStyle = `<style>text{font:12px sans-serif;fill:#24292f}.t{font-size:14px;font-weight:bold}.e{text-anchor:end}` +
 	`.b{fill:#fff}.o{fill:#afb8c1}.p{fill:#1f6feb}` +
 	`@media(prefers-color-scheme:dark){text{fill:#e6edf3}.b{fill:#0d1117}.o{fill:#6e7681}.p{fill:#388bfd}}</style>`
 
-// panel is a part of the picture: bars of one unit.
+// panel is a part of the picture: bars with the same unit.
 type panel struct {
 	title string
 	bars  []bar
@@ -32,7 +32,7 @@ type bar struct {
 	value        float64
 }
 
-// drawChart returns panels as an SVG image: horizontal bars, the first of each panel in
+// drawChart returns panels as an SVG image with horizontal bars. The first bar of each panel has
 // the colour of this server.
 func drawChart(panels []panel) string {
 	height := panelGap

@@ -1,7 +1,7 @@
-// Package docgen generates pages, so that pages and program always agree. docs/commands.md,
-// docs/missing.md, docs/options.md and the sample configuration come from the command table
-// and the option table. The summary of docs/performance.md comes from the page's own tables.
-// The program in generate writes the pages. A test fails if one is out of date.
+// Package docgen generates pages of the documentation, so that they always agree with the program.
+// docs/commands.md, docs/missing.md, docs/options.md and the sample configuration come from the
+// command table and the option table. The summary of docs/performance.md comes from the page's own
+// tables. The program in generate writes the pages. A test fails if one is out of date.
 package docgen
 
 import (
@@ -13,7 +13,7 @@ import (
 
 //go:generate go run ./generate ../..
 
-// groups are the headings of the page, in order, with the groups of the table.
+// groups are the headings of the page, in order, with the command groups of each.
 var groups = []struct {
 	title string
 	names []string
@@ -29,8 +29,7 @@ var groups = []struct {
 	{"Server", []string{"server", "cluster"}},
 }
 
-// inGroup returns the commands of a heading, those of each group in the order of
-// their names.
+// inGroup returns the commands of a heading, group by group, sorted by name within a group.
 func inGroup(t *command.Table, names []string) (all []*command.Command) {
 	for _, name := range names {
 		for _, c := range t.Top() {
@@ -42,7 +41,7 @@ func inGroup(t *command.Table, names []string) (all []*command.Command) {
 	return all
 }
 
-// checkGroups makes sure that every command has its place.
+// checkGroups returns an error if a command belongs to no heading.
 func checkGroups(t *command.Table) error {
 	placed := 0
 	for _, g := range groups {
@@ -54,7 +53,7 @@ func checkGroups(t *command.Table) error {
 	return nil
 }
 
-// CommandsPage returns docs/commands.md.
+// CommandsPage returns the content of docs/commands.md.
 func CommandsPage(t *command.Table) (string, error) {
 	if err := checkGroups(t); err != nil {
 		return "", err
@@ -101,7 +100,7 @@ func writeCommand(b *strings.Builder, c *command.Command) {
 	}
 }
 
-// facts are the lines below a summary.
+// facts returns the lines below the summary of a command.
 func facts(c *command.Command) (lines [][2]string) {
 	add := func(name, value string) {
 		if value != "" {
@@ -122,7 +121,7 @@ func facts(c *command.Command) (lines [][2]string) {
 	return lines
 }
 
-// keys says in words which arguments are keys.
+// keys describes in words which arguments are keys.
 func keys(c *command.Command) string {
 	k := c.Keys
 	switch {
@@ -140,7 +139,7 @@ func keys(c *command.Command) string {
 	return fmt.Sprintf("arguments %d to %d", k.First, k.Last)
 }
 
-// display is a name as people write it: CLIENT LIST.
+// display returns a name in its usual spelling, such as CLIENT LIST.
 func display(name string) string {
 	return strings.ToUpper(strings.ReplaceAll(name, "|", " "))
 }
@@ -149,10 +148,10 @@ func usage(c *command.Command) string {
 	return strings.TrimSpace(display(c.Name) + " " + c.Syntax)
 }
 
-// anchor is what a heading is called in links: lower case without the dots.
+// anchor returns the name of a heading in links: lower case, without dots.
 func anchor(name string) string { return strings.ReplaceAll(name, ".", "") }
 
-// cell escapes what would end a cell of a table.
+// cell escapes the characters that would end a cell of a table.
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
 func codes(words []string) string {

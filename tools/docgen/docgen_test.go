@@ -13,8 +13,7 @@ import (
 	"github.com/cellserver/cellserver/tools/docgen"
 )
 
-// TestPagesAreFresh: what is generated is committed together with what it is
-// generated from.
+// TestPagesAreFresh: the committed pages are what is generated now.
 func TestPagesAreFresh(t *testing.T) {
 	const root = "../.."
 	pages, err := docgen.Pages(root)
@@ -26,7 +25,8 @@ func TestPagesAreFresh(t *testing.T) {
 	}
 }
 
-// TestSampleLoads: a server that is given the sample is as one that is given nothing.
+// TestSampleLoads: a server with the sample configuration has the same options as one without a
+// configuration.
 func TestSampleLoads(t *testing.T) {
 	all := func(string) bool { return true }
 	c, err := config.Load([]string{"../../docs/cellserver.conf"}, nil)
@@ -81,7 +81,8 @@ Idle connections:
 	require.ErrorContains(t, err, "marks")
 }
 
-// TestSummaryIsWhole: the committed page has every figure that its summary quotes.
+// TestSummaryIsWhole: the committed page has every figure that its summary quotes, so no line is
+// missing.
 func TestSummaryIsWhole(t *testing.T) {
 	page, err := os.ReadFile("../../docs/performance.md")
 	require.NoError(t, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/internal/missing"
 )
 
-// MissingPage returns docs/missing.md: first the commands that are unknown, then those
-// that are known and do nothing.
+// MissingPage returns the content of docs/missing.md: first the unknown commands, then the known
+// ones that do nothing.
 func MissingPage(t *command.Table) string {
 	var b strings.Builder
 	b.WriteString(`# Commands of Redis that are missing
@@ -44,7 +44,7 @@ unknown here.
 	return b.String()
 }
 
-// namesOf returns the names of the commands for which is holds.
+// namesOf returns the names of the commands for which is returns true.
 func namesOf(t *command.Table, is func(*command.Command) bool) (names []string) {
 	for _, c := range t.All() {
 		if is(c) {
@@ -54,8 +54,7 @@ func namesOf(t *command.Table, is func(*command.Command) bool) (names []string) 
 	return names
 }
 
-// listed joins names for readers. Subcommands share the name of their container:
-// XINFO GROUPS/HELP.
+// listed joins names for display. Subcommands share the name of their container: XINFO GROUPS/HELP.
 func listed(names []string) string {
 	var b strings.Builder
 	last := ""

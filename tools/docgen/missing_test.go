@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/internal/missing"
 )
 
-// redisNames are all commands and subcommands of Redis 7.2.
+// redisNames returns all commands and subcommands of Redis 7.2.
 func redisNames(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../compat_test/testdata/redis-7.2-commands.txt")
@@ -23,8 +23,8 @@ func redisNames(t *testing.T) []string {
 	return names
 }
 
-// faults compares the list of Redis with what is here and with what is said to be
-// missing, and returns a line for each name that is not in exactly one of these.
+// faults compares Redis' commands with the command table and the list of missing commands. It
+// returns a line for each name that is not in exactly one of these two.
 func faults(redis []string, here func(string) bool, groups []missing.Group) (lines []string) {
 	times := map[string]int{}
 	for _, g := range groups {
@@ -48,7 +48,7 @@ func faults(redis []string, here func(string) bool, groups []missing.Group) (lin
 	return lines
 }
 
-// newerNames are the commands that came after Redis 7.2.
+// newerNames returns the commands added after Redis 7.2.
 func newerNames(t *testing.T) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../compat_test/testdata/newer-commands.txt")
@@ -62,7 +62,8 @@ func newerNames(t *testing.T) (names []string) {
 	return names
 }
 
-// TestEveryNewerCommandIsHereOrListedAsMissing compares with Redis 8.8 and Valkey 9.2.
+// TestEveryNewerCommandIsHereOrListedAsMissing compares the table and the list with Redis 8.8 and
+// Valkey 9.2.
 func TestEveryNewerCommandIsHereOrListedAsMissing(t *testing.T) {
 	require.Empty(t, faults(newerNames(t), inTable(), missing.Newer))
 	require.Contains(t, newerNames(t), "increx")
@@ -86,8 +87,8 @@ func TestEveryCommandOfRedisIsHereOrListedAsMissing(t *testing.T) {
 	}
 }
 
-// TestNoEntryOfTheMissingListIsIdle takes each name away, adds one that is here and one
-// that no server has: the comparison must notice.
+// TestNoEntryOfTheMissingListIsIdle removes each name from the list, adds one that the table has,
+// and one that no server has. The comparison must report each change.
 func TestNoEntryOfTheMissingListIsIdle(t *testing.T) {
 	redis, here := redisNames(t), inTable()
 	for i, g := range missing.FromRedis {
@@ -105,7 +106,7 @@ func TestNoEntryOfTheMissingListIsIdle(t *testing.T) {
 	require.Equal(t, []string{"sort is listed twice as missing"}, faults(redis, here, more("sort")))
 }
 
-// TestMissingPageNamesEveryMissingCommand reads the table as people do.
+// TestMissingPageNamesEveryMissingCommand parses the table of the page.
 func TestMissingPageNamesEveryMissingCommand(t *testing.T) {
 	var read []string
 	for line := range strings.Lines(MissingPage(commands.NewTable())) {

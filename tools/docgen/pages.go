@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// Pages returns the content of every generated file below root, the folder of the
-// project, by its path relative to root.
+// Pages returns the content of every generated file by its path relative to root, the directory of
+// the project.
 func Pages(root string) (map[string]string, error) {
 	table := commands.NewTable()
 	page, err := CommandsPage(table)

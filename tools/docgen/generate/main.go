@@ -1,4 +1,4 @@
-// Command generate writes the generated pages into the folder of the project, which is its
+// Command generate writes the generated pages into the directory of the project, which is its
 // argument.
 package main
 
