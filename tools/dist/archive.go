@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// sumsName is the file that `sha256sum --check` reads.
+// sumsName is the name of the file for `sha256sum --check`.
 const sumsName = "SHA256SUMS"
 
 func (f *file) mode() int64 {
@@ -31,7 +31,7 @@ func sorted(files []file) []file {
 	return files
 }
 
-// tar writes name.tar.gz with a folder of the same name in it.
+// tar writes name.tar.gz, which contains a directory of the same name.
 func (r *release) tar(name string, files []file) error {
 	var packed bytes.Buffer
 	compressed, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
@@ -60,7 +60,7 @@ func (r *release) tar(name string, files []file) error {
 	return os.WriteFile(filepath.Join(r.out, name+".tar.gz"), packed.Bytes(), 0o644)
 }
 
-// zip writes name.zip with a folder of the same name in it.
+// zip writes name.zip, which contains a directory of the same name.
 func (r *release) zip(name string, files []file) error {
 	var packed bytes.Buffer
 	w := zip.NewWriter(&packed)
@@ -81,9 +81,9 @@ func (r *release) zip(name string, files []file) error {
 	return os.WriteFile(filepath.Join(r.out, name+".zip"), packed.Bytes(), 0o644)
 }
 
-// writeSums writes the SHA-256 of every file in the folder.
+// writeSums writes the SHA-256 of every file in the directory.
 func writeSums(dir string) error {
-	entries, err := os.ReadDir(dir) // in the order of their names
+	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 
 const date = "1767225600" // 2026-01-01
 
-// made makes archives of platforms from the tree at root and returns their folder.
+// made makes the archives of platforms from the tree at root and returns their directory.
 func made(t *testing.T, root, platforms string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
@@ -28,7 +28,7 @@ func made(t *testing.T, root, platforms string) string {
 	return out
 }
 
-// unpacked returns the files of an archive by their names without the folder.
+// unpacked returns the files of an archive by their names without the directory.
 func unpacked(t *testing.T, path string) map[string][]byte {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -62,8 +62,8 @@ func unpacked(t *testing.T, path string) map[string][]byte {
 	}
 }
 
-// TestArchives makes archives, looks into them, and makes them again in another folder without
-// the build cache.
+// TestArchives makes archives and checks their content. Then it makes them again in another
+// directory without the build cache.
 func TestArchives(t *testing.T) {
 	out := made(t, "../..", "linux/amd64 windows/arm64")
 	linux := unpacked(t, filepath.Join(out, only(t, out, "cellserver-*-linux-amd64.tar.gz")))
@@ -135,8 +135,8 @@ func TestArchives(t *testing.T) {
 	})
 }
 
-// licensed: what a program is compiled from is in its bill of materials, with a licence, whose
-// text is in its archive.
+// licensed checks that each module of a program is in its bill of materials with a licence, and
+// that the licence's text is in its archive.
 func licensed(t *testing.T, out, name string, files map[string][]byte) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(out, only(t, out, name+"-*-linux-amd64.spdx.json")))
@@ -170,8 +170,9 @@ func licensed(t *testing.T, out, name string, files map[string][]byte) {
 	require.Len(t, bill.Packages, deps+2)
 }
 
-// judged has the tools of SPDX judge the bills. Without them it is one SKIP line, and with CI=true a
-// failure, as by internal/programs, which would bring all that the server requires into this module.
+// judged validates the bills with the tools of SPDX. Without the tools it prints one SKIP line, or
+// fails if CI=true, like internal/programs. It does not use that package, which would bring all
+// dependencies of the server into this module.
 func judged(t *testing.T, out string) {
 	t.Helper()
 	tool, err := filepath.Abs("spdx/.venv/bin/pyspdxtools")
@@ -189,7 +190,7 @@ func judged(t *testing.T, out string) {
 	}
 }
 
-// TestUnknownLicenceStopsARelease: nothing is published without knowing that it may be.
+// TestUnknownLicenceStopsARelease: a release fails if a module has no known licence.
 func TestUnknownLicenceStopsARelease(t *testing.T) {
 	dir := t.TempDir()
 	m := module{path: "example.org/m", version: "v1.0.0"}
@@ -203,7 +204,7 @@ func TestUnknownLicenceStopsARelease(t *testing.T) {
 	require.Equal(t, "MIT", m.licence)
 }
 
-// TestFolderOfSomebodyElseIsNotEmptied: a mistyped -out costs nobody a file.
+// TestFolderOfSomebodyElseIsNotEmptied: a wrong -out does not delete other files.
 func TestFolderOfSomebodyElseIsNotEmptied(t *testing.T) {
 	dir := t.TempDir()
 	theirs := filepath.Join(dir, "thesis.txt")
@@ -213,7 +214,7 @@ func TestFolderOfSomebodyElseIsNotEmptied(t *testing.T) {
 	require.FileExists(t, theirs)
 }
 
-// only returns the one file that a pattern fits.
+// only returns the only file that matches a pattern.
 func only(t *testing.T, dir, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -239,7 +240,7 @@ func all(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// copied returns a copy of the files of the project in another folder.
+// copied returns a copy of the project's files in another directory.
 func copied(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")

@@ -16,19 +16,19 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// module is a part of the program that others have written.
+// module is a third-party part of the program.
 type module struct {
 	path, version, sum string
-	// licences are the files that say what one may do with it, and must go along.
+	// licences are the files with licence terms, which must be part of the archive.
 	licences []file
-	// licence is what they are in the words of SPDX, such as "MIT" or "Apache-2.0 AND MIT".
+	// licence is the SPDX expression of the licence, such as "MIT" or "Apache-2.0 AND MIT".
 	licence string
-	// declared is the same, but where the authors offer a choice: there it is all of that.
+	// declared is the same, except that it lists all alternatives if the authors offer a choice.
 	declared string
 }
 
-// choices are the modules whose authors let everybody choose one of several licences, in files
-// that are not called like licences: what they offer, and the file with the one that we choose.
+// choices are the modules whose authors offer a choice of licences, in files without a licence's
+// usual name: the declared expression, and the file with the licence that this project has chosen.
 var choices = map[string]struct{ declared, chosen string }{
 	"github.com/golang/freetype": {"FTL OR GPL-2.0-or-later", "licenses/ftl.txt"},
 }
@@ -36,8 +36,8 @@ var choices = map[string]struct{ declared, chosen string }{
 // standardLibrary is the name of the standard library in a bill of materials.
 const standardLibrary = "stdlib"
 
-// modulesOf returns what the program at path is compiled from, beside this project: the modules
-// that it names itself, and the standard library.
+// modulesOf returns the modules that the program at path contains, without this project: those in
+// its build information, and the standard library.
 func (r *release) modulesOf(ctx context.Context, p *program, path string) ([]module, error) {
 	built, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *release) modulesOf(ctx context.Context, p *program, path string) ([]mod
 	return modules, nil
 }
 
-// download reads the licences of a module, where Go keeps it.
+// download returns a module with the licences in Go's module cache.
 func (r *release) download(ctx context.Context, p *program, dep *debug.Module) (module, error) {
 	if dep.Replace != nil {
 		dep = dep.Replace
@@ -85,15 +85,15 @@ func (r *release) download(ctx context.Context, p *program, dep *debug.Module) (
 	return m, m.readLicences(where.Dir)
 }
 
-// licenceName is what files with licences are called.
+// licenceName matches the names of files with licence terms.
 var licenceName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|unlicense)`)
 
-// permission is what files are called that go along with a licence and are none: SPDX has no
+// permission matches the names of files that accompany a licence and are none, so that SPDX has no
 // name for them.
 var permission = regexp.MustCompile(`(?i)^(notice|patents)`)
 
-// readLicences reads the files of a folder that say what one may do with it. Without one that
-// is known, nothing may be published.
+// readLicences reads the files with licence terms in a directory. It returns an error if none of
+// them is a known licence, because then the module must not be published.
 func (m *module) readLicences(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -131,11 +131,11 @@ func (m *module) readLicences(dir string) error {
 	return nil
 }
 
-// mostly is the share of a text in percent that must be of known licences. The rest is names
+// mostly is the least percentage of a text that must belong to known licences. The rest is names
 // and years.
 const mostly = 75
 
-// identify returns the licences in a text in the words of SPDX.
+// identify returns the SPDX identifiers of the licences in a text.
 func identify(text []byte) (ids []string) {
 	found := licensecheck.Scan(text)
 	if found.Percent < mostly {

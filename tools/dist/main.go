@@ -1,11 +1,12 @@
-// Command dist makes what is published: for each platform an archive with the server, a static
-// program, its man page, completions, a sample configuration and all licences, and one with
-// cellbench; a bill of materials in SPDX for each; and SHA256SUMS. `make dist` calls it.
+// Command dist makes the files of a release. For each platform these are an archive with the
+// server, and one with cellbench. The server's archive has a static program, its man page,
+// completions, a sample configuration and all licences. There also are a bill of materials in SPDX
+// for each archive, and SHA256SUMS. `make dist` calls it.
 //
-// The same source and the same version of Go give the same bytes: the programs are compiled
-// without paths and without the state of the working copy, and every time in an archive is that
-// of the option -date. The module is one of its own, so that its libraries do not reach the
-// server.
+// The same source and the same version of Go give the same bytes: the programs are compiled without
+// paths and without the state of the working copy, and every time in an archive is that of the
+// option -date. The command is a module of its own, so that its dependencies do not become
+// dependencies of the server.
 package main
 
 import (
@@ -18,7 +19,7 @@ import (
 	"time"
 )
 
-// platforms are what archives are made for.
+// platforms are the default platforms.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
 
 func main() {
@@ -31,7 +32,7 @@ func main() {
 	}
 }
 
-// run makes everything that the arguments ask for.
+// run makes the files that the arguments ask for.
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("dist", flag.ContinueOnError)
 	root := flags.String("root", "../..", "the folder of the project")

@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// release is what one call makes.
+// release holds the options of one call.
 type release struct {
 	root, out, version string
 	date               time.Time
 }
 
-// program is what has an archive of its own for each platform.
+// program is a program with an archive of its own for each platform.
 type program struct {
 	name string
-	// module is the folder of its module, and folder its own in there.
+	// module is the directory of its module, and folder its own directory in the module.
 	module, folder string
-	// common are the files that its archive has on every platform, beside licences of others.
+	// common are the files of its archive on every platform, without third-party licences.
 	common []file
 }
 
-// programs are all that are published.
+// programs returns all published programs.
 func programs() []*program {
 	return []*program{
 		{name: "cellserver", module: ".", folder: "./cmd/cellserver"},
@@ -43,13 +43,13 @@ type file struct {
 	executable bool
 }
 
-// make puts the archives, bills of materials and checksums into the folder out.
+// make writes the archives, bills of materials and checksums into the directory out.
 func (r *release) make(ctx context.Context, platforms []string) error {
 	work, err := os.MkdirTemp("", "dist")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(work) }() // what is left is the system's to delete
+	defer func() { _ = os.RemoveAll(work) }() // the system cleans its temporary directory
 	all := programs()
 	server, bench := all[0], all[1]
 	own := filepath.Join(work, server.name)
@@ -78,8 +78,8 @@ func (r *release) make(ctx context.Context, platforms []string) error {
 	return writeSums(r.out)
 }
 
-// empty makes the folder out, and deletes what an earlier call has left in it. A folder in
-// which there is something else is an error.
+// empty creates the directory out, or deletes the files of an earlier call in it. If it contains
+// other files, empty returns an error.
 func (r *release) empty() error {
 	entries, err := os.ReadDir(r.out)
 	if err != nil && !os.IsNotExist(err) {
@@ -96,7 +96,7 @@ func (r *release) empty() error {
 	return os.MkdirAll(r.out, 0o755)
 }
 
-// compile compiles a program for a platform. Nothing of this machine gets into it.
+// compile compiles a program for a platform. The result does not depend on this machine.
 func (r *release) compile(ctx context.Context, p *program, system, architecture, to string) error {
 	absolute, err := filepath.Abs(to)
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *release) compile(ctx context.Context, p *program, system, architecture,
 	return nil
 }
 
-// output returns what a command prints.
+// output returns the standard output of a command.
 func output(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -125,7 +125,7 @@ func output(ctx context.Context, dir, name string, args ...string) ([]byte, erro
 	return out, nil
 }
 
-// readVersion asks the program for its version, if none is given.
+// readVersion gets the version from the program if no version is given.
 func (r *release) readVersion(ctx context.Context, path string) error {
 	said, err := output(ctx, "", path, "version")
 	if err != nil {
@@ -141,7 +141,7 @@ func (r *release) readVersion(ctx context.Context, path string) error {
 	return nil
 }
 
-// readPages collects files of the project, by what the archive calls them.
+// readPages reads files of the project and stores them under their names in the archive.
 func (r *release) readPages(p *program, names map[string]string) error {
 	for from, to := range names {
 		content, err := os.ReadFile(filepath.Join(r.root, from))
@@ -153,8 +153,8 @@ func (r *release) readPages(p *program, names map[string]string) error {
 	return nil
 }
 
-// readCommon collects what every archive of the server has: pages of the project, and what the
-// program at path says of itself.
+// readCommon reads the files of every archive of the server: pages of the project, and the output
+// of the program at path.
 func (r *release) readCommon(ctx context.Context, p *program, path string) error {
 	err := r.readPages(p, map[string]string{
 		"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "SECURITY.md": "SECURITY.md",

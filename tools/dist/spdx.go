@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The types below are the part of SPDX 2.3 that is written, in its words.
+// The types below are the used part of SPDX 2.3.
 type (
 	spdxDocument struct {
 		Version       string             `json:"spdxVersion"`
@@ -57,14 +57,14 @@ type (
 )
 
 const (
-	// unknown is what SPDX calls what nobody has looked into.
+	// unknown is the value of SPDX for information that has not been examined.
 	unknown    = "NOASSERTION"
 	documentID = "SPDXRef-DOCUMENT"
 	ownModule  = "github.com/cellserver/cellserver"
 )
 
-// bill returns the bill of materials of a program: what it is compiled from, with versions,
-// licences and the sums of go.sum.
+// bill returns the bill of materials of a program: its modules, with versions, licences and the
+// checksums of go.sum.
 func (r *release) bill(p *program, name, binary string, content []byte, modules []module) ([]byte, error) {
 	programID, address := "SPDXRef-"+p.name, path.Join(ownModule, p.module)
 	sum := fmt.Sprintf("%x", sha256.Sum256(content))
@@ -100,12 +100,12 @@ func (m *module) spdx() spdxPackage {
 	return p
 }
 
-// purl is the address of a Go module that scanners for vulnerabilities know.
+// purl returns the package URL of a Go module, which vulnerability scanners use.
 func purl(path, version string) spdxReference {
 	return spdxReference{"PACKAGE-MANAGER", "purl", "pkg:golang/" + path + "@" + version}
 }
 
-// notOfAnID are the characters that an identifier of SPDX may not contain.
+// notOfAnID matches the characters that an identifier of SPDX may not contain.
 var notOfAnID = regexp.MustCompile(`[^A-Za-z0-9.-]`)
 
 func moduleID(path string) string { return "SPDXRef-" + notOfAnID.ReplaceAllString(path, "-") }
