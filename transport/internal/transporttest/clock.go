@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/base"
 )
 
-// Clock is the clock by which peers of a transport are slow. It stands still until Run.
+// Clock is the clock for the write timeout of a transport. It stands still until Run.
 type Clock struct {
 	mu   sync.Mutex // guards what follows
 	at   time.Time
@@ -19,14 +19,14 @@ type Clock struct {
 // NewClock returns a clock that stands still.
 func NewClock() *Clock { return &Clock{at: time.Now()} }
 
-// Run has the clock show the time of the machine.
+// Run makes the clock show the time of the machine.
 func (c *Clock) Run() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs = true
 }
 
-// Now returns what the clock shows.
+// Now returns the time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,15 +36,15 @@ func (c *Clock) Now() time.Time {
 	return c.at
 }
 
-// Advance has a clock that stands still show d later.
+// Advance moves a clock that stands still forward by d.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = c.at.Add(d)
 }
 
-// Pass lets d pass for the peers of a transport with these limits, as often as the transport
-// looks at them. When it returns, the transport has seen what was to be seen before.
+// Pass makes d pass for the peers of a transport with these limits, in the steps of its sweeps.
+// When it returns, the transport has processed all earlier events.
 func Pass(tr transport.Transport, clock *Clock, lim transport.Limits, d time.Duration) {
 	step := min(base.SweepEvery(lim.WriteTimeout), base.SweepEvery(lim.Linger))
 	if sweeper, ok := tr.(interface{ Sweep(elapsed time.Duration) }); ok {
@@ -53,11 +53,11 @@ func Pass(tr transport.Transport, clock *Clock, lim transport.Limits, d time.Dur
 		}
 		return
 	}
-	// Wait twice for each loop to come round: the first time it may have been about to end its
-	// round.
+	// Wait twice for each loop to complete a round: at the first time it may have been about to end
+	// one.
 	for {
 		for range 2 {
-			_ = tr.(transport.Looped).Answer(context.Background()) // no error without an end
+			_ = tr.(transport.Looped).Answer(context.Background()) // no error, because the context has no deadline
 		}
 		if d <= 0 {
 			return

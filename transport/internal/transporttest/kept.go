@@ -10,9 +10,9 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// TestKeptInput keeps pieces of any length and consumes some, 3,000 times. What is kept is
-// what arrived and has not been consumed. It takes memory for what has arrived only, outside of Go's heap
-// if it is long, and all of it is given back.
+// TestKeptInput keeps pieces of random length and consumes some, 3,000 times. The input is what
+// arrived and has not been consumed. Only bytes that have arrived take memory, outside of Go's heap
+// if the input is long, and all of it is released.
 func TestKeptInput(t *testing.T, kept KeptInput) {
 	const limit, chunk = 4 << 20, 64 << 10
 	r := rand.New(rand.NewPCG(1, 2))
@@ -46,14 +46,14 @@ func TestKeptInput(t *testing.T, kept KeptInput) {
 	}
 	require.Greater(t, most, int64(1<<20))
 	kept.Release()
-	for range 2 { // what has not been used since the call before
+	for range 2 { // releases what has not been used since the previous call
 		transport.TrimInput()
 	}
 	require.LessOrEqual(t, transport.MappedInput(), before)
 }
 
-// TestLongInput: a buffer that is longer than what has arrived takes no memory for the
-// rest. What has been consumed counts until it is given back.
+// TestLongInput: a buffer that is longer than the received bytes takes no memory for the rest.
+// Consumed bytes count until the buffer is released.
 func TestLongInput(t *testing.T, kept KeptInput) {
 	for range 2 {
 		transport.TrimInput()

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// The turn budget of the line protocol, that of a server in small.
+// This is the turn budget of the line protocol, smaller than a server's.
 const (
 	turnLines = 1024
 	TurnBytes = 64 << 10
@@ -30,19 +30,19 @@ const (
 //	sync N      "synced N", not before the log has reached N
 //	bye         "bye", then Close
 type LineHandler struct {
-	Refuse        func() []byte // not nil: asked at every Open, a non-nil answer refuses
+	Refuse        func() []byte // if not nil, called at every Open; a result that is not nil refuses
 	OnFeed        func(s *LineSession)
-	Regret        func(out []byte) []byte // changes what waited for the barrier that is lost
-	Lost          uint64                  // that barrier; 0: none is
+	Regret        func(out []byte) []byte // changes the replies that waited for the barrier Lost
+	Lost          uint64                  // the barrier that is lost; 0: none
 	DurableUpTo   atomic.Uint64
 	Ledger        ledger // counts what refer refers to
 	OnRefer       func(t *transport.Turn, n int)
-	ShortOfMemory atomic.Bool // what Pressed says
+	ShortOfMemory atomic.Bool // the result of Pressed
 
 	Opened, Closed, workers, Asked atomic.Int64 // asked: calls of Durable
 
 	events  sync.Mutex
-	changed sync.Cond // on events: something that await may wait for
+	changed sync.Cond // on events: something that await waits for may have changed
 
 	mu       sync.Mutex
 	sessions []*LineSession
@@ -60,8 +60,8 @@ func NewLineHandler() *LineHandler {
 	return h
 }
 
-// await waits until what holds, which is asked after each event. It gives up when patience
-// ends.
+// await waits until what returns true. It calls what after each event, and gives up after
+// [Patience].
 func (h *LineHandler) await(what func() bool) bool {
 	over := false
 	end := time.AfterFunc(Patience, func() {
@@ -79,7 +79,7 @@ func (h *LineHandler) await(what func() bool) bool {
 	return !over
 }
 
-// note has await look again. The caller does not hold mu.
+// note makes await call its function again. The caller does not hold mu.
 func (h *LineHandler) note() {
 	h.events.Lock()
 	defer h.events.Unlock()
@@ -127,7 +127,7 @@ func (h *LineHandler) Durable(barrier uint64, p transport.Peer) transport.Outcom
 	return transport.Kept
 }
 
-// Synced moves the log forward and wakes the sessions that wait for it.
+// Synced advances the log and wakes the sessions that wait for it.
 func (h *LineHandler) Synced(upTo uint64) {
 	h.mu.Lock()
 	h.DurableUpTo.Store(upTo)
@@ -139,21 +139,21 @@ func (h *LineHandler) Synced(upTo uint64) {
 	}
 }
 
-// Syncing returns how many peers wait for the log.
+// Syncing returns the number of peers that wait for the log.
 func (h *LineHandler) Syncing() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.syncers)
 }
 
-// IsParked reports whether the command with this id has been reached.
+// IsParked reports whether the command with this id waits.
 func (h *LineHandler) IsParked(id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.parked[id] != nil
 }
 
-// Finish answers the parked command id.
+// Finish sends the reply to the parked command id.
 func (h *LineHandler) Finish(id, text string) {
 	h.mu.Lock()
 	s := h.parked[id]
@@ -194,7 +194,7 @@ type LineSession struct {
 	Left   []byte         // what the last Feed did not consume
 }
 
-// Push leaves a line for the client and wakes its session.
+// Push queues a line for the client and wakes its session.
 func (s *LineSession) Push(text string) {
 	s.mu.Lock()
 	s.outbox = append(s.outbox, text+"\n")
@@ -325,14 +325,14 @@ func (s *LineSession) command(line string, t *transport.Turn) {
 	}
 }
 
-// ledger adds up what it is told.
+// ledger adds up the bytes that it is told to count.
 type ledger struct{ Sum atomic.Int64 }
 
 // Count implements shared.Ledger.
 func (l *ledger) Count(bytes int64) { l.Sum.Add(bytes) }
 
-// Refer appends a line of n bytes to a reply that lie elsewhere: in a value of its own,
-// which is gone at once, so that the ledger of h counts it until it has been sent.
+// Refer appends to a reply a line of n bytes in memory elsewhere: in a value that is dropped at
+// once, so that the ledger of h counts it until it has been sent.
 func (h *LineHandler) Refer(t *transport.Turn, n int) {
 	value := shared.New(bytes.Repeat([]byte("r"), n), 0)
 	shared.Hold(value, &h.Ledger)

@@ -1,5 +1,5 @@
-// Package transporttest serves a protocol of lines with any transport, for tests. A [Rig] has a
-// transport, and a [LineHandler] notes each breach of the guarantees of package transport.
+// Package transporttest serves a line protocol with any transport, for tests. A [Rig] has a
+// transport, and a [LineHandler] notes each violation of the guarantees of package transport.
 package transporttest
 
 import (
@@ -21,19 +21,20 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Patience bounds everything that is waited for. It decides nothing but how long a broken test
-// takes to fail.
+// Patience is the timeout of everything that tests wait for. It only determines how long a broken
+// test takes to fail.
 const Patience = 5 * time.Minute
 
-// PatientLimits are the default limits, but for those that would cut a client because the
-// machine is slow.
+// PatientLimits returns the default limits, except for those that would disconnect a client because
+// the machine is slow.
 func PatientLimits() transport.Limits {
 	lim := transport.DefaultLimits()
 	lim.Linger, lim.Handshake = Patience, Patience
 	return lim
 }
 
-// Factory makes one kind of transport. Its peers are slow by the clock, which stands still.
+// Factory creates a transport of one kind, with the clock for its write timeout, which stands
+// still.
 type Factory func(h transport.Handler, lim transport.Limits, clock *Clock) transport.Transport
 
 // Quiet is a log that discards all lines.
@@ -50,8 +51,8 @@ type Rig struct {
 	served    chan error
 }
 
-// Start serves h, on a loopback port, until the end of the test, which then checks
-// that no guarantee was broken and no session forgotten.
+// Start serves h on a loopback port until the end of the test. Then it checks that no guarantee was
+// violated and every session was closed.
 func Start(t *testing.T, f Factory, h *LineHandler, lim transport.Limits) *Rig {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,7 +60,7 @@ func Start(t *testing.T, f Factory, h *LineHandler, lim transport.Limits) *Rig {
 	return StartOn(t, f, h, lim, l)
 }
 
-// StartOn is Start on a listener.
+// StartOn is like Start on the given listener.
 func StartOn(t *testing.T, f Factory, h *LineHandler, lim transport.Limits, l net.Listener) *Rig {
 	t.Helper()
 	r := &Rig{T: t, Handler: h, Limits: lim, clock: NewClock(), Addr: l.Addr(), served: make(chan error, 1)}
@@ -80,7 +81,7 @@ func StartOn(t *testing.T, f Factory, h *LineHandler, lim transport.Limits, l ne
 	return r
 }
 
-// Client is the far end of a connection.
+// Client is the client's end of a connection.
 type Client struct {
 	T testing.TB
 	net.Conn
@@ -114,7 +115,7 @@ func (c *Client) TCP() *net.TCPConn {
 	return c.Conn.(*net.TCPConn)
 }
 
-// CloseWrite says that the client sends no more.
+// CloseWrite closes the sending side of the connection.
 func (c *Client) CloseWrite() error {
 	return c.Conn.(interface{ CloseWrite() error }).CloseWrite()
 }
