@@ -7,28 +7,28 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The default bounds of a [Builder]: see [Sizes].
+// These are the default bounds of a [Builder]: see [Sizes].
 const (
 	DefaultPolicies  = 10_000
 	DefaultOverrides = 1_000_000
 	DefaultOthers    = 1_000_000
 )
 
-// The errors for too many entries.
+// These are the errors for too many entries.
 var (
 	ErrTooManyPolicies  = errors.New("too many policies")
 	ErrTooManyOverrides = errors.New("too many overrides")
 	ErrTooManyOthers    = errors.New("too many boosts, blocks and exemptions")
 )
 
-// Builder has the current entries and creates tables of them. The cost of a change, and of a
-// table, is proportional to the changes since the previous table, not to the number of entries.
-// One goroutine may use it at a time.
+// Builder holds the current entries and creates tables of them. The cost of a change, and of a
+// table, is proportional to the changes since the previous table, not to the number of entries. It
+// must not be used concurrently.
 type Builder struct {
 	most     Sizes
 	policies hashed[*Policy]
-	// gen is the generation of the parts that may be changed. Parts of older generations belong
-	// to tables.
+	// gen is the generation of the parts that may be changed. Parts of older generations belong to
+	// tables.
 	gen      uint64
 	limits   interned
 	expiring expiries
@@ -36,8 +36,8 @@ type Builder struct {
 	bytes    int64
 }
 
-// NewBuilder returns a builder without entries. most says how many of each there may be; 0
-// means the default.
+// NewBuilder returns a builder without entries. most is the maximum number of entries of each kind;
+// 0 means the default.
 func NewBuilder(most Sizes) *Builder {
 	orDefault := func(n *int, value int) {
 		if *n == 0 {
@@ -51,7 +51,7 @@ func NewBuilder(most Sizes) *Builder {
 }
 
 // Set adds a copy of an entry, and replaces one with the same kind, policy and pattern. The error
-// is that of [Entry.Check], or says which entries are too many; then nothing has changed.
+// is that of [Entry.Check], or one for too many entries; then nothing has changed.
 func (b *Builder) Set(e *Entry) error {
 	if err := e.Check(); err != nil {
 		return err
@@ -92,8 +92,8 @@ func (b *Builder) Delete(kind Kind, policy, pattern string) bool {
 	return true
 }
 
-// DropExpired removes the entries that are not in force at now and will not be again, and
-// returns them, the first to expire first.
+// DropExpired removes the entries that are not in force at now and will not be again. It returns
+// them ordered by expiry.
 func (b *Builder) DropExpired(now limit.Instant) []*Entry {
 	var dropped []*Entry
 	for len(b.expiring) > 0 && b.expiring.next() <= now {
@@ -104,7 +104,7 @@ func (b *Builder) DropExpired(now limit.Instant) []*Entry {
 	return dropped
 }
 
-// Recount has a policy that was removed and set again count on with the counts that it had.
+// Recount makes a policy that was removed and set again continue with its earlier counts.
 func (b *Builder) Recount(policy string, c *Counts) {
 	if p := policyOf(&b.policies, policy); p != nil && p.Counts != c {
 		b.own(p, policy).Counts = c
@@ -123,10 +123,10 @@ func (b *Builder) Get(kind Kind, policy, pattern string) *Entry {
 	return nil
 }
 
-// Each is [Table.Each] of the current entries. f must not change the builder.
+// Each is [Table.Each] for the current entries. f must not change the builder.
 func (b *Builder) Each(policy string, f func(*Entry) bool) { eachOf(&b.policies, policy, f) }
 
-// Sizes returns how many entries there are.
+// Sizes returns the numbers of entries.
 func (b *Builder) Sizes() Sizes { return b.sizes }
 
 // Bytes estimates the memory of the current entries. Tables share it, except for what has changed
@@ -139,7 +139,7 @@ func (b *Builder) Table() *Table {
 	return &Table{policies: b.policies, sizes: b.sizes}
 }
 
-// remove takes k out of p, which has it.
+// remove removes k from p, which contains it.
 func (b *Builder) remove(p *Policy, k *kept) {
 	p = b.own(p, p.Name)
 	p.remove(b.gen, k)
@@ -151,7 +151,7 @@ func (b *Builder) remove(p *Policy, k *kept) {
 	}
 }
 
-// room returns an error if there may be no further entry of a kind, or no further policy.
+// room returns an error if another entry of a kind, or another policy, would be too many.
 func (b *Builder) room(kind Kind, first bool) error {
 	switch {
 	case first && b.sizes.Policies >= b.most.Policies:
@@ -164,7 +164,7 @@ func (b *Builder) room(kind Kind, first bool) error {
 	return nil
 }
 
-// own returns the policy of a name in a form that may be changed. p is the current one, or nil.
+// own returns the policy with a name in a form that may be changed. p is the current one, or nil.
 func (b *Builder) own(p *Policy, name string) *Policy {
 	switch {
 	case p == nil:
@@ -184,7 +184,7 @@ func (b *Builder) own(p *Policy, name string) *Policy {
 
 func (b *Builder) hash(name string) uint64 { return maphash.String(b.policies.seed, name) }
 
-// The estimates of memory, as measured with many of each: of a policy, of an entry without its
+// These are estimates of memory, measured with many of each: of a policy, of an entry without its
 // texts, and of the node of a prefix.
 const (
 	policyBytes = 320
@@ -201,7 +201,7 @@ func bytesOf(e *Entry) int64 {
 	return int64(n)
 }
 
-// add counts k, and gives it the limits that are shared.
+// add counts k and replaces its limits by shared ones.
 func (b *Builder) add(k *kept) {
 	var more int64
 	k.Limits, more = b.limits.add(k.Limits)

@@ -9,11 +9,11 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The errors of a record, which is an entry as a key and a value.
+// These are the errors of a record, which is an entry as a key and a value.
 var (
 	// ErrDeleted: the value is empty, which means that the entry of the key was removed.
 	ErrDeleted = errors.New("the entry was removed")
-	// ErrRecord: the key or the value has not the form that [Entry.AppendKey] and
+	// ErrRecord: the key or the value does not have the form that [Entry.AppendKey] and
 	// [Entry.AppendValue] write.
 	ErrRecord = errors.New("not the record of an entry")
 )
@@ -54,9 +54,9 @@ func ParseKey(key []byte) (kind Kind, policy, pattern string, err error) {
 	return kind, string(rest), pattern, nil
 }
 
-// AppendValue appends the value of the entry's record, a JSON object in one line: the clauses
-// in words, and the fields that are not 0, in this order. Instants are in nanoseconds since the
-// Unix epoch. For example
+// AppendValue appends the value of the entry's record, a JSON object on one line: the texts of the
+// clauses, and the fields that are not 0, in this order. Instants are in nanoseconds since the Unix
+// epoch. For example
 //
 //	{"limits":["TB 200 100 1"],"ms":true,"comment":"a text","since":1700000000000000000}
 func (e *Entry) AppendValue(dst []byte) []byte {
@@ -97,7 +97,7 @@ func appendTrue(dst []byte, field string, is bool) []byte {
 	return dst
 }
 
-// appendText appends s, which has no control characters, as a string of JSON.
+// appendText appends s, which has no control characters, as a JSON string.
 func appendText(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := range len(s) {
@@ -128,7 +128,7 @@ func DecodeEntry(key, value []byte, o Bounds) (*Entry, error) {
 	if err := e.Check(); err != nil {
 		return nil, fmt.Errorf("record of an entry: %w", err)
 	}
-	if room := make([]byte, 0, 256); !bytes.Equal(e.AppendValue(room), value) { // such as leading zeros
+	if room := make([]byte, 0, 256); !bytes.Equal(e.AppendValue(room), value) { // for example with leading zeros
 		return nil, fmt.Errorf("written in another way: %w", ErrRecord)
 	}
 	return e, nil

@@ -13,7 +13,7 @@ type reader struct {
 	failed bool
 }
 
-// has skips s if it comes next, and reports whether it does.
+// has skips s if it comes next, and reports whether it did.
 func (r *reader) has(s string) bool {
 	if len(r.rest) < len(s) || string(r.rest[:len(s)]) != s {
 		return false
@@ -50,7 +50,7 @@ func (r *reader) instant(end byte) limit.Instant {
 	return limit.Instant(n)
 }
 
-// text parses a string whose only escapes are those of quotes and backslashes.
+// text parses a string whose only escape sequences are those of quotes and backslashes.
 func (r *reader) text() string {
 	r.need(`"`)
 	var s []byte
@@ -70,7 +70,7 @@ func (r *reader) text() string {
 	}
 }
 
-// words reads the words of strings up to the end of their array and the comma behind it.
+// words parses the words of strings up to the end of their array and the comma after it.
 func (r *reader) words() [][]byte {
 	words := make([][]byte, 0, 16)
 	for !r.failed {

@@ -1,5 +1,5 @@
-// Package policy has the limits that live in the server: named policies, and what changes them
-// for some keys. It is data and functions: no I/O, no clock, no goroutine.
+// Package policy defines limits that are stored in the server: named policies, and changes to them
+// for some keys. It consists of data and functions, without I/O, clock or goroutines.
 //
 // [Limits] are parsed clauses. An [Entry] is what a change leaves behind: a policy, its
 // candidate, an override, a boost, a block or an exemption. A [Builder] takes entries and makes

@@ -12,15 +12,16 @@ import (
 // Kind is the effect of an [Entry].
 type Kind uint8
 
-// The kinds. Those from Override on have a pattern.
+// These are the kinds. Those from Override on have a pattern.
 const (
-	// Main is the policy itself: Limits, Shadow.
+	// Main is the policy itself. It uses Limits and Shadow.
 	Main Kind = iota
-	// Candidate is decided and charged beside Main, and never answers: Limits.
+	// Candidate is decided and charged in addition to Main, but does not affect the reply. It uses
+	// Limits.
 	Candidate
-	// Override replaces the limits of Main for some keys: Limits.
+	// Override replaces the limits of Main for some keys. It uses Limits.
 	Override
-	// Boost multiplies the limits in force for some keys: Factor.
+	// Boost multiplies the limits in force for some keys. It uses Factor.
 	Boost
 	// Block denies all calls for some keys.
 	Block
@@ -30,7 +31,7 @@ const (
 	kinds = iota
 )
 
-// kindNames are the first part of the keys of records: they are part of the file formats.
+// kindNames are the first parts of the keys of records. They are part of the file formats.
 var kindNames = [kinds]string{"main", "try", "override", "boost", "block", "exempt"}
 
 // String returns the name of the kind, as [Entry.AppendKey] writes it.
@@ -41,60 +42,61 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// HasPattern reports whether entries of the kind have a pattern. The others are one for each
-// policy.
+// HasPattern reports whether entries of the kind have a pattern. A policy has at most one entry of
+// each other kind.
 func (k Kind) HasPattern() bool { return k >= Override }
 
 // hasLimits reports whether entries of the kind have limits.
 func (k Kind) hasLimits() bool { return k <= Override }
 
-// The bounds of [Entry.Factor], in thousandths.
+// These are the bounds of [Entry.Factor], in thousandths.
 const (
 	MinFactor = 1
 	OneFactor = 1000
 	MaxFactor = 1000 * 1000
 )
 
-// Entry is one thing that has been set. There is at most one for each kind, policy and pattern.
-// An entry of a table must not be changed.
+// Entry is one setting. There is at most one for each kind, policy and pattern. An entry of a table
+// must not be changed.
 type Entry struct {
 	Kind Kind
-	// Shadow is of Main: decided and charged as usual, always answered "go ahead".
+	// Shadow, of Main, tells that calls are decided and charged as usual, but always allowed.
 	Shadow bool
-	// File says that the policy file defines the entry. It can define Main, Candidate and
+	// File tells that the policy file defines the entry. It can define Main, Candidate and
 	// Override.
 	File bool
 	// Policy is the name of the policy.
 	Policy string
-	// Pattern says for which keys: see [CheckPattern]. It is empty for Main and Candidate.
+	// Pattern selects keys: see [CheckPattern]. It is empty for Main and Candidate.
 	Pattern string
-	// Limits are those of Main, Candidate and Override, else nil.
+	// Limits are the limits of Main, Candidate and Override, otherwise nil.
 	Limits *Limits
-	// Comment is a text for people, such as the REASON of a block: at most [MaxComment] bytes
-	// of UTF-8 without control characters.
+	// Comment is a text for operators, such as the REASON of a block: at most [MaxComment] bytes of
+	// UTF-8 without control characters.
 	Comment string
-	// Factor is that of Boost in thousandths, from [MinFactor] to [MaxFactor], else 0.
+	// Factor is the factor of Boost in thousandths, from [MinFactor] to [MaxFactor], otherwise 0.
 	Factor int64
-	// Until is the first instant at which the entry is no longer in force, [limit.MaxInstant]
-	// for one that stays. Main and Candidate stay.
+	// Until is the first instant at which the entry is no longer in force, [limit.MaxInstant] for a
+	// permanent one. Main and Candidate are permanent.
 	Until limit.Instant
 	// Since is when the entry was set. It has no effect.
 	Since limit.Instant
 }
 
-// The ways in which an entry can be unsound, beside [ErrName] and [ErrPattern].
+// These are the errors of an invalid entry, in addition to [ErrName] and [ErrPattern].
 var (
-	// ErrKind: a kind that does not exist.
+	// ErrKind: the kind does not exist.
 	ErrKind = errors.New("unknown kind of entry")
-	// ErrComment: a comment that is too long, is not UTF-8 or has control characters.
+	// ErrComment: the comment is too long, is not UTF-8 or has control characters.
 	ErrComment = errors.New("a comment has at most 1024 bytes of UTF-8 without control characters")
-	// ErrFactor: a factor of a boost that is out of range.
+	// ErrFactor: the factor of a boost is out of range.
 	ErrFactor = errors.New("a factor is from 0.001 to 1000")
-	// ErrField: something is set that entries of the kind do not have, or is missing.
+	// ErrField: the entry has a field that its kind does not have, or lacks one.
 	ErrField = errors.New("the entry has a field that its kind has not, or lacks one")
 )
 
-// Check returns nil for a sound entry, else one of the errors above, [ErrName] or [ErrPattern].
+// Check returns nil for a valid entry, otherwise one of the errors above, [ErrName] or
+// [ErrPattern].
 func (e *Entry) Check() error {
 	if e.Kind >= kinds {
 		return ErrKind
@@ -138,8 +140,8 @@ func checkComment(s string) error {
 // InForce reports whether the entry applies at now.
 func (e *Entry) InForce(now limit.Instant) bool { return now < e.Until }
 
-// TTL is how many seconds are left of the entry at now, rounded up and at least 0; -1 if it stays, or
-// there is none: e is nil.
+// TTL returns how many seconds are left of the entry at now, rounded up and at least 0. It returns
+// -1 if the entry is permanent or e is nil.
 func (e *Entry) TTL(now limit.Instant) int64 {
 	if e == nil || e.Until == limit.MaxInstant {
 		return -1

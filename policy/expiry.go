@@ -6,26 +6,26 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// kept is an entry of a [Builder], with its place among those that expire. All readers of a table
-// read the entry; only the builder reads the place.
+// kept is an entry of a [Builder], with its position in the heap of entries that expire. All
+// readers of a table read the entry; only the builder reads the position.
 type kept struct {
 	Entry
-	// at is the index in expiries. It means nothing for an entry that stays.
+	// at is the index in expiries. It is meaningless for a permanent entry.
 	at int
 }
 
-// expiries are the entries that do not stay, as a heap of [container/heap]: the first is the
-// one that expires first.
+// expiries is a heap (see [container/heap]) of the entries that expire: the first entry expires
+// first.
 type expiries []*kept
 
-// add takes k in, unless it stays.
+// add adds k, unless it is permanent.
 func (e *expiries) add(k *kept) {
 	if k.Until != limit.MaxInstant {
 		heap.Push(e, k)
 	}
 }
 
-// drop forgets k.
+// drop removes k.
 func (e *expiries) drop(k *kept) {
 	if k.Until != limit.MaxInstant {
 		heap.Remove(e, k.at)
@@ -40,7 +40,7 @@ func (e expiries) next() limit.Instant {
 	return e[0].Until
 }
 
-// Len, Less, Swap, Push and Pop are for [container/heap].
+// Len, Less, Swap, Push and Pop implement [heap.Interface].
 func (e expiries) Len() int           { return len(e) }
 func (e expiries) Less(i, j int) bool { return e[i].Until < e[j].Until }
 
@@ -56,7 +56,7 @@ func (e *expiries) Push(k any) {
 	*e = append(*e, added)
 }
 
-// Pop cuts the last one off.
+// Pop removes the last element.
 func (e *expiries) Pop() any {
 	last := len(*e) - 1
 	k := (*e)[last]

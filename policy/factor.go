@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// ParseFactor reads the factor of a boost, a number from 0.001 to 1000 with at most three
-// decimals, as thousandths. The error is [ErrFactor].
+// ParseFactor parses the factor of a boost, a number from 0.001 to 1000 with at most three
+// decimals. It returns thousandths. The error is [ErrFactor].
 func ParseFactor(text []byte) (thousandths int64, err error) {
 	whole, decimals, pointed := bytes.Cut(text, []byte{'.'})
 	if len(whole) < 1 || len(whole) > 4 || pointed && (len(decimals) < 1 || len(decimals) > 3) {

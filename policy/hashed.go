@@ -6,33 +6,33 @@ import (
 	"slices"
 )
 
-// hashed is a hash table whose copies share what they have in common: a copy of the struct is a
-// table that later changes of the original leave alone, if the original is changed under
-// another generation from then on. A change costs what it touches, whatever the size: some
-// buckets, a part of the directory, and the list of the parts.
+// hashed is a hash table whose copies share their common parts. A copy of the struct is a table
+// that later changes of the original do not affect, provided that the original is changed under
+// another generation from then on. The cost of a change depends on what it touches and not on the
+// size: some buckets, a part of the directory, and the list of the parts.
 //
 // The directory grows by one bucket at a time (linear hashing, Litwin 1980), so no change has to
 // move all of it.
 type hashed[V any] struct {
 	parts []part[V]
-	// buckets is how many there are. The bucket of a hash is its lowest bits under mask, or
-	// without the highest one of these where there is no such bucket yet.
+	// buckets is the number of buckets. The bucket of a hash is given by its lowest bits under
+	// mask. If that bucket does not exist yet, the highest of these bits is dropped.
 	buckets, mask uint64
 	count         int
 	seed          maphash.Seed
-	// gen is the generation that parts was made under.
+	// gen is the generation in which parts was allocated.
 	gen uint64
 }
 
 // part is a piece of the directory.
 type part[V any] struct {
 	buckets []bucket[V]
-	// gen is the generation that buckets was made under.
+	// gen is the generation in which buckets was allocated.
 	gen uint64
 }
 
-// bucket is some slots, which are replaced and never changed. seen has a bit for the highest six
-// bits of each hash: most hashes that are not there are missed without a look at the slots.
+// bucket is a set of slots. The slots are replaced and never changed. seen has a bit for the
+// highest six bits of each hash, so that most lookups of absent hashes need not read the slots.
 type bucket[V any] struct {
 	seen  uint64
 	slots []slot[V]
@@ -54,18 +54,18 @@ type slot[V any] struct {
 }
 
 const (
-	// partBits is the logarithm of the buckets of a part, of 32 bytes each. With 1,000,000
-	// values in 4 a bucket there are as many bytes in a part as in the list of the parts.
+	// partBits is the logarithm of the number of buckets of a part, of 32 bytes each. With
+	// 1,000,000 values and 4 per bucket, a part takes as many bytes as the list of the parts.
 	partBits = 9
 	partMask = 1<<partBits - 1
-	// fullLoad and lowLoad are how many slots a bucket has on average before there is one
-	// more or one less: 4 slots are one cache line.
+	// fullLoad and lowLoad are the average numbers of slots per bucket at which a bucket is added
+	// or removed. 4 slots are one cache line.
 	fullLoad = 4
 	lowLoad  = 1
 )
 
-// bucket returns the slots among which those with the hash are, none if there is none for
-// certain. There must be some buckets.
+// bucket returns the slots in which a hash may be, none if it is certainly absent. There must be at
+// least one bucket.
 func (t *hashed[V]) bucket(hash uint64) []slot[V] {
 	i := t.index(hash)
 	b := &t.parts[i>>partBits].buckets[i&partMask]
@@ -83,7 +83,7 @@ func (t *hashed[V]) index(hash uint64) uint64 {
 	return i
 }
 
-// lookup returns the value of the hash that is meets.
+// lookup returns the value with the hash for which is returns true.
 func (t *hashed[V]) lookup(hash uint64, is func(V) bool) (v V, found bool) {
 	if t.count == 0 {
 		return v, false
@@ -96,7 +96,7 @@ func (t *hashed[V]) lookup(hash uint64, is func(V) bool) (v V, found bool) {
 	return v, false
 }
 
-// set stores v in the place of the value that is meets, or as a new one.
+// set stores v in place of the value for which is returns true, or as a new one.
 func (t *hashed[V]) set(gen, hash uint64, v V, is func(V) bool) {
 	if t.buckets == 0 {
 		t.appendBucket(gen, nil)
@@ -115,7 +115,7 @@ func (t *hashed[V]) set(gen, hash uint64, v V, is func(V) bool) {
 	}
 }
 
-// remove drops the value that is meets, and reports whether there was one.
+// remove removes the value for which is returns true, and reports whether there was one.
 func (t *hashed[V]) remove(gen, hash uint64, is func(V) bool) bool {
 	if t.count == 0 {
 		return false
@@ -132,7 +132,7 @@ func (t *hashed[V]) remove(gen, hash uint64, is func(V) bool) bool {
 	return true
 }
 
-// each calls f for all values until it returns false, and reports whether it never did.
+// each calls f for all values until it returns false, and reports whether it returned true for all.
 func (t *hashed[V]) each(f func(V) bool) bool {
 	for _, p := range t.parts {
 		for _, b := range p.buckets {
@@ -146,7 +146,7 @@ func (t *hashed[V]) each(f func(V) bool) bool {
 	return true
 }
 
-// split adds a bucket, and moves to it the part of a bucket that differs by its highest bit.
+// split adds a bucket. Slots of an existing bucket whose hashes have the highest bit move to it.
 func (t *hashed[V]) split(gen uint64) {
 	bit := highest(t.buckets)
 	at := t.at(gen, t.buckets-bit)
@@ -162,8 +162,8 @@ func (t *hashed[V]) split(gen uint64) {
 	t.appendBucket(gen, move)
 }
 
-// merge puts the slots of the last bucket, which is not the only one, where they were before
-// [hashed.split].
+// merge removes the last bucket, which must not be the only one, and moves its slots back to the
+// bucket from which [hashed.split] took them.
 func (t *hashed[V]) merge(gen uint64) {
 	last := t.buckets - 1
 	moved := t.at(gen, last).slots
@@ -182,7 +182,7 @@ func (t *hashed[V]) merge(gen uint64) {
 // highest returns the highest bit of n, which is not 0.
 func highest(n uint64) uint64 { return 1 << (bits.Len64(n) - 1) }
 
-// appendBucket adds a bucket behind the others.
+// appendBucket appends a bucket.
 func (t *hashed[V]) appendBucket(gen uint64, slots []slot[V]) {
 	t.own(gen)
 	if t.buckets&partMask == 0 {
@@ -195,7 +195,7 @@ func (t *hashed[V]) appendBucket(gen uint64, slots []slot[V]) {
 	}
 }
 
-// at returns where bucket i is, in memory of the generation.
+// at returns a pointer to bucket i in memory of the generation.
 func (t *hashed[V]) at(gen, i uint64) *bucket[V] {
 	t.own(gen)
 	return &t.ownPart(gen, int(i>>partBits)).buckets[i&partMask]

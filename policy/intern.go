@@ -2,11 +2,11 @@ package policy
 
 import "strings"
 
-// interned are the limits that entries of a [Builder] have: one for those that are written
-// alike, since many keys have few limits.
+// interned are the limits of the entries of a [Builder]. Entries with the same text of limits share
+// one value, because many keys have few different limits.
 type interned map[internedKey]*internedLimits
 
-// internedKey tells limits apart.
+// internedKey identifies limits.
 type internedKey struct {
 	text   string
 	millis bool
@@ -23,8 +23,8 @@ func keyOf(l *Limits) internedKey {
 	return internedKey{strings.Join(l.Text, "\n"), l.Millis, l.bounds}
 }
 
-// add returns the limits to use in the place of l, and how much memory they need that was not
-// counted yet. l may be nil.
+// add returns the limits to use in place of l, and the additional memory that they need. l may be
+// nil.
 func (m interned) add(l *Limits) (*Limits, int64) {
 	if l == nil {
 		return nil, 0
@@ -38,7 +38,7 @@ func (m interned) add(l *Limits) (*Limits, int64) {
 	return l, limitsBytes(l)
 }
 
-// drop says that an entry has l no longer, and returns the memory that this frees.
+// drop notes that an entry no longer has l, and returns the memory that this frees.
 func (m interned) drop(l *Limits) int64 {
 	if l == nil {
 		return 0

@@ -15,37 +15,38 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Bounds are the options of the server that bound clauses; 0 means the default of the family.
+// Bounds are the server's options that limit clauses; 0 means the default of the family.
 type Bounds struct {
-	// LogMaxEntries is sw-log-max-entries: the most units of a limit over a LOG.
+	// LogMaxEntries is sw-log-max-entries: the maximum limit of a LOG in units.
 	LogMaxEntries int64
-	// MaxMembers is cc-max-members: the most members of a set of leases.
+	// MaxMembers is cc-max-members: the maximum number of members of a set of leases.
 	MaxMembers int64
 }
 
-// Limits are the clauses of a policy or an override, parsed. They never change, and many
-// entries share them.
+// Limits are the parsed clauses of a policy or an override. They never change, and many entries
+// share them.
 type Limits struct {
-	// Millis says that durations are in milliseconds: the word MS.
+	// Millis tells that durations are in milliseconds: the option MS.
 	Millis bool
-	// Text has each clause in words: in upper case, with single spaces.
+	// Text holds the text of each clause, in upper case with single spaces.
 	Text []string
-	// Clauses has from 1 to [MaxClauses], one for each of Text.
+	// Clauses holds 1 to [MaxClauses] clauses, one for each of Text.
 	Clauses []Clause
 
-	// bounds are those that it was parsed under.
+	// bounds are the bounds under which the limits were parsed.
 	bounds Bounds
 }
 
-// Clause is one limit. Of the four calls only that of its Kind is set, and it has no key and
-// no quantity. [Clause.Boost] copies it for a caller.
+// Clause is one limit. Of the four calls only the one of its Kind is set, without a key and a
+// quantity. [Clause.Boost] copies it for a caller.
 type Clause struct {
 	Kind clause.Kind
-	// KeyPhase is true for windows with ANCHOR KEY: Window has no phase, it is the key's.
+	// KeyPhase is true for windows with ANCHOR KEY: Window has no phase, because it depends on the
+	// key.
 	KeyPhase bool
 
-	// millis, count and period are the unit and the numbers of a rate as they were written,
-	// of Quota and Bucket.
+	// millis, count and period are the unit and the numbers of a rate as written, for Quota and
+	// Bucket.
 	millis        bool
 	count, period int64
 
@@ -55,7 +56,7 @@ type Clause struct {
 	Lease  *concurrency.Call
 }
 
-// unit returns the unit of which all durations are multiples.
+// unit returns the unit of durations.
 func unit(millis bool) time.Duration {
 	if millis {
 		return time.Millisecond
@@ -63,11 +64,11 @@ func unit(millis bool) time.Duration {
 	return time.Second
 }
 
-// ParseLimits reads clauses in the words of RL.MULTI, such as TB 200 100 1 SW 100000 86400
-// FIXED. millis says that durations are in milliseconds. A clause must not have a quantity,
-// which is the caller's. Its duration may have a unit of its own, as in SW 100 1m; Text has it as a
-// number. A limit or capacity of 0 denies every call. An error names the clause ("ERR clause 2: ..."), and is empty if there
-// is none.
+// ParseLimits parses clauses in the syntax of RL.MULTI, such as TB 200 100 1 SW 100000 86400 FIXED.
+// millis tells that durations are in milliseconds. A clause must not have a quantity, because the
+// caller gives that. Its duration may have a unit of its own, as in SW 100 1m; Text has it as a
+// number. A limit or capacity of 0 denies every call. An error names the clause ("ERR clause 2:
+// ..."); "" means no error.
 func ParseLimits(words [][]byte, millis bool, o Bounds) (*Limits, resp.Error) {
 	n := clause.Count(words)
 	switch {
@@ -100,7 +101,7 @@ const (
 	errQuantity       resp.Error = "ERR a clause of a policy has no quantity"
 )
 
-// inClause says in which clause, counted from 0, an error is.
+// inClause adds the number of the clause, counted from 0, to an error.
 func inClause(i int, err resp.Error) resp.Error {
 	text := strings.TrimPrefix(string(err), "ERR ")
 	return resp.Error("ERR clause " + strconv.Itoa(i+1) + ": " + text)
@@ -139,7 +140,7 @@ func (c *Clause) parse(words [][]byte, millis bool, o Bounds) resp.Error {
 	return ""
 }
 
-// own gives the clause its own memory for the call, instead of a whole room.
+// own copies the call, so that the clause does not keep the memory of a whole room.
 func (c *Clause) own() {
 	c.Quota, c.Window, c.Bucket, c.Lease = copied(c.Quota), copied(c.Window), copied(c.Bucket), copied(c.Lease)
 }
@@ -155,7 +156,7 @@ func copied[T any](p *T) *T {
 // hasRate reports whether the clause has a count and a period.
 func (c *Clause) hasRate() bool { return c.Kind == clause.Cell || c.Kind == clause.Bucket }
 
-// Equal reports whether two limits are written alike. Those parsed under the same [Bounds] are
+// Equal reports whether two limits have the same text. Limits parsed under the same [Bounds] are
 // then the same in everything.
 func (l *Limits) Equal(other *Limits) bool {
 	if l == nil || other == nil {

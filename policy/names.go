@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// The bounds of names and texts, in bytes, and of the clauses of a policy.
+// These are the bounds of names and texts, in bytes, and of the clauses of a policy.
 const (
 	MaxName    = 64
 	MaxPattern = 1024
@@ -14,16 +14,16 @@ const (
 	MaxClauses = 16
 )
 
-// The ways in which a name or a pattern can be unsound.
+// These are the errors of an invalid name or pattern.
 var (
-	// ErrName: the name of a policy that is empty, too long or has other characters.
+	// ErrName: the name of a policy is empty, too long or has other characters.
 	ErrName = errors.New("the name of a policy has 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'")
-	// ErrPattern: a pattern that is empty or too long.
+	// ErrPattern: the pattern is empty or too long.
 	ErrPattern = errors.New("a pattern has 1 to 1024 bytes")
 )
 
-// CheckName returns nil for the name of a policy, else [ErrName]: it has 1 to [MaxName]
-// characters of A-Z, a-z, 0-9, '_', '.' and '-'. A colon would make state keys ambiguous.
+// CheckName returns nil for a valid name of a policy, otherwise [ErrName]. A name has 1 to
+// [MaxName] characters of A-Z, a-z, 0-9, '_', '.' and '-'. A colon would make state keys ambiguous.
 func CheckName(name []byte) error {
 	if len(name) < 1 || len(name) > MaxName {
 		return ErrName
@@ -38,9 +38,10 @@ func CheckName(name []byte) error {
 	return nil
 }
 
-// CheckPattern returns nil for a pattern, else [ErrPattern]: it has 1 to [MaxPattern] bytes of
-// any value. A pattern is a key, or if its last byte is '*' all keys that begin with the bytes
-// before. A star elsewhere stands for itself.
+// CheckPattern returns nil for a valid pattern, otherwise [ErrPattern]. A pattern has 1 to
+// [MaxPattern] bytes of any value. If its last byte is '*', it matches all keys that begin with the
+// bytes before. Otherwise it matches the key that is equal to it. A star elsewhere has no special
+// meaning.
 func CheckPattern(pattern []byte) error {
 	if len(pattern) < 1 || len(pattern) > MaxPattern {
 		return ErrPattern
@@ -66,18 +67,19 @@ func endsInClause(key []byte) bool {
 	return key[n-2] == '#' && key[n-1] > '1' || n > 2 && key[n-3] == '#' && key[n-2] == '1' && key[n-1] <= '0'+MaxClauses%10
 }
 
-// isMarked reports whether the state keys of key have one '#' more. Those are keys that end as the
-// state of a further clause does, which could be that of another key. The mark itself must not make
-// a state that is another key's, so keys that end so and in any number of '#' have it, too.
+// isMarked reports whether the state keys of key get one additional '#'. This concerns keys that
+// end like the state of a further clause, whose state could otherwise be that of another key. The
+// additional '#' must not produce the state of another key either, so keys that end this way
+// followed by any number of '#' get it, too.
 func isMarked(key []byte) bool {
 	return len(key) > 1 && (key[len(key)-1] == '#' || key[len(key)-1] <= '9') && endsInClause(bytes.TrimRight(key, "#"))
 }
 
-// AppendStateKey appends the key of the store that has the state of clause i, from 1 to
-// [MaxClauses], of a policy for key: "api:acme" for the first clause, "api:acme#2" for the
-// second. That of the policy's candidate is "api#try:acme": no policy's name has a '#'. Keys that
-// end in '#' and a number from 2 to [MaxClauses], and then in any number of '#', get one '#' more:
-// "api:room#5#" and "api:room#5##2". Any key is sound, and no two share a state.
+// AppendStateKey appends the key under which the keyspace stores the state of clause i, from 1 to
+// [MaxClauses], of a policy for key: "api:acme" for the first clause, "api:acme#2" for the second.
+// The state key of the policy's candidate is "api#try:acme": no policy's name has a '#'. A key that
+// ends in '#' and a number from 2 to [MaxClauses], followed by any number of '#', gets one
+// additional '#': "api:room#5#" and "api:room#5##2". Any key is valid, and no two share a state.
 func AppendStateKey(dst, policy, key []byte, i int, candidate bool) []byte {
 	dst = append(dst, policy...)
 	if candidate {
@@ -94,8 +96,8 @@ func AppendStateKey(dst, policy, key []byte, i int, candidate bool) []byte {
 	return dst
 }
 
-// ParseStateKey returns the policy and the key of a state key that AppendStateKey has made. For
-// other keys the results have no meaning.
+// ParseStateKey returns the policy and the key of a state key of AppendStateKey. For other keys the
+// results are meaningless.
 func ParseStateKey(state []byte) (policy, key []byte) {
 	policy, key, _ = bytes.Cut(state, []byte(":"))
 	if endsInClause(key) {

@@ -7,39 +7,38 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Policy is a policy of a [Table], with the overrides, boosts, blocks and exemptions that
-// belong to it. It must not be changed, but for its Counts.
+// Policy is a policy of a [Table], with the overrides, boosts, blocks and exemptions that belong to
+// it. It must not be changed, except for its Counts.
 type Policy struct {
 	Name string
-	// Main is the policy itself, and Candidate the candidate that is tried beside it, or nil.
+	// Main is the policy itself, and Candidate the candidate that is tried in addition, or nil.
 	Main, Candidate *Entry
-	// Counts are the same in all tables for as long as the policy has any entry.
+	// Counts is the same in all tables as long as the policy has any entry.
 	Counts *Counts
 
-	// singles has the entries of the kinds without a pattern: Main and Candidate.
+	// singles holds the entries of the kinds without a pattern: Main and Candidate.
 	singles [Override]*kept
-	// exact has the entries with exact patterns, and prefixes the others. prefixes is nil if
+	// exact holds the entries with exact patterns, and prefixes the others. prefixes is nil if
 	// there are none.
 	exact    hashed[*kept]
 	prefixes *prefix
-	// gen is the generation of a Builder that may change the policy.
+	// gen is the generation of the Builder in which the policy may be changed.
 	gen uint64
 }
 
-// Counts are the counters of the calls of one policy. Any goroutine may add to them.
+// Counts are the counters of the calls of one policy. They are safe for concurrent use.
 type Counts struct {
-	// Allowed and Denied count calls that charge something, by how they were answered, whatever has
-	// decided that.
+	// Allowed and Denied count calls that charge units, by their reply, whichever entry decided it.
 	Allowed, Denied atomic.Int64
-	// Exempted counts calls that an exemption allowed, ExemptedDenied those of them that the
+	// Exempted counts calls that an exemption allowed. ExemptedDenied counts those of them that the
 	// limits would have denied.
 	Exempted, ExemptedDenied atomic.Int64
 	// Blocked counts calls that a block denied.
 	Blocked atomic.Int64
-	// ShadowDenied counts calls that were allowed because the policy is a shadow.
+	// ShadowDenied counts calls that were allowed only because the policy is a shadow.
 	ShadowDenied atomic.Int64
-	// Of calls that were decided by a candidate, too: allowed by both, by the policy alone, by
-	// the candidate alone, and by neither.
+	// TryBoth, TryOnlyOld, TryOnlyNew and TryNeither count calls that a candidate also decided:
+	// allowed by both, by the policy alone, by the candidate alone, and by neither.
 	TryBoth, TryOnlyOld, TryOnlyNew, TryNeither atomic.Int64
 }
 
@@ -59,15 +58,14 @@ func (c *Counts) ResetTry() {
 	}
 }
 
-// Applied has the entries that apply to a key; nil for those that do not. An exemption has
-// precedence over a block, and a block over an override. A boost multiplies the limits that are
-// in force.
+// Applied holds the entries that apply to a key, nil for kinds without one. An exemption has
+// precedence over a block, and a block over an override. A boost multiplies the limits in force.
 type Applied struct {
 	Exempt, Block, Override, Boost *Entry
 }
 
 // Find sets a to the entries that apply to the key at now. For each kind this is the entry whose
-// pattern is the key, if it is in force, else the one in force with the longest prefix. It
+// pattern is the key, if it is in force, otherwise the one in force with the longest prefix. It
 // allocates nothing.
 func (p *Policy) Find(key []byte, now limit.Instant, a *Applied) {
 	*a = Applied{}
@@ -86,8 +84,8 @@ func (p *Policy) Find(key []byte, now limit.Instant, a *Applied) {
 	}
 }
 
-// findPrefixes visits the prefixes from the shortest to the longest, which replaces earlier
-// results.
+// findPrefixes visits the prefixes from the shortest to the longest, so that longer ones replace
+// earlier results.
 func (p *Policy) findPrefixes(key []byte, now limit.Instant, a *Applied) {
 	for n := p.prefixes; ; {
 		for _, k := range n.here {
@@ -99,7 +97,7 @@ func (p *Policy) findPrefixes(key []byte, now limit.Instant, a *Applied) {
 	}
 }
 
-// take notes an entry that is in force.
+// take stores an entry if it is in force.
 func (a *Applied) take(e *Entry, now limit.Instant) {
 	if !e.InForce(now) {
 		return
@@ -116,7 +114,7 @@ func (a *Applied) take(e *Entry, now limit.Instant) {
 	}
 }
 
-// InForce returns the limits before any boost: those of the override, else those of Main.
+// InForce returns the limits before a boost: those of the override, otherwise those of Main.
 func (p *Policy) InForce(a *Applied) *Limits {
 	if a.Override != nil {
 		return a.Override.Limits
@@ -124,12 +122,13 @@ func (p *Policy) InForce(a *Applied) *Limits {
 	return p.Main.Limits
 }
 
-// empty reports whether nothing belongs to the policy.
+// empty reports whether the policy has no entry.
 func (p *Policy) empty() bool {
 	return p.Main == nil && p.Candidate == nil && p.exact.count == 0 && p.prefixes == nil
 }
 
-// each calls f for all entries until it returns false, and reports whether it never did.
+// each calls f for all entries until it returns false, and reports whether it returned true for
+// all.
 func (p *Policy) each(f func(*Entry) bool) bool {
 	for _, e := range [...]*Entry{p.Main, p.Candidate} {
 		if e != nil && !f(e) {
@@ -156,7 +155,7 @@ func (p *Policy) get(kind Kind, pattern string) *kept {
 	return k
 }
 
-// set stores k in the place of the entry of its kind and pattern. p must be of the generation.
+// set stores k in place of the entry of its kind and pattern. p must be of the generation gen.
 func (p *Policy) set(gen uint64, k *kept) {
 	if !k.Kind.HasPattern() {
 		p.setSingle(k.Kind, k)
@@ -173,7 +172,7 @@ func (p *Policy) set(gen uint64, k *kept) {
 	p.prefixes = p.prefixes.set(gen, text, k)
 }
 
-// remove takes k out, which must be there.
+// remove removes k, which must exist.
 func (p *Policy) remove(gen uint64, k *kept) {
 	text, isPrefix := prefixOf(k.Pattern)
 	switch {

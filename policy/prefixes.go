@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// prefix is a node of a radix tree over the prefixes of patterns, and the tree below it. As with
-// [hashed], the nodes of a generation may be changed, and older ones belong to tables that may
-// be in use. A nil tree is empty.
+// prefix is a node of a radix tree over the prefixes of patterns, with the tree below it. As with
+// [hashed], nodes of the present generation may be changed, and older ones belong to tables that
+// may be in use. A nil tree is empty.
 type prefix struct {
-	// below are in the order of the first bytes of their labels, of which firsts is the set.
+	// below are the children, ordered by the first bytes of their labels. firsts is the set of
+	// these bytes.
 	firsts byteSet
 	below  []*prefix
-	// label is the bytes between the node above and this one. That of the root is empty, and
-	// no other is.
+	// label holds the bytes between the parent and this node. Only the label of the root is empty.
 	label string
-	// here has the entries whose prefix ends here, at most one of each kind. The slice is
+	// here holds the entries whose prefix ends here, at most one of each kind. The slice is
 	// replaced, never changed.
 	here []*kept
 	gen  uint64
@@ -42,10 +42,10 @@ func (s *byteSet) rank(c byte) int {
 	return rank
 }
 
-// flip adds c, or removes it.
+// flip adds or removes c.
 func (s *byteSet) flip(c byte) { s[c>>6] ^= 1 << (c & 63) }
 
-// next returns the child whose label text begins with, and the rest of text, or nil.
+// next returns the child whose label is a prefix of text, and the rest of text, or nil.
 func (n *prefix) next(text []byte) (*prefix, []byte) {
 	if len(text) == 0 {
 		return nil, nil
@@ -56,7 +56,7 @@ func (n *prefix) next(text []byte) (*prefix, []byte) {
 	}
 	n = n.below[i]
 	size := len(n.label)
-	if size > 1 && (len(text) < size || string(text[1:size]) != n.label[1:]) { // the first byte is known
+	if size > 1 && (len(text) < size || string(text[1:size]) != n.label[1:]) { // the first byte matches already
 		return nil, nil
 	}
 	return n, text[size:]
@@ -78,8 +78,8 @@ func (n *prefix) get(text string, kind Kind) *kept {
 	return nil
 }
 
-// set returns the tree with k, which replaces another entry of its kind. text is the prefix of k
-// after the label of n. n is not nil.
+// set returns the tree with k, which replaces another entry of its kind. text is the rest of k's
+// prefix after the label of n. n must not be nil.
 func (n *prefix) set(gen uint64, text string, k *kept) *prefix {
 	n = n.own(gen)
 	if text == "" {
@@ -107,7 +107,7 @@ func (n *prefix) set(gen uint64, text string, k *kept) *prefix {
 }
 
 // remove returns the tree without an existing entry of a kind, or nil if nothing is left. text is
-// its prefix after the label of n.
+// the rest of its prefix after the label of n.
 func (n *prefix) remove(gen uint64, text string, kind Kind) *prefix {
 	n = n.own(gen)
 	if text == "" {
@@ -130,7 +130,8 @@ func (n *prefix) remove(gen uint64, text string, kind Kind) *prefix {
 	return only
 }
 
-// each calls f for all entries until it returns false, and reports whether it never did.
+// each calls f for all entries until it returns false, and reports whether it returned true for
+// all.
 func (n *prefix) each(f func(*kept) bool) bool {
 	if n == nil {
 		return true
@@ -148,7 +149,7 @@ func (n *prefix) each(f func(*kept) bool) bool {
 	return true
 }
 
-// own returns n if it is of the generation, else a copy that is.
+// own returns n if it is of the generation, otherwise a copy that is.
 func (n *prefix) own(gen uint64) *prefix {
 	if n.gen == gen {
 		return n
@@ -158,7 +159,7 @@ func (n *prefix) own(gen uint64) *prefix {
 	return &c
 }
 
-// without returns the entries here, but for that of a kind, in new memory.
+// without returns a copy of the entries here without that of a kind.
 func (n *prefix) without(kind Kind) []*kept {
 	rest := make([]*kept, 0, len(n.here)+1)
 	for _, k := range n.here {

@@ -2,8 +2,8 @@ package policy
 
 import "hash/maphash"
 
-// Table is all policies as they were when a [Builder] made it. It never changes, so any
-// goroutine may read it. The zero Table is empty.
+// Table holds all policies at the time when a [Builder] created it. It is immutable, so it may be
+// read concurrently. The zero Table is empty.
 type Table struct {
 	policies hashed[*Policy]
 	sizes    Sizes
@@ -36,10 +36,10 @@ func (t *Table) Policy(name []byte) *Policy {
 }
 
 // Each calls f for the entries of a policy, or of all policies if the name is empty, until f
-// returns false. They come in no order, and those of policies without a [Main] come, too.
+// returns false. Their order is undefined. It includes entries of policies without a [Main].
 func (t *Table) Each(policy string, f func(*Entry) bool) { eachOf(&t.policies, policy, f) }
 
-// EachPolicy calls f for all policies with a [Main], in no order.
+// EachPolicy calls f for all policies with a [Main], in undefined order.
 func (t *Table) EachPolicy(f func(p *Policy)) {
 	t.policies.each(func(p *Policy) bool {
 		if p.Main != nil {
@@ -49,7 +49,7 @@ func (t *Table) EachPolicy(f func(p *Policy)) {
 	})
 }
 
-// Sizes returns how many entries there are.
+// Sizes returns the numbers of entries.
 func (t *Table) Sizes() Sizes { return t.sizes }
 
 func eachOf(policies *hashed[*Policy], name string, f func(*Entry) bool) {
@@ -62,7 +62,7 @@ func eachOf(policies *hashed[*Policy], name string, f func(*Entry) bool) {
 	}
 }
 
-// policyOf returns the policy of a name, with a Main or without, or nil.
+// policyOf returns the policy with a name, whether it has a Main or not, or nil.
 func policyOf(policies *hashed[*Policy], name string) *Policy {
 	if policies.count == 0 { // the zero Table has no seed
 		return nil

@@ -18,7 +18,7 @@ const (
 	whyUnlimited = "a policy has a limit: this one is 4294967295 a second, which nobody reaches"
 )
 
-// bounds are the defaults of the server.
+// bounds are the server's defaults.
 var bounds = policy.Bounds{}
 
 // clauseFault returns the error of a clause, "" if it is valid.
@@ -28,12 +28,13 @@ func clauseFault(clause string) string {
 	return text
 }
 
-// window is a window of so many seconds in which limit units are allowed. A limit of 0 denies.
+// window returns the clause of a window of so many seconds with a limit. A limit of 0 denies every
+// call.
 func window(limit, seconds int64, anchor string) string {
 	return fmt.Sprintf("SW %d %d FIXED%s", limit, seconds, anchor)
 }
 
-// checksum tells long texts apart.
+// checksum returns a short hash that distinguishes long texts.
 func checksum(text string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(text)) // which never fails

@@ -12,7 +12,7 @@ import (
 
 // FromEnvoy converts the configuration of envoyproxy/ratelimit. Descriptors with the same key in
 // one list become a policy: the one without a value gives its limits, and the others become
-// overrides. Descriptors that a pattern cannot express become policies of their own, which the
+// overrides. A descriptor that a pattern cannot express becomes a policy of its own, which the
 // caller has to choose. Either the result or the faults are nil.
 func FromEnvoy(files []File) (*Result, strict.Faults) {
 	return withNames(func(n *names) (*Result, strict.Faults) { return fromEnvoy(files, n) })
@@ -42,14 +42,14 @@ func fromEnvoy(files []File, n *names) (*Result, strict.Faults) {
 
 const whichFirst = "Of several conditions that hold, one with an exact value goes before one with a pattern."
 
-// envoy turns descriptors into policies.
+// envoy converts descriptors to policies.
 type envoy struct {
 	result *Result
 	names  *names
 	faults strict.Faults
 	domain string
-	// named has the policies of limits with a name, and replacing the descriptors whose limits
-	// replace such.
+	// named maps the names of limits to policies. replacing are the descriptors whose limits
+	// replace named ones.
 	named     map[string]string
 	replacing []replacing
 }
@@ -59,8 +59,8 @@ type replacing struct {
 	policy string
 }
 
-// level converts descriptors that stand beside each other. name is that of the policies so
-// far, raw is the same with all that a name must not have, and path leads there.
+// level converts the descriptors of one list. name is the name of the policies so far. raw is the
+// same including the characters that a name must not have. path are the descriptors above the list.
 func (e *envoy) level(name []string, raw string, path []step, list []*descriptor) {
 	var keys []string
 	groups := map[string][]*descriptor{}
@@ -81,9 +81,9 @@ func (e *envoy) level(name []string, raw string, path []step, list []*descriptor
 	}
 }
 
-// group converts descriptors of one key that stand beside each other.
+// group converts the descriptors of one list with the same key.
 func (e *envoy) group(name []string, raw string, path []step, list []*descriptor) {
-	var base *descriptor // that of any value
+	var base *descriptor // the one for any value
 	var with []*descriptor
 	for _, d := range list {
 		if d.value == "" && d.limit != nil {
@@ -123,10 +123,10 @@ func (e *envoy) group(name []string, raw string, path []step, list []*descriptor
 	}
 }
 
-// raw is the key and the value, which no other descriptor beside it has.
+// raw returns the key and the value, which no other descriptor of the list has.
 func (d *descriptor) raw() string { return strconv.Quote(d.key) + strconv.Quote(d.value) }
 
-// apartness says why d cannot be an override in the policy of its group, "" if it can.
+// apartness returns why d cannot be an override in the policy of its group, "" if it can.
 func apartness(path []step, d *descriptor, shadow bool) string {
 	_, prefix := d.prefix()
 	switch {
@@ -142,7 +142,7 @@ func apartness(path []step, d *descriptor, shadow bool) string {
 	return ""
 }
 
-// shared adds the policy of a group. apart are the descriptors that are not in it.
+// shared adds the policy of a group. apart are the descriptors that do not belong to it.
 func (e *envoy) shared(name []string, raw string, path []step, base *descriptor, inside, apart []*descriptor, shadow bool) {
 	first := base
 	if base == nil {
@@ -184,7 +184,7 @@ func (e *envoy) shared(name []string, raw string, path []step, base *descriptor,
 	e.add(p, first)
 }
 
-// single adds a policy for one descriptor of those beside each other.
+// single adds a policy for one descriptor of a list. beside are the others.
 func (e *envoy) single(name []string, raw string, path []step, d *descriptor, beside []*descriptor) {
 	p := document.Policy{Name: e.names.unique(raw+d.raw(), append(slices.Clone(name), allowed(d.composite()))...), Shadow: d.shadow, Line: d.line}
 	p.Limits, p.Comment = e.limits(d, p.Name), remark(d.limit.name)
@@ -200,7 +200,8 @@ func (e *envoy) add(p document.Policy, d *descriptor) {
 	e.result.Document.Policies = append(e.result.Document.Policies, p)
 }
 
-// limits are those of a descriptor, in the policy of a name, with notes about its fields.
+// limits returns the limits of a descriptor in the policy with a name, and adds notes about its
+// fields.
 func (e *envoy) limits(d *descriptor, policy string) []string {
 	l := d.limit
 	for _, field := range d.noted {
@@ -228,7 +229,7 @@ var whyUnit = map[string]string{
 	"year":  "it is 365 days, as in ratelimit, and begins at multiples of that since 1970, not on the first of January",
 }
 
-// whyNot says of fields why they do not convert.
+// whyNot explains why fields do not convert.
 var whyNot = map[string]string{
 	"quota_mode":      "each limit denies by itself. ratelimit denies only when all quotas are used up",
 	"detailed_metric": "it is not needed: each key is counted by itself, and RL.TOP shows it",
@@ -240,7 +241,7 @@ func (e *envoy) note(d *descriptor, what, why string, args ...any) {
 	e.result.note(d.file, d.line, what, why, args...)
 }
 
-// noteReplaced notes which calls are not converted, once all names are known.
+// noteReplaced adds notes on replaced limits, once all names are known.
 func (e *envoy) noteReplaced() {
 	for _, r := range e.replacing {
 		for _, name := range r.d.limit.replaces {
@@ -253,7 +254,8 @@ func (e *envoy) noteReplaced() {
 	}
 }
 
-// noteOrder tells where ratelimit takes the first pattern of the file, and not the longest.
+// noteOrder adds notes where ratelimit uses the first matching pattern of the file, and a policy
+// the longest.
 func (e *envoy) noteOrder(list []*descriptor) {
 	earlier := map[string]bool{}
 	for _, d := range list {
@@ -271,7 +273,7 @@ func (e *envoy) noteOrder(list []*descriptor) {
 	}
 }
 
-// call tells how a policy is used. The conditions are those of the path and of last.
+// call adds how a policy is called. The conditions are those of the path and of last.
 func (e *envoy) call(path []step, last step, policy string) {
 	c := Call{Was: e.domain, Policy: policy}
 	for _, s := range append(slices.Clone(path), last) {

@@ -7,11 +7,11 @@ import (
 	"github.com/cellserver/cellserver/policy/strict"
 )
 
-// descriptor is an entry of a file of ratelimit, with those below it.
+// descriptor is an entry of a file of ratelimit, with the entries below it.
 type descriptor struct {
 	file string
 	line int
-	// key is not empty. value is empty for a descriptor of any value.
+	// key is not empty. value is empty in a descriptor for any value.
 	key, value string
 	limit      *rateLimit
 	shadow     bool
@@ -21,7 +21,7 @@ type descriptor struct {
 	children []*descriptor
 }
 
-// rateLimit has the fields that a descriptor may use.
+// rateLimit holds the fields of a rate_limit.
 type rateLimit struct {
 	line      int
 	requests  int64
@@ -32,16 +32,16 @@ type rateLimit struct {
 	replaces  []string
 }
 
-// domain is the descriptors of all files with one domain.
+// domain holds the descriptors of all files with the same domain.
 type domain struct {
 	name        string
 	file        string // the first
 	descriptors []*descriptor
-	// composite are the names under which ratelimit keeps the descriptors.
+	// composite are the names under which ratelimit stores the descriptors.
 	composite map[string]bool
 }
 
-// composite is the name under which ratelimit keeps the descriptor.
+// composite returns the name under which ratelimit stores the descriptor.
 func (d *descriptor) composite() string {
 	if d.value == "" {
 		return d.key
@@ -49,17 +49,17 @@ func (d *descriptor) composite() string {
 	return d.key + "_" + d.value
 }
 
-// exact tells whether the descriptor has one value.
+// exact reports whether the descriptor has exactly one value.
 func (d *descriptor) exact() bool { return d.value != "" && !strings.Contains(d.value, "*") }
 
-// prefix returns what values begin with, if the only star is at the end.
+// prefix returns the prefix of the values, if the only star is at the end.
 func (d *descriptor) prefix() (string, bool) {
 	before, found := strings.CutSuffix(d.value, "*")
 	return before, found && !strings.Contains(before, "*")
 }
 
 // units are the units of ratelimit in seconds. A month has 30 days there, and a year 365. All
-// windows begin at multiples of their length since 1970, which is where FIXED begins too.
+// windows begin at multiples of their length since 1970, as those of FIXED do.
 var units = map[string]int64{
 	"second": 1, "minute": 60, "hour": 3600, "day": 86400,
 	"week": 7 * 86400, "month": 30 * 86400, "year": 365 * 86400,
@@ -73,11 +73,11 @@ type envoyReader struct {
 	result  *Result
 }
 
-// maxRead is the largest file that is read. Its overrides may be set by RL.OVERRIDE SET, and need not
-// fit into a policy file.
+// maxRead is the maximum size of a file. Its overrides may be set by RL.OVERRIDE SET, so they need
+// not fit into a policy file.
 const maxRead = 16 << 20
 
-// read reads a file, or the files in a ConfigMap. It returns their faults.
+// read parses a file, or the files in a ConfigMap. It returns their faults.
 func (e *envoyReader) read(f File) strict.Faults {
 	root, r, second := strict.ReadLoosely(f.Name, f.Text, maxRead)
 	if faults := r.Faults(); faults != nil {
@@ -109,7 +109,7 @@ func (e *envoyReader) read(f File) strict.Faults {
 	return sorted(append(faults, r.Faults()...))
 }
 
-// configMap returns data of a ConfigMap of Kubernetes.
+// configMap returns the data of a ConfigMap of Kubernetes.
 func configMap(root strict.Value) (data strict.Value, is bool) {
 	if !root.IsMapping() {
 		return data, false
@@ -126,7 +126,7 @@ func configMap(root strict.Value) (data strict.Value, is bool) {
 	return data, is && data.IsSet()
 }
 
-// config reads one configuration.
+// config parses one configuration.
 func (e *envoyReader) config(file string, root strict.Value, r *strict.Reader) strict.Faults {
 	e.r, e.file = r, file
 	var name string
@@ -149,7 +149,7 @@ func (e *envoyReader) config(file string, root strict.Value, r *strict.Reader) s
 	return sorted(r.Faults())
 }
 
-// domain returns the domain of a name. Files of the same domain are merged.
+// domain returns the domain with a name. It merges files with the same domain.
 func (e *envoyReader) domain(name string, line int) *domain {
 	for _, d := range e.domains {
 		if d.name == name {
@@ -162,7 +162,7 @@ func (e *envoyReader) domain(name string, line int) *domain {
 	return d
 }
 
-// list reads descriptors beside each other. composite are the names that there are.
+// list parses a list of descriptors. composite are the names that exist already.
 func (e *envoyReader) list(v strict.Value, composite map[string]bool) (list []*descriptor) {
 	if !v.IsSet() || v.IsNull() {
 		return nil
@@ -182,7 +182,7 @@ func (e *envoyReader) list(v strict.Value, composite map[string]bool) (list []*d
 	return list
 }
 
-// descriptor reads one, nil if it has no key.
+// descriptor parses a descriptor. It returns nil if that has no key.
 func (e *envoyReader) descriptor(v strict.Value) *descriptor {
 	d := &descriptor{file: e.file, line: v.Line()}
 	for key, value := range v.Fields("a descriptor") {
@@ -223,7 +223,7 @@ func (e *envoyReader) descriptor(v strict.Value) *descriptor {
 	return d
 }
 
-// limit reads a rate_limit.
+// limit parses a rate_limit.
 func (e *envoyReader) limit(v strict.Value) *rateLimit {
 	l := &rateLimit{line: v.Line()}
 	unit := ""
@@ -232,7 +232,7 @@ func (e *envoyReader) limit(v strict.Value) *rateLimit {
 		case "unit":
 			unit, _ = value.Scalar("unit")
 		case "requests_per_unit":
-			if !value.IsNull() { // nothing is 0
+			if !value.IsNull() { // no value means 0
 				l.requests, _ = value.Number(key.Text, 0, math.MaxUint32)
 			}
 		case "unlimited":
@@ -261,7 +261,7 @@ func (e *envoyReader) limit(v strict.Value) *rateLimit {
 	return l
 }
 
-// replaces reads the names of the limits that are replaced.
+// replaces parses the names of the replaced limits.
 func (e *envoyReader) replaces(v strict.Value) (list []string) {
 	if v.IsNull() {
 		return nil
@@ -283,7 +283,7 @@ func (e *envoyReader) replaces(v strict.Value) (list []string) {
 	return list
 }
 
-// flag reads a field that is left out, true or false, in old words too.
+// flag parses a field that is true or false, also in the words of older YAML, or missing.
 func flag(v strict.Value, what string) bool {
 	if v.IsNull() {
 		return false

@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// step is a descriptor on the way to a group.
+// step is a descriptor on the path to a group.
 type step struct {
 	*descriptor
-	// beside are the descriptors of the same key that take their values away from it, and
-	// within those of them that take some back.
+	// beside are the descriptors with the same key that take precedence for some of its values.
+	// within are those of them that give some of these values back.
 	beside, within []*descriptor
-	// condition is what when returns.
+	// condition is the result of when.
 	condition string
 }
 
 func newStep(d *descriptor, beside, within []*descriptor) step {
-	const most = 1000 // in a longer list the first decide what is told
+	const most = 1000 // only this many are considered for the condition
 	s := step{descriptor: d, beside: beside[:min(len(beside), most)], within: within[:min(len(within), most)]}
 	s.condition = s.when()
 	return s
 }
 
-// isInKey tells whether each value of the step is counted by itself.
+// isInKey reports whether each value of the step is counted separately.
 func (s step) isInKey() bool { return !s.exact() && !s.share }
 
-// when is the condition of a step, "" if there is none. Exact values go before patterns, and
-// those before any value.
+// when returns the condition of a step, "" if there is none. Exact values take precedence over
+// patterns, and patterns over the descriptor for any value.
 func (s step) when() string {
 	key := shown(s.key)
 	if s.exact() {
@@ -50,7 +50,7 @@ func (s step) when() string {
 	return text
 }
 
-// isTaken tells whether a pattern beside the step takes the value of d away from it.
+// isTaken reports whether a pattern beside the step takes precedence for the value of d.
 func (s step) isTaken(d *descriptor) bool {
 	for _, other := range s.beside[:min(len(s.beside), 100)] {
 		if other.value != "" && !other.exact() && matches(other.value, d.value) {
@@ -60,7 +60,7 @@ func (s step) isTaken(d *descriptor) bool {
 	return false
 }
 
-// some lists the values of those that are wanted, the first three of them.
+// some lists the first three values of the descriptors for which wanted returns true.
 func some(list []*descriptor, wanted func(*descriptor) bool) string {
 	var values []string
 	count := 0
@@ -77,7 +77,7 @@ func some(list []*descriptor, wanted func(*descriptor) bool) string {
 	return strings.Join(values, ", ")
 }
 
-// matches tells whether value matches a pattern in which each star stands for any text.
+// matches reports whether value matches a pattern in which each star stands for any text.
 func matches(pattern, value string) bool {
 	parts := strings.Split(pattern, "*")
 	last := len(parts) - 1

@@ -12,10 +12,9 @@ import (
 	"github.com/cellserver/cellserver/policy/strict"
 )
 
-// FromLimitador converts the files of limits of Limitador. Limits of one namespace with the
-// same conditions and variables become the clauses of one policy. The values of the variables
-// become its key. The caller has to know whether the conditions hold. Either the result or the
-// faults are nil.
+// FromLimitador converts the limits files of Limitador. Limits of one namespace with the same
+// conditions and variables become the clauses of one policy. The values of the variables become its
+// key. The caller has to know whether the conditions hold. Either the result or the faults are nil.
 func FromLimitador(files []File) (*Result, strict.Faults) {
 	return withNames(func(n *names) (*Result, strict.Faults) { return fromLimitador(files, n) })
 }
@@ -36,13 +35,13 @@ func fromLimitador(files []File, all *names) (*Result, strict.Faults) {
 	return c.result.finish(faults)
 }
 
-// limitador turns limits into policies.
+// limitador converts limits to policies.
 type limitador struct {
 	result *Result
 	r      *strict.Reader
 	groups map[string]*limitGroup
 	order  []*limitGroup
-	// namespaces counts the policies of each.
+	// namespaces counts the policies of each namespace.
 	namespaces map[string]int
 }
 
@@ -58,11 +57,11 @@ type counterLimit struct {
 // limitGroup are the limits that apply to the same calls.
 type limitGroup struct {
 	limits []*counterLimit
-	// seconds are the windows that there are.
+	// seconds is the set of the lengths of the windows.
 	seconds map[int64]bool
 }
 
-// read reads a file.
+// read parses a file.
 func (c *limitador) read(f File) strict.Faults {
 	root, r := strict.Read(f.Name, f.Text, document.MaxText)
 	if faults := r.Faults(); faults != nil {
@@ -96,7 +95,7 @@ func (c *limitador) read(f File) strict.Faults {
 	return sorted(r.Faults())
 }
 
-// limit reads a limit.
+// limit parses a limit.
 func (c *limitador) limit(file string, v strict.Value) *counterLimit {
 	l := &counterLimit{file: file, line: v.Line()}
 	var given []string
@@ -131,7 +130,7 @@ func (c *limitador) limit(file string, v strict.Value) *counterLimit {
 	return l
 }
 
-// texts reads a set of texts, sorted. It may be left out.
+// texts parses a list of strings and sorts it. The list may be missing.
 func texts(v strict.Value, what string) (list []string) {
 	if v.IsNull() {
 		return nil
@@ -196,10 +195,10 @@ func (c *limitador) add(g *limitGroup, all *names) strict.Faults {
 	return nil
 }
 
-// entry is a variable that is an entry of the first descriptor of a request.
+// entry matches a variable that is an entry of the first descriptor of a request.
 var entry = regexp.MustCompile(`^descriptors\[0\](?:\.(\w+)|\[(?:'([^'\\]+)'|"([^"\\]+)")\])$`)
 
-// variable returns the name of a variable from an entry, without the expression around it.
+// variable returns the name of the entry that the expression text selects, or text itself.
 func variable(text string) string {
 	if m := entry.FindStringSubmatch(text); m != nil {
 		return m[1] + m[2] + m[3]

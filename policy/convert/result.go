@@ -1,9 +1,9 @@
-// Package convert makes a document of policies from the files of other rate limiters. [FromEnvoy]
+// Package convert converts the files of other rate limiters to a document of policies. [FromEnvoy]
 // reads those of envoyproxy/ratelimit, and [FromLimitador] those of Limitador.
 //
-// Both return a [Result]: the document, a [Call] for each thing that was limited, which says
-// how RL.USE is called for it, and a [Note] for each thing that is not as it was. The package
-// only reads text. It knows no server.
+// Both return a [Result]: the document, a [Call] for each converted limit, which tells how to call
+// RL.USE for it, and a [Note] for each difference from the original. The package only processes
+// text and needs no server.
 package convert
 
 import (
@@ -21,35 +21,35 @@ import (
 
 // File is a file to convert.
 type File struct {
-	// Name is for faults and notes.
+	// Name is the name in faults and notes.
 	Name string
 	Text []byte
 }
 
 // Result is the result of a conversion.
 type Result struct {
-	// From is the program that the files are for.
+	// From is the name of the program whose files were converted.
 	From string
 	// Files are the names of the files.
 	Files []string
-	// Document has the policies.
+	// Document holds the policies.
 	Document *document.Document
 	// Calls are in the order of the files.
 	Calls []Call
 	// Notes are in the order of the files, at most [MaxNotes].
 	Notes []Note
-	// advice is about the conditions of the calls.
+	// advice is a text about the conditions of the calls.
 	advice string
-	// Left is how many notes there are beyond those.
+	// Left is the number of further notes.
 	Left int
 }
 
-// Call says how a caller uses a policy.
+// Call describes how a caller uses a policy.
 type Call struct {
-	// Was is the converted limit in the words of the other program.
+	// Was is the converted limit in the terms of the other program.
 	Was string
-	// When are the conditions under which the policy is called. All of them have to hold, and
-	// the caller has to know.
+	// When are the conditions for calling the policy. All of them have to hold, and the caller has
+	// to check them.
 	When []string
 	// Policy is the name of the policy.
 	Policy string
@@ -57,20 +57,20 @@ type Call struct {
 	Key []string
 }
 
-// MaxNotes is how many notes are kept at most.
+// MaxNotes is the maximum number of notes.
 const MaxNotes = 100
 
-// Note says of one thing that it is not as it was, or does not convert.
+// Note describes one difference from the original, or a part that does not convert.
 type Note struct {
 	File string
 	Line int
 	// What is the field or the part.
 	What string
-	// Why says how it was converted, and why.
+	// Why tells how it was converted, and why.
 	Why string
 }
 
-// String is "file:line: what: why".
+// String returns "file:line: what: why".
 func (n Note) String() string { return fmt.Sprintf("%s:%d: %s: %s", n.File, n.Line, n.What, n.Why) }
 
 // note adds a note.
@@ -116,7 +116,7 @@ func (r *Result) Append(dst []byte) []byte {
 	return r.Document.Append(append(dst, b.String()...))
 }
 
-// finish sorts the notes, and refuses a document that is too long.
+// finish sorts the notes, and returns a fault if the document is too long.
 func (r *Result) finish(faults strict.Faults) (*Result, strict.Faults) {
 	if faults != nil {
 		return nil, faults
@@ -131,7 +131,7 @@ func (r *Result) finish(faults strict.Faults) (*Result, strict.Faults) {
 	return r, nil
 }
 
-// printable keeps the text of a comment on its line.
+// printable replaces characters that are not printable, so that a comment stays on its line.
 func printable(c rune) rune {
 	if unicode.IsPrint(c) {
 		return c
@@ -139,7 +139,7 @@ func printable(c rune) rune {
 	return '?'
 }
 
-// shown is a value in a comment: short, and with quotes unless it is one plain word.
+// shown returns a value for a comment: shortened, and quoted unless it is one plain word.
 func shown(value string) string {
 	if len(value) > 64 {
 		return strict.Clipped(value)
@@ -147,7 +147,7 @@ func shown(value string) string {
 	return literal(value)
 }
 
-// literal is a value as a word of a command, with quotes unless it is one plain word.
+// literal returns a value as a word of a command, quoted unless it is one plain word.
 func literal(value string) string {
 	special := func(c rune) bool {
 		return !unicode.IsPrint(c) || unicode.IsSpace(c) || strings.ContainsRune(`"'<>\`, c)
@@ -158,7 +158,7 @@ func literal(value string) string {
 	return value
 }
 
-// remark is text as the comment of a policy.
+// remark returns text in a form that the comment of a policy may have.
 func remark(text string) string {
 	const most = 1000 // bytes, within policy.MaxComment
 	text = strings.Map(func(c rune) rune {
@@ -177,18 +177,18 @@ func remark(text string) string {
 	return text[:end] + "..."
 }
 
-// names makes the names of policies.
+// names generates the names of policies.
 type names struct {
 	used map[string]bool
-	// clashing are the names that several policies would have, as far as that is known before.
+	// clashing are the names that several policies would have, as far as that is known beforehand.
 	clashing map[string]bool
-	// clash are those of which it was found out.
+	// clash are the names for which that was found during the conversion.
 	clash map[string]bool
 }
 
-// withNames converts, and once more if names clash, with a checksum after each of these names. A
-// number would depend on the order of the entries in the file, and so would move the counters of
-// policies to others.
+// withNames converts. If names clash it converts again, with a checksum after each of these names.
+// A number instead would depend on the order of the entries in the file, so that after a change of
+// the order counters would belong to other policies.
 func withNames(convert func(n *names) (*Result, strict.Faults)) (*Result, strict.Faults) {
 	var first names
 	r, faults := convert(&first)
@@ -198,8 +198,8 @@ func withNames(convert func(n *names) (*Result, strict.Faults)) (*Result, strict
 	return convert(&names{clashing: first.clash})
 }
 
-// unique makes a name of parts. raw distinguishes entries with the same parts; a number after the
-// name is used only if even raw is the same.
+// unique returns a name from parts. raw distinguishes entries with the same parts. A number after
+// the name is used only if even raw is the same.
 func (n *names) unique(raw string, parts ...string) string {
 	name := allowed(strings.Join(parts, "."))
 	if n.clashing[name] {
@@ -218,8 +218,8 @@ func (n *names) unique(raw string, parts ...string) string {
 	return name
 }
 
-// allowed replaces the characters that the name of a policy must not have. Long text is cut, with
-// a checksum.
+// allowed replaces the characters that the name of a policy must not have. It shortens long text
+// and appends a checksum.
 func allowed(text string) string {
 	const most = 64 // policy.MaxName
 	clean := strings.Map(func(c rune) rune {

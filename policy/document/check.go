@@ -11,14 +11,14 @@ import (
 	"github.com/cellserver/cellserver/policy/strict"
 )
 
-// parser fills a document from the values of a text.
+// parser builds a document from the values of a text.
 type parser struct {
 	r      *strict.Reader
 	bounds policy.Bounds
 	d      Document
 }
 
-// limits reads the clauses of an entry, one a string. line is that of the entry.
+// limits parses the clauses of an entry, one per string. line is the line of the entry.
 func (p *parser) limits(v strict.Value, line int, millis bool) *policy.Limits {
 	if !v.IsSet() {
 		p.r.Fault(line, "limits is missing")
@@ -53,13 +53,13 @@ func (p *parser) limits(v strict.Value, line int, millis bool) *policy.Limits {
 	return l
 }
 
-// clause returns the error of the only clause of a string.
+// clause returns the error of the only clause in a string.
 func (p *parser) clause(words [][]byte, millis bool) error {
 	l, err := policy.ParseLimits(words, millis, p.bounds)
 	switch {
 	case err != "":
 		text := strings.TrimPrefix(strings.TrimPrefix(string(err), "ERR "), "clause 1: ")
-		if strings.Contains(text, ", must be ") { // which says enough: there may be a hundred faults
+		if strings.Contains(text, ", must be ") { // the text is enough: there may be a hundred faults
 			text, _, _ = strings.Cut(text, "; usage: ")
 		}
 		return errors.New(text)
@@ -74,7 +74,7 @@ func (p *parser) clause(words [][]byte, millis bool) error {
 func (p *parser) check(e policy.Entry, key strict.Key, comment strict.Value) {
 	e.Until = limit.MaxInstant
 	if e.Limits == nil {
-		e.Limits = &policy.Limits{} // which is a fault already
+		e.Limits = &policy.Limits{} // a fault for this exists already
 	}
 	switch err := e.Check(); {
 	case errors.Is(err, policy.ErrComment):

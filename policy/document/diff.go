@@ -1,14 +1,14 @@
 package document
 
-// Op is the kind of a change to an entry.
+// Op is the kind of change to an entry.
 type Op byte
 
 const (
-	// Add is an entry that is new.
+	// Add: the entry is new.
 	Add Op = '+'
-	// Remove is an entry that is there no longer.
+	// Remove: the entry is removed.
 	Remove Op = '-'
-	// Replace is an entry that is there with other content.
+	// Replace: the entry has other content.
 	Replace Op = '~'
 )
 
@@ -18,7 +18,7 @@ type Change struct {
 	Op Op
 	// Policy is the name of the policy.
 	Policy string
-	// Pattern is that of the override. It is empty if the policy itself changes.
+	// Pattern is the pattern of the override. It is empty if the policy itself changes.
 	Pattern string
 	// Before and After are the entry as YAML on one line. Before of Add and After of Remove
 	// are empty.
@@ -90,8 +90,8 @@ func appendChange(changes []Change, policy, pattern, before, after string) []Cha
 	return append(changes, Change{Op: op, Policy: policy, Pattern: pattern, Before: before, After: after})
 }
 
-// Append appends the change as text for people to dst: a line that begins with its sign, and
-// the entry before and after it, indented.
+// Append appends the change as text for display: a line that begins with its sign, and the entry
+// before and after it, indented.
 func (c *Change) Append(dst []byte) []byte {
 	dst = append(append(dst, byte(c.Op), ' '), c.Policy...)
 	if c.Pattern != "" {
@@ -107,7 +107,7 @@ func (c *Change) Append(dst []byte) []byte {
 	return dst
 }
 
-// AppendChanges appends changes as text for people to dst, one group of lines for each.
+// AppendChanges appends changes as text for display, a group of lines for each.
 func AppendChanges(dst []byte, changes []Change) []byte {
 	for i := range changes {
 		dst = changes[i].Append(dst)

@@ -13,56 +13,56 @@ import (
 	"github.com/cellserver/cellserver/policy/strict"
 )
 
-// MaxText is the largest text of a file, in bytes.
+// MaxText is the maximum size of a file, in bytes.
 const MaxText = 1 << 20
 
-// MaxPolicies is the largest number of policies of a document.
+// MaxPolicies is the maximum number of policies of a document.
 const MaxPolicies = 10_000
 
-// Fault is one thing that is wrong with a text, and its line.
+// Fault is one error in a text, with its line.
 type Fault = strict.Fault
 
 // Faults are the faults of a text, sorted by their lines, at most [strict.MaxFaults].
 type Faults = strict.Faults
 
-// Document is the policies of a file. [Parse] returns them in the order of the file, and
+// Document holds the policies of a file. [Parse] returns them in the order of the file, and
 // [Document.Append] writes them sorted.
 type Document struct {
-	// Policies have a different name each.
+	// Policies are the policies. Their names are unique.
 	Policies []Policy
 }
 
 // Policy is a name with limits, and with overrides for some keys.
 type Policy struct {
-	// Name is the name that calls of RL.USE give.
+	// Name is the name in calls of RL.USE.
 	Name string
-	// Comment is for people, and may be empty.
+	// Comment is a text for operators. It may be empty.
 	Comment string
-	// Millis tells that the times of the clauses are milliseconds. Otherwise they are seconds.
-	// In a file that holds for the overrides too that do not say ms.
+	// Millis tells that the durations in clauses are in milliseconds, not seconds. In a file it
+	// also applies to overrides without an ms field.
 	Millis bool
-	// Shadow tells that the server counts calls that it would deny, and allows them.
+	// Shadow tells that the server allows calls that the policy would deny, and counts them.
 	Shadow bool
-	// Limits are the clauses, one a string, in the words of RL.MULTI: "TB 200 100 1".
-	// There is at least one.
+	// Limits are the clauses, one per string, in the syntax of RL.MULTI: "TB 200 100 1". There is
+	// at least one.
 	Limits []string
-	// Overrides have a different pattern each.
+	// Overrides are the overrides. Their patterns are unique.
 	Overrides []Override
-	// Line is where the policy begins in its file, from 1. It is 0 if there is no file.
+	// Line is the line in the file at which the policy begins, from 1. It is 0 without a file.
 	Line int
 }
 
-// Override is limits of their own for the keys of a pattern.
+// Override is a set of limits for the keys that match a pattern.
 type Override struct {
-	// Pattern is an exact key, or a prefix that ends in *. It may be any bytes.
+	// Pattern is an exact key, or a prefix followed by *. It may contain any bytes.
 	Pattern string
-	// Comment is for people, and may be empty.
+	// Comment is a text for operators. It may be empty.
 	Comment string
-	// Millis and Limits are as those of [Policy].
+	// Millis and Limits have the same meaning as in [Policy].
 	Millis bool
 	Limits []string
 	// Expires is when the override ends, in UTC. The zero time means never.
 	Expires time.Time
-	// Line is as that of [Policy].
+	// Line is the line in the file, as in [Policy].
 	Line int
 }

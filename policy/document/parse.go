@@ -10,14 +10,14 @@ import (
 	"github.com/cellserver/cellserver/yield"
 )
 
-// Parse reads the text of a file of at most [MaxText] bytes. name is that of the file, for
-// the faults. It returns no document if there is a fault.
+// Parse parses the text of a file of at most [MaxText] bytes. name is the name of the file, for
+// faults. If there is a fault, it returns no document.
 func Parse(name string, text []byte, o policy.Bounds) (*Document, Faults) {
 	return ParseUpTo(name, text, MaxText, o)
 }
 
-// ParseUpTo is as [Parse], for a text of at most most bytes: that of RL.POLICY DUMP is as long
-// as the policies of a server.
+// ParseUpTo is [Parse] for a text of at most most bytes: the text of RL.POLICY DUMP grows with the
+// policies of the server.
 func ParseUpTo(name string, text []byte, most int, o policy.Bounds) (*Document, Faults) {
 	root, r := strict.Read(name, text, most)
 	if faults := r.Faults(); faults != nil {
@@ -55,7 +55,7 @@ func (p *parser) document(root strict.Value) {
 
 // policy parses the mapping below a name.
 func (p *parser) policy(name strict.Key, v strict.Value) {
-	yield.Processor() // there may be very many
+	yield.Processor() // let other goroutines run, since there may be very many policies
 	pol := Policy{Name: name.Text, Line: name.Line}
 	var comment, limits, overrides strict.Value
 	for key, value := range v.Fields("a policy") {
@@ -75,7 +75,7 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 			p.r.Fault(key.Line, "unknown field %s: a policy has comment, ms, shadow, limits and overrides", strict.Clipped(key.Text))
 		}
 	}
-	// Clauses need ms, which may stand behind them.
+	// Parse the clauses last: they depend on ms, which may come after them.
 	e := policy.Entry{Kind: policy.Main, Policy: pol.Name, Comment: pol.Comment}
 	if v.IsMapping() {
 		e.Limits = p.limits(limits, name.Line, pol.Millis)
@@ -92,7 +92,7 @@ func (p *parser) policy(name strict.Key, v strict.Value) {
 
 // override parses the mapping below a pattern of pol.
 func (p *parser) override(pattern strict.Key, v strict.Value, pol *Policy) Override {
-	yield.Processor() // likewise
+	yield.Processor() // as above
 	o := Override{Pattern: pattern.Text, Millis: pol.Millis, Line: pattern.Line}
 	var comment, limits strict.Value
 	for key, value := range v.Fields("an override") {
@@ -119,17 +119,18 @@ func (p *parser) override(pattern strict.Key, v strict.Value, pol *Policy) Overr
 	return o
 }
 
-// validName stands for the name of a policy, which is checked where it is written.
+// validName stands for the name of a policy in checks of other parts, because the name itself is
+// checked where it is defined.
 const validName = "policy"
 
 func textOf(l *policy.Limits) []string {
-	if l == nil { // which is a fault already
+	if l == nil { // a fault for this exists already
 		return nil
 	}
 	return l.Text
 }
 
-// expires reads an instant.
+// expires parses an instant.
 func expires(v strict.Value) time.Time {
 	text, ok := v.Scalar("expires")
 	if !ok {
@@ -145,5 +146,5 @@ func expires(v strict.Value) time.Time {
 	return at.UTC()
 }
 
-// lastExpiry is the last instant that the server can tell.
+// lastExpiry is the last instant that the server can represent.
 var lastExpiry = time.Unix(0, math.MaxInt64).UTC()

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Append appends the document as YAML to dst. The order and the quotes depend on nothing but
-// the content. [Parse] reads the same document from it, but for lines and order.
+// Append appends the document as YAML to dst. The order and the quotes depend only on the content.
+// [Parse] reads the same document from it, except for lines and order.
 func (d *Document) Append(dst []byte) []byte {
 	if len(d.Policies) == 0 {
 		return append(dst, "policies: {}\n"...)
@@ -115,8 +115,8 @@ func appendExpires(dst []byte, at time.Time) []byte {
 	return at.UTC().AppendFormat(append(dst, "expires: "...), time.RFC3339Nano)
 }
 
-// longKey is from how many bytes on a key needs a question mark: YAML reads others up to
-// 1,024 characters, their escapes included.
+// longKey is the length in bytes from which on a key is written with a question mark: YAML accepts
+// other keys of up to 1,024 characters, including their escape sequences.
 const longKey = 200
 
 // appendKey appends the line of a key whose value is the mapping below it.
@@ -156,7 +156,7 @@ func appendScalar(dst []byte, text string) []byte {
 	return append(dst, '"')
 }
 
-// appendEscape appends \x, \u or \U.
+// appendEscape appends the escape sequence \x, \u or \U of a character.
 func appendEscape(dst []byte, c rune) []byte {
 	letter, digits := byte('x'), 2
 	switch {
@@ -172,11 +172,11 @@ func appendEscape(dst []byte, c rune) []byte {
 	return dst
 }
 
-// words are the unquoted words that YAML, old or new, does not read as text.
+// words are the unquoted words that old or new YAML does not read as text.
 var words = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"}
 
-// isPlain tells whether text needs no quotes: letters, digits and a few signs, which begin
-// with a letter.
+// isPlain reports whether text needs no quotes: it begins with a letter and consists of letters,
+// digits and a few signs.
 func isPlain(text string) bool {
 	if text == "" || text[len(text)-1] == ' ' || slices.Contains(words, strings.ToLower(text)) {
 		return false

@@ -1,5 +1,5 @@
-// Package policyfile reads the file of the option policy-file. It has the registry put the policies
-// of the file in force, either all of them or none.
+// Package policyfile reads the file of the option policy-file and puts its policies in force in the
+// registry, either all of them or none.
 //
 // A [File] is read at the start, when the configuration is reloaded, and by RL.POLICY RELOAD. A
 // replica only checks it: its policies come into force when the replica becomes a primary.
@@ -17,21 +17,21 @@ import (
 	"github.com/cellserver/cellserver/policy/registry"
 )
 
-// File is a file of policies. Any goroutine that may wait for a disk may use it.
+// File is a file of policies. Its methods may be called by any goroutine that may block for a disk.
 type File struct {
 	path     string
 	registry *registry.Registry
 	bounds   func() policy.Bounds
 
 	mu sync.Mutex
-	// content is the latest content without a fault, nil for none. guarded by mu.
+	// content is the latest valid content, nil without one; guarded by mu.
 	content *document.Document
-	// due reports that the content has not been put in force yet. guarded by mu.
+	// due tells that the content has not been put in force yet; guarded by mu.
 	due bool
 }
 
-// New returns the file at path, whose policies go to r. bounds returns the bounds from the
-// options of the server.
+// New returns the file at path, whose policies go to r. bounds returns the bounds that the server's
+// options define.
 func New(path string, r *registry.Registry, bounds func() policy.Bounds) *File {
 	r.SetFile(path)
 	return &File{path: path, registry: r, bounds: bounds}
@@ -46,8 +46,8 @@ func Check(path string, bounds policy.Bounds) error {
 	return err
 }
 
-// Prepare reads the file. The function that it returns stores the content for [File.Settle] and
-// calls settle; it is nil if f is. The error has every fault, with file and line.
+// Prepare reads the file. The returned function stores the content for [File.Settle] and calls
+// settle. It is nil if f is nil. The error contains every fault, with file and line.
 func (f *File) Prepare(settle func()) (apply func(), err error) {
 	if f == nil {
 		return nil, nil
@@ -108,13 +108,13 @@ func (f *File) Load(st registry.Store, by registry.Author) (changed int, err err
 	return f.registry.Apply(st, by, d, f.bounds())
 }
 
-// ReadError is the error of a file that cannot be read, or is not right: every fault, with file and
-// line.
+// ReadError is the error of a file that cannot be read or is invalid. It contains every fault, with
+// file and line.
 type ReadError struct{ Faults []error }
 
 func (e *ReadError) Error() string { return errors.Join(e.Faults...).Error() }
 
-// Unwrap has the faults reported one by one.
+// Unwrap returns the single faults.
 func (e *ReadError) Unwrap() []error { return e.Faults }
 
 func read(path string, bounds policy.Bounds) (*document.Document, error) {

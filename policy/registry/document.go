@@ -11,11 +11,11 @@ import (
 	"github.com/cellserver/cellserver/policy/document"
 )
 
-// civil turns an instant of the store into one of the civil clock.
+// civil converts an instant of the store to one of the civil clock.
 type civil func(limit.Instant) limit.Instant
 
-// Document returns the policies and overrides that are in force at now as a document, those that
-// keep returns true for; nil is for all.
+// Document returns the policies and overrides in force at now as a document. keep selects entries;
+// nil selects all.
 func (r *Registry) Document(now limit.Instant, civil civil, keep func(e *policy.Entry) bool) *document.Document {
 	d, t, at := document.Document{}, r.Table(), make(map[string]int)
 	t.Each("", func(e *policy.Entry) bool {
@@ -43,7 +43,7 @@ func (r *Registry) Document(now limit.Instant, civil civil, keep func(e *policy.
 	return &d
 }
 
-// Preview returns the changes that [Registry.Apply] of d by a command would make. Entries of the
+// Preview returns the changes that a command would make by [Registry.Apply] of d. Entries of the
 // policy file stay although d lacks them.
 func (r *Registry) Preview(now limit.Instant, civil civil, d *document.Document) []document.Change {
 	after := document.Document{Policies: slices.Clone(d.Policies)}
@@ -68,9 +68,9 @@ func (r *Registry) Preview(now limit.Instant, civil civil, d *document.Document)
 	return document.Diff(r.Document(now, civil, nil), &after)
 }
 
-// Apply makes the policies and overrides those of d, which has been checked, and removes the
-// others. An Apply of the file leaves the entries of commands, and one of a command leaves those
-// of the file. It returns the number of changed entries.
+// Apply replaces the policies and overrides by those of d, which has been checked, and removes the
+// others. An Apply of the file does not change the entries of commands, and one of a command does
+// not change those of the file. It returns the number of changed entries.
 func (r *Registry) Apply(st Store, by Author, d *document.Document, bounds policy.Bounds) (changed int, err error) {
 	err = r.Update(st, by, func(b *policy.Builder, now limit.Instant) ([]Edit, error) {
 		want, err := r.entriesOf(d, by.File, now, st.FromCivil, bounds)
@@ -90,7 +90,8 @@ type name struct {
 	policy, pattern string
 }
 
-// difference returns the edits that make the policies and overrides want. The caller holds mu.
+// difference returns the edits after which the policies and overrides are want. The caller holds
+// mu.
 func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bool) (edits []Edit, err error) {
 	wanted := make(map[name]bool, len(want))
 	for i, e := range want {
@@ -100,14 +101,14 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 		wanted[name{e.Kind, e.Policy, e.Pattern}] = true
 		is := b.Get(e.Kind, e.Policy, e.Pattern)
 		if is != nil && !byFile && r.Defines(is) {
-			e.File = true // an unchanged entry of the file may be repeated
+			e.File = true // a document may repeat an unchanged entry of the file
 		}
 		if is == nil || !same(is, e) {
 			edits = append(edits, Set(e))
 		}
 	}
 	var gone []Edit
-	without := make(map[string]bool) // policies, whose entries are removed with them
+	without := make(map[string]bool) // policies whose entries are removed with them
 	b.Each("", func(e *policy.Entry) bool {
 		if e.Kind == policy.Main && !wanted[name{e.Kind, e.Policy, ""}] && r.Defines(e) == byFile {
 			without[e.Policy] = true
@@ -121,13 +122,13 @@ func (r *Registry) difference(b *policy.Builder, want []*policy.Entry, byFile bo
 		}
 		return true
 	})
-	slices.SortFunc(gone, func(a, b Edit) int { // for the history
+	slices.SortFunc(gone, func(a, b Edit) int { // order for the history
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Pattern, b.Pattern))
 	})
 	return append(gone, edits...), nil // removals come first, because they make room
 }
 
-// same reports whether two entries say the same, whenever they were set.
+// same reports whether two entries are equal except for the time at which they were set.
 func same(a, b *policy.Entry) bool {
 	return a.Shadow == b.Shadow && a.File == b.File && a.Comment == b.Comment && a.Until == b.Until && a.Limits.Equal(b.Limits)
 }
@@ -174,7 +175,7 @@ func (r *Registry) entriesOf(
 	return all, nil
 }
 
-// limitsOf returns the limits of clauses that a document has.
+// limitsOf parses the limits of an entry of a document.
 func limitsOf(clauses []string, millis bool, bounds policy.Bounds) (*policy.Limits, error) {
 	var words [][]byte
 	for _, text := range clauses {

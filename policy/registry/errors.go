@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// IsRefusal reports whether an error says that an entry is invalid, or that there are too many,
-// so that its text can be a reply.
+// IsRefusal reports whether an error means that an entry is invalid, or that there are too many, so
+// that its text can be a reply.
 func IsRefusal(err error) bool {
 	for _, is := range []error{
 		policy.ErrName, policy.ErrPattern, policy.ErrComment, policy.ErrFactor,

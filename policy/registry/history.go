@@ -13,16 +13,16 @@ import (
 
 // Change is one change of the policies, with its author, time and content.
 type Change struct {
-	ID int64 `json:"-"` // which the key of its record has
+	ID int64 `json:"-"` // part of the key of its record
 	// At is the civil time in Unix milliseconds.
 	At int64 `json:"at"`
-	// User and Address are those of the author. The policy file has its path as address.
+	// User and Address are those of the author. For the policy file the address is its path.
 	User    string `json:"user"`
 	Address string `json:"address"`
 	// What is the command.
 	What string `json:"what"`
-	// Policy and Pattern are those of the changed entry. If one command changes several entries
-	// of a policy, they are one change without a pattern.
+	// Policy and Pattern are those of the changed entry. If one command changes several entries of
+	// a policy, this is one change without a pattern.
 	Policy  string `json:"policy"`
 	Pattern string `json:"pattern,omitempty"`
 	// Before and After are the entry before and after the change, as text; empty for none.
@@ -30,25 +30,26 @@ type Change struct {
 	After  string `json:"after,omitempty"`
 }
 
-// MaxChanges is how many changes are kept.
+// MaxChanges is the number of changes that are kept.
 const MaxChanges = 10_000
 
-// maxText is how many bytes of Before and After are kept.
+// maxText is the maximum length of Before and After, in bytes.
 const maxText = 4096
 
 var changePrefix = []byte("change/")
 
-// MaxChange is about how many bytes a change has at most, in its record or in a reply.
+// MaxChange is the approximate maximum size of a change, in its record or in a reply, in bytes.
 const MaxChange = 2*maxText + 4096
 
-// changeKey is the key of the record of a change.
+// changeKey returns the key of the record of a change.
 func changeKey(id int64) []byte { return fmt.Appendf(nil, "%s%020d", changePrefix, id) }
 
-// history is the latest changes, each as the value of its record: most are never looked at.
+// history holds the latest changes, each as the value of its record, because most are never
+// decoded.
 type history struct {
 	changes map[int64][]byte
 	next    int64 // the ID of the next change
-	bytes   int64 // about how much memory changes takes
+	bytes   int64 // the approximate memory of changes
 }
 
 // changeBytes is the approximate memory of a change in addition to its value.
@@ -56,7 +57,7 @@ const changeBytes = 64
 
 func (h *history) reset() { *h = history{changes: make(map[int64][]byte), next: 1} }
 
-// add takes a change, and drops the one that it replaces. value is kept.
+// add adds a change, and removes the one that it replaces. It keeps value.
 func (h *history) add(id int64, value []byte) {
 	h.drop(id)
 	h.drop(id - MaxChanges)
@@ -65,7 +66,7 @@ func (h *history) add(id int64, value []byte) {
 	h.next = max(h.next, id+1)
 }
 
-// drop forgets a change, if it is there.
+// drop removes a change if it exists.
 func (h *history) drop(id int64) {
 	if value, there := h.changes[id]; there {
 		delete(h.changes, id)
@@ -75,35 +76,36 @@ func (h *history) drop(id int64) {
 
 var errChange = errors.New("a change of policies that is none")
 
-// load reads the record of a change, or removes the change. It ignores keys of other records,
-// because a fault of the history must not keep a server from starting.
+// load processes the record of a change: it adds or removes the change. It ignores keys of other
+// records, because a fault of the history must not prevent a server from starting.
 func (h *history) load(is record) {
 	id, err := strconv.ParseInt(string(is.key[len(changePrefix):]), 10, 64)
 	switch {
 	case err != nil || id < 1 || !bytes.Equal(changeKey(id), is.key):
 	case is.gone || len(is.value) == 0:
 		h.drop(id)
-	case id > h.next-1-MaxChanges: // the order of a snapshot is no order
+	case id > h.next-1-MaxChanges: // records of a snapshot have no order
 		h.add(id, is.value)
 	}
 }
 
-// Latest is changes, the newest first, as their records have them: the text of 10,000 changes is long.
+// Latest holds changes, the newest first, as the values of their records, because the text of
+// 10,000 changes is long.
 type Latest []storedChange
 
-// storedChange is the record of a change, which never changes.
+// storedChange is the record of a change. It is immutable.
 type storedChange struct {
 	id    int64
 	value []byte
 }
 
-// All decodes one change after the other.
+// All returns an iterator that decodes one change after the other.
 func (l Latest) All() iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		for _, is := range l {
 			c, err := decodeChange(is.id, is.value)
 			if err != nil {
-				c = Change{ID: is.id} // newest has left those out
+				c = Change{ID: is.id} // newest has excluded those
 			}
 			if !yield(c) {
 				return
@@ -112,13 +114,13 @@ func (l Latest) All() iter.Seq[Change] {
 	}
 }
 
-// newest returns the changes that are wanted, the newest first. A record that cannot be read is left
-// out. Records in which the wanted words are nowhere are not decoded.
+// newest returns the selected changes, the newest first, without records that cannot be read. It
+// does not decode records that do not contain the selected words.
 func (h *history) newest(which *Which) (newest Latest) {
 	name, pattern := []byte(which.Policy), []byte(nil)
 	if utf8.ValidString(which.Pattern) {
-		pattern, _ = json.Marshal(which.Pattern) // a text always can be
-		pattern = bytes.Trim(pattern, `"`)       // without a quote of its own at the end, which is found, too
+		pattern, _ = json.Marshal(which.Pattern) // a string can always be encoded
+		pattern = bytes.Trim(pattern, `"`)       // also removes quotes at the ends of the pattern itself; the rest is found just as well
 	}
 	for id := h.next - 1; id > 0 && id >= h.next-MaxChanges && len(newest) < which.Count; id-- {
 		value, there := h.changes[id]
@@ -132,7 +134,8 @@ func (h *history) newest(which *Which) (newest Latest) {
 	return newest
 }
 
-// unreadable returns how many changes cannot be read, and why the oldest of these cannot.
+// unreadable returns the number of changes that cannot be read, and the error of the oldest of
+// them.
 func (h *history) unreadable() (n int, why error) {
 	oldest := int64(math.MaxInt64)
 	for id, value := range h.changes {
@@ -145,10 +148,10 @@ func (h *history) unreadable() (n int, why error) {
 	return n, why
 }
 
-// changeRecord is a change as its record has it.
+// changeRecord is the form of a change in its record.
 type changeRecord struct {
 	Change
-	// PatternBytes is the pattern if that is no UTF-8, which JSON has no other form for.
+	// PatternBytes is the pattern if it is not UTF-8, which a JSON string cannot contain.
 	PatternBytes []byte `json:"pattern_base64,omitempty"`
 }
 
@@ -158,12 +161,12 @@ func (c *Change) value() []byte {
 	if !utf8.ValidString(c.Pattern) {
 		is.Pattern, is.PatternBytes = "", []byte(c.Pattern)
 	}
-	value, _ := json.Marshal(&is) // strings, bytes and numbers always can be
+	value, _ := json.Marshal(&is) // strings, bytes and numbers can always be encoded
 	return value
 }
 
-// decodeChange returns the change of a record. Fields that this build does not know are passed over,
-// and stay in the record: a later build has added them.
+// decodeChange returns the change of a record. It ignores fields that this build does not know,
+// which a later build has added. They stay in the record.
 func decodeChange(id int64, value []byte) (Change, error) {
 	var is changeRecord
 	d := json.NewDecoder(bytes.NewReader(value))

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// Table returns the policies in force. It never blocks for long, and costs two loads if no record
-// has arrived since the previous call.
+// Table returns the policies in force. It never blocks for long, and costs two atomic loads if no
+// record has arrived since the previous call.
 func (r *Registry) Table() *policy.Table {
 	if r.behind.Load() {
 		r.catchUp()
@@ -17,8 +17,8 @@ func (r *Registry) Table() *policy.Table {
 	return r.table.Load()
 }
 
-// catchUp publishes a table with the records that have arrived. If another goroutine is doing so,
-// the table stays as it is for now.
+// catchUp publishes a table with the records that have arrived. If another goroutine holds mu, the
+// table stays as it is for now.
 func (r *Registry) catchUp() {
 	if r.mu.TryLock() {
 		defer r.mu.Unlock()
@@ -26,7 +26,7 @@ func (r *Registry) catchUp() {
 	}
 }
 
-// Observe takes a record of the server's database that was loaded or replicated: see
+// Observe takes a record of the system database that was loaded or replicated: see
 // [keyspace.Keyspace.ObserveSystem]. It does not wait for goroutines that use a store.
 func (r *Registry) Observe(key []byte, e entry.Entry) {
 	t := &r.told
@@ -40,7 +40,7 @@ func (r *Registry) Observe(key []byte, e entry.Entry) {
 	r.behind.Store(true)
 	if many && r.mu.TryLock() {
 		defer r.mu.Unlock()
-		r.absorb() // without a table: while files are loaded no call needs one
+		r.absorb() // without a new table: while files are loaded, no call needs one
 	}
 }
 
@@ -60,7 +60,7 @@ func (r *Registry) absorb() {
 	}
 }
 
-// fails notes the first error, and tells it. The caller holds mu.
+// fails stores the first error and reports it. The caller holds mu.
 func (r *Registry) fails(err error) {
 	if err == nil || r.fault != nil {
 		return
@@ -70,7 +70,7 @@ func (r *Registry) fails(err error) {
 	}
 }
 
-// load puts one record into the builder or the history.
+// load applies one record to the builder or the history.
 func (r *Registry) load(is record) error {
 	switch {
 	case is.key == nil:
@@ -91,7 +91,7 @@ func (r *Registry) load(is record) error {
 	case is.gone:
 		r.builder.Delete(kind, name, pattern)
 		return nil
-	case len(is.value) == 0: // deleted, and the key had no time to go
+	case len(is.value) == 0: // deleted; the key itself is removed later
 		r.builder.Delete(kind, name, pattern)
 		r.told.addVoid(is.key)
 		return nil

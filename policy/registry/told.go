@@ -4,23 +4,23 @@ import (
 	"sync"
 )
 
-// told are the records from a file or a primary that are not in the table yet.
+// told holds the records from a file or a primary that the table does not contain yet.
 type told struct {
 	mu      sync.Mutex
 	records []record // guarded by mu
-	// void are keys of records that stand for nothing any more. guarded by mu.
+	// void are keys of records that have no meaning any more; guarded by mu.
 	void [][]byte
 }
 
-// record is a key of the server's database with its value, which is empty for a removed key. A
-// nil key means that all keys were removed.
+// record is a key of the system database with its value, which is empty for a removed key. A nil
+// key means that all keys were removed.
 type record struct {
 	key, value []byte
 	gone       bool
 }
 
-// manyRecords is the number of records that are gathered until the table is read, or until Tell
-// moves them into the builder.
+// manyRecords is the number of records that are collected before Observe moves them into the
+// builder, unless the table is read before.
 const manyRecords = 256
 
 func (t *told) take() (all []record) {

@@ -14,17 +14,16 @@ type Author struct {
 	User, Address string
 	// What is the command.
 	What string
-	// File reports that the author is the policy file, which may change the entries that it
-	// defines.
+	// File tells that the author is the policy file, which may change the entries that it defines.
 	File bool
-	// Urgent says that the change waits for no other one: those under way start again after it.
+	// Urgent tells that the change does not wait for others: a change in progress starts again
+	// after it.
 	Urgent bool
 }
 
-// Edit is one thing that a change does: an entry that is set in the place of another one, or one
-// that is deleted.
+// Edit is one part of a change: it sets an entry, which replaces another one, or deletes one.
 type Edit struct {
-	// Set is the entry to set; nil deletes the one of Kind, Policy and Pattern.
+	// Set is the entry to set. If it is nil, the entry with Kind, Policy and Pattern is deleted.
 	Set             *policy.Entry
 	Kind            policy.Kind
 	Policy, Pattern string
@@ -40,7 +39,7 @@ func Set(e *policy.Entry) Edit {
 	return Edit{Set: e, Kind: e.Kind, Policy: e.Policy, Pattern: e.Pattern}
 }
 
-// FileError is the error of a change of something that the policy file defines.
+// FileError is the error of a change to an entry that the policy file defines.
 type FileError struct{ Policy, Pattern, Path string }
 
 func (e *FileError) Error() string {
@@ -51,10 +50,10 @@ func (e *FileError) Error() string {
 	return what + " is defined by the policy file " + e.Path
 }
 
-// Update changes entries. plan gets the current entries and the instant, and returns the edits;
-// it must be fast. All edits take effect or none: after an error of plan, of a bound or of the
-// store everything is unchanged. Update waits for other changes, so no event loop may call it.
-// plan may be called again if the change gives way to an urgent one.
+// Update changes entries. plan gets the current entries and the present instant, and returns the
+// edits. It must be fast. Either all edits take effect or none: after an error of plan, of a bound
+// or of the store everything is unchanged. Update waits for other changes, so no event loop may
+// call it. plan may be called again if the change gives way to an urgent one.
 func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) error {
 	if by.Urgent {
 		r.urgent.Add(1)
@@ -77,11 +76,11 @@ func (r *Registry) Update(st Store, by Author, plan func(b *policy.Builder, now 
 	}
 }
 
-// mostGivenWay is how often a change starts again for the sake of urgent ones. Then it runs to its
-// end, and without a pause.
+// mostGivenWay is how often a change starts again because of urgent ones. After that it runs to its
+// end without a pause.
 const mostGivenWay = 8
 
-// errGivesWay is the error of a change that was taken back since an urgent one waits.
+// errGivesWay is the error of a change that was undone because an urgent one waits.
 var errGivesWay = errors.New("registry: the change gives way to an urgent one")
 
 // endUrgent ends an urgent change. The caller holds mu.
@@ -91,7 +90,7 @@ func (r *Registry) endUrgent() {
 	}
 }
 
-// update is one attempt of Update. The caller holds mu.
+// update makes one attempt of Update. The caller holds mu.
 func (r *Registry) update(st Store, by Author, plan func(b *policy.Builder, now limit.Instant) ([]Edit, error)) error {
 	r.drain()
 	now := st.Refresh()
@@ -132,15 +131,16 @@ func (r *Registry) allowed(by Author, edits []Edit) error {
 	return nil
 }
 
-// step lets others run before some of the entries of long work, each of which takes some microseconds.
-// That of a few never waits: beside event loops that are always busy each time takes milliseconds.
+// step lets other goroutines run after every eighth entry of long work, of which each takes some
+// microseconds. Short work never yields: beside event loops that are always busy each yield takes
+// milliseconds.
 func step(i int) {
 	if i%8 == 7 {
 		yield.Processor()
 	}
 }
 
-// step is [step] for a change, which holds mu. The error is errGivesWay.
+// step is [step] for a change that holds mu. Its error is errGivesWay.
 func (r *Registry) step(i int) error {
 	switch {
 	case !r.patient:
@@ -152,18 +152,18 @@ func (r *Registry) step(i int) error {
 	return nil
 }
 
-// update is a change that is being made.
+// update is a change in progress.
 type update struct {
 	registry *Registry
 	store    Store
 	by       Author
 	now      limit.Instant
-	// before has the entries that the edits replace, nil for new ones.
+	// before holds the entries that the edits replace, nil for new ones.
 	before []*policy.Entry
 	edits  []Edit
 }
 
-// apply makes the edits in the builder, up to the first that fails.
+// apply applies the edits to the builder, up to the first that fails.
 func (u *update) apply(edits []Edit) error {
 	b := u.registry.builder
 	for i, e := range edits {
@@ -189,7 +189,7 @@ func (u *update) undo() {
 		if was := u.before[i]; was == nil {
 			b.Delete(e.Kind, e.Policy, e.Pattern)
 		} else if err := b.Set(was); err != nil {
-			panic(errors.Join(errUndo, err)) // there was room for it
+			panic(errors.Join(errUndo, err)) // there was room for it before
 		}
 	}
 	for _, e := range u.edits {
@@ -201,8 +201,8 @@ func (u *update) undo() {
 
 var errUndo = errors.New("registry: a change cannot be taken back")
 
-// write writes the records of the edits and of the change, and deletes those of removed entries.
-// A removed entry is first written as an empty value, so that all edits happen at one instant.
+// write writes the records of the edits and of the change, and deletes those of removed entries. A
+// removed entry is first written as an empty value, so that all edits happen at one instant.
 func (u *update) write(edits []Edit) error {
 	var pairs, gone [][]byte
 	need := Frees
@@ -251,7 +251,8 @@ func (u *update) write(edits []Edit) error {
 	return nil
 }
 
-// needOf is the need of a change that sets an entry of a kind. One that only deletes frees.
+// needOf returns the need of a change that sets an entry of a kind. A change that only deletes has
+// the need Frees.
 func needOf(k policy.Kind) Need {
 	if k == policy.Block {
 		return Urgent
@@ -289,7 +290,7 @@ func (u *update) changes() (all []Change, err error) {
 	return all, nil
 }
 
-// more appends a line to a text of a change, up to its bound.
+// more appends a line to a text of a change, up to maxText.
 func more(text, line string) string {
 	switch {
 	case line == "" || len(text) >= maxText:
@@ -303,7 +304,8 @@ func more(text, line string) string {
 	return text
 }
 
-// cut returns the largest length up to most at which text may be cut without half a character.
+// cut returns the largest length up to most at which text may be cut without splitting a UTF-8
+// character.
 func cut(text string, most int) int {
 	for most > 0 && text[most]&0xc0 == 0x80 {
 		most--

@@ -5,27 +5,26 @@ import (
 	"strings"
 )
 
-// MaxFaults is how many faults are collected at most.
+// MaxFaults is the maximum number of faults.
 const MaxFaults = 100
 
-// Fault is one thing that is wrong with a text.
+// Fault is one error in a text.
 type Fault struct {
-	// File is the name that the text was read under.
+	// File is the name of the text.
 	File string
-	// Line is where the fault is, from 1.
+	// Line is the line of the fault, from 1.
 	Line int
-	// Text is the fault, without file and line.
+	// Text describes the fault, without file and line.
 	Text string
 }
 
-// Error is "file:line: text".
+// Error returns "file:line: text".
 func (f Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
 
-// Faults are the faults of a text. Those beyond [MaxFaults] are left out, and the last one
-// says so.
+// Faults are the faults of a text. Faults beyond [MaxFaults] are omitted, and the last one says so.
 type Faults []Fault
 
-// Error has one line for each fault.
+// Error returns one line for each fault.
 func (f Faults) Error() string {
 	lines := make([]string, len(f))
 	for i := range f {
@@ -59,15 +58,15 @@ type Reader struct {
 	faults Faults
 }
 
-// Faults are those found so far, in the order in which they were found.
+// Faults returns the faults so far, in the order in which they were found.
 func (r *Reader) Faults() Faults { return r.faults }
 
-// Fault adds a fault. format is that of fmt.
+// Fault adds a fault. format is a format of package fmt.
 func (r *Reader) Fault(line int, format string, args ...any) {
 	r.faults.add(Fault{File: r.name, Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
-// Clipped is a word of the text as a fault quotes it: printable and short.
+// Clipped returns a word of the text for a fault: printable and shortened.
 func Clipped(word string) string {
 	const most = 64
 	if len(word) > most {

@@ -2,12 +2,12 @@ package strict
 
 import "go.yaml.in/yaml/v3"
 
-// maxExpanded is how many values the aliases of a text may add to it.
+// maxExpanded is the maximum number of values that aliases may add to a text.
 const maxExpanded = 10_000
 
-// ReadLoosely is as [Read] for texts that other programs read, which take anchors, aliases and merge
-// keys, and the first of several documents. What an alias stands for has the line of its anchor.
-// second is the line at which a further document begins, which is not looked at, or 0.
+// ReadLoosely is like [Read] for texts of other programs, which accept anchors, aliases and merge
+// keys, and read the first of several documents. The expansion of an alias has the line of its
+// anchor. second is the line at which a further document begins, which is ignored, or 0.
 func ReadLoosely(name string, text []byte, most int) (root Value, r *Reader, second int) {
 	root, r, more := read(name, text, most)
 	if !root.IsSet() {
@@ -26,15 +26,15 @@ func ReadLoosely(name string, text []byte, most int) (root Value, r *Reader, sec
 	return root, r, second
 }
 
-// expander puts values in the place of their aliases.
+// expander replaces aliases by their values.
 type expander struct {
 	r     *Reader
 	added int
-	over  bool // there is a fault for too many
+	over  bool // the fault for too many was added
 }
 
-// expand returns a copy of n without aliases, anchors and merge keys. inAlias is whether n stands for
-// an alias.
+// expand returns a copy of n without aliases, anchors and merge keys. inAlias tells that n is part
+// of an alias.
 func (x *expander) expand(n *yaml.Node, depth int, inAlias bool) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return x.expand(n.Alias, depth, true)
@@ -61,8 +61,8 @@ func (x *expander) expand(n *yaml.Node, depth int, inAlias bool) *yaml.Node {
 	return &is
 }
 
-// fields expands the fields of a mapping into is. Those of its own win over those that it merges, and
-// of these the first.
+// fields expands the fields of a mapping into is. Its own fields have precedence over merged ones,
+// and of these the first.
 func (x *expander) fields(is, n *yaml.Node, depth int, inAlias bool) {
 	var merged []*yaml.Node
 	has := make(map[string]bool, len(n.Content)/2)
@@ -94,9 +94,9 @@ func (x *expander) fields(is, n *yaml.Node, depth int, inAlias bool) {
 	}
 }
 
-// Inner returns the text of a scalar that is a text of its own, such as a file in a ConfigMap, with
-// line ends before it, so that a line of it has the number that it has in this text. It is not ok if
-// the value is no text.
+// Inner returns the content of a scalar that is a text itself, such as a file in a ConfigMap, after
+// as many line ends as it has lines before it, so that its line numbers are those of this text. ok
+// is false if the value is not text.
 func (v Value) Inner(what string) (text []byte, ok bool) {
 	value, ok := v.String(what)
 	if !ok {
@@ -104,7 +104,7 @@ func (v Value) Inner(what string) (text []byte, ok bool) {
 	}
 	before := v.node.Line - 1
 	if v.node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
-		before++ // it begins behind the sign
+		before++ // the text begins on the line after the indicator
 	}
 	text = make([]byte, before, before+len(value))
 	for i := range text {

@@ -1,11 +1,10 @@
-// Package strict reads YAML in which nothing is left to guess, and says for each fault in
-// which line it is.
+// Package strict reads YAML without ambiguous features, and reports each fault with its line.
 //
 // [Read] parses a text into a [Value], and the methods of that type read mappings, lists and
-// scalars. They collect [Faults]. A text is one document in UTF-8. It has no anchors, no
-// aliases, no merge keys, no tags but !!binary, and no key twice. So a short text stays small
-// once it is read. [ReadLoosely] is for texts of other programs, which may have more. The package
-// knows no field of any format.
+// scalars. They collect [Faults]. A text is one document in UTF-8. It has no anchors, no aliases,
+// no merge keys, no tags but !!binary, and no key twice. So a short text stays small when it is
+// read. [ReadLoosely] is for texts of other programs, which may have more. The package knows no
+// field of any format.
 package strict
 
 import (
@@ -21,10 +20,10 @@ import (
 	"github.com/cellserver/cellserver/yield"
 )
 
-// maxDepth is how deep mappings and lists may be nested.
+// maxDepth is the maximum nesting of mappings and lists.
 const maxDepth = 100
 
-// Read parses a text of at most most bytes. name is that of its file. If there are faults
+// Read parses a text of at most most bytes. name is the name of its file. If there are faults
 // already, the value must not be used.
 func Read(name string, text []byte, most int) (Value, *Reader) {
 	root, r, second := read(name, text, most)
@@ -40,7 +39,7 @@ func Read(name string, text []byte, most int) (Value, *Reader) {
 	return root, r
 }
 
-// following is what follows the first document.
+// following describes what follows the first document.
 type following struct {
 	line int
 	err  error
@@ -74,8 +73,8 @@ func read(name string, text []byte, most int) (Value, *Reader, *following) {
 	return root, r, nil
 }
 
-// yielding is a reader of a text that lets others run between its pieces: the library asks for some
-// hundred bytes at a time, and 1 MiB takes long enough for others to miss the processor.
+// yielding is a reader that lets other goroutines run between its reads. The YAML library reads
+// some hundred bytes at a time, and parsing 1 MiB takes long enough to delay others.
 type yielding struct{ text io.Reader }
 
 func (y yielding) Read(b []byte) (int, error) {
@@ -83,7 +82,7 @@ func (y yielding) Read(b []byte) (int, error) {
 	return y.text.Read(b)
 }
 
-// invalid is where text stops to be UTF-8, or -1.
+// invalid returns the offset of the first byte that is not UTF-8, or -1.
 func invalid(text []byte) int {
 	if utf8.Valid(text) {
 		return -1
@@ -97,16 +96,16 @@ func invalid(text []byte) int {
 	}
 }
 
-// located is how the library writes where an error is.
+// located matches the line in an error of the YAML library.
 var located = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 
-// syntax adds an error of the library. It names no line if that is the first.
+// syntax adds an error of the YAML library. If that names no line, it means the first.
 func (r *Reader) syntax(err error) {
 	line, text := faultOf(err)
 	r.Fault(line, "the YAML is not valid: %s", text)
 }
 
-// faultOf returns the line of an error of the library, and its text.
+// faultOf returns the line and the text of an error of the YAML library.
 func faultOf(err error) (line int, text string) {
 	line, text = 1, err.Error()
 	if m := located.FindStringSubmatch(text); m != nil {
@@ -118,7 +117,7 @@ func faultOf(err error) (line int, text string) {
 	return line, text
 }
 
-// check refuses the features of YAML that make a text mean more than it shows.
+// check adds faults for features of YAML with hidden effects.
 func (r *Reader) check(n *yaml.Node, depth int) {
 	switch {
 	case n.Kind == yaml.AliasNode:

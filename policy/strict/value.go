@@ -17,38 +17,37 @@ const (
 	stringTag = "!!str"
 )
 
-// Value is a mapping, a list or a scalar of a text. Its methods add a fault if it has another
-// type than they read. The argument what names the value in the fault.
+// Value is a mapping, a list or a scalar of a text. Its methods add a fault if the type is another
+// than the one they read. The argument what names the value in the fault.
 type Value struct {
 	node *yaml.Node
 	r    *Reader
 }
 
-// Line is where the value begins, from 1.
+// Line returns the line at which the value begins, from 1.
 func (v Value) Line() int { return v.node.Line }
 
-// Fault adds a fault at the line of the value. An alias has one already.
+// Fault adds a fault at the line of the value, except for an alias, which has one already.
 func (v Value) Fault(format string, args ...any) {
 	if v.node.Kind != yaml.AliasNode {
 		v.r.Fault(v.node.Line, format, args...)
 	}
 }
 
-// IsSet tells whether v is a value of a text, and not the zero Value.
+// IsSet reports whether v is a value of a text, and not the zero Value.
 func (v Value) IsSet() bool { return v.node != nil }
 
-// IsNull tells whether the value is left out, or null, or ~.
+// IsNull reports whether the value is missing, null or ~.
 func (v Value) IsNull() bool { return v.node.Kind == yaml.ScalarNode && v.node.Tag == nullTag }
 
-// IsMapping tells whether the value is a mapping.
+// IsMapping reports whether the value is a mapping.
 func (v Value) IsMapping() bool { return v.node.Kind == yaml.MappingNode }
 
-// IsList tells whether the value is a list.
+// IsList reports whether the value is a list.
 func (v Value) IsList() bool { return v.node.Kind == yaml.SequenceNode }
 
-// Fields are the keys and values of a mapping. A key is what is written: 4711 and true are
-// keys of these characters. Keys that are there twice are faults and left out, and so are
-// those that are no scalars.
+// Fields returns the keys and values of a mapping. A key is its literal text: 4711 and true are
+// keys of these characters. Duplicate keys, and keys that are not scalars, are faults and omitted.
 func (v Value) Fields(what string) iter.Seq2[Key, Value] {
 	return func(yield func(Key, Value) bool) {
 		if v.node.Kind != yaml.MappingNode {
@@ -95,7 +94,7 @@ func (v Value) key() (string, bool) {
 	return v.text()
 }
 
-// Items are the values of a list.
+// Items returns the values of a list.
 func (v Value) Items(what string) iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		if v.node.Kind != yaml.SequenceNode {
@@ -110,8 +109,8 @@ func (v Value) Items(what string) iter.Seq[Value] {
 	}
 }
 
-// String is a scalar that YAML takes for text. It is not ok for a number or true, which
-// need quotes to be text.
+// String returns a scalar that YAML takes for text. ok is false for a number or true, which need
+// quotes to be text.
 func (v Value) String(what string) (text string, ok bool) {
 	if v.node.Kind != yaml.ScalarNode || v.node.Tag != stringTag && v.node.Tag != binaryTag {
 		advice := ""
@@ -124,7 +123,7 @@ func (v Value) String(what string) (text string, ok bool) {
 	return v.text()
 }
 
-// Scalar is a scalar as it is written, a number or true included. Null is "".
+// Scalar returns a scalar as written, including numbers and true. For null it is "".
 func (v Value) Scalar(what string) (text string, ok bool) {
 	switch {
 	case v.node.Kind != yaml.ScalarNode:
@@ -136,7 +135,7 @@ func (v Value) Scalar(what string) (text string, ok bool) {
 	return v.text()
 }
 
-// Bool is true or false. The words of older YAML (yes, on) are text.
+// Bool returns a value that is true or false. The words of older YAML (yes, on) count as text.
 func (v Value) Bool(what string) (b, ok bool) {
 	if v.node.Kind != yaml.ScalarNode || v.node.Tag != boolTag {
 		v.Fault("%s must be true or false, not %s", what, v.kind())
@@ -145,7 +144,7 @@ func (v Value) Bool(what string) (b, ok bool) {
 	return strings.EqualFold(v.node.Value, "true"), true
 }
 
-// LooseBool is as Bool, but also reads the words of older YAML, unquoted.
+// LooseBool is like Bool, but also accepts the unquoted words of older YAML.
 func (v Value) LooseBool(what string) (b, ok bool) {
 	var given bool
 	if v.node.Kind == yaml.ScalarNode && !v.IsNull() && v.node.Decode(&given) == nil {
@@ -154,7 +153,7 @@ func (v Value) LooseBool(what string) (b, ok bool) {
 	return v.Bool(what)
 }
 
-// Number is an integer of least at least and most at most.
+// Number returns an integer from least to most.
 func (v Value) Number(what string, least, most int64) (n int64, ok bool) {
 	if v.node.Kind != yaml.ScalarNode || v.node.Tag != intTag {
 		v.Fault("%s must be a whole number, not %s", what, v.kind())
@@ -180,7 +179,7 @@ func (v Value) text() (string, bool) {
 	return string(b), true
 }
 
-// kind returns the type of the value, in words.
+// kind returns the type of the value in words.
 func (v Value) kind() string {
 	switch v.node.Kind {
 	case yaml.MappingNode:
