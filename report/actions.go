@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/acl"
 )
 
-// Offered are the commands that reports offer as actions.
+// Offered returns the commands that reports offer as actions.
 func Offered() []string {
 	return []string{
 		"rl.info", "del", "client|kill", "acl|setuser", "acl|log", "script|kill", "info", "bgrewriteaof", "rl.explain", "rl.reset", "rl.block", "rl.unblock",
@@ -15,8 +15,8 @@ func Offered() []string {
 	}
 }
 
-// action makes an action from the words of a command, the first of which are its name. The line
-// does not include the client program, such as redis-cli, which is put in front of it for display.
+// action returns an action for the words of a command, which begin with the name of the command.
+// The line does not include the client program, such as redis-cli, which is added for display.
 func action(id, name string, danger bool, words ...string) Action {
 	a := Action{ID: id, Name: name, Danger: danger}
 	var line []string
@@ -28,8 +28,8 @@ func action(id, name string, danger bool, words ...string) Action {
 	return a
 }
 
-// shellWord quotes a word for a shell. What is no text is written as $'...', which most
-// shells read.
+// shellWord quotes a word for a shell. A word that is not text is written as $'...', which most
+// shells support.
 func shellWord(w string) string {
 	plain := func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_+=:,./-", r)
@@ -53,7 +53,8 @@ func shellWord(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
-// actionsOnKey are what may be done about a key, with the words of its clause for RL.INFO.
+// actionsOnKey returns the possible actions on a key. clause are the arguments of its clause for
+// RL.INFO.
 func actionsOnKey(k *KeyState, clause []string) []Action {
 	all := []Action{action("look", "Look", false, append([]string{"RL.INFO", string(k.Key)}, clause...)...)}
 	if k.Policy != nil {
@@ -77,7 +78,7 @@ func actionsOnKey(k *KeyState, clause []string) []Action {
 	return all
 }
 
-// actionsOn are what may be done about a verdict.
+// actionsOn returns the possible actions on a verdict.
 func actionsOn(v *Verdict) []Action {
 	switch v.Kind {
 	case Script:
@@ -97,7 +98,7 @@ func actionsOn(v *Verdict) []Action {
 	return nil
 }
 
-// commandName is the name in the first words of a call.
+// commandName returns the name of the command in the first words of a call.
 func commandName(args []Key, words int) string {
 	name := string(args[0])
 	if words == 2 && len(args) > 1 {

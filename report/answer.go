@@ -9,15 +9,16 @@ import (
 	"github.com/cellserver/cellserver/acl"
 )
 
-// errForbidden is the error of what a user may not see.
+// errForbidden is the error for a report or a command without permission. It is the name of the
+// command.
 type errForbidden string
 
 func (e errForbidden) Error() string {
 	return "the user has no permissions to run the '" + string(e) + "' command"
 }
 
-// Answer makes the JSON of the report that q asks for, as u may see it. from is where the
-// request came from.
+// Answer returns the JSON of the report that q asks for, as far as u may see it. from is the
+// address of the request.
 func (r *Reporter) Answer(u *acl.User, from string, q Query) ([]byte, error) {
 	is, err := r.value(u, from, q)
 	if err != nil {
@@ -56,7 +57,7 @@ func (r *Reporter) value(u *acl.User, from string, q Query) (any, error) {
 	return nil, errors.New("no such report")
 }
 
-// Key is the state of one key.
+// Key returns the state of one key.
 func (r *Reporter) Key(u *acl.User, from string, db int, key string) (KeyState, error) {
 	if !readable(u, key) {
 		return KeyState{}, errForbidden("rl.info")
@@ -111,7 +112,7 @@ func (r *Reporter) run(u *acl.User, from string, db int, words ...string) (any, 
 	return decodeReply(reply)
 }
 
-// Run is POST /api/v1/run.
+// Run implements POST /api/v1/run.
 func (r *Reporter) Run(u *acl.User, from string, q RunRequest) (RunReply, error) {
 	words := make([]string, len(q.Args))
 	for i, a := range q.Args {
@@ -127,8 +128,8 @@ func (r *Reporter) Run(u *acl.User, from string, q RunRequest) (RunReply, error)
 	return RunReply{Reply: is}, nil
 }
 
-// askedWith is what RL.INFO has to know of a limit that its state does not say: the words of the
-// call that was seen.
+// askedWith returns the further arguments that RL.INFO needs for a limit whose state does not
+// contain them: those of a call that was seen.
 func askedWith(command, args string) []string {
 	words := strings.Fields(args)
 	kind, n := "", 1

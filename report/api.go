@@ -14,13 +14,14 @@ import (
 
 const (
 	apiPath = "/api/v1/"
-	// maxRun bounds the body of POST /api/v1/run, and maxRunArgs its words.
+	// maxRun is the maximum size of the body of POST /api/v1/run, and maxRunArgs that of the number
+	// of its arguments.
 	maxRun     = 64 << 10
 	maxRunArgs = 1024
 )
 
-// Handler serves the reports below /api/v1/, and POST /api/v1/run. user returns the user of a
-// request.
+// Handler returns a handler for the reports below /api/v1/ and for POST /api/v1/run. user returns
+// the user of a request.
 func (r *Reporter) Handler(user func(*http.Request) *acl.User) http.Handler {
 	return &handler{r, user}
 }
@@ -108,7 +109,7 @@ func (h *handler) serveRun(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(text) // a client that has disconnected gets nothing
 }
 
-// readRun reads the body of a request to run a command.
+// readRun parses the body of a request to run a command.
 func readRun(body io.Reader, databases int) (q RunRequest, err error) {
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
@@ -126,7 +127,7 @@ func readRun(body io.Reader, databases int) (q RunRequest, err error) {
 	return q, nil
 }
 
-// failWith answers an error of a report.
+// failWith replies with the error of a report.
 func failWith(w http.ResponseWriter, err error) {
 	var forbidden errForbidden
 	var failed *Failed
@@ -140,7 +141,7 @@ func failWith(w http.ResponseWriter, err error) {
 	}
 }
 
-// fail answers with a status and why.
+// fail replies with a status and the reason.
 func fail(w http.ResponseWriter, status int, why string) {
 	w.WriteHeader(status)
 	text, err := json.Marshal(Failure{Error: why})

@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Mark is the letter of the change of that number, from 1: A, B, ... Z, AA, AB, ...
+// Mark returns the letters for the change with an ID from 1: A, B, ... Z, AA, AB, ...
 func Mark(id int64) string {
 	mark := ""
 	for ; id > 0; id = (id - 1) / 26 {
@@ -16,7 +16,7 @@ func Mark(id int64) string {
 	return mark
 }
 
-// changeOf makes the JSON of a change.
+// changeOf converts a change for JSON.
 func changeOf(c stats.Change) Change {
 	is := Change{ID: c.ID, At: c.At, Mark: Mark(c.ID), Kind: c.Kind, Text: c.Text, By: c.By}
 	if c.Kind == "limit" && c.Group != "" {
@@ -26,7 +26,7 @@ func changeOf(c stats.Change) Change {
 	return is
 }
 
-// Changes makes the JSON of changes, the newest first. Those of the last hour say what was
+// Changes converts changes for JSON, the newest first. Changes of the last hour include what was
 // before and after.
 func (r *Recorder) Changes(all []stats.Change) []Change {
 	r.mu.Lock()
@@ -40,11 +40,10 @@ func (r *Recorder) Changes(all []stats.Change) []Change {
 	return changes
 }
 
-// aroundMinutes is how much before and after a change is compared.
+// aroundMinutes is how many minutes before and after a change are compared.
 const aroundMinutes = 10
 
-// around compares what was before a civil instant with what came after, nil if too little is
-// known.
+// around compares the times before and after a civil instant, nil if too little is known.
 func (r *Recorder) around(civil int64, of *Key) *Around {
 	if r.last.At == 0 {
 		return nil
@@ -60,7 +59,7 @@ func (r *Recorder) around(civil int64, of *Key) *Around {
 	return a
 }
 
-// period is what happened between two seconds.
+// period sums up the time between two seconds.
 func (r *Recorder) period(from, to int64, of *Key) Period {
 	first := max(from, second(r.started), r.seconds.first)
 	var all, mine sums

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What is all right at most.
+// These are the bounds of the checks.
 const (
 	mostP99      = time.Millisecond
 	mostLoops    = 0.8
@@ -17,11 +17,11 @@ const (
 	mostStep     = time.Second
 	mostScript   = 100 * time.Millisecond
 	mostFailures = 10 // in five minutes
-	// fewAnswers is how many answers are too few to say how long most take.
+	// fewAnswers is the number of replies below which their latency is not judged.
 	fewAnswers = 200
 )
 
-// checks answers "is the limiter sick?". mu is held.
+// checks returns the answers to "is the limiter sick?". The caller holds mu.
 func (r *Recorder) checks() []Check {
 	f := &r.last.Figures
 	recent, over := r.recent(window)
@@ -49,10 +49,11 @@ func (r *Recorder) checks() []Check {
 	}, checksElsewhere(&f.Elsewhere)...)
 }
 
-// mostAckAge is how late a replica may be, which acknowledges once a second.
+// mostAckAge is the maximum time since the last acknowledgement of a replica. Replicas acknowledge
+// once a second.
 const mostAckAge = 5 * time.Second
 
-// checksElsewhere are those of the other processes that a server needs.
+// checksElsewhere returns the checks of other processes that a server needs.
 func checksElsewhere(e *Elsewhere) []Check {
 	role := Check{ID: CheckRole, Name: "Role is known", OK: !e.PrimaryRefused, Text: "primary", Bound: "primary or replica"}
 	switch {

@@ -9,10 +9,10 @@ import (
 
 var errReply = errors.New("a reply cannot be read")
 
-// maxDepth is how deep lists of a reply may lie in each other: those of Lua, within EXEC.
+// maxDepth is the maximum nesting of lists in a reply: Lua's maximum within EXEC.
 const maxDepth = 130
 
-// decodeReply makes a value for JSON of a reply in RESP3: nil, a bool, a number, a [Key], a
+// decodeReply converts a reply in RESP3 to a value for JSON: nil, a bool, a number, a [Key], a
 // list, an object, or a [RunReply] for an error.
 func decodeReply(b []byte) (any, error) {
 	d := decoder{b}
@@ -21,7 +21,7 @@ func decodeReply(b []byte) (any, error) {
 
 type decoder struct{ rest []byte }
 
-// line takes the next line.
+// line reads the next line.
 func (d *decoder) line() (kind byte, text string, err error) {
 	i := bytes.Index(d.rest, []byte("\r\n"))
 	if i < 1 {
@@ -32,7 +32,7 @@ func (d *decoder) line() (kind byte, text string, err error) {
 	return kind, text, nil
 }
 
-// bulk takes bytes of that length.
+// bulk reads as many bytes as length says.
 func (d *decoder) bulk(length string) (any, error) {
 	n, err := strconv.Atoi(length)
 	if n == -1 {
@@ -63,7 +63,7 @@ func (d *decoder) value(depth int) (any, error) {
 		return strconv.ParseInt(text, 10, 64)
 	case ',':
 		f, err := strconv.ParseFloat(text, 64)
-		if math.IsInf(f, 0) || math.IsNaN(f) { // which JSON has not
+		if math.IsInf(f, 0) || math.IsNaN(f) { // JSON has no such number
 			return Key(text), nil
 		}
 		return f, err
@@ -76,7 +76,7 @@ func (d *decoder) value(depth int) (any, error) {
 	case '=':
 		v, err := d.bulk(text)
 		if k, is := v.(Key); is && len(k) >= 4 {
-			return k[4:], err // behind "txt:"
+			return k[4:], err // after "txt:"
 		}
 		return v, err
 	case '!':
@@ -91,7 +91,7 @@ func (d *decoder) value(depth int) (any, error) {
 	return nil, errReply
 }
 
-// length reads how many values come, of which each takes at least three bytes.
+// length parses the number of values that follow. Each takes at least three bytes.
 func (d *decoder) length(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < -1 || n > len(d.rest)/3 {

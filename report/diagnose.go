@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Diagnose says in one sentence how the server is: the first of the incidents that fits. It is
-// pure: the same facts have the same verdict.
+// Diagnose describes the server in one sentence: it returns the verdict of the first incident that
+// applies. It is a pure function of the facts.
 func Diagnose(f *Facts) Verdict {
 	for _, incident := range [...]func(*Facts) (Verdict, bool){
 		stateIsLost, primaryRefused, storeIsAway, memoryIsFull, scriptRuns, replicasLack, primaryIsAway, lockedOut, callsFail,
@@ -24,7 +24,7 @@ func Diagnose(f *Facts) Verdict {
 	}
 }
 
-// passing says whether all checks pass. One that does not has failed for a moment only.
+// passing tells that all checks pass. A check that does not has failed only for a short time.
 func (f *Facts) passing() string {
 	var names []string
 	for _, c := range f.Checks {
@@ -59,11 +59,11 @@ func stateIsLost(f *Facts) (Verdict, bool) {
 	}, true
 }
 
-// brief is how long the other processes may be away before that is an incident: a link that is made
-// anew is none.
+// brief is how long other processes may be unreachable before that is an incident. A link that is
+// re-established within this time is none.
 const brief = 3 * time.Second
 
-// since is when a check began to fail, 0 unless it has failed for long enough.
+// since returns the time at which a check began to fail, 0 unless it has failed for at least brief.
 func (f *Facts) since(check string) int64 {
 	if at := f.Failing[check]; at != 0 && f.At-at >= brief.Milliseconds() {
 		return at
@@ -122,8 +122,8 @@ func primaryIsAway(f *Facts) (Verdict, bool) {
 	}, true
 }
 
-// mostFail is the part of the calls of limiters that has to be answered with errors before that is an
-// incident, and aFewCalls how many calls a second there have to be.
+// mostFail is the share of the calls of limiters that have to be answered with errors for an
+// incident. aFewCalls is the least number of calls per second.
 const (
 	mostFail  = 0.5
 	aFewCalls = 0.5
@@ -148,7 +148,8 @@ func callsFail(f *Facts) (Verdict, bool) {
 	return v, true
 }
 
-// stays is by which part of a bound a figure has to fall below it before a verdict is withdrawn.
+// stays is the factor of a bound: a figure has to fall below the product before a verdict is
+// withdrawn.
 const stays = 0.8
 
 func memoryIsFull(f *Facts) (Verdict, bool) {
@@ -190,7 +191,7 @@ func scriptRuns(f *Facts) (Verdict, bool) {
 	}, true
 }
 
-// fewLogins is how many failures are no incident.
+// fewLogins is the number of failures that are no incident.
 const fewLogins = 10
 
 func lockedOut(f *Facts) (Verdict, bool) {
@@ -218,11 +219,11 @@ func lockedOut(f *Facts) (Verdict, bool) {
 }
 
 const (
-	// severalKeys is the number of denied keys from which on they count as all clients, if none
+	// severalKeys is the number of denied keys from which on they count as all clients, unless one
 	// of them has most of the denials.
 	severalKeys = 10
-	someMore    = 0.02 // of the calls of a group
-	manyMore    = 0.25 // of all calls
+	someMore    = 0.02 // share of the calls of a group
+	manyMore    = 0.25 // share of all calls
 )
 
 func limitChanged(f *Facts) (Verdict, bool) {
@@ -253,7 +254,7 @@ func limitChanged(f *Facts) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// shareOf returns the share of the denials that a group has.
+// shareOf returns the group's share of the denials.
 func (f *Facts) shareOf(g *GroupFacts) float64 {
 	all := f.Now.DeniedRatio * f.Now.CallsS
 	if all <= 0 {
@@ -263,11 +264,11 @@ func (f *Facts) shareOf(g *GroupFacts) float64 {
 }
 
 const (
-	// mostOfIt is the part of all denials that makes one key the caller that matters.
+	// mostOfIt is the share of all denials from which on one key is the incident.
 	mostOfIt = 0.6
-	// farOver is how many times its limit such a key calls.
+	// farOver is how many times its limit such a key has to call.
 	farOver = 5
-	// atLeast is how many denials a second, and lastsFor how long, before it is one.
+	// atLeast is the least number of its denials per second, and lastsFor the least duration.
 	atLeast  = 2.0
 	lastsFor = 8 * time.Second
 )
@@ -309,10 +310,11 @@ func oneCaller(f *Facts) (Verdict, bool) {
 	return v, true
 }
 
-// nearlyAll is the part of the calls that has to be denied while nothing is usual yet.
+// nearlyAll is the share of the calls that has to be denied while the usual ratio is not known yet.
 const nearlyAll = 0.9
 
-// manyCallers is when much more is denied than people are used to, and nothing explains it.
+// manyCallers is the incident that many more calls are denied than usual, and no change explains
+// it.
 func manyCallers(f *Facts) (Verdict, bool) {
 	usual, part := f.Now.UsualRatio, 1.0
 	if f.Named.Kind == Denials {
@@ -347,7 +349,7 @@ func manyCallers(f *Facts) (Verdict, bool) {
 	return v, true
 }
 
-// failsFor is how long a check has to fail before it is the verdict.
+// failsFor is how long a check has to fail before it becomes the verdict.
 const failsFor = time.Minute
 
 func checkFails(f *Facts) (Verdict, bool) {
@@ -375,7 +377,7 @@ func checkFails(f *Facts) (Verdict, bool) {
 	return v, true
 }
 
-// expected says what a check has as its bound.
+// expected returns a text for the bound of a check.
 func expected(bound string) string {
 	if rest, is := strings.CutPrefix(bound, "≤ "); is {
 		return "at most " + rest + " is expected"

@@ -2,5 +2,5 @@
 // incident. Its types are the JSON of the admin port and of RL.REPORT: an [Overview] with a
 // [Verdict], a [History], the keys that are denied most, groups of keys, and recent changes.
 //
-// It counts nothing itself and opens no port.
+// It has no counters of its own and opens no port.
 package report

@@ -1,44 +1,44 @@
 package report
 
-// Facts are what a verdict is made of. Times are civil, in Unix milliseconds.
+// Facts are the input of [Diagnose]. Times are civil, in Unix milliseconds.
 type Facts struct {
 	At     int64
 	Now    Now
 	Checks []Check
-	// Failing says since when a check fails.
+	// Failing has the time at which each failing check began to fail.
 	Failing map[string]int64
 
-	Fault      string // why the state cannot be kept
+	Fault      string // why the state cannot be persisted
 	FaultSince int64
 
-	FullSince int64 // since when calls lack memory
-	Lacking   Key   // the group that does most
+	FullSince int64 // the time from which on calls have lacked memory
+	Lacking   Key   // the group with most of these calls
 
 	Elsewhere
 	Code string // the first word of most errors
 
-	// Named is the verdict of a moment ago. What it named has to become clearly better before it is
-	// not named any more, so that a verdict does not change with each sample.
+	// Named is the previous verdict. Its figures have to become clearly better before it is
+	// withdrawn, so that the verdict does not change with each sample.
 	Named Verdict
 
 	Script *RunningScript
 	Logins []FailedLogin
 
 	Groups  []GroupFacts
-	Keys    []DeniedKey // those denied most
+	Keys    []DeniedKey // the keys with most denials
 	Changes []Change    // the newest first
 
 	Idle bool // no limiter has been called for a minute
 }
 
-// GroupFacts is what a verdict looks at of a group.
+// GroupFacts are the facts of a group.
 type GroupFacts struct {
 	Group
 	// Before is the ratio of denied calls before the last change of the limit, -1 if it is not
 	// known.
 	Before float64
-	// Was is the limit before the last change, which was at Changed; the rates are calls a
-	// second, 0 if they are not known.
+	// Was is the limit before the last change, which happened at Changed. The rates are the limits
+	// as calls per second, 0 if they are not known.
 	Was           string
 	Changed       int64
 	Rate, WasRate float64

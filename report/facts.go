@@ -7,10 +7,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// idleSeconds is the time without any call of a limiter after which the server counts as idle.
+// idleSeconds is the time without calls of limiters after which the server counts as idle.
 const idleSeconds = 60
 
-// facts collects what the recorder remembers.
+// facts collects the facts that the recorder knows.
 func (r *Recorder) facts(top func(group string) float64) Facts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +35,7 @@ func (r *Recorder) facts(top func(group string) float64) Facts {
 	return f
 }
 
-// now are the figures of the last seconds.
+// now returns the figures of the last seconds. The caller holds mu.
 func (r *Recorder) now() Now {
 	recent, over := r.recent(window)
 	_, p50, p99 := r.latency()
@@ -50,21 +50,21 @@ func (r *Recorder) now() Now {
 	return n
 }
 
-// latest is the time of day of the newest sample, in Unix milliseconds.
+// latest returns the civil time of the newest sample, in Unix milliseconds.
 func (r *Recorder) latest() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last.Civil
 }
 
-// Civil is the time of day of an instant, in Unix milliseconds.
+// Civil converts an instant to civil time, in Unix milliseconds.
 func (r *Recorder) Civil(at limit.Instant) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.civil(at)
 }
 
-// sortGroups puts those with most calls first.
+// sortGroups sorts groups by the number of calls, the most first.
 func sortGroups(groups []GroupFacts) {
 	slices.SortFunc(groups, func(a, b GroupFacts) int {
 		return cmp.Or(cmp.Compare(b.CallsS, a.CallsS), cmp.Compare(a.Group.Group, b.Group.Group))

@@ -10,10 +10,10 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// sketchMinutes is how many minutes of denied keys are remembered.
+// sketchMinutes is the number of minutes for which denied keys are counted.
 const sketchMinutes = 5
 
-// addGroups adds what the groups have counted and what was seen of them.
+// addGroups adds the counters of the groups and the calls that were seen.
 func (r *Recorder) addGroups(n int64, s *Sample) {
 	for i := range s.Groups {
 		c := &s.Groups[i]
@@ -53,14 +53,14 @@ func (r *Recorder) addGroups(n int64, s *Sample) {
 	}
 }
 
-// grow sets what was counted since the start.
+// grow updates the counts since the start.
 func (c *GroupSample) grow(base, s *GroupSample) {
 	c.Name = s.Name
 	c.Calls, c.Denied, c.Near = max(c.Calls, base.Calls+s.Calls), max(c.Denied, base.Denied+s.Denied), max(c.Near, base.Near+s.Near)
 }
 
-// ratioBefore is the ratio of denied calls of most steps of the ten minutes before a second, -1
-// if there were none.
+// ratioBefore returns the median ratio of denied calls in the ten minutes before a second, -1 if
+// there were no calls.
 func (g *group) ratioBefore(at int64) float64 {
 	var ratios []float64
 	for n := at/groupStep - 60; n < at/groupStep; n++ {
@@ -71,7 +71,8 @@ func (g *group) ratioBefore(at int64) float64 {
 	return median(ratios)
 }
 
-// rates are the calls and denials a second of the last seconds, and the ratios.
+// rates returns the calls, the denials and the calls near the limit per second, over the last
+// seconds.
 func (g *group) rates() (calls, denied, near float64) {
 	newest, ok := g.recent.get(g.recent.next - 1)
 	if !ok {
@@ -92,7 +93,7 @@ func (g *group) rates() (calls, denied, near float64) {
 	return float64(newest.Calls-oldest.Calls) / seconds, float64(max(0, newest.Denied-oldest.Denied)) / seconds, float64(max(0, newest.Near-oldest.Near)) / seconds
 }
 
-// keysDenied is about how many keys were denied in the last minutes.
+// keysDenied returns the approximate number of keys that were denied in the last minutes.
 func (g *group) keysDenied(now int64) int64 {
 	var all stats.Sketch
 	for n := now/60 - sketchMinutes + 1; n <= now/60; n++ {
@@ -104,19 +105,18 @@ func (g *group) keysDenied(now int64) int64 {
 }
 
 const (
-	// enoughCalls is how many calls have to be seen before the limit of most of them is known:
-	// a twelfth of these is looked at.
+	// enoughCalls is how many calls are needed to know the limit of most of them. A twelfth of the
+	// calls is seen.
 	enoughCalls = 12 * 16
-	// enoughTime is for how long they are looked at, since a job may be the only caller for a
-	// moment.
+	// enoughTime is the least time for that, since a job may be the only caller for a moment.
 	enoughTime = 5 * time.Second
-	// maxKinds is the number of limits of a group that are told apart until there are enough
-	// calls.
+	// maxKinds is the maximum number of limits of a group that are distinguished until there are
+	// enough calls.
 	maxKinds = 16
 )
 
-// add adds calls that were seen. It reports whether most calls have another limit than most
-// had before.
+// add adds calls that were seen. changed tells that most calls have another limit than most calls
+// before.
 func (l *limits) add(now limit.Instant, seen []stats.SeenCalls) (was, is string, changed bool) {
 	if l.counts == nil {
 		l.counts, l.calls = make(map[string]int64), make(map[string]stats.SeenCall)
@@ -158,7 +158,7 @@ func (l *limits) add(now limit.Instant, seen []stats.SeenCalls) (was, is string,
 	return was, is, changed
 }
 
-// set makes c the call that most are like.
+// set makes c the call that represents most calls.
 func (l *limits) set(c stats.SeenCall) {
 	l.command, l.args = c.Command, c.Args[:min(c.Limit, len(c.Args))]
 	l.text, l.rate = LimitWords(c.Command, c.Args)
@@ -167,8 +167,8 @@ func (l *limits) set(c stats.SeenCall) {
 	}
 }
 
-// Groups returns the groups that were called in the last hour, those with most calls first.
-// top says what part of what a group is denied is its most denied key.
+// Groups returns the groups that were called in the last hour, the most called first. top returns
+// the share that a group's most denied key has of the group's denials.
 func (r *Recorder) Groups(top func(group string) float64) []Group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,10 +197,10 @@ func (r *Recorder) describe(g *group, top func(group string) float64) Group {
 	return d
 }
 
-// sparkSteps is how many steps a sparkline has.
+// sparkSteps is the number of steps of a sparkline.
 const sparkSteps = 60
 
-// spark is the ratio of denied calls over the last hour.
+// spark returns the ratio of denied calls in each step of the last hour.
 func (r *Recorder) spark(g *group) []float64 {
 	line := make([]float64, sparkSteps)
 	now := second(r.last.At) / groupStep
@@ -219,5 +219,5 @@ func (r *Recorder) spark(g *group) []float64 {
 	return line
 }
 
-// rounded keeps four digits of a ratio.
+// rounded rounds a ratio to four decimal places.
 func rounded(ratio float64) float64 { return float64(int64(ratio*1e4+0.5)) / 1e4 }

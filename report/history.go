@@ -1,12 +1,12 @@
 package report
 
-// steps has the length of a step for each length of a history, in seconds.
+// steps maps the length of a history to the length of its steps, in seconds.
 var steps = [...]struct{ span, step int64 }{{300, 1}, {3600, 10}, {6 * 3600, 60}, {24 * 3600, 120}}
 
-// MaxSpan is the longest history there is.
-const MaxSpan = 24 * 3600 // seconds
+// MaxSpan is the length of the longest history, in seconds.
+const MaxSpan = 24 * 3600
 
-// History returns what happened in the last seconds, in at most 720 steps.
+// History returns the history of the last seconds, in at most 720 steps.
 func (r *Recorder) History(seconds int64, marks []Change) History {
 	seconds = min(max(1, seconds), MaxSpan)
 	size := int64(0)
@@ -22,7 +22,8 @@ func (r *Recorder) History(seconds int64, marks []Change) History {
 		return h
 	}
 	now := second(r.last.At)
-	// Steps begin where those of the last request began, so that a chart does not flicker.
+	// Steps begin at multiples of their length, as in earlier requests, so that a chart does not
+	// flicker.
 	from := max(now-seconds, second(r.started)) / size
 	for n := from; n <= now/size; n++ {
 		s, any := r.sum(n*size, size)
@@ -43,7 +44,7 @@ func (r *Recorder) History(seconds int64, marks []Change) History {
 	return h
 }
 
-// sums is step for more than it has room for.
+// sums is like step, with more room for counts.
 type sums struct {
 	allowed, denied, failed int64
 	p50, p99                float32
@@ -67,15 +68,16 @@ func (r *Recorder) sum(from, size int64) (s sums, any bool) {
 	return s, any
 }
 
-// Usual is learned from what was some time ago, so that an incident does not become usual while
-// it lasts.
+// The usual ratio ignores the latest time, so that an incident does not become usual while it
+// lasts.
 const (
-	usualLag = 6 * 60 // minutes, for a server that has run so long
-	usualAge = 10     // minutes that the server has run before anything is usual
+	usualLag = 6 * 60 // minutes that are ignored at most
+	usualAge = 10     // minutes of uptime before any ratio is usual
 )
 
-// usualRatio is the ratio of denied calls of most minutes of the last day, but for the newest: the
-// last three quarters of the time since the start, at most six hours. -1 if that is not known.
+// usualRatio returns the median ratio of denied calls over the minutes of the last day, without the
+// newest: the last three quarters of the uptime, at most six hours. It returns -1 if that is not
+// known.
 func (r *Recorder) usualRatio() float64 {
 	start, now := second(r.started)/60, r.minutes.next-1
 	age := now - start

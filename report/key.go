@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Key is bytes of a client: a key, a name, an argument. In JSON it is a string, or
-// {"b64":"..."} if it is not UTF-8.
+// Key holds bytes of a client: a key, a name, an argument. In JSON it is a string, or {"b64":"..."}
+// if it is not UTF-8.
 type Key string
 
-// inBase64 is a key that is not UTF-8.
+// inBase64 is the JSON form of a key that is not UTF-8.
 type inBase64 struct {
 	B64 *[]byte `json:"b64"`
 }

@@ -8,51 +8,52 @@ import (
 	"github.com/cellserver/cellserver/acl"
 )
 
-// PolicyState is what applies to a key of a policy, and why, as RL.EXPLAIN says it.
+// PolicyState is what applies to a key of a policy, and why, according to RL.EXPLAIN.
 type PolicyState struct {
 	Policy string `json:"policy"`
-	Key    Key    `json:"key"` // as RL.USE is called with it
+	Key    Key    `json:"key"` // the key in calls of RL.USE
 	Text   Key    `json:"text"`
-	// Applies is exemption, block, override or default. Of a default there is nothing more in it.
+	// Applies is exemption, block, override or default. For default, Setting is empty.
 	Applies string `json:"applies"`
 	Setting
 	Comment Key `json:"comment"` // the reason of a block or an exemption, or the comment of an override
-	// Boost is nil if the limits are not multiplied, and else by Factor.
+	// Boost is the boost that multiplies the limits by Factor, nil without one.
 	Boost  *Setting `json:"boost"`
 	Factor Key      `json:"factor,omitempty"`
 	Shadow bool     `json:"shadow"` // every call is allowed
-	// Answer are the five integers that RL.USE with PEEK would answer; times are in seconds.
+	// Answer is the reply of RL.USE with PEEK: five integers, with times in seconds.
 	Answer  []int64  `json:"answer"`
 	Clauses []Clause `json:"clauses"`
-	Try     []Clause `json:"try,omitempty"` // of the candidate, if it is tried for the key
-	// Error is why RL.EXPLAIN says nothing of that: "NOPERM ...".
+	Try     []Clause `json:"try,omitempty"` // clauses of the candidate, if it is tried for the key
+	// Error is the reason why RL.EXPLAIN could not be used: "NOPERM ...".
 	Error string `json:"error,omitempty"`
 }
 
-// Setting is something that has been set for a pattern of keys.
+// Setting describes an entry for a pattern of keys.
 type Setting struct {
 	Pattern *Key  `json:"pattern"`
-	Until   int64 `json:"until"`        // 0 for good
-	By      Key   `json:"by,omitempty"` // user and address, if that is still known and may be seen
+	Until   int64 `json:"until"`        // 0 for a permanent one
+	By      Key   `json:"by,omitempty"` // user and address, if known and permitted
 	At      int64 `json:"at,omitempty"` // when it was set, likewise
 }
 
-// Clause is one limit, with the part of it that is in use.
+// Clause is one limit, with the units in use.
 type Clause struct {
-	Clause  Key   `json:"clause"` // with the unit of its time: "TB 200 100 1s"
-	Key     Key   `json:"key"`    // of its state
+	Clause  Key   `json:"clause"` // with the unit of its duration: "TB 200 100 1s"
+	Key     Key   `json:"key"`    // the key of its state
 	Limited bool  `json:"limited"`
 	Limit   int64 `json:"limit"`
 	Used    int64 `json:"used"`
-	RetryMs int64 `json:"retry_ms"` // -1 for at once, or never if it is limited
+	RetryMs int64 `json:"retry_ms"` // -1: at once, or never if Limited
 	ResetMs int64 `json:"reset_ms"`
 }
 
-// changesAsked is how many changes of a pattern are looked through for the one that has set what
-// applies. There may be one of another kind behind it.
+// changesAsked is the number of changes of a pattern that are searched for the one that set an
+// entry. Changes of other kinds may be newer.
 const changesAsked = 20
 
-// policy explains the key of a policy to u, nil if key has no state of a policy.
+// policy explains the key of a policy to u. It returns nil if key does not have the state of a
+// policy.
 func (r *Reporter) policy(u *acl.User, from string, db int, key string) (*PolicyState, error) {
 	name, of, is := r.src.Policy(key)
 	if !is {
@@ -91,7 +92,7 @@ func (r *Reporter) policy(u *acl.User, from string, db int, key string) (*Policy
 	return p, nil
 }
 
-// whoSet adds the user and address that set s, and the time, if u may see that. kind is the first
+// whoSet adds the user and address that set s, and the time, if u may see them. kind is the first
 // word of the change.
 func (r *Reporter) whoSet(u *acl.User, from string, p *PolicyState, s *Setting, kind string) {
 	reply, err := r.run(u, from, 0, "RL.CHANGES", "COUNT", strconv.Itoa(changesAsked), "POLICY", p.Policy, "PATTERN", string(*s.Pattern))
@@ -108,12 +109,12 @@ func (r *Reporter) whoSet(u *acl.User, from string, p *PolicyState, s *Setting, 
 	}
 	f, _ := changes[i].(map[string]any)
 	s.At, s.By = intIn(f, "time"), "from "+textIn(f, "address")
-	if user := textIn(f, "user"); user != "" { // a policy file has none
+	if user := textIn(f, "user"); user != "" { // a policy file has no user
 		s.By = user + ", " + s.By
 	}
 }
 
-// settingIn parses the pattern and the end of an entry. at is now.
+// settingIn parses the pattern and the expiry of an entry. at is the present time.
 func settingIn(f map[string]any, at int64) (s Setting) {
 	if pattern, is := f["pattern"].(Key); is {
 		s.Pattern = &pattern
@@ -124,7 +125,7 @@ func settingIn(f map[string]any, at int64) (s Setting) {
 	return s
 }
 
-// clausesIn parses clauses and the units in use.
+// clausesIn parses clauses and their units in use.
 func clausesIn(f map[string]any, name string) []Clause {
 	list, _ := f[name].([]any)
 	all := make([]Clause, 0, len(list))
@@ -138,8 +139,8 @@ func clausesIn(f map[string]any, name string) []Clause {
 	return all
 }
 
-// clauseOf returns the arguments of RL.INFO for the clause whose state is at key, with the limit
-// in force; nil if there is none.
+// clauseOf returns the arguments of RL.INFO for the clause whose state is at key, with the limit in
+// force; nil if there is none.
 func (p *PolicyState) clauseOf(key Key) []string {
 	for _, c := range slices.Concat(p.Clauses, p.Try) {
 		words := strings.Fields(string(c.Clause))
@@ -148,7 +149,7 @@ func (p *PolicyState) clauseOf(key Key) []string {
 			continue
 		case words[0] != "CL":
 			return []string{words[0], strconv.FormatInt(c.Limit, 10)}
-		case len(words) == 4 && !strings.HasSuffix(words[3], "ms"): // RL.INFO has seconds only
+		case len(words) == 4 && !strings.HasSuffix(words[3], "ms"): // RL.INFO has only seconds
 			return append(words[:3:3], strings.TrimSuffix(words[3], "s"))
 		}
 	}
@@ -165,11 +166,12 @@ func intIn(f map[string]any, name string) int64 {
 	return n
 }
 
-// maxPattern is how long a pattern may be, in bytes.
+// maxPattern is the maximum length of a pattern, in bytes.
 const maxPattern = 1024
 
-// actionsOnPolicy are what may be done about a key of a policy. A key that ends in a star has no
-// pattern: as one it would stand for all keys that begin so. RL.BLOCK takes no other star either.
+// actionsOnPolicy returns the possible actions on a key of a policy. A key that ends in a star gets
+// no action with a pattern, because as a pattern it would match all keys with that prefix. RL.BLOCK
+// accepts no other star either.
 func actionsOnPolicy(p *PolicyState) []Action {
 	name, key := p.Policy, string(p.Key)
 	all := []Action{
@@ -218,7 +220,7 @@ func actionsOnPolicy(p *PolicyState) []Action {
 	return all
 }
 
-// asking is an action with words that are asked for. All of these are asked twice.
+// asking returns an action with inputs. All such actions ask for confirmation.
 func asking(id, name string, words []string, inputs ...Input) Action {
 	fixed := len(words)
 	for _, in := range inputs {

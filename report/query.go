@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Query has the parameters of one report. Their values are within their bounds.
+// Query holds the parameters of one report. Their values have been checked.
 type Query struct {
 	Report  string
 	Span    int64 // seconds
@@ -20,14 +20,14 @@ type Query struct {
 	Key     string
 }
 
-// Bounds of a query.
+// These are defaults and bounds of a query.
 const (
 	defaultSpan = 3600
 	defaultN    = 20
 	maxKey      = 16 << 10
 )
 
-// parameters are what each report takes.
+// parameters returns the names of the parameters of a report.
 func parameters(report string) (names []string, ok bool) {
 	names, ok = map[string][]string{
 		"overview": {}, "groups": {}, "history": {"span"}, "keys": {"by", "n", "group"}, "changes": {"since"},
@@ -36,7 +36,8 @@ func parameters(report string) (names []string, ok bool) {
 	return names, ok
 }
 
-// ParseQuery checks what was asked. given has the parameters by their names, in lower case.
+// ParseQuery checks the parameters of a report. given maps their names in lower case to their
+// values.
 func ParseQuery(report string, given map[string][]string, databases int) (q Query, err error) {
 	names, ok := parameters(report)
 	if !ok {
@@ -61,7 +62,7 @@ func ParseQuery(report string, given map[string][]string, databases int) (q Quer
 	return q, nil
 }
 
-// set reads one parameter.
+// set parses one parameter.
 func (q *Query) set(name, value string, databases int) (err error) {
 	var n int64
 	switch name {
@@ -98,7 +99,7 @@ func parseBetween(name, value string, least, most int64) (int64, error) {
 	return n, nil
 }
 
-// parseSpan reads seconds, or minutes, hours or days: 90, 5m, 6h, 1d.
+// parseSpan parses a number of seconds, or one with a unit: 90, 5m, 6h, 1d.
 func parseSpan(value string) (int64, error) {
 	unit := int64(1)
 	for suffix, seconds := range map[string]int64{"s": 1, "m": 60, "h": 3600, "d": 24 * 3600} {
@@ -114,5 +115,5 @@ func parseSpan(value string) (int64, error) {
 	return n * unit, nil
 }
 
-// shorten bounds what an error repeats.
+// shorten limits the length of a quotation in an error.
 func shorten(s string) string { return s[:min(len(s), 64)] }

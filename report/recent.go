@@ -7,12 +7,12 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// second is the number of the second that at is in.
+// second returns the number of the second that contains at.
 func second(at limit.Instant) int64 { return int64(at) / int64(time.Second) }
 
 func micros(d time.Duration) float32 { return float32(d.Seconds() * 1e6) }
 
-// recent returns what was counted in the last seconds, and how many these are.
+// recent returns the counts of the last seconds, and how many seconds these are.
 func (r *Recorder) recent(seconds int64) (delta counted, over float64) {
 	newest, ok := r.counters.get(r.counters.next - 1)
 	if !ok {
@@ -20,7 +20,7 @@ func (r *Recorder) recent(seconds int64) (delta counted, over float64) {
 	}
 	from := max(r.counters.first, r.counters.next-1-seconds)
 	oldest, _ := r.counters.get(from)
-	for !oldest.is { // left out
+	for !oldest.is { // no sample came in that second
 		from++
 		oldest, _ = r.counters.get(from)
 	}
@@ -37,7 +37,7 @@ func (r *Recorder) recent(seconds int64) (delta counted, over float64) {
 	return delta, float64(max(1, r.counters.next-1-from))
 }
 
-// latency is of the last seconds.
+// latency returns the number of replies and their percentiles for the last seconds.
 func (r *Recorder) latency() (calls int64, p50, p99 time.Duration) {
 	if r.last.Answers == nil {
 		return 0, 0, 0
@@ -49,7 +49,7 @@ func (r *Recorder) latency() (calls int64, p50, p99 time.Duration) {
 	return d.Calls, d.Quantile(0.5), d.Quantile(0.99)
 }
 
-// civil is the time of day of an instant.
+// civil converts an instant to civil time. The caller holds mu.
 func (r *Recorder) civil(at limit.Instant) int64 {
 	if at == 0 {
 		return 0
@@ -57,7 +57,7 @@ func (r *Recorder) civil(at limit.Instant) int64 {
 	return r.last.Civil - r.last.At.Sub(at).Milliseconds()
 }
 
-// median of values, -1 without any.
+// median returns the median of values, -1 without any.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return -1

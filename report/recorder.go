@@ -7,45 +7,44 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Sizes of the history.
+// These are the sizes of the history.
 const (
 	secondSteps = 3600
 	minuteSteps = 1440
 	groupSteps  = 360
 	groupStep   = 10 // seconds
-	// maxGroups is how many groups have a history: those of which there are metrics, at most.
+	// maxGroups is the number of groups with a history: the maximum number of groups with metrics.
 	maxGroups = 202
-	// window is the seconds that rates are of, and longWindow those that counts of rare
-	// things are of.
+	// window is the number of seconds for rates, longWindow that for counts of rare events.
 	window     = 10
 	longWindow = 300
 )
 
-// Recorder remembers samples: what happened in each second of the last hour, in each minute
-// of the last day, and in each ten seconds of the last hour for each group. That takes at
-// most 2 MiB. One goroutine adds samples; any may ask.
+// Recorder keeps the history of samples: of each second of the last hour, of each minute of the
+// last day, and for each group of each ten seconds of the last hour. This takes at most 2 MiB. One
+// goroutine adds samples; all other methods are safe for concurrent use.
 type Recorder struct {
 	mu      sync.Mutex
 	started limit.Instant
 	last    Sample
 	seconds *ring[step]
 	minutes *ring[step]
-	// counters are what was counted at the end of each of the last seconds.
+	// counters holds the counters at the end of each of the last seconds.
 	counters *ring[counted]
 	answers  [window]stats.Distribution // at the end of each of the last seconds
 	scripts  stats.Distribution
 	groups   map[string]*group
-	// total is what was counted since the start, and base what of that before the last reset.
+	// total holds the counts since the start. base is the part of them from before the last reset.
 	total, base counted
 	changed     func(kind, text, group string)
-	failing     map[string]limit.Instant // checks that fail, and since when
-	faulty      limit.Instant            // since when the state is not kept
-	full        limit.Instant            // since when calls lack memory
-	lacking     string                   // the group that does most
+	failing     map[string]limit.Instant // failing checks, and since when they fail
+	faulty      limit.Instant            // since when the state cannot be persisted
+	full        limit.Instant            // since when calls have lacked memory
+	lacking     string                   // the group with most of these calls
 	code        string                   // the first word of most errors
 }
 
-// counted are counters at the end of a second, and how long the slowest script took in it.
+// counted holds the counters at the end of a second, and the duration of the slowest script in it.
 type counted struct {
 	is                                                bool // a sample came in the second
 	calls, denied, failed, errors, lost, logins, full int64
@@ -55,20 +54,20 @@ type counted struct {
 // group is the history of a group of keys.
 type group struct {
 	name string
-	// total is what was counted since the start, and base what of that before the last reset.
+	// total holds the counts since the start. base is the part of them from before the last reset.
 	total, base GroupSample
 	started     limit.Instant
 	steps       *ring[groupTime]
-	// recent are the counters at the end of each of the last seconds.
+	// recent holds the counters at the end of each of the last seconds.
 	recent *ring[GroupSample]
-	denied *ring[stats.Sketch] // of the keys that were denied, a minute each
+	denied *ring[stats.Sketch] // sketches of the denied keys, one per minute
 	limits limits
 }
 
-// groupTime is what happened in a step of a group.
+// groupTime holds the counts of a group in one step.
 type groupTime struct{ allowed, denied uint32 }
 
-// limits follow which limit most calls of a group ask for.
+// limits follows the limit of most calls of a group.
 type limits struct {
 	text    string // the limit of most calls, in words
 	args    string
@@ -94,7 +93,7 @@ func NewRecorder(now limit.Instant, changed func(kind, text, group string)) *Rec
 	}
 }
 
-// Add takes the next sample. The Recorder keeps it.
+// Add adds the next sample and keeps it.
 func (r *Recorder) Add(s Sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +121,7 @@ func (r *Recorder) Add(s Sample) {
 	r.note(s.At)
 }
 
-// noteCode keeps the first word of most errors of the last second in which there were some.
+// noteCode stores the first word of most errors in the last second with errors.
 func (r *Recorder) noteCode(s *Sample) {
 	most := int64(0)
 	for code, n := range s.Codes {
@@ -132,8 +131,7 @@ func (r *Recorder) noteCode(s *Sample) {
 	}
 }
 
-// beginAgain takes note that all counters were reset: what they had counted is added to what
-// they will.
+// beginAgain handles a reset of all counters: the counts so far are added to later ones.
 func (r *Recorder) beginAgain() {
 	r.base = r.total
 	r.answers, r.scripts = [window]stats.Distribution{}, stats.Distribution{}
@@ -142,8 +140,8 @@ func (r *Recorder) beginAgain() {
 	}
 }
 
-// grow sets what was counted since the start. A call may be known to fail before it counts,
-// and one that waited may be taken back: a counter that is a little less than before stays.
+// grow updates the counts since the start. A failure may be counted before its call, and a call
+// that waited may be withdrawn, so a counter that is a little lower than before stays as it was.
 func (c *counted) grow(base *counted, s *Sample) {
 	c.is = true
 	c.calls, c.denied, c.failed = max(c.calls, base.calls+s.Calls), max(c.denied, base.denied+s.Denied), max(c.failed, base.failed+s.Failed)
@@ -151,16 +149,16 @@ func (c *counted) grow(base *counted, s *Sample) {
 	c.logins, c.full = max(c.logins, base.logins+s.FailedLogins), max(c.full, base.full+s.OutOfMemory)
 }
 
-// ended are calls of limiters, and how many of them were denied, or answered with an error.
+// ended counts calls of limiters, and how many of them were denied or answered with an error.
 type ended struct{ calls, denied, failed int64 }
 
-// part is one of several parts.
+// part returns the share of one of several parts.
 func (e ended) part(parts, part int64) ended {
 	return ended{share(e.calls, parts, part), share(e.denied, parts, part), share(e.failed, parts, part)}
 }
 
-// addStep adds what happened since the last sample, evenly over the seconds if a few were
-// missed.
+// addStep adds the counts since the last sample. If samples were missed it distributes them evenly
+// over the seconds.
 func (r *Recorder) addStep(n, last int64, all ended, answers *stats.Distribution) {
 	var p50, p99 float32
 	if answers != nil {
@@ -189,10 +187,10 @@ func (r *Recorder) addStep(n, last int64, all ended, answers *stats.Distribution
 	}
 }
 
-// share is the part of a sum that comes to one of several seconds.
+// share returns the part of a sum that belongs to one of several seconds.
 func share(sum, parts, part int64) int64 { return sum*(part+1)/parts - sum*part/parts }
 
-// note keeps since when something is wrong.
+// note records since when something is wrong.
 func (r *Recorder) note(now limit.Instant) {
 	keep := func(since *limit.Instant, is bool) {
 		switch {

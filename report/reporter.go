@@ -10,21 +10,21 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Reporter makes reports of what a [Recorder] remembers and a [Source] knows.
+// Reporter creates reports from the history of a [Recorder] and the information of a [Source].
 type Reporter struct {
 	rec *Recorder
 	src Source
-	// named is the verdict of the last look that found one.
+	// named is the verdict of the last Overview.
 	named atomic.Pointer[Verdict]
 }
 
 // New returns a Reporter.
 func New(rec *Recorder, src Source) *Reporter { return &Reporter{rec: rec, src: src} }
 
-// keysAtMost is how many keys one report has.
+// keysAtMost is the maximum number of keys in one report.
 const keysAtMost = 1000
 
-// hidden stands for a key that a user may not read.
+// hidden is shown in place of a key that the user may not read.
 const hidden Key = "(a key that you may not read)"
 
 // readable reports whether a user may read a key.
@@ -32,7 +32,7 @@ func readable(u *acl.User, key string) bool {
 	return u != nil && slices.ContainsFunc(u.Rules().Selectors(), func(s *acl.Selector) bool { return s.Key([]byte(key), acl.Read) })
 }
 
-// Overview is what u may see of the server.
+// Overview returns the part of the server's state that u may see.
 func (r *Reporter) Overview(u *acl.User) Overview {
 	f, at := r.facts(u)
 	if named := r.named.Load(); named != nil {
@@ -48,7 +48,7 @@ func (r *Reporter) Overview(u *acl.User) Overview {
 	return o
 }
 
-// you describes the user who asks.
+// you describes u, the user of the request.
 func (r *Reporter) you(u *acl.User) You {
 	you := You{Actions: r.src.Actions(), May: []string{}}
 	if u == nil {
@@ -63,7 +63,7 @@ func (r *Reporter) you(u *acl.User) You {
 	return you
 }
 
-// facts gathers what a verdict is made of.
+// facts collects the facts for a verdict.
 func (r *Reporter) facts(u *acl.User) (f Facts, at int64) {
 	keys, _ := r.denied(u, "", keysAtMost, true)
 	top := make(map[string]float64)
@@ -83,8 +83,8 @@ func (r *Reporter) facts(u *acl.User) (f Facts, at int64) {
 	return f, f.At
 }
 
-// Keys are those that are denied or called most and that u may read, of a group unless that
-// is "".
+// Keys returns the keys that are denied or called most and that u may read, of one group unless
+// group is "".
 func (r *Reporter) Keys(u *acl.User, byCalls bool, n int, group string) []DeniedKey {
 	if !byCalls {
 		keys, _ := r.denied(u, group, n, false)
@@ -101,8 +101,8 @@ func (r *Reporter) Keys(u *acl.User, byCalls bool, n int, group string) []Denied
 	return keys
 }
 
-// denied are the keys that are denied most; those that u may not read are left out, or shown
-// without their names.
+// denied returns the keys that are denied most. It omits keys that u may not read, or hides their
+// names.
 func (r *Reporter) denied(u *acl.User, group string, n int, hide bool) (keys []DeniedKey, perSecond float64) {
 	denied, called := r.src.Denied(), index(r.src.Called())
 	keys = make([]DeniedKey, 0, min(n, len(denied.Keys)))
@@ -134,8 +134,8 @@ func index(keys stats.SeenKeys) map[keyName]*stats.SeenKey {
 	return all
 }
 
-// keyLine describes a key. denied and called are the statistics of the key as a denied and as a
-// called one; nil without any.
+// keyLine describes a key. denied and called are the statistics of the key's denials and of its
+// calls, nil if there are none.
 func (r *Reporter) keyLine(k, denied, called *stats.SeenKey, all float64, group string) DeniedKey {
 	line := DeniedKey{
 		DB: k.DB, Key: Key(k.Key), Group: Key(group), Command: k.Command, Args: Key(k.Args), RetryMs: k.RetryAfter.Milliseconds(),
@@ -154,7 +154,7 @@ func (r *Reporter) keyLine(k, denied, called *stats.SeenKey, all float64, group 
 	return line
 }
 
-// callers are the clients of those that are still connected, each once.
+// callers returns the clients with these IDs that are still connected, without duplicates.
 func (r *Reporter) callers(ids []int64) []Caller {
 	callers := make([]Caller, 0, len(ids))
 	for i, id := range ids {
@@ -168,12 +168,12 @@ func (r *Reporter) callers(ids []int64) []Caller {
 	return callers
 }
 
-// History is what happened; see [Recorder.History].
+// History returns the history; see [Recorder.History].
 func (r *Reporter) History(u *acl.User, seconds int64) History {
 	return r.rec.History(seconds, r.Changes(u, 0))
 }
 
-// Groups are the groups of keys, those with most calls first.
+// Groups returns the groups of keys, the most called first.
 func (r *Reporter) Groups() []Group {
 	top, sums := make(map[string]float64), make(map[string]float64)
 	for _, k := range r.src.Denied().Keys {
@@ -189,7 +189,8 @@ func (r *Reporter) Groups() []Group {
 	})
 }
 
-// Changes are those behind an ID, the newest first. The keys that u may not read are left out of them.
+// Changes returns the changes after an ID, the newest first. It omits keys that u may not read from
+// their texts.
 func (r *Reporter) Changes(u *acl.User, since int64) []Change {
 	all := r.src.Changes(since)
 	for i := range all {
@@ -200,7 +201,7 @@ func (r *Reporter) Changes(u *acl.User, since int64) []Change {
 	return r.rec.Changes(all)
 }
 
-// client is redis-cli with the options by which u reaches a database.
+// client returns the command line of redis-cli with which u reaches a database.
 func (r *Reporter) client(u *acl.User, db int) string {
 	client := r.src.Identity().Client
 	if u != nil && u.Name != acl.DefaultUser && !u.Rules().NoPass {
@@ -212,7 +213,7 @@ func (r *Reporter) client(u *acl.User, db int) string {
 	return client
 }
 
-// offered leaves out the actions that a user may not take.
+// offered returns the actions that u may take, with their command lines.
 func (r *Reporter) offered(u *acl.User, db int, all []Action) []Action {
 	client, may := r.client(u, db), []Action{}
 	for _, a := range all {

@@ -1,23 +1,23 @@
 package report
 
-// step is what happened in one step of a ring.
+// step holds the counts of one step of a ring.
 type step struct {
 	allowed, denied, failed uint32
 	p50, p99                float32 // microseconds
 }
 
-// ring keeps the newest steps, numbered by the time from the start in steps. A step that was
-// left out is empty.
+// ring keeps the newest steps. A step's number is the time in steps. A step without a sample is
+// empty.
 type ring[T any] struct {
 	steps []T
-	next  int64 // number of the first step that is to come
-	first int64 // number of the oldest step that is kept
+	next  int64 // number of the next step
+	first int64 // number of the oldest kept step
 }
 
 func newRing[T any](size int) *ring[T] { return &ring[T]{steps: make([]T, size)} }
 
-// at returns the step of that number, which is the newest or becomes it. One that is too old
-// is the newest, too: time does not go back.
+// at returns the step with a number. It must be the newest step or one after it. For an older
+// number it returns the newest step, since time does not go back.
 func (r *ring[T]) at(n int64) *T {
 	size := int64(len(r.steps))
 	if r.next == 0 {
@@ -35,7 +35,7 @@ func (r *ring[T]) at(n int64) *T {
 	return &r.steps[(r.next-1)%size]
 }
 
-// get returns a step that is kept.
+// get returns a step if it is kept.
 func (r *ring[T]) get(n int64) (*T, bool) {
 	if n < r.first || n >= r.next {
 		return nil, false

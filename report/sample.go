@@ -8,25 +8,27 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Sample is what the server has counted, once a second. Counters are those since the start.
+// Sample holds the figures of the server, which are sampled once a second. Counters count from the
+// start.
 type Sample struct {
 	At    limit.Instant
 	Civil int64 // Unix milliseconds
-	// Calls are those of limiters, and Denied and Failed those of them that were denied, or answered
-	// with an error.
+	// Calls counts calls of limiters. Denied and Failed count those of them that were denied or
+	// answered with an error.
 	Calls, Denied, Failed int64
-	// Codes are the error replies by their first word.
+	// Codes counts error replies by their first word.
 	Codes map[string]int64
-	// Resets is how often the counters have been reset, all of them together.
+	// Resets is how often all counters have been reset.
 	Resets int64
 	Groups []GroupSample
-	// Answers are the times that commands took, but for scripts, and Scripts those of scripts.
+	// Answers is the distribution of the durations of commands without scripts, Scripts that of
+	// scripts.
 	Answers, Scripts *stats.Distribution
 	Seen             []stats.SeenGroup
 	Figures
 }
 
-// Take reads what the figures of the server say.
+// Take fills the sample from the figures of the server.
 func (s *Sample) Take(v *figure.View) {
 	calls := func(result string) int64 {
 		return int64(v.Sum("decisions_total", func(labels []string) bool { return labels[1] == result }))
@@ -55,51 +57,51 @@ func (s *Sample) Take(v *figure.View) {
 	v.Each("command_failures_total", func(n float64, labels ...string) { s.Codes[labels[0]] = int64(n) })
 }
 
-// GroupSample are the counters of a group.
+// GroupSample holds the counters of a group.
 type GroupSample struct {
 	Name                string
 	Calls, Denied, Near int64
 }
 
-// Figures are what checks are made of.
+// Figures are the input of the checks.
 type Figures struct {
-	Loops         float64 // the busiest one's share of the time that it is busy, 0 to 1
-	Errors        int64   // replies, since the start
-	ClientsLost   int64   // connections that were refused or cut off, since the start
+	Loops         float64 // share of the time that the busiest loop is busy, 0 to 1
+	Errors        int64   // error replies since the start
+	ClientsLost   int64   // connections that were refused or closed by the server, since the start
 	FailedLogins  int64   // since the start
 	Clients, Keys int64
 	Memory        int64 // bytes
-	MaxMemory     int64 // 0 for no bound
-	OutOfMemory   int64 // replies, since the start
+	MaxMemory     int64 // 0: no bound
+	OutOfMemory   int64 // replies since the start
 	Keeps         bool  // there is a log
 	Fault         string
 	Elsewhere
 	SyncAge   time.Duration
 	ClockStep time.Duration
-	Script    *RunningScript // nil while none keeps others waiting
-	// Logins are the users for which logins have failed during the last minute.
+	Script    *RunningScript // nil while no script blocks other clients
+	// Logins are the users with failed logins in the last minute.
 	Logins []FailedLogin
 }
 
-// Elsewhere is how the other processes are that a server needs.
+// Elsewhere is the state of the other processes that a server needs.
 type Elsewhere struct {
-	// HasStore says that there is the option store, and StoreFault why it does not answer, "" if it
-	// does.
+	// HasStore tells that the option store is set. StoreFault is the reason why the store does not
+	// answer, "" if it does.
 	HasStore   bool
 	StoreFault string
-	// Replica is the role. Primary is the primary of a replica, LinkUp reports whether it
+	// Replica tells that the server is a replica. Primary is its primary. LinkUp tells that it
 	// receives changes, and PrimaryRefused that it keeps its keys because its primary has another
 	// data set.
 	Replica, LinkUp, PrimaryRefused bool
 	Primary                         string
-	Lag                             time.Duration // of a replica, behind its primary
-	// Replicas are those of this server, GoodReplicas those that count for min-replicas-to-write, and
-	// WantedReplicas that option of a primary.
+	Lag                             time.Duration // of a replica behind its primary
+	// Replicas is the number of this server's replicas, GoodReplicas the number of those that count
+	// for min-replicas-to-write, and WantedReplicas the value of that option on a primary.
 	Replicas, GoodReplicas, WantedReplicas int64
-	AckAge                                 time.Duration // since the latest replica has acknowledged something
+	AckAge                                 time.Duration // since the latest acknowledgement of a replica
 }
 
-// RunningScript is a script that runs.
+// RunningScript is a script in progress.
 type RunningScript struct {
 	SHA     string
 	Client  int64 // 0 for the admin port
@@ -108,12 +110,12 @@ type RunningScript struct {
 	Busy    bool // other clients get BUSY
 }
 
-// FailedLogin is a user for which logins fail.
+// FailedLogin describes a user with failed logins.
 type FailedLogin struct {
 	User  Key
-	Known bool  // there is such a user
-	Count int64 // of the failures since First
-	// Clients is how many connections failed to at once, 0 if that is not known.
+	Known bool  // the user exists
+	Count int64 // number of failures since First
+	// Clients is the number of connections with failures at present, 0 if that is not known.
 	Clients int64
 	First   int64 // Unix milliseconds
 	Last    int64

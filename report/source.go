@@ -7,36 +7,36 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Source is what a [Reporter] asks of the server. Any goroutine may call it.
+// Source provides information about the server to a [Reporter]. It is safe for concurrent use.
 type Source interface {
-	// Identity names the process. Actions reports whether all users may call [Source.Execute].
+	// Identity describes the process. Actions reports whether users may call [Source.Execute].
 	Identity() Server
 	Actions() bool
 	Databases() int
-	// Denied and Called are the keys that are denied and called most.
+	// Denied and Called return the keys that are denied and called most.
 	Denied() stats.SeenKeys
 	Called() stats.SeenKeys
-	// GroupOf is the name of the group of a key.
+	// GroupOf returns the name of the group of a key.
 	GroupOf(key string) string
-	// Policy returns which policy key has the state of, and the key that RL.USE is called with; false if
-	// it has not that of one.
+	// Policy returns the policy whose state is at key, and the key in calls of RL.USE. is is false
+	// if key does not have the state of a policy.
 	Policy(key string) (name, of string, is bool)
-	// Changes returns those behind an ID, the oldest first.
+	// Changes returns the changes after an ID, the oldest first.
 	Changes(since int64) []stats.Change
-	// Caller is a client that is connected. Clients are some of them, and SlowLog the newest
-	// entries of SLOWLOG.
+	// Caller returns a connected client. Clients returns at most most connected clients, and
+	// SlowLog the newest entries of SLOWLOG.
 	Caller(id int64) (Caller, bool)
 	Clients(most int) []ClientLine
 	SlowLog(most int) []SlowCall
-	// May reports whether a user may call a command, whatever the key.
+	// May reports whether a user may call a command, regardless of keys.
 	May(u *acl.User, command string) bool
-	// Execute runs a command as that user, and returns the reply in RESP3. from is where the
-	// request came from.
+	// Execute runs a command as a user, and returns the reply in RESP3. from is the address of the
+	// request.
 	Execute(u *acl.User, from string, db int, args [][]byte) ([]byte, error)
 }
 
-// Failed is the error of a command that has no reply to show: the status of the answer, and a
-// sentence for people.
+// Failed is the error of a command without a reply to show: the HTTP status, and a sentence for
+// display.
 type Failed struct {
 	Status int
 	Text   string
@@ -45,7 +45,7 @@ type Failed struct {
 // Error implements [error].
 func (f *Failed) Error() string { return f.Text }
 
-// Errors of [Source.Execute]. Two of them say that the command may have run.
+// These are the errors of [Source.Execute]. Two of them tell that the command may have run.
 var (
 	ErrWaits           = &Failed{http.StatusBadRequest, "the command was not run: it would wait for other clients; send it by redis-cli"}
 	ErrNeedsConnection = &Failed{http.StatusBadRequest, "the command was not run: it is about the connection that sends it, and each request here is a connection of its own; send it by redis-cli"}
@@ -55,5 +55,5 @@ var (
 	ErrTimeout         = &Failed{http.StatusGatewayTimeout, "the command has not answered within 10 s; it may still run"}
 )
 
-// errDepth is the error for a reply that is nested too deeply to be shown on a page.
+// errDepth is the error for a reply that is nested too deeply to be shown.
 var errDepth = &Failed{http.StatusUnprocessableEntity, "the command has run, but its reply is nested too deeply to be shown; send it by redis-cli"}

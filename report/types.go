@@ -1,9 +1,9 @@
 package report
 
-// Times in this file are civil, in Unix milliseconds, unless a name says otherwise. 0 is
-// "never" or "not known". Ratios go from 0 to 1.
+// Times in this file are civil, in Unix milliseconds, unless a name says otherwise. 0 means "never"
+// or "not known". Ratios go from 0 to 1.
 
-// Overview is what one look at the server has to tell.
+// Overview is a summary of the state of the server.
 type Overview struct {
 	At      int64   `json:"at"`
 	Server  Server  `json:"server"`
@@ -11,43 +11,43 @@ type Overview struct {
 	Verdict Verdict `json:"verdict"`
 	Checks  []Check `json:"checks"`
 	Now     Now     `json:"now"`
-	// Actions are what may be done about the verdict itself: SCRIPT KILL of its script, CLIENT
-	// KILL of its client, ACL LOG for a user that cannot log in. Those for its key are in
+	// Actions are the possible actions on the verdict itself: SCRIPT KILL of its script, CLIENT
+	// KILL of its client, ACL LOG for a user that cannot log in. Actions on its key are in
 	// [KeyState].
 	Actions []Action `json:"actions"`
 }
 
-// Server names the process.
+// Server describes the process.
 type Server struct {
 	ID      string `json:"id"` // host and port
 	Version string `json:"version"`
 	UptimeS int64  `json:"uptime_s"`
-	// GroupBy is the delimiter behind which a key's group ends, and MaxGroups how many groups
-	// are counted apart.
+	// GroupBy is the delimiter after which a key's group ends, and MaxGroups the number of groups
+	// that are counted separately.
 	GroupBy   string `json:"group_by"`
 	MaxGroups int    `json:"max_groups"`
-	// Client is redis-cli with the options by which it reaches the server.
+	// Client is the command line of redis-cli for this server.
 	Client string `json:"-"`
 }
 
-// You is the user of the request.
+// You describes the user of the request.
 type You struct {
 	User string `json:"user"`
-	// Actions says that POST /api/v1/run is there at all (admin-actions).
+	// Actions tells that POST /api/v1/run is enabled (admin-actions).
 	Actions bool `json:"actions"`
-	// May lists those of [Offered] that the user's rules allow, whatever the key.
+	// May lists the commands of [Offered] that the user's rules allow, regardless of keys.
 	May []string `json:"may"`
 }
 
-// Kinds of a verdict.
+// These are the kinds of a verdict.
 const (
 	Healthy   = "healthy"
 	Idle      = "idle"       // no limiter has been called for a minute
-	State     = "state"      // the state cannot be kept
+	State     = "state"      // the state cannot be persisted
 	Refused   = "refused"    // a replica keeps its keys, since its primary has another data set
 	NoStore   = "store"      // the store does not answer
 	Lacking   = "replicas"   // too few replicas: changes are refused
-	NoPrimary = "primary"    // a replica does not get the changes of its primary
+	NoPrimary = "primary"    // a replica does not receive the changes of its primary
 	Errors    = "errors"     // most calls of limiters are answered with an error
 	Memory    = "memory"     // memory is full
 	Script    = "script"     // a script blocks all clients
@@ -58,7 +58,7 @@ const (
 	Failing   = "check"      // a check fails that no other verdict explains
 )
 
-// Verdict is the one sentence that matters, and why.
+// Verdict is the one sentence that matters most, with its reasons.
 type Verdict struct {
 	Kind string `json:"kind"`
 	// Sick reports a fault of the server or of its operation. A limiter that denies calls beyond
@@ -71,15 +71,15 @@ type Verdict struct {
 	DB     int    `json:"db,omitempty"` // of Key
 	Group  *Key   `json:"group,omitempty"`
 	User   *Key   `json:"user,omitempty"`
-	Client int64  `json:"client,omitempty"` // as in CLIENT LIST
-	Script string `json:"script,omitempty"` // its SHA-1
+	Client int64  `json:"client,omitempty"` // the ID in CLIENT LIST
+	Script string `json:"script,omitempty"` // the SHA-1 of the script
 	Change int64  `json:"change,omitempty"` // ID of the change that explains it
-	Mark   string `json:"mark,omitempty"`   // the letter of that change
-	// Share is the share of the denials that Key or Group has.
+	Mark   string `json:"mark,omitempty"`   // the letters of that change
+	// Share is the share of the denials that belongs to Key or Group.
 	Share float64 `json:"share,omitempty"`
 }
 
-// IDs of the checks, in the order in which they are shown.
+// These are the IDs of the checks, in the order in which they are shown.
 const (
 	CheckP99     = "p99"
 	CheckLoops   = "loops"
@@ -90,8 +90,8 @@ const (
 	CheckClock   = "clock"
 	CheckScripts = "scripts"
 	CheckLogins  = "logins"
-	// CheckRole says whether the server is a primary. The others are there if they are about
-	// something: a store, a primary to follow, replicas.
+	// CheckRole checks that the role is known. The following checks exist only if they apply: to a
+	// server with a store, to a replica, to a primary with replicas.
 	CheckRole     = "role"
 	CheckStore    = "store"
 	CheckLink     = "link"
@@ -99,7 +99,7 @@ const (
 	CheckAcks     = "acks"
 )
 
-// Check is one answer to "is the limiter sick?".
+// Check is one part of the answer to "is the limiter sick?".
 type Check struct {
 	ID    string  `json:"id"`
 	OK    bool    `json:"ok"`
@@ -110,51 +110,51 @@ type Check struct {
 	Bound string  `json:"bound"` // Limit in words: "≤ 1 ms"
 }
 
-// Now is the last ten seconds.
+// Now holds the figures of the last ten seconds.
 type Now struct {
-	CallsS      float64 `json:"calls_s"` // of limiters a second, those answered with an error, too
+	CallsS      float64 `json:"calls_s"` // calls of limiters per second, including those answered with an error
 	DeniedRatio float64 `json:"denied_ratio"`
-	ErrorRatio  float64 `json:"error_ratio"` // of the calls: answered with an error
-	// UsualRatio is the DeniedRatio of most minutes of the last day, but for the newest: three
-	// quarters of the uptime, at most six hours. -1 in the first ten minutes.
+	ErrorRatio  float64 `json:"error_ratio"` // share of the calls that were answered with an error
+	// UsualRatio is the median of DeniedRatio over the minutes of the last day, without the newest:
+	// over three quarters of the uptime, at most six hours. It is -1 in the first ten minutes.
 	UsualRatio float64 `json:"usual_ratio"`
 	P50us      float64 `json:"p50_us"` // time in the server, microseconds
 	P99us      float64 `json:"p99_us"`
 	Clients    int64   `json:"clients"`
 	Memory     int64   `json:"memory"`     // bytes
-	MaxMemory  int64   `json:"max_memory"` // bytes; 0 for no bound
+	MaxMemory  int64   `json:"max_memory"` // bytes; 0: no bound
 	Keys       int64   `json:"keys"`       // in all databases
-	// KeysDenied is about how many keys were denied in the last five minutes. It is too low
-	// where keys are denied once each in long pipelines, of which only a part is looked at.
+	// KeysDenied is the approximate number of keys that were denied in the last five minutes. It is
+	// too low if keys are denied once each in long pipelines, of which only a part is examined.
 	KeysDenied int64 `json:"keys_denied"`
 }
 
-// History is what happened, step by step, the oldest first. All lists but Marks have the same
-// length. A step in which the server did not run is not in them.
+// History is the history in steps, the oldest first. All lists but Marks have the same length.
+// Steps in which the server did not run are omitted.
 type History struct {
 	Step    int64     `json:"step"` // seconds
 	From    int64     `json:"from"` // when the first step began
 	Allowed []int64   `json:"allowed"`
-	Denied  []int64   `json:"denied"` // in the step, not a second
+	Denied  []int64   `json:"denied"` // per step, not per second
 	Errors  []int64   `json:"errors"` // calls of limiters that were answered with an error, likewise
 	P50us   []float64 `json:"p50_us"`
 	P99us   []float64 `json:"p99_us"`
-	Marks   []Change  `json:"marks"` // those within
+	Marks   []Change  `json:"marks"` // the changes in this time
 }
 
-// DeniedKey is a line of "one caller or everyone?".
+// DeniedKey is one line of the answer to "one caller or everyone?".
 type DeniedKey struct {
 	DB      int     `json:"db"`
 	Key     Key     `json:"key"`
 	Group   Key     `json:"group"`
 	DeniedS float64 `json:"denied_s"`
-	CallsS  float64 `json:"calls_s"` // about; never below DeniedS
-	Share   float64 `json:"share"`   // of all that was denied
-	Command string  `json:"command"` // that the key was last called with: "cl.throttle"
+	CallsS  float64 `json:"calls_s"` // approximate; never below DeniedS
+	Share   float64 `json:"share"`   // share of all denials
+	Command string  `json:"command"` // the command of the latest call: "cl.throttle"
 	Args    Key     `json:"args"`    // what followed the key: "199 100 1"; at most 48 bytes
 	Limit   string  `json:"limit"`   // Args in words: "100/s"; empty if that is not known
 	RetryMs int64   `json:"retry_ms"`
-	// Clients are those that were seen to call it and are still connected; at most eight.
+	// Clients are clients that called the key and are still connected, at most eight.
 	Clients []Caller `json:"clients"`
 	Since   int64    `json:"since"` // when it was first denied, within the history
 }
@@ -168,20 +168,21 @@ type Caller struct {
 	Addr string `json:"addr"`
 }
 
-// Group is all keys with the same first part.
+// Group describes all keys with the same first part.
 type Group struct {
 	Group       Key     `json:"group"`
 	CallsS      float64 `json:"calls_s"`
 	DeniedRatio float64 `json:"denied_ratio"`
-	// Spark is the ratio of denied calls in 60 steps of the last hour, the oldest first; -1
-	// where none was called.
+	// Spark is the ratio of denied calls in 60 steps of the last hour, the oldest first; -1 for a
+	// step without calls.
 	Spark      []float64 `json:"spark"`
-	KeysDenied int64     `json:"keys_denied"` // about, in the last five minutes
-	TopShare   float64   `json:"top_share"`   // of the key that is denied most, of what the group is denied
-	NearRatio  float64   `json:"near_ratio"`  // of the calls: allowed with less than a fifth left
+	KeysDenied int64     `json:"keys_denied"` // approximate number in the last five minutes
+	TopShare   float64   `json:"top_share"`   // share of the group's denials that belongs to the most denied key
+	NearRatio  float64   `json:"near_ratio"`  // share of the calls that were allowed with less than a fifth left
 	Limit      string    `json:"limit"`       // of most of its calls, in words
 	Args       Key       `json:"args"`        // of most of its calls
-	// Rest says that these are the calls of keys without a group, or beyond [Server.MaxGroups].
+	// Rest tells that this entry sums up keys without a group, and groups beyond
+	// [Server.MaxGroups].
 	Rest bool `json:"rest,omitempty"`
 }
 
@@ -189,87 +190,87 @@ type Group struct {
 type Change struct {
 	ID   int64  `json:"id"`
 	At   int64  `json:"at"`
-	Mark string `json:"mark"` // a letter: A, B, ... Z, AA, ...
+	Mark string `json:"mark"` // letters: A, B, ... Z, AA, ...
 	Kind string `json:"kind"` // start, config, acl, reload, flush, rewrite, pause, script, certificate, client, limit
 	Text string `json:"text"`
 	By   string `json:"by"`
-	// Group is the group that the change affects, if it is one group. In Around it is compared
-	// with all others.
+	// Group is the group that the change affects, if it is one group. Around compares it with all
+	// others.
 	Group *Key `json:"group,omitempty"`
-	// Around compares what was before with what came after; nil where little is known.
+	// Around compares the times before and after the change; nil if too little is known.
 	Around *Around `json:"around,omitempty"`
 }
 
-// Around is the time before and after a change.
+// Around describes the times before and after a change.
 type Around struct {
-	Group   *Key   `json:"group,omitempty"` // Before and After are of its calls; nil for all
+	Group   *Key   `json:"group,omitempty"` // the group whose calls Before and After describe; nil for all
 	Minutes int    `json:"minutes"`         // at most, on each side
 	Before  Period `json:"before"`
 	After   Period `json:"after"`
 }
 
-// Period is one side of a change.
+// Period describes the time on one side of a change.
 type Period struct {
 	CallsS     float64 `json:"calls_s"`
-	PerGranted float64 `json:"per_granted"` // calls for each one that was allowed; -1 if none was
+	PerGranted float64 `json:"per_granted"` // calls per allowed call; -1 if none was allowed
 	DeniedElse float64 `json:"denied_else"` // ratio of denied calls of all other groups; -1 if there were none
 }
 
-// KeyState is one key.
+// KeyState is the state of one key.
 type KeyState struct {
 	DB      int    `json:"db"`
 	Key     Key    `json:"key"`
 	Group   Key    `json:"group"`
 	Exists  bool   `json:"exists"`
-	Command string `json:"command"` // that it was last called with, if that is remembered
+	Command string `json:"command"` // the command of the latest call, if known
 	Args    Key    `json:"args"`
 	Limit   string `json:"limit"`
-	// Info is what RL.INFO says of it, by its field; values are numbers or text.
+	// Info is the reply of RL.INFO by field; values are numbers or text.
 	Info    map[string]any `json:"info"`
-	TTLms   int64          `json:"ttl_ms"` // -1 for no expiry
+	TTLms   int64          `json:"ttl_ms"` // -1: no expiry
 	DeniedS float64        `json:"denied_s"`
 	CallsS  float64        `json:"calls_s"`
 	RetryMs int64          `json:"retry_ms"`
 	Clients []Caller       `json:"clients"`
 	Since   int64          `json:"since"`
 	Actions []Action       `json:"actions"`
-	// Policy is what applies to the key, if it has the state of a policy; nil if not.
+	// Policy describes what applies to the key if it has the state of a policy, otherwise nil.
 	Policy *PolicyState `json:"policy,omitempty"`
-	Client string       `json:"client"` // with which the lines of actions begin: redis-cli and its options
+	Client string       `json:"client"` // the beginning of the lines of actions: redis-cli and its options
 }
 
-// Action is something that may be done, for the commands that the user may run.
+// Action is a possible action. The user may run its command.
 type Action struct {
 	ID   string `json:"id"`   // look, del, kill, off, scriptkill, block and others
 	Name string `json:"name"` // "Reset once"
 	Args []Key  `json:"args"` // for POST /api/v1/run
 	Line string `json:"line"` // the same for a shell: redis-cli DEL 'api:acme'
-	// Danger says that clients notice it.
+	// Danger tells that clients notice the action.
 	Danger bool `json:"danger"`
-	// Inputs are asked for: Args and Line have their values behind the first Fixed words. A caller with
-	// other values replaces all of these.
+	// Inputs are arguments that the user may edit. Args and Line contain their proposed values
+	// after the first Fixed words. A caller with other values replaces all of these.
 	Fixed  int     `json:"fixed,omitempty"`
 	Inputs []Input `json:"inputs,omitempty"`
 }
 
-// Input is a word of an action that is asked for.
+// Input is an argument of an action that the user may edit.
 type Input struct {
-	Before  string `json:"before,omitempty"` // the word before it: EX, REASON
+	Before  string `json:"before,omitempty"` // the argument before it: EX, REASON
 	Name    string `json:"name"`
-	Value   string `json:"value"`             // that is offered
-	Several bool   `json:"several,omitempty"` // the value is several words
-	// Empty says what it means to give none, and to leave Before out: "for good". It is empty if
-	// something has to be given.
+	Value   string `json:"value"`             // the proposed value
+	Several bool   `json:"several,omitempty"` // the value is several arguments
+	// Empty describes the effect of an empty value, which omits Before, too: "for good". It is ""
+	// if a value is required.
 	Empty string `json:"empty,omitempty"`
 }
 
-// ClientLine is a client that is connected.
+// ClientLine describes a connected client.
 type ClientLine struct {
 	Caller
 	AgeS   int64  `json:"age_s"`
 	IdleS  int64  `json:"idle_s"`
 	DB     int    `json:"db"`
-	Cmd    string `json:"cmd"` // the last one
+	Cmd    string `json:"cmd"` // the latest command
 	Memory int64  `json:"memory"`
 }
 
@@ -289,13 +290,13 @@ type RunRequest struct {
 	DB   int   `json:"db"`
 }
 
-// RunReply is its answer. One of the two is set.
+// RunReply is the response to a RunRequest. One of the two fields is set.
 type RunReply struct {
 	Reply any    `json:"reply,omitempty"` // nil, a number, a Key, a list, or an object
-	Error string `json:"error,omitempty"` // as Redis says it: "NOPERM ..."
+	Error string `json:"error,omitempty"` // an error reply: "NOPERM ..."
 }
 
-// Failure is the answer with every status that is not 200.
+// Failure is the body of every response with a status other than 200.
 type Failure struct {
 	Error string `json:"error"`
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// LimitWords says in words what a call of a limiter allows: "100/s" for cl.throttle with the
-// arguments "199 100 1", "policy api" for rl.use. perSecond is the same as a number, 0 if that is not known.
+// LimitWords describes what a call of a limiter allows: "100/s" for cl.throttle with the arguments
+// "199 100 1", "policy api" for rl.use. perSecond is the same as a number, 0 if it is not known.
 func LimitWords(command, args string) (words string, perSecond float64) {
 	fields := strings.Fields(args)
 	if command == "rl.multi" && len(fields) > 0 {
@@ -38,7 +38,7 @@ func LimitWords(command, args string) (words string, perSecond float64) {
 	return "", 0
 }
 
-// perTime makes words of a count and the seconds behind it.
+// perTime describes a count and the number of seconds after it.
 func perTime(fields []string, at int) (words string, perSecond float64) {
 	if len(fields) < at+2 {
 		return "", 0
@@ -59,7 +59,7 @@ func perTime(fields []string, at int) (words string, perSecond float64) {
 	return thousands(n) + "/" + unit, float64(n) / float64(seconds)
 }
 
-// thousands writes an integer with commas.
+// thousands formats an integer with commas.
 func thousands(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
@@ -68,7 +68,7 @@ func thousands(n int64) string {
 	return text
 }
 
-// percent writes a ratio.
+// percent formats a ratio as a percentage.
 func percent(ratio float64) string {
 	switch p := 100 * ratio; {
 	case p == 0:
@@ -82,7 +82,7 @@ func percent(ratio float64) string {
 	}
 }
 
-// clock writes a civil time as that of the day, with the day if that is not today.
+// clock formats a civil time as the time of day, with the date if that is not today.
 func (f *Facts) clock(millis int64) string {
 	at, now := time.UnixMilli(millis).UTC(), time.UnixMilli(f.At).UTC()
 	if at.Format(time.DateOnly) != now.Format(time.DateOnly) {
@@ -91,7 +91,7 @@ func (f *Facts) clock(millis int64) string {
 	return at.Format("15:04 UTC")
 }
 
-// lasting writes a duration as people say it.
+// lasting formats a duration for reading.
 func lasting(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -113,10 +113,10 @@ func lasting(d time.Duration) string {
 	}
 }
 
-// mebibytes writes a size.
+// mebibytes formats a size in MiB.
 func mebibytes(n int64) string { return thousands(n >> 20) }
 
-// shown writes a key in a sentence: as it is if it is plain text, otherwise in quotes.
+// shown formats a key for a sentence: unchanged if it is plain text, otherwise quoted.
 func (k Key) shown() string {
 	quoted := strconv.Quote(string(k))
 	if quoted == `"`+string(k)+`"` && k != "" {
