@@ -13,19 +13,19 @@ import (
 	"github.com/cellserver/cellserver/figure"
 )
 
-// prefix begins the names of all metrics.
+// prefix is the beginning of the names of all metrics.
 const prefix = "cellserver_"
 
-// other is the value of a label for all that have none of their own.
+// other is the label value for all values without a series of their own.
 const other = "other"
 
-// Bounds of the series of all metrics together.
+// These are the bounds of the series of all metrics together.
 const (
-	// MaxSeries is how many series there are at most with the default of metrics-max-groups,
-	// whatever clients do.
+	// MaxSeries is the maximum number of series with the default of metrics-max-groups, whatever
+	// clients do.
 	MaxSeries = 640
-	// SharedSeries is how many values of bounded labels, such as commands, users and codes, have
-	// series of their own, taken together: the rest of MaxSeries. The first that are seen have one.
+	// SharedSeries is the rest of MaxSeries: how many values of bounded labels, such as commands,
+	// users and codes, have series of their own in total. The values that are seen first get one.
 	SharedSeries = 59
 )
 
@@ -37,11 +37,11 @@ type collector struct {
 	log      *slog.Logger
 
 	mu     sync.Mutex
-	named  []map[string]bool // guarded by mu: by figure, the values of a bounded label
-	shared int               // guarded by mu: how many these are
+	named  []map[string]bool // guarded by mu: the values of bounded labels with a series, by figure
+	shared int               // guarded by mu: the number of these values
 }
 
-// Named are the figures of all that have a name.
+// Named returns the figures that have a name.
 func Named(all []figure.Figure) (named []figure.Figure) {
 	for _, f := range all {
 		if f.Name != "" {
@@ -68,7 +68,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. One scrape at a time looks at the server.
+// Collect implements prometheus.Collector. Only one scrape at a time reads the figures.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for i := range c.figures {
 		f := &c.figures[i]
 		send := func(made prometheus.Metric, err error) {
-			if err != nil { // a label that is not UTF-8 would be; it must not end the scrape
+			if err != nil { // for a label that is not UTF-8; it must not fail the scrape
 				c.log.Error("a metric cannot be shown", "metric", f.Name)
 				return
 			}
@@ -98,8 +98,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// bounded emits a figure by the values of its labels, those of the first beyond its bound together.
-// What has had a series keeps it.
+// bounded emits a figure by the values of its labels. It emits the sum of the values beyond the
+// bound as one series. A value that has had a series keeps it.
 func (c *collector) bounded(i int, v *figure.View, emit figure.Emit) {
 	f, named := &c.figures[i], c.named[i]
 	sums, order := make(map[string]float64), [][]string(nil)
@@ -135,12 +135,12 @@ func valueType(k figure.Kind) prometheus.ValueType {
 	return prometheus.GaugeValue
 }
 
-// Handler serves the metrics in the format of Prometheus.
+// Handler returns a handler that serves the metrics in the format of Prometheus.
 func Handler(figures *figure.Registry, log *slog.Logger) http.Handler {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(newCollector(figures, log)) // a mistake in an entry is found at the start
+	registry.MustRegister(newCollector(figures, log)) // panics at the start if an entry is wrong
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, ErrorHandling: promhttp.ContinueOnError})
 }
 
-// maxScrapes is how many scrapes are answered at once.
+// maxScrapes is the maximum number of concurrent scrapes.
 const maxScrapes = 8

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxLabel is how long the value of a label may be, in bytes.
+// maxLabel is the maximum length of a label value, in bytes.
 const maxLabel = 128
 
-// safe returns text as a label may have it: in quotes if it is more than plain printable text,
-// and not too long.
+// safe returns text in a form for a label value: quoted unless it is plain printable text, and
+// shortened.
 func safe(text string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == '\\' }
 	if len(text) <= maxLabel && text != "" && utf8.ValidString(text) && strings.IndexFunc(text, odd) < 0 {

@@ -6,17 +6,17 @@ import (
 	"github.com/cellserver/cellserver/report"
 )
 
-// layout is how a snapshot is drawn.
+// layout determines how a snapshot is drawn.
 type layout struct {
-	width, height int // height 0 is as much as there is to say
+	width, height int // height 0: no limit
 	styled        bool
 	choice        Choice
-	focus, cursor int    // the table that has the cursor, and its row; focus -1 is none
-	note          string // the text beside the name of the server
-	lost          bool   // the server does not answer: nothing is current
+	focus, cursor int    // the table with the cursor, and its row; focus -1: none
+	note          string // the text next to the name of the server
+	lost          bool   // the server does not answer, so the figures are old
 }
 
-// The tables, from top to bottom.
+// These are the tables, from top to bottom.
 const (
 	keysTable = iota
 	groupsTable
@@ -24,7 +24,7 @@ const (
 	tables
 )
 
-// style dresses text, if there is a terminal.
+// style applies a style to text if the output is a terminal.
 func (l *layout) style(s ansi.Style, text string) string {
 	if !l.styled {
 		return text
@@ -35,7 +35,7 @@ func (l *layout) style(s ansi.Style, text string) string {
 func bold() ansi.Style  { return ansi.NewStyle().Bold() }
 func faint() ansi.Style { return ansi.NewStyle().Faint() }
 
-// tone is the colour of a verdict, which its sign says too.
+// tone returns the colour of a verdict, which repeats the meaning of its sign.
 func tone(v *report.Verdict) ansi.Style {
 	switch mark, _ := sign(v); mark {
 	case "✕":

@@ -9,25 +9,25 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Model is the program in a terminal: a state, what messages do to it, and what it shows.
+// Model is the state of the interactive program. It implements [tea.Model].
 type Model struct {
 	source   Source
 	interval time.Duration
 	clock    func() time.Time
 	choice   Choice
 	snapshot *Snapshot
-	asking   bool // at most one question is under way
+	asking   bool // a request is in progress; there is at most one
 	paused   bool
 	help     bool
 	err      error
-	seen     time.Time // when snapshot came
+	seen     time.Time // when snapshot arrived
 
 	width, height int
 	focus, cursor int
 	now           time.Time
 }
 
-// NewModel makes a program that asks source at that interval. now is the wall clock.
+// NewModel returns a program that reads from source at the given interval. now is the wall clock.
 func NewModel(source Source, interval time.Duration, now func() time.Time) Model {
 	return Model{source: source, interval: interval, clock: now, choice: Choice{Span: 300}, width: 80, height: 24}
 }
@@ -42,10 +42,10 @@ type (
 	}
 )
 
-// patience is how long an answer may take.
+// patience is the timeout of a request.
 const patience = 5 * time.Second
 
-// ask reads a snapshot in the background.
+// ask returns a command that reads a snapshot in the background.
 func (m Model) ask() tea.Cmd {
 	source, choice, now := m.source, m.choice, m.clock
 	return func() tea.Msg {
@@ -88,7 +88,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// rows is how many rows the table with the cursor has.
+// rows returns the number of rows of the table with the cursor.
 func (m Model) rows() int {
 	if m.snapshot == nil {
 		return 0
@@ -96,7 +96,7 @@ func (m Model) rows() int {
 	return [tables]int{len(m.snapshot.Keys), len(m.snapshot.Groups), len(m.snapshot.Changes)}[m.focus]
 }
 
-// press is what a key of the keyboard does.
+// press handles a key of the keyboard.
 func (m Model) press(key string) (tea.Model, tea.Cmd) {
 	before := m.choice
 	switch key {
@@ -138,7 +138,7 @@ func (m Model) press(key string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// keyboard is what the keys do, for people.
+// keyboard describes the keys of the keyboard.
 const keyboard = `  q        leaves
   tab      goes to the next table: keys, groups, changes
   up down  moves in it; enter on a group shows its keys, esc all keys again
@@ -155,7 +155,7 @@ func (m Model) View() tea.View {
 	return v
 }
 
-// lines are what the terminal shows.
+// lines returns the lines on the terminal.
 func (m Model) lines() []string {
 	const foot = "  q leave · tab table · enter group · s order · t span · p pause · ? help"
 	if m.help {
@@ -176,7 +176,7 @@ func (m Model) lines() []string {
 	return append(lines, l.style(faint(), fit(foot, m.width, false)))
 }
 
-// note says how old the snapshot is, and whether that is too old.
+// note returns the age of the snapshot, and whether it is too old.
 func (m Model) note() (text string, lost bool) {
 	text = time.UnixMilli(m.snapshot.Overview.At).UTC().Format("15:04:05") + " UTC"
 	age := m.now.Sub(m.seen)

@@ -11,7 +11,7 @@ import (
 // Source sends a command and returns its reply, the JSON of a report.
 type Source func(ctx context.Context, args ...string) ([]byte, error)
 
-// Snapshot is one look at a server.
+// Snapshot is the state of a server at one time.
 type Snapshot struct {
 	Overview report.Overview
 	History  report.History
@@ -27,7 +27,7 @@ type Choice struct {
 	Group string
 }
 
-// maxKeys is how many keys are asked for: as many as a tall terminal shows.
+// maxKeys is the number of keys to request: enough for a tall terminal.
 const maxKeys = "50"
 
 // Ask reads a snapshot.

@@ -12,19 +12,19 @@ import (
 // column is a column of a table.
 type column struct {
 	title string
-	width int // 0 takes the remaining width
+	width int // 0: the remaining width
 	right bool
-	least int // the width of the terminal from which on it is shown
+	least int // the least width of the terminal at which it is shown
 }
 
 // row is a row of a table.
 type row struct {
 	cells []string
-	named bool // the verdict speaks of it
+	named bool // the verdict is about it
 }
 
-// table draws a title, the heads of the columns and at most room rows, so that the cursor is
-// among them.
+// table draws a title, the heads of the columns and at most room rows, including the row of the
+// cursor.
 func (l *layout) table(which int, title, empty string, columns []column, rows []row, room int) []string {
 	heading := title
 	if l.focus == which {
@@ -135,7 +135,7 @@ func (l *layout) groups(s *Snapshot, room int) []string {
 	}, rows, room)
 }
 
-// known has 0 where nothing was called.
+// known replaces unknown values by 0.
 func known(spark []float64) []float64 {
 	all := slices.Clone(spark)
 	for i := range all {
@@ -170,7 +170,7 @@ func around(a *report.Around) string {
 	return text
 }
 
-// byTime has the newest change first.
+// byTime sorts changes, the newest first.
 func byTime(changes []report.Change) []report.Change {
 	newest := slices.Clone(changes)
 	slices.SortFunc(newest, func(a, b report.Change) int {

@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Text writes a snapshot as plain lines of that width, for a pipe or a log.
+// Text formats a snapshot as plain lines of the given width, for a pipe or a log.
 func Text(s *Snapshot, width int) string {
 	return strings.Join(draw(s, layout{width: width, focus: -1, choice: Choice{Span: 300}}), "\n") + "\n"
 }
@@ -35,8 +35,8 @@ func draw(s *Snapshot, l layout) []string {
 	return lines
 }
 
-// share divides rows among the tables: each has its heading and a blank line, and what one
-// does not need another has.
+// share divides rows among the tables, including a heading and a blank line for each. Rows that one
+// table does not need go to others.
 func (l *layout) share(s *Snapshot, rows int) (room [tables]int) {
 	want := [tables]int{max(1, len(s.Keys)), max(1, len(s.Groups)), max(1, len(s.Changes))}
 	if l.height == 0 {
@@ -88,7 +88,7 @@ func (l *layout) head(s *Snapshot) []string {
 	}, "   "))
 }
 
-// checks says in one line that all pass, and lists those that fail.
+// checks returns one line if all checks pass, and otherwise lists those that fail.
 func (l *layout) checks(s *Snapshot) []string {
 	good := 0
 	var bad []string
@@ -100,7 +100,7 @@ func (l *layout) checks(s *Snapshot) []string {
 		bad = append(bad, l.style(bold().ForegroundColor(ansi.Red), "  ✕ "+c.Name+": "+shown(c.Text))+" ("+c.Bound+")")
 	}
 	answer := "✓ no"
-	switch { // a check may fail for a moment, or for another reason
+	switch { // a check may fail for a short time, or for another reason
 	case s.Overview.Verdict.Sick:
 		answer = "✕ yes"
 	case len(bad) > 0:

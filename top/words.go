@@ -13,8 +13,9 @@ import (
 	"github.com/cellserver/cellserver/report"
 )
 
-// shown is text of a client in a form that a terminal may print: bytes that are not text as \x..,
-// and characters that move the cursor or change the direction of the text as \u{....}.
+// shown returns text of a client in a form that is safe to print on a terminal: bytes that are not
+// UTF-8 as \x.., and characters that move the cursor or change the direction of the text as
+// \u{....}.
 func shown[T ~string](text T) string {
 	var b strings.Builder
 	for s := string(text); s != ""; {
@@ -34,7 +35,7 @@ func shown[T ~string](text T) string {
 	return b.String()
 }
 
-// fit cuts text to a width of the terminal, or fills it up, on the left if that is asked for.
+// fit truncates text to a width of the terminal, or pads it, on the left if right is set.
 func fit(text string, width int, right bool) string {
 	text = ansi.Truncate(text, max(0, width), "…")
 	space := strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
@@ -44,7 +45,7 @@ func fit(text string, width int, right bool) string {
 	return text + space
 }
 
-// amount writes a number in at most six characters.
+// amount formats a number in at most six characters.
 func amount(n float64) string {
 	switch {
 	case n >= 999_950:
@@ -57,7 +58,7 @@ func amount(n float64) string {
 	return fmt.Sprintf("%.1f", n)
 }
 
-// percent writes a ratio; one below 0 is not known.
+// percent formats a ratio. A negative one is unknown.
 func percent(r float64) string {
 	switch {
 	case r < 0:
@@ -77,7 +78,7 @@ func plural(n int64, one string) string {
 	return amount(float64(n)) + " " + one + "s"
 }
 
-// millis writes microseconds, below a millisecond as such.
+// millis formats microseconds, in milliseconds from one millisecond on.
 func millis(us float64) string {
 	switch {
 	case us >= 1e5:
@@ -92,7 +93,7 @@ func millis(us float64) string {
 
 func mebibytes(n int64) string { return strconv.FormatInt(n>>20, 10) + " MiB" }
 
-// clock is a time of day in UTC, with the day if that is not the day of now.
+// clock formats a time of day in UTC, with the date if that is not the date of now.
 func clock(at, now int64) string {
 	if at <= 0 {
 		return "–"
@@ -117,7 +118,7 @@ func uptime(seconds int64) string {
 	return fmt.Sprintf("%d d %d h", seconds/86400, seconds%86400/3600)
 }
 
-// callers returns the names of the clients that call a key.
+// callers formats the names of the clients that call a key.
 func callers(cs []report.Caller) string {
 	if len(cs) == 0 {
 		return "not connected"
@@ -136,7 +137,7 @@ func callers(cs []report.Caller) string {
 	return strings.Join(parts, " · ")
 }
 
-// groupName is what a group is shown as: a blank name in quotes.
+// groupName returns the name of a group for display: quoted if it is blank.
 func groupName(k report.Key) string {
 	if strings.TrimSpace(string(k)) == "" {
 		return strconv.Quote(string(k))
@@ -144,7 +145,7 @@ func groupName(k report.Key) string {
 	return shown(k)
 }
 
-// sign says in one character and one word what kind of verdict it is.
+// sign returns one character and one word for the kind of a verdict.
 func sign(v *report.Verdict) (mark, word string) {
 	switch {
 	case v.Sick:
@@ -161,7 +162,7 @@ func sign(v *report.Verdict) (mark, word string) {
 
 var blocks = []rune("▁▂▃▄▅▆▇█")
 
-// bars draws values as columns of one line, the newest at the right.
+// bars draws values as columns on one line, the newest on the right.
 func bars(values []float64, width int, top float64) string {
 	if width <= 0 || len(values) == 0 {
 		return ""
