@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// split tells names from options, which may come before and behind them.
+// split separates names from options, which may come before and after them.
 func split(args []string) (names, options []string) {
 	for _, a := range args {
 		if strings.HasPrefix(a, "-") {
@@ -20,8 +20,8 @@ func split(args []string) (names, options []string) {
 	return names, options
 }
 
-// parseMixed parses options that may stand before, between and after names. The error for an
-// unknown option suggests the nearest one.
+// parseMixed parses options that may come before, between and after names. The error for an unknown
+// option suggests the nearest one.
 func parseMixed(flags *flag.FlagSet, args []string) (names []string, err error) {
 	for rest := args; ; rest = rest[1:] {
 		if err := flags.Parse(rest); err != nil {

@@ -14,10 +14,10 @@ import (
 
 const checkConfigUsage = "usage: cellserver check-config [--] FILE [--name value ...]"
 
-// checkConfig says whether a server would start with a configuration. It tells all faults,
-// with the files and lines that they are in.
+// checkConfig checks whether a server would start with a configuration. It reports all faults, with
+// the files and lines that contain them.
 func checkConfig(args []string, w io.Writer) error {
-	if len(args) > 1 && args[0] == "--" { // what follows is a file, whatever its name
+	if len(args) > 1 && args[0] == "--" { // the next argument is a file, even if its name begins with a dash
 		args = args[1:]
 		if strings.HasPrefix(args[0], "-") && args[0] != "-" {
 			args = slices.Concat([]string{"./" + args[0]}, args[1:])

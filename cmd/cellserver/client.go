@@ -14,18 +14,17 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// quiet drops what the client library logs by itself: what goes wrong is an error, which
-// the tool tells in its own words.
+// quiet discards the log of the client library: the tool reports errors in its own words.
 type quiet struct{}
 
 // Printf implements the logger of the library.
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// addressForms is what an address may look like.
+// addressForms describes the forms of an address.
 const addressForms = "redis://[user:password@]host:port, rediss://... for TLS, or unix:///path/of/socket"
 
-// clientOptions reads the address of a running server. An error never shows it, because
-// it may hold a password.
+// clientOptions parses the address of a running server. Its errors never contain the address,
+// because that may contain a password.
 func clientOptions(address string) (*redis.Options, error) {
 	redis.SetLogger(quiet{})
 	if !strings.Contains(address, "://") {
@@ -38,11 +37,11 @@ func clientOptions(address string) (*redis.Options, error) {
 	if err != nil {
 		var inURL *url.Error
 		if errors.As(err, &inURL) {
-			err = inURL.Err // without the address, which may hold a password
+			err = inURL.Err // without the address, which may contain a password
 		}
 		return nil, fmt.Errorf("the address: %w (write %s)", err, addressForms)
 	}
-	// A user who has mistyped an address should not wait for minutes.
+	// A user with a mistyped address should not wait for minutes.
 	o.DialerRetries, o.MaxRetries = 1, 1
 	o.DialTimeout = 5 * time.Second
 	o.DisableIdentity = true
@@ -50,12 +49,12 @@ func clientOptions(address string) (*redis.Options, error) {
 	return o, nil
 }
 
-// dialer connects with servers, as [net.Dialer] does.
+// dialer connects to servers, like [net.Dialer].
 type dialer interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// dialWith has a client with the options o connect by d, unless that is nil.
+// dialWith makes a client with the options o connect through d. If d is nil it does nothing.
 func dialWith(d dialer, o *redis.Options) {
 	if d == nil {
 		return
@@ -73,8 +72,8 @@ func dialWith(d dialer, o *redis.Options) {
 	}
 }
 
-// shownAddress returns an address as messages show it: PASSWORD stands for the password, and of
-// the parameters only skip_verify is left.
+// shownAddress returns an address for messages: PASSWORD replaces the password, and of the
+// parameters only skip_verify is kept.
 func shownAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -91,7 +90,7 @@ func shownAddress(address string) string {
 	return quoted(u.String())
 }
 
-// advice explains errors of a connection by a part of their text. The first match is shown.
+// advice maps parts of error texts to advice. The first match is shown.
 var advice = [][2]string{
 	{"NOAUTH", "the server requires a password: redis://:PASSWORD@host:port"},
 	{"WRONGPASS", "user or password is wrong"},
@@ -119,7 +118,7 @@ const (
 	wantsTLS = "the server closed the connection: does it require TLS (rediss://)?"
 )
 
-// explain returns what an error of a connection to o probably means, for the user who wrote the
+// explain returns the probable meaning of an error of a connection to o, for the user who wrote the
 // address.
 func explain(err error, o *redis.Options) error {
 	for _, a := range advice {
@@ -127,7 +126,8 @@ func explain(err error, o *redis.Options) error {
 		if !strings.Contains(err.Error(), sign) {
 			continue
 		}
-		// A server that takes a handshake for a command waits for its end, or hangs up.
+		// A server that takes a TLS handshake for a command waits for its end, or closes the
+		// connection.
 		if o.TLSConfig != nil && (means == wantsTLS || sign == "i/o timeout" || sign == "context deadline exceeded") {
 			means = "the TLS handshake failed: " + noTLS
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// shells are those that completion knows.
+// shells are the shells for which completion has a script.
 var shells = map[string]func(io.Writer, *reference.Program) error{
 	"bash": reference.Bash,
 	"zsh":  reference.Zsh,
@@ -46,13 +46,13 @@ func manPage(args []string, w io.Writer) error {
 	return reference.Man(w, p)
 }
 
-// released is when this program was published, in seconds since 1970: what makes the archives
-// sets it. It is empty in others.
+// released is the time of the release in seconds since 1970. The build of a release sets it; it is
+// empty in other programs.
 var released string
 
-// releaseDate returns the date of the program, zero if it is unknown: the date that a packager
-// has set, that of the release, or that of the compiled commit. It does not depend on the clock,
-// so the same program always prints the same page.
+// releaseDate returns the date of the program, zero if it is unknown: the date that a packager has
+// set, the date of the release, or that of the compiled commit. It does not depend on the clock, so
+// the same program always prints the same page.
 func releaseDate(chosen, released string, build *debug.BuildInfo) time.Time {
 	for _, text := range []string{chosen, released} {
 		if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -72,7 +72,7 @@ func releaseDate(chosen, released string, build *debug.BuildInfo) time.Time {
 	return time.Time{}
 }
 
-// answered is what the manual would say of the commands that are no tools.
+// answered has the manual texts of the words that are not tools.
 var answered = map[string]string{
 	"help": `usage: cellserver help [NAME ...]
 
@@ -107,7 +107,7 @@ func described() *reference.Program {
 	return p
 }
 
-// commandNames are the names of what clients call.
+// commandNames returns the names of the commands for clients.
 func commandNames() (names []string) {
 	for _, c := range commands.NewTable().Top() {
 		names = append(names, c.Name)

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/term"
 )
 
-// connectionFlags say how a running server is reached, in the names of redis-cli.
+// connectionFlags are the options for connecting to a running server, with the names of redis-cli.
 type connectionFlags struct {
 	host, port, user string
 	askPassword      bool
 	secure, insecure bool
 	ca, sni          string
 	cert, key        string
-	dial             dialer // what connects; nil for package net
+	dial             dialer // opens connections; nil means package net
 }
 
 const (
@@ -44,11 +44,11 @@ func (f *connectionFlags) register(flags *flag.FlagSet) {
 	flags.StringVar(&f.key, "key", "", "")
 }
 
-// names tells whether host or port were given.
+// names reports whether host or port were given.
 func (f *connectionFlags) names() bool { return f.host != "" || f.port != "" }
 
-// options is how the server is reached, at address or where -h and -p say. The password is that of the
-// address, of the terminal, or of the environment, under the name that redis-cli reads too.
+// options returns how to connect to the server at address, or at -h and -p. The password comes from
+// the address, the terminal or the environment, where redis-cli reads the same variable.
 func (f *connectionFlags) options(address string) (*redis.Options, error) {
 	switch {
 	case address == "":
@@ -88,7 +88,7 @@ func (f *connectionFlags) options(address string) (*redis.Options, error) {
 	return o, f.encrypt(o)
 }
 
-// encrypt has a connection speak TLS, if the address or an option says so.
+// encrypt turns TLS on, if the address or an option asks for it.
 func (f *connectionFlags) encrypt(o *redis.Options) error {
 	if o.TLSConfig == nil && !f.secure {
 		if f.insecure || f.ca != "" || f.sni != "" || f.cert != "" || f.key != "" {
@@ -115,7 +115,7 @@ func (f *connectionFlags) encrypt(o *redis.Options) error {
 	return f.readCertificates(o.TLSConfig)
 }
 
-// readCertificates reads the files that are named.
+// readCertificates reads the certificate files of the options.
 func (f *connectionFlags) readCertificates(c *tls.Config) error {
 	if f.ca != "" {
 		text, err := os.ReadFile(f.ca)
@@ -141,7 +141,7 @@ func (f *connectionFlags) readCertificates(c *tls.Config) error {
 	return nil
 }
 
-// askPassword reads a password from the terminal, without showing it.
+// askPassword reads a password from the terminal without showing it.
 func askPassword() (string, error) {
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		return "", errors.New("--askpass needs a terminal: put the password into REDISCLI_AUTH")
@@ -152,7 +152,7 @@ func askPassword() (string, error) {
 	return string(password), err
 }
 
-// span is a time that an option takes: a number of seconds, or one with a unit.
+// span is the value of an option that takes a duration: a number of seconds, or one with a unit.
 type span time.Duration
 
 // String implements [flag.Value].
@@ -172,7 +172,7 @@ func (s *span) Set(text string) error {
 	return nil
 }
 
-// spanVar adds an option that takes a time.
+// spanVar adds an option that takes a duration.
 func spanVar(flags *flag.FlagSet, name string, def time.Duration) *time.Duration {
 	d := def
 	flags.Var((*span)(&d), name, "")

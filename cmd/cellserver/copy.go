@@ -24,19 +24,19 @@ import (
 const copyUsage = "usage: cellserver copy DIR valkey://host:port (or back: copy valkey://host:port DIR)" +
 	" [--match pattern] [--db n] [--store-prefix cs:] [--replace] [--dry-run]"
 
-// copying moves the states of limiters between the directory of a stopped server and a
-// store. They are the same bytes on both sides, so they keep their instants.
+// copying copies the states of limiters between the directory of a stopped server and a store. The
+// states are the same bytes on both sides, so their instants do not change.
 type copying struct {
 	migration
 	address string
 	prefix  string
 	replace bool
 	toStore bool
-	kinds   map[string]int // that were copied
+	kinds   map[string]int // the number of copied states by kind
 	bar     *progressbar.ProgressBar
 }
 
-// flags reads the options into c.
+// flags returns the options of the tool, which are stored in c.
 func (c *copying) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("copy", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -71,7 +71,7 @@ func parseCopy(args []string, w io.Writer) (*copying, error) {
 
 func isURL(s string) bool { return strings.Contains(s, "://") }
 
-// copyStates is the tool.
+// copyStates runs the tool.
 func copyStates(args []string, w io.Writer) error {
 	c, err := parseCopy(args, w)
 	if err != nil {
@@ -108,8 +108,8 @@ func copyStates(args []string, w io.Writer) error {
 	return err
 }
 
-// checkClocks refuses to copy states whose instants mean another time of day in the store, and
-// warns if they differ by a little.
+// checkClocks returns an error if the instants of the states would mean another time of day in the
+// store, and warns about a small difference.
 func (c *copying) checkClocks(ks *keyspace.Keyspace, s *stateStore) error {
 	now := ks.Clock().Now()
 	if off := ks.Clock().Civil(now).Sub(now); off != 0 {
@@ -148,16 +148,16 @@ func (c *copying) write(ks *keyspace.Keyspace, s *stateStore) error {
 	}
 }
 
-// moving is one key on its way.
+// moving is one key that is being copied.
 type moving struct {
 	key   []byte
 	entry entry.Entry
-	done  bool   // it was tried
-	why   string // it was passed over
+	done  bool   // it was processed
+	why   string // why it was skipped
 }
 
-// unwanted says why a key is passed over, whatever the other side has. A plain string that is a
-// number may be a counter of INCREX.
+// unwanted returns why a key is skipped whatever the other side contains, "" if it is not. A plain
+// string that is a number may be a counter of INCREX.
 func (c *copying) unwanted(key []byte, e *entry.Entry) string {
 	k := e.Kind
 	switch {
@@ -193,7 +193,7 @@ func (c *copying) put(s *stateStore, m *moving) error {
 	return err
 }
 
-// standing says why what the store has of a key stays.
+// standing returns why the store's value of a key is kept, "" if it is replaced.
 func (c *copying) standing(raw []byte, e entry.Entry, now limit.Instant) string {
 	there, err := cluster.Unpack(raw)
 	switch {
@@ -245,8 +245,8 @@ func (c *copying) read(ks *keyspace.Keyspace, s *stateStore) error {
 	}
 }
 
-// kept says why what the directory has of a key stays. It does not know when that was
-// written, but when at the latest.
+// kept returns why the directory's value of a key is kept, "" if it is replaced. The time at which
+// that value was written is unknown; c.latest is an upper bound.
 func (c *copying) kept(v *keyspace.Handle, m *moving, stamp limit.Instant) string {
 	there, found := v.Load(c.db, m.key)
 	switch {
@@ -264,7 +264,7 @@ func (c *copying) kept(v *keyspace.Handle, m *moving, stamp limit.Instant) strin
 	return ""
 }
 
-// begin draws a bar, if there is a terminal to draw it on.
+// begin draws a progress bar if the output is a terminal.
 func (c *copying) begin() {
 	if isTerminal(c.w) {
 		c.bar = progressbar.NewOptions64(c.total, progressbar.OptionSetWriter(c.w), progressbar.OptionSetWidth(40),
@@ -273,14 +273,14 @@ func (c *copying) begin() {
 	}
 }
 
-// pass counts a key that is passed over.
+// pass counts a skipped key.
 func (c *copying) pass(why string) {
 	c.seen++
 	c.skipped[why]++
 	c.step()
 }
 
-// count counts a key that was on its way.
+// count counts a processed key.
 func (c *copying) count(m *moving) {
 	switch {
 	case m.why != "":
@@ -295,11 +295,11 @@ func (c *copying) count(m *moving) {
 
 func (c *copying) step() {
 	if c.bar != nil {
-		_ = c.bar.Add(1) // a terminal that is gone is no fault of the copy
+		_ = c.bar.Add(1) // failing to write to the terminal is not a fault of the copy
 	}
 }
 
-// family is what people call the state of a kind.
+// family returns the usual name for the states of a kind.
 func family(k entry.Kind) string {
 	switch {
 	case k == entry.Cell:
@@ -314,10 +314,10 @@ func family(k entry.Kind) string {
 	return "CC.ACQUIRE " + k.Encoding()
 }
 
-// conclude says what was copied and what was not.
+// conclude prints what was copied and what was not.
 func (c *copying) conclude(err error) {
 	if c.bar != nil {
-		_ = c.bar.Finish() // as above
+		_ = c.bar.Finish() // as in step
 	}
 	verb := "copied"
 	if err != nil && c.toStore {
@@ -336,7 +336,7 @@ func (c *copying) conclude(err error) {
 	}
 }
 
-// leave says what of the directory is not carried, beside the keys that were skipped.
+// leave prints which parts of the directory are not copied, in addition to skipped keys.
 func (c *copying) leave(ks *keyspace.Keyspace) {
 	all := ks.Stats()
 	for db, stats := range all.Databases {

@@ -13,19 +13,19 @@ import (
 	"github.com/cellserver/cellserver/cluster/engine"
 )
 
-// copyStep is how many keys are looked at together.
+// copyStep is the number of keys that are processed together.
 const copyStep = 1000
 
-// stateStore is a store as a tool uses it: it waits for answers, and asks again for a while
-// where there is none.
+// stateStore accesses a store for a tool: it waits for replies, and repeats requests for a while if
+// there is none.
 type stateStore struct {
 	engine *engine.Engine
 	packer *cluster.Packer
-	// patience is how long an answer is waited for in all.
+	// patience is the timeout for a reply including repetitions.
 	patience time.Duration
 }
 
-// openStore returns the store at an address once it answers.
+// openStore returns the store at an address once it replies.
 func openStore(address, prefix string) (*stateStore, error) {
 	at, err := engine.ParseAddress(address)
 	if err != nil {
@@ -47,7 +47,8 @@ func openStore(address, prefix string) (*stateStore, error) {
 	return s, nil
 }
 
-// again calls f until it is answered, for a while. A swap that is sent twice is done once.
+// again calls f until it gets a reply, for a limited time. A swap that is sent twice has the effect
+// of one.
 func (s *stateStore) again(f func(done func(err error))) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
@@ -66,7 +67,7 @@ func (s *stateStore) again(f func(done func(err error))) error {
 	}
 }
 
-// explained says why it is not known which nodes the store has, if that is what err is.
+// explained adds to err why the nodes of the store are not known, if that is the cause.
 func (s *stateStore) explained(err error) error {
 	var e *engine.Error
 	if !errors.As(err, &e) || e.Reason != engine.Starting {
@@ -82,7 +83,7 @@ func (s *stateStore) explained(err error) error {
 	}
 }
 
-// passing reports whether an error may be none soon.
+// passing reports whether an error may go away soon.
 func passing(err error) bool {
 	var e *engine.Error
 	if !errors.As(err, &e) {
@@ -125,7 +126,8 @@ func (s *stateStore) scan(cursor uint64) (next uint64, found []engine.Found, err
 	return next, found, err
 }
 
-// together calls f for every number below n, some at a time, and returns its first error.
+// together calls f for every number below n, some of them concurrently, and returns the first
+// error.
 func together(n int, f func(i int) error) error {
 	var (
 		work sync.WaitGroup
@@ -155,8 +157,8 @@ func together(n int, f func(i int) error) error {
 	return why
 }
 
-// isTerminal reports whether a person may be reading the output. Output to another character
-// device, such as /dev/null, does no harm.
+// isTerminal reports whether the output is a character device, which usually is a terminal. Output
+// to another one, such as /dev/null, does no harm.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -12,16 +12,16 @@ import (
 	"syscall"
 )
 
-// readyVariable marks a process as a server in the background. Its value is the descriptor on
-// which the starting process waits for its report.
+// readyVariable marks a process as a server in the background. Its value is the descriptor for the
+// report to the starting process.
 const readyVariable = "_CELLSERVER_READY_FD"
 
-// listens is the news that a server in the background listens; all else is an error.
+// listens is the report that a server in the background listens. Every other report is an error.
 const listens = "listens\n"
 
-// detach starts this program again in the background and waits until it listens. The error is the
-// report of the other process. Unlike with Redis, the caller learns of a port that is in use or a
-// directory that does not exist.
+// detach starts this program again in the background and waits until it listens. It returns the
+// error that the other process reports. Unlike with Redis, the caller learns that a port is in use
+// or a directory does not exist.
 func detach(args []string, stdin io.Reader) error {
 	path, err := os.Executable()
 	if err != nil {
@@ -33,7 +33,7 @@ func detach(args []string, stdin io.Reader) error {
 	}
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), readyVariable+"=3")
-	cmd.ExtraFiles = []*os.File{tell} // which begin at 3
+	cmd.ExtraFiles = []*os.File{tell} // its number is 3
 	cmd.Stdin = stdin
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = errors.Join(cmd.Start(), tell.Close())
@@ -52,12 +52,12 @@ func detach(args []string, stdin io.Reader) error {
 	return errors.New(strings.TrimPrefix(strings.TrimSpace(string(said)), "cellserver: "))
 }
 
-// detached returns the writer for the report that the server listens, or for its errors until
-// then, in a process that detach has started; nil in any other.
+// detached returns the writer for the report, in a process that detach has started. In other
+// processes it returns nil. Until the server listens, errors are written to it, too.
 func detached() *os.File {
 	if os.Getenv(readyVariable) == "" {
 		return nil
 	}
-	_ = os.Unsetenv(readyVariable) // it is a valid name
+	_ = os.Unsetenv(readyVariable) // the name is valid
 	return os.NewFile(3, "ready")
 }

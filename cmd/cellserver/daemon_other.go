@@ -10,7 +10,7 @@ import (
 
 const listens = "listens\n"
 
-// detach cannot be done where a process has no session of its own.
+// detach returns an error: processes have no sessions on this system.
 func detach([]string, io.Reader) error {
 	return errors.New("daemonize: this system does not support it: run cellserver as a service")
 }

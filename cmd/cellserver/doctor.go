@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// doctorOptions is how doctor was called.
+// doctorOptions are the options of doctor.
 type doctorOptions struct {
 	sample  int
 	timeout *time.Duration
-	dial    dialer // what connects; nil for package net
+	dial    dialer // opens connections; nil means package net
 }
 
 func doctorFlags(o *doctorOptions) *flag.FlagSet {
@@ -24,11 +24,11 @@ func doctorFlags(o *doctorOptions) *flag.FlagSet {
 	return flags
 }
 
-// doctor looks at a running Redis or Valkey and says what moves, what does not, and what
-// to do. It only reads.
+// doctor examines a running Redis or Valkey and prints what moves, what does not, and what to do.
+// It only reads.
 func doctor(args []string, w io.Writer) error { return (&doctorOptions{}).run(args, w) }
 
-// run is doctor with what a test sets beforehand.
+// run is doctor with the fields that a test has set.
 func (given *doctorOptions) run(args []string, w io.Writer) error {
 	names, err := parseMixed(doctorFlags(given), args)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/cellserver/cellserver/gcra"
 )
 
-// findings is what was seen of a server.
+// findings holds what was read from a server.
 type findings struct {
-	address string            // as it may be shown
-	info    map[string]string // fields of INFO, but for those of a kind of their own
-	calls   map[string]int64  // calls by command, as commandstats names them
+	address string            // in the form for messages
+	info    map[string]string // fields of INFO, except for those with fields of their own below
+	calls   map[string]int64  // calls by command, named as in commandstats
 	keys    map[int]int64     // keys by database
 	config  map[string]string // nil if it may not be read
 	modules []string
@@ -30,14 +30,14 @@ type findings struct {
 	outOfTime bool
 }
 
-// keysOfKind is what a sample holds of one kind of value.
+// keysOfKind holds the figures of the sampled keys of one kind of value.
 type keysOfKind struct {
 	keys, forever   int
-	elements, bytes int64 // of the largest
+	elements, bytes int64 // of the largest value
 	longestKey      int
 }
 
-// limiterKind is the kind of what redis-cell stores: a TAT in decimal with a TTL.
+// limiterKind is the kind of the values of redis-cell: a TAT in decimal with a TTL.
 const limiterKind = "limiter of redis-cell"
 
 // examine reads the properties of a server, and at most sample of its keys.
@@ -75,7 +75,7 @@ func examine(ctx context.Context, o *redis.Options, sample int) (_ *findings, er
 	return f, nil
 }
 
-// readInfo reads the text of INFO.
+// readInfo parses the text of INFO.
 func (f *findings) readInfo(text string) {
 	f.info, f.calls, f.keys = make(map[string]string), make(map[string]int64), make(map[int]int64)
 	for _, line := range strings.Split(text, "\r\n") {
@@ -98,7 +98,7 @@ func (f *findings) readInfo(text string) {
 	}
 }
 
-// fieldOf reads a number of a line such as "calls=1,usec=2".
+// fieldOf parses a number in a line such as "calls=1,usec=2".
 func fieldOf(line, name string) int64 {
 	for _, field := range strings.Split(line, ",") {
 		if v, ok := strings.CutPrefix(field, name+"="); ok {
@@ -132,7 +132,7 @@ func (f *findings) readModules(ctx context.Context, c *redis.Client) error {
 	return nil
 }
 
-// sampleAll looks at keys of every database, each by its share.
+// sampleAll samples keys of every database, in proportion to its size.
 func (f *findings) sampleAll(ctx context.Context, o *redis.Options, sample int) error {
 	total := int64(0)
 	for _, n := range f.keys {
@@ -151,12 +151,12 @@ func (f *findings) sampleAll(ctx context.Context, o *redis.Options, sample int) 
 	return nil
 }
 
-// doctorStep is how many keys are looked at in one go.
+// doctorStep is the number of keys that are examined in one step.
 const doctorStep = 100
 
-// sampleDatabase looks at about most keys. SCAN may return few and take long; so after
-// each step the doctor rests as long as that took, and takes half of one connection's
-// time at most. A large empty table is not walked to its end for a few keys.
+// sampleDatabase samples about most keys. SCAN may return few keys and take long. So after each
+// step the doctor pauses as long as the step took, and uses at most half of one connection's time.
+// It does not scan a large sparse table to its end for a few keys.
 func (f *findings) sampleDatabase(ctx context.Context, c *redis.Client, most int) error {
 	var cursor uint64
 	for step, looked := 0, 0; looked < most && step < 10+most/10; step++ {
@@ -188,10 +188,10 @@ func (f *findings) sampleDatabase(ctx context.Context, c *redis.Client, most int
 	return nil
 }
 
-// sizes are the commands that count the elements of a value.
+// sizes maps types to the commands that count the elements of a value.
 var sizes = map[string]string{"string": "STRLEN", "hash": "HLEN", "list": "LLEN", "set": "SCARD", "zset": "ZCARD"}
 
-// look asks about some keys in two round trips: what they are, and how large.
+// look reads the types and the sizes of some keys in two round trips.
 func (f *findings) look(ctx context.Context, c *redis.Client, keys []string) error {
 	if len(keys) == 0 {
 		return nil
@@ -220,7 +220,7 @@ func (f *findings) look(ctx context.Context, c *redis.Client, keys []string) err
 	for i, k := range keys {
 		kind := types[i].Val()
 		if kind == "none" || types[i].Err() != nil {
-			continue // gone meanwhile, or not to be read
+			continue // it does not exist any more, or may not be read
 		}
 		f.looked++
 		if kind == "string" {
@@ -235,7 +235,7 @@ func (f *findings) look(ctx context.Context, c *redis.Client, keys []string) err
 	return nil
 }
 
-// kindOfString tells what redis-cell has stored from other strings.
+// kindOfString distinguishes the values of redis-cell from other strings.
 func kindOfString(start *redis.StringCmd, ttl time.Duration) string {
 	text, err := start.Bytes()
 	if err != nil {
@@ -244,7 +244,7 @@ func kindOfString(start *redis.StringCmd, ttl time.Duration) string {
 	if strings.HasPrefix(string(text), "HYLL") {
 		return "HyperLogLog"
 	}
-	// A TAT is nanoseconds since 1970: a counter is no such number.
+	// A TAT is in nanoseconds since 1970, which no plausible counter reaches.
 	if tat, err := gcra.ParseDecimal(text); err == nil && ttl > 0 && tat > 1e18 {
 		return limiterKind
 	}

@@ -19,13 +19,13 @@ import (
 // outcome is the content of the report of cellserver doctor.
 type outcome struct {
 	title string
-	moves []string // what works the same on cellserver
+	moves []string // what works in the same way on cellserver
 	loses []string // what does not, each with what to do about it
 	looks []string // what an operator should know
 	todo  []string // the commands to run, in order
 }
 
-// judge derives the findings from what was read. It makes no calls.
+// judge derives the report from the findings. It makes no calls.
 func judge(f *findings) *outcome {
 	o := &outcome{title: titleOf(f)}
 	o.judgeCommands(f)
@@ -65,7 +65,7 @@ func titleOf(f *findings) string {
 		name, version, f.info["uptime_in_days"], total, len(f.keys), f.looked)
 }
 
-// judgeCommands compares what callers have called with the table.
+// judgeCommands compares the commands that clients have called with the command table.
 func (o *outcome) judgeCommands(f *findings) {
 	here := make(map[string]*command.Command)
 	for _, c := range commands.NewTable().All() {
@@ -95,7 +95,7 @@ func (o *outcome) judgeCommands(f *findings) {
 	}
 }
 
-// judgeMissing describes a command that the table lacks.
+// judgeMissing describes a command that is not in the table.
 func (o *outcome) judgeMissing(name, called string) {
 	why := "is an error here; it belongs to a module or to a later version"
 	if g, is := missing.Of(name); is {
@@ -104,22 +104,22 @@ func (o *outcome) judgeMissing(name, called string) {
 	o.loses = append(o.loses, called+why)
 }
 
-// link is one of Markdown.
+// link matches a link in Markdown.
 var link = regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
 
-// plain takes the marks of Markdown out of a text.
+// plain removes the markup of Markdown from a text.
 func plain(text string) string {
 	return strings.ReplaceAll(link.ReplaceAllString(text, "$1"), "`", "")
 }
 
-// shown writes the name of a command as people do.
+// shown returns the name of a command in its usual spelling.
 func shown(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "|", " ")) }
 
-// typesHere are kinds of value that are held here too. A server that is attached to the old one takes
+// typesHere are the types of values that this server has, too. A replica of the old server takes
 // them over; import does not copy them.
 var typesHere = []string{"string", "hash", "list", "set", "zset"}
 
-// byDefault returns the values that options of this server have by default.
+// byDefault returns the default values of this server's options.
 func byDefault() map[string]string {
 	values := make(map[string]string)
 	for _, p := range config.Default().Get(func(string) bool { return true }) {
@@ -128,13 +128,13 @@ func byDefault() map[string]string {
 	return values
 }
 
-// bound reads a default that is a number.
+// bound returns the default of an option that is a number.
 func bound(option string) int64 {
 	n, _ := strconv.ParseInt(byDefault()[option], 10, 64)
 	return n
 }
 
-// judgeKeys says which keys can be copied, and which are not held here.
+// judgeKeys reports which keys can be copied, and which are not supported here.
 func (o *outcome) judgeKeys(f *findings) {
 	mostElements, longestValue := bound("collection-max-elements"), bound("proto-max-bulk-len")
 	for _, kind := range slices.Sorted(maps.Keys(f.kinds)) {
@@ -174,18 +174,18 @@ func (o *outcome) judgeKeys(f *findings) {
 	}
 }
 
-// ofThePlace are options that belong to where a server runs, not to what it does.
+// ofThePlace are options that depend on where a server runs, and not on what it does.
 var ofThePlace = []string{
 	"bind", "port", "unixsocket", "unixsocketperm", "dir", "logfile", "pidfile", "daemonize", "supervised", "tcp-backlog", "io-threads",
 	"requirepass", "appenddirname", "appendonly", "save", "databases", "maxmemory-clients",
 	"replicaof", "masteruser", "masterauth", "replica-announce-ip", "replica-announce-port", "tls-replication",
 }
 
-// redisLimits are defaults of Redis that differ from those of cellserver on purpose. A server
-// with the default of Redis has not asked for it.
+// redisLimits are defaults of Redis that differ from those of cellserver on purpose. A server with
+// the default of Redis has probably not chosen it.
 var redisLimits = map[string]string{"proto-max-bulk-len": "536870912", "client-query-buffer-limit": "1073741824", "repl-backlog-size": "1048576"}
 
-// judgeOptions returns the options that a new server should be given.
+// judgeOptions returns the options that a new server should get.
 func (o *outcome) judgeOptions(f *findings) (flags []string) {
 	ours := byDefault()
 	same, idle := 0, 0
@@ -219,7 +219,7 @@ func (o *outcome) judgeOptions(f *findings) (flags []string) {
 	return flags
 }
 
-// judgeRole says what a server is among others.
+// judgeRole reports the role of the server in replication.
 func (o *outcome) judgeRole(f *findings) {
 	if f.info["role"] == "slave" {
 		o.looks = append(o.looks, "it is a replica of "+f.info["master_host"]+": examine that server, which has the newest keys")
@@ -235,7 +235,7 @@ func (o *outcome) judgeRole(f *findings) {
 	}
 }
 
-// attachable reports whether a server here can be a replica of the one that was examined: see
+// attachable reports whether a cellserver can be a replica of the examined server: see
 // docs/moving-in.md.
 func (f *findings) attachable() bool {
 	major, _, _ := strings.Cut(f.info["redis_version"], ".")
@@ -243,7 +243,8 @@ func (f *findings) attachable() bool {
 	return f.info["cellserver"] == "" && f.info["cluster_enabled"] != "1" && f.info["role"] != "slave" && n >= 5
 }
 
-// prescribeAttaching says how a server takes over all keys while callers go on.
+// prescribeAttaching adds the commands with which a server takes over all keys while clients keep
+// working.
 func (o *outcome) prescribeAttaching(f *findings, flags []string) {
 	host, port := "HOST", "PORT"
 	if u, err := url.Parse(strings.Trim(f.address, "'")); err == nil && u.Hostname() != "" {
@@ -269,14 +270,14 @@ func (o *outcome) prescribeAttaching(f *findings, flags []string) {
 	o.prescribeFile(f)
 }
 
-// prescribeFile says that there is a configuration, which can be used.
+// prescribeFile mentions the server's configuration file, which can be used.
 func (o *outcome) prescribeFile(f *findings) {
 	if file := f.info["config_file"]; file != "" {
 		o.todo = append(o.todo, "# or with its configuration, without the options that are refused above: cellserver "+file)
 	}
 }
 
-// prescribe says what to do.
+// prescribe adds the commands to run.
 func (o *outcome) prescribe(f *findings, flags []string) {
 	if store := f.config["store"]; f.info["cellserver"] != "" && store != "" {
 		o.todo = append(o.todo, "# it is a cellserver already, and has its limits in "+store+": start another with the same --store")

@@ -8,10 +8,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// readOnly are the commands that the doctor may send, and of containers what of them: none
-// changes a key, a setting or what other clients see.
+// readOnly are the commands that the doctor may send, with the allowed subcommand of containers.
+// None of them changes a key, a setting or what other clients see.
 var readOnly = map[string]string{
-	"hello": "", "auth": "", "select": "", "ping": "", "client": "setinfo", // what a connection begins with
+	"hello": "", "auth": "", "select": "", "ping": "", "client": "setinfo", // sent when a connection begins
 	"info": "", "config": "get", "module": "list", "acl": "users",
 	"scan": "", "type": "", "pttl": "", "memory": "usage", "getrange": "",
 	"hlen": "", "llen": "", "scard": "", "zcard": "", "strlen": "",
@@ -29,8 +29,8 @@ func checkReadOnly(cmd redis.Cmder) error {
 	return fmt.Errorf("the doctor only reads, and does not send %s", cmd.Name())
 }
 
-// onlyRead is a hook of the client that sends nothing else than readOnly, whatever the
-// source above it says.
+// onlyRead is a hook of the client that refuses all commands not in readOnly, in case the code
+// above sends one.
 type onlyRead struct{}
 
 // DialHook implements [redis.Hook].

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// writeFindings writes the findings as text.
+// writeFindings writes the report as text.
 func writeFindings(w io.Writer, o *outcome) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", o.title)

@@ -21,8 +21,8 @@ func checkAOF(args []string, w io.Writer) error {
 	return persistence.Check(persistence.OS{}, filesIn(dir[0]), fix, w)
 }
 
-// filesIn returns where the files of a server are: in dir, which may be that of appenddirname, or of
-// the option dir, which has the other one.
+// filesIn returns the directory with the files of a server: dir, or its subdirectory with the
+// default of appenddirname if only that contains files. So a user may pass either of the two.
 func filesIn(dir string) string {
 	below := filepath.Join(dir, defaultFilesDir)
 	if persistence.HasFiles(dir) || !persistence.HasFiles(below) {
@@ -31,10 +31,10 @@ func filesIn(dir string) string {
 	return below
 }
 
-// defaultFilesDir is what appenddirname is by default.
+// defaultFilesDir is the default of appenddirname.
 const defaultFilesDir = "appendonlydir"
 
-// dump writes what a directory holds as JSON, a line for each entry or effect.
+// dump writes the content of a directory as JSON, one line for each entry or effect.
 func dump(args []string, w io.Writer) error {
 	dir, options := split(args)
 	if err := unknownOption("dump", options); err != nil {

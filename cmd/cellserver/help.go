@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// help writes the general help, or that of each given name. The name of a command may be given as
-// several arguments.
+// help writes the general help, or the help on each given name. The name of a command may consist
+// of several arguments.
 func help(topics []string, w io.Writer) error {
 	if len(topics) == 0 {
 		return writeHelp(w)
@@ -39,8 +39,8 @@ func help(topics []string, w io.Writer) error {
 	return nil
 }
 
-// commandHelp says what clients call a command with, and what it does; of one that has
-// subcommands all of them. It is "" if there is no such command.
+// commandHelp returns the syntax and the summary of a command, or of all its subcommands. It
+// returns "" if there is no such command.
 func commandHelp(name string) string {
 	name = strings.ReplaceAll(strings.ToLower(name), " ", "|")
 	var b strings.Builder
@@ -59,7 +59,7 @@ func commandHelp(name string) string {
 	return b.String()
 }
 
-// topicNames are all names that there is help on.
+// topicNames returns all names with a help text.
 func topicNames() []string {
 	names := append(words(), config.Names()...)
 	for _, name := range commandNames() {
@@ -68,12 +68,12 @@ func topicNames() []string {
 	return names
 }
 
-// words are what the first argument may be, beside a file or an option.
+// words returns the possible first arguments that are neither a file nor an option.
 func words() []string {
 	return append(slices.Sorted(maps.Keys(tools)), "help", "version")
 }
 
-// mistyped returns an error for a first argument that is near to a word and no file.
+// mistyped returns an error for a first argument that is similar to a word and is not a file.
 func mistyped(arg string) error {
 	if strings.HasPrefix(arg, "-") {
 		return nil
@@ -95,7 +95,7 @@ func mistyped(arg string) error {
 
 // asksForHelp reports whether the arguments of a tool ask for its help.
 func asksForHelp(name string, args []string) bool {
-	if name == "top" || name == "ping" || name == "policy" { // their -h has a host behind it
+	if name == "top" || name == "ping" || name == "policy" { // their -h takes a host
 		return slices.Contains(args, "--help") || len(args) > 0 && args[len(args)-1] == "-h"
 	}
 	return slices.ContainsFunc(args, func(a string) bool { return a == "--help" || a == "-h" || a == "-help" })

@@ -43,7 +43,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
-// run is the whole program with its dependencies as parameters. It returns the exit status.
+// run is the program with its dependencies as parameters. It returns the exit status.
 func run(args, environ []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		return serve(args, environ, stderr)
@@ -70,7 +70,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	return serve(args, environ, stderr)
 }
 
-// report ends what prints something and starts no server.
+// report reports the result of a tool and returns the exit status.
 func report(stderr io.Writer, err error) int {
 	var status exitStatus
 	switch {
@@ -101,7 +101,8 @@ func serve(args, environ []string, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, err)
 	}
-	// What opens sockets for a process watches it: it stays in the foreground.
+	// A process that receives sockets from its supervisor stays in the foreground, since the
+	// supervisor watches it.
 	if server.Background(c) && ready == nil && inherited == nil {
 		if err := detach(args, &given); err != nil {
 			return fail(stderr, err)
@@ -109,7 +110,7 @@ func serve(args, environ []string, stderr io.Writer) int {
 		return 0
 	}
 	tuneRuntime(c)
-	ctx, stop := untilSignal() // before anybody can know that there is a server
+	ctx, stop := untilSignal() // before any other process can know that there is a server
 	defer stop()
 	o := server.Options{FreeHeap: debug.FreeOSMemory, Inherited: inherited}
 	if term.IsTerminal(int(os.Stderr.Fd())) {
@@ -136,14 +137,13 @@ func serve(args, environ []string, stderr io.Writer) int {
 	return 0
 }
 
-// tuneRuntime has Go's runtime do as the server needs, unless the environment says
-// otherwise.
+// tuneRuntime configures Go's runtime for the server, unless the environment does.
 func tuneRuntime(c *config.Config) {
 	if n := c.Processors(); n > 0 && os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(n)
 	}
-	// What is long-lived lies outside of Go's heap, and the hot path makes no garbage:
-	// collecting earlier costs nothing and keeps the heap small.
+	// Long-lived data is outside of Go's heap, and the hot path allocates nothing. So collecting
+	// earlier costs nothing and keeps the heap small.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}
@@ -155,11 +155,12 @@ func fail(stderr io.Writer, err error) int {
 	return 1
 }
 
-// ignored are the signals that must not end a server: the reader of its log going away.
+// ignored are the signals that must not end a server: SIGPIPE is sent when the reader of its log
+// goes away.
 var ignored = []os.Signal{syscall.SIGPIPE}
 
-// reloadOnSignal has SIGHUP reload the configuration until stop is called. It is sent by an
-// operator, and when the terminal goes away, which must not end a server.
+// reloadOnSignal reloads the configuration on SIGHUP until stop is called. An operator sends
+// SIGHUP, and so does the system when the terminal closes, which must not end a server.
 func reloadOnSignal(reload func(by string) error) (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
@@ -169,7 +170,7 @@ func reloadOnSignal(reload func(by string) error) (stop func()) {
 		for {
 			select {
 			case <-signals:
-				_ = reload("SIGHUP") // it has logged why it failed
+				_ = reload("SIGHUP") // reload logs its errors
 			case <-done:
 				return
 			}
@@ -181,12 +182,12 @@ func reloadOnSignal(reload func(by string) error) (stop func()) {
 	}
 }
 
-// untilSignal returns a context that ends with the first SIGINT or SIGTERM. The
-// second one ends the process at once.
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM. The second one ends the
+// process at once.
 func untilSignal() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signal.Ignore(ignored...)
-	signal.Ignore(syscall.SIGHUP) // until there is something to reload
+	signal.Ignore(syscall.SIGHUP) // until reloadOnSignal handles it
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {

@@ -12,7 +12,7 @@ const doctorUsage = "usage: cellserver doctor redis://[user:password@]host:port 
 
 const pingUsage = "usage: cellserver ping [ADDRESS] [-h host] [-p port] [--config file] [--tls] [--timeout d]"
 
-// connectionManual says what the options of a connection do, one a line.
+// connectionManual describes the options of a connection, one per line.
 const connectionManual = `  -h host           the server, instead of ADDRESS (127.0.0.1)
   -p port           its port (6379)
   --user name       the user (default), with its password from REDISCLI_AUTH
@@ -27,13 +27,13 @@ const connectionManual = `  -h host           the server, instead of ADDRESS (12
 
 const completionUsage = "usage: cellserver completion bash|zsh|fish"
 
-// migrationManual says what the options of import and export do.
+// migrationManual describes the options of import and export.
 const migrationManual = `  --match pattern   only keys that match this pattern
   --db n            only this database
   --dry-run         only say what would be done
 `
 
-// manual says of each tool how it is called and what it does.
+// manual describes for each tool its usage and its effect.
 var manual = map[string]string{
 	"check-aof": `usage: cellserver check-aof DIR [--fix]
 
@@ -139,7 +139,8 @@ ADDRESS is ` + addressForms + `.
 `,
 }
 
-// unknownOption names an option that a tool does not know, nil if there is none.
+// unknownOption returns an error for the first option that a tool does not know, nil if there is
+// none.
 func unknownOption(tool string, given []string, known ...string) error {
 	for _, o := range given {
 		if !slices.Contains(known, o) {

@@ -24,13 +24,13 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// migration is what import and export share: a Redis on one side, the directory of
-// a cellserver that is stopped on the other.
+// migration is the common part of import and export: a Redis on one side, the directory of a
+// stopped cellserver on the other.
 type migration struct {
 	options *redis.Options
 	dir     string
 	match   string
-	db      int // -1 is all
+	db      int // -1 means all
 	dryRun  bool
 	w       io.Writer
 
@@ -39,12 +39,11 @@ type migration struct {
 	seen    int
 	total   int64
 	shown   time.Time
-	// last is an instant at which the server of dir ran, and latest one that nothing in dir
-	// is later than.
+	// last is an instant at which the server of dir ran. No instant in dir is later than latest.
 	last, latest limit.Instant
 }
 
-// flags reads the options of import and export into m.
+// flags returns the options of import and export, which are stored in m.
 func (m *migration) flags(tool string) *flag.FlagSet {
 	flags := flag.NewFlagSet(tool, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -74,8 +73,8 @@ func parseMigration(name string, args []string, w io.Writer) (*migration, error)
 	return m, err
 }
 
-// open loads the directory into a keyspace. For a dry run on one that is not there yet
-// it makes none, and returns no Dir.
+// open loads the directory into a keyspace. For a dry run on a directory that does not exist it
+// creates none, and returns no Dir.
 func (m *migration) open() (*persistence.Dir, *keyspace.Keyspace, error) {
 	fsys := persistence.OS{}
 	if m.dryRun && !persistence.Exists(fsys, m.dir) {
@@ -114,8 +113,8 @@ func (m *migration) open() (*persistence.Dir, *keyspace.Keyspace, error) {
 	return dir, ks, nil
 }
 
-// importKeys copies the live keys of redis-cell, decimal TATs with a TTL, from a
-// running Redis or Valkey.
+// importKeys copies the live keys of redis-cell, decimal TATs with a TTL, from a running Redis or
+// Valkey.
 func importKeys(args []string, w io.Writer) error {
 	m, err := parseMigration("import", args, w)
 	if err != nil {
@@ -146,10 +145,10 @@ func importKeys(args []string, w io.Writer) error {
 	return errors.Join(err, dir.Close())
 }
 
-// databases is how many a server has at most.
+// databases is the maximum number of databases of a server.
 const databases = 16
 
-// eachDatabase calls f for every database that there is on both sides.
+// eachDatabase calls f for every database that exists on both sides.
 func (m *migration) eachDatabase(f func(ctx context.Context, c *redis.Client, db int) error) error {
 	ctx := context.Background()
 	for db := range databases {
@@ -173,7 +172,7 @@ func (m *migration) eachDatabase(f func(ctx context.Context, c *redis.Client, db
 	return nil
 }
 
-// isLast reports whether an error says that there are no more databases.
+// isLast reports whether an error means that there are no more databases.
 func (m *migration) isLast(err error) bool {
 	if strings.Contains(err.Error(), "SELECT is not allowed in cluster mode") {
 		m.endProgress()
@@ -183,11 +182,11 @@ func (m *migration) isLast(err error) bool {
 	return strings.Contains(err.Error(), "out of range")
 }
 
-// importStep is how many keys are asked about at once.
+// importStep is the number of keys in one request.
 const importStep = 1000
 
-// longestTAT is how much of a value is asked for: more than a number has, since
-// other keys may hold megabytes.
+// longestTAT is how many bytes of a value are read. A number is shorter, and values of other keys
+// may have megabytes.
 const longestTAT = 64
 
 func (m *migration) importDatabase(ctx context.Context, c *redis.Client, ks *keyspace.Keyspace, db int) error {
@@ -213,14 +212,14 @@ func (m *migration) importDatabase(ctx context.Context, c *redis.Client, ks *key
 	}
 }
 
-// beyond is why keys are skipped that no database of ours has room for.
+// beyond is the reason for skipping keys in databases that this server does not have.
 var beyond = fmt.Sprintf("in a database beyond %d, which a server does not have", databases-1)
 
 // countBeyond counts the keys of the databases that cannot be imported.
 func (m *migration) countBeyond(ctx context.Context, c *redis.Client) {
 	text, err := c.Info(ctx, "keyspace").Result()
 	if err != nil {
-		return // it may not be permitted; then there is nothing to say
+		return // it may not be permitted, and then nothing is reported
 	}
 	for _, line := range strings.Split(text, "\r\n") {
 		var db, keys int
@@ -236,7 +235,7 @@ func (m *migration) importStep(ctx context.Context, c *redis.Client, ks *keyspac
 	for i, k := range keys {
 		values[i], ttls[i] = pipe.GetRange(ctx, k, 0, longestTAT-1), pipe.PTTL(ctx, k)
 	}
-	// A key of another type is an error of its own, which is looked at below.
+	// The error for a key of another type is handled below.
 	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
 		return err
 	}
@@ -261,12 +260,12 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// noSuchKey is what PTTL answers for a key that does not exist.
+// noSuchKey is the reply of PTTL for a key that does not exist.
 const noSuchKey = -2
 
-// importKey stores a key, or says why it is skipped. Whatever else keeps it from being
-// read is an error: a key must not be passed over because a script ran meanwhile, or
-// the user may not read it.
+// importKey stores a key, or returns why it is skipped. All other reasons for not reading it are
+// errors: a key must not be skipped because a script was running, or because the user may not read
+// it.
 func (m *migration) importKey(ks *keyspace.Keyspace, db int, key string, value *redis.StringCmd, ttl *redis.DurationCmd) (why string, err error) {
 	text, err := value.Bytes()
 	switch {
@@ -285,7 +284,8 @@ func (m *migration) importKey(ks *keyspace.Keyspace, db int, key string, value *
 	if err != nil || len(text) == longestTAT {
 		return "not a number", nil
 	}
-	// The TAT is a civil instant; ours may be apart after a step of the wall clock.
+	// The TAT is an instant of the civil clock, from which the keyspace's clock differs after a
+	// step of the wall clock.
 	tat = ks.Clock().Derived(tat)
 	now := ks.Clock().Now()
 	if tat <= now {
@@ -304,15 +304,15 @@ func (m *migration) importKey(ks *keyspace.Keyspace, db int, key string, value *
 	return "", ks.Restore(db, []byte(key), e)
 }
 
-// longestKey is the longest key that a command may name.
+// longestKey is the maximum length of a key in a command.
 const longestKey = 16 << 10
 
-// ttlSlack is how much earlier than its TAT redis-cell may have a key end, for it
-// rounds, and time passes on the way.
+// ttlSlack is how much earlier than its TAT a key of redis-cell may expire: redis-cell rounds the
+// TTL, and time passes during the import.
 const ttlSlack = 2 * time.Second
 
-// exportKeys writes the CL.THROTTLE keys of a directory to a running Redis, as
-// redis-cell stores them.
+// exportKeys writes the CL.THROTTLE keys of a directory to a running Redis, in the form of
+// redis-cell.
 func exportKeys(args []string, w io.Writer) error {
 	m, err := parseMigration("export", args, w)
 	if err != nil {
@@ -375,7 +375,7 @@ func (m *migration) exportDatabase(ctx context.Context, c *redis.Client, ks *key
 
 func millisUp(i limit.Instant) int64 { return int64(i/1e6) + 1 }
 
-// progress draws how far it is, a few times a second.
+// progress draws the progress a few times a second.
 func (m *migration) progress() {
 	if now := time.Now(); now.Sub(m.shown) > 200*time.Millisecond && m.total > 0 {
 		m.shown = now
@@ -384,7 +384,7 @@ func (m *migration) progress() {
 	}
 }
 
-// endProgress ends the line of the bar, if there is one.
+// endProgress ends the line of the progress bar, if there is one.
 func (m *migration) endProgress() {
 	if !m.shown.IsZero() {
 		fmt.Fprintln(m.w)

@@ -20,7 +20,7 @@ import (
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 
-// pingOptions is how ping was called.
+// pingOptions are the options of ping.
 type pingOptions struct {
 	connectionFlags
 	file    string
@@ -36,10 +36,10 @@ func pingFlags(o *pingOptions) *flag.FlagSet {
 	return flags
 }
 
-// ping asks a server whether it answers, as a health check does.
+// ping checks whether a server replies, for health checks.
 func ping(args []string, w io.Writer) error { return (&pingOptions{}).run(args, w) }
 
-// run is ping with what a test sets beforehand.
+// run is ping with the fields that a test has set.
 func (o *pingOptions) run(args []string, w io.Writer) error {
 	names, err := parseMixed(pingFlags(o), args)
 	if err != nil {
@@ -69,16 +69,16 @@ func (o *pingOptions) run(args []string, w io.Writer) error {
 	return err
 }
 
-// refusals begin the errors of a server that works: it wants a password, its user may not call
-// PING, it runs a script, or it cannot write. A restart mends none of them.
+// refusals are the beginnings of errors from a server that works: it requires a password, the user
+// may not call PING, it runs a script, or it cannot write. A restart would not fix any of them.
 var refusals = []string{"NOAUTH ", "NOPERM ", "BUSY ", "MISCONF "}
 
-// works tells whether an error is an answer of a server that works.
+// works reports whether an error is the reply of a server that works.
 func works(err error) bool {
 	return slices.ContainsFunc(refusals, func(r string) bool { return strings.HasPrefix(err.Error(), r) })
 }
 
-// reach is how the server is reached: at an address, or as it is configured, on this machine.
+// reach returns how to connect to the server: at an address, or on this machine as configured.
 func (o *pingOptions) reach(names, environ []string) (*redis.Options, error) {
 	switch {
 	case len(names) == 0 && !o.names():
@@ -89,8 +89,8 @@ func (o *pingOptions) reach(names, environ []string) (*redis.Options, error) {
 	return o.options(first(names))
 }
 
-// configured is how the server is reached that the environment configures, and the file if
-// there is one.
+// configured returns how to connect to the server that the environment and the file, if there is
+// one, configure.
 func (o *pingOptions) configured(environ []string) (*redis.Options, error) {
 	var args []string
 	if o.file != "" {
@@ -104,7 +104,7 @@ func (o *pingOptions) configured(environ []string) (*redis.Options, error) {
 		return url.URL{Scheme: scheme, Host: net.JoinHostPort(localHost(c), port)}
 	}
 	var u url.URL
-	own := false // whether it is the port with TLS
+	own := false // whether the port is the TLS port
 	switch port, secure, socket := c.Value("port"), c.Value("tls-port"), c.Path("unixsocket"); {
 	case port != "0" && !o.secure:
 		u = at("redis", port)
@@ -126,9 +126,10 @@ func (o *pingOptions) configured(environ []string) (*redis.Options, error) {
 	return options, err
 }
 
-// trustThisMachine has a client of TLS take whatever certificate the server on this machine
-// shows, which names other addresses than that of the loopback, unless an authority was named.
-// To a server that wants a certificate it shows the server's own, unless another was named.
+// trustThisMachine makes a TLS client accept any certificate of the server on this machine, whose
+// certificate usually names other addresses than the loopback one, unless the user has named an
+// authority. If the server requires a certificate, the client uses the server's own, unless the
+// user has named another.
 func (o *pingOptions) trustThisMachine(conf *tls.Config, c *config.Config) {
 	if o.ca == "" {
 		conf.InsecureSkipVerify = true //nolint:gosec // as without TLS; with --cacert the certificate is verified
@@ -141,7 +142,8 @@ func (o *pingOptions) trustThisMachine(conf *tls.Config, c *config.Config) {
 	}
 }
 
-// localHost is where a server on this machine listens: at the first address that has to exist.
+// localHost returns the address at which a server on this machine listens: the first address that
+// is not optional.
 func localHost(c *config.Config) string {
 	addresses := c.Addresses()
 	for _, a := range append(slices.Clone(addresses), defaultHost) {

@@ -12,13 +12,13 @@ import (
 	"github.com/cellserver/cellserver/policy/convert"
 )
 
-// policyWords are what cellserver policy can do.
+// policyWords are the subcommands of cellserver policy.
 var policyWords = []string{"check", "diff", "from-envoy", "from-limitador"}
 
-// policyTool is cellserver policy.
+// policyTool runs cellserver policy.
 func policyTool(args []string, w io.Writer) error { return (&connectionFlags{}).policyTool(args, w) }
 
-// policyTool is that of the program with what a test sets beforehand.
+// policyTool is the function above with the fields that a test has set.
 func (f *connectionFlags) policyTool(args []string, w io.Writer) error {
 	usage, _, _ := strings.Cut(manual["policy"], "\n\n")
 	if len(args) == 0 {
@@ -46,7 +46,7 @@ func (f *connectionFlags) policyTool(args []string, w io.Writer) error {
 	return errors.New(usage)
 }
 
-// policyFlags reads the options of policy diff.
+// policyFlags returns the options of policy diff.
 func policyFlags(f *connectionFlags) *flag.FlagSet {
 	flags := flag.NewFlagSet("policy", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

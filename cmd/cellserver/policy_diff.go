@@ -17,13 +17,13 @@ import (
 
 const policyDiffUsage = "usage: cellserver policy diff FILE [ADDRESS] [-h host] [-p port] [--user name] [--askpass] [--tls]"
 
-// maxDump is the longest text of policies that a server may send: that of a million overrides.
+// maxDump is the maximum size of the policies that a server may send: that of a million overrides.
 const maxDump = 256 << 20
 
 // anyBounds are the bounds for a server with unknown options.
 var anyBounds = policy.Bounds{LogMaxEntries: math.MaxInt64, MaxMembers: math.MaxInt64}
 
-// diffPolicies is cellserver policy diff. Its status tells changes from errors.
+// diffPolicies runs cellserver policy diff. Its exit status distinguishes changes from errors.
 func diffPolicies(f *connectionFlags, names []string, err error, w io.Writer) error {
 	changes := 0
 	switch {
@@ -43,8 +43,8 @@ func diffPolicies(f *connectionFlags, names []string, err error, w io.Writer) er
 	return nil
 }
 
-// compareWithServer prints what would change on a server with the policies of a file, and
-// returns the number of changes.
+// compareWithServer prints what would change on a server with the policies of a file, and returns
+// the number of changes.
 func compareWithServer(f *connectionFlags, name, address string, w io.Writer) (int, error) {
 	text, err := readPolicyFile(name)
 	if err != nil {
@@ -78,7 +78,7 @@ func compareWithServer(f *connectionFlags, name, address string, w io.Writer) (i
 	return len(changes), printChanges(w, changes, counts)
 }
 
-// dumpPolicies asks a server for its policies.
+// dumpPolicies reads the policies of a server.
 func dumpPolicies(ctx context.Context, client *redis.Client) (*document.Document, error) {
 	text, err := client.Do(ctx, "RL.POLICY", "DUMP", "FILE").Text()
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/policy/document"
 )
 
-// readPolicyFile reads a file, or the standard input. What is too long to be one is cut.
+// readPolicyFile reads a file, or standard input. It stops reading a file that is too long.
 func readPolicyFile(name string) ([]byte, error) {
 	file := os.Stdin
 	if name != "-" {
@@ -24,7 +24,7 @@ func readPolicyFile(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, document.MaxText+1))
 }
 
-// checkPolicies tells all faults of a file on w, since they are what was asked for.
+// checkPolicies prints all faults of a file on w, since they are the requested result.
 func checkPolicies(name string, w io.Writer) error {
 	text, err := readPolicyFile(name)
 	if err != nil {
@@ -45,7 +45,7 @@ func checkPolicies(name string, w io.Writer) error {
 	return err
 }
 
-// counted is a number of things.
+// counted formats a number with its noun.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -53,7 +53,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// convertPolicies prints the policies that files of others become.
+// convertPolicies prints the policies that result from files of other programs.
 func convertPolicies(names []string, from func([]convert.File) (*convert.Result, document.Faults), w io.Writer) error {
 	files := make([]convert.File, len(names))
 	for i, name := range names {

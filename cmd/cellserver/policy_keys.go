@@ -13,12 +13,12 @@ import (
 	"github.com/cellserver/cellserver/policy/document"
 )
 
-// fewPolicies is for how many policies the keys are searched one policy after another. Each
-// search goes through all keys of the server.
+// fewPolicies is the number of policies up to which the keys of each are searched separately. Each
+// search scans all keys of the server.
 const fewPolicies = 3
 
-// countKeys returns for each change how many keys it concerns. A key counts for the entry that
-// is in force for it afterwards, or was before if that entry goes.
+// countKeys returns for each change how many keys it affects. A key counts for the entry that is in
+// force for it afterwards, or for the removed entry that was in force before.
 func countKeys(ctx context.Context, client *redis.Client, changes []document.Change, before, after *document.Document) ([]int, error) {
 	c := keyCounter{counts: make([]int, len(changes)), policies: map[string]*policyChanges{}, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
 	old, now := byName(before), byName(after)
@@ -30,7 +30,7 @@ func countKeys(ctx context.Context, client *redis.Client, changes []document.Cha
 		}
 		p.entries[changes[i].Pattern] = i
 	}
-	// The names of policies have no character that means something in a pattern.
+	// The names of policies contain no special characters of patterns.
 	patterns := []string{"*:*"}
 	if len(c.policies) <= fewPolicies {
 		patterns = nil
@@ -59,8 +59,8 @@ func byName(d *document.Document) map[string]*document.Policy {
 	return table
 }
 
-// keyCounter counts keys, each once: SCAN may return one several times, and a key has a state
-// for each clause. It remembers a hash of each.
+// keyCounter counts each key once, although SCAN may return a key several times, and a key has a
+// state for each clause. It remembers a hash of each key.
 type keyCounter struct {
 	counts   []int
 	policies map[string]*policyChanges
@@ -89,9 +89,9 @@ func (c *keyCounter) add(state string) {
 type policyChanges struct {
 	// before and after are nil if there is no policy.
 	before, after *patternTable
-	// shadow tells that the policy changes for all keys, those of overrides too.
+	// shadow tells that the policy changes for all keys, including those of overrides.
 	shadow bool
-	// entries are the changes by pattern, that of the policy under "".
+	// entries maps patterns to the indexes of changes, with "" for the policy itself.
 	entries map[string]int
 }
 
@@ -107,7 +107,7 @@ func newPolicyChanges(before, after *document.Policy) *policyChanges {
 	return p
 }
 
-// concerns returns the changes that concern a key.
+// concerns returns the changes that affect a key.
 func (p *policyChanges) concerns(key string) (list []int) {
 	now, goes := "", ""
 	if p.after != nil {
@@ -131,7 +131,7 @@ func (p *policyChanges) concerns(key string) (list []int) {
 // patternTable finds the override that is in force for a key.
 type patternTable struct {
 	patterns map[string]struct{}
-	// lengths are those of the patterns that end in *, without it, the longest first.
+	// lengths are the lengths of the patterns that end in *, without the star, the longest first.
 	lengths []int
 }
 
@@ -149,7 +149,7 @@ func newPatternTable(p *document.Policy) *patternTable {
 	return t
 }
 
-// has tells whether there is an override of a pattern.
+// has reports whether there is an override for a pattern.
 func (t *patternTable) has(pattern string) bool {
 	_, ok := t.patterns[pattern]
 	return ok

@@ -8,13 +8,13 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// restoreNext is what to do after a restore.
+// restoreNext tells what to do after a restore.
 const restoreNext = `%s: restored. The limits are those of the backup when the server starts.
 A replica with newer state keeps that and does not follow, until you tell it: CONFIG SET repl-refuse-empty no
 If Sentinel has promoted a replica meanwhile, this server does not follow it: SENTINEL FAILOVER promotes this one.
 `
 
-// restore makes the files of a stopped server of a backup.
+// restore creates the files of a stopped server from a backup.
 func restore(args []string, w io.Writer) error {
 	dirs, options := split(args)
 	if err := unknownOption("restore", options); err != nil {

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// quoted writes a value as a shell takes it.
+// quoted quotes a value for a shell, if that is necessary.
 func quoted(value string) string {
 	if value != "" && !strings.ContainsAny(value, "[]{}! \t\"'\\$&|;<>()*?`#~%") {
 		return value

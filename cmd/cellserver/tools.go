@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// tools are the subcommands, which take what follows their name.
+// tools are the subcommands. They get the arguments after their name.
 var tools = map[string]func(args []string, w io.Writer) error{
 	"check-aof":    checkAOF,
 	"check-config": checkConfig,
@@ -29,7 +29,7 @@ var tools = map[string]func(args []string, w io.Writer) error{
 	"policy":       policyTool,
 }
 
-// toolsHelp is what --help says before the options.
+// toolsHelp is the part of --help before the options.
 const toolsHelp = `Usage: cellserver [file.conf] [--name value ...] [-]
        cellserver COMMAND
 
@@ -62,7 +62,7 @@ Commands:
 
 `
 
-// answers are the flags that print something and do not start a server, beside help.
+// answers are the flags, other than help, that print something and start no server.
 var answers = map[string]func(io.Writer) error{
 	"--version":       writeVersion,
 	"version":         writeVersion,
@@ -70,10 +70,10 @@ var answers = map[string]func(io.Writer) error{
 	"--sample-config": config.WriteSample,
 }
 
-// helpWidth is how many columns --help takes at most.
+// helpWidth is the maximum number of columns of --help.
 const helpWidth = 80
 
-// writeHelp writes what --help prints.
+// writeHelp writes the output of --help.
 func writeHelp(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(toolsHelp)
@@ -96,8 +96,8 @@ func writeHelp(w io.Writer) error {
 	return err
 }
 
-// wrap writes text in lines of at most helpWidth columns behind an indent. A longer word has a line of
-// its own.
+// wrap writes text in lines of at most helpWidth columns with an indent. A longer word gets a line
+// of its own.
 func wrap(b *strings.Builder, indent, text string) {
 	line := indent
 	for _, word := range strings.Fields(text) {

@@ -19,14 +19,14 @@ import (
 
 const topUsage = "usage: cellserver top [ADDRESS] [-h host] [-p port] [--user name] [--askpass] [--tls] [--once]"
 
-// topOptions is how top was called.
+// topOptions are the options of top.
 type topOptions struct {
 	connectionFlags
 	once     bool
 	interval *time.Duration
 }
 
-// topFlags reads the options, which are those of redis-cli as far as it has them.
+// topFlags returns the options of top. They have the names of redis-cli if that has them.
 func topFlags(o *topOptions) *flag.FlagSet {
 	flags := flag.NewFlagSet("top", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -36,10 +36,10 @@ func topFlags(o *topOptions) *flag.FlagSet {
 	return flags
 }
 
-// showTop is cellserver top.
+// showTop runs cellserver top.
 func showTop(args []string, w io.Writer) error { return (&topOptions{}).run(args, w) }
 
-// run is showTop with what a test sets beforehand.
+// run is showTop with the fields that a test has set.
 func (o *topOptions) run(args []string, w io.Writer) error {
 	names, err := parseMixed(topFlags(o), args)
 	switch {
@@ -62,8 +62,8 @@ func (o *topOptions) run(args []string, w io.Writer) error {
 	if file, is := w.(*os.File); o.once || !is || !term.IsTerminal(int(file.Fd())) {
 		return printTop(w, source)
 	}
-	// What cannot be asked at all is said on the terminal itself, not on a screen that is gone
-	// when the program is.
+	// Report an error of the first request directly on the terminal, because the program's screen
+	// disappears when it ends.
 	if _, err := source(context.Background(), "RL.REPORT", "OVERVIEW"); err != nil {
 		return fmt.Errorf("top: %w", err)
 	}
@@ -84,10 +84,10 @@ func reportOf(ctx context.Context, client *redis.Client, options *redis.Options,
 	return []byte(text), nil
 }
 
-// onceWidth is how wide text is that goes into a pipe, unless COLUMNS says it.
+// onceWidth is the width of text for a pipe, unless COLUMNS is set.
 const onceWidth = 120
 
-// printTop prints one look at the server.
+// printTop prints the state of the server once.
 func printTop(w io.Writer, source top.Source) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -103,7 +103,7 @@ func printTop(w io.Writer, source top.Source) error {
 	return err
 }
 
-// first is the first of at most one name, or "".
+// first returns the first of at most one name, or "".
 func first(names []string) string {
 	if len(names) == 0 {
 		return ""

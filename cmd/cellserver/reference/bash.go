@@ -53,7 +53,7 @@ func bashValues(b *strings.Builder, command string, options []Option) {
 	}
 }
 
-// lines is a word of bash with a line for each of the words.
+// lines returns a quoted word of bash that contains each of words on a line of its own.
 func lines(words []string) string {
 	return "$'" + strings.Join(words, `\n`) + "'"
 }

@@ -54,7 +54,7 @@ func fishOptions(b *strings.Builder, condition string, options []Option) {
 	}
 }
 
-// fishQuoted is a word in single quotes.
+// fishQuoted returns a word in single quotes.
 func fishQuoted(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s) + "'"
 }

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// roff writes the language of man pages, and remembers the first error.
+// roff writes the language of man pages, and keeps the first error.
 type roff struct {
 	w   io.Writer
 	err error
 }
 
-// macro writes a request with its words as they are.
+// macro writes a request without escaping.
 func (r *roff) macro(format string, args ...any) {
 	if r.err == nil {
 		_, r.err = fmt.Fprintf(r.w, format+"\n", args...)
 	}
 }
 
-// text writes a paragraph's lines, none of which is a request.
+// text writes the lines of a paragraph so that none of them is a request.
 func (r *roff) text(paragraph string) {
 	for _, line := range strings.Split(paragraph, "\n") {
 		line = escape(strings.TrimSpace(line))
@@ -31,7 +31,7 @@ func (r *roff) text(paragraph string) {
 	}
 }
 
-// paragraphs writes a text with empty lines between its paragraphs.
+// paragraphs writes a text whose paragraphs are separated by empty lines.
 func (r *roff) paragraphs(text string) {
 	for i, p := range strings.Split(text, "\n\n") {
 		if i > 0 {
@@ -55,13 +55,13 @@ func (r *roff) option(o *Option) {
 	r.text(text)
 }
 
-// escape makes what means something to roff ordinary text. A dash that is typed is not a
+// escape escapes the special characters of roff. A dash is written as a minus sign and not as a
 // hyphen.
 func escape(s string) string {
 	return strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s)
 }
 
-// Man writes the page cellserver(1).
+// Man writes the man page cellserver(1).
 func Man(w io.Writer, p *Program) error {
 	r := &roff{w: w}
 	date := ""
@@ -122,7 +122,7 @@ nothing to disk. A redis.conf starts it unchanged.`
 const precedence = `An option is in a file, in the environment as CELLSERVER_NAME, or an argument --name value.
 An argument overrides the environment, and the environment overrides the file.`
 
-// signals are what a running server does with each.
+// signals describes the effect of signals on a running server.
 var signals = [][2]string{
 	{"SIGTERM, SIGINT", "Stop: clients get the replies to what they have sent. The second one ends the process at once."},
 	{"SIGHUP", "Read the configuration again, with users and certificates. If anything is wrong, nothing changes, and the log says what."},

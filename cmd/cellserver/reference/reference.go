@@ -1,6 +1,6 @@
 // Package reference writes the man page and the completion scripts of the program. The scripts are
-// for bash, zsh and fish. All of them come from a [Program], which package main makes from the
-// table of options and the manual of its commands, so nothing here names an option or a command.
+// for bash, zsh and fish. All of them come from a [Program], which package main creates from the
+// table of options and the manual of its commands, so this package names no option and no command.
 package reference
 
 import (
@@ -9,46 +9,47 @@ import (
 	"time"
 )
 
-// Program is what there is to know of the program.
+// Program describes the program.
 type Program struct {
 	Version string
-	// Date is when the program was published, or zero.
+	// Date is the date of the release, or zero.
 	Date     time.Time
 	Options  []Option
 	Commands []Command
-	// Topics are the further words that help explains: names of options and commands.
+	// Topics are further words that help explains: names of options and commands.
 	Topics []string
 }
 
 // Option is an option of the server, or of a command.
 type Option struct {
-	// Name is the name without dashes. One letter has one dash, and others have two.
+	// Name is the name without dashes. A name of one letter has one dash, others have two.
 	Name string
-	// Hint stands for the value: yes|no, bytes. It is empty if the option takes no value.
+	// Hint is the placeholder for the value: yes|no, bytes. It is empty if the option takes no
+	// value.
 	Hint string
-	// Default is the value of an option that is not given, or "".
+	// Default is the default value, or "".
 	Default string
-	// Text says what the option does.
+	// Text describes the option.
 	Text string
 }
 
-// Command is a word that the program takes instead of options of the server.
+// Command is a subcommand of the program.
 type Command struct {
 	Name string
-	// Usage is the lines that show how it is called, without "usage: ".
+	// Usage are the lines of its usage, without "usage: ".
 	Usage string
-	// Words are what its first argument may be, if that chooses what it does.
+	// Words are the possible first arguments, if these select what it does.
 	Words []string
-	// Text says what it does, in paragraphs.
+	// Text describes the command in paragraphs.
 	Text string
 	// Flags are its own options.
 	Flags []Option
-	// Configures tells whether it takes those of the server too.
+	// Configures tells that it also takes the server's options.
 	Configures bool
 }
 
-// NewCommand reads what the manual says of a command: "usage: " and how it is called, an empty
-// line, paragraphs, and lines of flags that begin with two blanks and a dash.
+// NewCommand parses the manual text of a command: "usage: " and the usage, an empty line,
+// paragraphs, and lines of flags that begin with two blanks and a dash.
 func NewCommand(name, manual string) Command {
 	usage, body, _ := strings.Cut(manual, "\n\n")
 	c := Command{Name: name, Usage: strings.TrimPrefix(usage, "usage: ")}
@@ -62,7 +63,7 @@ func NewCommand(name, manual string) Command {
 		switch {
 		case strings.HasPrefix(line, "  -"):
 			c.Flags = append(c.Flags, newFlag(strings.TrimLeft(line, " -")))
-		case len(c.Flags) > 0 && strings.HasPrefix(line, "   "): // a flag goes on
+		case len(c.Flags) > 0 && strings.HasPrefix(line, "   "): // continuation of a flag
 			last := &c.Flags[len(c.Flags)-1]
 			last.Text += " " + strings.TrimSpace(line)
 		default:
@@ -73,7 +74,7 @@ func NewCommand(name, manual string) Command {
 	return c
 }
 
-// calls are the ways in which the command is called, each on one line.
+// calls returns the usages of the command, each on one line.
 func (c *Command) calls() (list []string) {
 	for line := range strings.Lines(c.Usage) {
 		line = strings.Join(strings.Fields(line), " ")
@@ -86,14 +87,14 @@ func (c *Command) calls() (list []string) {
 	return list
 }
 
-// newFlag reads `fix   cut the end` and `db n   only this database`.
+// newFlag parses `fix   cut the end` and `db n   only this database`.
 func newFlag(line string) Option {
 	call, text, _ := strings.Cut(strings.TrimSpace(line), "  ")
 	name, hint, _ := strings.Cut(call, " ")
 	return Option{Name: name, Hint: hint, Text: strings.TrimSpace(text)}
 }
 
-// dashed is the option as it is written.
+// dashed returns the name of the option with its dashes.
 func (o *Option) dashed() string {
 	if len(o.Name) == 1 {
 		return "-" + o.Name
@@ -101,7 +102,7 @@ func (o *Option) dashed() string {
 	return "--" + o.Name
 }
 
-// flags returns all options that c takes.
+// flags returns all options of c.
 func (p *Program) flags(c *Command) []Option {
 	if c.Configures {
 		return slices.Concat(c.Flags, p.Options)
@@ -109,7 +110,7 @@ func (p *Program) flags(c *Command) []Option {
 	return c.Flags
 }
 
-// choices returns the values of an option that has few, and nil otherwise.
+// choices returns the possible values of an option if these are few, otherwise nil.
 func (o *Option) choices() []string {
 	values := strings.Split(o.Hint, "|")
 	if len(values) < 2 || strings.ContainsAny(o.Hint, " []<>") {
@@ -118,8 +119,8 @@ func (o *Option) choices() []string {
 	return values
 }
 
-// isPath tells whether the value is a path, by its hint or by the name: all paths of options of
-// the server have one of these endings.
+// isPath reports whether the value is a path, according to the hint or to the name: the names of
+// all options of the server that are paths have one of these endings.
 func (o *Option) isPath() bool {
 	if o.Hint == "file" {
 		return true
@@ -132,7 +133,7 @@ func (o *Option) isPath() bool {
 	return false
 }
 
-// brief is the first sentence of a text, without its full stop.
+// brief returns the first sentence of a text without its full stop.
 func brief(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	sentence, _, _ := strings.Cut(text, ". ")
@@ -148,7 +149,7 @@ func names(options []Option) []string {
 	return list
 }
 
-// commandNames returns the words that the program takes first.
+// commandNames returns the possible first arguments of the program.
 func (p *Program) commandNames() []string {
 	list := make([]string, len(p.Commands))
 	for i, c := range p.Commands {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Zsh writes a completion function, which is called _cellserver in a folder of fpath.
+// Zsh writes a completion function. Its file is _cellserver in a directory of fpath.
 func Zsh(w io.Writer, p *Program) error {
 	var b strings.Builder
 	b.WriteString("#compdef cellserver\n# It is generated: cellserver completion zsh\n\n_cellserver() {\n  local -a commands topics options\n  commands=(\n")
@@ -34,7 +34,7 @@ func Zsh(w io.Writer, p *Program) error {
 	return err
 }
 
-// zshArguments returns the arguments with which _arguments describes options.
+// zshArguments returns the specifications of options for _arguments.
 func zshArguments(options []Option, separator string) string {
 	var b strings.Builder
 	for i := range options {
@@ -54,12 +54,12 @@ func zshArguments(options []Option, separator string) string {
 	return b.String()
 }
 
-// zshText is text inside of a specification of _arguments.
+// zshText escapes text for a specification of _arguments.
 func zshText(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "[", `\[`, "]", `\]`, ":", `\:`).Replace(s)
 }
 
-// single is a word in single quotes, in which nothing but the quote is special.
+// single returns a word in single quotes, in which only the quote itself is special.
 func single(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func singles(words []string) string {
