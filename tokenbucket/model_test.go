@@ -209,7 +209,7 @@ func (m *greedyModel) judge(debt, interval, capacity *big.Int, c *tokenbucket.Ca
 	return outcome{granted: num(c.Quantity), wait: wait}
 }
 
-// intervalModel is Interval: used tokens were missing when a batch came at last.
+// intervalModel is Interval: when the last batch came, used tokens were missing.
 type intervalModel struct {
 	life
 	last, used, count, period *big.Int
@@ -324,7 +324,7 @@ func (m *intervalModel) judge(now *big.Int, c *tokenbucket.Call) outcome {
 	return outcome{granted: quantity, wait: wait}
 }
 
-// leakyModel is Leaky: slots are promised up to next.
+// leakyModel is Leaky: slots are reserved up to next.
 type leakyModel struct {
 	life
 	next *big.Int

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawCall draws a sound call of one of the modes.
+// drawCall draws a valid call of one of the modes.
 func drawCall(t *rapid.T, modes ...tokenbucket.Mode) tokenbucket.Call {
 	capacity := rapid.Int64Range(1, 30).Draw(t, "capacity")
 	c := call(rapid.SampledFrom(modes).Draw(t, "mode"), capacity,
@@ -32,7 +32,7 @@ var allModes = []tokenbucket.Mode{
 	tokenbucket.Greedy, tokenbucket.Debt, tokenbucket.Interval, tokenbucket.Leaky, tokenbucket.Warmup,
 }
 
-// drawKey returns a key that has seen some calls, and the instant of the last.
+// drawKey returns a key after some calls, and the instant of the last one.
 func drawKey(t *rapid.T, modes ...tokenbucket.Mode) (*key, limit.Instant) {
 	k, now := new(key), epoch
 	for range rapid.IntRange(0, 8).Draw(t, "calls") {
@@ -47,8 +47,8 @@ func drawKey(t *rapid.T, modes ...tokenbucket.Mode) (*key, limit.Instant) {
 	return k, now
 }
 
-// TestGreedyDecidesAsThrottle: Greedy decides as CL.THROTTLE with a max burst of one
-// less, every duration compared to the nanosecond.
+// TestGreedyDecidesAsThrottle: Greedy decides like CL.THROTTLE with a max burst of one less. All
+// durations are compared to the nanosecond.
 func TestGreedyDecidesAsThrottle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.Int64Range(1, 1<<20).Draw(t, "capacity")
@@ -75,8 +75,8 @@ func TestGreedyDecidesAsThrottle(t *testing.T) {
 	})
 }
 
-// TestRetryIsExact: a refused call passes when it was told to come back and not a
-// nanosecond earlier, in whatever mode the bucket is stored.
+// TestRetryIsExact: a refused call passes at the instant of its retry and not a nanosecond earlier,
+// in whatever mode the bucket is stored.
 func TestRetryIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, now := drawKey(t, allModes...)
@@ -96,7 +96,7 @@ func TestRetryIsExact(t *testing.T) {
 			return
 		}
 		if c.Quantity == 0 && continuous && !stored {
-			return // converted again later, a changed rate may round up once more
+			return // after a later conversion a changed rate may round up once more
 		}
 		early, onTime := k.clone(), k.clone()
 		require.NoError(t, early.decide(now.Add(retry-1), &c))
@@ -110,8 +110,8 @@ func TestRetryIsExact(t *testing.T) {
 	})
 }
 
-// TestPeekAgreesWithTheCall tests that a Peek replies what the call then does, and that
-// neither a Peek nor a quantity of 0 writes.
+// TestPeekAgreesWithTheCall: a Peek replies what the call then does. Neither a Peek nor a quantity
+// of 0 writes.
 func TestPeekAgreesWithTheCall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, now := drawKey(t, allModes...)
@@ -129,8 +129,8 @@ func TestPeekAgreesWithTheCall(t *testing.T) {
 	})
 }
 
-// TestRefundRestoresTheBalance takes tokens and gives them back at once. The balance is
-// as before. Warm-up does not give back what was stored, only the waiting.
+// TestRefundRestoresTheBalance takes tokens and refunds them at once. The balance is as before.
+// Warmup is not tested: it does not refund stored permits, only the waiting.
 func TestRefundRestoresTheBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, now := drawKey(t, allModes[:4]...)
@@ -154,9 +154,8 @@ func TestRefundRestoresTheBalance(t *testing.T) {
 	})
 }
 
-// TestGreedyNeverExceedsItsBound tests that over any span Greedy admits no more than the
-// capacity and what comes in that span, and that splitting a quantity into ones never
-// admits less.
+// TestGreedyNeverExceedsItsBound: over any span Greedy admits no more than the capacity plus the
+// tokens of the span. Splitting a quantity into ones never admits less.
 func TestGreedyNeverExceedsItsBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCall(t, tokenbucket.Greedy)
@@ -197,8 +196,8 @@ func TestGreedyNeverExceedsItsBound(t *testing.T) {
 	})
 }
 
-// TestExpiryForgetsNothing: from its natural expiry on, a key is as if it did not
-// exist, and before it is not.
+// TestExpiryForgetsNothing: from its natural expiry on, a key behaves as if it did not exist, and
+// before that it does not.
 func TestExpiryForgetsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, now := drawKey(t, allModes[:4]...)
@@ -220,8 +219,8 @@ func TestExpiryForgetsNothing(t *testing.T) {
 	})
 }
 
-// TestDeniedChargesNothing: as a clause of a denied call over several limits a call
-// answers as a Peek and takes nothing, whatever it stores of a changed rate.
+// TestDeniedChargesNothing: as a clause of a denied call over several limits, a call replies like a
+// Peek and takes nothing, even if it stores a changed rate.
 func TestDeniedChargesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, now := drawKey(t, allModes...)
@@ -242,7 +241,7 @@ func TestDeniedChargesNothing(t *testing.T) {
 	})
 }
 
-// TestQuantityIsMonotone: what passes for more passes for less.
+// TestQuantityIsMonotone: if a quantity passes, smaller ones pass, too.
 func TestQuantityIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, now := drawKey(t, allModes...)

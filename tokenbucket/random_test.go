@@ -6,13 +6,13 @@ import (
 	"math/rand/v2"
 )
 
-// random draws numbers of all sizes; the same seed draws the same.
+// random draws numbers of all sizes. The same seed gives the same numbers.
 type random struct{ *rand.Rand }
 
 func newRandom(seed uint64) random { return random{rand.New(rand.NewPCG(seed, 1))} }
 
-// upTo returns a number from 0 to most whose length in bits is uniform, so that
-// small ones are as common as large ones.
+// upTo returns a number from 0 to most with a uniform length in bits, so that small numbers are as
+// common as large ones.
 func (r random) upTo(most int64) int64 {
 	if most <= 0 {
 		return 0
@@ -25,7 +25,7 @@ func (r random) upTo(most int64) int64 {
 	return min(n, most)
 }
 
-// encode returns numbers as the codec writes them.
+// encode encodes numbers as the codec does.
 func encode(numbers ...any) []byte {
 	var value []byte
 	for _, n := range numbers {

@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// busy returns a call of each mode that keeps being admitted once every 10 ms.
+// busy returns a call of a mode that is still admitted when it is made every 10 ms.
 func busy(mode tokenbucket.Mode) tokenbucket.Call {
 	return with(call(mode, 100, 100, second), warmup(second, 3), wait(second))
 }
 
-// TestDecideAllocatesNothing covers a decision and its effect, admitted, refused and
-// converted alike.
+// TestDecideAllocatesNothing covers decisions and their effects, for admitted, refused and
+// converted calls.
 func TestDecideAllocatesNothing(t *testing.T) {
 	for _, mode := range allModes {
 		var p tokenbucket.Plan

@@ -14,7 +14,7 @@ const (
 	ms     = time.Millisecond
 )
 
-// TestGreedyTimeline is redis-cell's own table (src/cell/mod.rs, limit 5, one per
+// TestGreedyTimeline has the table of redis-cell's tests (src/cell/mod.rs, limit 5, one per
 // second), with times rounded up.
 func TestGreedyTimeline(t *testing.T) {
 	c := call(tokenbucket.Greedy, 5, 1, second)
@@ -78,7 +78,7 @@ func TestPartialAndForce(t *testing.T) {
 	})
 }
 
-// TestGreedyRateChange is redis-cell#54: the debt of four tokens stays four tokens.
+// TestGreedyRateChange is redis-cell#54: a debt of four tokens stays four tokens.
 func TestGreedyRateChange(t *testing.T) {
 	play(t, second, []row{
 		{0, with(call(tokenbucket.Greedy, 16, 10, 20*second), quantity(3)), [5]int64{0, 16, 13, -1, 6}},
@@ -107,14 +107,14 @@ func TestGreedyReserves(t *testing.T) {
 	}
 }
 
-// TestLeakyTimeline has the waits of mennanov/limiters' leaky bucket; a refusal
-// answers 1 ns after there is room.
+// TestLeakyTimeline has the waits of mennanov/limiters' leaky bucket. The retry of a refusal is 1
+// ns after there is room.
 func TestLeakyTimeline(t *testing.T) {
 	two, three := call(tokenbucket.Leaky, 2, 1, 100*ms), call(tokenbucket.Leaky, 3, 1, 100*ms)
 	for _, timeline := range [][]struct {
 		at   time.Duration
 		call tokenbucket.Call
-		want time.Duration // of a grant the wait, of a refusal -(retry)
+		want time.Duration // for a grant the wait, for a refusal -(retry)
 	}{
 		{
 			{0, two, 0},
@@ -156,7 +156,7 @@ func TestLeakyChargesAndRate(t *testing.T) {
 		{0, with(c, quantity(0)), [5]int64{1, 3, 0, 1, 400}},
 		{0, with(c, quantity(4)), [5]int64{1, 3, 0, -1, 400}},
 		{0, with(c, quantity(-3)), [5]int64{0, 3, 2, -1, 100}},
-		// The promised slot stays; units behind it take 10 ms each.
+		// The reserved slot stays; units after it take 10 ms each.
 		{0, with(call(tokenbucket.Leaky, 30, 1, 10*ms), quantity(2)), [5]int64{0, 30, 18, 100, 120}},
 		{50 * ms, with(call(tokenbucket.Leaky, 30, 1, 10*ms), peek), [5]int64{0, 30, 23, 70, 70}},
 	})
@@ -173,12 +173,12 @@ func TestDebtTimeline(t *testing.T) {
 		{8 * second, c, [5]int64{0, 3, 0, -1, 4}},
 		// The promised second stays; the capacity doubles.
 		{8 * second, with(c, func(c *tokenbucket.Call) { c.Capacity, c.Init = 6, 6 }), [5]int64{1, 6, 0, 1, 7}},
-		// As Greedy the debt of seven tokens stays.
+		// As with Greedy, the debt of seven tokens stays.
 		{8 * second, call(tokenbucket.Greedy, 9, 2, second), [5]int64{0, 9, 1, -1, 4}},
 	})
 }
 
-// TestNewCapacityScalesTheDebt halves a bucket that is a third empty.
+// TestNewCapacityScalesTheDebt halves the capacity of a bucket that is a third empty.
 func TestNewCapacityScalesTheDebt(t *testing.T) {
 	play(t, ms, []row{
 		{0, with(call(tokenbucket.Debt, 6, 1, second), quantity(2)), [5]int64{0, 6, 4, -1, 2000}},
@@ -201,8 +201,8 @@ func TestInitStartsShort(t *testing.T) {
 	})
 }
 
-// TestModeChanges carries whole tokens from one mode to the next; a refused call is
-// answered by the stored mode and told when it would pass.
+// TestModeChanges carries whole tokens from one mode to the next. A refused call gets its reply
+// from the stored mode, with the time at which it would pass.
 func TestModeChanges(t *testing.T) {
 	greedy := call(tokenbucket.Greedy, 5, 1, second)
 	interval := call(tokenbucket.Interval, 5, 2, 10*second)

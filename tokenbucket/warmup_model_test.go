@@ -12,10 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// warmupModel is Guava's SmoothWarmingUp with 200 bits for every permit. The stored
-// permits of the implementation are doubles, so the model starts each call from
-// them; within one call only their arithmetic can differ, and the bounds of that are
-// what the comparison checks.
+// warmupModel is Guava's SmoothWarmingUp with a precision of 200 bits. The stored permits of the
+// implementation are doubles, so the model starts each call from them. Within one call only the
+// arithmetic can differ, and the comparison checks the bounds of that difference.
 type warmupModel struct {
 	live         bool
 	next, expiry limit.Instant
@@ -39,7 +38,7 @@ func lesserReal(a, b *big.Float) *big.Float {
 	return b
 }
 
-// line is the price of a permit over how many are stored.
+// line is the price of a permit as a function of the number of stored permits.
 type line struct{ stable, cold, threshold, most *big.Float }
 
 func lineOf(c *tokenbucket.Call) line {
@@ -50,7 +49,7 @@ func lineOf(c *tokenbucket.Call) line {
 	return l
 }
 
-// at is the price with that many permits stored.
+// at returns the price with that many permits stored.
 func (l line) at(stored *big.Float) *big.Float {
 	above := minusReal(stored, l.threshold)
 	if above.Sign() <= 0 {
@@ -70,7 +69,7 @@ func (l line) price(low, high *big.Float) *big.Float {
 	return plusReal(l.price(low, bend), l.price(bend, high))
 }
 
-// resync returns the stored permits at now, on the line of the call.
+// resync returns the stored permits at now, according to the line of the call.
 func (m *warmupModel) resync(now limit.Instant, l line) *big.Float {
 	if !m.live {
 		return l.most
@@ -83,8 +82,8 @@ func (m *warmupModel) resync(now limit.Instant, l line) *big.Float {
 	return overReal(timesReal(stored, l.most), m.most)
 }
 
-// TestWarmupModel compares warm-up with its model: whether a call passes, its wait
-// and the promised instants exactly, prices and permits within their error.
+// TestWarmupModel compares warm-up with its model: whether a call passes, its wait and the promised
+// instants exactly, prices and permits within their error.
 func TestWarmupModel(t *testing.T) {
 	t.Parallel()
 	steps := modelSteps()
@@ -138,7 +137,7 @@ func compareWarmup(t *testing.T, random random) int {
 	return steps
 }
 
-// compare plays a call on both and takes over the key's state.
+// compare makes a call on both and copies the key's state into the model.
 func (m *warmupModel) compare(t *testing.T, now limit.Instant, k *key, c *tokenbucket.Call) limit.Decision {
 	m.live = m.live && now < m.expiry
 	l := lineOf(c)
@@ -147,7 +146,7 @@ func (m *warmupModel) compare(t *testing.T, now limit.Instant, k *key, c *tokenb
 		next = max(now, m.next)
 	}
 	wait, refused, changes := next.Sub(now), int64(0), false
-	slack := 3.0 // how far below the model the next instant may be
+	slack := 3.0 // how far the next instant may be below that of the model
 	switch {
 	case c.Quantity < 0:
 		changes = m.live && c.Charge != tokenbucket.Peek
@@ -209,7 +208,7 @@ func (m *warmupModel) checkAnswer(t *testing.T, c *tokenbucket.Call, d limit.Dec
 	}
 }
 
-// adopt takes over what the key has stored.
+// adopt copies the stored state of the key into the model.
 func (m *warmupModel) adopt(k *key, c *tokenbucket.Call) {
 	bits := func(i int) uint64 { return binary.LittleEndian.Uint64(k.value[8*i:]) }
 	m.live, m.expiry, m.next = true, k.expiry, limit.Instant(bits(0))

@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// TestCapacityOfZero: a capacity of 0 refuses every quantity in every mode, however it is charged,
-// and leaves alone what is stored, in whatever mode that is.
+// TestCapacityOfZero: a capacity of 0 refuses every quantity in every mode and with every kind of
+// charge, and does not change the stored state, in whatever mode that is.
 func TestCapacityOfZero(t *testing.T) {
 	const now limit.Instant = 1_700_000_000_000_000_000
 	modes := []tokenbucket.Mode{tokenbucket.Greedy, tokenbucket.Interval, tokenbucket.Leaky, tokenbucket.Debt, tokenbucket.Warmup}
