@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// steady are calls whose values stay as long as they are: the window moves on and
-// every tenth call or so is refused.
+// steady are calls whose values keep their size: the window moves on, and about every tenth call is
+// refused.
 var steady = map[string]slidingwindow.Call{
 	"counter":      {Mode: slidingwindow.Counter, Limit: 90, Window: 100 * ms, Quantity: 1},
 	"fixed":        {Mode: slidingwindow.Fixed, Limit: 90, Window: 100 * ms, Quantity: 1},
@@ -36,7 +36,7 @@ func (s *stepper) step() {
 	}
 }
 
-// warm runs until the value has its final size.
+// warm makes calls until the value has its final size.
 func warm(c slidingwindow.Call) *stepper {
 	s := &stepper{now: 1.7e18, call: c}
 	for range 2 * c.Window / time.Millisecond {

@@ -85,7 +85,7 @@ func TestAnchorFarFromNowSetsThePhase(t *testing.T) {
 	require.Equal(t, five{0, 5, 0, -1, 1000}, k.do(t, limit.Instant(sunday.UnixNano()), c))
 }
 
-// TestHashKeyIsFixed pins the hash: a phase has to survive restarts and releases.
+// TestHashKeyIsFixed pins the hash, because a phase must survive restarts and releases.
 func TestHashKeyIsFixed(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"":       0xefd01f60ba992926,
@@ -96,8 +96,8 @@ func TestHashKeyIsFixed(t *testing.T) {
 	}
 }
 
-// TestPhasesOfKeysSpreadOverTheWindow: keys that differ in a digit share out the window
-// evenly.
+// TestPhasesOfKeysSpreadOverTheWindow: keys that differ in one digit have phases that spread evenly
+// over the window.
 func TestPhasesOfKeysSpreadOverTheWindow(t *testing.T) {
 	const keys, parts = 100_000, 20
 	var in [parts]int

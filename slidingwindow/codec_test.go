@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// value lays words out as the codec does.
+// value encodes words as the codec does.
 func value(words ...int64) []byte {
 	var b []byte
 	for _, w := range words {
@@ -22,7 +22,7 @@ func value(words ...int64) []byte {
 	return b
 }
 
-// stored are sound values of each mode, as a file may hold them.
+// stored has valid values of each mode, as a file may contain them.
 var stored = map[slidingwindow.Mode][][]byte{
 	slidingwindow.Counter: {
 		value(1e18, 1e9, 3, 4), value(math.MinInt64, 1, math.MaxInt64, math.MaxInt64), value(0, 1<<61, 0, 0),
@@ -39,7 +39,7 @@ var stored = map[slidingwindow.Mode][][]byte{
 	},
 }
 
-// TestLayout pins the bytes that files hold.
+// TestLayout pins the bytes in files.
 func TestLayout(t *testing.T) {
 	c := slidingwindow.Call{Limit: 9, Window: 16, Slots: 2, Quantity: 3}
 	want := map[slidingwindow.Mode]string{
@@ -102,8 +102,8 @@ func TestCheckRefusesCorruptValues(t *testing.T) {
 	}
 }
 
-// TestLogWrapsAround gives back from and adds to a ring whose entries lie at both
-// ends, and whose totals have passed 2^64.
+// TestLogWrapsAround refunds from and adds to a ring that wraps around and whose totals have passed
+// 2^64.
 func TestLogWrapsAround(t *testing.T) {
 	k := key{
 		mode: slidingwindow.Log, persistent: true,
@@ -152,8 +152,7 @@ func TestModeWords(t *testing.T) {
 	}
 }
 
-// FuzzDecide: whatever bytes a file holds, those that pass Check are decided on
-// without harm, and what comes out passes Check again.
+// FuzzDecide: Decide accepts all bytes that pass Check, and what it stores passes Check again.
 func FuzzDecide(f *testing.F) {
 	for mode, values := range stored {
 		for _, v := range values {

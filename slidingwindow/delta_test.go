@@ -13,15 +13,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// change is what a recorder would have kept of one call: a delta, a whole value, or
-// that the key is gone.
+// change is what a recorder would have stored of one call: a delta, a whole value, or the removal
+// of the key.
 type change struct {
 	mode         slidingwindow.Mode
 	value, delta []byte
 	expiry       limit.Instant
 }
 
-// recorded calls k and returns what to record, if there is anything.
+// recorded makes a call on k and returns what to record, if there is anything.
 func recorded(t testing.TB, k *key, now limit.Instant, c *slidingwindow.Call) (ch change, ok bool) {
 	mode, before := k.mode, append([]byte(nil), k.value...)
 	if k.expiry <= now && !k.persistent {
@@ -63,7 +63,7 @@ func (ch *change) apply(t testing.TB, k *key) {
 	}
 }
 
-// elements is what counts of a value: every entry or slot by itself.
+// elements returns the counts of a value: every entry or slot separately.
 func elements(mode slidingwindow.Mode, value []byte) (all []int64) {
 	if mode != slidingwindow.Log {
 		return words(value)
@@ -79,8 +79,8 @@ func elements(mode slidingwindow.Mode, value []byte) (all []int64) {
 	return all
 }
 
-// TestDeltasReplay: over whatever state there was between the first and the last
-// call, all changes together leave the last one.
+// TestDeltasReplay: replayed over any state between the first and the last call, all changes
+// together give the last state.
 func TestDeltasReplay(t *testing.T) {
 	deltas := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -127,7 +127,7 @@ func TestDeltasReplay(t *testing.T) {
 			for i := range changes {
 				changes[i].apply(t, &got)
 			}
-			if k.mode == slidingwindow.None { // perhaps by time, which is not recorded
+			if k.mode == slidingwindow.None { // possibly by expiry, which is not recorded
 				require.True(rt, got.mode == slidingwindow.None || got.expiry <= now)
 				continue
 			}
@@ -139,8 +139,8 @@ func TestDeltasReplay(t *testing.T) {
 	require.Positive(t, deltas)
 }
 
-// TestDeltaOfAFullRing drops every entry of a ring at once, whose first entry then
-// is where it was.
+// TestDeltaOfAFullRing drops every entry of a ring at once. The first entry of the ring then is at
+// its old place.
 func TestDeltaOfAFullRing(t *testing.T) {
 	k := key{mode: slidingwindow.Log, value: value(10, 0, 2<<32, 1, 5, 2, 8), persistent: true}
 	c := slidingwindow.Call{Mode: slidingwindow.Log, Limit: 9, Window: 10, Quantity: 4}
@@ -151,7 +151,7 @@ func TestDeltaOfAFullRing(t *testing.T) {
 	require.Equal(t, []int64{10, 20, 4}, elements(slidingwindow.Log, replayed.value))
 }
 
-// TestDeltaLayout pins the bytes that files hold.
+// TestDeltaLayout pins the bytes in files.
 func TestDeltaLayout(t *testing.T) {
 	c := slidingwindow.Call{Mode: slidingwindow.Log, Limit: 9, Window: 10, Quantity: 3}
 	k := key{mode: slidingwindow.Log, value: value(10, 0, 2<<32, 1, 5, 7, 6)}
@@ -169,8 +169,8 @@ func TestDeltaLayout(t *testing.T) {
 	require.Equal(t, []byte{5, 0, 0, 0, 0, 0, 0, 0, 0, 3, 2, 0, 3}, ch.delta)
 }
 
-// TestShortValuesHaveNoDelta: what is not LOG or BUCKETS is recorded whole, and has
-// no delta to apply.
+// TestShortValuesHaveNoDelta: modes other than LOG and BUCKETS are recorded as whole values and
+// have no deltas.
 func TestShortValuesHaveNoDelta(t *testing.T) {
 	for _, mode := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed} {
 		var k key
@@ -185,7 +185,7 @@ func TestShortValuesHaveNoDelta(t *testing.T) {
 	}
 }
 
-// TestDeltasAllocateNothing in a buffer that has room.
+// TestDeltasAllocateNothing: appending a delta to a large enough buffer allocates nothing.
 func TestDeltasAllocateNothing(t *testing.T) {
 	for _, mode := range []slidingwindow.Mode{slidingwindow.Log, slidingwindow.Buckets} {
 		var k key
@@ -211,8 +211,8 @@ func TestDeltasAllocateNothing(t *testing.T) {
 	}
 }
 
-// FuzzApplyDelta: whatever a delta is, a sound value stays sound, and one that is
-// refused changes nothing.
+// FuzzApplyDelta: whatever a delta contains, a valid value stays valid, and a delta that is refused
+// changes nothing.
 func FuzzApplyDelta(f *testing.F) {
 	for mode, values := range stored {
 		for _, v := range values {

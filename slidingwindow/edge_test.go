@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// do is a call that must not fail.
+// do makes a call that must not fail.
 func (k *key) do(t *testing.T, now limit.Instant, c slidingwindow.Call) five {
 	t.Helper()
 	d, err := k.call(t, now, &c)
@@ -32,7 +32,7 @@ func TestForceBeyondInt64(t *testing.T) {
 		_, err := k.call(t, at(1), &c)
 		require.ErrorIs(t, err, limit.ErrOverflow, "%v", mode)
 
-		// Another window carries all of it over, and has no room for more either.
+		// Another window takes over all units, and has no room for more either.
 		c.Window = 2 * time.Second
 		_, err = k.call(t, at(1), &c)
 		require.ErrorIs(t, err, limit.ErrOverflow, "%v", mode)
@@ -41,8 +41,8 @@ func TestForceBeyondInt64(t *testing.T) {
 	}
 }
 
-// TestCounterBeyondInt64 has an estimate that no int64 holds: all of the previous
-// window and as much again in this one.
+// TestCounterBeyondInt64 has an estimate beyond int64: all of the previous window and as much again
+// in this one.
 func TestCounterBeyondInt64(t *testing.T) {
 	c := slidingwindow.Call{
 		Mode: slidingwindow.Counter, Limit: math.MaxInt64, Window: time.Second,
@@ -73,8 +73,8 @@ func TestPenaltyAtTheGreatestLimit(t *testing.T) {
 	require.Equal(t, slidingwindow.Keep, k.plan.Action, "limit+1 saturates, so there is nothing to add")
 }
 
-// TestOversizedPenaltyFillsAFreshKey: one call for more than the limit, refused for
-// ever, uses the limit up.
+// TestOversizedPenaltyFillsAFreshKey: one call for more than the limit, which can never pass, uses
+// the limit up.
 func TestOversizedPenaltyFillsAFreshKey(t *testing.T) {
 	var k key
 	c := slidingwindow.Call{Mode: slidingwindow.Fixed, Limit: 3, Window: time.Second, Quantity: 9, Penalize: true}
@@ -83,7 +83,7 @@ func TestOversizedPenaltyFillsAFreshKey(t *testing.T) {
 	require.Equal(t, five{1, 3, 0, 1000, 1000}, k.do(t, at(0), c))
 }
 
-// TestEndOfTime: durations stay exact where instants saturate.
+// TestEndOfTime: durations stay exact even where instants saturate.
 func TestEndOfTime(t *testing.T) {
 	for _, mode := range []slidingwindow.Mode{
 		slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets,
@@ -108,11 +108,11 @@ func TestEndOfTime(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: usage of the future is neither lost nor doubled. Time stands
-// still for the limiter until the clock has caught up.
+// TestClockSetBack: usage at later instants is neither lost nor counted twice. For the limiter,
+// time stands still until the clock has caught up.
 func TestClockSetBack(t *testing.T) {
 	want := map[slidingwindow.Mode][2]five{
-		// 3 used at 5.4 s, then the clock says 2.4 s: a window that begins in 2.6 s.
+		// 3 units are used at 5.4 s, then the clock shows 2.4 s: the window begins in 2.6 s.
 		slidingwindow.Counter: {{1, 3, 0, 3601, 4267}, {0, 5, 1, -1, 4351}},
 		slidingwindow.Fixed:   {{1, 3, 0, 3600, 3600}, {0, 5, 1, -1, 3600}},
 		slidingwindow.Log:     {{1, 3, 0, 4000, 4000}, {0, 5, 1, -1, 4000}},
@@ -158,8 +158,8 @@ func TestChangedWindow(t *testing.T) {
 	require.Equal(t, five{0, 10, 3, -1, 60000}, k.do(t, at(2*time.Second), c), "a refund converts, too")
 }
 
-// TestApplyMemory: a value is updated in place where its size stays, and otherwise
-// dst is used if it is large enough.
+// TestApplyMemory: a value is updated in place if its size stays the same. Otherwise dst is used if
+// it is large enough.
 func TestApplyMemory(t *testing.T) {
 	var p slidingwindow.Plan
 	c := slidingwindow.Call{Mode: slidingwindow.Counter, Limit: 10, Window: time.Second, Quantity: 1}
@@ -179,8 +179,8 @@ func TestApplyMemory(t *testing.T) {
 	require.Equal(t, before, string(value))
 }
 
-// TestLogMemory: the ring doubles as it grows, stops at the cap and gives memory
-// back when it drains.
+// TestLogMemory: the ring doubles as it grows, stops at the cap, and shrinks when its entries
+// expire.
 func TestLogMemory(t *testing.T) {
 	var k key
 	c := slidingwindow.Call{Mode: slidingwindow.Log, Limit: 100, LogMaxEntries: 100, Window: time.Second, Quantity: 1}

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// Three requests per ten seconds for one client, whose state the caller keeps.
+// Example allows three requests per ten seconds of one client, whose state the caller keeps.
 func Example() {
 	call := slidingwindow.Call{Mode: slidingwindow.Log, Limit: 3, Window: 10 * time.Second, Quantity: 1}
 	if err := call.Validate(); err != nil {

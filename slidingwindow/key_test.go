@@ -12,8 +12,7 @@ import (
 
 const ms = time.Millisecond
 
-// key is a stored limiter, driven as a keyspace drives it. The zero key does not
-// exist.
+// key is a stored limiter, used as a keyspace uses it. The zero key does not exist.
 type key struct {
 	mode   slidingwindow.Mode
 	value  []byte
@@ -24,9 +23,8 @@ type key struct {
 	persistent bool
 }
 
-// call judges c at now and applies what comes out. It checks what holds for every
-// call: that deciding leaves the value alone, that what is stored is sound, and
-// that it lives until the reset.
+// call decides c at now and applies the result. It checks invariants of every call: deciding does
+// not change the value, the stored value is valid, and it expires no earlier than the reset.
 func (k *key) call(t testing.TB, now limit.Instant, c *slidingwindow.Call) (limit.Decision, error) {
 	require.NoError(t, c.Validate())
 	if !k.persistent && k.expiry <= now {
@@ -57,7 +55,7 @@ func (k *key) call(t testing.TB, now limit.Instant, c *slidingwindow.Call) (limi
 	return p.Decision, nil
 }
 
-// five is a reply under MS, or in seconds.
+// five is a reply in milliseconds or in seconds.
 type five [5]int64
 
 func inMillis(d limit.Decision) five {
@@ -68,5 +66,5 @@ func inSeconds(d limit.Decision) five {
 	return five{d.Refused, d.Limit, d.Remaining, limit.SecondsUp(d.RetryAfter), limit.SecondsUp(d.ResetAfter)}
 }
 
-// at is a point of a timeline whose zero is the Unix epoch.
+// at returns an instant of a timeline that begins at the Unix epoch.
 func at(d time.Duration) limit.Instant { return limit.Instant(d) }

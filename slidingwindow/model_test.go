@@ -6,22 +6,21 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// The models below say what each mode means, as plainly as possible and without
-// bounds: instants and units are big integers, nothing is packed or kept small.
-// They have no formula for a retry or a reset; a test asks them what they count
-// at the promised instant and one nanosecond before it.
+// The models below define each mode as simply as possible and without bounds: instants and units
+// are big integers, and nothing is packed or truncated. They have no formula for a retry or a
+// reset. A test asks them for their counts at the promised instant and one nanosecond before it.
 
-// model is one limiter. Times must not go back.
+// model is one limiter. Its instants must not decrease.
 type model interface {
-	// used is the estimate at an instant if nothing happens until then.
+	// used returns the estimate at an instant if nothing happens until then.
 	used(at *big.Int) *big.Int
-	// slotUsed is what the slot that holds the instant counts.
+	// slotUsed returns the count of the slot that contains the instant.
 	slotUsed(at *big.Int) *big.Int
-	// charged is what a penalty adds to.
+	// charged returns the count to which a penalty adds.
 	charged(at *big.Int) *big.Int
 	add(at, n *big.Int)
 	refund(at, n *big.Int)
-	// fits reports whether c asks for the windows that the model has.
+	// fits reports whether c has the same windows as the model.
 	fits(at *big.Int, c *slidingwindow.Call) bool
 }
 
@@ -42,8 +41,7 @@ func smaller(a, b *big.Int) *big.Int {
 	return b
 }
 
-// newModel returns an unused limiter for c, whose windows start at now under
-// FIRST.
+// newModel returns an unused limiter for c. With FIRST its windows begin at now.
 func newModel(c *slidingwindow.Call, now *big.Int) model {
 	anchor := num(int64(c.Phase))
 	if c.First {
@@ -62,12 +60,12 @@ func newModel(c *slidingwindow.Call, now *big.Int) model {
 	return &counterModel{anchor, w, counts}
 }
 
-// sameAnchor reports whether windows of length w from either anchor coincide.
+// sameAnchor reports whether windows of length w from both anchors coincide.
 func sameAnchor(c *slidingwindow.Call, anchor, w *big.Int) bool {
 	return c.First || new(big.Int).Mod(minus(anchor, num(int64(c.Phase))), w).Sign() == 0
 }
 
-// counts holds units by number of window or slot.
+// counts maps the number of a window or slot to its units.
 type counts map[int64]*big.Int
 
 func (c counts) get(i *big.Int) *big.Int {
@@ -77,14 +75,14 @@ func (c counts) get(i *big.Int) *big.Int {
 	return zero
 }
 
-// take subtracts up to n from number i and returns what is left of n.
+// take subtracts up to n from number i and returns the rest of n.
 func (c counts) take(i, n *big.Int) *big.Int {
 	taken := smaller(c.get(i), n)
 	c[i.Int64()] = minus(c.get(i), taken)
 	return minus(n, taken)
 }
 
-// forget drops what is older than number i; it only saves memory.
+// forget removes the counts before number i, only to save memory.
 func (c counts) forget(i *big.Int) {
 	for j := range c {
 		if j < i.Int64() {
@@ -93,7 +91,7 @@ func (c counts) forget(i *big.Int) {
 	}
 }
 
-// counterModel counts units by window and weighs those of the window before.
+// counterModel counts units by window and weights those of the previous window.
 type counterModel struct {
 	anchor, w *big.Int
 	byWindow  counts
@@ -128,7 +126,7 @@ func (m *counterModel) fits(_ *big.Int, c *slidingwindow.Call) bool {
 	return c.Mode == slidingwindow.Counter && m.w.Cmp(num(int64(c.Window))) == 0 && sameAnchor(c, m.anchor, m.w)
 }
 
-// fixedModel is a counter that does not look at the window before.
+// fixedModel is a counter that ignores the previous window.
 type fixedModel struct{ counterModel }
 
 func (m *fixedModel) used(at *big.Int) *big.Int { return m.charged(at) }
@@ -137,11 +135,11 @@ func (m *fixedModel) refund(at, n *big.Int) { m.byWindow.take(m.window(at), n) }
 
 func (m *fixedModel) fits(at *big.Int, c *slidingwindow.Call) bool {
 	same := c.Mode == slidingwindow.Fixed && m.w.Cmp(num(int64(c.Window))) == 0 && sameAnchor(c, m.anchor, m.w)
-	// Under FIRST the next window begins with its first hit.
+	// With FIRST the next window begins with its first hit.
 	return same && (!c.First || m.charged(at).Sign() > 0)
 }
 
-// logModel remembers every event.
+// logModel keeps every event.
 type logModel struct {
 	w      *big.Int
 	most   int

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawCall draws a limiter small enough for edges to be met by chance.
+// drawCall draws a limiter that is small enough for edges to be met by chance.
 func drawCall(t *rapid.T) slidingwindow.Call {
 	c := slidingwindow.Call{
 		Mode:   slidingwindow.Mode(rapid.IntRange(1, 4).Draw(t, "mode")),
@@ -28,8 +28,7 @@ func drawCall(t *rapid.T) slidingwindow.Call {
 	return c
 }
 
-// live plays some calls and returns the key, the instant and the call to go on
-// with.
+// live makes some calls and returns the key, the instant and the next call.
 func live(t *rapid.T, tb testing.TB) (*key, limit.Instant, slidingwindow.Call) {
 	c := drawCall(t)
 	k, now := &key{}, limit.Instant(rapid.Int64Range(0, 1000).Draw(t, "start"))
@@ -86,8 +85,8 @@ func TestRetryIsTheFirstInstant(t *testing.T) {
 	})
 }
 
-// TestRefundRestoresTheWindow gives back at the same instant what a call took. The window
-// is as before.
+// TestRefundRestoresTheWindow refunds at the same instant what a call took. The window is as
+// before.
 func TestRefundRestoresTheWindow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		k, now, c := live(rt, t)
@@ -165,7 +164,7 @@ func TestPenaltyEndsOneUnitBeyondTheLimit(t *testing.T) {
 			look := c
 			look.Penalize, look.Quantity, look.Limit = false, 0, c.Limit+1
 			if c.Mode == slidingwindow.Counter {
-				look.Limit = 2*c.Limit + 2 // the previous window has a share
+				look.Limit = 2*c.Limit + 2 // the previous window contributes a share
 			}
 			d, err := k.call(t, now, &look)
 			require.NoError(rt, err)

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDecisionsAgreeWithTheReference compares random calls, a million if it is to take long, for each mode with
-// the naive models: idle times, edges, and windows, modes and limits that change on live
-// keys included.
+// TestDecisionsAgreeWithTheReference compares random calls for each mode with the models, including
+// idle times, edges, and changes of windows, modes and limits on live keys. A long test makes a
+// million calls.
 func TestDecisionsAgreeWithTheReference(t *testing.T) {
 	for _, mode := range []slidingwindow.Mode{
 		slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets,
@@ -31,18 +31,18 @@ func TestDecisionsAgreeWithTheReference(t *testing.T) {
 	}
 }
 
-// generator makes calls that hit edges more often than chance would.
+// generator generates calls that hit edges more often than chance would.
 type generator struct {
 	*rand.Rand
 	mode slidingwindow.Mode
 	now  limit.Instant
-	base slidingwindow.Call // what most calls of a scenario have in common
+	base slidingwindow.Call // the common parameters of most calls of a scenario
 	last limit.Decision
 }
 
 func (g *generator) oneOf(values ...int64) int64 { return values[g.IntN(len(values))] }
 
-// scenario plays some calls on one key and returns how many.
+// scenario makes some calls on one key and returns their number.
 func (g *generator) scenario(t *testing.T) int {
 	steps := 20 + g.IntN(100)
 	g.now = limit.Instant(1.5e18 + g.Int64N(1e18))
@@ -65,11 +65,11 @@ func (g *generator) scenario(t *testing.T) int {
 	return steps
 }
 
-// judge says in what way an answer is wrong.
+// judge describes in what way a reply is wrong, "" if it is right.
 func judge(now limit.Instant, d limit.Decision, err error, want *expected) string {
 	switch {
 	case want.overflow || err != nil:
-		if !want.overflow || err != limit.ErrOverflow { //nolint:errorlint // the very value is promised
+		if !want.overflow || err != limit.ErrOverflow { //nolint:errorlint // exactly this value is promised
 			return "error"
 		}
 		return ""
@@ -87,14 +87,14 @@ func judge(now limit.Instant, d limit.Decision, err error, want *expected) strin
 	return ""
 }
 
-// first reports whether holds becomes true d after now and not earlier. least is
-// the least d.
+// first reports whether holds becomes true d after now and not earlier. least is the least possible
+// d.
 func first(now limit.Instant, d time.Duration, least time.Duration, holds func(*big.Int) bool) bool {
 	when := plus(num(int64(now)), num(int64(d)))
 	return d >= least && holds(when) && (d == least || !holds(minus(when, num(1))))
 }
 
-// windows makes the parameters of a limiter.
+// windows returns the parameters of a limiter.
 func (g *generator) windows(mode slidingwindow.Mode) slidingwindow.Call {
 	c := slidingwindow.Call{
 		Mode:          mode,
@@ -158,8 +158,8 @@ func (g *generator) quantity(c *slidingwindow.Call) int64 {
 		limit.CeilDiv(c.Limit, int64(max(c.Slots, 1))), -1, -small, -small, g.oneOf(math.MinInt64, math.MaxInt64))
 }
 
-// step moves the clock: not at all, to the next instant, by about a slot or a
-// window, to where the last answer pointed or just beside it, or far away.
+// step advances the clock: not at all, to the next instant, by about a slot or a window, to the
+// instant in the last reply or next to it, or by a long time.
 func (g *generator) step() {
 	w := int64(g.base.Window)
 	slot := w / int64(max(g.base.Slots, 2))
@@ -168,7 +168,7 @@ func (g *generator) step() {
 		w-floorMod(int64(g.now)-int64(g.base.Phase), w)+near,
 		int64(g.last.RetryAfter)+near, int64(g.last.RetryAfter)+near,
 		int64(g.last.ResetAfter)+near, g.Int64N(w)*3)
-	// The end of the time line is a test of its own.
+	// The end of the range of instants has its own test.
 	if d = max(d, 0); int64(g.now) < 4e18-d {
 		g.now = g.now.Add(time.Duration(d))
 	}

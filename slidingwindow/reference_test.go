@@ -7,33 +7,30 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// reference is the rules around the models: what a call does and what it is
-// answered, for one key.
+// reference has the rules around the models: the effect of a call on one key, and its reply.
 type reference struct {
-	m model // nil for no key
-	// persistent says that the key has no expiry: it stays, unused, until an
-	// effect leaves it unused.
+	m model // nil: no key
+	// persistent tells that the key has no expiry. An unused key stays until a call that changes it
+	// leaves it unused.
 	persistent bool
 }
 
-// expected is what a call must be answered. Its times are conditions instead of
-// numbers.
+// expected is the expected reply to a call. Its times are conditions instead of numbers.
 type expected struct {
 	overflow  bool
 	refused   int64
 	remaining int64
-	// retry, if set, tells whether the call that field 4 is about would pass at an
-	// instant without traffic; field 4 is then the first such instant. Otherwise
-	// it is -1.
+	// retry, if set, reports whether the call that field 4 refers to would pass at an instant
+	// without further calls. Field 4 is then the first such instant, and otherwise -1.
 	retry func(at *big.Int) bool
-	// unused tells whether nothing would be used at an instant.
+	// unused reports whether nothing is used at an instant.
 	unused func(at *big.Int) bool
 }
 
-// call says what c is answered at now and does it.
+// call makes the call c at now and returns the expected reply.
 func (r *reference) call(now *big.Int, c *slidingwindow.Call) expected {
 	if r.m != nil && !r.persistent && r.m.used(now).Sign() == 0 {
-		r.m = nil // its natural expiry has passed
+		r.m = nil // it has expired
 	}
 	m := r.m
 	if m == nil {
@@ -85,8 +82,8 @@ func (r *reference) call(now *big.Int, c *slidingwindow.Call) expected {
 	return r.answer(m, now, c, grant, refused, changed)
 }
 
-// passes reports whether q units pass at an instant in the state m. A conversion
-// counts only the call's own units against the share of a slot.
+// passes reports whether q units pass at an instant in the state m. After a conversion only the
+// call's own units count against the share of a slot.
 func (r *reference) passes(m model, at *big.Int, c *slidingwindow.Call, q int64, changed bool) bool {
 	if plus(m.used(at), num(q)).Cmp(num(c.Limit)) > 0 {
 		return false
@@ -102,9 +99,9 @@ func (r *reference) passes(m model, at *big.Int, c *slidingwindow.Call, q int64,
 	return own.Cmp(num(share)) <= 0
 }
 
-// most returns the greatest quantity up to q that passes, by bisection.
+// most returns the largest quantity up to q that passes, by bisection.
 func (r *reference) most(passes func(int64) bool, q int64) int64 {
-	low, high := int64(0), q // low passes or is nothing, high does not pass
+	low, high := int64(0), q // low passes or is 0, high does not pass
 	for high-low > 1 {
 		if mid := low + (high-low)/2; passes(mid) {
 			low = mid
@@ -115,8 +112,8 @@ func (r *reference) most(passes func(int64) bool, q int64) int64 {
 	return low
 }
 
-// write charges or refunds, in m or, where c asks for other windows, in new ones
-// that hold m's estimate at now.
+// write charges or refunds units in m. If c has other windows, it does so in a new model that
+// starts with m's estimate at now.
 func (r *reference) write(m model, now *big.Int, c *slidingwindow.Call, charge *big.Int, changed bool) (model, bool) {
 	most := num(math.MaxInt64)
 	if changed {
@@ -149,7 +146,7 @@ func (r *reference) answer(m model, now *big.Int, c *slidingwindow.Call, grant i
 	if left := minus(num(c.Limit), used); left.Sign() > 0 {
 		e.remaining = left.Int64()
 	}
-	about := c.Quantity // the quantity that field 4 is about
+	about := c.Quantity // the quantity that field 4 refers to
 	switch {
 	case refused && c.Charge == slidingwindow.Partial && c.Quantity > 0:
 		e.refused, about = c.Quantity, 1

@@ -16,7 +16,7 @@ type row struct {
 	want     five
 }
 
-// play runs rows on a key of their own.
+// play makes the calls of rows on a new key.
 func play(t *testing.T, c slidingwindow.Call, reply func(limit.Decision) five, rows []row) {
 	t.Helper()
 	var k key
@@ -45,7 +45,7 @@ func TestCounterWorked(t *testing.T) {
 		{0, 10, five{0, 10, 0, -1, 20}},
 		{0, 1, five{1, 10, 0, 11, 20}},
 		{10 * time.Second, 1, five{1, 10, 0, 1, 10}},
-		// Its retry was 1 ns, rounded up: the weight is whole just at the edge.
+		// The retry was 1 ns, rounded up: the full weight applies just at the edge.
 		{10*time.Second + 1, 0, five{0, 10, 1, -1, 9}},
 		{11 * time.Second, 1, five{0, 10, 0, -1, 10}},
 		{11*time.Second + 1, 1, five{0, 10, 0, -1, 14}},
@@ -54,7 +54,7 @@ func TestCounterWorked(t *testing.T) {
 	play(t, c, inSeconds, []row{
 		{30 * time.Second, 86, five{0, 100, 14, -1, 90}},
 		{60 * time.Second, 12, five{0, 100, 2, -1, 116}},
-		// 86 in the window before, 12 in this one, 15 s into it: 64.5 + 12.
+		// 86 units in the previous window, 12 in this one, 15 s after its beginning: 64.5 + 12.
 		{75 * time.Second, 1, five{0, 100, 23, -1, 101}},
 	})
 }
@@ -103,7 +103,7 @@ func TestBucketsWorked(t *testing.T) {
 	})
 }
 
-// TestRussellLuoWorked is the sequence of the limiter's own tests: 10 per second.
+// TestRussellLuoWorked is the sequence of that limiter's own tests: 10 per second.
 func TestRussellLuoWorked(t *testing.T) {
 	var k key
 	for _, r := range []struct {
@@ -128,8 +128,8 @@ func TestRussellLuoWorked(t *testing.T) {
 	}
 }
 
-// TestMennanovWorked is the sequence of the sliding window's own tests: refused
-// calls count, and waiting for the hint of each refusal lets the next one pass.
+// TestMennanovWorked is the sequence of that sliding window's own tests: refused calls count, and
+// after waiting for the time in a refusal the next call passes.
 func TestMennanovWorked(t *testing.T) {
 	var k key
 	c := slidingwindow.Call{Limit: 2, Window: time.Second, Mode: slidingwindow.Counter, Quantity: 1, Penalize: true}

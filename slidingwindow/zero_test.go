@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLimitOfZero: a limit of 0 refuses every quantity in every mode, however it is charged, and
-// leaves alone what a higher limit has admitted.
+// TestLimitOfZero: a limit of 0 refuses every quantity in every mode and with every kind of charge,
+// and does not change what a higher limit has admitted.
 func TestLimitOfZero(t *testing.T) {
 	const now limit.Instant = 1_700_000_040_000_000_000
 	for _, mode := range []slidingwindow.Mode{slidingwindow.Counter, slidingwindow.Fixed, slidingwindow.Log, slidingwindow.Buckets} {
