@@ -10,13 +10,13 @@ import (
 	"github.com/cellserver/cellserver/rdb"
 )
 
-// listpack is a listpack of entries that have their sizes behind them.
+// listpack returns a listpack of entries that end with their sizes.
 func listpack(entries ...string) string {
 	body := strings.Join(entries, "") + "\xff"
 	return text(little(4, int64(6+len(body))) + little(2, int64(len(entries))) + body)
 }
 
-// ziplist is a ziplist of entries without the sizes before them.
+// ziplist returns a ziplist. The entries are given without the sizes that precede them.
 func ziplist(entries ...string) string {
 	body, before, tail := "", 0, 10
 	for _, e := range entries {
@@ -30,7 +30,8 @@ func ziplist(entries ...string) string {
 	return text(little(4, int64(11+len(body))) + little(4, int64(tail)) + little(2, int64(len(entries))) + body + "\xff")
 }
 
-// encodings are values of each type: the type, what follows the key k, and what is read.
+// encodings has values of each encoding: the head of the file, the type, the bytes after the key k,
+// and the expected result.
 var encodings = map[string]struct {
 	head, code, body, want string
 }{
@@ -79,13 +80,13 @@ var encodings = map[string]struct {
 }
 
 const (
-	// streamNodes is a node, of which nothing is looked at.
+	// streamNodes is a node of a stream, whose content is not examined.
 	streamNodes = "\x01\x10" + "0123456789abcdef" + "\x03abc"
-	// pending is an entry that was delivered once.
+	// pending is an entry of a stream that was delivered once.
 	pending = "\x01\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x09\x00\x00\x00\x00\x00\x00\x00\x01"
-	// moduleID is ReJSON-RL in version 3.
+	// moduleID is the ID of ReJSON-RL in version 3.
 	moduleID = "\x81\x45\xe2\x52\x38\xdf\x91\x2c\x03"
-	// everyModuleOpcode is what a module can save.
+	// everyModuleOpcode has all opcodes that a module can save.
 	everyModuleOpcode = "\x02\x05\x01\x03\x03ffff\x04dddddddd\x05\x03abc\x05\xc3\x05\x0a\x00a\xe0\x00\x00\x05\xc0\x01\x05\xc1\x01\x01\x05\xc2\x01\x01\x01\x01\x00"
 )
 
@@ -99,7 +100,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// What belongs to no key, or to the next, is passed over.
+// TestWhatBelongsToNoKey: data that belongs to no key, or only describes the next one, is skipped.
 func TestWhatBelongsToNoKey(t *testing.T) {
 	const after = "\x00\x01k\x01v"
 	got, err := read(t, sealed("REDIS0013", "\xf7"+moduleID+"\x02\x02"+everyModuleOpcode, "\xf3\x02META\x02\x07\x00TWOS\x00"+after))
@@ -110,7 +111,7 @@ func TestWhatBelongsToNoKey(t *testing.T) {
 	require.Equal(t, []string{"skipped slot import", "0 string k: v"}, got)
 }
 
-// Large collections come in parts, and a part is never much more than 64 KiB.
+// TestParts: large collections come in parts. A part is never much longer than 64 KiB.
 func TestParts(t *testing.T) {
 	for name, test := range map[string]struct {
 		n, size, atLeast int

@@ -18,18 +18,18 @@ import (
 	"github.com/cellserver/cellserver/rdb"
 )
 
-// sum is the checksum by the standard library, which inverts it before and after.
+// sum returns the checksum, computed by the standard library, which inverts it before and after.
 func sum(p []byte) uint64 {
 	return ^crc64.Update(^uint64(0), crc64.MakeTable(0x95ac9329ac4bc9b5), p)
 }
 
-// sealed is an RDB with its checksum. head is its magic and version.
+// sealed returns an RDB with its checksum. head is its magic and version.
 func sealed(head string, parts ...string) []byte {
 	body := []byte(head + strings.Join(parts, "") + "\xff")
 	return binary.LittleEndian.AppendUint64(body, sum(body))
 }
 
-// text is a string in its plain form.
+// text returns a string in its plain encoding.
 func text(s string) string { return length(len(s)) + s }
 
 func length(n int) string {
@@ -42,17 +42,17 @@ func length(n int) string {
 	return string(binary.BigEndian.AppendUint32([]byte{0x80}, uint32(n)))
 }
 
-// little is a number of n bytes.
+// little returns a little-endian number of n bytes.
 func little(n int, v int64) string {
 	return string(binary.LittleEndian.AppendUint64(nil, uint64(v))[:n])
 }
 
-// seen is what a visitor was called with, a line for each value.
+// seen records the calls of a visitor, one line for each value.
 type seen struct {
 	lines []string
 	open  *strings.Builder
 	parts int
-	// elements counts all there were.
+	// elements counts all elements.
 	elements int
 }
 
@@ -113,7 +113,7 @@ func (s *seen) value(t testing.TB, key *rdb.Key, part rdb.Part) {
 	}
 }
 
-// read reads a whole RDB, in which nothing may follow.
+// read reads a whole RDB, after which the input must end.
 func read(t testing.TB, file []byte) ([]string, error) {
 	t.Helper()
 	var s seen
@@ -141,7 +141,7 @@ func TestChecksumOfRedis(t *testing.T) {
 	}
 }
 
-// Every opcode and every encoding of a string, as bytes.
+// TestOpcodesAndStrings has every opcode and every encoding of a string as bytes.
 func TestOpcodesAndStrings(t *testing.T) {
 	for name, test := range map[string]struct {
 		body string
@@ -199,8 +199,8 @@ func TestVersions(t *testing.T) {
 	require.True(t, valkey)
 }
 
-// What follows an RDB stays in the reader that the caller owns, however little it buffers
-// and however few bytes come at once.
+// TestNothingIsReadBeyondTheEnd: the bytes after an RDB stay in the caller's reader, however small
+// its buffer is and however few bytes arrive at once.
 func TestNothingIsReadBeyondTheEnd(t *testing.T) {
 	file := sealed("REDIS0009", "\x00\x01k", text(strings.Repeat("v", 100)))
 	stream := append(slices.Clone(file), "*1\r\n$4\r\nPING\r\n"...)
@@ -216,12 +216,13 @@ func TestNothingIsReadBeyondTheEnd(t *testing.T) {
 			require.Equal(t, "*1\r\n$4\r\nPING\r\n", string(rest))
 		})
 	}
-	// Nor does it wait for a byte after the end: that comes when a client writes.
+	// The reader does not wait for a byte after the end either: that comes only when a client
+	// writes.
 	silent := io.MultiReader(bytes.NewReader(file), iotest.ErrReader(errors.New("waited")))
 	require.NoError(t, rdb.NewReader(bufio.NewReader(silent), rdb.Limits{}).Read(&rdb.Visitor{}))
 }
 
-// Errors of the input and of the visitor are those that the caller gets.
+// TestErrorsAreWrapped: the caller gets the errors of the input and of the visitor.
 func TestErrorsAreWrapped(t *testing.T) {
 	own := errors.New("own")
 	file := sealed("REDIS0009", "\xfa\x01a\x01b\xfb\x01\x00\x00\x01k\x01v\x01\x01l\x01\x01a\xf5\x01f\x01\x01e\x00")
@@ -247,7 +248,7 @@ func TestErrorsAreWrapped(t *testing.T) {
 	require.ErrorContains(t, err, "RDB at byte 20: ")
 }
 
-// A server that computes no checksum writes 0.
+// TestChecksum: a server that computes no checksum writes 0, which is accepted.
 func TestChecksum(t *testing.T) {
 	file := sealed("REDIS0009", "\x00\x01k\x01v")
 	copy(file[len(file)-8:], make([]byte, 8))

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// tally is a ledger.
+// tally is a ledger that adds up bytes.
 type tally struct{ sum atomic.Int64 }
 
 func (l *tally) Count(bytes int64) { l.sum.Add(bytes) }
@@ -30,8 +30,8 @@ func flat(r resp.Reply) string {
 	return b.String()
 }
 
-// TestDeferredStringsGiveTheSameReply: a writer that copies the strings later writes what
-// one does that copies them at once, says the same size of it, and gives everything back.
+// TestDeferredStringsGiveTheSameReply: a writer that copies the strings later produces the same
+// reply and the same size as one that copies them at once, and releases everything.
 func TestDeferredStringsGiveTheSameReply(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var values, pieces tally
@@ -85,8 +85,8 @@ func TestDeferredStringsGiveTheSameReply(t *testing.T) {
 	})
 }
 
-// TestDeferredStringsOutliveTheirValues: a long value that leaves the store before it is
-// copied counts as one that replies refer to.
+// TestDeferredStringsOutliveTheirValues: a long value that is removed from the keyspace before it
+// is copied counts as one that replies refer to.
 func TestDeferredStringsOutliveTheirValues(t *testing.T) {
 	var values tally
 	w := resp.Writer{Ledger: &values}

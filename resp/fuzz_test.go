@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// fuzzLimits returns the bounds a fuzz input is judged by: small enough that a
-// short input reaches every one of them, or those of the server.
+// fuzzLimits returns the limits for a fuzz input: small enough that a short input reaches every one
+// of them, or those of the server.
 func fuzzLimits(choice byte) resp.Limits {
 	switch choice % 4 {
 	case 0:
@@ -24,7 +24,7 @@ func fuzzLimits(choice byte) resp.Limits {
 	return resp.Limits{MaxArgs: 100, MaxBulk: 200, MaxCommand: 120, MaxInline: 200, PreAuthArgs: 3, PreAuthBulk: 9}
 }
 
-// randomChunks cuts a stream at random, from single bytes to a few dozen.
+// randomChunks cuts a stream at random into chunks from single bytes to a few dozen.
 func randomChunks(stream []byte, seed uint64) [][]byte {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var chunks [][]byte
@@ -36,13 +36,13 @@ func randomChunks(stream []byte, seed uint64) [][]byte {
 	return chunks
 }
 
-// FuzzGuardChunks: how the bytes arrive must not matter.
+// FuzzGuardChunks: the result does not depend on how the bytes arrive.
 func FuzzGuardChunks(f *testing.F) {
 	f.Add([]byte("*1\r\n$4\r\nPING\r\n*0\r\nECHO \"a\\x41\" b\r\n*2\r\n$4\r\nECHO\r\n$3\r\na\r\n\r\n"), byte(0), uint64(1))
 	f.Add([]byte("*3\r\n$1\r\na\r\n$30\r\n012345678901234567890123456789\r\n$9223372036854775807\r\nb"), byte(6), uint64(1))
 	f.Fuzz(func(t *testing.T, stream []byte, choice byte, seed uint64) {
 		lim := fuzzLimits(choice)
-		if choice&4 != 0 { // what is too long is thrown away, up to this
+		if choice&4 != 0 { // commands that are too long are skipped up to this length
 			lim.MaxSkip = 100
 		}
 		commands, err := split(lim, stream)
@@ -54,7 +54,7 @@ func FuzzGuardChunks(f *testing.F) {
 	})
 }
 
-// FuzzGuardReference: the guard and the reference parser must agree.
+// FuzzGuardReference: the guard and the reference parser agree.
 func FuzzGuardReference(f *testing.F) {
 	f.Add([]byte("*1\r\n$4\r\nPING\r\n*0\r\nECHO \"a\\x41\" b\r\n*2\r\n$4\r\nECHO\r\n$3\r\na\r\n\r\n"), byte(0))
 	f.Fuzz(func(t *testing.T, stream []byte, choice byte) {
@@ -71,8 +71,8 @@ func requireReference(t *testing.T, lim resp.Limits, stream string) {
 	require.Equal(t, want, commands, "%q", stream)
 }
 
-// randomStream joins pieces of the protocol, most of them sound, so that random
-// streams get past the first request.
+// randomStream joins pieces of the protocol. Most of them are valid, so that random streams get
+// past the first request.
 func randomStream(random *rand.Rand) string {
 	pieces := []string{
 		"*1\r\n$4\r\nPING\r\n", "*2\r\n$4\r\nECHO\r\n$5\r\na\r\nbc\r\n", "*2\r\n$4\r\nPING\r\n$0\r\n\r\n",
@@ -99,7 +99,7 @@ func TestRandomStreamsAgreeWithTheReference(t *testing.T) {
 		stream := randomStream(random)
 		lim := fuzzLimits(byte(i))
 		requireReference(t, lim, stream)
-		if i&4 != 0 { // of which the reference knows nothing
+		if i&4 != 0 { // which the reference does not implement
 			lim.MaxSkip = 100
 		}
 		want, wantErr := split(lim, []byte(stream))

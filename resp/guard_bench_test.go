@@ -24,7 +24,7 @@ func BenchmarkGuardThrottle(b *testing.B) {
 	}
 }
 
-// BenchmarkGuardRedcon is redcon's parser over the same frame, unguarded.
+// BenchmarkGuardRedcon measures redcon's parser on the same frame, without the guard.
 func BenchmarkGuardRedcon(b *testing.B) {
 	args := make([][]byte, 0, 16)
 	b.ReportAllocs()
@@ -36,8 +36,8 @@ func BenchmarkGuardRedcon(b *testing.B) {
 	}
 }
 
-// BenchmarkGuardPipeline splits 64 KiB of commands; divide by the commands
-// reported for the cost of one.
+// BenchmarkGuardPipeline splits 64 KiB of commands. Divide by the reported number of commands for
+// the cost of one.
 func BenchmarkGuardPipeline(b *testing.B) {
 	lim := resp.DefaultLimits()
 	stream := bytes.Repeat(throttleFrame, 64<<10/len(throttleFrame))
@@ -57,8 +57,8 @@ func BenchmarkGuardPipeline(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(commands), "ns/command")
 }
 
-// BenchmarkGuardDrip shows commands of 1 KiB and of nearly 1 MiB byte by byte:
-// the cost per byte is the same when the guard never looks at a byte twice.
+// BenchmarkGuardDrip passes commands of 1 KiB and of nearly 1 MiB byte by byte. The cost per byte
+// is the same if the guard never examines a byte twice.
 func BenchmarkGuardDrip(b *testing.B) {
 	for name, size := range map[string]int{"1KiB": 1000, "1MiB": 1_000_000} {
 		b.Run(name, func(b *testing.B) {

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// frameOf spells a command as clients do.
+// frameOf returns a command as clients send it.
 func frameOf(args ...string) []byte {
 	frame := []byte("*" + strconv.Itoa(len(args)) + "\r\n")
 	for _, arg := range args {
@@ -22,21 +22,19 @@ func frameOf(args ...string) []byte {
 	return frame
 }
 
-// connection is what the engine does with a guard: it keeps the bytes that are
-// not consumed, takes commands off them, and stops at the first error that is not only
-// of one command.
+// connection uses a guard as the engine does: it keeps the bytes that are not consumed, takes
+// complete commands, and stops at the first error that ends the connection.
 type connection struct {
 	guard    resp.Guard
 	lim      resp.Limits
 	pending  []byte
 	scratch  [][]byte
-	commands [][]string // and, in their places, what was refused
+	commands [][]string // and refusals, in order
 	err      resp.Error
 }
 
-// receive adds bytes and takes off every command that is complete. The pending
-// bytes move to new memory every time and the old memory is spoilt, so that a
-// guard that kept a reference to it would be found out.
+// receive adds bytes and takes every complete command. It moves the pending bytes to new memory
+// every time and overwrites the old memory, so that a guard with a reference to it is detected.
 func (c *connection) receive(chunk []byte) {
 	if c.err != "" {
 		return // the connection is closed
@@ -66,7 +64,7 @@ func (c *connection) receive(chunk []byte) {
 	}
 }
 
-// split returns what the guard makes of a stream that arrives in the chunks.
+// split returns the commands and the error of a stream that arrives in chunks.
 func split(lim resp.Limits, chunks ...[]byte) (commands [][]string, err resp.Error) {
 	c := connection{lim: lim}
 	for _, chunk := range chunks {
@@ -84,9 +82,9 @@ func bytewise(stream []byte) [][]byte {
 	return chunks
 }
 
-// requireSplit checks the commands and the error of a stream, arriving whole and
-// in pieces: single bytes, or small chunks where copying the rest of a long
-// stream for each byte would take too long.
+// requireSplit checks the commands and the error of a stream that arrives whole and in pieces. The
+// pieces are single bytes, or small chunks of a long stream, for which copying the rest for each
+// byte would take too long.
 func requireSplit(t *testing.T, lim resp.Limits, stream string, want [][]string, wantErr resp.Error) {
 	t.Helper()
 	commands, err := split(lim, []byte(stream))
@@ -161,7 +159,7 @@ func TestNextRepeatsAnError(t *testing.T) {
 }
 
 func TestLengthsParseAsRedisDoes(t *testing.T) {
-	// redcon reads 2^64+1 as 1; a proxy in front may not.
+	// redcon reads 2^64+1 as 1; a proxy in front of it may not.
 	lim := resp.DefaultLimits()
 	for text, swallowed := range map[string]bool{
 		"0": true, "-1": true, "-10": true, "-9223372036854775808": true,
@@ -246,8 +244,8 @@ func TestNextAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestUnfinishedFramesTakeNoRoomForArguments: the arguments of a frame of many that comes in pieces are
-// found again once it is whole. Until then they take the room that there is.
+// TestUnfinishedFramesTakeNoRoomForArguments: the arguments of a frame that comes in pieces are
+// located again once the frame is complete. Until then they take only the existing room.
 func TestUnfinishedFramesTakeNoRoomForArguments(t *testing.T) {
 	const count, room = 20_000, 16
 	frame := resp.AppendCommand(nil, slices.Repeat([]string{"word"}, count)...)

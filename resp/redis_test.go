@@ -21,8 +21,8 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// startRedis runs a redis-server of its own until the test ends, and returns its Unix socket. Without the program the test is skipped,
-// but in CI it fails: there the comparison must not go missing unseen.
+// startRedis runs a redis-server until the test ends, and returns its Unix socket. Without the
+// program the test is skipped, but fails in CI, so that the comparison cannot be omitted unnoticed.
 func startRedis(t *testing.T, options ...string) (socket string) {
 	t.Helper()
 	program := programs.Find(t, "redis-server")
@@ -36,7 +36,7 @@ func startRedis(t *testing.T, options ...string) (socket string) {
 	require.NoError(t, command.Start())
 	t.Cleanup(func() {
 		cancel()
-		_ = command.Wait() // it was killed, which is an error
+		_ = command.Wait() // it returns an error, because the process was killed
 	})
 	require.Eventually(t, func() bool {
 		conn, err := net.Dial("unix", socket)
@@ -48,9 +48,9 @@ func startRedis(t *testing.T, options ...string) (socket string) {
 	return socket
 }
 
-// converse sends a stream and returns all that comes back and whether the server
-// closed the connection of its own accord. It expects wantBytes and gives an
-// open connection a moment to prove that it stays so and says no more.
+// converse sends a stream and returns all replies, and whether the server closed the connection by
+// itself. It expects wantBytes, and waits a moment to check that an open connection stays open and
+// gets no more bytes.
 func converse(t *testing.T, socket string, stream []byte, wantBytes int, wantClosed bool) (replies string, closed bool) {
 	t.Helper()
 	conn, err := net.Dial("unix", socket)
@@ -60,7 +60,7 @@ func converse(t *testing.T, socket string, stream []byte, wantBytes int, wantClo
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		_, _ = conn.Write(stream) // fails when the server closes before it has read all
+		_, _ = conn.Write(stream) // fails if the server closes before it has read everything
 	}()
 	received := make([]byte, wantBytes)
 	n, err := io.ReadFull(conn, received)

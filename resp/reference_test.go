@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// The reference parser says once more, slowly and over the whole stream, how
-// Redis 7 splits it: no state, no fast path, no shared code with the guard.
+// The reference parser defines again, slowly and over the whole stream, how Redis 7 splits it. It
+// has no state and no fast path, and shares no code with the guard.
 
 // reference returns the commands of a stream and the error that ends it.
 func reference(lim resp.Limits, stream string) (commands [][]string, err resp.Error) {
@@ -51,7 +51,7 @@ func referenceFrame(lim resp.Limits, stream string) (args []string, rest string,
 			return nil, "", false, err
 		}
 		if !strings.HasPrefix(line, "$") {
-			got := "\r" // an empty line begins with its end
+			got := "\r" // an empty line begins with its CR
 			if line != "" {
 				got = line[:1]
 			}
@@ -77,9 +77,9 @@ func referenceFrame(lim resp.Limits, stream string) (args []string, rest string,
 	return args, rest, true, ""
 }
 
-// referenceLine takes the line at the start of rest, a suffix of the frame, that
-// ends with a CR and one byte more. The CR must lie within the line's limit and
-// within the command's, and no NUL may stand before it.
+// referenceLine splits off the first line of rest, a suffix of the frame, which ends with a CR and
+// one more byte. The CR must be within the limits of the line and of the command, and no NUL may
+// precede it.
 func referenceLine(lim resp.Limits, frame, rest string, tooBig resp.Error) (line, after string, complete bool, err resp.Error) {
 	cr := strings.IndexAny(rest, "\r\x00")
 	limit, fault := lim.MaxInline, tooBig
@@ -100,7 +100,7 @@ func referenceLine(lim resp.Limits, frame, rest string, tooBig resp.Error) (line
 
 var referenceNumeral = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
-// referenceNumber returns the integer that a count or length spells, nil if none.
+// referenceNumber returns the integer in a count or length, nil if it is not one.
 func referenceNumber(text string) *big.Int {
 	if !referenceNumeral.MatchString(text) {
 		return nil
@@ -134,8 +134,8 @@ var (
 	referenceEscape = regexp.MustCompile(`(?s)\\x[0-9a-fA-F]{2}|\\.`)
 )
 
-// referenceWords splits a line into words as sdssplitargs does. The patterns
-// work on runes, so every byte becomes the rune of the same number first.
+// referenceWords splits a line into words as sdssplitargs does. The patterns work on runes, so
+// every byte is first converted to the rune with the same number.
 func referenceWords(line string) (words []string, balanced bool) {
 	line = latin1(line)
 	for {
@@ -157,7 +157,7 @@ func referenceWords(line string) (words []string, balanced bool) {
 	}
 }
 
-// referenceQuotes takes the quoted part at the start of line.
+// referenceQuotes splits off the quoted part at the start of line.
 func referenceQuotes(line string) (quoted, rest string, closed bool) {
 	if line[0] == '"' {
 		m := referenceQuoted.FindStringSubmatch(line)
@@ -182,7 +182,7 @@ func referenceUnescape(escape string) string {
 	return escape[1:]
 }
 
-// latin1 turns every byte into the rune of its number, bytesOf turns it back.
+// latin1 converts every byte to the rune with the same number. bytesOf is the inverse.
 func latin1(s string) string {
 	runes := make([]rune, len(s))
 	for i := range len(s) {

@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// TestTooLongIsRefusedAndThrownAway: a command beyond the limits is answered in its turn,
-// wherever its bytes are split, nothing of it is kept, and what is behind it is a command
+// TestTooLongIsRefusedAndThrownAway: a command beyond the limits gets an error in its turn,
+// wherever its bytes are split. None of its bytes are kept, and the bytes after it are a command
 // again.
 func TestTooLongIsRefusedAndThrownAway(t *testing.T) {
 	lim := resp.Limits{MaxArgs: 100, MaxBulk: 50, MaxCommand: 200, MaxInline: 64, MaxSkip: 1000}
@@ -57,8 +57,8 @@ func TestTooLongIsRefusedAndThrownAway(t *testing.T) {
 	}
 }
 
-// TestTooLongIsRefusedWhereverTheBoundFalls: also between two arguments, and in the head
-// of one.
+// TestTooLongIsRefusedWhereverTheBoundFalls: also between two arguments, and in the head of an
+// argument.
 func TestTooLongIsRefusedWhereverTheBoundFalls(t *testing.T) {
 	lim := resp.Limits{MaxArgs: 100, MaxBulk: 50, MaxCommand: 200, MaxInline: 64, MaxSkip: 1000}
 	const tooLong = "ERR the command is longer than client-query-buffer-limit admits, 200"
@@ -75,8 +75,8 @@ func TestTooLongIsRefusedWhereverTheBoundFalls(t *testing.T) {
 	}
 }
 
-// TestAnUnfinishedCommandIsGivenUp wherever its beginning ends: what it had is done with,
-// the rest is thrown away, and what is behind it is a command again.
+// TestAnUnfinishedCommandIsGivenUp: wherever the received part of an abandoned command ends, its
+// rest is skipped, and the bytes after it are a command again.
 func TestAnUnfinishedCommandIsGivenUp(t *testing.T) {
 	lim := resp.DefaultLimits()
 	lim.MaxSkip = 1000
@@ -112,8 +112,8 @@ func TestAnUnfinishedCommandIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestMalformedLengthClosesEvenWhileSkipping sends no length, and one that no client
-// would send. They end the connection, also in the middle of an argument that is skipped.
+// TestMalformedLengthClosesEvenWhileSkipping sends text that is not a length, and lengths that no
+// client would send. They end the connection, also while an argument is skipped.
 func TestMalformedLengthClosesEvenWhileSkipping(t *testing.T) {
 	lim := resp.Limits{MaxArgs: 100, MaxBulk: 50, MaxCommand: 200, MaxInline: 64, MaxSkip: 1000}
 	pre := lim.PreAuth()
@@ -128,7 +128,7 @@ func TestMalformedLengthClosesEvenWhileSkipping(t *testing.T) {
 		thrown + "$-1\r\n":               {lim, "invalid bulk length"},
 		thrown + "$x\r\n":                {lim, "invalid bulk length"},
 		thrown + "$950\r\n":              {lim, "invalid bulk length"},
-		// Lengths whose sum with what was thrown away, or with a line end, wraps.
+		// These lengths overflow when the skipped bytes or a line end are added.
 		thrown + "$9223372036854775805\r\n": {lim, "invalid bulk length"},
 		thrown + "$9223372036854775807\r\n": {lim, "invalid bulk length"},
 		thrown + "+950\r\n":                 {lim, "expected '$', got '+'"},

@@ -68,7 +68,7 @@ func readStreams(t *testing.T) []stream {
 	return all
 }
 
-// repeated returns the bytes that `"BYTES" [xN]` spells.
+// repeated returns the bytes that `"BYTES" [xN]` stands for.
 func repeated(t *testing.T, at, text string) string {
 	t.Helper()
 	quoted, err := strconv.QuotedPrefix(text)
@@ -84,8 +84,7 @@ func repeated(t *testing.T, at, text string) string {
 	return strings.Repeat(unit, times)
 }
 
-// echoServer answers the few commands of the streams the way Redis 7 does,
-// through a Guard and a Writer.
+// echoServer replies to the few commands of the streams as Redis 7 does, with a Guard and a Writer.
 type echoServer struct {
 	guard  resp.Guard
 	lim    resp.Limits
@@ -102,7 +101,7 @@ func newEchoServer(password bool) *echoServer {
 	return s
 }
 
-// serve runs the commands of in and returns the bytes consumed.
+// serve runs the commands of in and returns the number of consumed bytes.
 func (s *echoServer) serve(in []byte) (consumed int) {
 	for !s.closed {
 		args, n, err := s.guard.Next(in[consumed:], nil, &s.lim)
@@ -145,8 +144,8 @@ func (s *echoServer) run(args [][]byte) {
 	}
 }
 
-// unknownCommand is the error of Redis 7: the name and the arguments are cut at
-// 128 bytes and end at a NUL, as C strings do.
+// unknownCommand returns the error of Redis 7. It cuts the name and the arguments at 128 bytes and
+// at a NUL, as C strings end there.
 func unknownCommand(args [][]byte) resp.Error {
 	cut := func(b []byte, n int) []byte {
 		b, _, _ = bytes.Cut(b, []byte{0})

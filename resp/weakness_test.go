@@ -17,14 +17,14 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// One test for each weakness of redcon's reader that framing can close. Lengths that wrap
-// around are in TestLengthsParseAsRedisDoes. The tests of deadlines, buffers, accept and
-// close are in package server.
+// This file has one test for each weakness of redcon's reader that framing can close. Lengths that
+// overflow are in TestLengthsParseAsRedisDoes. The tests of deadlines, buffers, accept and close
+// are in package server.
 
-// drip shows a stream to a fresh guard byte by byte and returns the commands, of
-// which it keeps only the shape, the error and the allocations that were made.
-// A guard that looked at its pending bytes anew each time would need hours for
-// the streams of the tests below, and one that recursed would need the stack.
+// drip passes a stream to a new guard byte by byte. It returns the number of commands and of
+// arguments, the error and the allocations. A guard that examined its pending bytes again each time
+// would need hours for the streams of the tests below, and a recursive one would overflow the
+// stack.
 func drip(t *testing.T, stream []byte) (commands, arguments int, err resp.Error, allocations uint64) {
 	t.Helper()
 	lim := resp.DefaultLimits()
@@ -68,7 +68,7 @@ func TestHugeLengthsDoNotOverflow(t *testing.T) {
 }
 
 func TestAnnouncedArgumentsTakeNoMemory(t *testing.T) {
-	// redcon loops as often as the count says, whether arguments came or not.
+	// redcon loops as often as the count says, even if no arguments have arrived.
 	lim := resp.DefaultLimits()
 	requireSplit(t, lim, "*9223372036854775807\r\n", nil, resp.ErrMultibulkLength)
 	requireSplit(t, lim, "*3000000000\r\n", nil, resp.ErrMultibulkLength)
@@ -81,7 +81,7 @@ func TestAnnouncedArgumentsTakeNoMemory(t *testing.T) {
 }
 
 func TestReadingByteByByteTakesLinearTime(t *testing.T) {
-	// redcon recurses once per read of an unfinished command and rescans it.
+	// redcon recurses once per read of an unfinished command, and scans it again.
 	for name, s := range map[string]struct {
 		stream    []byte
 		arguments int
@@ -134,7 +134,7 @@ func TestInlineCommandsTakeLinearMemory(t *testing.T) {
 }
 
 func TestLinesWithoutEndAreRefused(t *testing.T) {
-	// redcon waits for the line feed for ever and looks for it from the start.
+	// redcon waits for the line feed forever and searches for it from the start.
 	lim := resp.DefaultLimits()
 	requireSplit(t, lim, strings.Repeat("a", 65536), nil, "")
 	requireSplit(t, lim, strings.Repeat("a", 65537), nil, resp.ErrInlineTooBig)
@@ -161,8 +161,8 @@ func TestMisalignedPipelineLeavesNothingPending(t *testing.T) {
 }
 
 func TestCommandsOverAMebibyteAreRefused(t *testing.T) {
-	// redcon takes a command of any size and keeps its buffer. The guard refuses
-	// at the length that crosses the bound, before the bytes it announces.
+	// redcon accepts a command of any size and keeps its buffer. The guard refuses at the length
+	// that exceeds the bound, before the bytes arrive.
 	lim := resp.DefaultLimits()
 	requireSplit(t, lim, "*1\r\n$104857600\r\n", nil, resp.ErrBulkLength)
 	requireSplit(t, lim, "*2\r\n$4\r\nECHO\r\n$1048576\r\n", nil, resp.ErrCommandTooBig)
@@ -178,7 +178,7 @@ func TestCommandsOverAMebibyteAreRefused(t *testing.T) {
 }
 
 func TestCommandsBeforeAnErrorAreReturned(t *testing.T) {
-	// redcon forgets the complete commands of the same read.
+	// redcon drops the complete commands of the same read.
 	ping := "*1\r\n$4\r\nPING\r\n"
 	for _, bad := range []string{"*x\r\n", "*1\r\n$-1\r\n", "*1\r\nPING\r\n", "ECHO \"a\"b\r\n"} {
 		commands, err := split(resp.DefaultLimits(), []byte(ping+ping+bad+ping))
@@ -188,8 +188,8 @@ func TestCommandsBeforeAnErrorAreReturned(t *testing.T) {
 }
 
 func TestEmptyRequestsAreIgnored(t *testing.T) {
-	// redcon closes on them. In Valkey (CVE-2026-27623) an empty request left
-	// its kind behind, so that an inline command after it was taken for a frame.
+	// redcon closes the connection on empty requests. In Valkey (CVE-2026-27623) an empty request
+	// left its kind behind, so that an inline command after it was parsed as a frame.
 	lim := resp.DefaultLimits()
 	for _, empty := range []string{"*0\r\n", "*-1\r\n", "*-10\r\n", "\r\n", "\n", " \r\n", "*0\r\n*0\r\n\r\n"} {
 		for _, next := range []string{"PING\r\n", "*1\r\n$4\r\nPING\r\n"} {
@@ -203,7 +203,7 @@ func TestEmptyRequestsAreIgnored(t *testing.T) {
 }
 
 func TestLinesOfHTTPAreRecognised(t *testing.T) {
-	// redcon runs each line of a request that a browser was made to send.
+	// redcon runs each line of a request that an attacker made a browser send.
 	for _, name := range []string{"POST", "post", "pOsT", "Host:", "host:", "HOST:"} {
 		require.True(t, resp.IsCrossProtocol([]byte(name)), name)
 	}
@@ -213,8 +213,8 @@ func TestLinesOfHTTPAreRecognised(t *testing.T) {
 }
 
 func TestRedconGetsOnlyProvenFrames(t *testing.T) {
-	// ReadNextCommand panics on lengths it does not check, and takes a leading $
-	// for another protocol.
+	// ReadNextCommand panics on lengths that it does not check, and takes a leading $ for another
+	// protocol.
 	lim := resp.DefaultLimits()
 	for _, stream := range []string{"*1\r\n$-2\r\n", fmt.Sprintf("*1\r\n$%d\r\n", math.MaxInt)} {
 		require.Panics(t, func() { _, _, _, _, _ = redcon.ReadNextCommand([]byte(stream+"x"), nil) })
@@ -222,8 +222,8 @@ func TestRedconGetsOnlyProvenFrames(t *testing.T) {
 	}
 	requireSplit(t, lim, "$4 PING\r\n", [][]string{{"$4", "PING"}}, "")
 
-	// A frame in pieces goes to redcon, unless its line ends are not CR LF, which
-	// Redis takes and redcon does not.
+	// The guard passes a complete frame to redcon, unless its line ends are not CR LF, which Redis
+	// accepts and redcon does not.
 	for _, crlf := range []string{"\r\n", "\r\r", "\r$", "\rx", "\r\x00"} {
 		stream := strings.ReplaceAll("*3~$4~ECHO~$0~~$12~hello\nworld!~", "~", crlf)
 		requireSplit(t, lim, stream, [][]string{{"ECHO", "", "hello\nworld!"}}, "")

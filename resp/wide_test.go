@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// wideFrame is a command of n words, the i-th of which says which it is.
+// wideFrame returns a command of n words. The i-th word contains its index.
 func wideFrame(n int) (frame []byte, words []string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", n)
@@ -22,9 +22,9 @@ func wideFrame(n int) (frame []byte, words []string) {
 	return []byte(b.String()), words
 }
 
-// TestWideCommandsMakeRoomOnce has a command of very many words arrive in chunks, as a
-// socket brings it: what its pieces need is thrown away, and what the whole needs is used
-// again by the next.
+// TestWideCommandsMakeRoomOnce passes a command of very many words in chunks, as a socket delivers
+// it. The memory for its pieces is released, and that for the whole command is used again for the
+// next.
 func TestWideCommandsMakeRoomOnce(t *testing.T) {
 	const chunk = 16 << 10
 	frame, words := wideFrame(20_000)
@@ -58,8 +58,7 @@ func TestWideCommandsMakeRoomOnce(t *testing.T) {
 	}
 }
 
-// TestRecycleLeavesSmallSlicesAlone tests that the slices of a worker keep their
-// contents.
+// TestRecycleLeavesSmallSlicesAlone: the slices of a worker keep their content.
 func TestRecycleLeavesSmallSlicesAlone(t *testing.T) {
 	args := [][]byte{[]byte("a")}
 	resp.Recycle(args)

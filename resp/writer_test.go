@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// written returns what write appends in the given protocol.
+// written returns the output of write in the given protocol.
 func written(proto int, write func(*resp.Writer)) string {
 	w := resp.Writer{Proto: proto}
 	write(&w)
@@ -56,7 +56,7 @@ func TestWriterSpellsEveryReplyInBothProtocols(t *testing.T) {
 }
 
 func TestWriterNeverLetsALineEndThrough(t *testing.T) {
-	// CVE-2025-67733: text from a client inside an error forges a second reply.
+	// CVE-2025-67733: text from a client inside an error could forge a second reply.
 	require.Equal(t, "-ERR unknown command 'a  +OK'\r\n",
 		written(2, func(w *resp.Writer) { w.Error("ERR unknown command 'a\r\n+OK'") }))
 	require.Equal(t, "-ERR a b\r\n", written(2, func(w *resp.Writer) { w.Error("ERR a\nb\r\n\n") }))
@@ -175,7 +175,7 @@ func BenchmarkFiveInts(b *testing.B) {
 	}
 }
 
-// BenchmarkFiveIntsByParts is what FiveInts replaces.
+// BenchmarkFiveIntsByParts measures what FiveInts replaces.
 func BenchmarkFiveIntsByParts(b *testing.B) {
 	w := resp.Writer{Buf: make([]byte, 0, 256)}
 	b.ReportAllocs()
