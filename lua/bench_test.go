@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// five answers every call with the five integers of a limiter.
+// five replies to every call with the five integers of a limiter.
 type five struct{}
 
 func (five) Log(int, []byte)                           {}
@@ -59,7 +59,7 @@ func BenchmarkNewState(b *testing.B) {
 	}
 }
 
-// TestPassThroughAllocates holds the most common script to its allocations.
+// TestPassThroughAllocates bounds the allocations of the most common script.
 func TestPassThroughAllocates(t *testing.T) {
 	script, err := lua.Compile([]byte(passThrough))
 	require.NoError(t, err)
@@ -77,8 +77,8 @@ func TestPassThroughAllocates(t *testing.T) {
 	require.Equal(t, string(fiveInts), string(w.Buf))
 }
 
-// BenchmarkLongStringsBesideManyArguments shows what a reply of 1,000 references takes for
-// each, where it has to be told that none lies in one of 60,000 arguments.
+// BenchmarkLongStringsBesideManyArguments measures a reply of 1,000 references. For each the
+// replier has to check that it is not part of one of 60,000 arguments.
 func BenchmarkLongStringsBesideManyArguments(b *testing.B) {
 	script, err := lua.Compile([]byte("local s, t = ('x'):rep(20000), {} for i = 1, 1000 do t[i] = s end return t"))
 	require.NoError(b, err)

@@ -14,12 +14,12 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// bomb is a script that takes an unguarded interpreter, or the process, down.
+// bomb is a script that would exhaust an unguarded interpreter, or the whole process.
 type bomb struct {
 	name, source string
 	// want is part of the reply.
 	want string
-	// endless ones are killed after a moment, as by a time limit.
+	// endless scripts are killed after a moment, as by a time limit.
 	endless bool
 }
 
@@ -113,8 +113,8 @@ var bombs = []bomb{
 	{name: "loadstring of bytecode", source: "return select(2, loadstring('\\27Lua'))", want: "precompiled"},
 }
 
-// TestBombsAreContained runs every bomb to its end: killed ones end within a
-// moment of the kill, the others by their budgets.
+// TestBombsAreContained runs every bomb to its end: killed ones end within a moment of the kill,
+// the others when they exceed their budgets.
 func TestBombsAreContained(t *testing.T) {
 	limits := lua.DefaultLimits()
 	limits.Memory = 64 << 20
@@ -138,10 +138,10 @@ func TestBombsAreContained(t *testing.T) {
 }
 
 // explode returns the reply, and how much memory the process took from the system meanwhile. It
-// does not return for a script that escapes.
+// does not return if a script escapes the guard.
 func explode(t *testing.T, pool *lua.Pool, b bomb) (string, uint64) {
 	t.Helper()
-	debug.FreeOSMemory() // what earlier bombs have left is theirs
+	debug.FreeOSMemory() // memory of earlier bombs does not count
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	script, err := lua.Compile([]byte(b.source))
@@ -163,9 +163,9 @@ func explode(t *testing.T, pool *lua.Pool, b bomb) (string, uint64) {
 	return string(w.Buf), after.HeapSys - before.HeapSys
 }
 
-// TestLongCallsOfLibrariesPauseInTheirMidst: a call of one function that takes long counts as so many
-// instructions while it runs. So the script is moved away from an event loop as one with a loop is, and
-// can be killed there.
+// TestLongCallsOfLibrariesPauseInTheirMidst: a library function that takes long counts as many
+// instructions while it runs. So its script is moved away from an event loop like one with a loop,
+// and can be killed there.
 func TestLongCallsOfLibrariesPauseInTheirMidst(t *testing.T) {
 	pool := lua.NewPool(lua.DefaultLimits())
 	for _, source := range []string{

@@ -10,14 +10,13 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// kept counts what only replies keep.
+// kept ignores the bytes that only replies keep.
 type kept struct{}
 
 func (kept) Count(int64) {}
 
-// TestRepliesDoNotReferToArguments: the bytes of KEYS and ARGV are used again once the
-// script is over, so that its reply has copies of them, also of a part of one. What the
-// script has made itself is referred to.
+// TestRepliesDoNotReferToArguments: the bytes of KEYS and ARGV are reused after the script, so its
+// reply has copies of them, also of parts. The reply refers to strings that the script has created.
 func TestRepliesDoNotReferToArguments(t *testing.T) {
 	pool := lua.NewPool(lua.DefaultLimits())
 	for source, refs := range map[string]int{

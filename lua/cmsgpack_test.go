@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/lua"
 )
 
-// TestMessagesOfScriptsComeBackAsTheyWent: what cmsgpack packs it unpacks to the same,
-// and packs again to the same bytes.
+// TestMessagesOfScriptsComeBackAsTheyWent: cmsgpack unpacks a packed value to an equal one, and
+// packs that to the same bytes.
 func TestMessagesOfScriptsComeBackAsTheyWent(t *testing.T) {
 	pool := lua.NewPool(lua.DefaultLimits())
 	for _, value := range []string{
@@ -22,8 +22,8 @@ func TestMessagesOfScriptsComeBackAsTheyWent(t *testing.T) {
 	}
 }
 
-// TestForgedMessagesTakeNoMemory: a message that says it has four billion elements is
-// believed for those that are there.
+// TestForgedMessagesTakeNoMemory: a message that claims four billion elements takes memory only for
+// those that it contains.
 func TestForgedMessagesTakeNoMemory(t *testing.T) {
 	effort.Alone(t)
 	pool := lua.NewPool(lua.DefaultLimits())
@@ -42,8 +42,8 @@ func TestForgedMessagesTakeNoMemory(t *testing.T) {
 	require.Contains(t, runIn(lua.NewPool(limits), empties), notEnough)
 }
 
-// FuzzUnpack: whatever the bytes are, unpack answers with values or one of its errors,
-// and what it has read is packed and read again as as many values.
+// FuzzUnpack: for arbitrary bytes unpack returns values or one of its errors. The values can be
+// packed and unpacked again without losing one.
 func FuzzUnpack(f *testing.F) {
 	for _, seed := range []string{"", "\x01", "\xc1", "\x91\x01", "\x81\xa1a\x01", "\xdd\xff\xff\xff\xff", "\xcb\x00", "\xd9\x05abc", "\x93\xc0\xc2\xc3"} {
 		f.Add([]byte(seed))

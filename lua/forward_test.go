@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// FuzzForward sends replies through scripts that return them as they are, and
-// through one that has them in a variable first: both answer the same.
+// FuzzForward passes replies through scripts that return them directly, and through one that
+// assigns them to a variable first. Both give the same result.
 func FuzzForward(f *testing.F) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 200 {
@@ -46,7 +46,7 @@ func FuzzForward(f *testing.F) {
 	})
 }
 
-// reply writes a random reply in RESP2.
+// reply returns a random reply in RESP2.
 func reply(random *rand.Rand, depth int) string {
 	switch kind := random.IntN(9); {
 	case kind < 3:

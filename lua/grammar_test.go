@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// grammar writes a script from bytes: each decides one choice, and when there are
-// none left the shortest is taken.
+// grammar generates a script from bytes. Each byte determines one choice. When there are none left,
+// it chooses the shortest alternative.
 type grammar struct {
 	data  []byte
 	depth int
-	// calm leaves out what makes a script not bounded.
+	// calm omits constructs of scripts that are not bounded.
 	calm bool
 }
 
@@ -174,14 +174,14 @@ func (g *grammar) statement() string {
 	return "repeat " + g.block() + " until " + g.expression()
 }
 
-// calmLoop is a loop that a bounded script may have, or nearly.
+// calmLoop returns a loop that a bounded script may have, or nearly.
 func (g *grammar) calmLoop() string {
 	head := g.oneOf("i = 1, 3", "i = 1, #KEYS", "a = 0, #ARGV, 2", "i = 3, 1, -1", "i = 1, a", "i, k in ipairs(KEYS)", "_, b in ipairs(ARGV)", "a, b in ipairs(KEYS)")
 	call := g.oneOf("redis.call('get', k)", "redis.call('get', KEYS[i])", "redis.call('get', b)", "KEYS[i + 1] = 'x'", "a = a .. a", "break")
 	return "for " + head + " do " + g.block() + " if b then " + call + " end end"
 }
 
-// script returns a whole script, whose names are mostly locals.
+// script returns a whole script. Most of its names are locals.
 func (g *grammar) script() string {
 	var b strings.Builder
 	b.WriteString("local a, b = 'x', 2 ")
@@ -189,7 +189,7 @@ func (g *grammar) script() string {
 		b.WriteString("local c, d, e = {}, KEYS[1] ")
 	}
 	for range 2 + g.pick(6) {
-		// An error ends most statements early; the next shall have its turn.
+		// An error ends most statements early. pcall lets the following ones run.
 		if statement := g.statement(); g.calm || g.pick(4) == 0 {
 			b.WriteString(statement)
 		} else {

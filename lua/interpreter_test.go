@@ -13,9 +13,8 @@ import (
 	"github.com/cellserver/cellserver/lua"
 )
 
-// mended are scripts that return a text, which the interpreter by itself answers otherwise
-// than Lua 5.1, and so than Redis. upstream is the issue or pull request of gopher-lua about
-// it, where there is one.
+// mended has scripts for which the interpreter alone gives another result than Lua 5.1, and so than
+// Redis. upstream is the issue or pull request of gopher-lua about it, if there is one.
 var mended = []struct{ rule, upstream, source, want string }{
 	{"numbers joined by ..", "", "return 1e15 .. ''", "1e+15"},
 	{"# of long tables", "#304", "local t = {} for i = 1, 70000 do t[i] = i end return tostring(#t)", "70000"},
@@ -41,8 +40,8 @@ var mended = []struct{ rule, upstream, source, want string }{
 	{"locals shared by closures when an error is caught", "#448", "local a local function f() return a end pcall(error) a = 5 return tostring(f())", "5"},
 }
 
-// TestTheInterpreterAloneAnswersOtherwise: what mends an answer of the interpreter goes when
-// the interpreter gives that answer itself.
+// TestTheInterpreterAloneAnswersOtherwise fails when the interpreter alone gives the right result,
+// so that the workaround can be removed.
 func TestTheInterpreterAloneAnswersOtherwise(t *testing.T) {
 	pool := lua.NewPool(lua.DefaultLimits())
 	for _, c := range mended {
@@ -51,7 +50,7 @@ func TestTheInterpreterAloneAnswersOtherwise(t *testing.T) {
 	}
 }
 
-// alone runs source in the interpreter as it is, for so many instructions at most.
+// alone runs source in the unmodified interpreter, for a limited number of instructions.
 func alone(source string) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -67,7 +66,7 @@ func alone(source string) (text string) {
 	return l.Get(-1).String()
 }
 
-// countdown is a context that is done when it has been asked so often.
+// countdown is a context that is done after a number of calls of Done.
 type countdown struct{ left int }
 
 func (c *countdown) Done() <-chan struct{} {

@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// store answers every command with the values it has, nested at random, and lends the long
-// ones if it has a ledger.
+// store replies to every command with its values, nested at random. If it has a ledger it lends
+// long values.
 type store struct {
 	echo
 	values [][]byte
@@ -48,7 +48,7 @@ func (s *store) Call(_ [][]byte, proto int) ([]byte, []shared.Ref) {
 	return w.Buf, w.Refs
 }
 
-// whole is a reply as the client gets it.
+// whole returns a reply as the client gets it.
 func whole(w *resp.Writer) string {
 	var b strings.Builder
 	from := 0
@@ -68,8 +68,8 @@ func values(sizes ...int) (list [][]byte) {
 	return list
 }
 
-// TestLentValuesReadAsCopies: what a command replies without a copy is the same to the
-// script, and in its reply, as a copy.
+// TestLentValuesReadAsCopies: a script that gets a value without a copy sees and returns the same
+// as with a copy.
 func TestLentValuesReadAsCopies(t *testing.T) {
 	long := values(3, shared.Least-1, shared.Least, 70_000)
 	pool := lua.NewPool(lua.DefaultLimits())
@@ -102,11 +102,11 @@ func TestLentValuesReadAsCopies(t *testing.T) {
 	}
 }
 
-// lender answers with one value, which it lends.
+// lender replies with one value, which it lends.
 type lender struct {
 	echo
 	value  []byte
-	breaks bool // panics instead of a second answer
+	breaks bool // panics instead of a second reply
 	calls  int
 }
 
@@ -119,8 +119,8 @@ func (l *lender) Call([][]byte, int) ([]byte, []shared.Ref) {
 	return w.Buf, w.Refs
 }
 
-// TestScriptsCopyNoLongValues: what a script returns of a value, all of it or a part, is
-// the store's own memory, and is kept by the reply alone once the script is over.
+// TestScriptsCopyNoLongValues: when a script returns a value or a part of it, the reply refers to
+// the keyspace's own memory. After the script only the reply keeps it.
 func TestScriptsCopyNoLongValues(t *testing.T) {
 	value := values(1_000_000)[0]
 	pool := lua.NewPool(lua.DefaultLimits())
@@ -148,8 +148,8 @@ func TestScriptsCopyNoLongValues(t *testing.T) {
 	}
 }
 
-// TestLentValuesAreFreeAfterAPanic: a command that fails in an unforeseen way leaves no
-// value behind that counts as read for ever.
+// TestLentValuesAreFreeAfterAPanic: after a panic in a command no value counts as being read any
+// more.
 func TestLentValuesAreFreeAfterAPanic(t *testing.T) {
 	value := values(100_000)[0]
 	script, err := lua.Compile([]byte("local v = redis.call('x') redis.call('x') return v"))

@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// scripted answers with a given reply and keeps what it was asked.
+// scripted replies with a given reply and records the calls.
 type scripted struct {
 	reply  string
 	asked  []string
@@ -70,8 +70,8 @@ func TestScriptsGetTheirKeysAndArguments(t *testing.T) {
 	require.Equal(t, []int{2}, host.protos)
 }
 
-// TestRepliesPassThroughScripts sends replies of commands through a script to both kinds of
-// clients.
+// TestRepliesPassThroughScripts passes replies of commands through a script to clients of both
+// protocols.
 func TestRepliesPassThroughScripts(t *testing.T) {
 	for _, c := range []struct{ setresp, reply, two, three string }{
 		{"", ":5\r\n", ":5\r\n", ":5\r\n"},
@@ -119,8 +119,8 @@ func TestHostIsToldWhatTheLibraryIsAsked(t *testing.T) {
 	require.Equal(t, []int{3, 2}, host.protos)
 }
 
-// TestAScriptLeavesNothingToTheNext runs pairs of scripts in one state: the second must not see the
-// first.
+// TestAScriptLeavesNothingToTheNext runs pairs of scripts in one state. The second must not see
+// effects of the first.
 func TestAScriptLeavesNothingToTheNext(t *testing.T) {
 	pool := lua.NewPool(lua.DefaultLimits())
 	for _, c := range [][2]string{
@@ -140,8 +140,8 @@ func TestAScriptLeavesNothingToTheNext(t *testing.T) {
 	}
 }
 
-// TestEachRunHasOtherRandomNumbers: sliding logs tell calls of one instant apart by math.random. A
-// seed makes the numbers of its run those of Redis, and no others.
+// TestEachRunHasOtherRandomNumbers: sliding logs in scripts distinguish calls at the same instant
+// by math.random. A seed makes the numbers of its run those of Redis, and affects no other run.
 func TestEachRunHasOtherRandomNumbers(t *testing.T) {
 	pool := lua.NewPool(lua.DefaultLimits())
 	const script = "return tostring(math.random())"
@@ -161,7 +161,7 @@ func TestAKilledScriptCannotGoOn(t *testing.T) {
 	var w resp.Writer
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		runtime.Gosched() // Any instant will do, before or amid the loop.
+		runtime.Gosched() // any instant will do, before or during the loop
 		r.Kill("Script killed by user with SCRIPT KILL.")
 		r.Kill("a second reason")
 	})
@@ -171,7 +171,7 @@ func TestAKilledScriptCannotGoOn(t *testing.T) {
 	pool.Put(r)
 	require.NotSame(t, r, pool.Get())
 
-	// Before it begins, too.
+	// A kill before the script begins works, too.
 	r = pool.Get()
 	r.Kill("over")
 	w.Buf = nil
@@ -179,7 +179,8 @@ func TestAKilledScriptCannotGoOn(t *testing.T) {
 	require.Contains(t, string(w.Buf), "-ERR over script: ")
 }
 
-// TestConstantConditionsAreDecidedAsAnyOther: the interpreter alone aims some of these jumps wrongly.
+// TestConstantConditionsAreDecidedAsAnyOther: the interpreter's compiler computes some of these
+// jumps wrongly.
 func TestConstantConditionsAreDecidedAsAnyOther(t *testing.T) {
 	for _, loop := range []string{"for a in ipairs({1, 2})", "for a = 1, 2", "for a in pairs({1, 2})", "local a = 0 while a < 2"} {
 		for condition, taken := range map[string]bool{

@@ -18,14 +18,14 @@ import (
 
 const mib = 1 << 20
 
-// heapNow is how many bytes of objects the heap has, garbage included.
+// heapNow returns the bytes of objects on the heap, including garbage.
 func heapNow() int64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return int64(sample[0].Value.Uint64())
 }
 
-// allocatedNow is how many bytes were ever allocated.
+// allocatedNow returns the bytes that were ever allocated.
 func allocatedNow() int64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
@@ -53,8 +53,8 @@ var hogs = []string{
 
 const notEnough = "-ERR not enough memory script: "
 
-// TestKilledScriptsLeaveNothingBehind: what scripts can reach and what they have left
-// as garbage keep to one bound together, however many were killed before.
+// TestKilledScriptsLeaveNothingBehind: the memory that scripts can reach plus their garbage stays
+// within one bound, however many were killed before.
 func TestKilledScriptsLeaveNothingBehind(t *testing.T) {
 	limits := lua.DefaultLimits()
 	limits.Memory = 64 * mib
@@ -69,9 +69,9 @@ func TestKilledScriptsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// TestScriptsKeepToTheRoomThereIs: with a bound on the heap no mixture of scripts, one
-// after another or several at once, goes beyond it by more than what one instruction
-// of each can take; and scripts that fit always run.
+// TestScriptsKeepToTheRoomThereIs: with a bound on the heap no mixture of scripts, run one after
+// another or concurrently, exceeds it by more than what one instruction of each can take. Scripts
+// that fit always run.
 func TestScriptsKeepToTheRoomThereIs(t *testing.T) {
 	limits := lua.DefaultLimits()
 	runtime.GC()
@@ -102,8 +102,8 @@ func TestScriptsKeepToTheRoomThereIs(t *testing.T) {
 	require.Equal(t, ":1\r\n", runIn(pool, "local s = ('x'):rep(16000000) return 1"))
 }
 
-// TestSmallScriptsRunWhereMemoryIsFull: a bound that others have used up ends no script
-// that takes little.
+// TestSmallScriptsRunWhereMemoryIsFull: a script that takes little runs even if other data has used
+// up the bound.
 func TestSmallScriptsRunWhereMemoryIsFull(t *testing.T) {
 	limits := lua.DefaultLimits()
 	limits.Room = func() (int64, int64) { return 0, 0 }
@@ -113,7 +113,7 @@ func TestSmallScriptsRunWhereMemoryIsFull(t *testing.T) {
 	require.Contains(t, runIn(pool, "return #('x'):rep(4000000)"), notEnough)
 }
 
-// TestGarbageIsNoReasonToEndAScript: a script may make any amount of it.
+// TestGarbageIsNoReasonToEndAScript: a script may produce any amount of garbage.
 func TestGarbageIsNoReasonToEndAScript(t *testing.T) {
 	effort.Alone(t)
 	limits := lua.DefaultLimits()
@@ -127,7 +127,8 @@ func TestGarbageIsNoReasonToEndAScript(t *testing.T) {
 	}
 }
 
-// TestKeysOfAScriptAreNotItsMemory: what it adds to the keys is maxmemory's business.
+// TestKeysOfAScriptAreNotItsMemory: the memory of keys that a script adds is limited by maxmemory
+// and not by the script's bound.
 func TestKeysOfAScriptAreNotItsMemory(t *testing.T) {
 	limits := lua.DefaultLimits()
 	limits.Memory = 16 * mib
@@ -144,7 +145,7 @@ func TestKeysOfAScriptAreNotItsMemory(t *testing.T) {
 	require.Len(t, keys.kept, 60)
 }
 
-// keeping is a store of whatever it is given.
+// keeping is a host that stores all arguments.
 type keeping struct{ kept [][]byte }
 
 func (*keeping) Log(int, []byte) {}
@@ -153,8 +154,8 @@ func (k *keeping) Call(args [][]byte, _ int) ([]byte, []shared.Ref) {
 	return []byte("+OK\r\n"), nil
 }
 
-// TestLargeResultTakesItsMemoryOnce: the reply of a script is reserved and allocated
-// whole, and not in steps that each copy what there was.
+// TestLargeResultTakesItsMemoryOnce: the reply of a script is reserved and allocated at once, and
+// not in steps that each copy the previous content.
 func TestLargeResultTakesItsMemoryOnce(t *testing.T) {
 	pool := lua.NewPool(lua.DefaultLimits())
 	const source = "local s = ('x'):rep(1000000) local t = {} for i = 1, 60 do t[i] = s end return t"
@@ -180,8 +181,8 @@ func TestLargeResultTakesItsMemoryOnce(t *testing.T) {
 	require.Contains(t, runIn(lua.NewPool(limits), source), "-ERR not enough memory script: ")
 }
 
-// TestLongErrorsTakeNoMoreThanTheirMemory: messages that repeat a long string are
-// counted like any other string.
+// TestLongErrorsTakeNoMoreThanTheirMemory: error messages that contain a long string are counted
+// like any other string.
 func TestLongErrorsTakeNoMoreThanTheirMemory(t *testing.T) {
 	effort.Alone(t)
 	for _, source := range []string{

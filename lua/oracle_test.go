@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// echo answers the few commands that the recorded expressions call.
+// echo replies to the few commands that the recorded expressions call.
 type echo struct {
 	reply []byte
 	data  map[string]string
@@ -106,8 +106,8 @@ func expressions(t *testing.T) []string {
 	return list
 }
 
-// TestRedisAnswersTheSame replays expressions against what a real Redis answered.
-// TestRecordAnswersOfRedis records anew.
+// TestRedisAnswersTheSame compares results of expressions with recorded replies of Redis.
+// TestRecordAnswersOfRedis records them again.
 func TestRedisAnswersTheSame(t *testing.T) {
 	text, err := os.ReadFile(recording)
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestRedisAnswersTheSame(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			got := runIn(pool, source)
 			if head, _, found := strings.Cut(reply, syntaxError); found {
-				// What is wrong with the text is said in other words.
+				// The text of syntax errors differs.
 				require.Equal(t, head+syntaxError, got[:min(len(got), len(head+syntaxError))], source)
 				return
 			}
@@ -134,8 +134,8 @@ func TestRedisAnswersTheSame(t *testing.T) {
 	}
 }
 
-// as72 has the replies to numbers that redis.call is given, as Redis 7.2 spells them: with the fewest digits
-// that read back. The recording is of 7.0, which has 17.
+// as72 has the replies to numbers passed to redis.call in the format of Redis 7.2: with the fewest
+// digits that parse to the same number. The recording is of 7.0, which writes 17 digits.
 var as72 = map[string]string{
 	"return redis.call('echo',1e17)":  "$18\r\n100000000000000000\r\n",
 	"return redis.call('echo',0.1)":   "$3\r\n0.1\r\n",

@@ -18,7 +18,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// programs writes small programs full of what the interpreter's compiler gets wrong:
+// programs generates small programs with constructs that the interpreter's compiler gets wrong:
 // constants as conditions, loops that begin with them, and assignments to parameters.
 type programs struct{ random *rand.Rand }
 
@@ -50,7 +50,8 @@ func (p programs) block(depth int) string {
 	return s
 }
 
-// statement ends, however it is nested: calls in a row get true a few times.
+// statement returns a statement that always ends, however it is nested: again() returns true only a
+// few times.
 func (p programs) statement(depth int) string {
 	assignment := p.one("a", "b", "c") + " = " + p.expression(2)
 	if depth == 0 {
@@ -78,8 +79,8 @@ func (p programs) statement(depth int) string {
 	return assignment
 }
 
-// program has body twice: in a function whose last parameter is one of its variables, and
-// in one where it is another's.
+// program returns a program that has body twice: in a function with its last variable as a
+// parameter, and in one where that variable belongs to an enclosing function.
 func (p programs) program() string {
 	body := p.block(3)
 	inner := strings.ReplaceAll(body, "(...)", "swap(c)")
@@ -89,8 +90,8 @@ func (p programs) program() string {
 		"local r = {} for _, f in ipairs({one, two}) do local t = {f(4, 5, 6, 7)} for i = 1, 4 do r[#r + 1] = tostring(t[i]) end end return r"
 }
 
-// TestRandomProgramsAnswerAsRedis compares with a real Redis, REDIS_ADDR=host:port;
-// REDIS_PROGRAMS says with how many programs.
+// TestRandomProgramsAnswerAsRedis compares random programs with a real Redis at
+// REDIS_ADDR=host:port. REDIS_PROGRAMS is the number of programs.
 func TestRandomProgramsAnswerAsRedis(t *testing.T) {
 	addr := os.Getenv("REDIS_ADDR")
 	if addr == "" {

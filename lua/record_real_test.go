@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRecordAnswersOfRedis records what a Redis at REDIS_ADDR=host:port answers, for
+// TestRecordAnswersOfRedis records the replies of a Redis at REDIS_ADDR=host:port for
 // TestRedisAnswersTheSame.
 func TestRecordAnswersOfRedis(t *testing.T) {
 	addr := os.Getenv("REDIS_ADDR")

@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// TestResultIsMeasuredAsItIsWritten: the memory that a large reply reserves is what it
-// takes, or a little more, whatever is in it.
+// TestResultIsMeasuredAsItIsWritten: the memory reserved for a large reply is the memory that it
+// takes, or a little more, whatever it contains.
 func TestResultIsMeasuredAsItIsWritten(t *testing.T) {
 	r := newRun(sandbox.NewMemory(DefaultLimits()))
 	defer r.close()
@@ -59,7 +59,7 @@ func TestResultIsMeasuredAsItIsWritten(t *testing.T) {
 	}
 }
 
-// TestBigNumberKeepsItsBytes: only line ends are changed, as in Redis.
+// TestBigNumberKeepsItsBytes: only line ends are replaced, as in Redis.
 func TestBigNumberKeepsItsBytes(t *testing.T) {
 	r := newRun(sandbox.NewMemory(DefaultLimits()))
 	defer r.close()

@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// census describes everything that a script can see of its state.
+// census is a script that describes everything a script can see of its state.
 const census = `
 local seen, out = {}, {}
 local function walk(path, t)
@@ -35,7 +35,7 @@ out[#out + 1] = tostring(getmetatable('').__index == string) .. ('x'):upper() ..
 out[#out + 1] = cjson.encode({1 / 3, {}}) .. cjson.encode_max_depth() .. tostring(cjson.encode_sparse_array()) .. tostring(redis.call('get', 'none'))
 return table.concat(out, '\n')`
 
-// sandbox is a pool of which one run is taken at a time.
+// sandbox is a pool of which one run is used at a time.
 type sandbox struct {
 	pool   *lua.Pool
 	census *lua.Script
@@ -52,7 +52,7 @@ func newSandbox(t testing.TB) *sandbox {
 	return &sandbox{pool: lua.NewPool(limits), census: script, moment: 50 * time.Millisecond}
 }
 
-// execute runs s, killing it after a moment, and returns its reply.
+// execute runs s, kills it after a moment, and returns its reply.
 func (b *sandbox) execute(s *lua.Script, host lua.Host, keys ...string) (string, *lua.Run) {
 	r := b.pool.Get()
 	timer := time.AfterFunc(b.moment, func() { r.Kill("killed by the test") })
@@ -76,7 +76,7 @@ func (b *sandbox) untouched() (string, *lua.Run) {
 	return string(w.Buf), r
 }
 
-// wellFormed reads one reply and returns what is behind it.
+// wellFormed parses one reply and returns the bytes after it.
 func wellFormed(t testing.TB, b string, depth int) string {
 	require.Less(t, depth, 200)
 	head, rest, found := strings.Cut(b, "\r\n")
@@ -106,8 +106,8 @@ func wellFormed(t testing.TB, b string, depth int) string {
 	return rest
 }
 
-// FuzzSandbox runs random scripts: none crashes, hangs, answers anything but one
-// reply, or leaves a trace for the next.
+// FuzzSandbox runs random scripts. None may crash, hang, return anything other than one reply, or
+// leave a trace for the next.
 func FuzzSandbox(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 30 {
@@ -136,7 +136,7 @@ func FuzzSandbox(f *testing.F) {
 	})
 }
 
-// witness notes the commands that a script calls.
+// witness records the commands that a script calls.
 type witness struct {
 	echo
 	calls [][]string
@@ -151,7 +151,7 @@ func (w *witness) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	return w.echo.Call(args, proto)
 }
 
-// FuzzAnalysis holds the promises of a script's text against what it does.
+// FuzzAnalysis compares what the analysis of a script's text promises with what the script does.
 func FuzzAnalysis(f *testing.F) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 100 {
@@ -162,7 +162,7 @@ func FuzzAnalysis(f *testing.F) {
 		f.Add(seed)
 	}
 	box := newSandbox(f)
-	box.moment = time.Minute // what has to end by itself may be kept waiting
+	box.moment = time.Minute // scripts that end by themselves get more time
 	f.Fuzz(func(t *testing.T, data []byte) {
 		g := grammar{data: data[:min(len(data), 400)], calm: true}
 		source := g.script()
@@ -186,7 +186,7 @@ func FuzzAnalysis(f *testing.F) {
 	})
 }
 
-// promised says that one of the calls in the text covers what was called.
+// promised reports whether one of the analysed calls covers the called command.
 func promised(calls []lua.Call, keys, called []string) bool {
 	for _, c := range calls {
 		if c.Name != called[0] || len(c.Keys) != len(called)-1 {

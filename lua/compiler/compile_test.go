@@ -109,8 +109,8 @@ func TestTextsProveWhatScriptsDo(t *testing.T) {
 	}
 }
 
-// TestLongConstructorsNeedFewConstants: the interpreter's compiler looks a constant up
-// among all others, so that a key for each element would take seconds.
+// TestLongConstructorsNeedFewConstants: the interpreter's compiler searches all constants for each
+// new one, so a constant for each key of a long table would take seconds.
 func TestLongConstructorsNeedFewConstants(t *testing.T) {
 	for _, source := range []string{
 		"return {" + strings.Repeat("9,", 25500) + "x = 1}",

@@ -11,8 +11,9 @@ import (
 	"github.com/cellserver/cellserver/lua/compiler"
 )
 
-// TestSizeIsWhatAScriptTakes: what is said of a script is what the heap has of it, but
-// for a third; and that is a few times its text, not the compiler's own room.
+// TestSizeIsWhatAScriptTakes: the reported size of a script differs from its size on the heap by at
+// most a third. It is a few times the length of the text and does not include the compiler's
+// temporary memory.
 func TestSizeIsWhatAScriptTakes(t *testing.T) {
 	for name, body := range map[string]string{
 		"comment":   "-- " + strings.Repeat("x", 1000),

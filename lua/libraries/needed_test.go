@@ -13,12 +13,12 @@ import (
 	"github.com/cellserver/cellserver/lua/sandbox"
 )
 
-// TestNoFunctionRepeatsTheInterpreters: each function of ours answers something otherwise
-// than the interpreter's of that name, called with no, one or two arguments: with another
-// value, or with an error in the words of Lua 5.1, which clients see. One that does not
-// any more can be the interpreter's.
+// TestNoFunctionRepeatsTheInterpreters: each function of this package differs from the
+// interpreter's function of that name for some call with no, one or two arguments: in a value, or
+// in an error, whose text is that of Lua 5.1 because clients see it. A function that does not
+// differ any more can be replaced by the interpreter's.
 func TestNoFunctionRepeatsTheInterpreters(t *testing.T) {
-	// To take the interpreter's would be more to write than the function.
+	// Using the interpreter's function would take more code than this one.
 	same := map[string]bool{"coroutine.running": true}
 	var s sandbox.State
 	var r libraries.Runtime
@@ -31,14 +31,15 @@ func TestNoFunctionRepeatsTheInterpreters(t *testing.T) {
 	ours := functions(s.Globals, s.Original)
 	require.Greater(t, len(ours), 70)
 	for name, f := range functions(theirs.G.Global, func(t *glua.LTable) *glua.LTable { return t }) {
-		// Theirs collects the whole process.
+		// The interpreter's function would collect the garbage of the whole process.
 		if ours[name] != nil && name != "collectgarbage" {
 			require.Equal(t, same[name], repeats(s.L, theirs, ours[name], f), name)
 		}
 	}
 }
 
-// functions returns those of the base library and of those of Lua 5.1, by their names.
+// functions returns the functions of the base library and of the other libraries of Lua 5.1 by
+// their names.
 func functions(globals *glua.LTable, original func(*glua.LTable) *glua.LTable) map[string]*glua.LFunction {
 	all := map[string]*glua.LFunction{}
 	gather := func(prefix string, t *glua.LTable) {
@@ -55,7 +56,7 @@ func functions(globals *glua.LTable, original func(*glua.LTable) *glua.LTable) m
 	return all
 }
 
-// repeats says that two functions answer the same to whatever they are called with here.
+// repeats reports whether two functions give the same results for all arguments tried here.
 func repeats(a, b *glua.LState, f, g *glua.LFunction) bool {
 	of, og := values(a), values(b)
 	same := answer(a, f) == answer(b, g)
@@ -78,7 +79,7 @@ func values(l *glua.LState) []glua.LValue {
 	}
 }
 
-// answer spells what f answers, or its error without the place.
+// answer formats the result of f, or its error without the position.
 func answer(l *glua.LState, f *glua.LFunction, args ...glua.LValue) string {
 	defer l.SetTop(l.GetTop())
 	top := l.GetTop()

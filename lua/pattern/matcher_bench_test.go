@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/lua/pattern"
 )
 
-// BenchmarkPattern measures the matcher beside the interpreter's own, which has no
-// budget, as one call of string.match would use them: on a pattern that is new to both.
+// BenchmarkPattern compares the matcher with the interpreter's own, which has no budget, for one
+// call of string.match with a pattern that neither has seen before.
 func BenchmarkPattern(b *testing.B) {
 	for _, c := range []struct{ name, pattern, subject string }{
 		{"captures", "^(%w+):(%d+)$", "user:1234567"},

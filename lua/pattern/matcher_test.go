@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/lua/pattern"
 )
 
-// TestCapturesAreTextsAndPlaces: each row is a pattern, a subject, the end of the match
-// from its beginning, and the captures, of which a place is a number.
+// TestCapturesAreTextsAndPlaces: each row is a pattern, a subject, the end of the match at its
+// beginning, and the captures. A position capture is a number.
 func TestCapturesAreTextsAndPlaces(t *testing.T) {
 	for _, row := range []struct {
 		pattern, subject string
@@ -42,8 +42,8 @@ func TestCapturesAreTextsAndPlaces(t *testing.T) {
 	}
 }
 
-// TestMatchKeepsToItsSteps: a match ends when its steps are taken, or when it is told to,
-// whatever the pattern.
+// TestMatchKeepsToItsSteps: for every pattern a match ends when its steps are used up, or when it
+// is stopped.
 func TestMatchKeepsToItsSteps(t *testing.T) {
 	subject := make([]byte, 3000)
 	m := &pattern.Matcher{Subject: string(subject), Pattern: ".-.-.-.-.-b", Steps: 100_000}

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// TestFieldsOfTheInterpreterHaveTheTypesAssumed holds the fields that are reached past the interpreter's
-// interface to their types.
+// TestFieldsOfTheInterpreterHaveTheTypesAssumed checks the types of the interpreter's unexported
+// fields that this package accesses.
 func TestFieldsOfTheInterpreterHaveTheTypesAssumed(t *testing.T) {
 	for _, c := range []struct {
 		in   reflect.Type

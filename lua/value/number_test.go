@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// TestNumbersAreReadAsInC: spaces, hexadecimal numbers and infinity as strtod has them, and
-// nothing that Go alone reads.
+// TestNumbersAreReadAsInC: spaces, hexadecimal numbers and infinity are parsed as by strtod, and
+// forms that only Go accepts are refused.
 func TestNumbersAreReadAsInC(t *testing.T) {
 	for text, want := range map[string]float64{
 		"010": 10, " 5\t\n": 5, "-0x10": -16, "0x1p4": 16, "1e2": 100, ".5": 0.5, "3.": 3, "1e400": math.Inf(1), "-inf": math.Inf(-1),
