@@ -9,7 +9,8 @@ import (
 type step struct {
 	*descriptor
 	// beside are the descriptors with the same key that take precedence for some of its values.
-	// within are those of them that give some of these values back.
+	// within are descriptors of the same policy with exact values, which in turn take precedence
+	// over the patterns in beside.
 	beside, within []*descriptor
 	// condition is the result of when.
 	condition string
