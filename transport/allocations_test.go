@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// limiterPaths are commands whose way from the socket to the log and back to the socket takes
-// nothing from Go's heap.
+// limiterPaths are commands that allocate nothing on Go's heap between the socket, the log and the
+// reply.
 var limiterPaths = map[string][]string{
 	"PING":       {"PING"},
 	"GET":        {"GET", "cell"},
@@ -27,11 +27,11 @@ var limiterPaths = map[string][]string{
 	"TBLeaky":    {"TB.ACQUIRE", "leaky", "100", "1000000", "1", "1", "LEAKY"},
 }
 
-// TestHotPathsAllocateNothingOverSockets is TestHotPathsAllocateNothing of package
-// commands with all that a server has: sockets, and a log if there is one. Whatever else the process does
-// meanwhile counts too, such as the sample of its figures that a server takes each second: so the
-// least of many short measurements counts. With appendfsync always the goroutine transport
-// parks a connection in a way that is not free, so that is asked of event loops only.
+// TestHotPathsAllocateNothingOverSockets is TestHotPathsAllocateNothing of package commands with a
+// whole server: sockets, and a log if there is one. Everything else that the process does meanwhile
+// counts, too, such as the sample of its figures that a server takes each second. So the lowest of
+// many short measurements counts. With appendfsync always the goroutine transport allocates when it
+// parks a connection, so that case is tested only with event loops.
 func TestHotPathsAllocateNothingOverSockets(t *testing.T) {
 	if effort.RaceDetector {
 		t.Skip("the race detector allocates")
@@ -51,8 +51,8 @@ func TestHotPathsAllocateNothingOverSockets(t *testing.T) {
 	}
 }
 
-// allocations sends a command 160 times over one connection, in packets of 16, and counts what the
-// whole process allocated meanwhile. It does so up to 30 times and returns the least count.
+// allocations sends a command 160 times over one connection, in packets of 16, and counts the
+// allocations of the whole process. It repeats this up to 30 times and returns the lowest count.
 func allocations(t *testing.T, address string, command []byte) uint64 {
 	t.Helper()
 	const depth, rounds, measurements = 16, 10, 30
@@ -68,7 +68,7 @@ func allocations(t *testing.T, address string, command []byte) uint64 {
 	once := func() {
 		_, err := conn.Write(packet)
 		require.NoError(t, err)
-		// Replies to one command differ in length, so their ends are counted.
+		// Replies to one command differ in length, so count their line ends.
 		for lines := 0; lines < depth*linesOf(command); {
 			n, err := conn.Read(reply)
 			require.NoError(t, err)
@@ -95,8 +95,8 @@ func allocations(t *testing.T, address string, command []byte) uint64 {
 	return least
 }
 
-// linesOf is how many lines a reply to the command has: that of a limiter is an array
-// of five, a value has its length before it.
+// linesOf returns the number of lines of a reply to the command: the reply of a limiter is an array
+// of five, and a value is preceded by its length.
 func linesOf(command []byte) int {
 	switch {
 	case bytes.Contains(command, []byte("PING")):

@@ -2,5 +2,6 @@
 
 package transport_test
 
-// child: processes of their own are measured on unix only, with the tag real.
+// child returns false: servers in processes of their own are measured only on unix, with the tag
+// real.
 func child() bool { return false }

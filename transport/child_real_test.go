@@ -24,9 +24,9 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// Some figures only mean something if the server has a process of its own. These
-// variables make this program that server: a ponger on a transport of a kind, with so
-// many loops, on a port, and with so many file descriptors (0: as many as there are).
+// Some figures only mean something if the server has a process of its own. These variables make
+// this program that server. They are the kind of transport, the number of loops, the port, and the
+// number of file descriptors (0: the present limit).
 const (
 	childKind  = "TRANSPORT_CHILD_KIND"
 	childLoops = "TRANSPORT_CHILD_LOOPS"
@@ -34,15 +34,15 @@ const (
 	childFiles = "TRANSPORT_CHILD_FILES"
 )
 
-// figures is what a child says of itself.
+// figures are the figures that a child reports about itself.
 type figures struct {
 	connections, acceptErrs int64
 	cpu                     time.Duration
 	memory                  int64 // heap and stacks in use, without garbage
 }
 
-// child runs the server if this process is to be one. For every line on its input
-// it prints its figures.
+// child runs the server if this process should be one. It prints its figures for every line on its
+// input.
 func child() bool {
 	kind := os.Getenv(childKind)
 	if kind == "" {
@@ -72,7 +72,7 @@ func child() bool {
 		var m runtime.MemStats
 		if in.Text() == "memory" {
 			runtime.GC()
-			runtime.GC() // pools are emptied by the second
+			runtime.GC() // the second collection empties the pools
 			runtime.ReadMemStats(&m)
 		}
 		s := tr.Stats()
@@ -88,8 +88,8 @@ func must(err error) {
 	}
 }
 
-// ponger answers every line with +PONG: what is left is the transport. It is enough
-// of Redis for redis-benchmark -t ping_inline.
+// ponger replies to every line with +PONG, so that only the transport costs time. It implements
+// enough of Redis for redis-benchmark -t ping_inline.
 type ponger struct{}
 
 type pongSession struct{}
@@ -110,7 +110,7 @@ func (pongSession) Feed(_ transport.Worker, in, out []byte) transport.Turn {
 	}
 }
 
-// server is a child seen from its parent.
+// server is a child process from the parent's view.
 type server struct {
 	t       testing.TB
 	in      io.Writer
@@ -143,7 +143,7 @@ func spawn(t testing.TB, kind transport.Kind, loops, files int) *server {
 	return s
 }
 
-// ask returns the figures of the child; its memory only when asked for.
+// ask returns the figures of the child. It returns the memory only if what asks for it.
 func (s *server) ask(what string) (f figures) {
 	s.t.Helper()
 	_, err := fmt.Fprintln(s.in, what)

@@ -13,11 +13,11 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// The tests of this file are about what a transport and the sessions of the server do together.
-// What the commands do is tested beside them.
+// The tests in this file cover the interaction of a transport with the sessions of the server. The
+// effects of commands are tested in their packages.
 
-// TestLargeRepliesAreReservedFirst: a reply that copies much is made only while there is memory
-// for it, however many clients ask and do not read, and a client that reads gets its reply.
+// TestLargeRepliesAreReservedFirst: a reply that copies a lot is made only while there is memory
+// for it, however many clients request it and do not read, and a client that reads gets its reply.
 func TestLargeRepliesAreReservedFirst(t *testing.T) {
 	const unread, size = 10, inproc.ShortValues * inproc.ShortSize
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
@@ -52,7 +52,7 @@ func TestLargeRepliesAreReservedFirst(t *testing.T) {
 	})
 }
 
-// TestRefusedValueIsNotKept: while it comes nothing of it is in memory.
+// TestRefusedValueIsNotKept: while a value that is too long arrives, none of it is in memory.
 func TestRefusedValueIsNotKept(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		s := inproc.Serve(t, kind, "--proto-max-bulk-len", "1mb")
@@ -92,8 +92,8 @@ func TestClientMemoryCountsWhatTheTransportHolds(t *testing.T) {
 	})
 }
 
-// TestWritersAreRefusedNotClosed: those that send long commands, more than clients may
-// take together, get the error of full memory or their answer, and keep their connection.
+// TestWritersAreRefusedNotClosed: clients that send long commands, more than all clients together
+// may hold, get the error of full memory or their reply, and keep their connection.
 func TestWritersAreRefusedNotClosed(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		const writers = 8
@@ -125,8 +125,9 @@ func TestWritersAreRefusedNotClosed(t *testing.T) {
 	})
 }
 
-// TestWaitersThatLeave: clients that wait and hang up, all at once, or are killed take nothing, the
-// next is served, and one that still waits when the server stops is answered as by a timeout.
+// TestWaitersThatLeave: blocked clients that disconnect at the same time, or are killed, take
+// nothing. The next client is served, and one that is still blocked when the server stops gets the
+// reply of a timeout.
 func TestWaitersThatLeave(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		s := inproc.Serve(t, kind)
@@ -166,8 +167,8 @@ func TestWaitersThatLeave(t *testing.T) {
 	})
 }
 
-// TestBusyScript: while a script does not end, other clients are told so, also those that come now,
-// and may kill it. What was sent behind is answered then, and a client may leave meanwhile.
+// TestBusyScript: while a script does not end, existing and new clients get BUSY and may kill it.
+// Later commands of the script's client are then answered, and a client may leave meanwhile.
 func TestBusyScript(t *testing.T) {
 	const busy = "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n"
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
@@ -194,8 +195,8 @@ func TestBusyScript(t *testing.T) {
 	})
 }
 
-// TestScriptsInTheBackgroundKeepTheOrder: scripts that take longer than a loop waits for, some of
-// them in a pipeline, from many clients; what is sent behind one is answered behind it.
+// TestScriptsInTheBackgroundKeepTheOrder: many clients run scripts that take longer than a loop
+// waits, some of them in pipelines. The replies to later commands come after those of the scripts.
 func TestScriptsInTheBackgroundKeepTheOrder(t *testing.T) {
 	const turns, clients, rounds = 3000, 6, 3
 	script := fmt.Sprintf("local i = 0 repeat i = i + 1 redis.call('incr', KEYS[1]) until i == %d return tonumber(redis.call('get', KEYS[1]))", turns)

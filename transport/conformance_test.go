@@ -10,12 +10,12 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// conformance is what every transport has to pass, by name.
+// conformance has the tests that every transport has to pass, by name.
 var conformance = []struct {
 	name string
 	test func(t *testing.T, f transporttest.Factory)
-	// plain is about sockets without TLS. slow takes seconds, and is not repeated for each
-	// version of TLS.
+	// plain tests are about sockets without TLS. slow ones take seconds, and are not repeated for
+	// each version of TLS.
 	plain, slow bool
 }{
 	{name: "replies come in order over TCP", test: testEcho},
@@ -64,7 +64,7 @@ var conformance = []struct {
 	{name: "a listener closed by its owner", test: testListenerClosed},
 }
 
-// run holds one kind of transport to the guarantees of the package.
+// run checks the guarantees of the package for one kind of transport.
 func run(t *testing.T, f transporttest.Factory) {
 	for _, c := range conformance {
 		t.Run(c.name, func(t *testing.T) { c.test(t, f) })

@@ -11,9 +11,9 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// TestShortRepliesOfARoundAllLeave has more clients at once than replies wait for the end
-// of a round. Between short commands some send what is not postponed: long ones, long
-// replies, and the last of a connection.
+// TestShortRepliesOfARoundAllLeave has more clients at once than the number of replies that wait
+// for the end of a round. Between short commands some clients send commands that are not postponed:
+// long ones, ones with long replies, and the last one of a connection.
 func TestShortRepliesOfARoundAllLeave(t *testing.T) {
 	const clients, rounds = 200, 20
 	r := transporttest.Start(t, epollOf(t, 1), transporttest.NewLineHandler(), transporttest.PatientLimits())

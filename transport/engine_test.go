@@ -28,8 +28,8 @@ type engine struct {
 	addr  net.Addr
 }
 
-// eachEngine runs test with the commands of a server behind each transport. Peers are slow by a
-// clock that stands still.
+// eachEngine runs test with the commands of a server behind each transport. The clock for the write
+// timeout stands still.
 func eachEngine(t *testing.T, test func(t *testing.T, e *engine)) {
 	t.Helper()
 	for name, f := range transportsOf(t) {
@@ -40,7 +40,7 @@ func eachEngine(t *testing.T, test func(t *testing.T, e *engine)) {
 // serve runs an engine behind a transport until the test ends.
 func serve(t *testing.T, f transporttest.Factory) *engine {
 	t.Helper()
-	s, err := inproc.New(inproc.Epoch, []net.Listener{}, "--transport", "goroutine") // which serves nobody
+	s, err := inproc.New(inproc.Epoch, []net.Listener{}, "--transport", "goroutine") // without listeners
 	require.NoError(t, err)
 	e := &engine{Engine: s.Engine(), t: t, ks: s.Keyspace(), lim: transporttest.PatientLimits(), clock: transporttest.NewClock()}
 	e.tr = f(e.Engine, e.lim, e.clock)
@@ -59,7 +59,7 @@ func serve(t *testing.T, f transporttest.Factory) *engine {
 	return e
 }
 
-// stop begins a graceful stop, and returns what it will say.
+// stop begins a graceful stop, and returns the channel for its result.
 func (e *engine) stop() <-chan error {
 	e.clock.Run()
 	e.Drain()
@@ -78,18 +78,18 @@ func (e *engine) dial() *inproc.Client {
 	return c
 }
 
-// pass lets time pass for peers that are slow.
+// pass advances the clock for the write timeout.
 func (e *engine) pass(d time.Duration) {
 	transporttest.Pass(transporttest.Bare(e.tr), e.clock, e.lim, d)
 }
 
-// eventually waits for what is no event.
+// eventually polls for a condition without an event.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	require.Eventually(t, ok, transporttest.Patience, time.Millisecond, what)
 }
 
-// stacks is what stacks take.
+// stacks returns the memory of stacks.
 func stacks() int64 {
 	var m runtime.MemStats
 	runtime.GC()

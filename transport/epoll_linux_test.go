@@ -37,8 +37,8 @@ func TestEpollServesOnlyWhatItCan(t *testing.T) {
 	require.NoError(t, tr.Shutdown(t.Context()))
 }
 
-// TestEpollNoticesTheEndBehindAFullBacklog: a parked client that resets its connection, and a
-// waiting one that stops sending, are noticed even if no more input is kept for them.
+// TestEpollNoticesTheEndBehindAFullBacklog: the server notices that a parked client resets its
+// connection, and that a waiting one stops sending, even if it keeps no more input of them.
 func TestEpollNoticesTheEndBehindAFullBacklog(t *testing.T) {
 	lim := transporttest.PatientLimits()
 	lim.Backlog = 16 << 10

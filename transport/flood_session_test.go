@@ -19,8 +19,8 @@ import (
 
 const pong = "+PONG\r\n"
 
-// TestSilentRefusedClientsDelayNobody refuses clients that send and read nothing. Other
-// clients are served meanwhile.
+// TestSilentRefusedClientsDelayNobody refuses clients that neither send nor read. Other clients are
+// served meanwhile.
 func TestSilentRefusedClientsDelayNobody(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		c := e.dial()
@@ -37,8 +37,8 @@ func TestSilentRefusedClientsDelayNobody(t *testing.T) {
 	})
 }
 
-// TestSlowReadersTakeLittleAndDelayNobody has fifty clients that ask for much and read
-// nothing. They take little memory, and other clients are served.
+// TestSlowReadersTakeLittleAndDelayNobody has fifty clients that request large replies and do not
+// read them. They take little memory, and other clients are served.
 func TestSlowReadersTakeLittleAndDelayNobody(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		witness := e.dial()
@@ -69,16 +69,17 @@ func TestSlowReadersTakeLittleAndDelayNobody(t *testing.T) {
 	})
 }
 
-// TestLongPipelineDelaysNobody has one client keep a pipeline of 10,000 commands full.
-// Another client gets its replies all the time.
+// TestLongPipelineDelaysNobody: while one client keeps a pipeline of 10,000 commands full, another
+// client gets its replies.
 func TestLongPipelineDelaysNobody(t *testing.T) { eachEngine(t, pingBesidePipeline) }
 
-// TestLongPipelineDelaysNobodyOverTLS is the same with TLS, where a record may hold many commands.
+// TestLongPipelineDelaysNobodyOverTLS is the same over TLS, where one record may contain many
+// commands.
 func TestLongPipelineDelaysNobodyOverTLS(t *testing.T) {
 	everyTLS(t, func(t *testing.T, f transporttest.Factory) { pingBesidePipeline(t, serve(t, f)) })
 }
 
-// pingBesidePipeline has one client keep a pipeline full while another sends PING.
+// pingBesidePipeline lets one client keep a pipeline full while another sends PING.
 func pingBesidePipeline(t *testing.T, e *engine) {
 	greedy := e.dial()
 	batch := strings.Repeat("*1\r\n$4\r\nPING\r\n", 10_000)
@@ -107,7 +108,8 @@ func pingBesidePipeline(t *testing.T, e *engine) {
 	other := e.dial()
 	turns := 2 * 1024 * int64(len(pong)) // the replies of two batches
 	eventually(t, "the pipeline flows", func() bool { return answered.Load() > turns })
-	// Both go on: the pipeline gets the replies of ten batches while the other client is served.
+	// Both make progress: the pipeline gets the replies of ten batches while the other client is
+	// served.
 	goal, pings := answered.Load()+5*turns, 0
 	for pings < 200 || answered.Load() < goal {
 		require.Equal(t, pong, other.Do("PING"))
@@ -119,8 +121,8 @@ func pingBesidePipeline(t *testing.T, e *engine) {
 	require.Equal(t, sent*10_000*int64(len(pong)), answered.Load())
 }
 
-// TestMisalignedPipelineTakesNoMemory sends 8 MiB of commands, none of which begins where a
-// read begins. The server holds no more memory than at the start.
+// TestMisalignedPipelineTakesNoMemory sends 8 MiB of commands, none of which begins where a read
+// begins. The server holds no more memory than at the start.
 func TestMisalignedPipelineTakesNoMemory(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		c := e.dial()
@@ -150,8 +152,8 @@ func TestMisalignedPipelineTakesNoMemory(t *testing.T) {
 	})
 }
 
-// TestLargeCommandsReleaseTheirMemory sends large commands over connections that stay
-// open. The server releases the memory.
+// TestLargeCommandsReleaseTheirMemory sends large commands over connections that stay open. The
+// server releases the memory.
 func TestLargeCommandsReleaseTheirMemory(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		before := heap()
@@ -173,8 +175,8 @@ func TestLargeCommandsReleaseTheirMemory(t *testing.T) {
 	})
 }
 
-// TestUnreadRepliesStopThePipeline does not read its replies. The commands behind them do
-// not run, so that a small pipeline cannot fill the memory.
+// TestUnreadRepliesStopThePipeline does not read its replies. Later commands of the pipeline do not
+// run, so that a short pipeline cannot fill the memory.
 func TestUnreadRepliesStopThePipeline(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		c := e.dial()
@@ -202,8 +204,8 @@ func TestUnreadRepliesStopThePipeline(t *testing.T) {
 	})
 }
 
-// TestClientsThatNeverReadAreClosed has clients that read nothing. After write-timeout
-// they are closed and their replies are dropped.
+// TestClientsThatNeverReadAreClosed: clients that read nothing are closed after write-timeout, and
+// their replies are dropped.
 func TestClientsThatNeverReadAreClosed(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		witness := e.dial()

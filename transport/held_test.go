@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// testHeldMuch holds back more than a round keeps together, in one reply and in many.
+// testHeldMuch holds back more than maxHeld bytes, in one reply and in many.
 func testHeldMuch(t *testing.T, f transporttest.Factory) {
 	const large, small, clients = 1_500_000, 200_000, 8
 	h := transporttest.NewLineHandler()
@@ -41,8 +41,8 @@ func testHeldMuch(t *testing.T, f transporttest.Factory) {
 	r.Eventually(func() bool { return r.Transport.Stats().Pending == 0 })
 }
 
-// testSettle has what was promised changed before it leaves, whether it had to wait
-// or not, and what comes behind it left alone.
+// testSettle changes replies whose barrier was lost before they are sent, whether they had to wait
+// or not. Later replies stay as they are.
 func testSettle(t *testing.T, f transporttest.Factory) {
 	h := transporttest.NewLineHandler()
 	h.Lost = 9
@@ -57,7 +57,7 @@ func testSettle(t *testing.T, f transporttest.Factory) {
 	h.Synced(9)
 	c.Expect("synced 8", "1")
 	d.Expect("the disk is full, so it is lost", "", "synced anyway")
-	c.Send("sync 9", "bye") // it is settled already
+	c.Send("sync 9", "bye") // the barrier is settled already
 	c.Expect("the disk is full, so it is lost", "bye")
 	c.ExpectEnd()
 	d.Send("echo 2")

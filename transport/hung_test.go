@@ -15,8 +15,8 @@ import (
 	cellserver "github.com/cellserver/cellserver/server"
 )
 
-// hungFS is a disk whose fsyncs of files do not return while it hangs. Once it falters,
-// one write is slow and those that follow do not return either.
+// hungFS is a disk whose fsyncs of files do not return while hangs is set. When falters is set, one
+// write is slow, and later writes do not return either.
 type hungFS struct {
 	persistence.OS
 	hangs    atomic.Bool
@@ -62,7 +62,7 @@ func (f hungFile) Sync() error {
 // Write implements persistence.File.
 func (f hungFile) Write(b []byte) (int, error) {
 	if f.fs.falters.CompareAndSwap(true, false) {
-		<-time.After(20 * time.Millisecond) // a loop puts up with 5
+		<-time.After(20 * time.Millisecond) // a loop tolerates 5 ms
 		f.fs.mute.Store(true)
 	} else if f.fs.mute.Load() {
 		f.fs.hang()
@@ -80,7 +80,8 @@ func serveHung(t *testing.T, kind, dir, appendfsync string) (*inproc.Served, *hu
 	return f, disk
 }
 
-// afterCrash is a client of a server on what a process leaves in a directory that dies now.
+// afterCrash returns a client of a server that starts from a copy of a directory, as if the process
+// had died now.
 func afterCrash(t *testing.T, dir string) *inproc.Client {
 	t.Helper()
 	left := t.TempDir()
@@ -90,8 +91,8 @@ func afterCrash(t *testing.T, dir string) *inproc.Client {
 	return f.Dial()
 }
 
-// TestKillBehindAHungDisk: while an fsync hangs, clients whose effect has to pass it get no reply.
-// Others do, and a client that is killed goes at once. What it did has happened all the same.
+// TestKillBehindAHungDisk: while an fsync hangs, clients whose effect needs it get no reply, and
+// other clients do. A client that is killed is closed at once, but its command has taken effect.
 func TestKillBehindAHungDisk(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f, disk := serveHung(t, kind, t.TempDir(), "always")
@@ -114,9 +115,9 @@ func TestKillBehindAHungDisk(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsForAHungWrite: after a write that was slow no loop waits for the next. So while
-// that hangs all clients are answered but those that have left an effect. Those are answered once
-// it returns, and not before, and what was answered is there after a crash.
+// TestNobodyWaitsForAHungWrite: after a slow write no loop waits for the next one. So while that
+// write hangs, all clients get replies except those with an effect in it. These get theirs once it
+// returns, and not before, and everything that was acknowledged is there after a crash.
 func TestNobodyWaitsForAHungWrite(t *testing.T) {
 	charged := inproc.Five(0, 16, 15, -1, 20)
 	writes := []struct {
@@ -134,7 +135,7 @@ func TestNobodyWaitsForAHungWrite(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		dir := t.TempDir()
 		f, disk := serveHung(t, kind, dir, "everysec")
-		others := []*inproc.Client{f.Dial(), f.Dial(), f.Dial(), f.Dial()} // of both loops
+		others := []*inproc.Client{f.Dial(), f.Dial(), f.Dial(), f.Dial()} // on both loops
 		disk.falters.Store(true)
 		require.Equal(t, charged, others[0].Do("CL.THROTTLE", "first", "15", "30", "600"))
 

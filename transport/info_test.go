@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestClientListShowsDescriptorsAndTheRunningCommand, as Redis does.
+// TestClientListShowsDescriptorsAndTheRunningCommand: CLIENT LIST has both, as in Redis.
 func TestClientListShowsDescriptorsAndTheRunningCommand(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind)
@@ -41,7 +41,7 @@ func TestClientListShowsDescriptorsAndTheRunningCommand(t *testing.T) {
 	})
 }
 
-// TestInfoCountsReadsAndWrites: one of each for a command that waits for its reply.
+// TestInfoCountsReadsAndWrites: a command that waits for its reply counts one read and one write.
 func TestInfoCountsReadsAndWrites(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		c := inproc.Serve(t, kind).Dial()
@@ -54,7 +54,7 @@ func TestInfoCountsReadsAndWrites(t *testing.T) {
 	})
 }
 
-// TestMetricsShowHowBusyLoopsAre, of a transport that has loops.
+// TestMetricsShowHowBusyLoopsAre applies to a transport with loops.
 func TestMetricsShowHowBusyLoopsAre(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		_, url := inproc.ServeAdmin(t, kind)

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// openDescriptors is how many descriptors this process has; 0 where that cannot be seen.
+// openDescriptors returns the number of descriptors of this process, 0 if it is not known.
 func openDescriptors() int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -22,12 +22,11 @@ func openDescriptors() int {
 	return len(entries)
 }
 
-// TestStoppedServerLeavesNoGoroutineOrDescriptor: after a life with idle, waiting, slow,
-// half-sent, refused and killed clients a server leaves no goroutine and no descriptor
-// behind.
+// TestStoppedServerLeavesNoGoroutineOrDescriptor: a server that has had idle, blocked, slow,
+// half-sent, refused and killed clients leaves no goroutine and no descriptor behind.
 func TestStoppedServerLeavesNoGoroutineOrDescriptor(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
-		warm := inproc.Serve(t, kind) // what the runtime opens once stays open
+		warm := inproc.Serve(t, kind) // descriptors that the runtime opens once stay open
 		require.Equal(t, inproc.Pong, warm.Dial().Do("PING"))
 		warm.End()
 		before := goleak.IgnoreCurrent()
@@ -55,7 +54,7 @@ func TestStoppedServerLeavesNoGoroutineOrDescriptor(t *testing.T) {
 		})
 		f.End()
 		for _, c := range conns {
-			_ = c.Close() // most are closed by the other end
+			_ = c.Close() // most are closed by the server
 		}
 		inproc.Await(t, "no goroutine is left", func() bool { return goleak.Find(before) == nil })
 		runtime.GC()

@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestMonitorThatReadsNothingIsCutOff: what waits for it is bounded, and no other
-// client is disturbed.
+// TestMonitorThatReadsNothingIsCutOff: the output that waits for a monitor is bounded, and no other
+// client is affected.
 func TestMonitorThatReadsNothingIsCutOff(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind, "--client-output-buffer-limit", "pubsub 1mb 1mb 1", "--client-output-backlog", "16kb")

@@ -80,7 +80,7 @@ func testSplits(t *testing.T, f transporttest.Factory) {
 		for len(rest) > 0 {
 			n := min(len(rest), 1+rng.IntN(1+rng.IntN(40_000)))
 			if _, err := io.WriteString(c, rest[:n]); err != nil {
-				return // the reader below sees it too
+				return // the reader below gets the error, too
 			}
 			rest = rest[n:]
 		}
@@ -117,7 +117,7 @@ func testEndlessInput(t *testing.T, f transporttest.Factory) {
 	lim.MaxInput = 100_000
 	r := transporttest.Start(t, f, transporttest.NewLineHandler(), lim)
 	c := r.Dial()
-	go io.WriteString(c, strings.Repeat("v", 300_000)) // fails when it is cut
+	go io.WriteString(c, strings.Repeat("v", 300_000)) // fails when the connection is closed
 	r.Await(r.Session(0).Gone.Load)
 	require.LessOrEqual(t, r.Transport.Stats().BytesIn, int64(lim.MaxInput))
 }
@@ -230,12 +230,12 @@ func testStats(t *testing.T, f transporttest.Factory) {
 	b.Send("echo 123")
 	b.Expect("123")
 	require.EqualValues(t, 2, r.Transport.Stats().Accepted)
-	// A connection with TLS counts as a handshake too until the goroutine of that goes on, which
-	// may be after the first reply.
+	// A TLS connection also counts as a handshake until the goroutine of the handshake continues,
+	// which may be after the first reply.
 	r.Eventually(func() bool { return r.Transport.Stats().Connections == 2 })
 	require.NoError(t, a.Close())
 	r.Eventually(func() bool { return r.Transport.Stats().Connections == 1 })
-	// The writer counts after the bytes have left, so the reader may be ahead of it.
+	// The writer counts after the bytes have been sent, so the reader may be ahead of it.
 	r.Eventually(func() bool {
 		s := r.Transport.Stats()
 		return s.BytesIn == 11+9 && s.BytesOut == 6+4 && s.Pending == 0 && s.Reads == 2 && s.Writes == 2

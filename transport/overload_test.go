@@ -31,13 +31,13 @@ func testRefusal(t *testing.T, f transporttest.Factory) {
 	old.Send("echo 1")
 	old.Expect("1")
 	full.Store(true)
-	// Clients that never read and never close must not keep others waiting.
+	// Clients that never read and never close must not delay others.
 	for range 100 {
 		r.Dial().Send("echo into the void")
 	}
 	for range 200 {
 		c := r.Dial()
-		_, _ = io.WriteString(c, "echo 1\necho 2\n") // may come too late
+		_, _ = io.WriteString(c, "echo 1\necho 2\n") // the connection may be closed already
 		got, err := io.ReadAll(c.Reader)
 		require.NoError(t, err)
 		require.Equal(t, "-ERR max number of clients reached\r\n", string(got))
@@ -57,7 +57,7 @@ func testChurn(t *testing.T, f transporttest.Factory) {
 	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
 	total := 2_000
 	if _, ok := r.Transport.(*transporttest.OverTLS); ok {
-		total = 500 // a handshake takes milliseconds of a processor
+		total = 500 // a handshake takes milliseconds of processor time
 	}
 	const workers = 50
 	goroutines, fds := runtime.NumGoroutine(), openFiles(t)
@@ -80,7 +80,8 @@ func testChurn(t *testing.T, f transporttest.Factory) {
 	r.Eventually(func() bool { return openFiles(t) <= fds+5 })
 }
 
-// visit connects, says something, and leaves: politely, by a reset, or mid-word.
+// visit connects, sends something, and leaves: by closing, by a reset, or in the middle of a
+// command.
 func visit(r *transporttest.Rig, worker, i int) error {
 	nc, err := transporttest.Dial(r.Transport, r.Addr)
 	if err != nil {
@@ -110,7 +111,7 @@ func visit(r *transporttest.Rig, worker, i int) error {
 	return err
 }
 
-// openFiles counts the descriptors of this process, where the system tells.
+// openFiles returns the number of descriptors of this process, 0 if it is not known.
 func openFiles(t *testing.T) int {
 	entries, err := os.ReadDir("/dev/fd")
 	if os.IsNotExist(err) {

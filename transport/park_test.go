@@ -20,7 +20,7 @@ func testParkOrder(t *testing.T, f transporttest.Factory) {
 		c.Send("echo 1", "park a", "echo 2", "wait b", "echo 3")
 		c.Expect("1")
 		r.Await(func() bool { return r.Handler.IsParked("a") })
-		r.Session(0).Push("pushed") // a session may speak while its command waits
+		r.Session(0).Push("pushed") // a session may send pushes while its command is blocked
 		c.Expect("pushed")
 		r.Handler.Finish("a", "A")
 		c.Expect("A", "2")
@@ -70,7 +70,7 @@ func testWaitHangUp(t *testing.T, f transporttest.Factory) {
 	r.Await(r.Session(0).Gone.Load)
 	r.Handler.Finish("a", "nobody is there")
 
-	// The end may have been read before the session began to wait.
+	// The end of input may be read before the session begins to wait.
 	c = r.Dial()
 	c.Send("park b", "wait c")
 	require.NoError(t, c.Close())
@@ -148,7 +148,7 @@ func testWakeStorm(t *testing.T, f transporttest.Factory) {
 	group.Wait()
 }
 
-// checkStorm reads all pushes and all replies and compares the order of each kind.
+// checkStorm reads all pushes and all replies and checks the order of each kind.
 func checkStorm(t *testing.T, c *transporttest.Client, wakers, pushes int) {
 	next := make([]int, wakers)
 	echoed := 0
@@ -225,7 +225,7 @@ func testBarrier(t *testing.T, f transporttest.Factory) {
 	}
 	r.Await(func() bool { return h.Syncing() >= clients })
 	asked := h.Asked.Load()
-	h.Sessions()[0].Peer.Wake() // does not release anything
+	h.Sessions()[0].Peer.Wake() // does not release any reply
 	r.Await(func() bool { return h.Asked.Load() > asked })
 	r.Pass(0)
 	require.Zero(t, r.Transport.Stats().BytesOut, "nothing leaves before the log has it")
@@ -238,10 +238,10 @@ func testBarrier(t *testing.T, f transporttest.Factory) {
 	}
 	for _, c := range all {
 		c.Expect("still awake")
-		c.Send("sync 5") // long since on disk
+		c.Send("sync 5") // durable already
 		c.Expect("synced 5")
 	}
-	// Neither Close nor the end of input lets a reply out early.
+	// Neither Close nor the end of input sends a reply early.
 	all[0].Send("sync 9", "bye")
 	all[1].Send("sync 9")
 	require.NoError(t, all[1].CloseWrite())

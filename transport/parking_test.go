@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestSlowCommandsKeepOrder: commands that run in the background do not let those behind
-// them in the pipeline overtake.
+// TestSlowCommandsKeepOrder: later commands of a pipeline do not overtake commands that run in the
+// background.
 func TestSlowCommandsKeepOrder(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind)
@@ -39,8 +39,8 @@ func TestSlowCommandsKeepOrder(t *testing.T) {
 	})
 }
 
-// TestNothingRunsWhileTheWorldIsStopped stops the world. No client gets a reply while it
-// is stopped. What was received meanwhile runs in order when it starts.
+// TestNothingRunsWhileTheWorldIsStopped: no client gets a reply while the world is stopped.
+// Commands that are received meanwhile run in order when it starts again.
 func TestNothingRunsWhileTheWorldIsStopped(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind)
@@ -73,8 +73,8 @@ func TestNothingRunsWhileTheWorldIsStopped(t *testing.T) {
 	})
 }
 
-// TestStoppingTheWorldLosesNoWakeUp stops and starts the world all the time. Every client
-// gets its replies.
+// TestStoppingTheWorldLosesNoWakeUp stops and starts the world repeatedly. Every client gets its
+// replies.
 func TestStoppingTheWorldLosesNoWakeUp(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind)
@@ -109,8 +109,8 @@ func TestStoppingTheWorldLosesNoWakeUp(t *testing.T) {
 	})
 }
 
-// TestClientKillEndsClientsInEveryState kills idle, waiting, slow-reading and stopped
-// clients. They end, and so does what they were doing.
+// TestClientKillEndsClientsInEveryState kills idle, blocked, slow-reading and parked clients. They
+// end, and so do their commands.
 func TestClientKillEndsClientsInEveryState(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind, "--write-timeout", "3600")
@@ -149,8 +149,8 @@ func TestClientKillEndsClientsInEveryState(t *testing.T) {
 	})
 }
 
-// TestPushesComeBetweenReplies: what other goroutines say to a client arrives whole and
-// between replies, also while it is parked.
+// TestPushesComeBetweenReplies: messages of other goroutines to a client arrive whole and between
+// replies, also while the client is parked.
 func TestPushesComeBetweenReplies(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind)
@@ -191,8 +191,8 @@ func TestPushesComeBetweenReplies(t *testing.T) {
 	})
 }
 
-// TestPushesBeyondAllBounds: a client that takes nothing is cut off before what others
-// want to tell it fills the memory.
+// TestPushesBeyondAllBounds: a client that does not read is disconnected before the pushes to it
+// fill the memory.
 func TestPushesBeyondAllBounds(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind)
@@ -206,7 +206,7 @@ func TestPushesBeyondAllBounds(t *testing.T) {
 		for range 200 {
 			f.Engine().Push(client, push)
 		}
-		_, err := c.R.ReadString('\x00') // nothing has one: this reads to the end
+		_, err := c.R.ReadString('\x00') // no message contains it, so this reads to the end
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "timeout")
 	})

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestPausedClientsEnd: a postponed client that hangs up or is killed is gone, as is one
-// that is there when the server stops, which does not wait for it.
+// TestPausedClientsEnd: a postponed client that disconnects or is killed is closed, as is one that
+// still waits when the server stops. The server does not wait for it.
 func TestPausedClientsEnd(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind, "--shutdown-timeout", "3600")

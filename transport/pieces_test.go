@@ -16,8 +16,7 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// testPieces has any mix of bytes and references arrive as it was said, and every
-// reference released.
+// testPieces: any mix of bytes and references arrives unchanged, and every reference is released.
 func testPieces(t *testing.T, f transporttest.Factory) {
 	h := transporttest.NewLineHandler()
 	h.DurableUpTo.Store(1)
@@ -55,7 +54,8 @@ func testPieces(t *testing.T, f transporttest.Factory) {
 	r.Eventually(func() bool { return h.Ledger.Sum.Load() == 0 && r.Transport.Stats().Pending == 0 })
 }
 
-// testPiecesReleased: a client that goes, or is cut off, gives up what it has not read.
+// testPiecesReleased: when a client closes or is closed, the references of its unread replies are
+// released.
 func testPiecesReleased(t *testing.T, f transporttest.Factory) {
 	h := transporttest.NewLineHandler()
 	h.Lost = 9
@@ -83,20 +83,21 @@ func testPiecesReleased(t *testing.T, f transporttest.Factory) {
 	c.Send("sync 9", "refer 100000")
 	gone.Send("sync 10", "refer 100000")
 	r.Await(func() bool { return h.Syncing() >= 2 })
-	gone.Close() // which is noticed once there is something to tell it
+	gone.Close() // which the server notices when it sends something
 	h.Synced(10)
 	c.Expect("lost")
 	r.Eventually(func() bool { return h.Ledger.Sum.Load() == 0 })
 }
 
-// testPiecesFair: while a client takes very much, others are answered between. The other sends its
-// command while the reply is made, and how much of that has left when the command is fed is
-// counted. A machine may be late with the command, but not every time.
+// testPiecesFair: while a client receives a very long reply, other clients are served in between.
+// The other client sends its command while the reply is made, and the test measures how much of the
+// reply has been sent when the command is fed. A busy machine may delay the command, but not every
+// time.
 func testPiecesFair(t *testing.T, f transporttest.Factory) {
 	h := transporttest.NewLineHandler()
 	const size, most, attempts = 64 << 20, 32 << 20, 20
 	value := shared.New(bytes.Repeat([]byte("r"), 1<<20), 0)
-	// The loops of a transport learn of these by no lock.
+	// The transport's loops get these without a lock.
 	var tr atomic.Pointer[transport.Transport]
 	var others atomic.Pointer[transporttest.Client]
 	var fed atomic.Pointer[transporttest.LineSession]
@@ -122,7 +123,7 @@ func testPiecesFair(t *testing.T, f transporttest.Factory) {
 	r.Session(0)
 	other := r.Dial()
 	session := r.Session(1)
-	other.Send("echo 1") // with TLS it has been through its handshake then
+	other.Send("echo 1") // with TLS, the handshake is over after that
 	other.Expect("1")
 	tr.Store(&r.Transport)
 	others.Store(other)
@@ -136,5 +137,5 @@ func testPiecesFair(t *testing.T, f transporttest.Factory) {
 		least = min(least, sent.Load())
 	}
 	require.Less(t, least, int64(most), "nobody was answered before most of it had been sent")
-	r.Eventually(func() bool { return !shared.Busy(value) }) // the client may have read all before its last write returns
+	r.Eventually(func() bool { return !shared.Busy(value) }) // the client may have read everything before the last write returns
 }

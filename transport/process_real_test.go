@@ -65,12 +65,12 @@ func TestIdleConnectionsAreCheap(t *testing.T) {
 
 func testIdle(t *testing.T, s *server, limit int64) {
 	const conns = 2000
-	s.dial() // the first one pays for what all share
+	s.dial() // the first connection allocates what all share
 	before := s.ask("memory").memory
 	batch := string(bytes.Repeat([]byte("PING\n"), 1000))
 	for i := range conns {
 		c := s.dial()
-		if i%10 == 0 { // those who have been busy once, too
+		if i%10 == 0 { // some of them have been busy once
 			c.Send(batch + "PING\nPI") // and one with half a command
 			for range 1001 {
 				c.Expect("+PONG\r")
@@ -86,8 +86,8 @@ func testIdle(t *testing.T, s *server, limit int64) {
 	t.Logf("%d bytes for an idle connection", each)
 }
 
-// BenchmarkRequest measures the CPU time that a server process spends on a request
-// that costs nothing by itself, side by side for the kinds of transport.
+// BenchmarkRequest measures the CPU time of a server process for a request that costs nothing by
+// itself, for each kind of transport.
 func BenchmarkRequest(b *testing.B) {
 	for _, depth := range []int{1, 32} {
 		for _, c := range ownProcess {
@@ -112,7 +112,7 @@ func benchRequest(b *testing.B, s *server, depth int) {
 	b.ReportMetric(float64(s.ask("").cpu-before)/float64(b.N), "server-ns/op")
 }
 
-// ask has all connections send batches and wait for the replies, n requests in all,
+// ask makes all connections send batches and wait for the replies. It sends n requests in total,
 // rounded up to whole batches.
 func ask(b *testing.B, conns []*transporttest.Client, depth, n int) {
 	var left atomic.Int64

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// listen returns a client of a protocol that has subscribed to the channels.
+// listen returns a client with a protocol version that has subscribed to the channels.
 func listen(t *testing.T, f *inproc.Served, proto string, channels ...string) *inproc.Client {
 	c := f.Dial()
 	c.Do("HELLO", proto)
@@ -24,7 +24,7 @@ func listen(t *testing.T, f *inproc.Served, proto string, channels ...string) *i
 	return c
 }
 
-// told encodes the message that a client of a protocol gets.
+// told encodes the message that a client with a protocol version gets.
 func told(proto, channel, body string) string {
 	m := inproc.Array(inproc.Bulk("message"), inproc.Bulk(channel), inproc.Bulk(body))
 	if proto == "3" {
@@ -33,9 +33,8 @@ func told(proto, channel, body string) string {
 	return m
 }
 
-// TestEverySubscriberHearsTheSame: several clients publish to one channel at once. All
-// subscribers hear all of it, in one and the same order, in which the messages of each
-// publisher follow one another.
+// TestEverySubscriberHearsTheSame: several clients publish to one channel at once. All subscribers
+// receive all messages in the same order, which keeps the order of each publisher.
 func TestEverySubscriberHearsTheSame(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		const publishers, subscribers, messages = 3, 12, 300
@@ -84,8 +83,8 @@ func TestEverySubscriberHearsTheSame(t *testing.T) {
 	})
 }
 
-// TestSlowSubscriberIsCutOff: a subscriber that does not read is cut off beyond the hard
-// limit, the others hear everything meanwhile, and its memory is free again.
+// TestSlowSubscriberIsCutOff: a subscriber that does not read is disconnected at the hard limit.
+// Other subscribers receive everything meanwhile, and its memory is released.
 func TestSlowSubscriberIsCutOff(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind, "--client-output-buffer-limit", "pubsub 1mb 0 0", "--write-timeout", "600")
@@ -99,7 +98,7 @@ func TestSlowSubscriberIsCutOff(t *testing.T) {
 		}
 		require.True(t, cut, "100 MB for a client that reads nothing")
 		require.Equal(t, "1", c.Info("client_output_buffer_limit_disconnections"))
-		_, err := bufio.NewReader(slow).ReadString('\x00') // nothing has one: this reads to the end
+		_, err := bufio.NewReader(slow).ReadString('\x00') // no message contains it, so this reads to the end
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "timeout")
 		require.Contains(t, f.Log.String(), "too many unread replies")
@@ -108,8 +107,8 @@ func TestSlowSubscriberIsCutOff(t *testing.T) {
 	})
 }
 
-// TestSoftOutputLimit: a subscriber may be beyond the soft limit for its time only, even
-// if nothing more is published.
+// TestSoftOutputLimit: a subscriber may exceed the soft limit only for the configured time, even if
+// nothing more is published.
 func TestSoftOutputLimit(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind, "--client-output-buffer-limit", "pubsub 0 1mb 10", "--write-timeout", "600")
@@ -125,8 +124,8 @@ func TestSoftOutputLimit(t *testing.T) {
 	})
 }
 
-// TestSubscribersAreKilledMeanwhile: clients that are killed, cut off or hang up while
-// messages are handed to them take those of no other client, and leave no memory behind.
+// TestSubscribersAreKilledMeanwhile: clients that are killed, disconnected or leave while messages
+// are delivered do not affect the messages of other clients, and leave no memory behind.
 func TestSubscribersAreKilledMeanwhile(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind, "--client-output-buffer-limit", "pubsub 300kb 0 0")
@@ -143,11 +142,11 @@ func TestSubscribersAreKilledMeanwhile(t *testing.T) {
 					switch i % 3 {
 					case 0:
 						killer := f.Dial()
-						killer.Do("CLIENT", "KILL", "ID", id) // it may be cut off by now
+						killer.Do("CLIENT", "KILL", "ID", id) // it may be disconnected by now
 						require.NoError(t, killer.Close())
 					case 1: // it reads nothing more
 					}
-					_ = victim.Close() // it may be gone
+					_ = victim.Close() // it may be closed already
 				}
 			})
 		}

@@ -23,8 +23,9 @@ func replica(t *testing.T, s *inproc.Served) *inproc.Client {
 	return c
 }
 
-// TestReplicaIsHeardWhileThereIsMore: a replica that always has more to read is read from all the
-// same: its acknowledgement arrives before the end of a stream that grows as fast as it is read.
+// TestReplicaIsHeardWhileThereIsMore: the server reads from a replica that always has more to
+// receive. Its acknowledgement arrives before the end of a stream that grows as fast as the replica
+// reads it.
 func TestReplicaIsHeardWhileThereIsMore(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		n := replicationtest.New()
@@ -47,8 +48,8 @@ func TestReplicaIsHeardWhileThereIsMore(t *testing.T) {
 	})
 }
 
-// TestSlowReplicaTakesLittleMemory: of a long stream that a replica does not read the server holds
-// a turn, and the replica is not closed for it.
+// TestSlowReplicaTakesLittleMemory: the server holds only one turn of a long stream that a replica
+// does not read, and does not close the replica.
 func TestSlowReplicaTakesLittleMemory(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		n := replicationtest.New()

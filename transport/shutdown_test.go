@@ -17,8 +17,8 @@ import (
 
 func testShutdown(t *testing.T, f transporttest.Factory) {
 	h := transporttest.NewLineHandler()
-	// The first Feed is held until the stop has begun: its whole batch, several
-	// turns of it, is in flight then.
+	// The first Feed is held until the stop has begun. So its whole batch, several turns long, is
+	// in progress then.
 	entered, stopping := make(chan bool), make(chan bool)
 	var once atomic.Bool
 	once.Store(true) // until the other client is served
@@ -45,13 +45,13 @@ func testShutdown(t *testing.T, f transporttest.Factory) {
 	require.NoError(t, err)
 	idle.ExpectEnd()
 	require.NoError(t, <-done)
-	// A loop tells what it has received once it has ended.
+	// A loop publishes its counters once it has ended.
 	require.Equal(t, strings.Repeat("abc\n", int(r.Transport.Stats().BytesIn)/len("echo abc\n")-1), string(got))
 	require.NotEmpty(t, got)
 	require.NoError(t, r.Transport.Shutdown(context.Background()))
 }
 
-// awaitRefusals waits until no listener takes connections.
+// awaitRefusals waits until no listener accepts connections.
 func awaitRefusals(r *transporttest.Rig) {
 	r.T.Helper()
 	r.Eventually(func() bool {
@@ -77,11 +77,11 @@ func (l nudgedListener) Accept() (net.Conn, error) {
 	return &nudgedConn{TCPConn: nc.(*net.TCPConn), stop: l.stop, nudged: make(chan bool, 1)}, nil
 }
 
-// nudgedConn is a connection whose first read after CloseWrite returns something only once another
-// goroutine has given that read a deadline in the past, as a stop does.
+// nudgedConn is a connection whose first read after CloseWrite returns only once another goroutine
+// has given it a deadline in the past, as a stop does.
 type nudgedConn struct {
 	*net.TCPConn
-	stop    chan<- bool // gets a value when the stop is to begin
+	stop    chan<- bool // gets a value when the stop should begin
 	nudged  chan bool
 	closing atomic.Bool
 }
@@ -107,8 +107,8 @@ func (c *nudgedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestStopDuringLinger: a stop whose nudge comes late, when a connection already throws away what its
-// client has sent, ends that connection nonetheless, although the client neither sends more nor hangs up.
+// TestStopDuringLinger: a stop that reaches a connection while it discards input of its client ends
+// the connection, although the client neither sends more nor closes.
 func TestStopDuringLinger(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -163,7 +163,7 @@ func testShutdownCut(t *testing.T, f transporttest.Factory) {
 	second := r.Stop(ctx)
 	awaitRefusals(r)
 	r.Pass(0)
-	for _, s := range r.Handler.Sessions()[:2] { // awaitRefusals may have opened others
+	for _, s := range r.Handler.Sessions()[:2] { // awaitRefusals may have opened further sessions
 		require.False(t, s.Gone.Load(), "a parked command and an unsent reply are not dropped")
 	}
 	require.Empty(t, first)
@@ -193,7 +193,7 @@ func testListenerClosed(t *testing.T, f transporttest.Factory) {
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	require.ErrorIs(t, r.Transport.Serve(l), net.ErrClosed)
-	c := r.Dial() // the other listener goes on
+	c := r.Dial() // the other listener still accepts
 	c.Send("echo 1")
 	c.Expect("1")
 }

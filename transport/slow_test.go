@@ -33,7 +33,7 @@ func testSlowReaders(t *testing.T, f transporttest.Factory) {
 		c.Send(strings.Repeat("big 1000000\n", 40))
 	}
 	other := r.Dial()
-	stuck := func() bool { // each has a reply that the kernel does not take
+	stuck := func() bool { // each has a reply that the kernel does not accept
 		for _, s := range r.Handler.Sessions()[:readers] {
 			if _, output := s.Peer.Held(); output == 0 {
 				return false
@@ -44,12 +44,12 @@ func testSlowReaders(t *testing.T, f transporttest.Factory) {
 	held, pending := int64(0), int64(0)
 	r.Eventually(func() bool {
 		other.Send("echo 1")
-		other.Expect("1") // one bad client never holds up another
+		other.Expect("1") // a slow client never delays another
 		r.Pass(0)
 		out := r.Transport.Stats().BytesOut
 		held, pending = heap()-before, r.Transport.Stats().Pending
 		r.Pass(0)
-		// While something moves, garbage is counted too.
+		// While bytes are being sent, garbage counts, too.
 		return stuck() && r.Transport.Stats().BytesOut == out
 	})
 	t.Logf("%.1f MiB of heap, %.1f MiB pending", float64(held)/(1<<20), float64(pending)/(1<<20))
@@ -70,7 +70,7 @@ func testSlowReaders(t *testing.T, f transporttest.Factory) {
 	other.Expect("1")
 }
 
-// testSteadyReader takes 128 KiB each time that the transport looks, for three times the limit,
+// testSteadyReader reads 128 KiB between two sweeps of the transport, for three times the timeout,
 // and then the rest.
 func testSteadyReader(t *testing.T, f transporttest.Factory) {
 	r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
@@ -162,14 +162,13 @@ func testSetLimits(t *testing.T, f transporttest.Factory) {
 	r.Await(r.Session(0).Gone.Load)
 }
 
-// testPressed: while the handler is pressed, a client that takes nothing of a reply that is
-// counted is cut long before its time for writing is over. One that is sent a value of the store
-// is not.
+// testPressed: while the handler is short of memory, a client that does not read a counted reply is
+// closed long before the write timeout. A client that gets a value of the keyspace is not.
 func testPressed(t *testing.T, f transporttest.Factory) {
 	lim := transporttest.PatientLimits()
 	lim.WriteTimeout = time.Minute
 	h := transporttest.NewLineHandler()
-	const large, look = 32 << 20, time.Second // more than a socket takes; how often the transport looks
+	const large, look = 32 << 20, time.Second // more than a socket takes; how often the transport sweeps
 	h.OnRefer = func(turn *transport.Turn, n int) {
 		if n != large {
 			h.Refer(turn, large)

@@ -14,11 +14,11 @@ import (
 	cellserver "github.com/cellserver/cellserver/server"
 )
 
-// replicating is a server with the clock of the machine, as one that replicates needs it, on a
-// port without TLS and perhaps one with it.
+// replicating is a server with the clock of the machine, which replication needs, on a port without
+// TLS and perhaps on one with TLS.
 type replicating struct {
 	*inproc.Served
-	secure string // the address of the second
+	secure string // the address of the TLS port
 }
 
 func serveReplicating(t *testing.T, kind string, options ...string) *replicating {
@@ -50,8 +50,9 @@ func serveReplicating(t *testing.T, kind string, options ...string) *replicating
 	return r
 }
 
-// TestReplicaOfEachTransport: a replica has what its primary has, over sockets with TLS and without,
-// before its link is cut and after that, and replies wait for it. It leads once it is told to.
+// TestReplicaOfEachTransport: a replica receives the keys of its primary over sockets with and
+// without TLS, before and after its link is cut, and replies wait for it. It becomes a primary on
+// command.
 func TestReplicaOfEachTransport(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run("TLS "+strconv.FormatBool(secure), func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestReplicaOfEachTransport(t *testing.T) {
 					require.Equal(t, inproc.Bulk(n), r.Do("GET", "n"), "the replica had it before")
 				}
 				require.Equal(t, ":1\r\n", c.Do("CLIENT", "KILL", "TYPE", "replica"))
-				require.Equal(t, inproc.OK, c.Do("SET", "behind", long[:1000])) // once the replica is back
+				require.Equal(t, inproc.OK, c.Do("SET", "behind", long[:1000])) // after the replica has reconnected
 				up()
 				require.Equal(t, ":1\r\n", c.Do("WAIT", "1", "0"))
 				require.Equal(t, "1", c.Info("sync_full"))

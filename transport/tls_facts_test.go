@@ -14,16 +14,15 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// temporary is an error as the one by which an event loop's connection says that there is
-// nothing to read.
+// temporary is an error like the one for a connection of an event loop with nothing to read.
 type temporary struct{}
 
 func (temporary) Error() string   { return "later" }
 func (temporary) Timeout() bool   { return true }
 func (temporary) Temporary() bool { return true }
 
-// meagre is a connection whose Read gives no more than the test has put there, and then an
-// error; Write keeps what is written.
+// meagre is a connection whose Read returns only the bytes that the test has put there, and after
+// them an error. Write keeps the bytes.
 type meagre struct {
 	net.Conn
 	in, out bytes.Buffer
@@ -40,8 +39,8 @@ func (m *meagre) Read(p []byte) (int, error) {
 func (m *meagre) Write(p []byte) (int, error)      { return m.out.Write(p) }
 func (m *meagre) SetWriteDeadline(time.Time) error { return nil }
 
-// shaken returns both ends of a connection of TLS after the handshake. What the client writes
-// is in clientOut; the server reads what is put into its meagre end.
+// shaken returns both ends of a TLS connection after the handshake. What the client writes is in
+// clientOut. The server reads what is put into its meagre end.
 func shaken(t *testing.T, version uint16) (server *tls.Conn, end *meagre, client *tls.Conn, clientOut *meagre) {
 	t.Helper()
 	serverConf, clientConf := transporttest.SelfSigned(t)
@@ -64,8 +63,8 @@ func shaken(t *testing.T, version uint16) (server *tls.Conn, end *meagre, client
 type swapped struct{ net.Conn }
 
 // TestTLSGoesOnAfterTemporaryErrors pins what the event loops rely on: after an error that is
-// Temporary a connection of crypto/tls goes on where it was, wherever in a record that is,
-// and it does so after no other.
+// Temporary, and after no other, a connection of crypto/tls continues at the same place, wherever
+// in a record that is.
 func TestTLSGoesOnAfterTemporaryErrors(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		server, end, client, sent := shaken(t, version)
@@ -90,7 +89,7 @@ func TestTLSGoesOnAfterTemporaryErrors(t *testing.T) {
 		require.Equal(t, text, got, tls.VersionName(version))
 		require.NoError(t, client.CloseWrite())
 		end.in.Write(sent.out.Bytes()[sent.out.Len()-1:])
-		end.then = io.ErrNoProgress // no net.Error at all
+		end.then = io.ErrNoProgress // not a net.Error
 		_, err = server.Read(room)
 		require.ErrorIs(t, err, io.ErrNoProgress)
 		end.then = temporary{}
@@ -99,8 +98,8 @@ func TestTLSGoesOnAfterTemporaryErrors(t *testing.T) {
 	}
 }
 
-// TestTLSHandshakeEndsWithAnyError pins why no event loop does a handshake: not even an error
-// that is Temporary lets one go on.
+// TestTLSHandshakeEndsWithAnyError pins why no event loop runs a handshake: it cannot continue even
+// after an error that is Temporary.
 func TestTLSHandshakeEndsWithAnyError(t *testing.T) {
 	serverConf, clientConf := transporttest.SelfSigned(t)
 	hello := &meagre{then: io.EOF}

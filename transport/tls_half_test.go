@@ -10,9 +10,9 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// TestHalfHandshakesHoldNobodyUp: while 1,000 clients begin a handshake and do not go on,
-// others are served and newcomers welcome, few goroutines wait, and the 1,000 are closed
-// when their time is over.
+// TestHalfHandshakesHoldNobodyUp: while 1,000 clients begin a handshake and do not continue,
+// existing and new clients are served, only few goroutines wait, and the 1,000 are closed at their
+// timeout.
 func TestHalfHandshakesHoldNobodyUp(t *testing.T) {
 	const most, halves = 64, 1000 // handshakes at once
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) {

@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// TestTLSKeyUpdate: a client may ask for new keys at any time. openssl can be told to.
+// TestTLSKeyUpdate: a client may request new keys at any time, as openssl can.
 func TestTLSKeyUpdate(t *testing.T) {
 	programs.Need(t, "openssl")
 	for name, f := range transportsOf(t) {
@@ -50,7 +50,7 @@ func TestTLSKeyUpdate(t *testing.T) {
 			require.NoError(t, err)
 			await("last")
 			require.NoError(t, in.Close())
-			_ = cmd.Wait() // it need not like the end
+			_ = cmd.Wait() // it may end with an error
 		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 const ok = "+OK\r\n"
 
-// TestTLSServesNoClientWithoutTLS: a client that does not speak TLS is told so.
+// TestTLSServesNoClientWithoutTLS: a client that does not speak TLS gets an explanation.
 func TestTLSServesNoClientWithoutTLS(t *testing.T) {
 	everyTLS(t, func(t *testing.T, f transporttest.Factory) {
 		e := serve(t, f)
@@ -34,13 +34,12 @@ func TestTLSServesNoClientWithoutTLS(t *testing.T) {
 	})
 }
 
-// TestTLSMemoryOfClients: what TLS keeps for a client, the buffer that records are read into,
-// counts as memory of clients.
+// TestTLSMemoryOfClients: the buffer that TLS reads records into counts as memory of the client.
 func TestTLSMemoryOfClients(t *testing.T) {
 	everyTLS(t, func(t *testing.T, f transporttest.Factory) {
 		e := serve(t, func(h transport.Handler, lim transport.Limits, clock *transporttest.Clock) transport.Transport {
 			over := f(h, lim, clock).(*transporttest.OverTLS)
-			over.ClientConfig.DynamicRecordSizingDisabled = true // else a client of Go begins with short records
+			over.ClientConfig.DynamicRecordSizingDisabled = true // otherwise a client of Go begins with short records
 			return over
 		})
 		c := e.dial()
@@ -49,8 +48,8 @@ func TestTLSMemoryOfClients(t *testing.T) {
 	})
 }
 
-// TestTLSOfCommandsThatLeaveTheLoop: what waits, what runs beside the loop and what takes many
-// turns answers in order over TLS, while records of the next commands come in.
+// TestTLSOfCommandsThatLeaveTheLoop: blocked commands, commands that run in the background and
+// commands of many turns reply in order over TLS, while records of later commands arrive.
 func TestTLSOfCommandsThatLeaveTheLoop(t *testing.T) {
 	everyTLS(t, func(t *testing.T, f transporttest.Factory) {
 		e := serve(t, f)
@@ -68,8 +67,8 @@ func TestTLSOfCommandsThatLeaveTheLoop(t *testing.T) {
 	})
 }
 
-// TestHalfHandshakesEnd: a client that begins a handshake and does not go on is cut, and others
-// are served before and after.
+// TestHalfHandshakesEnd: a client that begins a handshake and does not continue is closed. Other
+// clients are served before and after.
 func TestHalfHandshakesEnd(t *testing.T) {
 	for name, f := range transportsOf(t) {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +80,7 @@ func TestHalfHandshakesEnd(t *testing.T) {
 				require.NoError(t, err)
 				_, err = nc.Write([]byte{22, 3, 1}) // the beginning of a record
 				require.NoError(t, err)
-				_, _ = io.Copy(io.Discard, nc) // until the server closes it, or resets it
+				_, _ = io.Copy(io.Discard, nc) // until the server closes or resets it
 				require.NoError(t, nc.Close())
 			}
 			r.Transport.SetLimits(transporttest.PatientLimits())
@@ -93,7 +92,7 @@ func TestHalfHandshakesEnd(t *testing.T) {
 	}
 }
 
-// TestShutdownWithManyHalfHandshakes ends those under way and those that wait to begin.
+// TestShutdownWithManyHalfHandshakes: Shutdown ends running and waiting handshakes.
 func TestShutdownWithManyHalfHandshakes(t *testing.T) {
 	for name, f := range transportsOf(t) {
 		t.Run(name, func(t *testing.T) {

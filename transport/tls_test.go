@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// runTLS holds a transport to the guarantees of the package over TLS 1.3 and 1.2. What is
-// only about the bytes of a socket without TLS has tests of its own here.
+// runTLS checks a transport's guarantees over TLS 1.3 and 1.2. Tests that are only about the bytes
+// of plain sockets have counterparts in this package.
 func runTLS(t *testing.T, f transporttest.Factory) {
 	for _, v := range []uint16{tls.VersionTLS13, tls.VersionTLS12} {
 		t.Run(tls.VersionName(v), func(t *testing.T) {
@@ -28,7 +28,7 @@ func runTLS(t *testing.T, f transporttest.Factory) {
 
 func TestGoroutineConformanceOverTLS(t *testing.T) { runTLS(t, newGoroutine) }
 
-// A wake interrupts a blocked read, here in the middle of whatever TLS is reading.
+// TestGoroutineServesTLS: a wake interrupts a blocked read in the middle of any TLS record.
 func TestGoroutineServesTLS(t *testing.T) {
 	serverConf, clientConf := transporttest.SelfSigned(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// inPieces writes in pieces that next chooses, and remembers what was read.
+// inPieces writes in pieces whose lengths next chooses, and records what was read.
 type inPieces struct {
 	net.Conn
 	next func(left int) int
@@ -40,7 +40,7 @@ func (p *inPieces) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// dialInPieces connects with TLS over a connection that writes in pieces.
+// dialInPieces opens a TLS connection that writes in pieces.
 func dialInPieces(r *transporttest.Rig, next func(left int) int) (*transporttest.Client, *inPieces) {
 	r.T.Helper()
 	nc, err := net.Dial("tcp", r.Addr.String())
@@ -60,8 +60,8 @@ func everyTLS(t *testing.T, test func(t *testing.T, f transporttest.Factory)) {
 	}
 }
 
-// TestTLSRecordsInAnyPieces: records that arrive byte by byte, in random pieces, and several
-// at once mean the same.
+// TestTLSRecordsInAnyPieces: records have the same effect if they arrive byte by byte, in random
+// pieces, or several at once.
 func TestTLSRecordsInAnyPieces(t *testing.T) {
 	everyTLS(t, func(t *testing.T, f transporttest.Factory) {
 		r := transporttest.Start(t, f, transporttest.NewLineHandler(), transporttest.PatientLimits())
@@ -80,8 +80,8 @@ func TestTLSRecordsInAnyPieces(t *testing.T) {
 	})
 }
 
-// TestTLSEndsWithCloseNotify: a client whose session closes, or that has sent all, gets an alert
-// in front of the end, so that no machine between can make the end.
+// TestTLSEndsWithCloseNotify: a client whose session closes, or that has closed its sending side,
+// gets an alert before the end of the connection, so that no attacker can fake that end.
 func TestTLSEndsWithCloseNotify(t *testing.T) {
 	const alert = 21
 	for name, f := range transportsOf(t) {

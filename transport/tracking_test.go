@@ -12,15 +12,15 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// invalidated is the push that a tracking client is sent for one key.
+// invalidated returns the push to a tracking client for one key.
 func invalidated(key string) string {
 	return ">2\r\n" + inproc.Bulk("invalidate") + inproc.Array(inproc.Bulk(key))
 }
 
-// invalidatedAll is the one for a flush.
+// invalidatedAll is the push for a flush.
 const invalidatedAll = ">2\r\n$10\r\ninvalidate\r\n_\r\n"
 
-// tracker is a RESP3 client that tracks with the given options.
+// tracker returns a RESP3 client that tracks with the given options.
 func tracker(t *testing.T, f *inproc.Served, options ...string) *inproc.Client {
 	t.Helper()
 	c := f.Dial()
@@ -29,9 +29,8 @@ func tracker(t *testing.T, f *inproc.Served, options ...string) *inproc.Client {
 	return c
 }
 
-// TestTrackingClientThatDoesNotReadIsClosed: an invalidation is never dropped. A
-// client that does not take them is closed when they are too many, and so loses all that it has
-// cached.
+// TestTrackingClientThatDoesNotReadIsClosed: an invalidation is never dropped. A client that does
+// not read them is closed when there are too many, and so discards its cache.
 func TestTrackingClientThatDoesNotReadIsClosed(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind, "--client-output-buffer-limit", "pubsub 64kb 0 0")
@@ -50,13 +49,12 @@ func TestTrackingClientThatDoesNotReadIsClosed(t *testing.T) {
 	})
 }
 
-// TestInvalidationComesBeforeTheReplyToWhatIsAskedAfterTheWrite: once a writer has its
-// reply, no client that asks for anything is answered before it is told of the write, however
-// many there are to be told. This is the order of Redis: it tells all before any reply
-// leaves.
+// TestInvalidationComesBeforeTheReplyToWhatIsAskedAfterTheWrite: once a writer has its reply, every
+// later reply to a tracking client comes after the invalidation of that write, however many clients
+// get one. Redis has the same order: it sends all invalidations before any reply.
 func TestInvalidationComesBeforeTheReplyToWhatIsAskedAfterTheWrite(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
-		const n = 500 // more than are told on a loop
+		const n = 500 // more than a loop serves in one step
 		f := inproc.Serve(t, kind, "--tcp-backlog", "2048")
 		writer, plain := f.Dial(), f.Dial()
 		require.Contains(t, plain.Do("HELLO", "3"), "%7")
@@ -89,9 +87,9 @@ func TestInvalidationComesBeforeTheReplyToWhatIsAskedAfterTheWrite(t *testing.T)
 	})
 }
 
-// TestTrackerThatLeavesWhileItsTransactionRunsIsCountedOnce: a client that goes away
-// while its EXEC runs alone, which then turns tracking on, is no tracker afterwards, and
-// those that there are go on being told.
+// TestTrackerThatLeavesWhileItsTransactionRunsIsCountedOnce: a client that disconnects while its
+// EXEC runs in the background, and whose EXEC then turns tracking on, is not counted as a tracking
+// client afterwards. Other tracking clients keep getting invalidations.
 func TestTrackerThatLeavesWhileItsTransactionRunsIsCountedOnce(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		s := inproc.Serve(t, kind)

@@ -17,7 +17,7 @@ import (
 	serving "github.com/cellserver/cellserver/server"
 )
 
-// newServer assembles a whole server that opens its own listeners.
+// newServer returns a whole server that opens its own listeners.
 func newServer(flags ...string) (*serving.Server, error) {
 	c, err := config.Load(flags, nil)
 	if err != nil {
@@ -37,7 +37,8 @@ func runServer(t *testing.T, s *serving.Server) (stop func()) {
 	}
 }
 
-// shortPath is short enough for a unix socket, whatever the temporary folder.
+// shortPath returns a path that is short enough for a unix socket, whatever the temporary directory
+// is.
 func shortPath(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -49,8 +50,8 @@ func shortPath(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-// TestUnixSocket: served over a unix socket alone, with the permissions asked for, and
-// gone when the server is.
+// TestUnixSocket: the server listens only on a unix socket, with the requested permissions, and
+// removes the socket when it stops.
 func TestUnixSocket(t *testing.T) {
 	for kind := range transportsOf(t) {
 		for text, perm := range map[string]os.FileMode{"700": 0o700, "0": 0, "770": 0o770, "600": 0o600, "777": 0o777} {
@@ -77,8 +78,8 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// TestUnixSocketInTheWay: a socket that a dead server left is replaced, one that is
-// served is not, and nothing else that lies there is touched.
+// TestUnixSocketInTheWay: the server replaces a socket that a dead server has left. It does not
+// replace a socket that is in use, or any other file.
 func TestUnixSocketInTheWay(t *testing.T) {
 	path := shortPath(t)
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})

@@ -19,7 +19,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// slowly has the client's socket take little, so that the rest of a long reply waits.
+// slowly gives the client's socket a small buffer, so that the rest of a long reply waits in the
+// server.
 func slowly(t *testing.T, c *inproc.Client) *inproc.Client {
 	t.Helper()
 	require.NoError(t, c.Conn.(*net.TCPConn).SetReadBuffer(16<<10))
@@ -28,8 +29,8 @@ func slowly(t *testing.T, c *inproc.Client) *inproc.Client {
 
 const megabyte = 1_000_000
 
-// TestRepliesOfLongValuesTakeNoMemory: readers that do not read keep no copies, and a
-// value that is gone counts until the last of them is.
+// TestRepliesOfLongValuesTakeNoMemory: clients that do not read keep no copies of values, and a
+// deleted value counts until the last reply with it is gone.
 func TestRepliesOfLongValuesTakeNoMemory(t *testing.T) {
 	const elements, readers = 30, 10
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
@@ -58,8 +59,8 @@ func TestRepliesOfLongValuesTakeNoMemory(t *testing.T) {
 	})
 }
 
-// TestReplyKeepsItsBytesWhileValuesChange: whatever is done to a value while a reply is
-// under way, and however slowly that is read, it is what the value was at one instant.
+// TestReplyKeepsItsBytesWhileValuesChange: a reply contains the value at one instant, whatever
+// happens to the value while the reply is sent, and however slowly the client reads.
 func TestReplyKeepsItsBytesWhileValuesChange(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		s := inproc.Serve(t, kind)
@@ -84,10 +85,10 @@ func TestReplyKeepsItsBytesWhileValuesChange(t *testing.T) {
 	})
 }
 
-// block is the unit in which changeLong writes: all bytes of one are equal.
+// block is the unit in which changeLong writes: all bytes of a block are equal.
 const block = 5000
 
-// changeLong does one thing after another to a few long values.
+// changeLong makes one change after another to a few long values.
 func changeLong(c *inproc.Client, seed uint64, over *atomic.Bool) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for !over.Load() {
@@ -126,7 +127,7 @@ func changeLong(c *inproc.Client, seed uint64, over *atomic.Bool) {
 	}
 }
 
-// readUniform reads them all the time, a little at a time.
+// readUniform reads these values all the time, in small pieces.
 func readUniform(t *testing.T, c *inproc.Client, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	for range 60 {
@@ -161,7 +162,7 @@ func readUniform(t *testing.T, c *inproc.Client, seed uint64) {
 	}
 }
 
-// BenchmarkLongGet reads long values over loopback, as fast as one client can.
+// BenchmarkLongGet reads long values over loopback as fast as one client can.
 func BenchmarkLongGet(b *testing.B) {
 	for _, kind := range []string{"goroutine", "epoll"} {
 		if kind == "epoll" && runtime.GOOS != "linux" {

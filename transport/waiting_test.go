@@ -15,20 +15,20 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// A window of one unit a minute that starts with its first hit: a second call waits for the end of
+// A window of one unit a minute begins with its first hit, so a second call waits for the end of
 // the minute.
 const (
 	takeWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST\r\n"
 	waitWindow = "SW.ALLOW k 1 60 1 FIXED ANCHOR FIRST BLOCK 0\r\n"
 )
 
-// fill uses the window up.
+// fill uses up the window.
 func fill(c *inproc.Client) {
 	c.Send(takeWindow)
 	c.Expect(inproc.Five(0, 1, 0, -1, 60))
 }
 
-// queue has n clients wait for the window, one behind the other.
+// queue makes n clients wait for the window, one after the other.
 func queue(t *testing.T, f *inproc.Served, n int, command string) []*inproc.Client {
 	t.Helper()
 	before := f.Keyspace().Waiting()
@@ -41,8 +41,8 @@ func queue(t *testing.T, f *inproc.Served, n int, command string) []*inproc.Clie
 	return conns
 }
 
-// TestBlockedClientLeaves: by closing, by closing its half, by a reset or killed: its
-// place in line and its reservation are given back, and reservations behind it stay.
+// TestBlockedClientLeaves: when a blocked client closes, closes its sending side, resets or is
+// killed, its place in the queue and its reservation are released, and later reservations stay.
 func TestBlockedClientLeaves(t *testing.T) {
 	leave := map[string]func(admin, c *inproc.Client, id string){
 		"close":      func(_, c *inproc.Client, _ string) { require.NoError(t, c.Close()) },
@@ -92,8 +92,8 @@ func TestBlockedClientLeaves(t *testing.T) {
 	})
 }
 
-// TestStopWakesEverybody: a server that stops answers all clients that wait, whatever their
-// timeout, and lets none wait any more.
+// TestStopWakesEverybody: a server that stops replies to all blocked clients, whatever their
+// timeout, and blocks no further ones.
 func TestStopWakesEverybody(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind)
@@ -115,10 +115,9 @@ func TestStopWakesEverybody(t *testing.T) {
 	})
 }
 
-// TestBlockedClientIsSmall: what a client that waits costs above one that does nothing,
-// and that there is no goroutine for it. The stack of a connection that has a goroutine
-// anyway is not counted: it is as large as some command made it, or the collector left
-// it, waiting or not.
+// TestBlockedClientIsSmall bounds the memory of a blocked client beyond that of an idle one, and
+// checks that it has no goroutine of its own. The stack of a connection that has a goroutine anyway
+// does not count: its size depends on earlier commands and on the garbage collector.
 func TestBlockedClientIsSmall(t *testing.T) {
 	if effort.RaceDetector {
 		t.Skip("the race detector changes what things cost")
@@ -129,8 +128,8 @@ func TestBlockedClientIsSmall(t *testing.T) {
 			"bucket": "TB.ACQUIRE b 1 1 1 1 BLOCK 0\r\n",
 			"lease":  "CC.ACQUIRE c 1 60 b BLOCK 0\r\n",
 		} {
-			// What earlier tests left behind comes and goes in the same heap, so one
-			// look of several has to be undisturbed.
+			// Other tests' garbage is in the same heap, so one of several measurements has to be
+			// undisturbed.
 			least := int64(math.MaxInt64)
 			for range 5 {
 				if least = min(least, blockedCost(t, kind, wait)); least < 2<<10 {
@@ -143,8 +142,8 @@ func TestBlockedClientIsSmall(t *testing.T) {
 	})
 }
 
-// blockedCost returns how many bytes a client takes that waits as wait says, above one
-// that does nothing, and fails the test if a goroutine waits for it.
+// blockedCost returns how many bytes a client that waits with the call wait takes beyond an idle
+// one. It fails the test if a goroutine waits for the client.
 func blockedCost(t *testing.T, kind, wait string) (each int64) {
 	f := inproc.Serve(t, kind)
 	defer f.End()
@@ -154,7 +153,7 @@ func blockedCost(t *testing.T, kind, wait string) (each int64) {
 		c, err := net.Dial("tcp", f.Addr().String())
 		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
-		// The same call under a key of its own passes.
+		// The same call with a key of its own passes.
 		words := strings.SplitN(wait, " ", 3)
 		_, err = fmt.Fprintf(c, "%s own:%d %s", words[0], i, words[2])
 		require.NoError(t, err)
@@ -171,7 +170,7 @@ func blockedCost(t *testing.T, kind, wait string) (each int64) {
 		memory = func() uint64 { return inproc.HeapBytes() + stackBytes() }
 	}
 	idle, goroutines := memory(), runtime.NumGoroutine()
-	// One after the other: where many run at once there are as many workers, which stay.
+	// One after the other, because concurrent calls would need as many workers, which are kept.
 	for i, c := range conns {
 		_, err := c.Write([]byte(wait))
 		require.NoError(t, err)
@@ -188,7 +187,7 @@ func blockedCost(t *testing.T, kind, wait string) (each int64) {
 	return each
 }
 
-// stackBytes is what the stacks of goroutines take.
+// stackBytes returns the memory of the stacks of goroutines.
 func stackBytes() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

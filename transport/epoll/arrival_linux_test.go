@@ -10,9 +10,9 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// TestWakeBeforeArrivalHasNoEffect aborts or wakes a connection while it is on its way to
-// a loop, a new one or another one. The loop may see that before the connection arrives.
-// Until then it has no effect, least of all on other connections.
+// TestWakeBeforeArrivalHasNoEffect aborts or wakes a connection while it is on its way to a loop, a
+// new connection or one from another loop. The loop may get that notice before the connection.
+// Until the connection arrives, the notice has no effect, in particular not on other connections.
 func TestWakeBeforeArrivalHasNoEffect(t *testing.T) {
 	for _, moved := range []bool{false, true} {
 		for _, abort := range []bool{false, true} {

@@ -16,13 +16,13 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// All connections of one of two loops become busy. They must not stay on that loop, and
-// neither replies nor wakes may get lost when they move.
+// TestEpollBalancesLoad: when all connections of one of two loops become busy, some must move to
+// the other, and neither replies nor wakes may get lost.
 func TestEpollBalancesLoad(t *testing.T) {
 	balances(t, epollOf(t, 2))
 }
 
-// With TLS what was received and not yet decrypted moves with them.
+// TestEpollBalancesLoadOverTLS: received bytes that are not decrypted yet move with a connection.
 func TestEpollBalancesLoadOverTLS(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		balances(t, transporttest.Secured(t, epollOf(t, 2), version))
@@ -40,7 +40,7 @@ func balances(t *testing.T, f transporttest.Factory) {
 	on := map[int]map[*transporttest.Client]*transporttest.LineSession{0: {}, 1: {}} // by loop
 	for i := range 16 {
 		c := r.Dial()
-		c.Send("echo 0") // with TLS it has been through its handshake then
+		c.Send("echo 0") // with TLS, the handshake is over after that
 		c.Expect("0")
 		s := r.Session(i)
 		on[epoll.LoopOf(e, s.Peer)][c] = s
@@ -67,7 +67,7 @@ func balances(t *testing.T, f transporttest.Factory) {
 	group.Wait()
 }
 
-// converse sends a batch, has a line pushed, and checks what comes, until done.
+// converse sends batches, pushes a line, and checks the replies, until done.
 func converse(t *testing.T, c *transporttest.Client, s *transporttest.LineSession, done *atomic.Bool) {
 	for n := 0; !done.Load(); n++ {
 		if _, err := io.WriteString(c, "echo 1\necho 2\necho 3\n"); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// stuckHandler keeps the loop that makes it until it may go on.
+// stuckHandler blocks the loop that creates its worker until it may proceed.
 type stuckHandler struct {
 	transport.Handler
 	proceed chan struct{}
@@ -23,7 +23,7 @@ func (h stuckHandler) NewWorker() transport.Worker {
 	return nil
 }
 
-// TestLoopsAnswerUnlessTheyAreStuck, and one that is stuck is busy.
+// TestLoopsAnswerUnlessTheyAreStuck also checks that a stuck loop counts as busy.
 func TestLoopsAnswerUnlessTheyAreStuck(t *testing.T) {
 	h := stuckHandler{proceed: make(chan struct{})}
 	e, err := epoll.New(h, transport.DefaultLimits(), 2, transporttest.Quiet, time.Now)

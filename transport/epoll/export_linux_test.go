@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// Work returns the work that each loop of e has done.
+// Work returns the work of each loop of e.
 func Work(e *Transport) []int64 {
 	var work []int64
 	for _, l := range e.loops {
@@ -19,7 +19,7 @@ func Work(e *Transport) []int64 {
 	return work
 }
 
-// Moved returns how many connections have been handed from one loop to another.
+// Moved returns how many connections have moved from one loop to another.
 func Moved(e *Transport) int64 {
 	moved := int64(0)
 	for _, l := range e.loops {
@@ -28,18 +28,18 @@ func Moved(e *Transport) int64 {
 	return moved
 }
 
-// LoopOf returns which loop of e serves a connection.
+// LoopOf returns the index of the loop that serves a connection.
 func LoopOf(e *Transport, p transport.Peer) int { return slices.Index(e.loops, p.(*conn).loop.Load()) }
 
-// Latecomer is a connection that has been given its loop and has not arrived there.
-// The loop does not run: the test collects its mail.
+// Latecomer is a connection that has been assigned to a loop and has not arrived there. The loop
+// does not run: the test collects its mail.
 type Latecomer struct {
 	c, neighbour *conn
 	from, to     *loop
 }
 
-// NewLatecomer opens the sessions of a latecomer and then of a neighbour, which is on
-// its loop already. A latecomer that is moved has been on another loop before.
+// NewLatecomer opens the sessions of a latecomer and then of a neighbour, which is on its loop
+// already. If moved is set, the latecomer has been on another loop before.
 func NewLatecomer(t *testing.T, e *Transport, moved bool) *Latecomer {
 	l := &Latecomer{}
 	for _, made := range []**loop{&l.from, &l.to} {
@@ -72,17 +72,16 @@ func NewLatecomer(t *testing.T, e *Transport, moved bool) *Latecomer {
 	return l
 }
 
-// Collect has the loop look at its mail.
+// Collect makes the loop process its mail.
 func (l *Latecomer) Collect() { l.to.collect() }
 
-// Arrive puts the latecomer into the mail.
+// Arrive puts the latecomer into the loop's mailbox.
 func (l *Latecomer) Arrive() { l.to.arrive(l.c) }
 
-// Neighbour reports whether the neighbour is still on the loop, Arrived whether the
-// latecomer is.
+// Neighbour reports whether the neighbour is still on the loop.
 func (l *Latecomer) Neighbour() bool { return l.has(l.neighbour) }
 
-// Arrived: see Neighbour.
+// Arrived reports whether the latecomer is on the loop.
 func (l *Latecomer) Arrived() bool { return l.has(l.c) }
 
 func (l *Latecomer) has(c *conn) bool { return c.fd >= 0 && slices.Contains(l.to.slots, c) }
@@ -94,7 +93,7 @@ func (l *Latecomer) End() {
 	l.to.release()
 }
 
-// NewKeptInput returns what event loops keep input in.
+// NewKeptInput returns the input buffer of a connection of an event loop.
 func NewKeptInput() transporttest.KeptInput { return &keptByLoop{} }
 
 type keptByLoop struct{ unread }

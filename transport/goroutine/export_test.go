@@ -2,7 +2,7 @@ package goroutine
 
 import "github.com/cellserver/cellserver/transport/internal/transporttest"
 
-// NewKeptInput returns what goroutines keep input in.
+// NewKeptInput returns the input buffer of a connection with a goroutine.
 func NewKeptInput() transporttest.KeptInput { return &keptByGoroutine{} }
 
 type keptByGoroutine struct{ input }

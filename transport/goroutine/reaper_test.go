@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// TestNobodyIsCutForWhatTheProcessWasLate: a process that was stopped for longer than
-// write-timeout cuts none of its clients for that.
+// TestNobodyIsCutForWhatTheProcessWasLate: a process that was stopped for longer than write-timeout
+// closes no client because of that.
 func TestNobodyIsCutForWhatTheProcessWasLate(t *testing.T) {
 	lim := transporttest.PatientLimits()
 	lim.WriteTimeout = transporttest.Patience

@@ -14,12 +14,12 @@ import (
 	"github.com/cellserver/cellserver/transport/internal/transporttest"
 )
 
-// TestFailedAcceptsWait: while file descriptors are missing, an accept is tried again after 5,
-// 10, 20, ... 1,000 ms, and the next want begins at 5 ms again.
+// TestFailedAcceptsWait: while there are no file descriptors, accept is called again after 5, 10,
+// 20, ... 1,000 ms. After a success the next series begins at 5 ms again.
 func TestFailedAcceptsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		var at []time.Duration // when each accept was tried
+		var at []time.Duration // when accept was called
 		stop := make(chan struct{})
 		var failed atomic.Int64
 		accept := func() error {
