@@ -115,7 +115,8 @@ type FailedLogin struct {
 	User  Key
 	Known bool  // the user exists
 	Count int64 // number of failures since First
-	// Clients is the number of connections with failures at present, 0 if that is not known.
+	// Clients is the largest number of connections that failed to log in at the same time, 0 if
+	// that is not known.
 	Clients int64
 	First   int64 // Unix milliseconds
 	Last    int64

@@ -15,9 +15,9 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// TestPicture makes the picture of docs/page.md from a server that runs, with make picture: a caller of a
-// policy far above its limit, whom an operator has blocked for a while. CELL_PICTURE is for how long
-// that server is well before.
+// TestPicture makes the picture of docs/page.md from a running server, with make picture. It shows
+// a caller of a policy far above its limit, blocked by an operator for a while. CELL_PICTURE is how
+// long the server runs without such a caller before.
 func TestPicture(t *testing.T) {
 	calm, err := time.ParseDuration(os.Getenv("CELL_PICTURE"))
 	if err != nil {
