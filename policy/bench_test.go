@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// filled returns a builder of 100 policies, the entries being divided among the first spread of
-// them. Exact keys are customer:0, customer:1 and so on, prefixes tenant:0:* and so on.
+// filled returns a builder of 100 policies. The entries are divided among the first spread
+// policies. Exact keys are customer:0, customer:1 and so on, prefixes tenant:0:* and so on.
 func filled(t require.TestingT, spread, exact, prefixes int) *policy.Builder {
 	b := policy.NewBuilder(policy.Sizes{})
 	limits := limitsOf(t, "TB 200 100 1")
@@ -30,8 +30,8 @@ func filled(t require.TestingT, spread, exact, prefixes int) *policy.Builder {
 	return b
 }
 
-// BenchmarkFind looks up a policy and a key in it, among as many policies, entries and keys as
-// are in use at a time: 1024 keys of one policy, or of 100.
+// BenchmarkFind looks up a policy and a key in it, with as many policies, entries and keys as are
+// used at a time: 1024 keys of one policy, or of 100.
 func BenchmarkFind(b *testing.B) {
 	for _, c := range []struct {
 		name                    string
@@ -64,8 +64,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// BenchmarkTable is one change, or 10,000, and a table of the outcome, beside 1,000,000
-// overrides.
+// BenchmarkTable makes one change, or 10,000, and a table of the result, with 1,000,000 overrides.
 func BenchmarkTable(b *testing.B) {
 	builder := filled(b, 1, 999_000, 1000)
 	limits := limitsOf(b, "TB 300 100 1")
@@ -86,7 +85,7 @@ func BenchmarkTable(b *testing.B) {
 	}
 }
 
-// BenchmarkFill is a table of 1,000,000 overrides from nothing, as at a start.
+// BenchmarkFill makes a table of 1,000,000 overrides from nothing, as at a start.
 func BenchmarkFill(b *testing.B) {
 	for b.Loop() {
 		filled(b, 1, 1_000_000, 0).Table()

@@ -18,7 +18,7 @@ func boosted(c *policy.Clause, thousandths int64) *clause.Room {
 	return room
 }
 
-// TestBoost: each clause becomes the one with the other numbers in words.
+// TestBoost: each clause becomes the clause with the multiplied numbers.
 func TestBoost(t *testing.T) {
 	for _, row := range []struct {
 		clause      string
@@ -68,7 +68,7 @@ func TestBoost(t *testing.T) {
 	}
 }
 
-// TestBoostRoom: nothing of what the room had before is left, and the clause is not changed.
+// TestBoostRoom: Boost overwrites the previous content of the room, and does not change the clause.
 func TestBoostRoom(t *testing.T) {
 	l := limitsOf(t, "SW 5 60 ANCHOR KEY")
 	room := boosted(&l.Clauses[0], 2000)
@@ -105,8 +105,8 @@ func drawClause(t *rapid.T) string {
 	}
 }
 
-// checkBoost checks one factor beside a higher one: both are valid, and the higher one allows no
-// less.
+// checkBoost checks a factor and a higher one: both results are valid, and that of the higher
+// factor allows no less.
 func checkBoost(t require.TestingT, c *policy.Clause, low, high int64) {
 	a, b := boosted(c, low), boosted(c, high)
 	switch c.Kind {
@@ -143,8 +143,8 @@ func checkBoost(t require.TestingT, c *policy.Clause, low, high int64) {
 	}
 }
 
-// TestBoostIsValid: whatever clause is valid and whatever the factor, the outcome is valid, a
-// factor of 1 changes nothing, and a higher one allows no less.
+// TestBoostIsValid: for every valid clause and every factor the result is valid, a factor of 1
+// changes nothing, and a higher one allows no less.
 func TestBoostIsValid(t *testing.T) {
 	valid := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -176,8 +176,8 @@ func TestBoostIsValid(t *testing.T) {
 	require.NotZero(t, valid)
 }
 
-// TestBoostBeyondFloats: intervals are computed in floats, so counts just beyond the exact
-// bounds may be valid. They stay so.
+// TestBoostBeyondFloats: intervals are computed in floats, so counts just beyond the exact bounds
+// may be valid. They stay valid.
 func TestBoostBeyondFloats(t *testing.T) {
 	for _, text := range []string{
 		"TB 1 9223372036000000001 9223372036", // less than 1 ns

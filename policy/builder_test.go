@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSizes: there may be so many entries of each kind, and one in the place of another.
+// TestSizes: the number of entries of each kind is bounded, but an entry can still be replaced.
 func TestSizes(t *testing.T) {
 	b := policy.NewBuilder(policy.Sizes{Policies: 2, Overrides: 3, Others: 4})
 	set := func(kind policy.Kind, name, pattern string) error {
@@ -72,8 +72,8 @@ func TestDelete(t *testing.T) {
 	require.Zero(t, b.Bytes())
 }
 
-// TestExpiry: an entry is in force up to the nanosecond before its end, whether it has been
-// dropped or not, and then the shorter prefix is.
+// TestExpiry: an entry is in force up to the nanosecond before its end, whether it has been dropped
+// or not. After that the entry with the shorter prefix is.
 func TestExpiry(t *testing.T) {
 	b := policy.NewBuilder(policy.Sizes{})
 	require.NoError(t, b.Set(entryOf(t, policy.Main, "")))
@@ -106,7 +106,7 @@ func TestExpiry(t *testing.T) {
 	require.Len(t, want, 7)
 }
 
-// TestExpiryMoves: an entry that is set again expires when it says then.
+// TestExpiryMoves: an entry that is set again expires at the new time.
 func TestExpiryMoves(t *testing.T) {
 	b := policy.NewBuilder(policy.Sizes{})
 	set := func(until limit.Instant) {
@@ -123,8 +123,8 @@ func TestExpiryMoves(t *testing.T) {
 	require.Zero(t, b.Sizes())
 }
 
-// TestSharedLimits: entries that are written alike share their limits, but not those that were
-// parsed under other bounds.
+// TestSharedLimits: entries with the same text share their limits, unless these were parsed under
+// other bounds.
 func TestSharedLimits(t *testing.T) {
 	b := policy.NewBuilder(policy.Sizes{})
 	limits := func(text string, millis bool, most int64) *policy.Limits {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRecords: the bytes are those of files.
+// TestRecords pins the bytes in files.
 func TestRecords(t *testing.T) {
 	main := entryOf(t, policy.Main, "")
 	main.Limits, main.Shadow, main.File, main.Comment, main.Since = limitsOf(t, "tb 200 100 1 sw 5 60 fixed"), true, true, `a "b" \ ü`, 17
@@ -48,7 +48,7 @@ func TestBadRecords(t *testing.T) {
 	const tb = `{"limits":["TB 200 100 1"],"since":0}`
 	for _, row := range []struct {
 		key, value string
-		want       error // nil for one of limits
+		want       error // nil for an error of limits
 	}{
 		{"", tb, policy.ErrRecord},
 		{"main", tb, policy.ErrRecord},
@@ -111,8 +111,8 @@ func TestBadRecords(t *testing.T) {
 	}
 }
 
-// TestCutRecords: no part of a record is one, and no other byte makes another record of it that
-// would be written alike.
+// TestCutRecords: no part of a record is a valid record, and changing a byte never gives another
+// encoding of the same entry.
 func TestCutRecords(t *testing.T) {
 	key := []byte("override/api/a*")
 	value := []byte(`{"limits":["TB 200 100 1 INIT 5","SW 5 60"],"ms":true,"file":true,"comment":"\"b","until":5,"since":17}`)
@@ -158,7 +158,7 @@ func checkRecord(t require.TestingT, key, value []byte) {
 	}
 }
 
-// TestRecordsRoundTrip: every sound entry is read as it was written.
+// TestRecordsRoundTrip: every valid entry can be decoded from its record.
 func TestRecordsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEntry(t)
@@ -177,7 +177,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 	})
 }
 
-// drawEntry draws a sound entry.
+// drawEntry draws a valid entry.
 func drawEntry(t *rapid.T) *policy.Entry {
 	e := &policy.Entry{
 		Kind:    rapid.SampledFrom(allKinds).Draw(t, "kind"),
@@ -215,8 +215,8 @@ func FuzzDecodeEntry(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, value []byte) { checkRecord(t, key, value) })
 }
 
-// FuzzParseLimits: accepted limits are formatted as they were written, and stay valid when they
-// are boosted.
+// FuzzParseLimits: accepted limits are formatted as they were written, and stay valid when they are
+// boosted.
 func FuzzParseLimits(f *testing.F) {
 	f.Add("TB 200 100 1 init 5 SW 5 60 BUCKETS 10 EVEN anchor 5 CL -1 30 60", true, int64(1500))
 	f.Add("CC 5 60 cc 9223372036854775807 1", true, int64(999))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// entryOf returns a sound entry of a kind, of the policy api.
+// entryOf returns a valid entry of a kind for the policy api.
 func entryOf(t require.TestingT, kind policy.Kind, pattern string) *policy.Entry {
 	e := &policy.Entry{Kind: kind, Policy: "api", Pattern: pattern, Until: limit.MaxInstant}
 	switch kind {

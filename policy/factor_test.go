@@ -43,8 +43,8 @@ func TestBadFactors(t *testing.T) {
 	}
 }
 
-// TestAppendFactor: each factor is parsed back from its text, and the text is as short as that of
-// a float.
+// TestAppendFactor: each factor can be parsed back from its text, and the text is as short as that
+// of a float.
 func TestAppendFactor(t *testing.T) {
 	var text []byte
 	for n := int64(policy.MinFactor); n <= policy.MaxFactor; n++ {

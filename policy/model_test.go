@@ -23,7 +23,7 @@ type id struct {
 	policy, pattern string
 }
 
-// find returns the entries that apply to a key, by their field since, which is unique.
+// find returns the entries that apply to a key, identified by their field Since, which is unique.
 func (m model) find(name, key string, now limit.Instant) (applied [4]limit.Instant) {
 	var lengths [4]int
 	for at, e := range m {
@@ -77,7 +77,7 @@ func sinceOf(p *policy.Policy, key string, now limit.Instant) (applied [4]limit.
 
 func anyName(random *rand.Rand) string { return fmt.Sprint("p", random.IntN(12)) }
 
-// anyKey returns one of the keys of up to 6 letters that are a, b or a star.
+// anyKey returns a random key of up to 6 characters, each a, b or a star.
 func anyKey(random *rand.Rand) string {
 	key := make([]byte, random.IntN(7))
 	for i := range key {
@@ -86,7 +86,7 @@ func anyKey(random *rand.Rand) string {
 	return string(key)
 }
 
-// anyEntry returns a sound entry. Its since is serial.
+// anyEntry returns a valid entry with Since set to serial.
 func anyEntry(random *rand.Rand, serial int, now limit.Instant, limits []*policy.Limits) *policy.Entry {
 	e := &policy.Entry{Kind: policy.Kind(random.IntN(6)), Policy: anyName(random), Until: limit.MaxInstant, Since: limit.Instant(serial)}
 	if e.Kind <= policy.Override {
@@ -107,8 +107,8 @@ func anyEntry(random *rand.Rand, serial int, now limit.Instant, limits []*policy
 	return e
 }
 
-// TestModel changes entries at random, and compares the tables with the model. Tables of before
-// are compared again later: they do not change.
+// TestModel changes entries at random, and compares the tables with the model. It compares earlier
+// tables again later: they must not change.
 func TestModel(t *testing.T) {
 	effort.Alone(t)
 	random := rand.New(rand.NewPCG(16, 1))
@@ -255,8 +255,8 @@ func TestManyEntries(t *testing.T) {
 	}
 }
 
-// TestReaders: while a builder continues, readers of its tables find in each of them the entries
-// that it had when it was created. All entries of a table have its number in since.
+// TestReaders: while a builder makes changes, readers of its tables find in each table the entries
+// at the time of its creation. All entries of a table have its number in Since.
 func TestReaders(t *testing.T) {
 	const patterns = 200
 	b := policy.NewBuilder(policy.Sizes{})

@@ -47,8 +47,9 @@ func TestStateKeys(t *testing.T) {
 	}
 }
 
-// TestStateKeysDiffer: no two of policy, key, clause and candidate share state, and the state says
-// which policy and key it is of. The keys are all of up to five characters that could matter.
+// TestStateKeysDiffer: no two combinations of policy, key, clause and candidate share a state key,
+// and the state key determines its policy and key. The keys are all combinations of up to five
+// relevant characters.
 func TestStateKeysDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	check := func(name, key string) {

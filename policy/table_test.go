@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// precedence is the patterns of TestPrecedence, the strongest first, for the key acme:7.
+// precedence are the patterns of TestPrecedence for the key acme:7, in order of precedence.
 var precedence = [4]string{"acme:7", "acme:*", "ac*", "*"}
 
-// put sets one entry of a kind for each of the patterns: none where the state is 0, one that
-// has expired at now where it is 1, and one in force where it is 2. It returns the pattern that
-// applies, or nothing.
+// put sets one entry of a kind for each of the patterns: none if the state is 0, one that has
+// expired at now if it is 1, and one in force if it is 2. It returns the pattern that applies, or
+// "".
 func put(t *testing.T, b *policy.Builder, kind policy.Kind, states [4]int, now limit.Instant) (want string) {
 	for i, state := range states {
 		if state == 0 {
@@ -33,9 +33,9 @@ func put(t *testing.T, b *policy.Builder, kind policy.Kind, states [4]int, now l
 	return want
 }
 
-// TestPrecedence goes through all sets of an exact pattern, a longer and a shorter prefix and a
-// star, in force or not, of each kind beside each other kind: the first in force applies,
-// whatever there is of the other kind.
+// TestPrecedence tests all combinations of an exact pattern, a longer and a shorter prefix and a
+// star, in force or not, for each kind together with each other kind. The first pattern in force
+// applies, whatever entries of the other kind exist.
 func TestPrecedence(t *testing.T) {
 	const now = limit.Instant(1000)
 	for _, kind := range allKinds[policy.Override:] {
@@ -73,7 +73,7 @@ func appliedOf(a *policy.Applied) map[policy.Kind]string {
 	return got
 }
 
-// TestFindKeys: which keys a pattern is for.
+// TestFindKeys: which keys match a pattern.
 func TestFindKeys(t *testing.T) {
 	for _, row := range []struct {
 		pattern  string
@@ -104,7 +104,7 @@ func TestFindKeys(t *testing.T) {
 	}
 }
 
-// TestPrefixesOfAllBytes: a node of the tree may have 256 others below it.
+// TestPrefixesOfAllBytes: a node of the tree may have 256 children.
 func TestPrefixesOfAllBytes(t *testing.T) {
 	b := policy.NewBuilder(policy.Sizes{})
 	require.NoError(t, b.Set(entryOf(t, policy.Main, "")))
@@ -128,7 +128,7 @@ func TestPrefixesOfAllBytes(t *testing.T) {
 	}
 }
 
-// TestFindReplaces: Find leaves nothing of its previous result.
+// TestFindReplaces: Find keeps nothing of its previous result.
 func TestFindReplaces(t *testing.T) {
 	b := policy.NewBuilder(policy.Sizes{})
 	require.NoError(t, b.Set(entryOf(t, policy.Main, "")))
@@ -167,7 +167,7 @@ func TestInert(t *testing.T) {
 	require.NotNil(t, b.Get(policy.Block, "api", "*"))
 }
 
-// TestCountsRemain: counts go on while a policy changes, and begin at 0 where nothing was.
+// TestCountsRemain: counters continue while a policy changes, and begin at 0 for a new policy.
 func TestCountsRemain(t *testing.T) {
 	b := policy.NewBuilder(policy.Sizes{})
 	require.NoError(t, b.Set(entryOf(t, policy.Main, "")))

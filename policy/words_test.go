@@ -9,7 +9,7 @@ import (
 
 func words(text string) [][]byte { return bytes.Fields([]byte(text)) }
 
-// limitsOf parses clauses that are known to be sound.
+// limitsOf parses valid clauses.
 func limitsOf(t require.TestingT, text string) *policy.Limits {
 	l, err := policy.ParseLimits(words(text), false, policy.Bounds{})
 	require.Empty(t, string(err))

@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/policy/strict"
 )
 
-// TestFromEnvoy converts each thing that such a file can say.
+// TestFromEnvoy converts each feature of such a file.
 func TestFromEnvoy(t *testing.T) {
 	require.Equal(t, `# Policies from shop.yaml, for envoyproxy/ratelimit.
 # This is how they are called. <x> is the value of x, and a slash joins the parts of a key:
@@ -155,8 +155,8 @@ descriptors:
 `))
 }
 
-// TestEnvoyTakesWhatRatelimitTakes: a ConfigMap, anchors, aliases and merge keys, and the first of several
-// documents. Lines are those of the file.
+// TestEnvoyTakesWhatRatelimitTakes: a ConfigMap, anchors, aliases and merge keys, and the first of
+// several documents. Line numbers are those of the file.
 func TestEnvoyTakesWhatRatelimitTakes(t *testing.T) {
 	r, faults := convert.FromEnvoy([]convert.File{{Name: "map.yaml", Text: []byte(`apiVersion: v1
 kind: ConfigMap
@@ -215,7 +215,7 @@ func TestAliasesDoNotExplode(t *testing.T) {
 	require.ErrorContains(t, faults.Err(), "aliases stand for more than 10000 values")
 }
 
-// TestManyTenants: for a file with values for very many tenants the result says what to do.
+// TestManyTenants: for a file with values for very many tenants, the result explains what to do.
 func TestManyTenants(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("domain: shop\ndescriptors:\n")
@@ -226,7 +226,7 @@ func TestManyTenants(t *testing.T) {
 	require.ErrorContains(t, faults.Err(), "set their limits with RL.OVERRIDE SET")
 }
 
-// TestEnvoyFilesAreMerged: several files with a domain, or more of them.
+// TestEnvoyFilesAreMerged: several files with the same domain, and with further domains.
 func TestEnvoyFilesAreMerged(t *testing.T) {
 	one := convert.File{Name: "1.yaml", Text: []byte("domain: a\ndescriptors: [{key: k, rate_limit: {unit: second, requests_per_unit: 1}}]")}
 	two := convert.File{Name: "2.yaml", Text: []byte("domain: a\ndescriptors: [{key: k, value: v, rate_limit: {unit: second, requests_per_unit: 2}}]")}
@@ -289,7 +289,7 @@ e.yaml:21: value must be text, not a list
 `))
 }
 
-// TestNamesAreUniqueAndAllowed: whatever domains, keys and values are.
+// TestNamesAreUniqueAndAllowed: names are unique and valid for any domains, keys and values.
 func TestNamesAreUniqueAndAllowed(t *testing.T) {
 	long := strings.Repeat("long", 30)
 	r, faults := convert.FromEnvoy([]convert.File{{Name: "e.yaml", Text: []byte(`domain: "größe\n:"
@@ -314,8 +314,8 @@ descriptors:
 	check(t, r)
 }
 
-// TestNamesDoNotDependOnTheOrder: of entries whose names clash each has its own, wherever it stands, so
-// that what the policies have counted stays theirs when a file is sorted.
+// TestNamesDoNotDependOnTheOrder: entries with clashing names get the same names in any order of
+// the file, so that the counters of a policy stay with it when a file is sorted.
 func TestNamesDoNotDependOnTheOrder(t *testing.T) {
 	named := func(from converter, head string, entries ...string) map[string]string {
 		r, faults := from([]convert.File{{Name: "e.yaml", Text: []byte(head + strings.Join(entries, ""))}})
@@ -359,7 +359,8 @@ func converted(t *testing.T, from converter, text string) string {
 	return check(t, r)
 }
 
-// check returns the text of r, which is a sound document, and each call names a policy of it.
+// check returns the text of r. It checks that the text is a valid document and that each call names
+// a policy in it.
 func check(t *testing.T, r *convert.Result) string {
 	t.Helper()
 	text := r.Append(nil)

@@ -26,7 +26,7 @@ func FuzzFromEnvoy(f *testing.F) {
 	fuzz(f, convert.FromEnvoy)
 }
 
-// FuzzFromLimitador is as FuzzFromEnvoy.
+// FuzzFromLimitador is like FuzzFromEnvoy.
 func FuzzFromLimitador(f *testing.F) {
 	for _, text := range []string{
 		"- {namespace: a, max_value: 1, seconds: 60, conditions: [\"x == '5'\"], variables: [y]}\n- {namespace: a, seconds: 1, conditions: , variables: }\n",
@@ -50,8 +50,8 @@ func fuzz(f *testing.F, from converter) {
 	})
 }
 
-// TestLongFilesTakeNoLongTime: as many descriptors as a file can have, in shapes that take the
-// most comparisons.
+// TestLongFilesTakeNoLongTime: a file with as many descriptors as possible, in forms that need the
+// most comparisons, is converted in a short time.
 func TestLongFilesTakeNoLongTime(t *testing.T) {
 	for name, entry := range map[string]func(i int) string{
 		"values": func(i int) string {

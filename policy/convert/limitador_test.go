@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/policy/convert"
 )
 
-// TestFromLimitador converts each thing that such a file can say.
+// TestFromLimitador converts each feature of such a file.
 func TestFromLimitador(t *testing.T) {
 	require.Equal(t, `# Policies from shop.yaml, for Limitador.
 # This is how they are called. <x> is the value of x, and a slash joins the parts of a key:
@@ -76,7 +76,7 @@ policies:
 `))
 }
 
-// TestLimitadorFaults: with all lines.
+// TestLimitadorFaults: faults are reported with all lines.
 func TestLimitadorFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"kind: ConfigMap": "l.yaml:1: the text must be a list of limits. In a ConfigMap it is the text below data",

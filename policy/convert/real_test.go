@@ -14,15 +14,15 @@ import (
 	"github.com/cellserver/cellserver/policy/convert"
 )
 
-// refused are the files of ratelimit's own tests that it refuses, too.
+// refused are the files of ratelimit's own tests that ratelimit refuses.
 var refused = []string{
 	"bad_limit_unit.yaml", "bad_yaml.yaml", "duplicate_key.yaml", "empty_domain.yaml", "empty_key.yaml", "misspelled_key.yaml", "misspelled_key2.yaml",
 	"non_map_list.yaml", "non_string_key.yaml", "replaces_empty.yaml", "replaces_self.yaml", "unlimited_with_unit.yaml",
 }
 
-// TestRealFilesConvert converts the configurations that are in a checkout of
-// envoyproxy/ratelimit or of Limitador, those in its pages included. Only files that the
-// project itself refuses are refused.
+// TestRealFilesConvert converts the configurations in a checkout of envoyproxy/ratelimit or of
+// Limitador, including those in its documentation. Only files that the project itself refuses are
+// refused.
 func TestRealFilesConvert(t *testing.T) {
 	for _, project := range []struct {
 		variable string
@@ -63,7 +63,8 @@ func isRefused(path string) bool {
 	return false
 }
 
-// configurations are the files below dir that look like one, and blocks of YAML in pages.
+// configurations returns the files below dir that look like a configuration, and blocks of YAML in
+// pages.
 func configurations(t *testing.T, dir string, is *regexp.Regexp) (files []convert.File) {
 	block := regexp.MustCompile("(?s)```yaml\n(.*?)```")
 	require.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -80,13 +81,13 @@ func configurations(t *testing.T, dir string, is *regexp.Regexp) (files []conver
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
 			for _, m := range block.FindAllSubmatch(text, -1) {
-				if !bytes.Contains(m[1], []byte("<")) { // which shows a form, and is no example
+				if !bytes.Contains(m[1], []byte("<")) { // a block with < shows a syntax and is no example
 					parts = append(parts, m[1])
 				}
 			}
 		}
 		for _, part := range parts {
-			if is.Match(part) && !bytes.Contains(part, []byte("entries:")) { // which is a request
+			if is.Match(part) && !bytes.Contains(part, []byte("entries:")) { // with entries it is a request
 				files = append(files, convert.File{Name: filepath.ToSlash(path), Text: part})
 			}
 		}

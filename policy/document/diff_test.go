@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/policy/document"
 )
 
-// TestDiff: each kind of change, of policies and overrides, and what does not count as one.
+// TestDiff: each kind of change to policies and overrides, and differences that do not count as
+// one.
 func TestDiff(t *testing.T) {
 	from := mustParse(t, `policies:
   api:

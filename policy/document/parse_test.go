@@ -36,7 +36,7 @@ policies:
       true: {limits: [CC 7 60000]}
 `
 
-// TestParse reads each field there is, in each form.
+// TestParse parses each field in each form.
 func TestParse(t *testing.T) {
 	d, faults := parse(whole)
 	require.NoError(t, faults.Err())
@@ -66,7 +66,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestEveryFaultIsToldWithItsLine: one text, all faults of all kinds.
+// TestEveryFaultIsToldWithItsLine: one text with all kinds of faults.
 func TestEveryFaultIsToldWithItsLine(t *testing.T) {
 	d, faults := parse(`policies:
   "a b":
@@ -164,7 +164,7 @@ func TestUnsafeTextIsRefused(t *testing.T) {
 	}
 }
 
-// TestBounds: so many policies, faults and bytes, and no more.
+// TestBounds: the maximum numbers of policies, faults and bytes are accepted, and no more.
 func TestBounds(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("policies:\n")

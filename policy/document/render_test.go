@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/policy/document"
 )
 
-// TestAppend: sorted, with quotes where they are needed, and one way to write each thing.
+// TestAppend: the output is sorted, quoted where necessary, and has one form for each content.
 func TestAppend(t *testing.T) {
 	d, faults := parse(whole)
 	require.NoError(t, faults.Err())
@@ -48,7 +48,7 @@ func TestAppend(t *testing.T) {
 	require.Equal(t, "policies: {}\n", string(new(document.Document).Append(nil)))
 }
 
-// hostile are texts that YAML reads as something else if they are not quoted, or not at all.
+// hostile are texts that unquoted YAML reads as something else, or not at all.
 var hostile = []string{
 	"", " ", " a", "a ", "a: b", "a #b", "#", "'", `"`, `\`, `\n`, "yes", "No", "ON", "y", "~", "null", "NULL", "true", "1e3", "0x1F", "0o7", "007", "1_000", ".5", "+1",
 	"-", "- a", "? a", ": a", "!!str a", "!a", "&a", "*a", "*", "<<", "=", "%TAG", "---", "...", "--- a", "{", "}", "[", "]", ",", "a, b", "`", "@", "|", ">", "2026-12-01", "12:30:45", ".inf", ".NaN", "inf",
@@ -56,10 +56,10 @@ var hostile = []string{
 	strings.Repeat("k", 1024), strings.Repeat("\u0080", 512), strings.Repeat("\"", 1024),
 }
 
-// hostileBytes may be in patterns only.
+// hostileBytes may only be in patterns.
 var hostileBytes = []string{"\x00", "\n", "\r\n", "\t", "a\nb: c\n", "\x7f", "\x1b[0m", "\xff", "a\xc3", "\xed\xa0\x80", strings.Repeat("\xff", 1024), strings.Repeat("\x00", 1024)}
 
-// TestHostileTextSurvives: each text as pattern and comment, alone.
+// TestHostileTextSurvives: each text survives as the only pattern and comment.
 func TestHostileTextSurvives(t *testing.T) {
 	for _, text := range slices.Concat(hostile, hostileBytes) {
 		o := document.Override{Pattern: text, Limits: []string{"TB 1 1 1"}}
@@ -109,7 +109,8 @@ func TestAnyDocumentSurvives(t *testing.T) {
 	})
 }
 
-// checkRoundTrip writes, reads, compares and writes again. Others read the text as we do.
+// checkRoundTrip writes, parses, compares and writes again. Another YAML library reads the text in
+// the same way.
 func checkRoundTrip(t require.TestingT, d *document.Document) {
 	text := string(d.Append(nil))
 	got, faults := parse(text)
@@ -129,7 +130,7 @@ func checkRoundTrip(t require.TestingT, d *document.Document) {
 	}
 }
 
-// plain is d sorted and without lines.
+// plain returns d sorted and without lines.
 func plain(d *document.Document) document.Document {
 	copied := document.Document{Policies: slices.Clone(d.Policies)}
 	slices.SortFunc(copied.Policies, func(a, b document.Policy) int { return strings.Compare(a.Name, b.Name) })

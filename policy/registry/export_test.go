@@ -1,4 +1,4 @@
 package registry
 
-// UrgentWaits reports whether an urgent change waits or is under way.
+// UrgentWaits reports whether an urgent change waits or is in progress.
 func (r *Registry) UrgentWaits() bool { return r.urgent.Load() > 0 }

@@ -22,12 +22,12 @@ import (
 type memory struct {
 	records map[string]string
 	now     limit.Instant
-	// ahead is how far the civil clock is ahead of the store's.
+	// ahead is how much the civil clock is ahead of the store's.
 	ahead time.Duration
 	fails error
-	// need is that of the latest change.
+	// need is the need of the latest change.
 	need registry.Need
-	// asked and deletes are called by Civil and Delete, if they are there.
+	// asked and deletes, if not nil, are called by Civil and Delete.
 	asked, deletes func()
 }
 
@@ -63,7 +63,7 @@ func (m *memory) SetStrings(pairs [][]byte, need registry.Need) error {
 	return nil
 }
 
-// reload returns a registry that has got all records of m, as after a restart.
+// reload returns a registry that has received all records of m, as after a restart.
 func (m *memory) reload(t testing.TB) *registry.Registry {
 	t.Helper()
 	r := registry.New(registry.Options{})
@@ -74,7 +74,8 @@ func (m *memory) reload(t testing.TB) *registry.Registry {
 	return r
 }
 
-// entriesOf returns the keys and values of all entries, which says all of them.
+// entriesOf returns the keys and values of the records of all entries, which describe them
+// completely.
 func entriesOf(r *registry.Registry) map[string]string {
 	all := map[string]string{}
 	r.Table().Each("", func(e *policy.Entry) bool {
@@ -107,7 +108,7 @@ func mainOf(t testing.TB, name, words string) *policy.Entry {
 	return &policy.Entry{Kind: policy.Main, Policy: name, Limits: limits(t, words), Until: limit.MaxInstant}
 }
 
-// set sets entries, as a fixed author.
+// set sets entries with a fixed author.
 func set(t testing.TB, r *registry.Registry, m *memory, all ...*policy.Entry) error {
 	t.Helper()
 	edits := make([]registry.Edit, len(all))
@@ -153,11 +154,11 @@ func TestNothingHappensIfTheStoreFails(t *testing.T) {
 	})
 	require.ErrorIs(t, err, limit.ErrFull)
 	m.fails = nil
-	require.NoError(t, set(t, r, m)) // no entry, which publishes the current ones
+	require.NoError(t, set(t, r, m)) // without an entry, to publish the current ones
 	require.Equal(t, before, entriesOf(r))
 	require.Equal(t, history, r.Changes(registry.Which{Count: 10}))
 
-	// Likewise if one of the entries is unsound, and the one before it was set.
+	// Likewise if one of the entries is invalid after a valid one.
 	require.ErrorIs(t, set(t, r, m, mainOf(t, "new", "TB 1 1 1"), mainOf(t, "a:b", "TB 1 1 1")), policy.ErrName)
 	require.ErrorIs(t, r.Update(m, registry.Author{}, func(*policy.Builder, limit.Instant) ([]registry.Edit, error) {
 		return []registry.Edit{registry.Set(mainOf(t, "new", "TB 1 1 1"))}, errSome
@@ -182,13 +183,13 @@ func TestEntriesThatHaveEndedGo(t *testing.T) {
 
 	again := m.reload(t)
 	require.Len(t, entriesOf(again), 2)
-	r.Tidy(m, true) // as it does if it is promoted
+	r.Tidy(m, true) // as a promoted replica does
 	require.Len(t, m.entries(), 1)
 	again.Tidy(m, true)
 	require.Len(t, entriesOf(again), 1)
 	require.Equal(t, entriesOf(again), m.entries())
 
-	// A change removes entries that have ended, and may set them again.
+	// A change removes ended entries, and may set them again.
 	block.Until = m.now.Add(time.Second)
 	require.NoError(t, set(t, again, m, block))
 	m.now = block.Until
@@ -198,7 +199,7 @@ func TestEntriesThatHaveEndedGo(t *testing.T) {
 	require.Len(t, m.entries(), 2)
 }
 
-// TestDeletionThatWasInterrupted: a crash behind the write of a deletion leaves an empty record.
+// TestDeletionThatWasInterrupted: a crash during a deletion leaves an empty record.
 func TestDeletionThatWasInterrupted(t *testing.T) {
 	r, m := registry.New(registry.Options{}), newMemory()
 	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 1 1 1"), mainOf(t, "b", "TB 1 1 1")))
@@ -220,7 +221,7 @@ func TestRecordsOfAPrimary(t *testing.T) {
 	tell := func(key, value string, k entry.Kind) {
 		replica.Observe([]byte(key), entry.Entry{Kind: k, Value: []byte(value)})
 	}
-	for i := range 1000 { // more than wait to be looked at
+	for i := range 1000 { // more than are collected
 		require.NoError(t, set(t, primary, m, mainOf(t, fmt.Sprintf("p%d", i%300), fmt.Sprintf("TB %d 1 1", i+1))))
 		for key, value := range m.records {
 			if strings.HasSuffix(key, fmt.Sprintf("/p%d", i%300)) || strings.HasSuffix(key, fmt.Sprintf("%020d", i+1)) {
@@ -232,7 +233,7 @@ func TestRecordsOfAPrimary(t *testing.T) {
 	require.Equal(t, primary.Changes(registry.Which{Count: 2000}), replica.Changes(registry.Which{Count: 2000}))
 	tell("main/p7", "", entry.None)
 	require.Nil(t, replica.Table().Policy([]byte("p7")))
-	replica.Observe(nil, entry.Entry{}) // it copies everything anew
+	replica.Observe(nil, entry.Entry{}) // a new full synchronization
 	require.Empty(t, entriesOf(replica))
 	require.Empty(t, replica.Changes(registry.Which{Count: 10}))
 }
@@ -253,8 +254,8 @@ func TestRecordThatIsNoneIsAFault(t *testing.T) {
 	}
 }
 
-// TestHistoryIsNoFault: a change only tells of the past, so one that this build cannot read is left
-// out, and a field that it does not know is passed over.
+// TestHistoryIsNoFault: changes only describe the past, so one that this build cannot read is
+// omitted, and an unknown field is ignored.
 func TestHistoryIsNoFault(t *testing.T) {
 	const first, second = "change/00000000000000000001", "change/00000000000000000002"
 	for _, c := range []struct {
@@ -340,7 +341,7 @@ func TestTextsOfChangesAreBounded(t *testing.T) {
 	require.Equal(t, r.Changes(registry.Which{Count: 1}), m.reload(t).Changes(registry.Which{Count: 1}))
 }
 
-// parse reads a document that is right.
+// parse parses a valid document.
 func parse(t testing.TB, text string) *document.Document {
 	t.Helper()
 	d, faults := document.Parse("test", []byte(text), policy.Bounds{})
@@ -348,7 +349,7 @@ func parse(t testing.TB, text string) *document.Document {
 	return d
 }
 
-// TestMemoryOfChangesIsCounted: a policy that is set again and again takes no more memory, but its
+// TestMemoryOfChangesIsCounted: a policy that is set repeatedly takes no more memory, but its
 // history does.
 func TestMemoryOfChangesIsCounted(t *testing.T) {
 	r, m := registry.New(registry.Options{}), newMemory()
@@ -411,8 +412,8 @@ func TestDocuments(t *testing.T) {
 	require.ErrorContains(t, err, "sw-log-max-entries")
 }
 
-// TestDocumentThatReplacesAllPolicies: a server that is full may have others in their place. There
-// are more changes than are kept.
+// TestDocumentThatReplacesAllPolicies: all policies of a server with the maximum number can be
+// replaced. This makes more changes than the history keeps.
 func TestDocumentThatReplacesAllPolicies(t *testing.T) {
 	r, m := registry.New(registry.Options{}), newMemory()
 	full := func(prefix string) *document.Document {
@@ -462,7 +463,8 @@ func TestFileDefinesWhatCommandsCannotChange(t *testing.T) {
 	require.NoError(t, set(t, r, m, override("b"), &policy.Entry{Kind: policy.Block, Policy: "api", Pattern: "a", Until: forever},
 		&policy.Entry{Kind: policy.Candidate, Policy: "api", Limits: limits(t, "TB 8 1 1"), Until: limit.MaxInstant}))
 
-	// A document of all that there is may be applied, one without a policy of the file leaves that.
+	// A document of all present policies can be applied. One without a policy of the file leaves
+	// that policy as it is.
 	all := r.Document(m.now, m.Civil, nil)
 	n, err = r.Apply(m, registry.Author{}, all, policy.Bounds{})
 	require.NoError(t, err)
@@ -484,20 +486,20 @@ func TestFileDefinesWhatCommandsCannotChange(t *testing.T) {
 		return err
 	}(), new(*registry.FileError))
 
-	// The file removes the entries that it no longer has, and nothing else.
+	// The file removes the entries that it no longer contains, and nothing else.
 	n, err = r.Apply(m, file, parse(t, "policies: {}\n"), policy.Bounds{})
 	require.NoError(t, err)
 	require.Equal(t, 4, n, "and what belongs to the policy")
 	require.Equal(t, []string{"main/other"}, slices.Sorted(maps.Keys(entriesOf(r))))
 
-	// Without the option they are policies as all others.
+	// Without the option these are policies like all others.
 	_, err = r.Apply(m, file, parse(t, text), policy.Bounds{})
 	require.NoError(t, err)
 	r = m.reload(t)
 	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 9 1 1")))
 }
 
-// BenchmarkTell is the load of overrides that were set one after the other, each with its change.
+// BenchmarkTell loads overrides that were set one after the other, each with its change.
 func BenchmarkTell(b *testing.B) {
 	r := registry.New(registry.Options{})
 	value := []byte(`{"limits":["TB 200 100 1"],"since":1700000000000000000}`)
@@ -510,7 +512,7 @@ func BenchmarkTell(b *testing.B) {
 	}
 }
 
-// TestCountsOutlastADeletionThatFails: the counters of a policy stay if its deletion fails.
+// TestCountsOutlastADeletionThatFails: a policy keeps its counters if its deletion fails.
 func TestCountsOutlastADeletionThatFails(t *testing.T) {
 	r, m := registry.New(registry.Options{}), newMemory()
 	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 1 1 1")))

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/policy/registry"
 )
 
-// brakes are urgent changes, each of which a goroutine makes.
+// brakes makes urgent changes, each on a goroutine of its own.
 type brakes struct {
 	t   *testing.T
 	r   *registry.Registry
@@ -22,7 +22,7 @@ type brakes struct {
 	all sync.WaitGroup
 }
 
-// pull blocks one more key, and returns when that call waits.
+// pull blocks one more key, and returns when the change waits.
 func (b *brakes) pull() {
 	b.n++
 	pattern := fmt.Sprint("evil", b.n)
@@ -49,11 +49,11 @@ func manyOverrides(t *testing.T, n int) (edits []registry.Edit) {
 	return edits
 }
 
-// TestUrgentChangesDoNotWait: a long change that meets an urgent one is completed after it. It
-// gives way some times, and then continues.
+// TestUrgentChangesDoNotWait: a long change gives way to urgent ones and completes after them.
+// After it has given way a number of times it continues.
 func TestUrgentChangesDoNotWait(t *testing.T) {
 	for name, c := range map[string]struct {
-		times, plans, first int // first is how many urgent changes are there before the long one
+		times, plans, first int // first is the number of urgent changes before the long one
 		late                bool
 	}{
 		"once":                      {times: 1, plans: 2, first: 1},
@@ -92,7 +92,7 @@ func TestUrgentChangesDoNotWait(t *testing.T) {
 	}
 }
 
-// TestUrgentChangesDoNotWaitForDeletions: the records that a change leaves are removed later.
+// TestUrgentChangesDoNotWaitForDeletions: the records of removed entries are deleted later.
 func TestUrgentChangesDoNotWaitForDeletions(t *testing.T) {
 	r, m := registry.New(registry.Options{}), newMemory()
 	require.NoError(t, set(t, r, m, mainOf(t, "api", "TB 200 100 1")))
@@ -116,8 +116,8 @@ func TestUrgentChangesDoNotWaitForDeletions(t *testing.T) {
 	require.Equal(t, entriesOf(r), m.entries())
 }
 
-// TestWhatFreesNeedsNoMemory: the end of a block and of a policy never lacks it, a block only beyond
-// a bound.
+// TestWhatFreesNeedsNoMemory: removing a block or a policy never fails for lack of memory, and
+// setting a block fails only beyond a bound.
 func TestWhatFreesNeedsNoMemory(t *testing.T) {
 	r, m := registry.New(registry.Options{}), newMemory()
 	block := &policy.Entry{Kind: policy.Block, Policy: "api", Pattern: "evil", Until: limit.MaxInstant}

@@ -11,7 +11,7 @@ import (
 
 const most = 1000
 
-// TestScalars: what each method takes a scalar for, and what it says of others.
+// TestScalars: how each method interprets a scalar, and the faults for others.
 func TestScalars(t *testing.T) {
 	for text, want := range map[string]string{
 		"a":                       `text "a"; scalar "a"; not a bool; not a loose bool; not a number`,
@@ -57,7 +57,7 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// TestFieldsAndItems: a mapping and a list, in order, and each fault of keys.
+// TestFieldsAndItems: a mapping and a list in order, and each fault of keys.
 func TestFieldsAndItems(t *testing.T) {
 	v, r := strict.Read("f", []byte("b: 1\n4711: [x, y]\ntrue: \nb: 2\n~: 3\n[c]: 4\n? !!binary YQ==\n: 5\na: 6\n"), most)
 	require.Empty(t, r.Faults())
@@ -80,7 +80,8 @@ f:6: a key must be text, not a list
 f:9: "a" is there twice: its first is in line 7`)
 }
 
-// TestFaultsAreBounded: a hundred, of which the last says that there are more.
+// TestFaultsAreBounded: there are at most a hundred faults, and the last one says that there are
+// more.
 func TestFaultsAreBounded(t *testing.T) {
 	v, r := strict.Read("f", []byte("a"), most)
 	require.NoError(t, r.Faults().Err())
