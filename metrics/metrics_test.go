@@ -17,10 +17,10 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// reader emits what a double of a figure is.
+// reader emits the value of a fake figure.
 type reader func(*figure.View, figure.Emit)
 
-// many emits n series: for each value of the first label, one with each of the others.
+// many emits n series: one for each value of the first label, with the other labels as given.
 func many(name string, n int, others ...string) reader {
 	return func(_ *figure.View, emit figure.Emit) {
 		for i := range n {
@@ -44,8 +44,8 @@ func names(values []string, others ...string) reader {
 	}
 }
 
-// crowd says for each figure with labels how clients make as many series as they can: with the default
-// options, on a machine with as many loops as there are by default.
+// crowd returns for each figure with labels a reader that emits the most series that clients can
+// cause, with the default options, on a machine with the default maximum of loops.
 func crowd() map[string]reader {
 	return map[string]reader{
 		"build_info":             func(_ *figure.View, emit figure.Emit) { emit(1, "1", "00000000", "7", "go") },
@@ -71,8 +71,8 @@ func crowd() map[string]reader {
 	}
 }
 
-// registry has the figures of a server, with doubles that read them; given ones take the place of
-// those of crowd.
+// registry returns the figures of a server with fake readers. The given ones replace those of
+// crowd.
 func registry(t testing.TB, given map[string]reader) *figure.Registry {
 	t.Helper()
 	doubles := crowd()
@@ -108,12 +108,12 @@ func registry(t testing.TB, given map[string]reader) *figure.Registry {
 	return figure.New(all...)
 }
 
-// handler serves a registry of doubles.
+// handler serves a registry of fake figures.
 func handler(t testing.TB, given map[string]reader) http.Handler {
 	return metrics.Handler(registry(t, given), slog.New(slog.DiscardHandler))
 }
 
-// scrape returns what Prometheus gets.
+// scrape returns the page that Prometheus gets.
 func scrape(t testing.TB, h http.Handler) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -122,7 +122,7 @@ func scrape(t testing.TB, h http.Handler) string {
 	return w.Body.String()
 }
 
-// seriesIn counts the lines that are series.
+// seriesIn returns the number of series on a page.
 func seriesIn(page string) (n int) {
 	for line := range strings.Lines(page) {
 		if !strings.HasPrefix(line, "#") {
@@ -132,7 +132,8 @@ func seriesIn(page string) (n int) {
 	return n
 }
 
-// TestSeriesAreBounded: in the worst case, and what has had a series keeps it.
+// TestSeriesAreBounded: the bound holds in the worst case, and a value that has had a series keeps
+// it.
 func TestSeriesAreBounded(t *testing.T) {
 	backwards := false
 	h := handler(t, map[string]reader{"commands_total": func(_ *figure.View, emit figure.Emit) {
@@ -151,8 +152,8 @@ func TestSeriesAreBounded(t *testing.T) {
 	require.Equal(t, first, scrape(t, h), "no series comes or goes")
 }
 
-// TestOddNamesAreShown: names that are not UTF-8, or long, or have what the format quotes. One
-// such name must not cost the others their metrics.
+// TestOddNamesAreShown: names that are not UTF-8, are long, or contain characters that the format
+// quotes. Such a name must not remove the metrics of others.
 func TestOddNamesAreShown(t *testing.T) {
 	odd := []string{"\xff\xfe", `quo"te`, "line\nend", "back\\slash", strings.Repeat("long", 1000), "", "other", "größe", "\x00", "{}", "emoji🙂", "\u202eright to left"}
 	page := scrape(t, handler(t, map[string]reader{
@@ -171,7 +172,7 @@ func TestOddNamesAreShown(t *testing.T) {
 	}
 }
 
-// TestEveryFigureIsThereOnce, with a help that is a sentence.
+// TestEveryFigureIsThereOnce: every figure appears once, and its help is a sentence.
 func TestEveryFigureIsThereOnce(t *testing.T) {
 	seen := make(map[string]bool)
 	page := scrape(t, handler(t, nil))
@@ -184,7 +185,7 @@ func TestEveryFigureIsThereOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkScrape is one answer of /metrics with as many series as there can be.
+// BenchmarkScrape measures a scrape with the maximum number of series.
 func BenchmarkScrape(b *testing.B) {
 	h := handler(b, nil)
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// TestPromtoolAcceptsTheMetrics: it knows the conventions for names and helps.
+// TestPromtoolAcceptsTheMetrics: promtool checks the conventions for names and help texts.
 func TestPromtoolAcceptsTheMetrics(t *testing.T) {
 	promtool := programs.Find(t, "promtool")
 	check := exec.CommandContext(t.Context(), promtool, "check", "metrics")

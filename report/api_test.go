@@ -19,7 +19,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// source is a server with the state that a test sets.
+// source is a server whose state a test sets.
 type source struct {
 	actions bool
 	keys    stats.SeenKeys
@@ -200,8 +200,7 @@ func TestAPIChecksItsParameters(t *testing.T) {
 	}
 }
 
-// TestAPIShowsNoKeyThatAUserMayNotRead: not in a list, nor as the culprit of a verdict, nor by
-// its name.
+// TestAPIShowsNoKeyThatAUserMayNotRead: neither in a list, nor in a verdict, nor by its name.
 func TestAPIShowsNoKeyThatAUserMayNotRead(t *testing.T) {
 	secret := "secret:bank"
 	src := &source{keys: seenKeys(secret, "app:1")}
@@ -277,7 +276,7 @@ func FuzzAPI(f *testing.F) {
 	})
 }
 
-// cleaned leaves out what no request can have.
+// cleaned replaces characters that no request can contain.
 func cleaned(query string) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r >= 0x7f {

@@ -8,12 +8,12 @@ import (
 	"github.com/cellserver/cellserver/report"
 )
 
-// at is the present of every table, 2023-11-14 22:13:20 UTC.
+// at is the present time of every table, 2023-11-14 22:13:20 UTC.
 const at = 1_700_000_000_000
 
 func ptr(k report.Key) *report.Key { return &k }
 
-// healthyFacts are those of a server with nothing to tell: some calls, few denials, and old
+// healthyFacts are the facts of a server without incidents: some calls, few denials, and old
 // changes.
 func healthyFacts() report.Facts {
 	return report.Facts{
@@ -232,7 +232,7 @@ func TestDiagnoseExplainsItself(t *testing.T) {
 	}
 }
 
-// TestDiagnoseNamesTheCulprit: the fields by which a page marks what a verdict is about.
+// TestDiagnoseNamesTheCulprit: the fields with which a page marks the key or group of a verdict.
 func TestDiagnoseNamesTheCulprit(t *testing.T) {
 	f := healthyFacts()
 	f.Keys[0].DeniedS, f.Keys[0].CallsS, f.Keys[0].Share = 82, 84, 0.98

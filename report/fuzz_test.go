@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/report"
 )
 
-// FuzzQuery: each query of a report, by RL.REPORT or the admin port, is within its bounds, or
-// refused with a sentence whose length does not depend on the query.
+// FuzzQuery: the parameters of each accepted query, by RL.REPORT or the admin port, are within
+// their bounds. A refused query gets a sentence whose length does not depend on the query.
 func FuzzQuery(f *testing.F) {
 	f.Add("history", "span=6h")
 	f.Fuzz(func(t *testing.T, name, query string) {
@@ -35,8 +35,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzKey: a key is the same after JSON, whatever its bytes are; and JSON that is no key is an
-// error.
+// FuzzKey: a key survives JSON, whatever its bytes are, and JSON that is not a key is an error.
 func FuzzKey(f *testing.F) {
 	f.Add([]byte("api:acme"))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -52,8 +51,8 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// FuzzHistory: of any samples, with steps of any length between them, resets and counters that
-// shrink, each span has lists of the same length, no negative count, and no more than was counted.
+// FuzzHistory: for any samples, with any time between them, resets and counters that decrease, the
+// lists of each span have the same length, no negative count, and no more than was counted.
 func FuzzHistory(f *testing.F) {
 	f.Add([]byte{1, 10, 2, 0, 1, 20, 4, 0}, int64(60))
 	f.Fuzz(func(t *testing.T, b []byte, span int64) {

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/report"
 )
 
-// TestKeysThatAreNotTextAreBase64: nothing of a key is lost on its way through JSON.
+// TestKeysThatAreNotTextAreBase64: keys survive JSON unchanged.
 func TestKeysThatAreNotTextAreBase64(t *testing.T) {
 	for key, want := range map[report.Key]string{
 		"api:acme": `"api:acme"`, "": `""`, "a\x00<b>": `"a\u0000\u003cb\u003e"`, "ключ": `"ключ"`,

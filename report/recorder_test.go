@@ -42,7 +42,7 @@ func newDay(t testing.TB) *day {
 	return d
 }
 
-// traffic is what a group does in a second.
+// traffic describes the calls of a group in a second.
 type traffic struct {
 	group         string
 	calls, denied int64
@@ -76,8 +76,8 @@ func (d *day) second(all ...traffic) {
 	d.rec.Add(d.sample)
 }
 
-// TestErrorsAreCalls: a call that is answered with an error is drawn beside those that are decided, and
-// the error that most of them get is known.
+// TestErrorsAreCalls: calls with an error reply are shown in addition to decided ones, and the most
+// frequent error is known.
 func TestErrorsAreCalls(t *testing.T) {
 	d := newDay(t)
 	for i := range int64(30) {
@@ -97,7 +97,8 @@ func TestErrorsAreCalls(t *testing.T) {
 	require.Contains(t, o.Verdict.Text, "70 % of the calls are answered with an error, most with -NOREPLICAS.")
 }
 
-// TestVerdictStays: under a constant load at its bound a verdict does not come and go with the samples.
+// TestVerdictStays: under a constant load at the bound of a verdict, the verdict does not change
+// with each sample.
 func TestVerdictStays(t *testing.T) {
 	d := newDay(t)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -136,8 +137,8 @@ func TestHistoryIsWhatHappened(t *testing.T) {
 	require.Equal(t, "100/min", g[0].Limit)
 }
 
-// TestHistoryTakesMissedSecondsAndResets: what came between two looks is spread over the
-// seconds, and counters that begin again are no flood.
+// TestHistoryTakesMissedSecondsAndResets: counts between two samples are distributed over the
+// seconds, and counters that are reset do not look like a flood.
 func TestHistoryTakesMissedSecondsAndResets(t *testing.T) {
 	d := newDay(t)
 	d.second(traffic{"api", 100, 0, "99 100 60"})
@@ -179,7 +180,7 @@ func TestUsualIsWhatWasBeforeAnIncident(t *testing.T) {
 		d := newDay(t)
 		d.sample.At, d.sample.Civil = d.now, int64(d.now)/1e6
 		for _, p := range row.parts {
-			for range p.minutes * 6 { // a sample each ten seconds is as good
+			for range p.minutes * 6 { // a sample every ten seconds is sufficient
 				d.now = d.now.Add(10 * time.Second)
 				d.sample.At, d.sample.Civil = d.now, int64(d.now)/1e6
 				if p.denied >= 0 {
@@ -196,8 +197,8 @@ func TestUsualIsWhatWasBeforeAnIncident(t *testing.T) {
 	}
 }
 
-// TestResetsOfCountersHideNothing: after CONFIG RESETSTAT counters are small, whether they have
-// grown beyond what they were or not, and what was counted is neither lost nor counted twice.
+// TestResetsOfCountersHideNothing: after CONFIG RESETSTAT counters are small, whether or not they
+// grow beyond their earlier values. Nothing is lost or counted twice.
 func TestResetsOfCountersHideNothing(t *testing.T) {
 	d := newDay(t)
 	add := func(calls, denied, errors int64) {
@@ -214,7 +215,7 @@ func TestResetsOfCountersHideNothing(t *testing.T) {
 	add(18, 9, 1) // nearly as many as before
 	d.sample.Resets++
 	add(30, 0, 40) // and more
-	add(29, 0, 40) // one was taken back
+	add(29, 0, 40) // one was withdrawn
 	add(31, 0, 40)
 	h := d.rep.History(nil, 10)
 	require.Equal(t, []int64{0, 5, 5, 9, 30, 0, 1}, h.Allowed[len(h.Allowed)-7:])
@@ -230,8 +231,8 @@ func TestResetsOfCountersHideNothing(t *testing.T) {
 	require.InDelta(t, 69./6, d.rep.Groups()[0].CallsS, 1e-9)
 }
 
-// TestFewAnswersAreNoAlarm: what takes long among a handful of answers says nothing, and the check
-// shows no figure beyond its bound.
+// TestFewAnswersAreNoAlarm: slow replies among very few mean nothing, and the check shows no value
+// beyond its bound.
 func TestFewAnswersAreNoAlarm(t *testing.T) {
 	d := newDay(t)
 	check := func(took time.Duration, calls int64) report.Check {
@@ -257,7 +258,7 @@ func TestFewAnswersAreNoAlarm(t *testing.T) {
 	require.Regexp(t, `^p99 0\.\d µs$`, check(600*time.Nanosecond, 200).Text)
 }
 
-// TestHistoryTakesTwoMebibytes: with as many groups as there can be, a day long.
+// TestHistoryTakesTwoMebibytes: the maximum number of groups over a day.
 func TestHistoryTakesTwoMebibytes(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -278,8 +279,8 @@ func TestHistoryTakesTwoMebibytes(t *testing.T) {
 	runtime.KeepAlive(d)
 }
 
-// TestLimitChangesAreSeenInCalls: most calls with another limit are a change, once; groups with
-// several limits at once are none.
+// TestLimitChangesAreSeenInCalls: if most calls have another limit, that is one change. Groups with
+// several limits at the same time have none.
 func TestLimitChangesAreSeenInCalls(t *testing.T) {
 	d := newDay(t)
 	for range 60 {
@@ -295,9 +296,9 @@ func TestLimitChangesAreSeenInCalls(t *testing.T) {
 	require.Equal(t, "A", v.Mark)
 }
 
-// TestAnUnevenHealthyDayRaisesNoAlarm: over whole days of virtual time, whose load follows the
-// hour, has bursts and a few callers over their limit for moments, the verdict is that the
-// limiter works, in every ten seconds.
+// TestAnUnevenHealthyDayRaisesNoAlarm: over whole days of virtual time, whose load depends on the
+// hour, has bursts and short periods of a few callers over their limit, the verdict every ten
+// seconds is that the limiter works.
 func TestAnUnevenHealthyDayRaisesNoAlarm(t *testing.T) {
 	for seed := range uint64(effort.Steps(1, 3)) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -314,7 +315,7 @@ func TestAnUnevenHealthyDayRaisesNoAlarm(t *testing.T) {
 			}
 			load := func(base float64) int64 { return int64(base * hour * burst * (0.8 + 0.4*r.Float64())) }
 			api, login := load(4000), load(300)
-			large := int64(float64(api) * (0.35 + 0.3*r.Float64())) // two tiers of customers, about as often
+			large := int64(float64(api) * (0.35 + 0.3*r.Float64())) // two tiers of customers with about equal shares
 			d.second(traffic{"api", api - large, int64(float64(api) * denials), "99 100 60"}, traffic{"api", large, 0, "999 1000 60"},
 				traffic{"login", login, login / 60, "4 5 60"})
 			d.src.keys = stats.SeenKeys{PerSecond: float64(api)*denials + float64(login)/60, Keys: []stats.SeenKey{{

@@ -18,7 +18,7 @@ import (
 
 var start = time.Date(2026, 11, 23, 2, 47, 12, 0, time.UTC)
 
-// many is a snapshot of a server with many keys, groups and changes, whose names are long.
+// many is a snapshot of a server with many keys, groups and changes with long names.
 func many() Snapshot {
 	s := Snapshot{Overview: report.Overview{At: start.UnixMilli(), Verdict: report.Verdict{
 		Kind: report.Denials, Title: "The limiter works. More is denied than usual.", Text: strings.Repeat("Many words in a row. ", 12),
@@ -33,14 +33,14 @@ func many() Snapshot {
 	return s
 }
 
-// asked is a model that has an answer.
+// asked returns a model that has received a snapshot.
 func asked(t *testing.T, s Snapshot) Model {
 	t.Helper()
 	m := NewModel(nil, time.Second, func() time.Time { return start })
 	return after(t, m, answered{s, nil, start, m.choice})
 }
 
-// after is a model that has received messages.
+// after returns the model after it has received messages.
 func after(t *testing.T, m Model, messages ...tea.Msg) Model {
 	t.Helper()
 	for _, msg := range messages {
@@ -52,7 +52,7 @@ func after(t *testing.T, m Model, messages ...tea.Msg) Model {
 	return m
 }
 
-// press is a key of the keyboard.
+// press returns the message for a key of the keyboard.
 func press(key string) tea.Msg {
 	special := map[string]rune{"tab": tea.KeyTab, "enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown}
 	if code, is := special[key]; is {
@@ -61,7 +61,8 @@ func press(key string) tea.Msg {
 	return tea.KeyPressMsg{Code: rune(key[0]), Text: key}
 }
 
-// TestEveryTerminalIsFilledAndNotMore: whatever its size, and wherever the cursor is.
+// TestEveryTerminalIsFilledAndNotMore: the output has exactly the size of the terminal, wherever
+// the cursor is.
 func TestEveryTerminalIsFilledAndNotMore(t *testing.T) {
 	effort.Alone(t)
 	for _, s := range []Snapshot{many(), {}} {
@@ -78,7 +79,7 @@ func TestEveryTerminalIsFilledAndNotMore(t *testing.T) {
 	}
 }
 
-// TestCursorStaysInSight: the row of the cursor is drawn, in the first row and in the last.
+// TestCursorStaysInSight: the row of the cursor is drawn, whether it is the first or the last.
 func TestCursorStaysInSight(t *testing.T) {
 	m := after(t, asked(t, many()), tea.WindowSizeMsg{Width: 100, Height: 40})
 	reversed := func() int {
@@ -95,7 +96,7 @@ func TestCursorStaysInSight(t *testing.T) {
 	require.Equal(t, 1, reversed())
 }
 
-// TestGroupIsChosenAndLeft: enter asks for the keys of a group, esc for all.
+// TestGroupIsChosenAndLeft: enter shows the keys of a group, and esc shows all keys.
 func TestGroupIsChosenAndLeft(t *testing.T) {
 	s := many()
 	m := after(t, asked(t, s), press("tab"), press("down"))
@@ -108,7 +109,7 @@ func TestGroupIsChosenAndLeft(t *testing.T) {
 	require.Empty(t, m.choice.Group)
 }
 
-// TestAnswerOfAnotherChoiceIsNotShown: what was asked before the choice comes too late.
+// TestAnswerOfAnotherChoiceIsNotShown: a reply to a request from before the choice is discarded.
 func TestAnswerOfAnotherChoiceIsNotShown(t *testing.T) {
 	m := asked(t, many())
 	old := m.choice
@@ -120,7 +121,7 @@ func TestAnswerOfAnotherChoiceIsNotShown(t *testing.T) {
 	require.Empty(t, m.snapshot.Keys)
 }
 
-// TestSilenceIsSaid: an error, or no answer for long, is in the first line.
+// TestSilenceIsSaid: an error, or the lack of a reply, is shown on the first line.
 func TestSilenceIsSaid(t *testing.T) {
 	m := asked(t, many())
 	require.Contains(t, m.lines()[0], "live · 02:47:12 UTC")
@@ -133,7 +134,7 @@ func TestSilenceIsSaid(t *testing.T) {
 	require.Contains(t, first.lines()[0], "✕ no answer: refused")
 }
 
-// TestPauseAsksNoMore, and goes on where it was.
+// TestPauseAsksNoMore: a paused program sends no requests, and continues afterwards.
 func TestPauseAsksNoMore(t *testing.T) {
 	calls := 0
 	overview, err := json.Marshal(report.Overview{})

@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/top"
 )
 
-// screen is where a program writes to, and says when it has shown some text.
+// screen is the output of a program. It reports when some text has been shown.
 type screen struct {
 	mu    sync.Mutex
 	all   bytes.Buffer // guarded by mu
@@ -33,8 +33,8 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestProgramShowsTheVerdictAndLeavesTheTerminalAsItWas: it draws on the other screen of the
-// terminal, and goes back from it.
+// TestProgramShowsTheVerdictAndLeavesTheTerminalAsItWas: the program uses the terminal's alternate
+// screen, and leaves it at the end.
 func TestProgramShowsTheVerdictAndLeavesTheTerminalAsItWas(t *testing.T) {
 	want := oneCaller()
 	source := func(_ context.Context, args ...string) ([]byte, error) {

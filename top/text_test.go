@@ -19,7 +19,7 @@ const at = int64(1_795_402_032_000)
 
 func ptr(k report.Key) *report.Key { return &k }
 
-// oneCaller is a look at a server that one key calls far too often.
+// oneCaller is a snapshot of a server with one key that is called far too often.
 func oneCaller() top.Snapshot {
 	s := top.Snapshot{
 		Overview: report.Overview{
@@ -55,7 +55,7 @@ func oneCaller() top.Snapshot {
 	return s
 }
 
-// TestBlankGroupsCanBeSeen: a name of nothing, or of spaces, is in quotes.
+// TestBlankGroupsCanBeSeen: names that are empty or consist of spaces are quoted.
 func TestBlankGroupsCanBeSeen(t *testing.T) {
 	s := oneCaller()
 	s.Groups = append(s.Groups, report.Group{Group: ""}, report.Group{Group: "  "})
@@ -64,7 +64,7 @@ func TestBlankGroupsCanBeSeen(t *testing.T) {
 	require.Contains(t, text, "\n  \"  \" ")
 }
 
-// TestTextSaysTheVerdictFirst: a pipe gets the same as a terminal, in words and signs alone.
+// TestTextSaysTheVerdictFirst: a pipe gets the same text as a terminal, without styles.
 func TestTextSaysTheVerdictFirst(t *testing.T) {
 	s := oneCaller()
 	require.Equal(t, `cellserver limiter-0:6379  0.9.0  up 41 d 6 h
@@ -94,7 +94,7 @@ Changes
 `, top.Text(&s, 120))
 }
 
-// TestShortTimesAreMicroseconds: a p99 of a fifth of a microsecond is not 0.00 ms.
+// TestShortTimesAreMicroseconds: short times are shown in µs, and not as 0.00 ms.
 func TestShortTimesAreMicroseconds(t *testing.T) {
 	s := oneCaller()
 	for us, want := range map[float64]string{0: "p99 0 µs", 0.4: "p99 0.4 µs", 9.9: "p99 9.9 µs", 48: "p99 48 µs", 999: "p99 999 µs", 999.7: "p99 1.00 ms", 4026: "p99 4.03 ms", 2.5e5: "p99 250 ms"} {
@@ -103,7 +103,7 @@ func TestShortTimesAreMicroseconds(t *testing.T) {
 	}
 }
 
-// TestSickServerListsWhatFails: each check that fails is a line with its value and its bound.
+// TestSickServerListsWhatFails: each failing check is a line with its value and its bound.
 func TestSickServerListsWhatFails(t *testing.T) {
 	s := oneCaller()
 	s.Overview.Verdict = report.Verdict{Kind: report.Memory, Sick: true, Title: "Sick: memory is full.", Text: "New keys are refused."}
@@ -115,8 +115,8 @@ func TestSickServerListsWhatFails(t *testing.T) {
 	require.Contains(t, top.Text(&s, 100), "Is the limiter sick? ! no, 1 of 2 checks pass\n  ✕ Memory: 64 of 64 MiB (≤ 80 %)\n", "as the verdict says")
 }
 
-// TestNamesOfClientsCannotDriveTheTerminal: control characters of seven and eight bits, bytes
-// that are no text, and marks that turn text round, in every name there is.
+// TestNamesOfClientsCannotDriveTheTerminal: 7-bit and 8-bit control characters, bytes that are not
+// UTF-8, and characters that change the direction of text, in every name.
 func TestNamesOfClientsCannotDriveTheTerminal(t *testing.T) {
 	const bad = "a\x1b]0;title\x07\u009b2J\u202eb\rc\nd\xff"
 	s := oneCaller()
@@ -153,7 +153,7 @@ func TestAskReadsAllReports(t *testing.T) {
 	require.ErrorIs(t, err, refused)
 }
 
-// TestEmptyServerHasText: nothing is called yet, and nothing breaks.
+// TestEmptyServerHasText: a server without calls has a complete text.
 func TestEmptyServerHasText(t *testing.T) {
 	s := top.Snapshot{Overview: report.Overview{At: at, Verdict: report.Verdict{Kind: report.Idle, Title: "Nobody calls a limiter."}, Now: report.Now{UsualRatio: -1}}}
 	text := top.Text(&s, 80)
