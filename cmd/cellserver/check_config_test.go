@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCheckConfigTellsEveryFault: those of the file, of what it includes, and of users, with
-// their lines, and the status is 1.
+// TestCheckConfigTellsEveryFault: the faults of the file, of included files and of users are
+// reported with their lines, and the status is 1.
 func TestCheckConfigTellsEveryFault(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {

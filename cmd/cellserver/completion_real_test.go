@@ -19,7 +19,7 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// silent runs a program that has nothing to say about a good file.
+// silent runs a program that prints nothing about a valid file.
 func silent(t *testing.T, name string, args ...string) {
 	t.Helper()
 	said, err := exec.Command(name, args...).CombinedOutput()
@@ -27,8 +27,8 @@ func silent(t *testing.T, name string, args ...string) {
 	require.Empty(t, string(said))
 }
 
-// TestManPageIsWellFormedAndListsEverything: mandoc finds nothing to say about the page, and
-// what it shows has every option and every command.
+// TestManPageIsWellFormedAndListsEverything: mandoc reports no fault of the page, and the formatted
+// page has every option and every command.
 func TestManPageIsWellFormedAndListsEverything(t *testing.T) {
 	programs.Need(t, "mandoc")
 	t.Setenv("SOURCE_DATE_EPOCH", "1767225600")
@@ -49,7 +49,7 @@ func TestManPageIsWellFormedAndListsEverything(t *testing.T) {
 // regexpOverstrike finds how mandoc prints bold and italic letters: each twice.
 var regexpOverstrike = regexp.MustCompile(`.\x08`)
 
-// completions are a line as it is typed, and some of the words offered for the last one.
+// completions maps a typed line to some of the words offered for its last word.
 var completions = map[string][]string{
 	"cellserver ":                    {"check-aof", "doctor", "help"},
 	"cellserver che":                 {"check-aof", "check-config"},
@@ -78,7 +78,7 @@ var completions = map[string][]string{
 // nothingElse are lines for which a shell has to offer exactly the words of completions.
 var nothingElse = []string{"cellserver che", "cellserver --appendfsync ", "cellserver --appendonly y", "cellserver check-aof --", "cellserver help CL.", "cellserver ping --ca", "cellserver top --in", "cellserver export --", "cellserver policy ", "cellserver policy from-"}
 
-// checkOffers plays completions in a folder that contains some-folder. offer returns the words
+// checkOffers checks completions in a directory that contains some-folder. offer returns the words
 // that a shell offers.
 func checkOffers(t *testing.T, offer func(line string) []string) {
 	t.Helper()
@@ -94,7 +94,7 @@ func checkOffers(t *testing.T, offer func(line string) []string) {
 	}
 }
 
-// folder is an empty folder with some-folder in it.
+// folder returns a directory that contains only some-folder.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,7 +102,7 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// TestBashCompletes: bash accepts the script, shellcheck finds nothing, and the right words are
+// TestBashCompletes: bash accepts the script, shellcheck reports nothing, and the right words are
 // offered.
 func TestBashCompletes(t *testing.T) {
 	programs.Need(t, "bash")
@@ -165,5 +165,5 @@ func TestZshCompletes(t *testing.T) {
 	})
 }
 
-// offer is a word that testdata/offers.zsh prints.
+// offer matches a word that testdata/offers.zsh prints.
 var offer = regexp.MustCompile(`<([^<>]*)>`)

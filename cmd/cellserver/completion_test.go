@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// printed writes what the program prints into a file and returns its path.
+// printed writes the program's output to a file and returns its path.
 func printed(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -22,8 +22,8 @@ func printed(t *testing.T, name string, args ...string) string {
 	return path
 }
 
-// TestReleaseDate: the maker of a package says the date, then the release, then the commit; the
-// clock never does.
+// TestReleaseDate: the date comes from the packager, then from the release, then from the commit,
+// and never from the clock.
 func TestReleaseDate(t *testing.T) {
 	commit := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.time", Value: "2026-03-04T05:06:07+02:00"}}}
 	for _, c := range []struct {
@@ -41,8 +41,8 @@ func TestReleaseDate(t *testing.T) {
 	}
 }
 
-// TestEveryOptionOfACommandIsDescribed: the manual, of which man page and completions are
-// made, has the options that each command reads, and no others.
+// TestEveryOptionOfACommandIsDescribed: the manual, from which the man page and the completions are
+// made, has exactly the options that each command accepts.
 func TestEveryOptionOfACommandIsDescribed(t *testing.T) {
 	for tool, flags := range map[string]*flag.FlagSet{
 		"ping": pingFlags(&pingOptions{}), "top": topFlags(&topOptions{}), "doctor": doctorFlags(&doctorOptions{}),

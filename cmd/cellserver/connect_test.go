@@ -19,7 +19,8 @@ import (
 	"github.com/cellserver/cellserver/internal/inproc"
 )
 
-// machine is one with a server that speaks TLS only, and wants a certificate. It is in a bubble.
+// machine is a simulated machine with a server that accepts only TLS and requires a certificate. It
+// is in a bubble.
 type machine struct {
 	w         *inproc.World
 	authority *certtest.Authority
@@ -27,10 +28,10 @@ type machine struct {
 	flags     []string
 }
 
-// securePort is where the server of a [machine] listens.
+// securePort is the port of the server of a [machine].
 const securePort = "7001"
 
-// DialContext connects as a program does that runs on the machine, which has one address.
+// DialContext connects as a program on the machine does. The machine has one address.
 func (m *machine) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -43,8 +44,8 @@ func (m *machine) DialContext(ctx context.Context, _, address string) (net.Conn,
 	return tcp{conn}, nil
 }
 
-// tcp is a connection whose writes succeed even if the other end has closed it, as the first
-// write on TCP does. So the client reads the reason, such as a TLS alert.
+// tcp is a connection whose writes succeed even if the peer has closed it, like the first write on
+// TCP. So the client reads the reason, such as a TLS alert.
 type tcp struct{ net.Conn }
 
 // Write implements [net.Conn].
@@ -56,7 +57,7 @@ func (c tcp) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// listen serves a port of the machine.
+// listen opens a port of the machine.
 func (m *machine) listen(t *testing.T) (l net.Listener, port string) {
 	t.Helper()
 	l, err := m.w.Net.Listen("127.0.0.1:0")
@@ -67,7 +68,7 @@ func (m *machine) listen(t *testing.T) (l net.Listener, port string) {
 	return l, port
 }
 
-// pinged runs ping and returns its status and all that it says.
+// pinged runs ping and returns its status and its output.
 func (m *machine) pinged(args ...string) (status int, said string) {
 	o := pingOptions{connectionFlags: connectionFlags{dial: m}}
 	var out bytes.Buffer
@@ -75,13 +76,13 @@ func (m *machine) pinged(args ...string) (status int, said string) {
 	return status, out.String()
 }
 
-// on runs f on a machine in a bubble.
+// on runs f with a machine in a bubble.
 func on(t *testing.T, f func(t *testing.T, m *machine)) {
 	t.Helper()
 	inproc.Bubble(t, func(t *testing.T, w *inproc.World) { f(t, &machine{w: w}) })
 }
 
-// onSecure is on a machine with a server that has further options.
+// onSecure runs f with a machine that has a server with further options.
 func onSecure(t *testing.T, flags []string, f func(t *testing.T, m *machine)) {
 	t.Helper()
 	on(t, func(t *testing.T, m *machine) {
@@ -97,7 +98,7 @@ func onSecure(t *testing.T, flags []string, f func(t *testing.T, m *machine)) {
 	})
 }
 
-// environ has the environment configure the server, as in a container.
+// environ configures the server by the environment, as in a container.
 func (m *machine) environ(t *testing.T) {
 	t.Helper()
 	for i := 0; i < len(m.flags); i += 2 {
@@ -106,7 +107,7 @@ func (m *machine) environ(t *testing.T) {
 	}
 }
 
-// file is a file that configures the server.
+// file returns a file that configures the server.
 func (m *machine) file(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -165,7 +166,8 @@ func TestPingOverTLS(t *testing.T) {
 	})
 }
 
-// TestPingSaysThatItsCertificateIsRefused: it is not the server's that is at fault.
+// TestPingSaysThatItsCertificateIsRefused: the error says that the client's certificate is refused,
+// and not the server's.
 func TestPingSaysThatItsCertificateIsRefused(t *testing.T) {
 	onSecure(t, nil, func(t *testing.T, m *machine) {
 		other := certtest.New(t).Issue(t, certtest.Subject{Name: "app"})
@@ -175,7 +177,7 @@ func TestPingSaysThatItsCertificateIsRefused(t *testing.T) {
 	})
 }
 
-// TestPingOfAServerThatCannotWrite: the server answers, and a restart would not help.
+// TestPingOfAServerThatCannotWrite: the server replies, and a restart would not help.
 func TestPingOfAServerThatCannotWrite(t *testing.T) {
 	for answer, want := range map[string]int{
 		"-MISCONF Errors writing to the AOF file: No space left on device": 0,
@@ -199,7 +201,7 @@ func TestPingOfAServerThatCannotWrite(t *testing.T) {
 	}
 }
 
-// TestTopOverTLS: the report of a server with TLS that wants a certificate.
+// TestTopOverTLS: top reads the report of a TLS server that requires a certificate.
 func TestTopOverTLS(t *testing.T) {
 	t.Setenv("REDISCLI_AUTH", "")
 	onSecure(t, nil, func(t *testing.T, m *machine) {
@@ -222,7 +224,7 @@ func TestTopOverTLS(t *testing.T) {
 	})
 }
 
-// TestLocalHost: where a server is asked on the machine that it runs on.
+// TestLocalHost: the address of a server on the same machine.
 func TestLocalHost(t *testing.T) {
 	for bind, want := range map[string]string{
 		"* -::*": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::*": "::1", "-::1 127.0.0.1": "127.0.0.1", "-::1": "::1",

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// TestCopySaysWhatItLeaves: what it never looks at is named.
+// TestCopySaysWhatItLeaves: the tool prints which parts it does not copy.
 func TestCopySaysWhatItLeaves(t *testing.T) {
 	ks := keyspace.New(keyspace.Options{Clock: clocktest.New(limit.Instant(1))})
 	defer ks.Close()

@@ -20,8 +20,8 @@ import (
 	"github.com/cellserver/cellserver/internal/storetest"
 )
 
-// fillLimiters has a server hold states of every family, the rest of a limit of 5 among
-// them, and two keys that are none, and returns what it holds.
+// fillLimiters makes a server store states of every family, including a limit of 5 that is partly
+// used, and two keys that are not states.
 func fillLimiters(t *testing.T, dir string) {
 	t.Helper()
 	p := startDaemon(t, "--appendonly", "yes", "--dir", dir, "--appenddirname", "state")
@@ -50,7 +50,7 @@ func fillLimiters(t *testing.T, dir string) {
 	require.Zero(t, p.status())
 }
 
-// statesOf has every limiter's state of a directory.
+// statesOf returns all limiters' states in a directory.
 func statesOf(t *testing.T, dir string) map[string]entry.Entry {
 	t.Helper()
 	m := &migration{dir: dir, w: &bytes.Buffer{}}
@@ -118,7 +118,7 @@ func TestCopyMovesStatesIntoAStoreAndBack(t *testing.T) {
 	require.Regexp(t, `(?m)^(3[6-9]\d|400) skipped: is there already$`, do(back, url), "all that last, and short ones that are not over")
 }
 
-// requireSharedUse has a server with the store asked about what was used before the copy.
+// requireSharedUse checks that a server with the store knows what was used before the copy.
 func requireSharedUse(t *testing.T, url string) {
 	t.Helper()
 	p := startDaemon(t, "--store", url, "--store-timeout", "5000", "--dir", t.TempDir())
@@ -141,7 +141,7 @@ func requireSharedUse(t *testing.T, url string) {
 	require.Zero(t, p.status())
 }
 
-// TestCopyKeepsWhatIsNewer tests both ways, with and without --replace.
+// TestCopyKeepsWhatIsNewer tests both directions, with and without --replace.
 func TestCopyKeepsWhatIsNewer(t *testing.T) {
 	dir := t.TempDir()
 	fillLimiters(t, dir)
@@ -201,7 +201,7 @@ func TestCopyIntoAStoreThatRefusesFails(t *testing.T) {
 	}
 }
 
-// TestCopySaysWhyAStoreDoesNotAnswer tests that a wrong password is named, at once.
+// TestCopySaysWhyAStoreDoesNotAnswer: the tool reports a wrong password at once.
 func TestCopySaysWhyAStoreDoesNotAnswer(t *testing.T) {
 	dir := t.TempDir()
 	fillLimiters(t, dir)

@@ -23,7 +23,7 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// runToEnd runs the program to its end and returns its status and what it said.
+// runToEnd runs the program to its end and returns its status and its output.
 func runToEnd(t *testing.T, stdin string, args ...string) (status int, said string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -38,7 +38,7 @@ func runToEnd(t *testing.T, stdin string, args ...string) (status int, said stri
 	return 0, out.String()
 }
 
-// endDetached ends a server in the background by its pidfile, which goes with it.
+// endDetached ends a server in the background by its pidfile, and waits until that is removed.
 func endDetached(t *testing.T, pidfile string) {
 	t.Helper()
 	content, err := os.ReadFile(pidfile)
@@ -62,8 +62,9 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// TestDaemonizeReturnsOnceTheServerListens: the command ends with 0 when clients can connect, the
-// pidfile has the id of the process to stop, and a configuration from standard input works too.
+// TestDaemonizeReturnsOnceTheServerListens: the command ends with status 0 when clients can
+// connect, the pidfile contains the ID of the server's process, and a configuration from standard
+// input works, too.
 func TestDaemonizeReturnsOnceTheServerListens(t *testing.T) {
 	dir := shortDir(t)
 	socket, pidfile := filepath.Join(dir, "socket"), filepath.Join(dir, "pid")
@@ -82,18 +83,17 @@ func TestDaemonizeReturnsOnceTheServerListens(t *testing.T) {
 	require.NoError(t, c.Close())
 	require.FileExists(t, filepath.Join(dir, "log"))
 
-	// The errors of a second server reach the process that starts it.
+	// The errors of a second server are reported by the process that starts it.
 	status, said = runToEnd(t, "", "--port", "0", "--unixsocket", socket, "--dir", t.TempDir(), "--daemonize", "yes")
 	require.Equal(t, 1, status)
 	require.Contains(t, said, "cellserver: listening on "+socket+": another server is there")
 }
 
-// stockConf is Debian's redis.conf, which its package redis-server brings.
+// stockConf is the redis.conf of Debian's package redis-server.
 const stockConf = "/etc/redis/redis.conf"
 
-// TestDebiansRedisConfStarts: the file as it is has no fault, and with the line that
-// loads redis-cell it starts a server in the background. Only places that belong to
-// Redis are moved.
+// TestDebiansRedisConfStarts: the unchanged file has no fault, and with the line that loads
+// redis-cell it starts a server in the background. Only paths that belong to Redis are changed.
 func TestDebiansRedisConfStarts(t *testing.T) {
 	content, err := os.ReadFile(stockConf)
 	if err != nil {
@@ -111,7 +111,7 @@ func TestDebiansRedisConfStarts(t *testing.T) {
 	require.Zero(t, status, said)
 	endDetached(t, filepath.Join(dir, "redis-server.pid"))
 	var log []byte
-	require.Eventually(t, func() bool { // the last line is behind the removal of the pidfile
+	require.Eventually(t, func() bool { // the last line comes after the removal of the pidfile
 		log, err = os.ReadFile(filepath.Join(dir, "redis-server.log"))
 		return err == nil && strings.Contains(string(log), "msg=stopped")
 	}, patience, time.Millisecond, "%s", log)
@@ -119,9 +119,8 @@ func TestDebiansRedisConfStarts(t *testing.T) {
 	require.Contains(t, string(log), "redis-cell is built in")
 }
 
-// TestSupervisedServerTellsSystemd: that it is ready, that it reads its
-// configuration again, and that it stops; then it stays in
-// the foreground whatever daemonize says.
+// TestSupervisedServerTellsSystemd: the server reports that it is ready, that it reloads its
+// configuration, and that it stops. It then stays in the foreground, whatever daemonize says.
 func TestSupervisedServerTellsSystemd(t *testing.T) {
 	dir := shortDir(t)
 	address := &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"}
@@ -146,8 +145,8 @@ func TestSupervisedServerTellsSystemd(t *testing.T) {
 	require.Zero(t, p.status())
 }
 
-// TestSocketsOfAServiceManager: the program serves those that it inherits, each in place of its
-// option, and stays in the foreground whatever daemonize says.
+// TestSocketsOfAServiceManager: the program serves inherited sockets, each in place of its option,
+// and stays in the foreground, whatever daemonize says.
 func TestSocketsOfAServiceManager(t *testing.T) {
 	sockets := []*activation.Socket{activation.Open(t, "port"), activation.Open(t, "cellserver.socket"), activation.Open(t, "admin-port")}
 	cmd := exec.Command(os.Args[0], "--port", "1", "--admin-port", "2", "--daemonize", "yes", "--dir", t.TempDir())
@@ -155,7 +154,7 @@ func TestSocketsOfAServiceManager(t *testing.T) {
 	p.Env, p.Stderr = append(os.Environ(), asServer+"=1"), p.log
 	activation.Give(cmd, sockets...)
 	p.start()
-	p.addr = sockets[1].Addr // what it is called means nothing, and so it stands for port
+	p.addr = sockets[1].Addr // an unknown name stands for port
 	c, r := p.dial()
 	say(t, c, r, "PING", "+PONG")
 	require.Equal(t, sockets[0].Port(), p.info(c, r, "tcp_port"))
@@ -167,7 +166,8 @@ func TestSocketsOfAServiceManager(t *testing.T) {
 	require.Zero(t, p.status(), "%s", p.log)
 }
 
-// TestSocketsThatAreNone: the program says which descriptor is no socket, or none that listens.
+// TestSocketsThatAreNone: the program reports which descriptor is not a socket, or is not
+// listening.
 func TestSocketsThatAreNone(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

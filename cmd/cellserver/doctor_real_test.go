@@ -18,7 +18,7 @@ import (
 	"github.com/cellserver/cellserver/internal/freeport"
 )
 
-// called returns the calls by command that a server has counted.
+// called returns the numbers of calls by command of a server.
 func called(t *testing.T, c *redis.Client) map[string]int64 {
 	t.Helper()
 	text, err := c.Info(context.Background(), "commandstats").Result()
@@ -28,7 +28,7 @@ func called(t *testing.T, c *redis.Client) map[string]int64 {
 	return f.calls
 }
 
-// fillOld gives a server some of everything that a program may have left there.
+// fillOld stores values of all kinds that a program may have left on a server.
 func fillOld(t *testing.T, c *redis.Client) {
 	t.Helper()
 	ctx := context.Background()
@@ -87,7 +87,7 @@ func TestDoctorSaysWhatMoves(t *testing.T) {
 	require.Equal(t, before, changes())
 	for name := range called(t, c) {
 		if name == "xlen" || name == "get" || name == "config|resetstat" {
-			continue // the test's own
+			continue // sent by the test itself
 		}
 		name, sub, _ := strings.Cut(name, "|")
 		allowed, known := readOnly[name]
@@ -95,7 +95,7 @@ func TestDoctorSaysWhatMoves(t *testing.T) {
 	}
 }
 
-// TestDoctorIsBounded: it looks at no more keys than asked for, and ends in time.
+// TestDoctorIsBounded: the doctor examines no more keys than requested, and ends in time.
 func TestDoctorIsBounded(t *testing.T) {
 	c, address := startRedis(t, t.TempDir(), "--enable-debug-command", "local")
 	ctx := context.Background()
@@ -112,14 +112,14 @@ func TestDoctorIsBounded(t *testing.T) {
 	require.NoError(t, doctor([]string{"--sample", "0", address}, &out))
 	require.Contains(t, out.String(), "of which 0 were examined")
 
-	// A server that never answers.
+	// This server never replies.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
 	require.ErrorContains(t, doctor([]string{"redis://" + silent.Addr().String(), "--timeout", "50ms"}, &out), "it took too long")
 }
 
-// TestDoctorOnlyReads: the client that it has cannot send anything else.
+// TestDoctorOnlyReads: its client cannot send other commands.
 func TestDoctorOnlyReads(t *testing.T) {
 	c, _ := startRedis(t, t.TempDir())
 	ctx := context.Background()
@@ -159,7 +159,7 @@ func TestDoctorErrorsAreClear(t *testing.T) {
 		"redis://:canary1@" + host + "?canary1=1": "unexpected option",
 	} {
 		timeout := "1m"
-		if strings.HasPrefix(address, "rediss") { // where the server waits for the end of a command
+		if strings.HasPrefix(address, "rediss") { // the server waits for the end of a command there
 			timeout = "300ms"
 		}
 		err := doctor([]string{address, "--timeout", timeout}, &out)

@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/internal/missing"
 )
 
-// TestDoctorNamesUsedCommandsThatAreMissing: of each command that was called and is not
-// here the doctor gives the reason of docs/missing.md; it says nothing about others.
+// TestDoctorNamesUsedCommandsThatAreMissing: for each command that was called and is missing here,
+// the doctor prints the reason of docs/missing.md. It mentions no other missing command.
 func TestDoctorNamesUsedCommandsThatAreMissing(t *testing.T) {
 	f := &findings{}
 	stats := []string{"# Commandstats"}
@@ -53,8 +53,8 @@ func TestDoctorNamesUsedCommandsThatAreMissing(t *testing.T) {
 	require.Equal(t, []string{"3 of the commands that were called, 21 calls: the replies are the same"}, o.moves)
 }
 
-// TestDoctorShowsNoSecretOfAnAddress: the commands that it advises can be copied, but for
-// the password.
+// TestDoctorShowsNoSecretOfAnAddress: the command lines in its advice can be copied, except for the
+// password.
 func TestDoctorShowsNoSecretOfAnAddress(t *testing.T) {
 	for given, want := range map[string]string{
 		"redis://10.0.0.1:7000":                            "redis://10.0.0.1:7000",
@@ -69,7 +69,7 @@ func TestDoctorShowsNoSecretOfAnAddress(t *testing.T) {
 	}
 }
 
-// TestDoctorKnowsCellserver: it reads one, and says what it is.
+// TestDoctorKnowsCellserver: the doctor recognizes a cellserver.
 func TestDoctorKnowsCellserver(t *testing.T) {
 	on(t, func(t *testing.T, m *machine) {
 		const address = "redis://127.0.0.1:7002"
@@ -91,8 +91,8 @@ func TestDoctorKnowsCellserver(t *testing.T) {
 	})
 }
 
-// TestDoctorKnowsWhereLimitsAre: a server with a store has nothing in its directory, and
-// refuses to save.
+// TestDoctorKnowsWhereLimitsAre: a server with a store has no limits in its directory, and refuses
+// to save.
 func TestDoctorKnowsWhereLimitsAre(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, writeFindings(&out, judge(&findings{
@@ -138,7 +138,7 @@ func TestDoctorPrescribesAttaching(t *testing.T) {
 	}
 }
 
-// TestDoctorJudges: what no server of a test has.
+// TestDoctorJudges tests findings that no server in a test has.
 func TestDoctorJudges(t *testing.T) {
 	f := &findings{
 		info: map[string]string{

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tools on files take their option before and behind the directory, and say how
-// they are called where they are called wrongly.
+// TestToolsOnFiles: the tools accept their option before and after the directory, and print their
+// usage for a wrong command line.
 func TestToolsOnFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range [][]string{{dir}, {dir, "--fix"}, {"--fix", dir}} {
@@ -20,7 +20,7 @@ func TestToolsOnFiles(t *testing.T) {
 	for _, args := range [][]string{{}, {"--help"}, {"--fix"}, {dir, "--fox"}, {dir, dir}, {dir, "--fix", "--fix"}} {
 		require.ErrorContains(t, checkAOF(args, io.Discard), "usage: ")
 	}
-	for _, tool := range []func([]string, io.Writer) error{checkAOF, dump} { // that of the option dir, too
+	for _, tool := range []func([]string, io.Writer) error{checkAOF, dump} { // the value of the option dir works, too
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, "appendonlydir"), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "appendonlydir", "cellserver.manifest"), []byte("no manifest"), 0o600))
 		require.ErrorContains(t, tool([]string{dir}, io.Discard), filepath.Join("appendonlydir", "cellserver.manifest"))
@@ -36,8 +36,8 @@ func TestToolsOnFiles(t *testing.T) {
 	}
 }
 
-// TestRestoreOfRecordedFiles: the backup may be named by its directory or by the option dir's, and what
-// to do next is said.
+// TestRestoreOfRecordedFiles: the backup may be given by its own directory or by that of the option
+// dir, and the tool prints what to do next.
 func TestRestoreOfRecordedFiles(t *testing.T) {
 	backup := t.TempDir()
 	recorded := filepath.Join("..", "..", "compat_test", "testdata", "files", "2026-11-26-192925e9")

@@ -17,7 +17,7 @@ import (
 	"github.com/cellserver/cellserver/internal/effort"
 )
 
-// resident is what a process keeps in memory, and the most that it ever did, in bytes.
+// resident returns the present and the maximum resident memory of a process, in bytes.
 func resident(t *testing.T, pid int) (now, most int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	require.NoError(t, err)
@@ -31,9 +31,9 @@ func resident(t *testing.T, pid int) (now, most int64) {
 	return field("VmRSS"), field("VmHWM")
 }
 
-// flood calls CL.THROTTLE once for each of n unused keys, 500 in flight,
-// and returns how many were allowed and how many refused for want of memory. It tells parts,
-// unless that is nil, of each tenth of them, and closes it.
+// flood calls CL.THROTTLE once for each of n unused keys, with 500 calls in flight. It returns how
+// many were allowed and how many were refused for lack of memory. If parts is not nil, flood sends
+// a value after each tenth of the calls, and closes it at the end.
 func flood(socket, name string, n int, period string, parts chan<- struct{}) (allowed, refused int, err error) {
 	if parts != nil {
 		defer close(parts)
@@ -80,11 +80,10 @@ func flood(socket, name string, n int, period string, parts chan<- struct{}) (al
 	return allowed, refused, nil
 }
 
-// TestFloodOfNewKeysKeepsTheProcessWithinMaxmemory has clients call ten million unused
-// keys. maxmemory has room for about half of them. The process stays within
-// its bound, keys in use are decided as they should be, and new ones are refused with the
-// error of Redis. After the flood has expired there is room again, and the memory is
-// released.
+// TestFloodOfNewKeysKeepsTheProcessWithinMaxmemory: clients call many unused keys, of which about
+// half fit into maxmemory. The process stays within its bound, keys in use are decided correctly,
+// and new ones are refused with Redis' error. After the flood has expired there is room again, and
+// the memory is released.
 func TestFloodOfNewKeysKeepsTheProcessWithinMaxmemory(t *testing.T) {
 	keys, maxMemory, lasts := 2_000_000, int64(64<<20), 10*time.Second
 	if effort.Long() {
@@ -112,7 +111,7 @@ func TestFloodOfNewKeysKeepsTheProcessWithinMaxmemory(t *testing.T) {
 	period := strconv.Itoa(int(lasts.Seconds()))
 
 	var allowed, refused int
-	done, parts := make(chan error), make(chan struct{}, 10) // the flood does not wait
+	done, parts := make(chan error), make(chan struct{}, 10) // the flood does not wait for the reader
 	go func() {
 		var err error
 		allowed, refused, err = flood(p.socket, "k", keys, period, parts)

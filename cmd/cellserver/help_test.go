@@ -58,7 +58,7 @@ func TestHelpExplainsEverything(t *testing.T) {
 	require.NotContains(t, out.String(), "CONFIG SET")
 }
 
-// TestHelpFitsATerminal: every tool and every option, in lines of 80 columns.
+// TestHelpFitsATerminal: the help has every tool and every option, in lines of at most 80 columns.
 func TestHelpFitsATerminal(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, help(nil, &out))
@@ -73,8 +73,8 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// TestMistypedNamesGetTheNearestName: commands, tools' options and the server's, with the
-// nearest that exists, and the argument that is wrong.
+// TestMistypedNamesGetTheNearestName: errors for mistyped commands, options of tools and of the
+// server contain the wrong argument and the nearest existing name.
 func TestMistypedNamesGetTheNearestName(t *testing.T) {
 	for want, args := range map[string][]string{
 		`cellserver: unknown command "improt", did you mean "import"?`:                              {"improt", "redis://x", "y"},

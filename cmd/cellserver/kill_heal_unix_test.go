@@ -19,8 +19,8 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// insist consumes units of a key until the server is gone, also while calls are refused. It
-// returns how many calls were allowed, and how many have an unknown outcome.
+// insist consumes units of a key until the server is gone, also while calls are refused. It returns
+// how many calls were allowed, and how many have an unknown outcome.
 func insist(socket, key string) (acked, unknown int) {
 	c, err := net.Dial("unix", socket)
 	if err != nil {
@@ -36,13 +36,13 @@ func insist(socket, key string) (acked, unknown int) {
 		case strings.HasPrefix(got, "0 "):
 			acked++
 		default:
-			unknown++ // the first that was refused may have happened
+			unknown++ // the first refused call may have taken effect
 		}
 	}
 }
 
-// Killed while its disk fails now and then and it writes fresh bases because of that,
-// the program has after a restart all that it acknowledged.
+// TestKilledServersThatHealLoseNothing: killed while its disk fails now and then and the program
+// writes new base files because of that, it has after a restart all acknowledged effects.
 func TestKilledServersThatHealLoseNothing(t *testing.T) {
 	programs.Need(t, "strace")
 	if err := exec.Command("strace", "-o", "/dev/null", "true").Run(); err != nil {
@@ -54,7 +54,7 @@ func TestKilledServersThatHealLoseNothing(t *testing.T) {
 	}
 	faulty := []string{
 		"strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=fdatasync",
-		"-e", "inject=fdatasync:error=EIO:when=9+7", // of each thread, and later than a start takes
+		"-e", "inject=fdatasync:error=EIO:when=9+7", // of each thread, and later than during a start
 	}
 	dir := t.TempDir()
 	faults := func() int {
@@ -71,10 +71,10 @@ func TestKilledServersThatHealLoseNothing(t *testing.T) {
 		p := launch(t, dir, prefix, "--appendfsync", []string{"always", "everysec"}[round%2])
 		book.audit(t, p.socket, round)
 		wait := book.consume(p.socket, insist)
-		if before := faults(); round%2 == 0 && round < rounds { // with always every call asks for an fsync
+		if before := faults(); round%2 == 0 && round < rounds { // with always every call needs an fsync
 			require.Eventually(t, func() bool { return faults() > before }, patience, 5*time.Millisecond)
 		}
-		<-time.After(time.Duration(400+131*round%700) * time.Millisecond) // a moment of the round's own
+		<-time.After(time.Duration(400+131*round%700) * time.Millisecond) // a different moment in each round
 		p.kill()
 		wait()
 	}

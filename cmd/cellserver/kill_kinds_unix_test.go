@@ -33,7 +33,7 @@ func (a act) encode(dst []byte) []byte {
 	return dst
 }
 
-// wire is one connection of a client of its own database.
+// wire is one connection of a client that uses a database of its own.
 type wire struct {
 	c net.Conn
 	r *bufio.Reader
@@ -48,7 +48,7 @@ func dial(t *testing.T, socket string, db int) *wire {
 	return w
 }
 
-// do sends acts at once and returns the replies of those that were answered completely.
+// do sends acts at once and returns the replies to those that were answered completely.
 func (w *wire) do(acts ...act) (answers []string, err error) {
 	var b []byte
 	for _, a := range acts {
@@ -71,10 +71,10 @@ func (w *wire) do(acts ...act) (answers []string, err error) {
 	return answers, nil
 }
 
-// expired is a time after which what was to live for a millisecond is gone.
+// expired is a time after which keys with a TTL of one millisecond have expired.
 const expired = 5 * time.Millisecond
 
-// each sends the commands of an act one by one, so that the server looks ahead at none.
+// each sends the commands of an act one by one, so that the server cannot look ahead.
 func (w *wire) each(a act) (answer string, err error) {
 	var all []string
 	for _, words := range a {
@@ -87,10 +87,10 @@ func (w *wire) each(a act) (answer string, err error) {
 	return strings.Join(all, " | "), nil
 }
 
-// far is when keys expire that are to outlive the test, in seconds.
+// far is the expiry of keys that should outlive the test, in seconds.
 const far = 4_000_000_000
 
-// clumsy makes commands about a few keys of every kind.
+// clumsy generates commands for a few keys of every kind.
 type clumsy struct{ *rand.Rand }
 
 func (c clumsy) key(kinds string) string {
@@ -120,7 +120,7 @@ func (c clumsy) scored(first ...string) []string {
 	return first
 }
 
-// command is one command that has the same effect wherever it is run.
+// command returns a command whose effect does not depend on the server.
 func (c clumsy) command() []string {
 	s, h, l, e, z := c.key("s"), c.key("h"), c.key("l"), c.key("e"), c.key("z")
 	n := fmt.Sprint(c.IntN(40) - 10)
@@ -165,8 +165,8 @@ func (c clumsy) command() []string {
 	return makers[c.IntN(len(makers))]()
 }
 
-// script is a script that changes several keys: a straight one, or one with a loop
-// over keys that it makes up, which has the store to itself.
+// script returns a script that changes several keys: one without a loop, or one with a loop over
+// computed keys, which runs exclusively.
 func (c clumsy) script() []string {
 	if c.IntN(2) == 0 {
 		return []string{
@@ -180,7 +180,7 @@ func (c clumsy) script() []string {
 	}
 }
 
-// act is a command, or a transaction of some.
+// act returns a command, or a transaction of several.
 func (c clumsy) act() act {
 	if c.IntN(6) > 0 {
 		return act{c.command()}
@@ -192,7 +192,7 @@ func (c clumsy) act() act {
 	return append(a, []string{"EXEC"})
 }
 
-// contents is all that a database holds, in words.
+// contents returns a description of the whole content of a database.
 func (w *wire) contents(t *testing.T) string {
 	var all []string
 	one := func(words ...string) string {
@@ -242,8 +242,8 @@ type rival struct {
 	acked   int
 }
 
-// check compares what the restarted server has with the model, which may be behind
-// by a beginning of what was not answered.
+// check compares the content of the restarted server with the model, which may lack a prefix of the
+// unanswered calls.
 func (r *rival) check(t *testing.T, socket string) {
 	w := dial(t, socket, r.db)
 	defer w.c.Close()
@@ -265,7 +265,7 @@ func (r *rival) check(t *testing.T, socket string) {
 	r.unknown = nil
 }
 
-// run does things until the server is gone, and has the model do the same.
+// run sends acts until the server is gone, and sends the same to the model.
 func (r *rival) run(w *wire) error {
 	defer w.c.Close()
 	for {
@@ -297,10 +297,10 @@ func (r *rival) run(w *wire) error {
 	}
 }
 
-// Killed at any moment, under either policy, while snapshots are written, the program
-// has after a restart what it acknowledged of every kind: strings, collections small
-// and large, transactions, scripts, and keys that were made again after they expired.
-// A server that lives, and that gets one command at a time, tells what that is.
+// TestKilledServersLoseNoKind: killed at any moment, under either policy, while snapshots are
+// written, the program has after a restart all acknowledged effects of every kind: strings, small
+// and large collections, transactions, scripts, and keys that were created again after their
+// expiry. A server that is not killed, and that gets one command at a time, serves as the model.
 func TestKilledServersLoseNoKind(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs Unix sockets and signals")
@@ -338,9 +338,9 @@ func TestKilledServersLoseNoKind(t *testing.T) {
 			w := dial(t, p.socket, 0)
 			_, err := w.do(act{{"BGREWRITEAOF"}})
 			require.NoError(t, err)
-			_ = w.c.Close() // it has answered
+			_ = w.c.Close() // it has replied
 		}
-		<-time.After(moment / 2) // a moment of the round's own
+		<-time.After(moment / 2) // a different moment in each round
 		p.kill()
 		busy.Wait()
 		if err := wrong.Load(); err != nil {

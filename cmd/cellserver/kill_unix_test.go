@@ -23,18 +23,18 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// asServer is set in the environment of a test binary that is to be the server.
+// asServer is set in the environment of a test binary that should be the server.
 const asServer = "CELLSERVER_TEST_IS_THE_SERVER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asServer) != "" || os.Getenv(readyVariable) != "" {
-		_ = os.Unsetenv(asServer) // or the server would take it for an option
+		_ = os.Unsetenv(asServer) // otherwise the server would take it for an option
 		os.Exit(run(os.Args[1:], nil, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }
 
-// process is the program in a process of its own, serving a Unix socket.
+// process is a process of the program that serves a Unix socket.
 type process struct {
 	t      testing.TB
 	cmd    *exec.Cmd
@@ -42,7 +42,7 @@ type process struct {
 	socket string
 }
 
-// launch starts the program on dir, behind a prefix such as strace.
+// launch starts the program on dir, with a prefix such as strace.
 func launch(t testing.TB, dir string, prefix []string, flags ...string) *process {
 	p := &process{t: t, socket: filepath.Join(dir, "socket")}
 	_ = os.Remove(p.socket) // the last process may have been killed
@@ -70,17 +70,17 @@ func launch(t testing.TB, dir string, prefix []string, flags ...string) *process
 	return p
 }
 
-// kill is kill -9 of the program itself.
+// kill sends SIGKILL to the program itself.
 func (p *process) kill() {
 	if p.pid > 0 {
-		_ = syscall.Kill(p.pid, syscall.SIGKILL) // it may be gone
-		_ = p.cmd.Wait()                         // it was killed, which is an error
+		_ = syscall.Kill(p.pid, syscall.SIGKILL) // it may have ended
+		_ = p.cmd.Wait()                         // it returns an error, because the process was killed
 		p.pid = 0
 	}
 }
 
-// ask sends a command in words and returns its reply: an array as its elements with
-// spaces between, an error as it is.
+// ask sends a command and returns its reply: an array as its elements separated by spaces, an error
+// unchanged.
 func ask(r *bufio.Reader, c net.Conn, words string) (string, error) {
 	if _, err := c.Write([]byte(words + "\r\n")); err != nil {
 		return "", err
@@ -126,10 +126,10 @@ func reply(r *bufio.Reader) (string, error) {
 	return line, nil
 }
 
-// burst is the size of a limit that does not refill while a test lasts.
+// burst is a limit that does not refill during a test.
 const burst = 1_000_000_000
 
-// consumed asks how much of key is used up.
+// consumed returns how much of key's limit is used up.
 func consumed(t *testing.T, socket, key string) int {
 	c, err := net.Dial("unix", socket)
 	require.NoError(t, err)
@@ -161,12 +161,12 @@ func hammer(socket, key string) (acked, unknown int) {
 	}
 }
 
-// ledger has the total number of allowed calls of clients with a key each, and the number of
+// ledger holds the total number of allowed calls of clients with a key each, and the number of
 // further calls that may have taken effect.
 type ledger struct{ acked, unknown [4]int }
 
-// audit wants a server that was started again to have all that was acknowledged, and
-// nothing that was never asked for.
+// audit checks that a restarted server has all acknowledged effects, and none that was not
+// requested.
 func (l *ledger) audit(t *testing.T, socket string, round int) {
 	t.Helper()
 	for w := range l.acked {
@@ -177,8 +177,8 @@ func (l *ledger) audit(t *testing.T, socket string, round int) {
 	}
 }
 
-// consume has every client consume until the server is gone. What comes of it is in the
-// ledger when the function that it returns has.
+// consume makes every client consume until the server is gone. The results are in the ledger after
+// a call of wait.
 func (l *ledger) consume(socket string, consume func(socket, key string) (acked, unknown int)) (wait func()) {
 	var busy sync.WaitGroup
 	for w := range l.acked {
@@ -190,7 +190,7 @@ func (l *ledger) consume(socket string, consume func(socket, key string) (acked,
 	return busy.Wait
 }
 
-// total is how many calls were acknowledged.
+// total returns the number of acknowledged calls.
 func (l *ledger) total() (n int) {
 	for _, acked := range l.acked {
 		n += acked
@@ -198,14 +198,14 @@ func (l *ledger) total() (n int) {
 	return n
 }
 
-// Killed at any moment, under either policy, with the disk at its usual
-// speed or stalled, the program has after a restart all that it acknowledged.
+// TestKilledServersLoseNothing: killed at any moment, under either policy, with the disk at its
+// usual speed or stalled, the program has after a restart all acknowledged effects.
 func TestKilledServersLoseNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it needs Unix sockets, signals and, for half of it, strace")
 	}
 	programs.Need(t, "strace")
-	// Without the right to trace, only the half of the rounds that needs none means anything.
+	// Without the permission to trace, only the rounds without tracing mean anything.
 	traced := exec.Command("strace", "-o", "/dev/null", "true").Run() == nil
 	rounds := 28
 	if testing.Short() {
@@ -223,14 +223,14 @@ func TestKilledServersLoseNothing(t *testing.T) {
 		book.audit(t, p.socket, round)
 		wait := book.consume(p.socket, hammer)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(20+37*round%300)*time.Millisecond)
-		<-ctx.Done() // a moment of the round's own
+		<-ctx.Done() // a different moment in each round
 		cancel()
 		if round%3 == 0 {
 			c, err := net.Dial("unix", p.socket)
 			require.NoError(t, err)
 			_, err = ask(bufio.NewReader(c), c, "BGREWRITEAOF")
 			require.NoError(t, err)
-			_ = c.Close() // it has answered
+			_ = c.Close() // it has replied
 		}
 		p.kill()
 		wait()
@@ -239,9 +239,9 @@ func TestKilledServersLoseNothing(t *testing.T) {
 	t.Logf("%d kills, %d acknowledged calls, 0 lost (strace %t)", rounds, book.total(), traced)
 }
 
-// On a full disk the call that cannot be kept is refused, as are all
-// that would have an effect, while PING, INFO and peeks are answered; once there is
-// room everything goes on by itself, and nothing acknowledged is lost.
+// TestFullDisk: on a full disk a call that cannot be persisted is refused, as are all calls with an
+// effect, while PING, INFO and peeks get replies. Once there is space, everything works again
+// without intervention, and no acknowledged effect is lost.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if runtime.GOOS != "linux" || exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", dir).Run() != nil {
@@ -293,7 +293,7 @@ func TestFullDisk(t *testing.T) {
 	require.LessOrEqual(t, consumed(t, p.socket, "key"), acked+1, "only the call that was refused may count as well")
 }
 
-// A second program on the same directory does not start.
+// TestTwoServersOnOneDirectory: a second program on the same directory does not start.
 func TestTwoServersOnOneDirectory(t *testing.T) {
 	dir := t.TempDir()
 	launch(t, dir, nil)

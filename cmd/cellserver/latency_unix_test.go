@@ -55,8 +55,7 @@ func BenchmarkLatencyOfOthers(b *testing.B) {
 	})
 }
 
-// latencyFlags keep slow readers connected for any time, because disconnecting them is not what
-// is measured.
+// latencyFlags keep slow readers connected, because disconnecting them is not measured.
 var latencyFlags = []string{"--appendonly", "no", "--save", "", "--write-timeout", "3600"}
 
 // beRefused connects up to n times and returns how often it was refused because of too many
@@ -80,7 +79,7 @@ func beRefused(socket string, n int, stop chan struct{}) (refused int) {
 	return refused
 }
 
-// dialProgram opens a connection that has been served.
+// dialProgram opens a connection and waits for a first reply on it.
 func dialProgram(b *testing.B, p *process) net.Conn {
 	c, err := net.Dial("unix", p.socket)
 	require.NoError(b, err)

@@ -19,10 +19,10 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// patience bounds every wait for something that must happen.
+// patience is the timeout of every wait.
 const patience = time.Minute
 
-// startRedis starts a redis-server on dir and returns a client of it and its address.
+// startRedis starts a redis-server on dir and returns a client and its address.
 func startRedis(t *testing.T, dir string, flags ...string) (*redis.Client, string) {
 	t.Helper()
 	programs.Need(t, "redis-server")
@@ -39,8 +39,8 @@ func startRedis(t *testing.T, dir string, flags ...string) (*redis.Client, strin
 	return c, "unix://" + socket
 }
 
-// Live keys of redis-cell come over with their TATs, others are counted by reason,
-// and the way back stores them as redis-cell does.
+// TestImportAndExport: import takes over live keys of redis-cell with their TATs and counts others
+// by reason. Export stores them as redis-cell does.
 func TestImportAndExport(t *testing.T) {
 	dir := t.TempDir()
 	plain, address := startRedis(t, dir)
@@ -82,8 +82,8 @@ func TestImportAndExport(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "none"))
 }
 
-// A pattern means what it means to Redis, a TTL that was shortened stays so, a key that
-// no command can name is left out, and so is a database that there is not.
+// TestImportOfOddKeys: a pattern has Redis' meaning, a shortened TTL stays shortened, and keys that
+// no command can name are skipped, as are databases that do not exist here.
 func TestImportOfOddKeys(t *testing.T) {
 	dir := t.TempDir()
 	c, address := startRedis(t, dir, "--databases", "20")
@@ -111,8 +111,8 @@ func TestImportOfOddKeys(t *testing.T) {
 	require.InDelta(t, time.Minute, c.PTTL(ctx, "short").Val(), float64(patience))
 }
 
-// A key that could not be read, for want of a right or since a script ran, is not
-// skipped: nothing is kept then.
+// TestImportWithoutRights: a key that cannot be read, because of missing permissions or a running
+// script, is not skipped: the import fails and stores nothing.
 func TestImportWithoutRights(t *testing.T) {
 	dir := t.TempDir()
 	c, address := startRedis(t, dir)

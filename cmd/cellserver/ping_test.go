@@ -10,7 +10,8 @@ import (
 	"github.com/cellserver/cellserver/internal/certtest"
 )
 
-// TestPingFailsWithoutAServer: at once where nothing listens, and in time where nothing answers.
+// TestPingFailsWithoutAServer: ping fails at once if nothing listens, and in time if nothing
+// replies.
 func TestPingFailsWithoutAServer(t *testing.T) {
 	on(t, func(t *testing.T, m *machine) {
 		began := time.Now()
@@ -32,14 +33,15 @@ func TestPingFailsWithoutAServer(t *testing.T) {
 	})
 }
 
-// TestPingSaysThatACertificateIsMissing: it is the client's, whatever this machine trusts.
+// TestPingSaysThatACertificateIsMissing: the error is about the client's certificate, whatever this
+// machine trusts.
 func TestPingSaysThatACertificateIsMissing(t *testing.T) {
 	on(t, func(t *testing.T, m *machine) {
 		pair := certtest.New(t).Issue(t, certtest.Subject{Name: "server"})
 		l, port := m.listen(t)
 		go func() {
 			if c, err := l.Accept(); err == nil {
-				_ = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{pair.TLS}, ClientAuth: tls.RequireAnyClientCert}).Handshake() // it fails
+				_ = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{pair.TLS}, ClientAuth: tls.RequireAnyClientCert}).Handshake() // the handshake fails
 				_ = c.Close()
 			}
 		}()

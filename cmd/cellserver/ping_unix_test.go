@@ -13,15 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pinged runs ping and returns its status and all that it says. Unless args say otherwise it
-// waits for longer than usual: a busy machine may stop the server or this process.
+// pinged runs ping and returns its status and its output. Its timeout is longer than the default
+// unless args change it, because a busy machine may delay the server or this process.
 func pinged(args ...string) (status int, said string) {
 	var out bytes.Buffer
 	status = run(append([]string{"ping", "--timeout", "20"}, args...), nil, &out, &out)
 	return status, out.String()
 }
 
-// TestPingFindsTheServerOfTheEnvironment: as a health check in a container calls it, with and
+// TestPingFindsTheServerOfTheEnvironment: ping works as a health check in a container, with and
 // without a password, on a port and on a socket.
 func TestPingFindsTheServerOfTheEnvironment(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
@@ -70,7 +70,7 @@ func TestPingOfAServerWhoseUserMayNotPing(t *testing.T) {
 func TestPingOfABusyServer(t *testing.T) {
 	p := startDaemon(t, "--busy-reply-threshold", "1", "--requirepass", "secret")
 	client := func() *redis.Client {
-		c := redis.NewClient(&redis.Options{ // which does not ask twice: the script would be gone
+		c := redis.NewClient(&redis.Options{ // it does not repeat a command: the script would have ended
 			Addr: p.addr, Password: "secret", Protocol: 2, MaxRetries: -1, ReadTimeout: patience, DisableIdentity: true,
 		})
 		t.Cleanup(func() { require.NoError(t, c.Close()) })

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestKilledServersKeepPolicies: whatever was answered with OK before kill -9 is in force after
-// it, with its end and its history; check-aof accepts the files and dump shows what they have.
+// TestKilledServersKeepPolicies: every change that got OK before kill -9 is in force after it, with
+// its expiry and its history. check-aof accepts the files, and dump shows their content.
 func TestKilledServersKeepPolicies(t *testing.T) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(5, 16))
@@ -87,8 +87,8 @@ func TestKilledServersKeepPolicies(t *testing.T) {
 	}
 }
 
-// TestPolicyFileOfTheProgram: with a file that is not right the program does not start, and says
-// every fault. At SIGHUP it takes a file that is right, and goes on with what it has otherwise.
+// TestPolicyFileOfTheProgram: with an invalid file the program does not start, and reports every
+// fault. On SIGHUP it applies a valid file, and otherwise keeps the present policies.
 func TestPolicyFileOfTheProgram(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "policies.yaml")
@@ -129,7 +129,7 @@ func TestPolicyFileOfTheProgram(t *testing.T) {
 	write(limited(20))
 	require.NoError(t, syscall.Kill(p.pid, syscall.SIGHUP))
 	require.Eventually(t, func() bool { return is("0 20 ") }, patience, time.Millisecond)
-	answers, err := w.do(act{{"SET", "k", "v"}}) // its record is behind that of the file, which gets no answer
+	answers, err := w.do(act{{"SET", "k", "v"}}) // its record comes after that of the file, for which there is no reply
 	require.NoError(t, err)
 	require.Equal(t, []string{"OK"}, answers)
 	p.kill()

@@ -17,7 +17,7 @@ import (
 	"github.com/cellserver/cellserver/glob"
 )
 
-// TestPolicyCheck: a good file, one with faults, and files that cannot be read.
+// TestPolicyCheck: a valid file, one with faults, and files that cannot be read.
 func TestPolicyCheck(t *testing.T) {
 	good := written(t, "policies:\n  api: {limits: [TB 200 100 1], overrides: {acme: {limits: [TB 1 1 1]}, b: {limits: [TB 1 1 1]}}}\n")
 	status, stdout, stderr := ran("policy", "check", good)
@@ -55,7 +55,7 @@ func TestPolicyCheck(t *testing.T) {
 	}
 }
 
-// TestPolicyFromOthers prints what check accepts.
+// TestPolicyFromOthers: the output is accepted by policy check.
 func TestPolicyFromOthers(t *testing.T) {
 	envoy := written(t, "domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 5}}]\n")
 	status, stdout, stderr := ran("policy", "from-envoy", envoy)
@@ -102,7 +102,8 @@ const policiesWanted = `policies:
   shy: {limits: [SW 5 60], shadow: true, overrides: {x: {limits: [SW 6 60]}}}
 `
 
-// TestPolicyDiff: changes and their keys, of a few policies and of many, and the status.
+// TestPolicyDiff: changes and the numbers of their keys, for few and for many policies, and the
+// status.
 func TestPolicyDiff(t *testing.T) {
 	on(t, func(t *testing.T, m *machine) {
 		server := m.fakePolicies(t, policiesThere, "api:acme", "api:acme#2", "api:other", "api:other#2", "api:other2", "api:other#5#", "api:other#5##2", "api:third#2", "api:free-1", "api:free-1#2", "api:free-2",
@@ -154,7 +155,7 @@ func TestPolicyDiff(t *testing.T) {
 	})
 }
 
-// TestPolicyDiffErrors have a status of their own.
+// TestPolicyDiffErrors: errors have a status of their own.
 func TestPolicyDiffErrors(t *testing.T) {
 	on(t, func(t *testing.T, m *machine) {
 		file := written(t, policiesWanted)
@@ -193,7 +194,7 @@ func ran(args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), errs.String()
 }
 
-// written is a file with a text.
+// written returns a file with a text.
 func written(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policies.yaml")
@@ -201,8 +202,8 @@ func written(t *testing.T, text string) string {
 	return path
 }
 
-// fakePolicies is a server that has keys and answers RL.POLICY DUMP and SCAN, which returns
-// some keys twice. With no text it has no policies.
+// fakePolicies is a server with keys that replies to RL.POLICY DUMP and SCAN, which returns some
+// keys twice. With an empty dump it has no policies.
 func (m *machine) fakePolicies(t *testing.T, dump string, keys ...string) (address string) {
 	t.Helper()
 	l, _ := m.listen(t)
@@ -237,7 +238,8 @@ func serveFake(c net.Conn, dump string, keys []string) {
 	}
 }
 
-// answerScan answers SCAN cursor MATCH pattern COUNT n, five keys a step, one of them again.
+// answerScan replies to SCAN cursor MATCH pattern COUNT n with five keys per step, one of which it
+// repeats.
 func answerScan(w io.Writer, keys, args []string) {
 	at, _ := strconv.Atoi(args[1])
 	end := min(at+5, len(keys))
@@ -258,7 +260,7 @@ func answerScan(w io.Writer, keys, args []string) {
 	}
 }
 
-// readFake reads a command as clients send it.
+// readFake reads one command.
 func readFake(r *bufio.Reader) ([]string, error) {
 	var n int
 	if _, err := fmt.Fscanf(r, "*%d\r\n", &n); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTextOfServersIsPrintedWithoutControlCharacters prints what a hostile server may
-// have said: escape sequences of seven and of eight bits, and marks that turn text round.
+// TestTextOfServersIsPrintedWithoutControlCharacters prints text of a hostile server: 7-bit and
+// 8-bit escape sequences, and characters that change the direction of text.
 func TestTextOfServersIsPrintedWithoutControlCharacters(t *testing.T) {
 	const hostile = "a\x1b]0;title\x07\u009b2J\u202eb\rc"
 	const harmless = "a?]0;title??2J?b?c"

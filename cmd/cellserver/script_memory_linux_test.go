@@ -15,13 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestScriptsKeepTheProcessWithinItsMemory runs scripts that want more memory than there
-// is, again and again, over several connections, and good ones between them. The process
-// stays within what maxmemory promises, the bad get the same error each time, and the
-// good are answered.
+// TestScriptsKeepTheProcessWithinItsMemory repeatedly runs scripts that want too much memory, over
+// several connections, and normal scripts in between. The process stays within the bound that
+// maxmemory implies, the former get the same error each time, and the latter get their replies.
 func TestScriptsKeepTheProcessWithinItsMemory(t *testing.T) {
 	const maxMemory = int64(64 << 20)
-	// On a busy machine a script may take seconds, and others would be refused meanwhile.
+	// On a busy machine a script may take seconds, and other clients would get BUSY meanwhile.
 	p := launch(t, t.TempDir(), nil, "--appendonly", "no", "--save", "", "--maxmemory", strconv.FormatInt(maxMemory, 10),
 		"--busy-reply-threshold", "600000")
 	scripts := []string{
@@ -59,9 +58,9 @@ func TestScriptsKeepTheProcessWithinItsMemory(t *testing.T) {
 	require.LessOrEqual(t, most, promised)
 }
 
-// TestScriptThatWritesMuchKeepsTheProcessWithinItsMemory: what a script writes to the log is
-// no reason to refuse it, nor to take more memory than maxmemory promises, be it that it
-// writes a few keys many times or as many as there is room for.
+// TestScriptThatWritesMuchKeepsTheProcessWithinItsMemory: a script is not refused because of what
+// it writes to the log, and does not make the process exceed the bound of maxmemory, whether it
+// writes a few keys many times or as many keys as fit.
 func TestScriptThatWritesMuchKeepsTheProcessWithinItsMemory(t *testing.T) {
 	const maxMemory = int64(64 << 20)
 	dir := t.TempDir()

@@ -48,7 +48,7 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// startDaemon starts the program and waits until it answers.
+// startDaemon starts the program and waits until it replies.
 func startDaemon(t *testing.T, flags ...string) *daemon {
 	t.Helper()
 	p := newDaemon(t, exec.Command(os.Args[0], flags...))
@@ -56,8 +56,8 @@ func startDaemon(t *testing.T, flags ...string) *daemon {
 	return p
 }
 
-// newDaemon is the program that a command starts. It serves a socket in place of port, and of
-// further options. Its log is kept, unless the caller changes that.
+// newDaemon returns the program that cmd starts. It serves sockets in place of port and of further
+// options. Its log is kept, unless the caller changes that.
 func newDaemon(t *testing.T, cmd *exec.Cmd, more ...string) *daemon {
 	t.Helper()
 	sockets := []*activation.Socket{activation.Open(t, "port")}
@@ -76,13 +76,13 @@ func (p *daemon) start() {
 	require.NoError(p.t, p.Start())
 	go func() {
 		defer close(p.ended)
-		_ = p.Wait() // the status tells
+		_ = p.Wait() // the exit status is checked later
 	}()
 	p.t.Cleanup(func() { _ = p.Process.Kill() }) // most have ended by then
 	c, r := p.dial()
 	_, err := io.WriteString(c, "PING\r\n")
 	require.NoError(p.t, err)
-	_, err = r.ReadString('\n') // PONG, or an error that a password is wanted
+	_, err = r.ReadString('\n') // PONG, or an error that a password is required
 	require.NoError(p.t, err, "%s", p.log)
 	require.NoError(p.t, c.Close())
 }
@@ -136,8 +136,8 @@ func kinds() []string {
 	return []string{"goroutine"}
 }
 
-// TestSignalStopsGracefully: after SIGTERM and SIGINT all received commands are answered, waiting
-// clients are woken, and the exit status is 0.
+// TestSignalStopsGracefully: after SIGTERM and SIGINT all received commands get their replies,
+// blocked clients are woken, and the exit status is 0.
 func TestSignalStopsGracefully(t *testing.T) {
 	for _, kind := range kinds() {
 		for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
@@ -163,7 +163,7 @@ func TestSignalStopsGracefully(t *testing.T) {
 	}
 }
 
-// TestShutdownCommand ends the program as a signal does.
+// TestShutdownCommand: SHUTDOWN ends the program as a signal does.
 func TestShutdownCommand(t *testing.T) {
 	for _, kind := range kinds() {
 		p := startDaemon(t, "--transport", kind)
@@ -180,8 +180,8 @@ func TestShutdownCommand(t *testing.T) {
 // beyondBuffers is the size of a reply that the buffers of a connection cannot hold.
 const beyondBuffers = 64 << 20
 
-// TestSecondSignalStopsAtOnce has a client that does not read its replies, which delays a
-// graceful stop. A second signal stops the server at once.
+// TestSecondSignalStopsAtOnce: a client that does not read its replies delays a graceful stop. A
+// second signal stops the server at once.
 func TestSecondSignalStopsAtOnce(t *testing.T) {
 	for _, kind := range kinds() {
 		p := startDaemon(t, "--transport", kind, "--shutdown-timeout", "3600", "--write-timeout", "3600", "--proto-max-bulk-len", strconv.Itoa(beyondBuffers))
@@ -204,7 +204,7 @@ func TestSecondSignalStopsAtOnce(t *testing.T) {
 	}
 }
 
-// TestStopIsBounded: without a second signal the stop ends when its time is up.
+// TestStopIsBounded: without a second signal the stop ends after its timeout.
 func TestStopIsBounded(t *testing.T) {
 	for _, kind := range kinds() {
 		p := startDaemon(t, "--transport", kind, "--shutdown-timeout", "1", "--write-timeout", "3600")
@@ -219,8 +219,8 @@ func TestStopIsBounded(t *testing.T) {
 	}
 }
 
-// TestServerSurvivesTheEndOfItsTerminal: neither SIGHUP nor a log that is not read any
-// more ends it.
+// TestServerSurvivesTheEndOfItsTerminal: neither SIGHUP nor the end of its log's reader ends the
+// server.
 func TestServerSurvivesTheEndOfItsTerminal(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestServerSurvivesTheEndOfItsTerminal(t *testing.T) {
 	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
 	for range 3 {
 		web, r := p.dial()
-		_, err = io.WriteString(web, "POST / HTTP/1.1\r\n") // which is logged
+		_, err = io.WriteString(web, "POST / HTTP/1.1\r\n") // the server logs this
 		require.NoError(t, err)
 		_, err = r.ReadByte()
 		require.Error(t, err)
@@ -243,8 +243,7 @@ func TestServerSurvivesTheEndOfItsTerminal(t *testing.T) {
 	require.Zero(t, p.status())
 }
 
-// TestHangupReloads: SIGHUP puts the file in force, or nothing of it, and each fault is
-// logged.
+// TestHangupReloads: SIGHUP applies the whole file or nothing of it, and logs each fault.
 func TestHangupReloads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cellserver.conf")
 	require.NoError(t, os.WriteFile(path, []byte("maxclients 500\n"), 0o600))

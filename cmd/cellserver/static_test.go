@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// TestMakeBuildIsStatic: what make build leaves needs no library and no loader, so that
-// it starts in an empty root.
+// TestMakeBuildIsStatic: the program of make build needs no library and no loader, so it starts in
+// an empty root directory.
 func TestMakeBuildIsStatic(t *testing.T) {
 	if testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("it builds the program, which is an ELF file on Linux")

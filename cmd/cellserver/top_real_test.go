@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTopWhereNothingListens: the error says what a refused connection means.
+// TestTopWhereNothingListens: the error explains a refused connection.
 func TestTopWhereNothingListens(t *testing.T) {
 	t.Setenv("REDISCLI_AUTH", "")
 	err := showTop([]string{"-p", "1", "--once"}, &strings.Builder{})

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// connectionOf is what a command line of top means.
+// connectionOf returns the connection that a command line of top describes.
 func connectionOf(t *testing.T, args ...string) (address, user, password string, encrypted bool, err error) {
 	t.Helper()
 	o := topOptions{}
@@ -20,8 +20,8 @@ func connectionOf(t *testing.T, args ...string) (address, user, password string,
 	return options.Addr, options.Username, options.Password, options.TLSConfig != nil, nil
 }
 
-// TestTopIsCalledAsRedisCliIs: -h is a host, -p a port, and the password need not be in the
-// command line, where others see it.
+// TestTopIsCalledAsRedisCliIs: -h is a host, -p a port, and the password need not be on the command
+// line, where other users can see it.
 func TestTopIsCalledAsRedisCliIs(t *testing.T) {
 	t.Setenv("REDISCLI_AUTH", "")
 	address, user, password, encrypted, err := connectionOf(t, "-h", "::1", "-p", "6390")
@@ -38,7 +38,7 @@ func TestTopIsCalledAsRedisCliIs(t *testing.T) {
 	require.Equal(t, []string{"host:1", "a", "b"}, []string{address, user, password})
 }
 
-// TestTopSaysWhatIsWrong with a command line, a password or a server.
+// TestTopSaysWhatIsWrong: errors of the command line, the password and the server.
 func TestTopSaysWhatIsWrong(t *testing.T) {
 	t.Setenv("REDISCLI_AUTH", "")
 	for want, args := range map[string][]string{
