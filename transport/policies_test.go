@@ -21,7 +21,8 @@ import (
 	"github.com/cellserver/cellserver/policy/registry"
 )
 
-// documentOfMany is the text of a policy with n overrides, or of n policies, of a version.
+// documentOfMany returns the text of a policy with n overrides, or of n policies. version makes
+// texts differ.
 func documentOfMany(n, version int, policies bool) string {
 	var b strings.Builder
 	b.WriteString("policies:\n")
@@ -38,14 +39,14 @@ func documentOfMany(n, version int, policies bool) string {
 	return b.String()
 }
 
-// own is the policy of the clients beside those of a text.
+// own is the policy of the clients, in addition to those of a text.
 const own = "  own: {limits: [TB 1000000 1000000 1]}\n"
 
-// BenchmarkManyChanges has all of 10,000 entries changed at once, again and again, and
-// measures the calls of other clients meanwhile: one operation is a change of all. Idle says
-// what the same clients see when nothing is changed.
+// BenchmarkManyChanges changes all of 10,000 entries at once, repeatedly, and measures the calls of
+// other clients meanwhile. One operation is a change of all entries. Idle measures the same clients
+// without changes.
 func BenchmarkManyChanges(b *testing.B) {
-	const entries = 9_999 // and one policy beside them
+	const entries = 9_999 // and one policy in addition
 	for _, kind := range []string{"Idle", "Diff", "Overrides", "Policies", "File", "Delete"} {
 		for _, kept := range []string{"no", "yes"} {
 			b.Run(kind+"/appendonly="+kept, func(b *testing.B) {
@@ -101,8 +102,8 @@ func BenchmarkManyChanges(b *testing.B) {
 	}
 }
 
-// callUntil makes calls, one after the other, and returns how long the longest took, and that
-// of which one in a thousand takes longer.
+// callUntil makes calls, one after the other. It returns the longest duration, and the one that one
+// call in a thousand exceeds.
 func callUntil(stop *atomic.Bool, c *inproc.Client, words []string) (longest [2]time.Duration) {
 	var all []time.Duration
 	call := inproc.Encode(nil, words...)
@@ -121,8 +122,8 @@ func callUntil(stop *atomic.Bool, c *inproc.Client, words []string) (longest [2]
 	return [2]time.Duration{all[len(all)-1], all[len(all)-1-len(all)/1000]}
 }
 
-// TestNoLoopWaitsForAChange: while a change of policies goes on, other clients are served. Calls
-// that show or change policies wait.
+// TestNoLoopWaitsForAChange: while a change of policies is in progress, other clients are served.
+// Calls that read or change policies wait.
 func TestNoLoopWaitsForAChange(t *testing.T) {
 	inproc.EachTransport(t, func(t *testing.T, kind string) {
 		f := inproc.Serve(t, kind, "--io-threads", "1")
@@ -136,7 +137,7 @@ func TestNoLoopWaitsForAChange(t *testing.T) {
 				_ = f.Engine().Options.Policies.Update(policystore.Store(st), by, func(*policy.Builder, limit.Instant) ([]registry.Edit, error) {
 					close(busy)
 					<-end
-					return nil, nil // which is no error
+					return nil, nil // not an error
 				})
 			})
 		})

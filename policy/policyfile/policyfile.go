@@ -112,6 +112,7 @@ func (f *File) Load(st registry.Store, by registry.Author) (changed int, err err
 // file and line.
 type ReadError struct{ Faults []error }
 
+// Error returns all faults, one per line.
 func (e *ReadError) Error() string { return errors.Join(e.Faults...).Error() }
 
 // Unwrap returns the single faults.

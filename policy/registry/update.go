@@ -42,6 +42,7 @@ func Set(e *policy.Entry) Edit {
 // FileError is the error of a change to an entry that the policy file defines.
 type FileError struct{ Policy, Pattern, Path string }
 
+// Error names the policy, the pattern if there is one, and the file.
 func (e *FileError) Error() string {
 	what := fmt.Sprintf("policy '%s'", e.Policy)
 	if e.Pattern != "" {

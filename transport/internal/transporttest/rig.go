@@ -145,22 +145,23 @@ func (c *Client) ExpectEnd() {
 	require.Empty(c.T, rest)
 }
 
-// Eventually waits for what a transport counts, which is no event.
+// Eventually polls until what returns true. It is for counters of a transport, whose changes are no
+// events.
 func (r *Rig) Eventually(what func() bool) {
 	r.T.Helper()
 	require.Eventually(r.T, what, Patience, time.Millisecond)
 }
 
-// Await waits for what the handler is told.
+// Await waits until what returns true. It calls what after each event of the handler.
 func (r *Rig) Await(what func() bool) {
 	r.T.Helper()
 	require.True(r.T, r.Handler.await(what), "it never happens")
 }
 
-// Pass lets time pass for peers that are slow.
+// Pass makes d pass for the write timeout.
 func (r *Rig) Pass(d time.Duration) { Pass(Bare(r.Transport), r.clock, r.Limits, d) }
 
-// Bare returns what is below TLS.
+// Bare returns the transport below TLS.
 func Bare(tr transport.Transport) transport.Transport {
 	if over, ok := tr.(*OverTLS); ok {
 		return over.Transport
@@ -168,8 +169,8 @@ func Bare(tr transport.Transport) transport.Transport {
 	return tr
 }
 
-// Stop begins a Shutdown and returns what it will say. Connections linger by the clock of the
-// machine then.
+// Stop begins a Shutdown and returns the channel for its result. From then on connections linger by
+// the clock of the machine.
 func (r *Rig) Stop(ctx context.Context) <-chan error {
 	r.clock.Run()
 	done := make(chan error, 1)

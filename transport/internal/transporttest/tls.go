@@ -18,7 +18,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// SelfSigned returns a server's configuration and a client's that trusts it.
+// SelfSigned returns the configuration of a server with a self-signed certificate, and that of a
+// client that trusts it.
 func SelfSigned(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -69,7 +70,7 @@ func (o *OverTLS) over(l net.Listener) net.Listener {
 	return over.(net.Listener)
 }
 
-// Secured returns what f makes with TLS of this version in front.
+// Secured returns a factory that adds TLS of this version to the transports of f.
 func Secured(t *testing.T, f Factory, version uint16) Factory {
 	server, client := SelfSigned(t)
 	server.MinVersion, server.MaxVersion = version, version
