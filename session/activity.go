@@ -5,19 +5,21 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// lastActive returns the instant of the last Feed that received bytes.
+// lastActive returns the instant of the last [Session.Feed] that received bytes.
 func (s *Session) lastActive() limit.Instant { return limit.Instant(s.active.Load()) }
 
-// noteCommand records the last command for CLIENT LIST.
+// noteCommand records cmd as the client's last command, for CLIENT LIST. If cmd is nil, the last
+// command stays what it was.
 func (s *Session) noteCommand(cmd *command.Command) {
 	if cmd != nil && s.lastCmd.Load() != int32(cmd.ID) {
 		s.lastCmd.Store(int32(cmd.ID))
 	}
 }
 
-// notePartial records since when a command has been incomplete, for the janitor. Bytes that only
-// continue the command do not change the instant. progress says that the incomplete command is not
-// the same as at the last call.
+// notePartial records the instant since when the client's last command has been incomplete, for
+// [Engine.CloseOverdue]. unfinished says that there is an incomplete command. Bytes that only
+// continue this command do not change the instant. progress says that the incomplete command is
+// another one than at the last call, so its time begins at now.
 func (s *Session) notePartial(now int64, unfinished, progress bool) {
 	since := s.partial.Load()
 	switch {
@@ -28,7 +30,8 @@ func (s *Session) notePartial(now int64, unfinished, progress bool) {
 	}
 }
 
-// Activity implements [command.Host].
+// Activity implements [command.Host]: it returns what the client cl is doing, and the memory that
+// the server keeps for cl. Any goroutine may call it.
 func (e *Engine) Activity(cl *command.Client) command.Activity {
 	s := sessionOf(cl)
 	d := e.Describe(cl)
@@ -41,15 +44,16 @@ func (e *Engine) Activity(cl *command.Client) command.Activity {
 	return a
 }
 
-// NoteCommand implements [command.Host].
+// NoteCommand implements [command.Host]: it records cmd as the last command of cl, before cmd
+// ends and is recorded anyway.
 func (e *Engine) NoteCommand(cl *command.Client, cmd *command.Command) {
 	sessionOf(cl).noteCommand(cmd)
 }
 
-// CloseOverdue closes the clients that exceed a time limit: of idleness, of an incomplete command,
-// or of authentication. A replica, which reports its offset each second, has its own limit of
-// idleness. The server calls CloseOverdue once a second, which is cheaper than a deadline for every
-// read.
+// CloseOverdue closes the clients that exceed a time limit at the instant now: the limit of
+// idleness, of an incomplete command, of authentication, or of the soft output buffer limit. A
+// replica has its own limit of idleness, since it reports its offset each second. The server
+// calls CloseOverdue once a second, which is cheaper than a deadline for every read.
 func (e *Engine) CloseOverdue(now limit.Instant) {
 	l := e.Limits()
 	for _, s := range e.clients.list() {

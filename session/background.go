@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// Spawn runs f on a goroutine that Close waits for. After Close it does nothing: no client is left.
+// Spawn runs f on a new goroutine, and [Engine.Close] waits for it. After Close, Spawn does
+// nothing, because no client is left.
 func (e *background) Spawn(f func()) {
 	e.slowMu.Lock()
 	defer e.slowMu.Unlock()
@@ -17,7 +18,9 @@ func (e *background) Spawn(f func()) {
 	}
 }
 
-// SpawnCall implements [command.Host].
+// SpawnCall implements [command.Host]: it runs f on a goroutine with its own worker, which has
+// entered the store. If much is true, for long work, f waits until fewer than maxBackground
+// commands run in the background.
 func (e *Engine) SpawnCall(much bool, f func(c *command.Call)) {
 	e.Spawn(func() {
 		if much {
@@ -28,21 +31,22 @@ func (e *Engine) SpawnCall(much bool, f func(c *command.Call)) {
 	})
 }
 
-// maxSlow bounds the slow commands (KEYS, FLUSHALL, a long SCAN) that run at once.
+// maxSlow is the maximum number of slow commands (KEYS, FLUSHALL, a long SCAN) that run at once.
 const maxSlow = 2
 
-// maxFiles bounds the commands that run at once and read or write the files of options. They wait
-// for a disk and need little processor time.
+// maxFiles is the maximum number of commands that run at once and read or write the files of
+// options. These commands wait for a disk and need little processor time.
 const maxFiles = 4
 
-// maxBackground returns how many commands run in the background at once: half the number of
-// processors. The event loops need the other half, and commands that lock many keys wait for each
-// other anyway.
+// maxBackground returns the maximum number of commands that run in the background at once: half
+// the number of processors, and at least 1. The event loops need the other half. Commands that
+// lock many keys wait for each other anyway, so more of them would not help.
 func maxBackground() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
-// takeTurn waits for the memory of the reply to p, whose size the function size returns, and for
-// one of slots. size may be nil. If the reply is short, or size is nil, the result memory is nil.
-// If p is refused before its turn, ok is false and nothing has been taken.
+// takeTurn waits for one of slots, and for the memory of the reply to p. The function size
+// returns the number of bytes that the reply needs. If size is nil or returns 0, takeTurn waits
+// for a slot only, and memory is nil. If p is refused before its turn, ok is false and takeTurn
+// has taken nothing. If ok is true, the caller must call endTurn.
 func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st env.Store) int) (memory *budget.Grant, ok bool) {
 	take := func() bool {
 		select {
@@ -77,16 +81,16 @@ func (e *Engine) takeTurn(slots chan struct{}, p *command.Wait, size func(st env
 	}
 }
 
-// endTurn releases what takeTurn has taken.
+// endTurn releases the slot and the memory that takeTurn has taken. memory may be nil.
 func (e *Engine) endTurn(slots chan struct{}, memory *budget.Grant) {
 	<-slots
 	memory.End()
 }
 
-// LargeReplies returns how many bytes long copied replies take or have reserved. It is a part of
-// [Engine.ClientMemory].
+// LargeReplies returns the number of bytes that long copied replies take or have reserved. These
+// bytes are a part of [Engine.ClientMemory].
 func (e *Engine) LargeReplies() int64 { return e.Large.Size() }
 
-// Pressed implements [transport.Pressed]: it reports whether a command waits for the memory of its
-// reply.
+// Pressed implements [transport.Pressed]: it reports whether a command waits for the memory of
+// its reply.
 func (e *Engine) Pressed() bool { return e.Large.Waiting.Load() > 0 }

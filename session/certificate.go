@@ -8,9 +8,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Handshaken implements [transport.Handshaken]: it logs the client in as the user that its
-// certificate names, if that user exists and is on. Otherwise nothing changes, and the client may
-// authenticate by a command.
+// Handshaken implements [transport.Handshaken]: it logs the client in as the first user that its
+// verified certificate names, if that user exists and is on. Otherwise nothing changes, and the
+// client may authenticate by a command.
 func (s *Session) Handshaken(is *tls.ConnectionState) {
 	from := s.engine.Limits().CertificateUser
 	if len(is.VerifiedChains) == 0 || from == "off" {
@@ -23,8 +23,9 @@ func (s *Session) Handshaken(is *tls.ConnectionState) {
 	}
 }
 
-// namesOf returns the user names in a certificate; the first that exists is used. For CN it is the
-// common name of the subject, for URI the URIs among the alternative names.
+// namesOf returns the user names in the certificate cert, in the order in which they are tried.
+// from is the option that says where the names are: for "CN" the common name of the subject, for
+// "URI" the URIs among the subject alternative names. For any other value there are no names.
 func namesOf(cert *x509.Certificate, from string) (names []string) {
 	switch from {
 	case "CN":
@@ -37,10 +38,11 @@ func namesOf(cert *x509.Certificate, from string) (names []string) {
 	return names
 }
 
-// errPlain is sent to a client that does not speak TLS.
+// errPlain is sent to a client that does not speak TLS on a port that expects TLS.
 const errPlain resp.Error = "ERR this port speaks TLS: connect with TLS, for example by redis-cli --tls, or to the port without"
 
-// ExplainTLS implements [transport.Explainer].
+// ExplainTLS implements [transport.Explainer]: it returns the error reply for a client that does
+// not speak TLS on a port that expects TLS.
 func (e *Engine) ExplainTLS() []byte {
 	w := resp.Writer{}
 	w.Error(errPlain)

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// memory returns the bytes that are kept for the client. topics is the memory of its subscriptions.
-// Any goroutine may call it.
+// memory returns the numbers of bytes that the server keeps for the client, by kind. topics is
+// the number of bytes that its subscriptions take. Any goroutine may call memory.
 func (s *Session) memory(topics int64) command.ClientMemory {
 	input, output := s.Peer.Held()
 	return command.ClientMemory{
@@ -17,8 +17,9 @@ func (s *Session) memory(topics int64) command.ClientMemory {
 	}
 }
 
-// noteKept publishes the memory that a transaction and the watched keys take. It is called at the
-// end of a turn, so a transaction within one turn does not count.
+// noteKept publishes the memory that the client's transaction, watched keys and parked command
+// take, and the number of queued commands. It is called at the end of a turn, so a transaction
+// that begins and ends within one turn does not count.
 func (s *Session) noteKept() {
 	bytes, waiting := s.Server.Kept(&s.Client)
 	kept, queued := int64(bytes), int32(1+waiting)
@@ -34,8 +35,9 @@ func (s *Session) noteKept() {
 	}
 }
 
-// refuseOverfull begins to discard the incomplete command if [Engine.RefuseCommands] has asked for
-// it, and returns how many bytes of the input were consumed: 0 if the command is complete by now.
+// refuseOverfull begins to discard the incomplete command if [Engine.RefuseCommands] or
+// [Engine.EvictClients] has asked for that, and returns the number of bytes of the input that
+// were consumed: 0 if the command is complete by now, or if there is nothing to refuse.
 func (s *Session) refuseOverfull() (n int) {
 	if !s.overfull.Load() {
 		return 0
@@ -46,8 +48,8 @@ func (s *Session) refuseOverfull() (n int) {
 	return n
 }
 
-// runsItsInput reports whether most of the client's memory is a command that is about to run or is
-// running: that memory is released soon.
+// runsItsInput reports whether most of the client's memory is a command that is about to run or
+// is running. Such memory is released soon.
 func (s *Session) runsItsInput(held *command.ClientMemory) bool {
 	if p := s.wait.Load(); p != nil {
 		return p.Begun() && waitsMostly(held)
@@ -55,8 +57,9 @@ func (s *Session) runsItsInput(held *command.ClientMemory) bool {
 	return s.partial.Load() == 0 && held.Output == 0 && 2*held.Input >= held.Sum()
 }
 
-// leaves reports whether most of the client's memory is replies that it may be reading just now.
-// That is so until maxLooks consecutive looks have found it.
+// leaves reports whether most of the client's memory is replies that the client may be reading
+// just now. look is the number of the call of [Engine.EvictClients]. leaves returns false once
+// maxLooks consecutive calls have found mostly replies.
 func (s *Session) leaves(held *command.ClientMemory, look int64) bool {
 	if 2*held.Output < held.Sum() {
 		return false
@@ -67,14 +70,16 @@ func (s *Session) leaves(held *command.ClientMemory, look int64) bool {
 	return look-s.leaving.Load() < maxLooks
 }
 
-// waitsMostly reports whether most of held is the waiting command. Its arguments still count as
-// input until the transport has processed the connection again.
+// waitsMostly reports whether most of held is the arguments of the parked command. Its arguments
+// still count as input until the transport has processed the connection again.
 func waitsMostly(held *command.ClientMemory) bool {
 	return held.Output == 0 && 2*(held.Input+held.Queued) >= held.Sum()
 }
 
 // refuseInput refuses an incomplete command that is most of the client's memory, and reports
-// whether there is one. A client with unread replies is not fed, so it would keep the command.
+// whether there is such a command. The session is woken and discards the command in its next
+// turn. A client with unread replies is left out: its session is not fed, so it would keep the
+// command.
 func (s *Session) refuseInput(held *command.ClientMemory) bool {
 	if s.partial.Load() == 0 || held.Output > 0 || held.Input <= minRefused || 2*held.Input < held.Sum() {
 		return false
@@ -85,14 +90,14 @@ func (s *Session) refuseInput(held *command.ClientMemory) bool {
 }
 
 // refuseWaiting refuses a command that waits for its turn in the background and is most of the
-// client's memory, and reports whether there is one.
+// client's memory. It reports whether it has refused a command.
 func (s *Session) refuseWaiting(held *command.ClientMemory) bool {
 	p := s.wait.Load()
 	return p != nil && waitsMostly(held) && p.Refuse(resp.ErrOOM)
 }
 
-// LargestBuffers returns the largest input and the largest output of any client at the moment, in
-// bytes.
+// LargestBuffers returns the number of bytes in the largest input buffer and in the largest
+// output buffer of all clients at the moment. The two may belong to different clients.
 func (e *Engine) LargestBuffers() (input, output int64) {
 	e.clients.mu.Lock()
 	defer e.clients.mu.Unlock()
@@ -103,21 +108,23 @@ func (e *Engine) LargestBuffers() (input, output int64) {
 	return input, output
 }
 
-// ClientMemory returns how many bytes sessions take: subscriptions, queued messages, transactions
-// and watched keys, long replies, and the table of keys that clients have read.
+// ClientMemory returns the number of bytes that all sessions together take for subscriptions,
+// queued messages, transactions and watched keys, long replies, and the table of keys that
+// clients have read. The buffers of connections are not included.
 func (e *Engine) ClientMemory() int64 {
 	return e.outbound.Load() + e.kept.Load() + e.Memory() + e.Large.Size()
 }
 
-// HoldLongInput makes sessions with more input than a few short commands wait, or resumes them.
-// Their connections are not read meanwhile.
+// HoldLongInput begins (hold) or ends a mode in which sessions with more than largeInput bytes of
+// input wait. The connections of waiting sessions are not read. The end of the mode wakes these
+// sessions.
 func (e *Engine) HoldLongInput(hold bool) {
 	if e.holding.Swap(hold) && !hold {
 		e.wakeHeldBack()
 	}
 }
 
-// wakeHeldBack wakes the sessions that wait because of HoldLongInput.
+// wakeHeldBack wakes the sessions that wait because of [Engine.HoldLongInput].
 func (e *Engine) wakeHeldBack() {
 	for _, s := range e.clients.list() {
 		if s.heldBack.Swap(false) {
@@ -126,29 +133,33 @@ func (e *Engine) wakeHeldBack() {
 	}
 }
 
-// holdsInput reports whether long input waits. A server that stops still runs the input that has
-// arrived.
+// holdsInput reports whether sessions with long input have to wait. A server that stops still
+// runs the input that has arrived.
 func (e *Engine) holdsInput() bool { return e.holding.Load() && !e.Draining.Load() }
 
-// holdsBack reports whether n bytes of input have to wait because of [Engine.HoldLongInput]. Input
-// with a command that is to be refused does not wait, since the refusal frees memory.
+// holdsBack reports whether n bytes of input have to wait because of [Engine.HoldLongInput], and
+// marks a session that waits, so that it is woken. Input with a command that is to be refused
+// does not wait, since the refusal frees memory.
 func (s *Session) holdsBack(n int) bool {
 	if n <= largeInput || !s.engine.holdsInput() || s.overfull.Load() {
 		return false
 	}
 	s.heldBack.Store(true)
-	return s.engine.holdsInput() || !s.heldBack.Swap(false) // HoldLongInput may have ended meanwhile
+	return s.engine.holdsInput() || !s.heldBack.Swap(false) // HoldLongInput(false) may have been called since the first check
 }
 
-// EvictClients takes memory from clients until the memory of the others is within
-// maxmemory-clients. It starts with the client that has the most, and leaves out clients that have
-// set CLIENT NO-EVICT. If most of a client's memory is an incomplete command, or a long command
-// that waits for its turn, that command is refused with the error of full memory. Any other client
-// is closed. A client with unread replies is closed only after half a second, unless all clients
-// together take twice the bound. all is the memory of all clients together. It is less than the sum
-// if several clients wait for the same message, and more while the memory of a disconnected client
-// is still being freed: no other client is closed for that. The server calls EvictClients several
-// times a second.
+// EvictClients takes memory from clients until the memory of the other clients is within
+// maxmemory-clients. It starts with the client that has the most, and leaves out replicas and
+// clients that have set CLIENT NO-EVICT. If most of a client's memory is an incomplete command,
+// or a long command that waits for its turn, EvictClients refuses that command with an OOM error.
+// It closes any other client, unless the client is running its input. A client with unread
+// replies is closed only after half a second, unless all clients together take maxLeaving times
+// the bound.
+//
+// all is the memory of all clients together, in bytes. It is less than the sum over the clients
+// if several clients wait for the same message. It is more than the sum while the memory of a
+// disconnected client is still being freed; no other client is closed for that memory. The server
+// calls EvictClients several times a second.
 func (e *Engine) EvictClients(all int64) {
 	closed := e.takeMemory(all, 1+e.looks.Add(1)) // numbers begin at 2, because 0 is the number of a session that no look has found
 	refused, freed := e.taken.refused.Swap(0), e.taken.bytes.Swap(0)
@@ -158,15 +169,17 @@ func (e *Engine) EvictClients(all int64) {
 	}
 }
 
-// RefuseCommands refuses commands as [Engine.EvictClients] does, but closes no client. The server
-// calls it when [Engine.LongInput] receives: clients may send faster than EvictClients is called.
+// RefuseCommands refuses commands as [Engine.EvictClients] does, but closes no client. all is the
+// memory of all clients together, in bytes. The server calls RefuseCommands when the channel of
+// [Engine.LongInput] receives, because clients may send faster than EvictClients is called.
 func (e *Engine) RefuseCommands(all int64) { e.takeMemory(all, 0) }
 
-// LongInput returns a channel that receives when a client has sent a part of a long command.
+// LongInput returns a channel that receives after a client has sent a part of a command that is
+// longer than minRefused bytes.
 func (e *Engine) LongInput() <-chan struct{} { return e.longInput }
 
-// noteLongInput sends to [Engine.LongInput] if held bytes of an incomplete command have arrived and
-// that is much.
+// noteLongInput sends to the channel of [Engine.LongInput] if held, the number of bytes of an
+// incomplete command that have arrived, is more than minRefused. It never blocks.
 func (e *Engine) noteLongInput(held int) {
 	if held <= minRefused {
 		return
@@ -177,8 +190,9 @@ func (e *Engine) noteLongInput(held int) {
 	}
 }
 
-// takeMemory is EvictClients, and returns how many clients it has closed. look is the number of the
-// call. If it is 0, takeMemory closes none.
+// takeMemory does what [Engine.EvictClients] describes, and returns the number of clients that it
+// has closed. look is the number of the call of EvictClients. If look is 0, takeMemory closes no
+// client. Refused commands and the bytes of them and of closed clients are added to e.taken.
 func (e *Engine) takeMemory(all, look int64) (closed int64) {
 	bound := e.Limits().ClientMemory
 	if bound <= 0 || all <= bound {

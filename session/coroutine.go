@@ -8,11 +8,13 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Pin implements [transport.Pinned].
+// Pin implements [transport.Pinned]: it records that the goroutine that feeds with w is locked to
+// its thread.
 func (w *Worker) Pin() { w.pinned = true }
 
-// unpinned runs f without the lock on the thread: a coroutine that was created or resumed by a
-// goroutine locked to its thread could never run on another thread.
+// unpinned runs f while the goroutine is not locked to its thread, and locks it again afterwards.
+// A coroutine that was created or resumed by a goroutine that is locked to its thread could never
+// run on another thread.
 func (w *Worker) unpinned(f func()) {
 	if !w.pinned {
 		f()
@@ -23,7 +25,8 @@ func (w *Worker) unpinned(f func()) {
 	f()
 }
 
-// takeCoroutine returns an idle coroutine.
+// takeCoroutine returns an idle coroutine, or a new one with its own worker. It may not be called
+// by a goroutine that is locked to its thread: see unpinned.
 func (e *Engine) takeCoroutine() *coroutine {
 	e.workersMu.Lock()
 	if n := len(e.coroutines); n > 0 {
@@ -53,7 +56,7 @@ func (e *workers) returnCoroutine(x *coroutine) {
 	e.workersMu.Unlock()
 }
 
-// endCoroutines ends all coroutines. None of them may be running a call.
+// endCoroutines ends all coroutines. None of the coroutines may be running a call.
 func (e *workers) endCoroutines() {
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()
@@ -63,7 +66,10 @@ func (e *workers) endCoroutines() {
 	e.everyCoroutine, e.coroutines = nil, nil
 }
 
-// RunOnCoroutine implements [command.Host].
+// RunOnCoroutine implements [command.Host]: it runs the call c on a coroutine, after the caller
+// has stopped the world. If the call yields, RunOnCoroutine parks the client and moves the
+// coroutine and the stopped world to a new goroutine. again says that the call is over and has to
+// run again.
 func (e *Engine) RunOnCoroutine(c *command.Call, how *command.Coroutine, arg any) (again bool) {
 	w := workerOf(c.Worker)
 	w.unpinned(func() {
@@ -82,7 +88,8 @@ func (e *Engine) RunOnCoroutine(c *command.Call, how *command.Coroutine, arg any
 	return again
 }
 
-// take copies a call into x.
+// take copies the call c, including its arguments, into x. how and arg are the arguments of
+// RunOnCoroutine.
 func (x *coroutine) take(c *command.Call, how *command.Coroutine, arg any) {
 	x.text, x.words = x.text[:0], x.words[:0]
 	size := 0
@@ -104,7 +111,7 @@ func (x *coroutine) take(c *command.Call, how *command.Coroutine, arg any) {
 	w.Work, w.Again = 0, false
 }
 
-// serve runs the call on the coroutine.
+// serve runs the call of x on the coroutine. A panic becomes an error reply, and x.broken is set.
 func (x *coroutine) serve() {
 	w := x.worker
 	defer func() {
@@ -124,12 +131,13 @@ func (x *coroutine) serve() {
 }
 
 const (
-	// keptText and keptWords bound the bytes and the arguments for which a coroutine keeps memory.
+	// keptText and keptWords are the maximum numbers of bytes and of arguments for which an idle
+	// coroutine keeps memory.
 	keptText  = 64 << 10
 	keptWords = 4 << 10
 )
 
-// leave clears the call.
+// leave clears the call of x, and frees buffers that have grown beyond keptText or keptWords.
 func (x *coroutine) leave() {
 	w := x.worker
 	w.endBatch()
@@ -143,13 +151,14 @@ func (x *coroutine) leave() {
 	}
 }
 
-// finish replies to a call that has ended soon, and reports whether the call has to run again.
+// finish writes the reply of x, whose call has ended without yielding, to the output of c's
+// worker, clears x, and reports whether the call has to run again.
 func (x *coroutine) finish(c *command.Call) (again bool) {
 	w, from := workerOf(c.Worker), x.worker
 	if reply := from.out.Take(); !w.out.Reply(reply) {
 		from.out.Buf = reply.Buf[:0]
 	}
-	if from.errors != from.errorsSeen { // an error of the call itself, which has counted it
+	if from.errors != from.errorsSeen { // an error of the call itself, which the coroutine's worker has already added to the error counters
 		w.errors++
 	}
 	c.Client.Closing = c.Client.Closing || x.broken
@@ -164,8 +173,9 @@ func (x *coroutine) finish(c *command.Call) (again bool) {
 	return again
 }
 
-// moveCoroutine moves a call that takes long, together with the stopped world, to a new goroutine.
-// The call is suspended between two steps meanwhile.
+// moveCoroutine moves the call c, which takes long, to a new goroutine, together with the
+// coroutine x and the stopped world. It parks the session of c. The call is suspended between two
+// steps meanwhile.
 func (e *Engine) moveCoroutine(c *command.Call, x *coroutine) {
 	s, from := sessionOf(c.Client), x.worker
 	in := s.proxy()
@@ -178,7 +188,8 @@ func (e *Engine) moveCoroutine(c *command.Call, x *coroutine) {
 	e.Spawn(func() { e.endCoroutine(x, run) })
 }
 
-// setExclusive makes run, which has stopped the world, the current exclusive command.
+// setExclusive makes run, which has stopped the world, the current exclusive command. If the
+// server already stops, setExclusive aborts run.
 func (e *Engine) setExclusive(run *command.Exclusive) {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -190,7 +201,9 @@ func (e *Engine) setExclusive(run *command.Exclusive) {
 	}
 }
 
-// endCoroutine runs a call to its end, replies and starts the world.
+// endCoroutine runs the call of x to its end, replies to run, starts the world and returns x to
+// the idle coroutines. If the call has to run again, it is queued again instead of being
+// answered. After an abort the world stays stopped, and Close starts it.
 func (e *Engine) endCoroutine(x *coroutine, run *command.Exclusive) {
 	w := x.worker
 	began := e.Options.Stopwatch()
@@ -202,7 +215,7 @@ func (e *Engine) endCoroutine(x *coroutine, run *command.Exclusive) {
 		run = &command.Exclusive{Wait: run.Wait, Proxy: run.Proxy, Changes: waitsForPause(&w.ctx, x.cmd, x.words)}
 		run.Do = x.how.Again(&w.ctx)
 	}
-	// A reply with an effect waits for everything that the journal has up to now.
+	// A reply with an effect waits until everything in the journal up to now is persisted.
 	run.Wait.NoEffect = w.Journal != nil && w.Journal.TakePosition() == 0
 	x.leave()
 	run.Wait.Broken = x.broken

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// count records one call of cmd. A run of equal commands is added to the counters at once, so that
-// a pipeline of one command costs one atomic addition.
+// count records one call of cmd. Equal commands in a row are collected and added to the counters
+// at once, so that a pipeline of one command costs one atomic addition.
 func (w *Worker) count(cmd *command.Command) {
 	if cmd != w.runCmd {
 		w.flushRun()
@@ -20,8 +20,8 @@ func (w *Worker) count(cmd *command.Command) {
 	w.runLen++
 }
 
-// flushRun adds the current run to the counters, at the end of a batch or when another command
-// begins.
+// flushRun adds the collected calls of w.runCmd to the counters. It is called at the end of a
+// batch and when another command begins.
 func (w *Worker) flushRun() {
 	if w.runCmd == nil {
 		return
@@ -35,8 +35,8 @@ func (w *Worker) flushRun() {
 	w.runCmd, w.runLen, w.Denied = nil, 0, 0
 }
 
-// endBatch ends a batch that the worker has run for one client: it adds the last run to the
-// counters, and all calls to the counter of the client's user.
+// endBatch ends a batch that the worker has run for one client: it adds the collected calls to
+// the counters of the commands, and all calls of the batch to the counter of the client's user.
 func (w *Worker) endBatch() {
 	w.flushRun()
 	if w.called > 0 && w.ctx.Client != nil {
@@ -49,7 +49,8 @@ func (w *Worker) endBatch() {
 	w.Server.BatchEnd(&w.Worker)
 }
 
-// CountRejected implements [command.Host].
+// CountRejected implements [command.Host]: it counts a refused call of cmd that another command
+// has made. cmd may be nil if no such command exists.
 func (e *Engine) CountRejected(c *command.Call, cmd *command.Command) {
 	w := workerOf(c.Worker)
 	w.beginErrors() // separate it from the errors of the calling command
@@ -58,7 +59,8 @@ func (e *Engine) CountRejected(c *command.Call, cmd *command.Command) {
 	}
 }
 
-// noteError is the OnError function of the worker's writers.
+// noteError counts the error reply e. It is the OnError function of the worker's writers. For an
+// OOM error it also records the key for which the command had no memory.
 func (w *Worker) noteError(e resp.Error, from resp.Origin) {
 	w.errors++
 	engineOf(w.Server).errors.Add(e, from)
@@ -67,7 +69,8 @@ func (w *Worker) noteError(e resp.Error, from resp.Origin) {
 	}
 }
 
-// lackedMemory records the key for which the running command had no memory.
+// lackedMemory records the first key, or the derived key, of the running command, which had no
+// memory. It does nothing for a command without keys.
 func (w *Worker) lackedMemory() {
 	c := &w.ctx
 	switch {
@@ -82,15 +85,15 @@ func (w *Worker) lackedMemory() {
 	w.Server.Seen.LackedMemory(c.Worker, c.Args[c.Cmd.Keys.First])
 }
 
-// CountError implements [command.Host].
+// CountError implements [command.Host]: it counts an error reply that no worker has written.
 func (e *Engine) CountError(err resp.Error, from resp.Origin) { e.errors.Add(err, from) }
 
-// beginErrors starts to count the errors of a command.
+// beginErrors marks the beginning of a command for endErrors.
 func (t *tally) beginErrors() { t.errorsSeen = t.errors }
 
-// endErrors counts the command as failed if an error was written since beginErrors, or since the
-// last command that a script or transaction has called. An error that a script catches counts only
-// for the command that failed, as in Redis.
+// endErrors counts the command cmd as failed if an error was written since the last call of
+// beginErrors or endErrors. So an error that a script catches counts only for the command that
+// failed in the script, as in Redis.
 func (t *tally) endErrors(cmd *command.Command) {
 	if t.errors != t.errorsSeen {
 		t.errorsSeen = t.errors
@@ -98,7 +101,8 @@ func (t *tally) endErrors(cmd *command.Command) {
 	}
 }
 
-// Recovered logs a panic without its value, which may contain a key.
+// Recovered counts a panic and logs its stack. The value of the panic is not logged, since it may
+// contain a key.
 func (e *Engine) Recovered(any) {
 	e.panics.Add(1)
 	e.Log.Error("a command failed on an internal error", "stack", string(debug.Stack()))

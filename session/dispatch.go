@@ -7,8 +7,10 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// dispatch runs one command: it checks that the command exists, its arity and the client's
-// permission, and then runs and counts it.
+// dispatch runs the command a of s: it checks the command's existence and arity, the client's
+// permission, and the state of the server, and then runs and counts the command, or moves it to
+// the background. If a check fails, dispatch replies with an error. If the server is paused,
+// dispatch parks the session.
 func (w *Worker) dispatch(s *Session, a *request) {
 	c := &w.ctx
 	cmd, args := a.cmd, a.args
@@ -68,13 +70,14 @@ func (w *Worker) dispatch(s *Session, a *request) {
 	}
 }
 
-// restricted reports whether the user of s has restrictions that may forbid the call.
+// restricted reports whether a closer check has to decide if the user of s may make the call: the
+// user's rules do not simply allow cmd.
 func restricted(s *Session, cmd *command.Command, args [][]byte) bool {
 	return !cmd.QuickAllowed(s.User.Load().Rules(), args)
 }
 
-// forbidden rejects a call that the client's user is not permitted to make, and reports whether it
-// did.
+// forbidden replies with an error to a call that the client's user is not permitted to make, and
+// reports whether it did.
 func (w *Worker) forbidden(c *command.Call) bool {
 	in := acl.TopLevel
 	if c.Client.Marks&command.MarkQueuing != 0 {
@@ -87,7 +90,8 @@ func (w *Worker) forbidden(c *command.Call) bool {
 	return forbidden
 }
 
-// runNow runs the command and serves the clients that wait for elements which it may add.
+// runNow runs the command of c. If the command may add elements for which clients wait, runNow
+// also serves these clients.
 func runNow(c *command.Call) {
 	if c.Cmd.Serves && c.Server.Halts.Load()&command.HaltServing != 0 {
 		runServing(c)
@@ -96,10 +100,13 @@ func runNow(c *command.Call) {
 	workerOf(c.Worker).run(c)
 }
 
-// Run implements [command.Host].
+// Run implements [command.Host]: it runs and counts the command of c, whose arity and permissions
+// were checked.
 func (e *Engine) Run(c *command.Call) { workerOf(c.Worker).run(c) }
 
-// runServing runs a command that may add elements under a key for which clients wait.
+// runServing runs a command that may add elements under a key for which clients wait. It locks
+// the keys of the command, so that the waiting clients are served before another command sees the
+// elements.
 func runServing(c *command.Call) {
 	db := c.Client.Selected()
 	c.Refs = c.Refs[:0]
@@ -110,9 +117,10 @@ func runServing(c *command.Call) {
 	c.RunLocked(func() { workerOf(c.Worker).run(c) })
 }
 
-// run calls the handler and counts the call. A panic in a handler is answered with an error,
-// counted, and closes that client. The state stays consistent, because stores change it only after
-// everything is decided.
+// run calls the handler of the command, counts the call and, if it is due, measures its time. A
+// command whose effect could not be persisted is refused instead. A panic in a handler is
+// answered with an error, counted, and closes this client. The state stays consistent, because
+// stores change it only after everything is decided.
 func (w *Worker) run(c *command.Call) {
 	cmd := c.Cmd
 	if w.Journal != nil && w.refused(c) {

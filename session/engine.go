@@ -18,54 +18,55 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// totals counts clients and events since the start.
+// totals counts clients and events since the start or the last reset of the statistics, and has
+// the state of limits on the memory of clients.
 type totals struct {
 	rate        stats.Rate
 	outbound    atomic.Int64 // bytes in outboxes
 	slowReaders atomic.Int64 // clients that were disconnected because of their output buffer limit
 	kept        atomic.Int64 // bytes of transactions and watched keys
-	evicted     atomic.Int64 // clients that were closed by maxmemory-clients
+	evicted     atomic.Int64 // clients that were closed because of maxmemory-clients
 	looks       atomic.Int64 // calls of EvictClients
 	taken       taken
 	longInput   chan struct{} // see [Engine.LongInput]
 	holding     atomic.Bool   // see [Engine.HoldLongInput]
 	sinceDecay  time.Duration // used by Tick only
-	received    atomic.Int64  // connections since the start
+	received    atomic.Int64  // connections since the start or the last reset
 	refused     atomic.Int64
 	errors      stats.Errors
 	callers     stats.Callers
 	panics      atomic.Int64
-	resets      atomic.Int64 // increases twice for each reset: at its beginning and at its end
+	resets      atomic.Int64 // is incremented at the beginning and at the end of each reset
 }
 
-// taken counts what was taken from clients because of maxmemory-clients since the last log message
-// about it.
+// taken counts what was taken from clients because of maxmemory-clients since the last log
+// message about it.
 type taken struct {
-	refused atomic.Int64 // commands
-	bytes   atomic.Int64 // of these commands, and of closed clients
+	refused atomic.Int64 // refused commands
+	bytes   atomic.Int64 // bytes of the refused commands and of the closed clients
 }
 
-// background has the goroutines in the background.
+// background has the state of goroutines that run in the background.
 type background struct {
 	slowMu    sync.Mutex
 	slow      sync.WaitGroup // goroutines of Spawn
 	closed    bool           // guarded by slowMu
 	slowSlots chan struct{}
-	slots     chan struct{} // of Background
-	fileSlots chan struct{} // of Background, for commands that read or write files of options
-	urgent    chan struct{} // of Background, for urgent commands, which do not wait for slots
+	slots     chan struct{} // for ordinary commands of Background
+	fileSlots chan struct{} // for commands of Background that read or write files of options
+	urgent    chan struct{} // for urgent commands of Background, which do not wait for slots
 }
 
-// executions has the commands that run by Execute.
+// executions has the commands that [Engine.Execute] is running.
 type executions struct {
 	executing       sync.WaitGroup
 	executionsMu    sync.Mutex
-	cancels         map[int64]context.CancelCauseFunc // guarded by executionsMu: of the running ones
-	lastExecution   int64                             // guarded by executionsMu
-	executionsEnded bool                              // guarded by executionsMu: no more may begin
+	cancels         map[int64]context.CancelCauseFunc // guarded by executionsMu: the cancel functions of running commands, by number
+	lastExecution   int64                             // guarded by executionsMu: the number of the last command
+	executionsEnded bool                              // guarded by executionsMu: no more commands may begin
 }
 
-// exclusiveQueue runs exclusive commands one after another.
+// exclusiveQueue has the exclusive commands, which run one after another.
 type exclusiveQueue struct {
 	busy atomic.Bool // the current command has been running for long
 
@@ -74,36 +75,36 @@ type exclusiveQueue struct {
 	queue   []*command.Exclusive // guarded by mu
 	running bool                 // guarded by mu: a goroutine serves the queue
 	current *command.Exclusive   // guarded by mu
-	began   time.Duration        // guarded by mu: the stopwatch when current began
-	closed  bool                 // guarded by mu: the server stops, so nothing more may run
-	aborted bool                 // guarded by mu: a script was aborted because of that
+	began   time.Duration        // guarded by mu: the reading of the stopwatch when current began
+	closed  bool                 // guarded by mu: the server stops, so no more commands may run
+	aborted bool                 // guarded by mu: an exclusive command was aborted because the server stops
 }
 
-// pause is the state of CLIENT PAUSE. The halts, which every command checks anyway, say which
-// commands it delays. The sessions say which clients wait: a delayed command is parked, with its
-// input left in place, and runs from its first byte when the pause is over. A waiting client costs
-// no timer and no goroutine.
+// pause is the state of CLIENT PAUSE. The bits in [command.Server.Halts], which every command
+// checks anyway, say which commands are delayed. The parked sessions are the list of waiting
+// clients: a delayed command is parked with its input left in place, and runs from its first byte
+// when the pause is over. So a waiting client needs no timer and no goroutine.
 //
 // Replies, errors and the choice of delayed commands are those of Redis 7.0: a malformed or
 // forbidden command is refused at once, ALL delays even CLIENT UNPAUSE, and a second pause makes
 // the first neither shorter nor less strict.
 type pause struct {
 	mu     sync.Mutex
-	until  limit.Instant // guarded by mu: 0 without a pause
-	stop   func() bool   // guarded by mu: stops the timer of its end
+	until  limit.Instant // guarded by mu: the end of the pause; 0 if there is none
+	stop   func() bool   // guarded by mu: stops the timer of the end
 	behind []func(bool)  // guarded by mu: functions to call at the end, see AfterPause
-	// handover says that a primary hands over to a replica. The pause then lasts until that is
-	// over.
+	// handover says that this primary is handing over to a replica. Commands are then delayed
+	// until the handover is over.
 	handover bool // guarded by mu
 
-	// A single goroutine resumes commands, even if pauses end repeatedly.
+	// One goroutine resumes the commands, even if pauses end repeatedly.
 	released  []func(bool) // guarded by mu: the functions of pauses that are over
-	releasing bool         // guarded by mu: that goroutine is running
-	more      bool         // guarded by mu: a pause has ended since the goroutine started its last pass
+	releasing bool         // guarded by mu: the goroutine is running
+	more      bool         // guarded by mu: a pause has ended since the goroutine began its last pass
 }
 
-// NewEngine returns an engine for the commands of table. It panics if only one of o and table is
-// for a Remote.
+// NewEngine returns an engine that runs the commands of table with the options o. It panics if o
+// has a Remote and table is for a store, or the reverse.
 func NewEngine(o env.Options, table *command.Table) *Engine {
 	e := &Engine{Server: command.Server{Options: o, Commands: table, Users: acl.NewUsers(table), Log: o.Log}, background: background{slowSlots: make(chan struct{}, maxSlow)}}
 	e.Host = e
@@ -130,7 +131,8 @@ func NewEngine(o env.Options, table *command.Table) *Engine {
 	return e
 }
 
-// SetLimits applies new limits, also to connected clients.
+// SetLimits applies the limits l to the engine and to connected clients. A changed password
+// becomes the password of the user "default".
 func (e *Engine) SetLimits(l env.Limits) {
 	if e.Options.Remote != nil {
 		l.Databases = 1
@@ -143,15 +145,17 @@ func (e *Engine) SetLimits(l env.Limits) {
 	e.LimitsChanged()
 }
 
-// KeepUsers makes the next SetLimits keep the user default unchanged although the password has
-// changed. The caller has replaced all users and has already applied the password.
+// KeepUsers records password as the current one, so that the next call of [Engine.SetLimits] with
+// this password keeps the user "default" unchanged. The caller has replaced all users and has
+// already applied the password.
 func (e *Engine) KeepUsers(password string) {
 	l := *e.ActiveLimits.Load()
 	l.Password = password
 	e.ActiveLimits.Store(&l)
 }
 
-// Open accepts a connection and returns its session, or returns an error reply to send.
+// Open implements [transport.Handler]: it accepts the connection of p and returns its session. If
+// the connection is refused, the session is nil, and the result is an error reply to send.
 func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 	e.received.Add(1)
 	if why := refuse(&e.Server, p); why != "" {
@@ -173,7 +177,8 @@ func (e *Engine) Open(p transport.Peer) (transport.Session, []byte) {
 	return s, nil
 }
 
-// newSession returns a session of user u that is not registered yet.
+// newSession returns a session of user u with the RESP version proto. The session is not
+// registered yet, so it has no id and is not in CLIENT LIST.
 func (e *Engine) newSession(p transport.Peer, proto int, u *acl.User) *Session {
 	s := &Session{Client: command.Client{Peer: p, Created: e.Options.Now()}, engine: e}
 	s.Owner, s.Server = s, &e.Server
@@ -183,9 +188,11 @@ func (e *Engine) newSession(p transport.Peer, proto int, u *acl.User) *Session {
 	return s
 }
 
+// errProtected is the error for a connection that protected mode refuses.
 const errProtected resp.Error = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. In this mode connections are only accepted from the loopback interface. If you want to connect from external computers, set a password with requirepass, or turn protected mode off."
 
-// refuse returns the error if a connection may not even authenticate, or "".
+// refuse returns the error if the connection of p may not even authenticate, because of protected
+// mode; "" if it may.
 func refuse(e *command.Server, p transport.Peer) resp.Error {
 	if e.Limits().ProtectedMode && e.Users.Default.Rules().Open() && !isLocal(p.RemoteAddr()) {
 		return errProtected
@@ -193,8 +200,8 @@ func refuse(e *command.Server, p transport.Peer) resp.Error {
 	return ""
 }
 
-// isLocal reports whether the peer is this machine: a unix socket or loopback. Any other kind of
-// address is not.
+// isLocal reports whether a is an address of this machine: a unix socket or a loopback address.
+// Any other kind of address is not local.
 func isLocal(a net.Addr) bool {
 	switch a := a.(type) {
 	case *net.UnixAddr:
@@ -205,15 +212,16 @@ func isLocal(a net.Addr) bool {
 	return false
 }
 
-// Close makes slow commands that still run give up, and waits for them. The transports must have
-// been shut down.
+// Close stops the engine: it makes slow commands that still run give up, aborts a running
+// exclusive command, ends a pause, and waits for all goroutines of [Engine.Spawn]. The transports
+// must have been shut down.
 func (e *Engine) Close() {
 	e.Ended.Store(true)
 	e.Large.End()
 	e.slowMu.Lock()
 	e.closed = true
 	e.slowMu.Unlock()
-	e.endPause(0) // stops its timer
+	e.endPause(0) // endPause also stops the timer
 	if e.EndScripts() {
 		e.takeWorker().Store.StartWorld() // no client is left to read the state
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ParkExclusive implements [command.Host].
+// ParkExclusive implements [command.Host]: it parks the client of c for an exclusive command. do
+// is the rest of the command, and runs after [Engine.Enqueue] was called with the result.
 func (e *Engine) ParkExclusive(c *command.Call, do func(c *command.Call)) *command.Exclusive {
 	x := e.parkExclusive(c, sessionOf(c.Client).proxy())
 	x.Do, x.Changes = do, waitsForPause(c, c.Cmd, c.Args)
@@ -16,7 +17,9 @@ func (e *Engine) ParkExclusive(c *command.Call, do func(c *command.Call)) *comma
 	return x
 }
 
-// parkExclusive parks the session of c while the proxy in acts for it.
+// parkExclusive parks the session of c and returns its exclusive command. The proxy session in
+// acts for the client while the command runs, and is merged back into the session when the reply
+// is written.
 func (e *Engine) parkExclusive(c *command.Call, in *Session) *command.Exclusive {
 	x, s := &command.Exclusive{Wait: c.NewWait(0), Proxy: &in.Client}, sessionOf(c.Client)
 	x.Wait.Resume = func(w *resp.Writer) {
@@ -27,7 +30,8 @@ func (e *Engine) parkExclusive(c *command.Call, in *Session) *command.Exclusive 
 	return x
 }
 
-// Enqueue implements [command.Host].
+// Enqueue implements [command.Host]: it appends x to the queue of exclusive commands, and starts
+// a goroutine that serves the queue if none is running.
 func (e *Engine) Enqueue(x *command.Exclusive) {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -39,7 +43,8 @@ func (e *Engine) Enqueue(x *command.Exclusive) {
 	}
 }
 
-// EnqueueWith implements [command.Host].
+// EnqueueWith implements [command.Host]: on a new goroutine it waits until need bytes are granted
+// for the reply of x, and then enqueues x. If the client has disconnected by then, x is dropped.
 func (e *Engine) EnqueueWith(x *command.Exclusive, need int64) {
 	e.Spawn(func() {
 		x.Memory = e.Large.Ask(need)
@@ -51,7 +56,8 @@ func (e *Engine) EnqueueWith(x *command.Exclusive, need int64) {
 	})
 }
 
-// retry runs x, which has lacked memory, again after the memory of all other replies was freed.
+// retry queues x, which has run and lacked memory for its reply, to run again after all room for
+// long replies was granted to it, so after all other long replies were freed.
 func (e *Engine) retry(x *command.Exclusive) {
 	x.Memory.End()
 	x.Memory = nil
@@ -59,12 +65,13 @@ func (e *Engine) retry(x *command.Exclusive) {
 	e.EnqueueWith(x, e.LargeRoom())
 }
 
-// exclusiveBatch is how many exclusive commands run before the world is started again.
+// exclusiveBatch is the maximum number of exclusive commands that run before the world is started
+// again.
 const exclusiveBatch = 16
 
-// serveExclusive runs the commands in the queue until it is empty. It stops the world once for
-// several of them, because stopping it and waking all sessions costs more than most of these
-// commands.
+// serveExclusive runs the commands in the queue until the queue is empty. It stops the world once
+// for several commands, because stopping it and waking all sessions costs more than most
+// exclusive commands.
 func (e *Engine) serveExclusive() {
 	for more := true; more; {
 		e.withStoppedWorld(func(w *Worker) {
@@ -83,8 +90,9 @@ func (e *Engine) serveExclusive() {
 	}
 }
 
-// nextExclusive removes the next command from the queue, or ends the service. A command that a
-// pause delays returns to the queue after the pause.
+// nextExclusive removes the next command from the queue, makes it the current one and returns it.
+// If the queue is empty or closed, nextExclusive ends the service and returns nil. A command that
+// a pause delays is left out and returns to the queue after the pause.
 func (e *Engine) nextExclusive() *command.Exclusive {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -103,8 +111,8 @@ func (e *Engine) nextExclusive() *command.Exclusive {
 	return nil
 }
 
-// doneExclusive records that the command has ended, and reports whether it took so long that the
-// world has to be started.
+// doneExclusive records that the current exclusive command has ended. long says that the command
+// took so long that the world has to be started before the next one.
 func (e *Engine) doneExclusive() (long bool) {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -117,7 +125,9 @@ func (e *Engine) doneExclusive() (long bool) {
 	return q.busy.Swap(false)
 }
 
-// runExclusive runs x while the world is stopped, at its own instant, and replies.
+// runExclusive runs x while the world is stopped, at a fresh instant, and replies. If the command
+// lacked memory for its reply, runExclusive queues it again instead. A panic becomes an error
+// reply and closes the client.
 func (w *Worker) runExclusive(x *command.Exclusive) {
 	e, st := engineOf(w.Server), w.Store
 	st.Refresh()
@@ -157,7 +167,8 @@ func (w *Worker) runExclusive(x *command.Exclusive) {
 	w.endErrors(w.ctx.Cmd)
 }
 
-// startBusy starts or restarts the timer after which x counts as busy.
+// startBusy starts or restarts the timer after which x counts as busy, if x is the current
+// exclusive command. There is no timer if the limit Busy is 0.
 func (e *Engine) startBusy(x *command.Exclusive, st env.Store) {
 	d := e.Limits().Busy
 	if d == 0 {
@@ -172,7 +183,8 @@ func (e *Engine) startBusy(x *command.Exclusive, st env.Store) {
 	}
 }
 
-// nowBusy wakes all sessions that wait for the world to start, because that will take longer.
+// nowBusy marks the current exclusive command as busy if it is still x, and wakes all sessions
+// that wait for the world to start, so that they reply with BUSY errors.
 func (e *Engine) nowBusy(x *command.Exclusive, st env.Store) {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -183,8 +195,10 @@ func (e *Engine) nowBusy(x *command.Exclusive, st env.Store) {
 	}
 }
 
-// KillExclusive implements [command.Host]. It can only find a script that is busy: before that the
-// caller waits for its end, like every other command.
+// KillExclusive implements [command.Host]: it ends the running script for SCRIPT KILL, and
+// returns the error to reply with, "" if the script was killed. It can only find a script that is
+// busy: before that, the caller of SCRIPT KILL waits for the end of the script, as every other
+// command does.
 func (e *Engine) KillExclusive(c *command.Call) resp.Error {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -202,9 +216,10 @@ func (e *Engine) KillExclusive(c *command.Call) resp.Error {
 	return ""
 }
 
-// EndExclusive implements [command.Host]: it ends the exclusive command, even if it has written,
-// because the server stops at once, and disconnects all clients except asking: they must not see
-// its partial effects. Any goroutine may call it.
+// EndExclusive implements [command.Host]: it ends the running exclusive command even if that has
+// written, because the server stops at once, and disconnects all clients except asking. The
+// clients must not see the partial effects of the command. Without a running exclusive command,
+// EndExclusive only prevents others from beginning. Any goroutine may call it.
 func (e *Engine) EndExclusive(asking *command.Client) {
 	if !e.abortExclusive() {
 		return
@@ -216,8 +231,8 @@ func (e *Engine) EndExclusive(asking *command.Client) {
 	}
 }
 
-// abortExclusive ends the exclusive command and lets no other begin. It reports whether there was
-// one.
+// abortExclusive aborts the running exclusive command and prevents others from beginning. It
+// reports whether an exclusive command was running.
 func (e *Engine) abortExclusive() bool {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -231,9 +246,10 @@ func (e *Engine) abortExclusive() bool {
 	return true
 }
 
-// EndScripts ends the exclusive command after all clients have been disconnected, and reports
-// whether a script was aborted, now or before. Memory then has partial effects. They must not be
-// saved, and none of them has been logged.
+// EndScripts aborts the running exclusive command and waits for its end. All clients must have
+// been disconnected. torn says that an exclusive command was aborted, now or before. The keys in
+// memory then contain partial effects, which must not be saved. None of these effects has been
+// logged.
 func (e *Engine) EndScripts() (torn bool) {
 	e.abortExclusive()
 	q := &e.exclusive
@@ -245,7 +261,7 @@ func (e *Engine) EndScripts() (torn bool) {
 	return q.aborted
 }
 
-// Running describes the running exclusive command.
+// Running describes the exclusive command that is running.
 type Running struct {
 	Client *command.Client
 	Script string        // SHA-1 of the script; "" for a transaction between two scripts
@@ -253,7 +269,8 @@ type Running struct {
 	Busy   bool          // other clients get BUSY errors
 }
 
-// Running returns the running exclusive command. Any goroutine may call it.
+// Running returns the running exclusive command. ok is false if there is none. Any goroutine may
+// call it.
 func (e *Engine) Running() (r Running, ok bool) {
 	q := &e.exclusive
 	q.mu.Lock()

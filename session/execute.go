@@ -12,8 +12,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Errors of [Engine.Execute]. With ErrWaits and ErrNeedsConnection nothing has run. With
-// ErrStopping the command may have begun and may still run.
+// Errors of [Engine.Execute]. After ErrWaits and ErrNeedsConnection the command has not run.
+// After ErrStopping the command may have begun and may still run.
 var (
 	ErrWaits           = errors.New("the command waits for others")
 	ErrNeedsConnection = errors.New("the command is about the connection that sends it")
@@ -22,16 +22,18 @@ var (
 	ErrStopping        = errors.New("the server is stopping")
 )
 
-// MaxExecuted bounds the bytes of a reply of Execute.
+// MaxExecuted is the maximum number of bytes in a reply of [Engine.Execute].
 const MaxExecuted = 1 << 20
 
-// clientName is the client name of a session of Execute in ACL LOG and SLOWLOG.
+// clientName is the client name that ACL LOG and SLOWLOG show for a command of [Engine.Execute].
 const clientName = "admin-port"
 
-// Execute runs one command as the user u, on a session without a socket, and returns the reply in
-// RESP3. from is the caller's address, for the log and ACL LOG. A command that waits for other
-// clients or is about its connection is refused. If ctx ends before the reply, the command may
-// still run. After EndExecutions nothing runs.
+// Execute runs one command, args, as the user u in the database db, on a session without a
+// socket. It returns the reply in RESP3. from is the caller's address, for the log and ACL LOG. A
+// command that may wait for other clients is refused with [ErrWaits], a command about its
+// connection with [ErrNeedsConnection]. If ctx ends before the reply, Execute returns the cause,
+// and the command may still run. After [Engine.EndExecutions] it runs nothing and returns
+// [ErrStopping].
 func (e *Engine) Execute(ctx context.Context, u *acl.User, from net.Addr, db int, args [][]byte) ([]byte, error) {
 	if err := e.unfit(args); err != nil {
 		return nil, err
@@ -50,7 +52,7 @@ func (e *Engine) Execute(ctx context.Context, u *acl.User, from net.Addr, db int
 	return s.feedUntilAnswered(ctx, p, resp.AppendCommand(nil, args...))
 }
 
-// unfit returns the error if a call cannot be executed, nil if it can.
+// unfit returns the error if [Engine.Execute] may not run the command args, nil if it may.
 func (e *Engine) unfit(args [][]byte) error {
 	if len(args) == 0 {
 		return nil
@@ -70,8 +72,8 @@ func (e *Engine) unfit(args [][]byte) error {
 	return nil
 }
 
-// beginExecution derives a context that EndExecutions cancels. EndExecutions then waits for the
-// call of end.
+// beginExecution derives the context of from ctx. [Engine.EndExecutions] cancels it and waits
+// until end was called. ok is false if no more commands may begin; then there is nothing to end.
 func (e *executions) beginExecution(ctx context.Context) (of context.Context, end func(), ok bool) {
 	e.executionsMu.Lock()
 	defer e.executionsMu.Unlock()
@@ -95,15 +97,16 @@ func (e *executions) beginExecution(ctx context.Context) (of context.Context, en
 	}, true
 }
 
-// Executing returns how many commands run by Execute. Any goroutine may call it.
+// Executing returns the number of commands that [Engine.Execute] is running. Any goroutine may
+// call it.
 func (e *Engine) Executing() int {
 	e.executionsMu.Lock()
 	defer e.executionsMu.Unlock()
 	return len(e.cancels)
 }
 
-// EndExecutions lets no more commands begin by Execute, ends the waits of the running ones, and
-// returns after all of them have returned.
+// EndExecutions lets [Engine.Execute] begin no more commands, cancels the waits of the running
+// ones with [ErrStopping], and waits until all of them have returned.
 func (e *Engine) EndExecutions() {
 	e.executionsMu.Lock()
 	e.executionsEnded = true
@@ -114,7 +117,8 @@ func (e *Engine) EndExecutions() {
 	e.executing.Wait()
 }
 
-// feedUntilAnswered feeds the command in until there is a reply that may be returned.
+// feedUntilAnswered feeds the command in to the session until its reply may be returned, and
+// returns the reply. If ctx ends before, err is the cause.
 func (s *Session) feedUntilAnswered(ctx context.Context, p *caller, in []byte) (reply []byte, err error) {
 	for {
 		next, out, err := s.feedOnce(ctx, p, &in)
@@ -146,8 +150,9 @@ func (s *Session) feedUntilAnswered(ctx context.Context, p *caller, in []byte) (
 	}
 }
 
-// wakeAfterPause makes a session without a client continue at the end of the pause that it waits
-// for, if it does: the end of a pause only wakes the sessions of clients.
+// wakeAfterPause finishes the wait of the session at the end of a pause, if the session waits for
+// that. It is for sessions that are not registered: the end of a pause only wakes registered
+// sessions.
 func (s *Session) wakeAfterPause() {
 	w := s.wait.Load()
 	if w == nil || !w.RunAgain {
@@ -162,7 +167,9 @@ func (s *Session) wakeAfterPause() {
 	}
 }
 
-// feedOnce feeds the rest of in, and waits until the reply may be returned.
+// feedOnce feeds in to the session once, removes the consumed bytes from in, and waits until the
+// reply may be returned. It returns how the session continues, and the output of this turn. A
+// reply that is too long is released and becomes [ErrReplyTooLong].
 func (s *Session) feedOnce(ctx context.Context, p *caller, in *[]byte) (transport.Next, []byte, error) {
 	w := s.engine.takeWorker()
 	w.Actor = 0
@@ -192,20 +199,20 @@ func (s *Session) feedOnce(ctx context.Context, p *caller, in *[]byte) (transpor
 	return turn.Next, turn.Whole(), nil
 }
 
-// release releases the values that a discarded reply refers to.
+// release releases the shared values that a discarded reply refers to.
 func release(refs []shared.Ref) {
 	for i := range refs {
 		refs[i].Release()
 	}
 }
 
-// caller is the peer of a session without a socket.
+// caller is the [transport.Peer] of a session without a socket.
 type caller struct {
 	from net.Addr
 	wake chan struct{} // has a buffer of one
 }
 
-// wait waits for a call of Wake.
+// wait waits for a call of Wake. If ctx ends before, wait returns the cause.
 func (p *caller) wait(ctx context.Context) error {
 	select {
 	case <-p.wake:

@@ -6,8 +6,9 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Feed runs the commands in in and appends their replies to out. It implements [transport.Session]
-// and never blocks.
+// Feed implements [transport.Session]: it runs the commands in in and appends their replies to
+// out. The result says how many bytes were consumed, what the replies have to wait for, and how
+// the transport continues. Feed never blocks.
 func (s *Session) Feed(worker transport.Worker, in, out []byte) transport.Turn {
 	w := worker.(*Worker)
 	w.out = resp.Writer{Buf: out, Proto: s.Proto, Ledger: s.engine.Options.Ledger, OnError: w.OnError, Room: cap(out)}
@@ -25,7 +26,9 @@ func (s *Session) Feed(worker transport.Worker, in, out []byte) transport.Turn {
 	return t
 }
 
-// turn delivers what is pending for the session, then runs a batch.
+// turn writes pending replies and messages of the session to the output, then runs a batch of
+// commands from in. It returns how the transport continues, and the number of bytes of in that
+// were consumed.
 func (s *Session) turn(w *Worker, in []byte) (transport.Next, int) {
 	if s.Killed.Load() {
 		return transport.Close, 0
@@ -38,13 +41,13 @@ func (s *Session) turn(w *Worker, in []byte) (transport.Next, int) {
 		return s.parkedNext(p), 0
 	}
 	mark := len(w.out.Buf)
-	// This comes before the outbox is drained, so that it contains everything that the wait was
-	// for.
+	// Check this before the outbox is drained: the drained messages then include all messages
+	// whose arrival ends the waiting.
 	waits := p == nil && len(in) > 0 && s.engine.Awaits(&s.Client)
 	if s.drainOutbox(w, &w.out, turnBytes) {
 		return transport.Again, 0
 	}
-	if mid { // it began with the rest of a message
+	if mid { // the output began with the rest of a message
 		mark = len(w.out.Buf)
 	}
 	if p != nil && p.Slice == nil {
@@ -52,7 +55,7 @@ func (s *Session) turn(w *Worker, in []byte) (transport.Next, int) {
 			return s.parkedNext(p), 0
 		}
 		if s.Invalidated.Load() {
-			return transport.Again, 0 // messages that have arrived by now come first
+			return transport.Again, 0 // messages that have arrived by now are sent before the next reply
 		}
 		p = nil
 	}
@@ -99,10 +102,12 @@ func (s *Session) turn(w *Worker, in []byte) (transport.Next, int) {
 	return next, consumed
 }
 
-// batch runs commands until the input or the turn is used up, or the client may not continue. It
-// first runs the next slice of p, unless p is nil. A panic in a handler ends only this client.
+// batch runs commands from in until the input or the turn is used up, or the client may not
+// continue. If p is not nil, batch first runs the next slice of the command of p. It returns how
+// the transport continues, and the number of bytes of in that were consumed. A panic in a handler
+// closes only this client.
 func (s *Session) batch(w *Worker, p *command.Wait, in []byte) (next transport.Next, consumed int) {
-	mark := 0 // where the reply of the running command begins
+	mark := 0 // where the reply of the running command begins in the output
 	w.Work = 0
 	defer func() {
 		if r := recover(); r != nil {
@@ -152,7 +157,7 @@ func (s *Session) batch(w *Worker, p *command.Wait, in []byte) (next transport.N
 			if i+1 == len(w.requests) && err == "" {
 				return next, base + swallowed
 			}
-			s.guard = resp.Guard{} // commands that were split off but did not run will be split off again
+			s.guard = resp.Guard{} // commands that were split off but have not run will be split off again
 			return next, consumed
 		}
 		consumed = base + swallowed
@@ -173,7 +178,9 @@ func (s *Session) batch(w *Worker, p *command.Wait, in []byte) (next transport.N
 	}
 }
 
-// runOne runs one command, the ran-th of its batch, and returns how the batch continues.
+// runOne runs the command a, which is the ran-th of its batch, and delivers messages that have
+// arrived meanwhile. It returns Read if the batch may continue with the next command. Any other
+// result ends the batch.
 func (s *Session) runOne(w *Worker, a *request, ran int) transport.Next {
 	mark := len(w.out.Buf)
 	w.dispatch(s, a)
@@ -205,7 +212,9 @@ func (s *Session) runOne(w *Worker, a *request, ran int) transport.Next {
 	return transport.Read
 }
 
-// runInFlight is runOne for a server with a Remote.
+// runInFlight does what runOne does, for a server with a Remote: the command may add asks to the
+// flight of the batch. A command that has to wait for the commands before it is not run if the
+// flight has asks. It is postponed, and runInFlight returns Park.
 func (s *Session) runInFlight(w *Worker, a *request, ran int) transport.Next {
 	f, fence := w.flight, w.fences(a)
 	switch {
@@ -224,8 +233,9 @@ func (s *Session) runInFlight(w *Worker, a *request, ran int) transport.Next {
 	case len(f.slots) == 0:
 		return next
 	}
-	// If the mode is neither on nor off, it is the one behind CLIENT REPLY SKIP, and a command then
-	// changes it.
+	// f.reply, the mode before the command, may be the mode of the command after CLIENT REPLY
+	// SKIP. Running that command changes the mode back to on, so a mode that is neither on nor
+	// off also means that the reply is suppressed.
 	f.silent = s.Reply != command.ReplyOn || f.reply != command.ReplyOn && f.reply != command.ReplyOff
 	if next == transport.Read && (len(f.slots) >= maxSlots || f.silent || fence) {
 		return transport.Park
@@ -233,8 +243,9 @@ func (s *Session) runInFlight(w *Worker, a *request, ran int) transport.Next {
 	return next
 }
 
-// overUnauthenticated adds to the bytes that an unauthenticated client has sent and received, and
-// reports whether there are too many.
+// overUnauthenticated adds moved to the number of bytes that an unauthenticated client has sent
+// and received, and reports whether the sum is more than unauthBytes. It returns false for an
+// authenticated client.
 func (s *Session) overUnauthenticated(moved int) bool {
 	if s.Admitted() {
 		return false
@@ -243,7 +254,8 @@ func (s *Session) overUnauthenticated(moved int) bool {
 	return s.Spent > unauthBytes
 }
 
-// Closed removes the session and stops what it was waiting for.
+// Closed implements [transport.Session]: it removes the session and stops what the session was
+// waiting for.
 func (s *Session) Closed() {
 	s.stopWaiting()
 	s.closePump()
@@ -251,14 +263,15 @@ func (s *Session) Closed() {
 	s.engine.Server.Closed(&s.Client)
 }
 
-// stopWaiting stops what the session was waiting for, and discards its queued messages.
+// stopWaiting cancels the wait of the session, discards its queued messages, and takes its
+// transaction and watched keys out of the memory statistics.
 func (s *Session) stopWaiting() {
 	if p := s.wait.Load(); p != nil {
 		if p.Cancel != nil {
 			p.Cancel()
 		}
 		p.Gone.Store(true)
-		p.Forget() // if it was answered; otherwise the goroutine that answers does
+		p.Forget() // discards the reply if there is one; otherwise the goroutine that writes the reply discards it
 	}
 	s.closeOutbox()
 	s.engine.kept.Add(-s.kept.Load())

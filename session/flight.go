@@ -9,24 +9,27 @@ import (
 )
 
 const (
-	// maxSlots is how many commands one flight may have.
+	// maxSlots is the maximum number of commands in one flight.
 	maxSlots = command.MaxRequests
-	// keptBytes bounds the bytes of each kind for which a flight keeps memory for reuse, and
-	// keptAsks the asks.
+	// keptBytes is the maximum size of each byte buffer that a flight keeps for reuse. keptAsks
+	// is the maximum number of asks that it keeps.
 	keptBytes = 16 << 10
 	keptAsks  = 2 * maxSlots
 )
 
-// flights is a pool of flights: a worker has one all the time, and a session only while it waits.
+// flights is a pool of flights. A worker always has a flight. A session has one only while it
+// waits for decisions.
 var flights = sync.Pool{New: func() any {
 	f := new(flight)
 	f.done = f.landed
 	return f
 }}
 
+// newFlight returns an empty flight from the pool.
 func newFlight() *flight { return flights.Get().(*flight) }
 
-// recycle clears the flight and returns it to the pool, unless it has grown large.
+// recycle clears the flight and returns it to the pool. A flight that has grown beyond keptBytes
+// or keptAsks is left to the garbage collector.
 func (f *flight) recycle() {
 	if len(f.asks) > keptAsks || cap(f.text) > keptBytes || cap(f.local) > keptBytes {
 		return
@@ -35,7 +38,7 @@ func (f *flight) recycle() {
 	flights.Put(f)
 }
 
-// clear resets the flight.
+// clear makes the flight empty, and keeps its memory.
 func (f *flight) clear() {
 	f.added = 0
 	f.drop()
@@ -44,7 +47,7 @@ func (f *flight) clear() {
 	f.from, f.together, f.silent, f.postpone = 0, false, false, false
 }
 
-// drop discards asks that belong to no slot.
+// drop discards the asks that belong to no slot.
 func (f *flight) drop() {
 	for _, a := range f.asks[f.added:f.used] {
 		*a = decide.Ask{}
@@ -52,7 +55,8 @@ func (f *flight) drop() {
 	f.used = f.added
 }
 
-// size returns how many bytes the flight takes, 0 if it has grown no larger than usual.
+// size returns the approximate number of bytes that the flight takes, or 0 if it has not grown
+// beyond the usual size.
 func (f *flight) size() int {
 	n := cap(f.text) + cap(f.local)
 	if n += len(f.asks) * int(unsafe.Sizeof(decide.Ask{})); n > 2*keptAsks*int(unsafe.Sizeof(decide.Ask{})) {
@@ -61,14 +65,16 @@ func (f *flight) size() int {
 	return 0
 }
 
-// landed is called when the Remote has decided all asks. It wakes the session if that waits.
+// landed is called when the Remote has decided all asks of the flight, and by launch does the
+// same once. The later of the two finishes the wait, which wakes the session.
 func (f *flight) landed() {
 	if f.left.Add(-1) == 0 {
 		f.wait.Finish(nil)
 	}
 }
 
-// NewAsk implements [command.Collector].
+// NewAsk implements [command.Collector]: it returns an empty ask of the flight. The caller fills
+// it and then calls Add or Drop.
 func (w *Worker) NewAsk() *decide.Ask {
 	f := w.flight
 	if f.used == len(f.asks) {
@@ -81,9 +87,9 @@ func (w *Worker) NewAsk() *decide.Ask {
 	return f.asks[f.used-1]
 }
 
-// Add implements [command.Collector]. It copies the bytes of the asks at once: those of a
-// transaction do not last until the end of the batch, and a group reuses the memory of one call for
-// the next.
+// Add implements [command.Collector]: it makes the new asks a slot of the flight, for the command
+// of c. It copies the bytes that the asks refer to at once: those of a transaction do not last
+// until the end of the batch, and a group reuses the memory of one call for the next.
 func (w *Worker) Add(c *command.Call) {
 	f := w.flight
 	first := f.added
@@ -97,11 +103,11 @@ func (w *Worker) Add(c *command.Call) {
 	f.together = f.together || c.Client.Exclusive
 }
 
-// Drop implements [command.Collector].
+// Drop implements [command.Collector]: it discards the asks since the last Add.
 func (w *Worker) Drop() { w.flight.drop() }
 
-// fences reports whether a flight has to end before and after a command: the command needs all
-// commands before it to be finished, or may park the session itself.
+// fences reports whether a flight has to end before and after the command a. That is so if the
+// command needs all commands before it to be finished, or if it may park the session itself.
 func (w *Worker) fences(a *request) bool {
 	cmd := a.cmd
 	if cmd == nil || len(a.args) == 0 {

@@ -6,14 +6,15 @@ import (
 )
 
 const (
-	// largeInput is the number of bytes from which a worker does not keep references to input that
-	// it has split.
+	// largeInput is the input size in bytes above which a worker drops its references to the
+	// input after the turn, so that the input can be freed. Input above this size also waits
+	// while [Engine.HoldLongInput] is on.
 	largeInput = 64 << 10
 )
 
-// split fills w.requests from in. It stops at the end of the complete commands, at a protocol
-// error, which it returns, and when the worker's room is used up. swallowed is how many bytes of in
-// the guard has read.
+// split splits complete commands off in and puts them in w.requests. It stops at an incomplete
+// command, at a protocol error, and when the worker's room is used up. swallowed is the number of
+// bytes of in that the guard has read. err is the protocol error, "" if there is none.
 func (s *Session) split(w *Worker, in []byte) (swallowed int, err resp.Error) {
 	limits, most := s.frameLimits()
 	if cap(w.room) > command.KeptRequestWords {
@@ -38,7 +39,7 @@ func (s *Session) split(w *Worker, in []byte) (swallowed int, err resp.Error) {
 		n++
 		a.cmd, a.args, a.derivedKey, a.size, a.end = s.engine.Commands.Lookup(args[0]), args, nil, used, at
 		if len(room)+len(args) > cap(room) {
-			w.room = args[:0] // the command has outgrown the worker's room and replaces it
+			w.room = args[:0] // the command has outgrown the worker's room, and its slice becomes the new room
 			break
 		}
 		room = room[:len(room)+len(args)]
@@ -50,9 +51,9 @@ func (s *Session) split(w *Worker, in []byte) (swallowed int, err resp.Error) {
 	return swallowed, err
 }
 
-// frameLimits returns the limits on a command of the client, and how many commands may be split
-// before the first of them runs: only one while the client is not authenticated, since
-// authentication changes the limits for the commands after it.
+// frameLimits returns the limits on the size of a command of the client, and most, the maximum
+// number of commands that may be split off before the first of them runs. most is 1 while the
+// client is not authenticated, since authentication changes the limits for the commands after it.
 func (s *Session) frameLimits() (limits *resp.Limits, most int) {
 	if s.Admitted() {
 		return &s.engine.Limits().Frame, command.MaxRequests
@@ -60,7 +61,8 @@ func (s *Session) frameLimits() (limits *resp.Limits, most int) {
 	return &s.engine.Limits().FrameUnauth, 1
 }
 
-// prefetch tells the store which keys are about to be used.
+// prefetch makes the store load the entries of the keys that w.requests are about to use in
+// database db into the processor cache. It also computes the derived keys of the requests.
 func (w *Worker) prefetch(db int) {
 	w.Keys = w.Keys[:0]
 	for i := range w.requests {
@@ -81,8 +83,9 @@ func (w *Worker) prefetch(db int) {
 	}
 }
 
-// takeArgs is [command.CloneArgs] for arguments of a command that has been split. If the command
-// has outgrown the worker's room, it keeps that slice and the worker gets a new one.
+// takeArgs returns arguments that last, for a command that leaves the event loop with args, as
+// [command.CloneArgs] does. If the command has outgrown the worker's room, the result is the room
+// itself, and the worker gets a new one.
 func (w *Worker) takeArgs(args [][]byte) [][]byte {
 	if cap(w.room) <= command.KeptRequestWords || len(args) == 0 || &w.room[:1][0] != &args[0] {
 		return command.CloneArgs(args)
@@ -92,7 +95,7 @@ func (w *Worker) takeArgs(args [][]byte) [][]byte {
 	return args
 }
 
-// forgetInput drops the references to the input that was split last.
+// forgetInput drops the worker's references to the input that was split last.
 func (w *Worker) forgetInput() {
 	clear(w.room[:cap(w.room)])
 	w.derivedKeys = nil

@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// noteEffect records that the reply since mark must not be sent before its effect is persisted, if
-// there was one.
+// noteEffect checks whether the command whose reply begins at mark had an effect. If so, it
+// records that the reply must not be sent before the effect is persisted.
 func (w *Worker) noteEffect(mark int) {
 	if n := w.Journal.Effects(); n != w.effects || w.coroutineEffect {
 		w.effects, w.coroutineEffect = n, false
@@ -18,8 +18,9 @@ func (w *Worker) noteEffect(mark int) {
 	}
 }
 
-// takeBarrier returns the position that the replies of this batch have to wait for, 0 if they may
-// leave, and records the replies that wait.
+// takeBarrier returns the journal position that must be persisted before the replies of this
+// batch are sent, or 0 if they may be sent at once. It moves the list of replies with effects
+// from the worker to the session.
 func (s *Session) takeBarrier(w *Worker) (barrier uint64) {
 	barrier = max(w.Journal.TakePosition(), w.answered)
 	w.answered, w.effects = 0, w.Journal.Effects()
@@ -32,11 +33,11 @@ func (s *Session) takeBarrier(w *Worker) (barrier uint64) {
 	return barrier
 }
 
-// pendingLists is a pool of lists. A session has one only while replies wait, which is much shorter
-// than it lives, but may need one after every batch.
+// pendingLists is a pool of lists. A session has a list only while replies wait, which is much
+// shorter than the session lives, but it may need one after every batch.
 var pendingLists = sync.Pool{New: func() any { return new(pendingReplies) }}
 
-// forgetPending returns the list to the pool.
+// forgetPending returns the session's list of pending replies to the pool.
 func (s *Session) forgetPending() {
 	if s.pending != nil {
 		s.pending.list = s.pending.list[:0]
@@ -45,7 +46,9 @@ func (s *Session) forgetPending() {
 	}
 }
 
-// Settle implements [transport.Settler]: replies whose effects cannot be persisted become errors.
+// Settle implements [transport.Settler]: after the outcome [transport.Lost] it replaces the
+// pending replies in out and refs by errors, and releases their shared values. It returns the new
+// output.
 func (s *Session) Settle(is transport.Outcome, out []byte, refs []shared.Ref) ([]byte, []shared.Ref) {
 	if is == transport.Lost {
 		out, refs = s.replacePending(out, refs, s.engine.whyLost())
@@ -54,9 +57,10 @@ func (s *Session) Settle(is transport.Outcome, out []byte, refs []shared.Ref) ([
 	return out, refs
 }
 
-// replacePending replaces every reply in out whose effect is lost by an error.
+// replacePending replaces every reply in out whose effect is lost by the error e, and returns the
+// new output. It may reuse refs. Positions of the remaining refs are adjusted.
 func (s *Session) replacePending(out []byte, refs []shared.Ref, e resp.Error) ([]byte, []shared.Ref) {
-	w := resp.Writer{Proto: s.Proto} // the errors are counted even if the client has turned off replies
+	w := resp.Writer{Proto: s.Proto} // its OnError is nil: the errors are counted below, even if the client has turned off replies
 	from := 0
 	keep := func(to int) {
 		for ; len(refs) > 0 && refs[0].At < to; refs = refs[1:] {
@@ -84,7 +88,8 @@ func (s *Session) replacePending(out []byte, refs []shared.Ref, e resp.Error) ([
 	return w.Buf, w.Refs
 }
 
-// whyLost returns the error for replies that cannot be sent although their effects have happened.
+// whyLost returns the error for replies that cannot be sent because their effects, which have
+// happened, are not persisted or not acknowledged by enough replicas.
 func (e *Engine) whyLost() resp.Error {
 	p := e.Options.Persistence
 	if fault := p.Fault(); fault != "" || !p.Awaited() {
@@ -97,13 +102,14 @@ func (e *Engine) whyLost() resp.Error {
 // (repl-ack-replies).
 const errTooFew resp.Error = "NOREPLICAS Not enough replicas have acknowledged the write in time; it stands on this server"
 
-// outcomeUnknown ends the error of a command that has run before its effect could not be persisted:
-// other clients may have seen the effect, so it is not undone, and the snapshot that repairs the
-// fault will contain it. A restart before that loses it. An error without this text means that the
-// command has changed nothing.
+// outcomeUnknown ends the error of a command that has run before the server found that its effect
+// could not be persisted. Other clients may have seen the effect, so it is not undone, and the
+// snapshot that repairs the fault will contain it. A restart before that snapshot loses the
+// effect. An error without this text means that the command has changed nothing.
 const outcomeUnknown resp.Error = "; the outcome of this command is unknown"
 
-// Durable implements [transport.Handler].
+// Durable implements [transport.Handler]: it returns whether everything up to position
+// in the journal is persisted. While the result is Pending, p is woken when it may have changed.
 func (e *Engine) Durable(position uint64, p transport.Peer) transport.Outcome {
 	if e.Options.Persistence == nil {
 		return transport.Kept

@@ -8,8 +8,10 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// launch submits the asks of the batch, and returns how the transport continues. If all asks are
-// decided by then it writes the replies at once.
+// launch submits the asks of the batch to the Remote, and parks the session until all asks are
+// decided. next is how the transport would continue without asks. launch returns how it
+// continues. If all asks are decided at once, launch writes the replies itself, and the session
+// is not parked.
 func (s *Session) launch(w *Worker, next transport.Next) transport.Next {
 	f := w.flight
 	f.drop()
@@ -47,8 +49,8 @@ func (s *Session) launch(w *Worker, next transport.Next) transport.Next {
 	return next
 }
 
-// settle submits the asks of a command in the background, waits until all are decided, and replies.
-// in is the proxy that acts for the client.
+// settle submits the asks of a command in the background to the Remote, blocks until all asks are
+// decided, and writes the reply. in is the proxy that acts for the client.
 func (w *Worker) settle(in *Session) {
 	f := w.flight
 	f.drop()
@@ -64,7 +66,8 @@ func (w *Worker) settle(in *Session) {
 	w.render(in, f)
 }
 
-// render writes the replies of a decided flight. A panic ends only the flight's client.
+// render writes the replies of the flight f, whose asks are decided, to the output for s, and
+// recycles f. A panic closes only the client of s.
 func (w *Worker) render(s *Session, f *flight) {
 	out, c := &w.out, &w.ctx
 	mark, current := len(out.Buf), len(out.Buf)
@@ -80,11 +83,11 @@ func (w *Worker) render(s *Session, f *flight) {
 		}
 		c.Client.Exclusive = exclusive
 		out.Proto = s.Proto
-		w.endBatch() // which uses keys of the flight
+		w.endBatch() // endBatch uses keys of the flight
 		if f.silent {
 			out.Cut(mark)
 		}
-		if s.wait.Load() != nil { // a new wait is answered in the mode in which it began
+		if s.wait.Load() != nil { // the reply of a new wait is subject to the reply mode in which the wait began
 			s.Reply = f.reply
 		}
 		f.recycle()
@@ -92,7 +95,7 @@ func (w *Worker) render(s *Session, f *flight) {
 	c.Client.Exclusive = len(f.slots) > 1 // the only command of a flight may wait
 	written := 0
 	for i := range f.slots {
-		at := min(f.slots[i].at, len(f.local)) // replies that CLIENT REPLY has suppressed are missing
+		at := min(f.slots[i].at, len(f.local)) // replies that CLIENT REPLY has suppressed are missing from f.local
 		out.Raw(f.local[written:at])
 		written, current = at, len(out.Buf)
 		w.answer(&f.slots[i])
@@ -105,10 +108,11 @@ func (w *Worker) render(s *Session, f *flight) {
 	out.Raw(f.local[written:])
 }
 
-// answer writes the reply of one command, and counts errors and time as run does.
+// answer writes the reply of the command of slot a, and counts errors and time as run does. The
+// call itself was counted when it asked.
 func (w *Worker) answer(a *slot) {
 	c, cmd := &w.ctx, a.cmd
-	if cmd != w.runCmd { // the call was counted when it asked
+	if cmd != w.runCmd { // the call was counted when it asked, so count is not used
 		w.flushRun()
 		w.runCmd = cmd
 	}

@@ -4,32 +4,35 @@ package session
 // says what happens to a command that would do more than [command.MaxLoopWork]: it runs in the
 // background (offload.go), or in slices ([Session.runSlice]).
 
-// turnWork is how many units a turn may do before other sessions have theirs.
+// turnWork is the number of units of work after which a turn ends, so that other sessions have
+// their turn.
 const turnWork = 8 << 10
 
-// Bounds of a turn and of an unauthenticated client. They are not options: a larger turn would let
-// one client delay another, and a smaller one would reduce throughput.
+// Bounds of a turn and of an unauthenticated client. They are not options: a larger turn would
+// let one client delay other clients, and a smaller one would reduce throughput.
 const (
-	turnBytes    = 64 << 10 // of replies, after which other sessions have their turn
+	turnBytes    = 64 << 10 // bytes of replies after which a turn ends
 	turnCommands = 1024
-	unauthBytes  = 16 << 10 // received and sent before authentication
+	unauthBytes  = 16 << 10 // bytes received and sent before authentication; more of them close the connection
 )
 
-// monitoredEnough is the number of bytes from which MONITOR clients receive the commands before the
-// end of the batch.
+// monitoredEnough is the number of bytes of collected MONITOR lines above which the MONITOR
+// clients receive the lines before the end of the batch.
 const monitoredEnough = 64 << 10
 
-// turnEffects is how many bytes of effects end a turn, so that few effects wait in memory for the
-// disk even if values are large.
+// turnEffects is the number of bytes of journal records that end a turn, so that few effects wait
+// in memory for the disk even if values are large.
 const turnEffects = 1 << 20
 
-// minRefused is the smallest input for which a command is refused. It is more than an
-// unauthenticated client may send, and more than an inline command.
+// minRefused is the number of bytes that the input of a client must exceed before a command is
+// refused to free its memory. It is more than an unauthenticated client may send, and more than
+// an inline command.
 const minRefused = 64 << 10
 
-// maxLooks is how many calls of EvictClients, a tenth of a second apart, spare a client whose
-// memory is mostly replies. maxLeaving is up to how many times maxmemory-clients all clients may
-// take meanwhile.
+// maxLooks is the number of consecutive calls of [Engine.EvictClients], a tenth of a second
+// apart, after which a client whose memory is mostly replies is no longer spared. maxLeaving
+// limits this: no client is spared while all clients together take more than maxLeaving times
+// maxmemory-clients.
 const (
 	maxLooks   = 5
 	maxLeaving = 2

@@ -6,7 +6,10 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Post implements [command.Host].
+// Post implements [command.Host]: it queues b, or the shared message f if f is not nil, for the
+// client cl. next says what the caller has to do with [Engine.Follow]: wake the client,
+// disconnect it because it exceeds its output buffer limit, or nothing. memory is the change of
+// the queue's memory in bytes, for [Engine.Posted]. It may be negative.
 func (e *Engine) Post(cl *command.Client, b []byte, f *command.SharedFrame) (next command.Posted, memory int) {
 	s := sessionOf(cl)
 	s.outboxMu.Lock()
@@ -28,15 +31,16 @@ func (e *Engine) Post(cl *command.Client, b []byte, f *command.SharedFrame) (nex
 	return command.PostedFirst, memory
 }
 
-// Push implements [command.Host]: it queues bytes that are sent to the client between replies, and
-// wakes its transport. A client that exceeds the output limit is disconnected.
+// Push implements [command.Host]: it queues frame for the client, to be sent between replies, and
+// wakes the client's transport. A client that exceeds the output buffer limit is disconnected.
 func (e *Engine) Push(cl *command.Client, frame []byte) {
 	next, memory := e.Post(cl, frame, nil)
 	e.Posted(memory)
 	e.Follow(cl, next)
 }
 
-// Follow implements [command.Host].
+// Follow implements [command.Host]: it wakes or disconnects the client as the result next of
+// [Engine.Post] requires. The caller holds no locks.
 func (e *Engine) Follow(cl *command.Client, next command.Posted) {
 	switch next {
 	case command.PostedFirst:
@@ -46,16 +50,17 @@ func (e *Engine) Follow(cl *command.Client, next command.Posted) {
 	}
 }
 
-// Posted implements [command.Host].
+// Posted implements [command.Host]: it adds memory bytes to the statistics of queued messages.
 func (e *Engine) Posted(memory int) { e.outbound.Add(int64(memory)) }
 
-// TakeMessages implements [command.Host].
+// TakeMessages implements [command.Host]: it moves queued messages for the client of c into its
+// reply, up to command.MaxReply bytes.
 func (e *Engine) TakeMessages(c *command.Call) {
 	sessionOf(c.Client).drainOutbox(workerOf(c.Worker), c.W, command.MaxReply)
 }
 
-// drainOutbox moves messages of other goroutines into out, up to most bytes, and reports whether
-// there are more.
+// drainOutbox moves queued messages into out, up to most bytes, and reports whether messages are
+// left. With a journal, the output then waits until the journal is persisted up to now.
 func (s *Session) drainOutbox(w *Worker, out *resp.Writer, most int) (more bool) {
 	if !s.hasMessages.Load() {
 		return false
@@ -82,15 +87,16 @@ func (s *Session) drainOutbox(w *Worker, out *resp.Writer, most int) (more bool)
 	return more
 }
 
-// disconnect ends a session whose client does not read its messages.
+// disconnect closes a session whose client does not read its messages, counts it as a slow
+// reader, and logs that.
 func (s *Session) disconnect() {
 	s.engine.slowReaders.Add(1)
 	s.engine.Log.Warn("closed a client with too many unread replies", "client", s.Addr())
 	s.Peer.Abort()
 }
 
-// overdue reports whether the client has exceeded the soft output limit for too long, or the hard
-// one.
+// overdue reports whether the client exceeds the hard output buffer limit, or has exceeded the
+// soft limit for too long, at the instant now.
 func (s *Session) overdue(now limit.Instant) bool {
 	if !s.hasMessages.Load() {
 		return false
@@ -100,7 +106,7 @@ func (s *Session) overdue(now limit.Instant) bool {
 	return s.outbox != nil && s.outbox.over(&s.engine.Limits().Output, now)
 }
 
-// closeOutbox discards the messages for a client that has disconnected.
+// closeOutbox discards the messages of a client that has disconnected, and refuses later ones.
 func (s *Session) closeOutbox() {
 	s.outboxMu.Lock()
 	memory := 0

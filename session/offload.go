@@ -6,7 +6,10 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Offload implements [command.Host].
+// Offload implements [command.Host]: it parks the client of c and runs f on a goroutine in the
+// background, at most maxSlow such commands at once. f writes the reply. size returns the number
+// of bytes that the reply needs, and is nil for a short reply. Before f runs, the client's
+// permission and the role of the server are checked again.
 func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st env.Store, w *resp.Writer)) {
 	p := c.NewWait(0)
 	p.Args, p.Unbegun = command.CloneArgs(c.Args), make(chan struct{})
@@ -58,10 +61,10 @@ func (e *Engine) Offload(c *command.Call, size func(st env.Store) int, f func(st
 	e.Spawn(begin)
 }
 
-// Background implements [command.Host]: it runs do, which is the running command or the rest of it,
-// on a goroutine in the background. The session is parked meanwhile, and a proxy acts for it.
-// Unlike during an exclusive command other clients continue: do locks the keys that it needs, as it
-// would have done on the event loop.
+// Background implements [command.Host]: it runs do, which is the running command or the rest of
+// it, on a goroutine in the background. The session is parked meanwhile, and a proxy acts for it.
+// Unlike during an exclusive command, other clients continue: do locks the keys that it needs, as
+// it would have done on the event loop.
 func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	s := sessionOf(c.Client)
 	in := s.proxy()
@@ -113,7 +116,8 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	e.Spawn(begin)
 }
 
-// slotsOf returns the semaphore that limits a command of Background.
+// slotsOf returns the semaphore that limits how many commands of the kind of cmd run in the
+// background at once.
 func (e *Engine) slotsOf(cmd *command.Command) chan struct{} {
 	switch {
 	case cmd.Files:
@@ -124,7 +128,8 @@ func (e *Engine) slotsOf(cmd *command.Command) chan struct{} {
 	return e.slots
 }
 
-// runInBackground runs do as the session in, and replies to p, unless p was refused meanwhile.
+// runInBackground runs do as the proxy session in, and replies to p. It does nothing if p was
+// refused meanwhile. A panic becomes an error reply and closes the client.
 func (w *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
 	if !p.Claim() {
 		return
@@ -154,9 +159,9 @@ func (w *Worker) runInBackground(p *command.Wait, in *Session, do func()) {
 	do()
 }
 
-// replySize returns about how many bytes the reply of a command copies. It is called before the
-// reply is written in the background, to wait for that memory. Values may change meanwhile: memory
-// beyond the estimate is counted while the reply is written.
+// replySize returns the approximate number of bytes that the reply of a command copies. It is
+// called before the reply is written in the background, to wait for that much memory. Values may
+// change meanwhile: memory beyond the estimate is counted while the reply is written.
 func replySize(cl *command.Client, st env.Store, cmd *command.Command, args [][]byte) int {
 	if cmd.ReplySize != nil {
 		return cmd.ReplySize(cl, st, cmd, args)
@@ -164,8 +169,8 @@ func replySize(cl *command.Client, st env.Store, cmd *command.Command, args [][]
 	return command.CopiedBy(st, cl.Selected(), cmd, args)
 }
 
-// Rerun implements [command.Host]: it runs a command again that was counted and has left its loop
-// before it changed anything.
+// Rerun implements [command.Host]: it runs and times a command again that was counted before and
+// has left its event loop before it changed anything. The call is not counted twice.
 func (e *Engine) Rerun(c *command.Call, cmd *command.Command) {
 	workerOf(c.Worker).beginErrors()
 	e.Timed(c, cmd.Run)

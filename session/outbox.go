@@ -10,41 +10,44 @@ import (
 )
 
 const (
-	// maxPart is how large a piece of an outbox grows. Each piece is freed as soon as it was sent.
+	// maxPart is the number of bytes from which a piece of an outbox does not grow any more. Each
+	// piece is freed as soon as it was sent.
 	maxPart = 64 << 10
-	// keptPart is how much memory an empty outbox keeps, so that short messages now and then cost
-	// no allocation.
+	// keptPart is the maximum number of bytes that an empty outbox keeps allocated, so that
+	// occasional short messages need no allocation.
 	keptPart = 1 << 10
-	// partCost is the memory of a piece in addition to its bytes.
+	// partCost is the memory in bytes that a shared message in an outbox takes in addition to its
+	// own bytes.
 	partCost = 48
 )
 
-// mailbox has the messages of other goroutines for a client.
+// mailbox has the messages that other goroutines have queued for a client.
 type mailbox struct {
-	partialMessage bool // a message was sent in part
+	partialMessage bool // the last message that was sent is incomplete
 	outboxMu       sync.Mutex
-	outbox         *outbox // guarded by outboxMu: messages that are sent between replies; nil before the first
+	outbox         *outbox // guarded by outboxMu: messages that are sent between replies; nil before the first message
 	hasMessages    atomic.Bool
 	outboxClosed   bool // guarded by outboxMu: messages are no longer accepted
 }
 
-// outbox is a queue of messages that other goroutines have left for a client, in order. It is
-// guarded by the session's outboxMu.
+// outbox is a queue of messages that other goroutines have queued for a client. The messages are
+// sent in the order of their arrival. The session's outboxMu guards the outbox.
 type outbox struct {
 	parts []part
-	size  int           // bytes to be sent, shared ones included
-	since limit.Instant // when size exceeded the soft limit, 0 if it does not
+	size  int           // bytes to be sent, including those of shared messages
+	since limit.Instant // the instant at which size exceeded the soft limit, 0 if it does not exceed it
 }
 
-// part is a piece of an outbox: either bytes of its own, or a shared message.
+// part is a piece of an outbox. It has either bytes of its own or a shared message.
 type part struct {
 	b    []byte
-	from int // the bytes before it were sent
+	from int // bytes of b that were sent
 	of   *command.SharedFrame
 }
 
-// add appends a message and returns how much memory that takes. f is nil for a message that is
-// copied.
+// add appends a message to the outbox and returns the number of bytes of memory that the message
+// takes. If f is nil, add copies b. Otherwise it takes a reference to f, and the bytes of f,
+// which are counted once by the sender, are not included.
 func (o *outbox) add(b []byte, f *command.SharedFrame) (memory int) {
 	o.size += len(b)
 	if f != nil {
@@ -60,7 +63,8 @@ func (o *outbox) add(b []byte, f *command.SharedFrame) (memory int) {
 	return len(b)
 }
 
-// take moves up to most bytes to dst, and returns how much memory that frees.
+// take moves up to most bytes from the outbox to the end of dst, and returns the new slice and
+// the number of bytes of memory that were freed.
 func (o *outbox) take(dst []byte, most int) (out []byte, memory int) {
 	done := 0
 	for ; done < len(o.parts) && most > 0; done++ {
@@ -80,7 +84,8 @@ func (o *outbox) take(dst []byte, most int) (out []byte, memory int) {
 	return dst, memory
 }
 
-// release drops the reference to a shared message, and returns how much memory that frees.
+// release drops the reference of p to a shared message, and returns the number of bytes of memory
+// that this frees: 0 if p has no shared message.
 func (p *part) release() (memory int) {
 	if p.of == nil {
 		return 0
@@ -92,7 +97,8 @@ func (p *part) release() (memory int) {
 	return memory
 }
 
-// drop removes the first n pieces, which were sent.
+// drop removes the first n pieces, which were sent. It keeps the memory of a small last piece for
+// later messages.
 func (o *outbox) drop(n int) {
 	if n == 0 {
 		return
@@ -110,7 +116,7 @@ func (o *outbox) drop(n int) {
 	}
 }
 
-// close empties the outbox and returns how much memory that frees.
+// close empties the outbox and returns the number of bytes of memory that this frees.
 func (o *outbox) close() (memory int) {
 	for i := range o.parts {
 		if p := &o.parts[i]; p.of == nil {
@@ -123,7 +129,9 @@ func (o *outbox) close() (memory int) {
 	return memory
 }
 
-// over reports whether the outbox exceeds its limit at the instant now.
+// over reports whether the outbox exceeds the limit l at the instant now: it is over the hard
+// limit, or has been over the soft limit for longer than l.For. over also records since when the
+// soft limit has been exceeded. A limit of 0 is no limit.
 func (o *outbox) over(l *env.OutputLimit, now limit.Instant) bool {
 	if l.Soft <= 0 || o.size < l.Soft {
 		o.since = 0
@@ -133,7 +141,7 @@ func (o *outbox) over(l *env.OutputLimit, now limit.Instant) bool {
 	return l.Hard > 0 && o.size >= l.Hard || o.since != 0 && now.Sub(o.since) > l.For
 }
 
-// unread returns how many bytes are queued for the client. Any goroutine may call it.
+// unread returns the number of bytes that are queued for the client. Any goroutine may call it.
 func (s *mailbox) unread() int {
 	s.outboxMu.Lock()
 	defer s.outboxMu.Unlock()

@@ -3,30 +3,33 @@ package session
 import "github.com/cellserver/cellserver/commands/command"
 
 const (
-	// exactCommands is up to how many commands that have arrived together are each timed: two clock
-	// readings are a fiftieth of a round trip.
+	// exactCommands is the maximum number of commands in a group, which have arrived together,
+	// for which each command is timed. Two clock readings take a fiftieth of a round trip.
 	exactCommands = 4
-	// sampleEvery is how many brief calls share one measurement otherwise: two clock readings for
-	// each would cost a tenth of a pipelined command. The first call of each command is also timed,
-	// so that no command seems to take no time.
+	// sampleEvery is the number of brief calls that share one measurement in larger groups. Two
+	// clock readings for each call would add a tenth to the cost of a pipelined command. The
+	// first call of each command is also timed, so that no command seems to take no time.
 	sampleEvery = 16
-	// briefWork is up to how many units of work a call counts as brief: some microseconds.
+	// briefWork is the maximum number of units of work for which a call counts as brief. It takes
+	// some microseconds.
 	briefWork = 64
 )
 
-// pace says which calls of a command are timed if many commands have arrived together.
+// pace says which calls of a command are timed if more than exactCommands commands have arrived
+// together.
 type pace uint8
 
 const (
-	eachCall pace = iota // each call: calls may take any time
-	byWork               // calls that count much work or leave the loop, and a sample of the others
-	sampled              // a sample: all calls take about the same short time
+	eachCall pace = iota // each call, because calls may take any time
+	byWork               // calls that count much work or leave the event loop, and one in sampleEvery of the others
+	sampled              // one call in sampleEvery, because all calls take about the same short time
 )
 
-// pacesOf returns the pace of each command, by id. It is sampled for commands with FlagFast, for
-// limiters, and for others whose time does not depend on the data. The time of other commands
-// depends on what they find: a long call counts its work or leaves the loop. With a Remote that
-// work is done elsewhere, so these calls are each timed.
+// pacesOf returns the pace of each command of t, by command id. It is sampled for commands with
+// FlagFast, for limiters, and for other commands whose time does not depend on the data. It is
+// byWork for commands whose long calls count their work or leave the event loop. With a Remote
+// the work is done elsewhere, so these calls are each timed. Calls of all remaining commands are
+// each timed, too.
 func pacesOf(t *command.Table, remote bool) []pace {
 	const long = command.FlagAdmin | command.FlagBlocking | command.FlagFence
 	paces := make([]pace, len(t.Entries))

@@ -9,7 +9,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Pause implements [command.Host]: it begins a pause, or extends the present one.
+// Pause implements [command.Host]: it delays the commands that the bits in halt select, for the
+// duration d. If there is a pause, Pause can only extend it and delay more commands. Expiry is
+// suspended meanwhile. st provides the clock and the timer.
 func (e *Engine) Pause(st env.Store, d time.Duration, halt uint32) {
 	p := &e.pause
 	p.mu.Lock()
@@ -29,12 +31,13 @@ func (e *Engine) Pause(st env.Store, d time.Duration, halt uint32) {
 	p.until, p.stop = until, st.AfterFunc(d, func() { e.endPause(until) })
 }
 
-// Unpause implements [command.Host].
+// Unpause implements [command.Host]: it ends a CLIENT PAUSE.
 func (e *Engine) Unpause() { e.endPause(0) }
 
-// endPause resumes all commands, unless the pause was extended beyond until or has ended already.
-// until 0 ends any pause. Waking many sessions takes a while, so another goroutine does it: the
-// caller may be an event loop. Any goroutine may call endPause.
+// endPause ends the pause and resumes all commands, unless the pause was extended beyond until or
+// has ended already. An until of 0 ends any pause. A handover continues to delay changes. Another
+// goroutine wakes the sessions, since that takes a while if there are many, and the caller may be
+// an event loop. Any goroutine may call endPause.
 func (e *Engine) endPause(until limit.Instant) {
 	p := &e.pause
 	p.mu.Lock()
@@ -49,8 +52,8 @@ func (e *Engine) endPause(until limit.Instant) {
 	}
 }
 
-// PauseHandover delays commands that change something until EndHandover, regardless of any CLIENT
-// PAUSE.
+// PauseHandover delays commands that change something, and suspends expiry, until
+// [Engine.EndHandover], regardless of any CLIENT PAUSE.
 func (e *Engine) PauseHandover() {
 	e.pause.mu.Lock()
 	defer e.pause.mu.Unlock()
@@ -59,7 +62,8 @@ func (e *Engine) PauseHandover() {
 	e.SuspendExpiry(true)
 }
 
-// EndHandover ends PauseHandover. A CLIENT PAUSE continues.
+// EndHandover ends the delay that [Engine.PauseHandover] began, and resumes the commands. A
+// CLIENT PAUSE continues.
 func (e *Engine) EndHandover() {
 	p := &e.pause
 	p.mu.Lock()
@@ -71,7 +75,8 @@ func (e *Engine) EndHandover() {
 	}
 }
 
-// lift resumes all commands. The caller has locked the pause.
+// lift resumes all commands and expiry, by a goroutine in the background. The caller has locked
+// the pause.
 func (e *Engine) lift() {
 	p := &e.pause
 	p.released = append(p.released, p.behind...)
@@ -84,7 +89,8 @@ func (e *Engine) lift() {
 	}
 }
 
-// release wakes everything that waited for a pause that is over.
+// release wakes the sessions and calls the functions that waited for pauses that are over. It
+// ends when no further pause has ended meanwhile.
 func (e *Engine) release() {
 	p := &e.pause
 	for {
@@ -109,9 +115,10 @@ func (e *Engine) release() {
 }
 
 // AfterPause implements [command.Host]: during a pause it keeps f until the end of the pause and
-// returns true. It is for a change on behalf of a command that began before the pause. The caller
-// is in the store, so no pause begins meanwhile. f is called with true at the end of the pause, or
-// with false if the server stops before.
+// returns true. Without a pause it returns false and drops f. It is for a change on behalf of a
+// command that began before the pause. The caller is in the store, so no pause begins during the
+// call. f is called with true at the end of the pause, or with false if the server stops before
+// that.
 func (e *Engine) AfterPause(f func(proceed bool)) bool {
 	if e.Halts.Load()&command.HaltPaused == 0 {
 		return false
@@ -129,7 +136,8 @@ func (e *Engine) AfterPause(f func(proceed bool)) bool {
 	return paused
 }
 
-// dropPaused ends, without a reply, what waits for the end of a pause when the server stops.
+// dropPaused calls the functions that wait for the end of a pause with false, when the server
+// stops. Their commands end without a reply.
 func (e *Engine) dropPaused() {
 	p := &e.pause
 	p.mu.Lock()
@@ -141,7 +149,8 @@ func (e *Engine) dropPaused() {
 	}
 }
 
-// halted refuses or delays the command that is about to run, and reports whether it did.
+// halted refuses, delays or lets pass the command of c, as the halts of the server require. It
+// reports whether the command was refused or delayed.
 func halted(c *command.Call) bool {
 	halts := c.Server.Halts.Load()
 	switch {
@@ -149,7 +158,7 @@ func halted(c *command.Call) bool {
 	case halts&command.HaltLoading != 0 && c.Cmd.Flags&(command.FlagLoading|command.FlagSyncing) == 0:
 		workerOf(c.Worker).reject(c, errLoading)
 	case halts&command.HaltPaused == 0 || c.Client.Marks&(command.MarkReplica|command.MarkPrimary) != 0:
-		return false // a replica continues to report its offset: a handover waits for it
+		return false // a replica continues to report its offset, because a handover waits for it
 	case c.Busy && refuseBusy(c):
 	case halts&command.HaltAll == 0 && !c.MayChange(c.Cmd, c.Args):
 		return false
@@ -159,14 +168,15 @@ func halted(c *command.Call) bool {
 	return true
 }
 
-// waitsForPause reports whether a call that has left its loop has to wait for the end of a pause
-// that begins meanwhile: it does if it may change something and does not come from the primary.
+// waitsForPause reports whether a call that has left its event loop has to wait for the end of a
+// pause that begins meanwhile. It has to if it may change something and does not come from the
+// primary.
 func waitsForPause(c *command.Call, cmd *command.Command, args [][]byte) bool {
 	return c.Client.Marks&command.MarkPrimary == 0 && c.MayChange(cmd, args)
 }
 
-// refuseHalted refuses a command that the server's role in replication forbids, and reports whether
-// it did.
+// refuseHalted replies with an error to a command that the server's role in replication forbids,
+// and reports whether it did.
 func refuseHalted(c *command.Call) bool {
 	err := c.Halted(c.Cmd, c.Args)
 	if err != "" {
@@ -175,10 +185,12 @@ func refuseHalted(c *command.Call) bool {
 	return err != ""
 }
 
-// postpone parks the session until the pause among halts has changed.
+// postpone parks the session of c until the pause ends. halts are the halts that the caller has
+// seen: if the pause has changed since, the session is woken at once. If the batch has asks for a
+// Remote, postpone only makes the flight end before this command.
 func postpone(c *command.Call, halts uint32) {
 	if f := workerOf(c.Worker).flight; f != nil && len(f.slots) > 0 {
-		f.postpone = true // the command comes here again after the flight
+		f.postpone = true // the command is dispatched again after the flight
 		sessionOf(c.Client).guard = resp.Guard{}
 		return
 	}
@@ -191,7 +203,7 @@ func postpone(c *command.Call, halts uint32) {
 	}
 }
 
-// postponed reports whether the session waits for the end of a pause. Any goroutine may call it.
+// postponed reports whether the session is parked because of a pause. Any goroutine may call it.
 func (s *Session) postponed() bool {
 	p := s.wait.Load()
 	return p != nil && p.RunAgain

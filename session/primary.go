@@ -14,19 +14,20 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Primary runs commands that a followed Redis sends to its replicas, on a session without a socket
-// that is not in CLIENT LIST. The commands run regardless of this server's role and of pauses, as a
-// user with all permissions. Only one goroutine at a time may use it.
+// Primary runs commands that a followed Redis sends to its replicas. It has a session without a
+// socket, which is not in CLIENT LIST. The commands run regardless of this server's role and of
+// pauses, as a user with all permissions. Only one goroutine at a time may use a Primary.
 type Primary struct {
 	session *Session
 	caller  *caller
 	worker  *Worker
 	in, out []byte
-	written uint64 // the log's position up to which Write was called
+	written uint64 // the position of the log up to which Write was called
 	db      int    // the database in which the next command of a transaction would run
 }
 
-// OpenPrimary returns a Primary for commands that come from the address from.
+// OpenPrimary returns a Primary for commands that come from the address from. The caller must
+// close it.
 func (e *Engine) OpenPrimary(from net.Addr) *Primary {
 	p := &Primary{caller: &caller{from: from, wake: make(chan struct{}, 1)}, worker: e.takeWorker()}
 	p.session = e.newSession(p.caller, 2, acl.NewUsers(e.Commands).Default)
@@ -34,10 +35,10 @@ func (e *Engine) OpenPrimary(from net.Addr) *Primary {
 	return p
 }
 
-// Run runs a command in a database. Commands of a transaction each run in their own database.
-// [Primary.Write] has to be called soon after. The returned error is the reply if it is an error,
-// or the first error in the reply of EXEC. If ctx ends before the reply, the command may still run,
-// and p must be closed.
+// Run runs the command args in the database db, and waits for its reply. Commands of a
+// transaction may each have another database. [Primary.Write] has to be called soon after. The
+// error is the reply if that is an error, or the first error in the reply of EXEC. If ctx ends
+// before the reply, Run returns the cause, the command may still run, and p must be closed.
 func (p *Primary) Run(ctx context.Context, db int, args [][]byte) error {
 	if p.session.Marks&command.MarkQueuing == 0 {
 		p.session.Database.Store(int32(db))
@@ -52,12 +53,14 @@ func (p *Primary) Run(ctx context.Context, db int, args [][]byte) error {
 	return p.feed(ctx, args)
 }
 
-// ends reports whether a command ends a transaction, so that the selected database does not matter.
+// ends reports whether command ends a transaction (EXEC, DISCARD). Such a command does not depend
+// on the selected database.
 func ends(command []byte) bool {
 	return bytes.EqualFold(command, []byte("exec")) || bytes.EqualFold(command, []byte("discard"))
 }
 
-// feed runs a command in the selected database.
+// feed runs the command args in the selected database and waits for its reply. It returns the
+// first error reply, [ErrNoReply] if the session has closed, or the cause of the end of ctx.
 func (p *Primary) feed(ctx context.Context, args [][]byte) error {
 	s := p.session
 	p.in = resp.AppendCommand(p.in[:0], args...)
@@ -66,7 +69,7 @@ func (p *Primary) feed(ctx context.Context, args [][]byte) error {
 	for in, replied := p.in, false; ; {
 		turn := s.Feed(p.worker, in, p.out[:0])
 		in, p.out = in[turn.Consumed:], turn.Out
-		if turn.Barrier >= p.written+turnEffects { // much waits in memory
+		if turn.Barrier >= p.written+turnEffects { // many bytes of effects wait in memory
 			p.Write()
 		}
 		s.forgetPending()
@@ -94,8 +97,8 @@ func (p *Primary) feed(ctx context.Context, args [][]byte) error {
 	}
 }
 
-// Write makes the log write everything up to now, including effects of other sessions. It does not
-// report whether that succeeded: the persistence manager handles faults.
+// Write makes the log write everything up to now, including effects of other sessions. It does
+// not report faults, because the persistence manager handles them.
 func (p *Primary) Write() {
 	log := p.session.engine.Options.Persistence
 	if log == nil {
@@ -107,10 +110,11 @@ func (p *Primary) Write() {
 	}
 }
 
-// replyError returns the error in the reply to a command, nil if there is none.
+// replyError returns the error in the reply to command, nil if there is none. For EXEC it returns
+// the first error among the replies of the transaction.
 func replyError(reply []byte, command []byte) error {
 	if at := bytes.Index(reply, []byte("\r\n-")); at >= 0 && bytes.EqualFold(command, []byte("exec")) {
-		reply = reply[at+2:] // a value may contain the same bytes: then Run reports an error without need
+		reply = reply[at+2:] // a value may contain the same bytes: then Run returns an error that did not happen
 	}
 	if len(reply) == 0 || reply[0] != '-' {
 		return nil
@@ -119,7 +123,7 @@ func replyError(reply []byte, command []byte) error {
 	return errors.New(string(text))
 }
 
-// shrink frees the memory that a large command has needed.
+// shrink frees the buffers if a large command has grown them beyond MaxExecuted.
 func (p *Primary) shrink() {
 	if cap(p.in) > MaxExecuted {
 		p.in = nil
@@ -129,7 +133,7 @@ func (p *Primary) shrink() {
 	}
 }
 
-// Close writes the log and ends the session.
+// Close makes the log write everything, and ends the session. It must be called once.
 func (p *Primary) Close() {
 	p.Write()
 	s := p.session
@@ -141,8 +145,9 @@ func (p *Primary) Close() {
 // primaryUser is the name of the primary's user in CLIENT LIST, as in Redis.
 const primaryUser = "(superuser)"
 
-// Link lists a connection to the followed primary as a client, until it is closed. It counts for
-// maxclients, but for no address. CLIENT KILL closes it.
+// Link lists conn, a connection to the followed primary, as a client until conn is closed, and
+// returns a connection to use instead of conn. The client counts for maxclients, but for no
+// address. CLIENT KILL closes the connection.
 func (e *Engine) Link(conn net.Conn) net.Conn {
 	u := acl.NewUsers(e.Commands).Default
 	u.Name = primaryUser
@@ -156,7 +161,7 @@ func (e *Engine) Link(conn net.Conn) net.Conn {
 	return l
 }
 
-// link is a connection to a primary.
+// link is a connection to a primary. Reads update the client's last activity.
 type link struct {
 	net.Conn
 	session *Session
@@ -176,18 +181,18 @@ func (l *link) Close() error {
 	return l.Conn.Close()
 }
 
-// linkPeer is the peer of a link's session.
+// linkPeer is the [transport.Peer] of a link's session.
 type linkPeer struct {
 	net.Conn
 	engine *Engine
 }
 
-// Wake does nothing: the session is never fed.
+// Wake does nothing, because the session is never fed.
 func (linkPeer) Wake() {}
 
-// Abort closes the connection on another goroutine, since the caller may be an event loop and TLS
-// sends a close notification first.
+// Abort closes the connection on another goroutine, since the caller may be an event loop, and
+// closing a TLS connection sends a close notification first.
 func (p linkPeer) Abort() { p.engine.Spawn(func() { _ = p.Close() }) }
 
-// Held returns nothing: the replication link has the data that was read.
+// Held returns 0 and 0, because the replication link has the data that was read.
 func (linkPeer) Held() (in, out int64) { return 0, 0 }

@@ -2,8 +2,8 @@ package session
 
 import "github.com/cellserver/cellserver/commands/command"
 
-// proxy returns a session that acts for s while a command runs on another goroutine: s itself
-// belongs to the goroutine that feeds it, and may be fed or closed meanwhile.
+// proxy returns a session that acts for s while a command of s runs on another goroutine. s
+// itself belongs to the goroutine that feeds it, and may be fed or closed meanwhile.
 func (s *Session) proxy() *Session {
 	in := &Session{
 		Client: command.Client{Peer: s.Peer, ID: s.ID, Created: s.Created, Authed: s.Authed, Reply: s.Reply, ProxyOf: &s.Client},
@@ -22,14 +22,15 @@ func (s *Session) proxy() *Session {
 	return in
 }
 
-// merge copies the changed state of the proxy back to s.
+// merge copies the state that the command has changed in the proxy in back to s. The goroutine
+// that feeds s calls it.
 func (s *Session) merge(in *Session) {
 	s.Authed, s.Reply = in.Authed, in.Reply
 	s.Closing = s.Closing || in.Closing
 	s.SetProtocol(in.Proto)
 	if u := in.User.Load(); u != s.User.Load() {
 		if s.User.Store(u); s.Server.Users.Find(u.Name) != u {
-			s.Killed.Store(true) // the user was deleted before s had it
+			s.Killed.Store(true) // the user was deleted before s was logged in as this user
 		}
 	}
 	s.Database.Store(in.Database.Load())

@@ -5,8 +5,9 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Pump implements [command.Host]. The transport no longer limits the replica's idle time, since it
-// does not know how long the replica may load: [env.Limits.ReplicaTimeout] does.
+// Pump implements [command.Host]: it makes the client of c a replica, to which the stream p is
+// sent after the reply. The transport no longer limits the idle time of the connection, since it
+// does not know how long the replica may load. [env.Limits.ReplicaTimeout] limits it instead.
 func (e *Engine) Pump(c *command.Call, p transport.Pump) {
 	s := sessionOf(c.Client)
 	s.pump = p
@@ -17,14 +18,16 @@ func (e *Engine) Pump(c *command.Call, p transport.Pump) {
 	}
 }
 
-// fillPump appends the next part of the replication stream to the replies of a turn after which the
-// connection is read, and returns how to continue. It runs inside the store, so that a long script
-// cannot hold a lock that copying a key needs. While the world is stopped it sends nothing until
+// fillPump appends the next part of the replication stream to the output of a turn, and returns
+// how the transport continues. It is called only if the transport would then read from the
+// connection. It runs inside the store, so that a long script cannot hold a lock that copying a
+// key needs. While the world is stopped, fillPump sends nothing and has the session woken when
 // the world starts.
 //
-// If there is more to send, the session wakes itself instead of asking for another turn: a session
-// that is fed again at once does not read, and acknowledgements of the replica must not wait for
-// the end of a full resynchronization. A graceful stop does not wait for the stream either.
+// If there is more to send, the session wakes itself instead of asking for another turn: a
+// session that is fed again at once does not read, and acknowledgements of the replica must not
+// wait for the end of a full resynchronization. A graceful stop does not wait for the stream
+// either.
 func (s *Session) fillPump(w *Worker) (next transport.Next) {
 	if w.Busy {
 		w.Store.NotifyStart(s.Peer.Wake)
@@ -51,7 +54,7 @@ func (s *Session) fillPump(w *Worker) (next transport.Next) {
 	return transport.Read
 }
 
-// closePump tells the pump that its client has disconnected.
+// closePump tells the pump that its client has disconnected, if the session has a pump.
 func (s *Session) closePump() {
 	if s.pump != nil {
 		s.pump.Closed()

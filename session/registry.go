@@ -8,7 +8,7 @@ import (
 )
 
 // add registers s and sets its id. It returns false if there are too many sessions, in total or
-// from the same address.
+// from the address of s. Unix sockets have no limit for their address.
 func (r *registry) add(s *Session, l *env.Limits) bool {
 	from := command.HostOf(s.Peer)
 	r.mu.Lock()
@@ -24,35 +24,37 @@ func (r *registry) add(s *Session, l *env.Limits) bool {
 	return true
 }
 
-// enter registers s and sets its id. The caller has locked r.
+// enter registers s and sets its id. The caller has locked r, and does not want s to count for
+// its address.
 func (r *registry) enter(s *Session) {
 	r.last++
 	s.ID = r.last
 	r.sessions[s.ID] = s
 }
 
+// remove removes s, and its count for its address.
 func (r *registry) remove(s *Session) {
 	from := command.HostOf(s.Peer)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.sessions, s.ID)
 	if s.Primary {
-		return // it was not counted for an address
+		return // the session of a link to a primary was not counted for an address
 	}
 	if r.byHost[from]--; r.byHost[from] <= 0 {
 		delete(r.byHost, from)
 	}
 }
 
-// get returns the session with that id, or nil.
+// get returns the session with that id, or nil if it is not open.
 func (r *registry) get(id int64) *Session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sessions[id]
 }
 
-// count returns how many sessions are open, except those of replicas, and how many of them are
-// blocked.
+// count returns the number of open sessions, except those of replicas, and the number of these
+// sessions that are blocked in a command.
 func (r *registry) count() (open, blocked int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +70,7 @@ func (r *registry) count() (open, blocked int64) {
 	return open, blocked
 }
 
-// list returns the sessions in the order of their arrival.
+// list returns the open sessions in the order of their arrival.
 func (r *registry) list() []*Session {
 	r.mu.Lock()
 	all := make([]*Session, 0, len(r.sessions))
@@ -80,7 +82,7 @@ func (r *registry) list() []*Session {
 	return all
 }
 
-// subscribers returns how many sessions have subscriptions.
+// subscribers returns the number of sessions with subscriptions.
 func (r *registry) subscribers() (n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +94,7 @@ func (r *registry) subscribers() (n int64) {
 	return n
 }
 
-// Client implements [command.Host].
+// Client implements [command.Host]: it returns the connected client with that id, or nil.
 func (e *Engine) Client(id int64) *command.Client {
 	if s := e.clients.get(id); s != nil {
 		return &s.Client
@@ -100,7 +102,8 @@ func (e *Engine) Client(id int64) *command.Client {
 	return nil
 }
 
-// Clients implements [command.Host].
+// Clients implements [command.Host]: it returns the connected clients in the order of their
+// arrival.
 func (e *Engine) Clients() []*command.Client {
 	sessions := e.clients.list()
 	all := make([]*command.Client, len(sessions))
@@ -110,5 +113,6 @@ func (e *Engine) Clients() []*command.Client {
 	return all
 }
 
-// CountClients implements [command.Host].
+// CountClients implements [command.Host]: it returns the number of clients except replicas, and
+// the number of them that are blocked in a command.
 func (e *Engine) CountClients() (all, blocked int64) { return e.clients.count() }

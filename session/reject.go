@@ -5,7 +5,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// reject replies with an error to a command that does not run.
+// reject replies with the error e to a command that does not run, and counts the command as
+// rejected. The command may replace the error.
 func (w *Worker) reject(c *command.Call, e resp.Error) {
 	w.counts[c.Cmd.ID].Rejected.Add(1)
 	w.Server.Rejected(c)
@@ -15,11 +16,12 @@ func (w *Worker) reject(c *command.Call, e resp.Error) {
 	c.Fail(e)
 }
 
-// Reject implements [command.Host].
+// Reject implements [command.Host]: it replies with err to the command of c, which does not run,
+// and counts it as rejected.
 func (e *Engine) Reject(c *command.Call, err resp.Error) { workerOf(c.Worker).reject(c, err) }
 
-// rejectUnknown notifies the groups of a command that does not exist. CLIENT LIST keeps showing the
-// command before it.
+// rejectUnknown tells the groups of commands that a command was rejected which does not exist.
+// CLIENT LIST keeps showing the command before it.
 func (w *Worker) rejectUnknown(c *command.Call) {
 	last := c.Cmd
 	c.Cmd = nil
@@ -27,9 +29,9 @@ func (w *Worker) rejectUnknown(c *command.Call) {
 	c.Cmd = last
 }
 
-// unknown replies to a command that does not exist. The first words POST and Host: come from a
-// browser that was tricked into connecting. As in Redis the connection is closed, before the body
-// of the request can be parsed as commands.
+// unknown replies with an error to a command that does not exist. The command names "POST" and
+// "Host:" come from a browser that was tricked into connecting. As in Redis, the connection is
+// then closed before the body of the request can be parsed as commands.
 func (w *Worker) unknown(c *command.Call) {
 	if resp.IsCrossProtocol(c.Args[0]) {
 		c.Client.Closing = true
@@ -39,7 +41,7 @@ func (w *Worker) unknown(c *command.Call) {
 	c.Fail(c.Server.Commands.Unknown(c.Args))
 }
 
-// errLoading has Redis' text.
+// errLoading has the text of Redis.
 const errLoading resp.Error = "LOADING Redis is loading the dataset in memory"
 
 // errListening returns the error for a command that a RESP2 client with subscriptions may not run.
@@ -48,10 +50,13 @@ func errListening(cmd *command.Command) resp.Error {
 		"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
 }
 
+// errMonitoring is the error, with the text of Redis, for a command with keys of a MONITOR client
+// or a replica.
 const errMonitoring resp.Error = "ERR Replica can't interact with the keyspace"
 
-// refuseListener refuses a command that a client with subscriptions may not run, and a command with
-// keys of a MONITOR client or a replica. It reports whether it did.
+// refuseListener replies with an error to a command that a client with subscriptions may not run,
+// and to a command with keys or a script of a MONITOR client or a replica. It reports whether it
+// did.
 func (w *Worker) refuseListener(c *command.Call) bool {
 	const keys = command.FlagWrite | command.FlagReadonly
 	switch {
@@ -65,7 +70,8 @@ func (w *Worker) refuseListener(c *command.Call) bool {
 	return true
 }
 
-// refuseBusy refuses a command that may not run while a script is busy, and reports whether it did.
+// refuseBusy replies with a BUSY error to a command that may not run while a script is busy, and
+// reports whether it did.
 func refuseBusy(c *command.Call) bool {
 	if c.Cmd.Flags&command.FlagAllowBusy != 0 && (c.Cmd.RunsBusy == nil || c.Cmd.RunsBusy(c.Args)) {
 		return false
@@ -74,9 +80,9 @@ func refuseBusy(c *command.Call) bool {
 	return true
 }
 
-// refused refuses a command of the groups generic and server whose effect could not be persisted,
-// and reports whether it did. Commands of other groups get that error from the store, because a
-// call without an effect is answered.
+// refused replies with an error to a write command of the groups "generic" and "server" if its
+// effect could not be persisted, and reports whether it did. Commands of other groups get this
+// error from the store, and only if they have an effect.
 func (w *Worker) refused(c *command.Call) bool {
 	if c.Cmd.Flags&command.FlagWrite == 0 || c.Cmd.Group != "generic" && c.Cmd.Group != "server" || !w.Journal.Refuses() {
 		return false

@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Statistics implements [command.Host].
+// Statistics implements [command.Host]: it returns the current figures of the server. Any
+// goroutine may call it.
 func (e *Engine) Statistics() command.Statistics {
 	s := command.Statistics{
 		Subscribers: e.clients.subscribers(), ClientMemory: e.ClientMemory(), Received: e.received.Load(), Refused: e.refused.Load(),
@@ -19,8 +20,8 @@ func (e *Engine) Statistics() command.Statistics {
 	return s
 }
 
-// ScriptRunning returns for how long the exclusive script or transaction has been running, 0 if
-// there is none.
+// ScriptRunning returns how long the current exclusive command, a script or a transaction, has
+// been running, 0 if there is none. Any goroutine may call it.
 func (e *Engine) ScriptRunning() time.Duration {
 	q := &e.exclusive
 	q.mu.Lock()
@@ -31,7 +32,8 @@ func (e *Engine) ScriptRunning() time.Duration {
 	return e.Options.Stopwatch() - q.began
 }
 
-// sum adds up the counters of all workers, by command id, and the keyspace lookups.
+// sum returns the sums over all workers: of the counters of each command, by command id, and of
+// the keyspace hits and misses.
 func (e *Engine) sum() (byCommand []stats.Totals, hits, misses int64) {
 	byCommand = make([]stats.Totals, len(e.Commands.Entries))
 	e.workersMu.Lock()
@@ -48,7 +50,7 @@ func (e *Engine) sum() (byCommand []stats.Totals, hits, misses int64) {
 		hits += w.Hits.Load()
 		misses += w.Misses.Load()
 	}
-	for id := range byCommand { // a call that is refused while it waits was counted before, perhaps before a reset
+	for id := range byCommand { // resume takes back the count of a call that is refused while it waits, perhaps after a reset, so the sum may be negative
 		if t := &byCommand[id]; t.Calls <= 0 {
 			t.Calls, t.Nanos = 0, 0
 		}
@@ -57,7 +59,7 @@ func (e *Engine) sum() (byCommand []stats.Totals, hits, misses int64) {
 }
 
 // commandsProcessed returns the number of commands that have run since the last reset of the
-// statistics.
+// statistics. It adds up the counters of all workers.
 func (e *Engine) commandsProcessed() int64 {
 	byCommand, _, _ := e.sum()
 	n := int64(0)
@@ -67,14 +69,14 @@ func (e *Engine) commandsProcessed() int64 {
 	return n
 }
 
-// Resets returns how often the statistics were reset, and whether a reset is going on.
+// Resets returns how often the statistics were reset, and whether a reset is in progress.
 func (e *Engine) Resets() (n int64, now bool) {
 	n = e.resets.Load()
 	return n / 2, n%2 == 1
 }
 
-// ResetStatistics implements [command.Host]. Counts of workers that run meanwhile may be before or
-// after the reset.
+// ResetStatistics implements [command.Host]: it sets the statistics to zero. A command that runs
+// meanwhile may be counted before or after the reset.
 func (e *Engine) ResetStatistics() {
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()
@@ -97,7 +99,8 @@ func (e *Engine) ResetStatistics() {
 	e.rate.Reset()
 }
 
-// Tick updates figures that are computed over time. The server calls it once in every period d.
+// Tick updates figures that are computed over time: the number of commands per second, and once a
+// minute the statistics that decay. The server calls Tick once in every period d.
 func (e *Engine) Tick(d time.Duration) {
 	e.rate.Tick(e.commandsProcessed(), d)
 	if e.sinceDecay += d; e.sinceDecay < time.Minute {

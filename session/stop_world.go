@@ -6,11 +6,14 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// StopWorld implements [command.Host].
+// StopWorld implements [command.Host]: it keeps all other goroutines out of the store for the
+// rest of the batch of c. It returns false if another goroutine has stopped the world; c then
+// runs again when the world starts.
 func (e *Engine) StopWorld(c *command.Call) bool { return workerOf(c.Worker).stopWorld() }
 
-// stopWorld stops the world for the rest of the batch. It returns false if another goroutine has
-// stopped it. The command then has to run again when that is over.
+// stopWorld stops the world for the rest of the batch, unless this worker has stopped it already.
+// It returns false and sets w.WorldBusy if another goroutine has stopped the world. The command
+// then has to run again when the world starts.
 func (w *Worker) stopWorld() bool {
 	if w.stopped {
 		return true
@@ -20,7 +23,7 @@ func (w *Worker) stopWorld() bool {
 	return w.stopped
 }
 
-// startWorld starts the world at the end of a batch that has stopped it.
+// startWorld starts the world at the end of a batch, if this worker has stopped it.
 func (w *Worker) startWorld() {
 	if w.stopped {
 		w.stopped = false
@@ -28,7 +31,8 @@ func (w *Worker) startWorld() {
 	}
 }
 
-// withStoppedWorld runs f with its own worker while no other goroutine is in the store.
+// withStoppedWorld runs f with its own worker while no other goroutine is in the store. It blocks
+// until it can stop the world. If an exclusive command was aborted, the world stays stopped.
 func (e *Engine) withStoppedWorld(f func(w *Worker)) {
 	w := e.takeWorker()
 	defer e.returnWorker(w)
@@ -45,23 +49,23 @@ func (e *Engine) withStoppedWorld(f func(w *Worker)) {
 	}
 	defer func() {
 		w.Store.Leave()
-		if !e.isAborted() { // otherwise Close starts it, after all clients have been disconnected
+		if !e.isAborted() { // otherwise Close starts the world, after all clients have been disconnected
 			w.Store.StartWorld()
 		}
 	}()
 	f(w)
 }
 
-// isAborted reports whether an exclusive command was aborted.
+// isAborted reports whether an exclusive command was aborted because the server stops.
 func (e *Engine) isAborted() bool {
 	e.exclusive.mu.Lock()
 	defer e.exclusive.mu.Unlock()
 	return e.exclusive.aborted
 }
 
-// whileStopped returns how a session continues whose worker could not enter the store: it waits,
-// unless a script is busy. Then it is fed, so that it can reply with errors, and can kill the
-// script.
+// whileStopped returns how a session continues whose worker could not enter the store. Usually
+// the session is parked until the world starts. While a script is busy, proceed is true: the
+// session is fed, so that it can reply with BUSY errors, or kill the script.
 func (s *Session) whileStopped(w *Worker) (next transport.Next, proceed bool) {
 	if s.engine.exclusive.busy.Load() {
 		return transport.Read, true
@@ -70,31 +74,34 @@ func (s *Session) whileStopped(w *Worker) (next transport.Next, proceed bool) {
 	return transport.Park, false
 }
 
-// awaitStart wakes the session when the world starts, or when the script becomes busy.
+// awaitStart has the session woken when the world starts, or when the running script becomes
+// busy.
 func (s *Session) awaitStart(w *Worker) {
 	w.Store.NotifyStart(s.Peer.Wake)
-	if s.engine.exclusive.busy.Load() { // the sessions that waited were woken before this one waited
+	if s.engine.exclusive.busy.Load() { // the waiting sessions were woken before this session began to wait
 		s.Peer.Wake()
 	}
 }
 
-// waitsForScript reports whether a command waits for the end of a busy script instead of being
-// refused: it may run meanwhile but needs the store, or the script is about to end. The session is
-// parked then.
+// waitsForScript reports whether the command a has to wait for the end of a busy script, instead
+// of being refused: a may run while a script is busy but needs the store, or the script is about
+// to end. If it returns true, the session is woken when the world starts, and the caller parks
+// it.
 func (s *Session) waitsForScript(w *Worker, a *request) bool {
 	if len(a.args) == 0 || s.engine.exclusive.busy.Load() && (a.cmd == nil || !s.engine.NeedsStore(&s.Client, a.cmd)) {
-		return false // discarded input cannot be split off again
+		return false // a command that was discarded while it arrived cannot be split off again
 	}
 	s.guard = resp.Guard{} // the command will be split off again
 	w.Store.NotifyStart(s.Peer.Wake)
 	return true
 }
 
-// runAgain parks the session, whose command could not run, until the world starts.
+// runAgain has the session woken when the world starts. The command that could not run is split
+// off and runs again then. The caller parks the session.
 func (s *Session) runAgain(w *Worker) {
 	w.WorldBusy = false
 	if w.runLen > 0 {
-		w.runLen-- // it will be counted again
+		w.runLen-- // the command will be counted again
 	}
 	s.guard = resp.Guard{}
 	s.awaitStart(w)

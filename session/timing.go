@@ -8,17 +8,18 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// paceOf returns the pace of the next calls of a command. first says that the command has not been
-// timed yet.
+// paceOf returns the pace of the next calls of cmd. first says that no call of cmd has been timed
+// by this worker yet; then the pace is eachCall.
 func (w *Worker) paceOf(cmd *command.Command, first bool) pace {
 	p := w.paces[cmd.ID]
-	if first || p == byWork && w.Volatile { // a script may run for any time between two readings
+	if first || p == byWork && w.Volatile { // between two readings, a script may run for any time
 		return eachCall
 	}
 	return p
 }
 
-// untimed reports whether the running call is not timed because only a sample is.
+// untimed reports whether the running call is not timed because only a sample of calls is. It
+// advances the sample.
 func (w *Worker) untimed() bool {
 	if w.exact || w.pace == eachCall || w.sample <= 1 {
 		return false
@@ -27,7 +28,8 @@ func (w *Worker) untimed() bool {
 	return true
 }
 
-// weight returns how many calls the running one represents if it is timed, 0 if it is not timed.
+// weight returns the number of calls that the running call represents if it is timed, 0 if it is
+// not timed. It advances the sample, and sets the pace of the next calls.
 func (w *Worker) weight(c *command.Call) int64 {
 	if !w.exact && w.pace != eachCall {
 		w.sample = sampleEvery
@@ -35,7 +37,7 @@ func (w *Worker) weight(c *command.Call) int64 {
 	}
 	first := w.pace == eachCall
 	w.pace = w.paceOf(c.Cmd, false)
-	if first || w.pace != sampled || !c.Volatile || w.everyCall() { // a script may call thousands of commands
+	if first || w.pace != sampled || !c.Volatile || w.everyCall() { // a script may call thousands of commands, so not each of them is timed
 		return 1
 	}
 	if w.sample--; w.sample > 0 {
@@ -45,11 +47,13 @@ func (w *Worker) weight(c *command.Call) int64 {
 	return sampleEvery
 }
 
-// everyCall reports whether a threshold is so low that every call is timed.
+// everyCall reports whether a threshold, such as that of SLOWLOG, is so low that every call is
+// timed.
 func (w *Worker) everyCall() bool { return w.Server.Limits().Observing.EveryCall() }
 
-// runByWork runs a call that is timed only if it is not brief. If it turns out not to be brief, its
-// time is the time since the last reading, because only brief calls were between.
+// runByWork runs a call and records its duration only if the call was not brief. The duration of
+// such a call is the time since the last clock reading, because only brief calls were between. A
+// call with many arguments is always timed.
 func (w *Worker) runByWork(c *command.Call, run func(c *command.Call)) {
 	if len(c.Args) > briefWork {
 		w.runTimed(c, run, 1)
@@ -65,7 +69,7 @@ func (w *Worker) runByWork(c *command.Call, run func(c *command.Call)) {
 	w.noteRun(c, cmd, args, w.last-began, 1)
 }
 
-// runWeighed runs a call that may have to be timed.
+// runWeighed runs a call, and times it if weight says so.
 func (w *Worker) runWeighed(c *command.Call, run func(c *command.Call)) {
 	if calls := w.weight(c); calls > 0 {
 		w.runTimed(c, run, calls)
@@ -74,7 +78,9 @@ func (w *Worker) runWeighed(c *command.Call, run func(c *command.Call)) {
 	run(c)
 }
 
-// runTimed runs a call that represents so many calls, and records how long it took.
+// runTimed runs a call and records its duration. The call represents as many calls as the
+// parameter calls says. If the call has added asks to a flight, the duration is kept in the slot
+// until the reply is written.
 func (w *Worker) runTimed(c *command.Call, run func(c *command.Call), calls int64) {
 	cmd, args, slots, work := c.Cmd, c.Args, 0, w.Work
 	if w.flight != nil {
@@ -91,16 +97,17 @@ func (w *Worker) runTimed(c *command.Call, run func(c *command.Call), calls int6
 		return
 	}
 	if w.Work-work > briefWork {
-		calls = 1 // the calls that it would represent are not like it
+		calls = 1 // the calls that it would represent take less time
 	}
 	w.noteRun(c, cmd, args, d, calls)
 }
 
-// noteRun records the duration of a call that represents so many calls. If the call waits or has
-// left its loop, the duration is recorded when it is answered: see [Session.resume].
+// noteRun records the duration d of a call that represents as many calls as the parameter calls
+// says. If the call waits or has left its event loop, the duration is recorded when it is
+// answered: see [Session.resume].
 func (w *Worker) noteRun(c *command.Call, cmd *command.Command, args [][]byte, d time.Duration, calls int64) {
 	if w.WorldBusy {
-		return // it has not begun yet
+		return // the call has not begun yet
 	}
 	if p := sessionOf(c.Client).wait.Load(); p != nil && p.Render == nil {
 		w.keepCall(p, cmd, args, d)
@@ -109,8 +116,9 @@ func (w *Worker) noteRun(c *command.Call, cmd *command.Command, args [][]byte, d
 	w.note(c.Client, cmd, args, d, calls)
 }
 
-// runMonitored runs a call while there are MONITOR clients. Calls of a script are listed after the
-// script, as in Redis.
+// runMonitored runs and times a call while there are MONITOR clients, and records it for them.
+// Administrative commands are not recorded. The calls of a script are listed after the script, as
+// in Redis.
 func (w *Worker) runMonitored(c *command.Call, run func(c *command.Call)) {
 	const calls = 1
 	cmd := c.Cmd
@@ -122,7 +130,7 @@ func (w *Worker) runMonitored(c *command.Call, run func(c *command.Call)) {
 	if cmd.RunsScript() {
 		w.monitored(c, words)
 		if w.runTimed(c, run, calls); w.WorldBusy {
-			w.Lines.Cut(mark) // it has not run yet
+			w.Lines.Cut(mark) // the call has not run yet
 		}
 		return
 	}
@@ -132,7 +140,8 @@ func (w *Worker) runMonitored(c *command.Call, run func(c *command.Call)) {
 	}
 }
 
-// monitored records a command for MONITOR clients.
+// monitored records a command with its arguments words for MONITOR clients. A command that a
+// script has called has the address "lua".
 func (w *Worker) monitored(c *command.Call, words []byte) {
 	from := stats.Source{At: int64(w.Store.Civil(w.Store.Now())) / int64(time.Microsecond), DB: c.Client.Selected(), Addr: "lua"}
 	if !c.Volatile {
@@ -141,7 +150,7 @@ func (w *Worker) monitored(c *command.Call, words []byte) {
 	w.Lines.Add(from, words)
 }
 
-// source returns the address that MONITOR shows for a client.
+// source returns the address that MONITOR shows for the client cl.
 func source(cl *command.Client) string {
 	if a := cl.Peer.RemoteAddr(); a != nil && a.Network() == "unix" {
 		return "unix:" + cl.Peer.LocalAddr().String()
@@ -149,7 +158,8 @@ func source(cl *command.Client) string {
 	return cl.Addr()
 }
 
-// keepCall stores in p what is needed to record a call that is answered later.
+// keepCall keeps in p what is needed to record a call when it is answered: its duration d so far,
+// and its arguments if SLOWLOG or LATENCY may need them.
 func (w *Worker) keepCall(p *command.Wait, cmd *command.Command, args [][]byte, d time.Duration) {
 	p.Took.Add(int64(d))
 	p.Counted = true
@@ -159,8 +169,9 @@ func (w *Worker) keepCall(p *command.Wait, cmd *command.Command, args [][]byte, 
 	}
 }
 
-// note records the duration of a call that represents so many calls, and adds a slow one to the
-// logs. args is nil if the arguments are no longer available.
+// note records the duration d of a call that represents as many calls as the parameter calls
+// says, and adds a slow call to SLOWLOG and LATENCY. args is nil if the arguments are no longer
+// available.
 func (w *Worker) note(cl *command.Client, cmd *command.Command, args [][]byte, d time.Duration, calls int64) {
 	o := &w.Server.Limits().Observing
 	n := &w.counts[cmd.ID]
@@ -179,7 +190,8 @@ func (w *Worker) note(cl *command.Client, cmd *command.Command, args [][]byte, d
 	noteSlow(w.Server, cl, cmd, words, d)
 }
 
-// noteAnswered is note for a call that has waited or has left its loop.
+// noteAnswered records the duration of the call of p, which has waited or has left its event
+// loop, as note does for other calls. It does nothing if the call is not timed.
 func (w *Worker) noteAnswered(p *command.Wait) {
 	if !p.Counted {
 		return
@@ -195,7 +207,8 @@ func (w *Worker) noteAnswered(p *command.Wait) {
 	}
 }
 
-// Timed implements [command.Host].
+// Timed implements [command.Host]: it runs f, the rest of a command that has left its event loop,
+// and adds the duration of f to that of the command.
 func (e *Engine) Timed(c *command.Call, f func(c *command.Call)) {
 	began := c.Server.Options.Stopwatch()
 	f(c)
@@ -206,8 +219,8 @@ func (e *Engine) Timed(c *command.Call, f func(c *command.Call)) {
 	}
 }
 
-// beginGroup starts a group of commands that were split together. If not each of them is timed, the
-// group is timed as a whole.
+// beginGroup starts a group of commands that were split off together. If the commands are not
+// each timed, the group is timed as a whole.
 func (w *Worker) beginGroup() {
 	n := len(w.requests)
 	w.exact, w.noted, w.ran = n <= exactCommands, false, 0
@@ -223,8 +236,9 @@ func (w *Worker) beginGroup() {
 	}
 }
 
-// endGroup checks the duration of a group. If a group took longer than the threshold of one call,
-// the group's most expensive command is logged, unless one of its calls was logged itself.
+// endGroup checks the duration of the current group. If the group took at least as long as the
+// threshold of one call, the group's most expensive command is logged as slow with that duration,
+// unless a call of the group was logged itself.
 func (w *Worker) endGroup(s *Session) {
 	if w.groupBegan == 0 {
 		return
@@ -257,7 +271,8 @@ func (w *Worker) endGroup(s *Session) {
 	}
 }
 
-// Durations implements [command.Host].
+// Durations implements [command.Host]: it returns the distribution of the durations of timed
+// calls of the command with that id, and the number of all its calls.
 func (e *Engine) Durations(id int) (d stats.Distribution, calls int64) {
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()
@@ -268,7 +283,8 @@ func (e *Engine) Durations(id int) (d stats.Distribution, calls int64) {
 	return d, calls
 }
 
-// ClassDurations implements [command.Host].
+// ClassDurations implements [command.Host]: it returns the distribution of the durations of timed
+// calls of all commands of a class.
 func (e *Engine) ClassDurations(class stats.Class) (d stats.Distribution) {
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()
@@ -282,8 +298,8 @@ func (e *Engine) ClassDurations(class stats.Class) (d stats.Distribution) {
 	return d
 }
 
-// noteSlow adds a call that took d to SLOWLOG and LATENCY, if it exceeds their thresholds. words
-// are the arguments that SLOWLOG shows. Any goroutine may call it.
+// noteSlow adds a call that took d to SLOWLOG and to LATENCY, if d reaches their thresholds.
+// words are the arguments that SLOWLOG shows. Any goroutine may call it.
 func noteSlow(s *command.Server, cl *command.Client, cmd *command.Command, words []string, d time.Duration) {
 	at, o := s.CivilMillis(), &s.Limits().Observing
 	if o.SlowerThan >= 0 && d >= o.SlowerThan && cmd.Flags&command.FlagSkipSlowlog == 0 {
@@ -299,7 +315,8 @@ func noteSlow(s *command.Server, cl *command.Client, cmd *command.Command, words
 	}
 }
 
-// resolve returns the subcommand that a call of a container calls, or c.
+// resolve returns the subcommand that a call with these arguments calls, or c if c has no
+// subcommands or no such subcommand.
 func resolve(c *command.Command, args [][]byte) *command.Command {
 	if c.Sub != nil && len(args) > 1 {
 		if sub := c.Subcommand(args[1]); sub != nil {

@@ -8,17 +8,20 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Park implements [command.Host].
+// Park implements [command.Host]: it makes the client of p wait for p, and adds p.Kept to the
+// memory that waits take.
 func (e *Engine) Park(p *command.Wait) {
 	s := sessionOf(p.Client)
 	s.wait.Store(p)
-	if s.ProxyOf == nil { // count it at once, for calls of Keep; noteKept corrects it to the exact number
+	if s.ProxyOf == nil { // count p.Kept at once, for calls of Keep; noteKept later sets the exact number
 		s.kept.Add(int64(p.Kept))
 		e.kept.Add(int64(p.Kept))
 	}
 }
 
-// Keep implements [command.Host].
+// Keep implements [command.Host]: it adds bytes, which may be negative, to the memory that waits
+// and transactions take. It returns false and adds nothing if that would exceed
+// maxmemory-clients.
 func (e *Engine) Keep(bytes int64) bool {
 	bound := e.Limits().ClientMemory
 	for {
@@ -32,8 +35,9 @@ func (e *Engine) Keep(bytes int64) bool {
 	}
 }
 
-// parkedNext returns how the transport treats a session with a parked command. A wait that may
-// never end is ended when the client disconnects or the server stops.
+// parkedNext returns how the transport treats a session whose command p is parked. Wait is for a
+// command that may wait forever: the transport ends it when the client disconnects or the server
+// stops.
 func (s *Session) parkedNext(p *command.Wait) transport.Next {
 	if p.Slice != nil {
 		return transport.Again
@@ -44,12 +48,14 @@ func (s *Session) parkedNext(p *command.Wait) transport.Next {
 	return transport.Park
 }
 
-// resume writes the reply of a parked command if there is one.
+// resume ends the wait p if it has been answered: it writes the reply to the output, applies what
+// the command has changed in the session, and counts the call. It returns false if p has not been
+// answered yet.
 func (s *Session) resume(p *command.Wait, w *Worker) bool {
 	if p.State.Load() != command.WaitAnswered {
 		return false
 	}
-	defer s.noteKept() // the memory of the wait must no longer count for the client's eviction
+	defer s.noteKept() // the memory of the wait must no longer count when clients are evicted
 	if p.RunAgain {
 		s.wait.Store(nil)
 		return true
@@ -72,7 +78,7 @@ func (s *Session) resume(p *command.Wait, w *Worker) bool {
 		w.Server.Decided(&w.Worker, s.Selected(), p.Decided, s.engine.Options.Now())
 	}
 	switch n := &w.counts[p.Cmd.ID]; {
-	case p.Rejected: // it was counted when it began to wait, but has not run
+	case p.Rejected: // the call was counted when it began to wait, but has not run
 		n.Rejected.Add(1)
 		n.Calls.Add(-1)
 	case p.Failed:
@@ -89,8 +95,9 @@ func (s *Session) resume(p *command.Wait, w *Worker) bool {
 	return true
 }
 
-// resumeBefore is resume that writes the reply before the messages which were written since mark:
-// messages that a command has sent to its own client come after its reply.
+// resumeBefore ends the wait p as resume does, and writes the reply before the messages that were
+// written to the output since mark: messages that a command has sent to its own client come after
+// its reply.
 func (s *Session) resumeBefore(p *command.Wait, w *Worker, mark int) bool {
 	if p.State.Load() != command.WaitAnswered {
 		return false
@@ -102,8 +109,8 @@ func (s *Session) resumeBefore(p *command.Wait, w *Worker, mark int) bool {
 	return true
 }
 
-// runSlice runs the next slice of a command as if the command had just been dispatched. It reports
-// whether the command is done.
+// runSlice runs the next slice of the command of p, as if the command had just been dispatched.
+// It reports whether the command is done; then the session no longer waits.
 func (s *Session) runSlice(w *Worker, p *command.Wait) (done bool) {
 	mark := len(w.out.Buf)
 	c := &w.ctx
@@ -122,15 +129,17 @@ func (s *Session) runSlice(w *Worker, p *command.Wait) (done bool) {
 	return true
 }
 
-// Unblock implements [command.Host]. Another goroutine writes the reply, since the caller may be an
-// event loop.
+// Unblock implements [command.Host]: it ends the wait of cl, with an UNBLOCKED error or like a
+// timeout, and reports whether there was a wait that can be ended. Another goroutine writes the
+// reply, since the caller may be an event loop.
 func (e *Engine) Unblock(cl *command.Client, withError bool) bool {
 	p := sessionOf(cl).wait.Load()
 	return p != nil && p.Interrupt(withError)
 }
 
-// UnblockAll ends every wait that can be ended, with an error: the server is about to become a
-// replica, which does not decide what the clients wait for. HaltReadOnly must be set before.
+// UnblockAll ends every wait that can be ended, with an error. The server calls it when it is
+// about to become a replica: then the primary decides what the clients wait for. HaltReadOnly
+// must be set before.
 func (e *Engine) UnblockAll() {
 	for _, s := range e.clients.list() {
 		if p := s.wait.Load(); p != nil {
@@ -140,7 +149,7 @@ func (e *Engine) UnblockAll() {
 }
 
 // Drain ends every wait, so that a server that stops leaves each client with a reply or a closed
-// connection. No command waits from then on.
+// connection. After Drain no command waits for an event.
 func (e *Engine) Drain() {
 	e.Draining.Store(true)
 	e.dropPaused()

@@ -13,8 +13,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Worker is the state of one feeding goroutine: its handle of the store, its buffers and its part
-// of the statistics. Only one goroutine at a time may use it.
+// Worker is the state of a goroutine that feeds sessions: its handle of the store, its buffers
+// and its part of the statistics. Only one goroutine at a time may use it.
 type Worker struct {
 	command.Worker
 	input
@@ -27,30 +27,32 @@ type Worker struct {
 	out    resp.Writer
 }
 
-// input has the commands that were split off ahead.
+// input has the commands that were split off the input and have not all run yet.
 type input struct {
-	room     [][]byte // room for the arguments of requests
+	room     [][]byte // memory for the arguments of requests
 	slots    [command.MaxRequests]request
 	requests []request // the used part of slots
-	// derivedKeys has the derived keys of requests, until the batch ends.
+	// derivedKeys has the bytes of the derived keys of requests, until the batch ends.
 	derivedKeys []byte
 }
 
-// request is a command that was split off the input and looked up, but has not run yet. Splitting
-// several at a time lets the store prefetch the memory of all their keys at once, instead of
-// waiting for each in turn.
+// request is a command that was split off the input and looked up, but has not run yet. Several
+// commands are split off at a time, so that the store can prefetch the entries of all their keys
+// at once, instead of waiting for each entry in turn.
 type request struct {
-	cmd  *command.Command // nil if there is no such command
+	cmd  *command.Command // nil if no such command exists
 	args [][]byte
 	size int // length of the command in bytes
-	// refused is the error if the command was discarded while it arrived. It has no arguments then.
+	// refused is the error if the command was discarded while it arrived, "" otherwise. A
+	// discarded command has no arguments.
 	refused resp.Error
-	end     int // bytes of the input that are consumed after it has run
-	// derivedKey is command.Call.DerivedKey. It points into the worker's derivedKeys.
+	end     int // bytes of the input that are consumed after the command has run
+	// derivedKey is the value for command.Call.DerivedKey. It points into the worker's
+	// derivedKeys.
 	derivedKey []byte
 }
 
-// worldState is for scripts that may take long; see coroutine.
+// worldState has the state of scripts and other calls that may take long: see coroutine.
 type worldState struct {
 	coroutine       *coroutine
 	pinned          bool // the feeding goroutine is locked to its thread
@@ -58,18 +60,20 @@ type worldState struct {
 	coroutineEffect bool // the call on the coroutine had an effect
 }
 
-// A coroutine runs a call of unknown duration, with its own worker. An event loop with such a call
-// stops the world and switches to the coroutine, which costs no more than a function call and wakes
-// no goroutine, and continues when the call is over. If the call takes long, the loop continues
-// before: the coroutine, the worker and the stopped world move to a goroutine that finishes the
-// call, and the session is parked. The world has to be stopped first: otherwise another session in
-// the store could wait for a lock of the call forever.
+// A coroutine runs a call of unknown duration, with its own worker. An event loop with such a
+// call stops the world and switches to the coroutine. Switching costs no more than a function
+// call and wakes no goroutine. Usually the call ends soon, and the loop continues. If the call
+// takes long, it yields: the coroutine, its worker and the stopped world move to a goroutine that
+// finishes the call, the session is parked, and the loop continues. The world has to be stopped
+// first, because otherwise another session in the store could wait for a lock of the call
+// forever.
 type coroutine struct {
 	worker *Worker
 	resume func() (over, ok bool)
 	stop   func()
 
-	// The fields of one call. words are copies in text, which is reused.
+	// The fields of the current call. words are copies of its arguments. They point into text,
+	// which is reused.
 	how    *command.Coroutine
 	arg    any
 	cmd    *command.Command
@@ -78,91 +82,92 @@ type coroutine struct {
 	broken bool
 }
 
-// effectState says which replies have to wait for their effects.
+// effectState records which replies have to wait until their effects are persisted.
 type effectState struct {
-	effects  uint64         // records counted so far
-	pending  []durableReply // of this batch
-	answered uint64         // the position that the reply of a parked command waits for
+	effects  uint64         // the number of journal records that were counted so far
+	pending  []durableReply // replies of this batch that wait
+	answered uint64         // the journal position that replies of parked commands, and messages, wait for
 }
 
-// durableReply is a reply whose command had an effect.
+// durableReply is the range of a reply in the output. Its command had an effect.
 type durableReply struct{ from, to int }
 
 // tally counts the commands and errors of one worker.
 type tally struct {
-	// The run of equal commands that is not in counts yet, so that a pipeline of one command costs
-	// one atomic addition.
+	// The current run of equal commands, which is not in counts yet. Adding a run at once lets a
+	// pipeline of one command cost one atomic addition.
 	runCmd *command.Command
 	runLen int64
 	counts []stats.Counter // by command id
-	// called is how many calls of this batch are not in caller yet. caller is the counter of the
-	// user by, the last one that was counted.
+	// called is the number of calls of this batch that are not in caller yet. caller is the
+	// counter of by, the user whose calls were counted last.
 	called int64
 	by     *acl.User
 	caller *atomic.Int64
 	clock
-	// How many errors the writers of this worker have written, and how many of them before the
-	// running command began.
+	// errors is the number of errors that the writers of this worker have written. errorsSeen is
+	// its value when the running command began.
 	errors, errorsSeen int64
 }
 
-// clock says which calls of a worker are timed.
+// clock has the state that decides which calls of a worker are timed.
 type clock struct {
 	sample int    // calls until the next timed one
 	paces  []pace // by command id
 	pace   pace   // of the running command
 	exact  bool   // each of the commands that were split together is timed
-	noted  bool   // a call was logged as slow since the group began
-	ran    int    // commands of the group that have begun
-	// groupBegan is the clock reading at the beginning of the group, 0 without a group that is
-	// timed. last is the last reading since.
+	noted  bool   // a call of the group was logged as slow
+	ran    int    // the number of commands of the group that have begun
+	// groupBegan is the clock reading at the beginning of the group, 0 if the group is not timed.
+	// last is the last clock reading since.
 	groupBegan, last time.Duration
 }
 
-// flight has the asks and replies of a batch for a Remote. It is filled while the batch runs,
-// submitted once, and the session is parked once. When all asks are decided the replies are written
-// in order. Replies of commands that do not ask are kept in the flight until then.
+// flight has the asks and replies of one batch, on a server with a Remote. It is filled while the
+// batch runs, and submitted once at the end. The session is parked once. When all asks are
+// decided, the replies are written in order. Until then the flight keeps the replies of commands
+// that do not ask.
 type flight struct {
 	slots []slot
-	asks  []*decide.Ask // of all slots, in order; those from used on are unused
+	asks  []*decide.Ask // of all slots, in order; the asks from index used on are unused
 	used  int
-	added int    // how many of these belong to slots
-	text  []byte // the bytes that asks refer to
+	added int    // the number of asks that belong to slots
+	text  []byte // the bytes that the asks refer to
 	local []byte // the replies between the slots, set at the end of the batch
 
-	from     int               // where the replies begin in the writer of the batch
-	together bool              // one EXEC has made all asks
-	silent   bool              // CLIENT REPLY suppresses the reply
-	reply    command.ReplyMode // the mode before the last command
-	postpone bool              // the batch ends before the command that was about to run
+	from     int               // the offset at which the replies begin in the writer of the batch
+	together bool              // all asks come from one EXEC
+	silent   bool              // CLIENT REPLY suppresses the replies
+	reply    command.ReplyMode // the reply mode before the last command
+	postpone bool              // the command that was about to run is not part of the batch
 
-	// left counts the users of the flight that are not done with it: launch, and the Remote.
+	// left counts the users of the flight that are not done with it yet: launch and the Remote.
 	left atomic.Int32
 	wait *command.Wait
 	done func() // the method value of landed
 }
 
-// slot is a command that has asked.
+// slot is a command whose reply depends on asks.
 type slot struct {
 	cmd   *command.Command
 	ask   *decide.Ask
-	at    int // where its reply comes in local
+	at    int // the offset in local before which the reply is inserted
 	proto int
-	// calls is how many calls it represents if it is timed, 0 if it is not. took is how long it
-	// took to ask.
+	// calls is the number of calls that the command represents if it is timed, 0 if it is not
+	// timed. took is the time that the command took to create its asks.
 	calls int64
 	took  time.Duration
 }
 
-// workers has all workers, and the idle ones.
+// workers has all workers and coroutines, and lists of the idle ones.
 type workers struct {
 	workersMu                  sync.Mutex
-	countedSince               limit.Instant // guarded by workersMu: when the statistics were reset
+	countedSince               limit.Instant // guarded by workersMu: the instant of the last reset of the statistics
 	paces                      []pace        // by command id: see pacesOf
 	everyWorker                []*Worker     // guarded by workersMu; never shrinks
 	idleWorkers                []*Worker     // guarded by workersMu: idle workers of background goroutines
-	coroutines, everyCoroutine []*coroutine  // guarded by workersMu: idle ones, and all
+	coroutines, everyCoroutine []*coroutine  // guarded by workersMu: the idle coroutines, and all coroutines
 }
 
-// workerOf returns the session's part of a worker.
+// workerOf returns the session's Worker that x belongs to.
 func workerOf(x *command.Worker) *Worker { return x.Owner.(*Worker) }

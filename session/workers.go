@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// NewWorker returns the state of a feeding goroutine. It implements [transport.Handler].
+// NewWorker implements [transport.Handler]: it returns the state for a goroutine that feeds
+// sessions.
 func (e *Engine) NewWorker() transport.Worker { return e.newWorker() }
 
 func (e *Engine) newWorker() *Worker {
@@ -37,7 +38,9 @@ func (e *Engine) newWorker() *Worker {
 	return w
 }
 
-// EachWorker implements [command.Host].
+// EachWorker implements [command.Host]: it calls f for every worker, and returns the instant
+// since which their statistics count. f may read fields that the lock of the workers guards, and
+// must not call methods that take this lock.
 func (e *Engine) EachWorker(f func(w *command.Worker)) (since limit.Instant) {
 	e.workersMu.Lock()
 	defer e.workersMu.Unlock()
@@ -47,7 +50,8 @@ func (e *Engine) EachWorker(f func(w *command.Worker)) (since limit.Instant) {
 	return e.countedSince
 }
 
-// takeWorker returns an idle or a new worker, for a goroutine in the background.
+// takeWorker returns an idle worker, or a new one, for a goroutine in the background. The caller
+// must return it by returnWorker.
 func (e *Engine) takeWorker() *Worker {
 	e.workersMu.Lock()
 	if n := len(e.idleWorkers); n > 0 {
@@ -66,14 +70,15 @@ func (e *workers) returnWorker(w *Worker) {
 	e.workersMu.Unlock()
 }
 
-// WithStore implements [command.Host].
+// WithStore implements [command.Host]: it runs f with its own handle of the store, on behalf of
+// the client with that id, at a fresh instant. It may block until the world starts.
 func (e *Engine) WithStore(client int64, f func(st env.Store)) {
 	e.withWorker(client, func(w *Worker) { f(w.Store) })
 }
 
-// withWorker is WithStore for a function that also needs the worker. While the world is stopped it
-// keeps no worker: thousands of goroutines may wait, and workers take many kilobytes each and are
-// never freed.
+// withWorker runs f with a worker that has entered the store, on behalf of the client with that
+// id. It may block until the world starts. It keeps no worker while the world is stopped:
+// thousands of goroutines may wait, and workers take many kilobytes each and are never freed.
 func (e *Engine) withWorker(client int64, f func(w *Worker)) {
 	for {
 		w := e.takeWorker()
@@ -87,14 +92,16 @@ func (e *Engine) withWorker(client int64, f func(w *Worker)) {
 	}
 }
 
-// opening returns a channel that receives when the world is started.
+// opening returns a channel that receives when the world of st is started.
 func opening(st env.Store) <-chan struct{} {
 	open := make(chan struct{}, 1)
 	st.NotifyStart(func() { open <- struct{}{} })
 	return open
 }
 
-// Outside implements [command.Host].
+// Outside implements [command.Host]: it runs f, which may wait for a disk, outside of the store,
+// so that a goroutine that stops the world does not wait for f. It enters the store again
+// afterwards. If the caller is not in the background, f runs inside the store.
 func (e *Engine) Outside(c *command.Call, f func()) {
 	if !c.Client.Background {
 		f()
@@ -110,7 +117,8 @@ func (e *Engine) Outside(c *command.Call, f func()) {
 	f()
 }
 
-// inWorker runs f with a worker that has entered the store, and returns the worker.
+// inWorker runs f with the worker w, which has entered the store, for the client with that id.
+// Then it leaves the store and returns the worker.
 func (e *workers) inWorker(w *Worker, client int64, f func(w *Worker)) {
 	defer e.returnWorker(w)
 	defer w.Store.Leave()
