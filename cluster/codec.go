@@ -35,29 +35,33 @@ const (
 	mostOlder = 7
 )
 
-// longestKeep is the longest expiry that the engine gets for a value.
+// longestKeep is the longest time after which the engine is told to expire a value.
 const longestKeep = 10 * 365 * 24 * time.Hour
 
-// tag identifies one write of one process. Tags have no order.
+// tag identifies one write of one process: the process in the upper 32 bits, the number of the
+// write in the lower ones. Tags have no order.
 type tag uint64
 
+// newTag returns the tag of write number sequence of the process writer.
 func newTag(writer, sequence uint32) tag { return tag(writer)<<32 | tag(sequence) }
 
+// writer returns the process that made the write t.
 func (t tag) writer() uint32 { return uint32(t >> 32) }
 
-// value is a decoded value of the engine. The zero value is that of an absent key.
+// value is a decoded value of the engine. The zero value stands for an absent key.
 type value struct {
-	// raw has all bytes, nil for an absent key. They are never changed.
+	// raw has all bytes of the value, nil for an absent key. The bytes are never changed.
 	raw   []byte
 	tag   tag
-	older []byte // the tags as they are in raw
+	older []byte // the tags of the latest writes of other writers, as they are in raw
 	stamp limit.Instant
-	// entry is the stored entry, expired or not. Its Value is a slice of raw.
+	// entry is the stored entry, even if it has expired. Its Value is a slice of raw.
 	entry entry.Entry
 }
 
-// decode decodes raw. Empty bytes are an absent key, because a bounded read cannot tell an empty
-// string from none. The error for bytes that no server has written is [limit.ErrWrongType].
+// decode decodes raw. Empty raw is an absent key, because a bounded read cannot tell an empty
+// string from an absent key. The error is [limit.ErrWrongType] if raw was not written by a server
+// of this package. The result keeps raw.
 func decode(raw []byte) (v value, err error) {
 	if len(raw) == 0 {
 		return value{}, nil
@@ -86,8 +90,8 @@ func decode(raw []byte) (v value, err error) {
 	return v, nil
 }
 
-// checkEntry returns an error if e is not the state of a limiter. A plain string is one if it is a
-// number, as INCREX stores it.
+// checkEntry returns an error if e is not the state of a limiter. A plain string is such a state
+// if it is a number, as INCREX stores it.
 func checkEntry(e *entry.Entry) error {
 	k := e.Kind
 	switch {
@@ -107,7 +111,8 @@ func checkEntry(e *entry.Entry) error {
 	return limit.ErrWrongType
 }
 
-// at returns the entry of the key at an instant, of kind [entry.None] if it has expired.
+// at returns the entry of the key at the instant now. If the entry has expired, the result has
+// the kind [entry.None].
 func (v *value) at(now limit.Instant) entry.Entry {
 	if v.entry.Expiry <= now {
 		return entry.Entry{}
@@ -115,11 +120,12 @@ func (v *value) at(now limit.Instant) entry.Entry {
 	return v.entry
 }
 
-// full reports whether there may have been writers whose tags are no longer in older.
+// full reports whether older has no more room, so that the value may have had writers whose tags
+// are no longer in it.
 func (v *value) full() bool { return len(v.older) == mostOlder*tagLen }
 
-// writers calls f with the tag of the latest write of each writer, the newest first, until
-// it returns false.
+// writers calls f with the tag of the latest write of each writer, the newest first, until f
+// returns false. For an absent key it calls f not at all.
 func (v *value) writers(f func(tag) bool) {
 	if v.raw == nil || !f(v.tag) {
 		return
@@ -131,7 +137,7 @@ func (v *value) writers(f func(tag) bool) {
 	}
 }
 
-// has reports whether t is the latest write of its writer.
+// has reports whether t is the latest write of its writer that is recorded in the value.
 func (v *value) has(t tag) (found bool) {
 	v.writers(func(one tag) bool {
 		found = one == t
@@ -140,7 +146,7 @@ func (v *value) has(t tag) (found bool) {
 	return found
 }
 
-// wroteOf reports whether the value has a tag of that writer.
+// wroteOf reports whether the value contains a tag of the process writer.
 func (v *value) wroteOf(writer uint32) (found bool) {
 	v.writers(func(one tag) bool {
 		found = one.writer() == writer
@@ -149,7 +155,9 @@ func (v *value) wroteOf(writer uint32) (found bool) {
 	return found
 }
 
-// encode returns the bytes of the value that write t puts in place of v: e, decided at stamp.
+// encode returns the bytes of the value that the write t stores in place of v: the entry e, which
+// was decided at the instant stamp. The tags in v are kept, as far as there is room, except that
+// of the same writer.
 func (v *value) encode(t tag, stamp limit.Instant, e *entry.Entry) []byte {
 	raw := make([]byte, headerLen, headerLen+len(v.older)+tagLen+len(e.Value))
 	v.writers(func(one tag) bool {
@@ -165,7 +173,8 @@ func (v *value) encode(t tag, stamp limit.Instant, e *entry.Entry) []byte {
 	return append(raw, e.Value...)
 }
 
-// successor returns the value that encode encodes.
+// successor returns, in decoded form, the value whose bytes encode would return for the same
+// arguments.
 func (v *value) successor(t tag, stamp limit.Instant, e *entry.Entry) value {
 	raw := v.encode(t, stamp, e)
 	end := headerLen + tagLen*int(raw[2])
@@ -174,14 +183,15 @@ func (v *value) successor(t tag, stamp limit.Instant, e *entry.Entry) value {
 	return next
 }
 
-// compared returns the bytes of raw that a swap compares.
+// compared returns the bytes of raw that a swap compares. They are empty for an absent key.
 func compared(raw []byte) []byte { return raw[:min(store.TagLen, len(raw))] }
 
-// sameWrite reports whether two values come from the same write.
+// sameWrite reports whether the values with the bytes a and b come from the same write.
 func sameWrite(a, b []byte) bool { return slices.Equal(compared(a), compared(b)) }
 
-// keepFor returns the expiry for the engine: somewhat later than that of the entry, which alone
-// decides.
+// keepFor returns the time after which the engine expires the value: about a second later than
+// the entry expires, and at most longestKeep. Whether an entry has expired is decided by its own
+// expiry alone.
 func keepFor(expiry, stamp limit.Instant) time.Duration {
 	d := max(0, expiry.Sub(stamp))
 	if d >= longestKeep-time.Second {

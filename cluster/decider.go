@@ -6,23 +6,25 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// decider decides asks about one key one after another, at one instant.
+// decider decides asks about one key one after another, at one instant. It keeps its buffers in
+// the scratch of the key's shard.
 type decider struct {
 	*scratch
-	entry   entry.Entry // as the last ask has left it
+	entry   entry.Entry // the entry after the last ask
 	now     limit.Instant
 	changed bool
-	most    int // maximum number of bytes of a value without its head
-	tooMany int // asks refused because the value would be larger
-	// bytes is the size of the key's value in the engine, for RL.INFO.
+	most    int // maximum number of bytes of a value without its header
+	tooMany int // asks refused because the value would exceed most
+	// bytes is the size of the key and its value in the engine, for RL.INFO.
 	bytes int
-	// lastChange is the index of the last ask that changed the entry.
+	// lastChange is the index of the last ask that changed the entry, 0 if none did.
 	lastChange int
-	// owns says that the entry's Value lies in the scratch and not in the engine's bytes.
+	// owns says that the entry's Value is in the scratch, and not in the bytes of the engine's
+	// value.
 	owns bool
 }
 
-// decideAll decides the asks of a batch in its order.
+// decideAll decides the asks of batch in their order. It sets changed and lastChange.
 func (j *decider) decideAll(batch []*item) {
 	for i, it := range batch {
 		if j.decide(it.ask) {
@@ -31,7 +33,8 @@ func (j *decider) decideAll(batch []*item) {
 	}
 }
 
-// decide decides a, and reports whether it changed the entry.
+// decide decides a on the entry, stores the answer in a, and reports whether the entry has
+// changed.
 func (j *decider) decide(a *decide.Ask) (changed bool) {
 	p := &j.plan
 	if a.Err = p.One(&j.entry, j.now, a); a.Err != nil {
@@ -50,14 +53,15 @@ func (j *decider) decide(a *decide.Ask) (changed bool) {
 	return changed
 }
 
-// store applies the plan to the entry, unless the value would become too large.
+// store applies the plan to the entry. If the value would grow beyond most, store changes nothing
+// and returns [limit.ErrTooLarge].
 func (j *decider) store() error {
 	if !j.owns {
 		j.mine = append(j.mine[:0], j.entry.Value...)
 		j.entry.Value, j.owns = j.mine, true
 	}
 	value := j.entry.Value
-	// If the value grows, Apply uses other memory, so that the old value remains usable.
+	// If the value grows, Apply uses the spare memory, so that the old value remains usable.
 	next := j.plan.Apply(value[:len(value):len(value)], j.spare[:0])
 	if len(next) > len(value) && len(next) > j.most {
 		j.tooMany++
@@ -70,7 +74,8 @@ func (j *decider) store() error {
 	return nil
 }
 
-// answerForeign answers an ask about a key whose value no server has written.
+// answerForeign answers the ask a about a key whose value was not written by a server of this
+// package. EXISTS finds the key; any other ask gets [limit.ErrWrongType].
 func answerForeign(a *decide.Ask) {
 	a.Err = limit.ErrWrongType
 	if a.Family == decide.Admin && a.Admin.Op == decide.Exists {
@@ -78,14 +83,15 @@ func answerForeign(a *decide.Ask) {
 	}
 }
 
-// tellBytes adds the size of the value in the engine to the fields of RL.INFO.
+// tellBytes appends bytes, the size of the key and its value in the engine, to the fields of an
+// RL.INFO. It does nothing for any other ask.
 func tellBytes(a *decide.Ask, bytes int) {
 	if a.Family == decide.Admin && a.Admin.Op == decide.Describe && len(a.Result.Fields) > 0 {
 		a.Result.Fields = append(a.Result.Fields, decide.Field{Name: "bytes", Number: int64(bytes)})
 	}
 }
 
-// end frees large buffers of the scratch.
+// end drops the buffers of the scratch that are larger than mostScratch.
 func (j *decider) end() {
 	if cap(j.mine) > mostScratch {
 		j.mine = nil

@@ -11,7 +11,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// takes reports whether an ask only takes units, if there are enough.
+// takes reports whether an ask only takes units, at once, if there are enough. Deciding such an
+// ask never frees units.
 func takes(a *decide.Ask) bool {
 	switch a.Family {
 	case decide.Cell:
@@ -29,8 +30,9 @@ func takes(a *decide.Ask) bool {
 	return false
 }
 
-// denial is a refusal that can be repeated: the same call is refused again as long as no other call
-// frees units. The times in the answer decrease as time passes.
+// denial is a refusal that can be repeated: the same call is refused again as long as no other
+// call frees units. The times in the repeated answer decrease as time passes. decision is the
+// refusal, which was decided at the instant at. It may be repeated before the instant until.
 type denial struct {
 	call     any // a comparable copy of the call
 	decision limit.Decision
@@ -38,11 +40,13 @@ type denial struct {
 	until    limit.Instant
 }
 
+// cellCall is what distinguishes calls of the family Cell.
 type cellCall struct {
 	quota    gcra.Quota
 	quantity int64
 }
 
+// leaseCall is what distinguishes calls of the family Lease.
 type leaseCall struct {
 	member     string
 	most       int64
@@ -50,8 +54,9 @@ type leaseCall struct {
 	maxMembers int64
 }
 
-// denialOf returns the refusal of a, or nil if it cannot be repeated. now is the clock's instant,
-// which may be earlier than that of a.
+// denialOf returns the refusal of a, or nil if a was not refused or its refusal cannot be
+// repeated. now is the clock's instant, which may be earlier than a.Now. The refusal is repeated
+// for at most the duration most.
 func denialOf(a *decide.Ask, now limit.Instant, most time.Duration) *denial {
 	d := a.Decision
 	if most <= 0 || a.Err != nil || !takes(a) || d.Refused <= 0 || d.Refused < asked(a) {
@@ -63,7 +68,8 @@ func denialOf(a *decide.Ask, now limit.Instant, most time.Duration) *denial {
 	return &denial{call: callOf(a), decision: d, at: a.Now, until: min(a.Now, now).Add(most)}
 }
 
-// asked returns the number of units that a refusal of all of a refuses.
+// asked returns the value of Decision.Refused if all of a is refused: its quantity if it may be
+// granted in part, otherwise 1.
 func asked(a *decide.Ask) int64 {
 	switch {
 	case a.Family == decide.Window && a.Window.Charge == slidingwindow.Partial:
@@ -74,6 +80,7 @@ func asked(a *decide.Ask) int64 {
 	return 1
 }
 
+// callOf returns a comparable copy of the call of a.
 func callOf(a *decide.Ask) any {
 	switch a.Family {
 	case decide.Cell:
@@ -87,7 +94,7 @@ func callOf(a *decide.Ask) any {
 	return leaseCall{string(l.Member), l.Limit, l.Lease, l.MaxMembers}
 }
 
-// same reports whether a is the refused call.
+// same reports whether a is the call that was refused.
 func (d *denial) same(a *decide.Ask) bool {
 	switch c := d.call.(type) {
 	case cellCall:
@@ -104,8 +111,8 @@ func (d *denial) same(a *decide.Ask) bool {
 	return false
 }
 
-// repeat answers a like the refusal. It reports false if a is another call or the refusal has
-// ended.
+// repeat gives a the answer of the refusal, as of the instant now, and returns true. It returns
+// false and changes nothing if a is another call or the refusal may no longer be repeated.
 func (d *denial) repeat(a *decide.Ask, now limit.Instant) bool {
 	if now >= d.until || !d.same(a) {
 		return false

@@ -14,20 +14,22 @@ import (
 const mostBatch = 1024
 
 const (
-	// patience is the number of conflicts after which an exchange waits before it tries again, for
-	// a random time that grows only a little: an exchange that waited for long would lose the next
-	// race as well.
+	// patience is the number of conflicts after which an exchange waits before it tries again. It
+	// waits for a random time that grows only a little, up to firstDelay<<mostDoubled: an
+	// exchange that waited for long would lose the next race as well.
 	patience    = 3
 	firstDelay  = 50 * time.Microsecond
 	mostDoubled = 3
-	// A failed request is repeated at once, and then after a pause that grows.
+	// A failed request is repeated at once, and then after a pause that doubles, from firstPause
+	// up to firstPause<<mostPauses.
 	firstPause = time.Millisecond
 	mostPauses = 4
-	// More than mostRaces in one exchange are not by chance.
+	// If one exchange has more than mostRaces conflicts, they are not by chance: the key counts
+	// as hot.
 	mostRaces = 4
 )
 
-// exchanger runs exchanges, one at a time for each key with waiting asks.
+// exchanger runs exchanges. For each key with waiting asks, one exchange runs at a time.
 type exchanger struct {
 	core
 	table
@@ -35,58 +37,64 @@ type exchanger struct {
 }
 
 // exchange decides the waiting asks about one key, and repeats that until the engine has accepted
-// the result. It does not block: each step sends one request to the engine or sets a timer, whose
-// answer runs the next step.
+// the result. It does not block: each step sends one request to the engine or starts a timer, and
+// the reply or the timer runs the next step.
 //
-// While it is running, no other part of this server reads or writes the key.
+// While an exchange is running, no other part of this server reads or writes the key in the
+// engine.
 type exchange struct {
 	*exchanger
 	key *key
 	// batch has the asks that are decided together.
 	batch []*item
-	// basis is the value on which they are decided, and there the value in the engine, which
-	// differs if the engine has lost writes. fromMine says that both are only remembered.
+	// basis is the value on which the batch is decided. there is the value in the engine, which
+	// differs from basis if the engine has lost writes. fromMine says that both are remembered
+	// values, which were not read now.
 	basis, there value
 	fromMine     bool
-	// back is a write that has to be undone before anything is decided: there was no later write.
+	// back is a write that has to be undone before the batch is decided; nil if there is none.
+	// There was no later write than back.
 	back *unsettledWrite
 
-	// The write that was decided, its tag, and the value that it makes.
+	// The write that was decided, its tag, the value that it stores, and the time at which it was
+	// sent first.
 	write Write
 	tag   tag
 	next  value
 	sent  time.Duration
 	// lastChange is the index in the batch of the last ask that changed the entry.
 	lastChange int
-	tooMany    int // asks refused because the value would become too large
+	tooMany    int // asks refused because the value would exceed its maximum size
 
 	doubt     bool // the outcome of the write is unknown
-	failures  int  // of the present request to the engine
+	failures  int  // failures of the present request to the engine
 	conflicts int
-	fruitless bool // the latest batch did not reach the engine
+	fruitless bool // the engine has not decided the latest batch
 	reason    reason
 
-	// Callbacks for the engine and timers, allocated once.
+	// Callbacks for the engine and for timers, allocated once.
 	looked  func(raw []byte, err error)
 	swapped func(applied bool, now []byte, err error)
 	resumed func()
-	resume  step // what resumed does
+	resume  step // the step that resumed does
 }
 
-// step is the next step of an exchange. It runs without the lock.
+// step is the next step of an exchange. The steps run without the lock of the shard.
 type step uint8
 
 const (
+	// nothing: there is no further step now. A pending request or timer runs the next one.
 	nothing step = iota
 	look         // read the value
-	send         // write it
-	answer       // hand out the answers, then continue with the waiting asks
-	refuse       // let the policy answer, then continue
+	send         // send the write
+	answer       // deliver the answers, then continue with the waiting asks
+	refuse       // let the policy answer the batch, then continue with the waiting asks
 	goOn         // continue with the waiting asks
-	hand         // pass the key to the group that holds it
+	hand         // pass the key to the group whose hold is first in the queue
 )
 
-// start begins an exchange for a key that has just become busy.
+// start runs an exchange for the key k. The caller has marked k as busy, or ends the turn of a
+// group at k.
 func (x *exchanger) start(k *key) {
 	e, _ := x.pool.Get().(*exchange)
 	if e == nil {
@@ -97,7 +105,7 @@ func (x *exchanger) start(k *key) {
 	e.do(goOn)
 }
 
-// do does a step and the steps that follow at once.
+// do runs the step s, and all following steps that need not wait for the engine or a timer.
 func (e *exchange) do(s step) {
 	for {
 		switch s {
@@ -128,7 +136,7 @@ func (e *exchange) do(s step) {
 	}
 }
 
-// release ends the exchange. It does not change the key.
+// release ends the exchange and returns it to the pool. It does not change the key.
 func (e *exchange) release() {
 	clear(e.batch)
 	*e = exchange{
@@ -138,7 +146,8 @@ func (e *exchange) release() {
 	e.pool.Put(e)
 }
 
-// after does a step once d has passed.
+// after returns s if d is not positive. Otherwise it starts a timer that runs s after d, and
+// returns nothing.
 func (e *exchange) after(d time.Duration, s step) step {
 	if d <= 0 {
 		return s
@@ -150,7 +159,9 @@ func (e *exchange) after(d time.Duration, s step) step {
 
 func (e *exchange) onResume() { e.do(e.resume) }
 
-// begin takes the waiting asks and determines the value on which to decide them.
+// begin takes the waiting asks of the key and determines the value on which to decide them. It
+// returns the next step. If no asks wait and no refund is due, begin marks the key as idle and
+// ends the exchange.
 func (e *exchange) begin() step {
 	k := e.key
 	k.shard.mu.Lock()
@@ -188,8 +199,9 @@ func (e *exchange) begin() step {
 	return e.decide()
 }
 
-// grantLease answers the waiting asks from the key's lease, as far as possible, or has the lease
-// prolonged.
+// grantLease answers waiting asks from the key's lease until an ask cannot be answered. If it has
+// answered none and the lease has to be prolonged first, it puts the turn for that at the front
+// of the queue. It returns nothing if the asks have to be decided by the engine.
 func (e *exchange) grantLease() step {
 	l, q := e.key.lease, &e.key.queue
 	now, elapsed := e.timing.Now(), e.timing.Elapsed()
@@ -210,7 +222,8 @@ func (e *exchange) grantLease() step {
 	return nothing
 }
 
-// fill takes the waiting asks, up to a hold or to an ask that a lease decides.
+// fill takes waiting asks into the batch. It stops before a hold, and before an ask that the
+// lease of the key could answer unless that ask is the first.
 func (e *exchange) fill() {
 	q := &e.key.queue
 	for it := q.first; it != nil && it.hold == nil && len(e.batch) < mostBatch; it = q.first {
@@ -223,8 +236,9 @@ func (e *exchange) fill() {
 	}
 }
 
-// remembered reports whether an ask may be decided on the remembered value of a key without a read:
-// no other server writes the key, and the engine cannot have expired it yet.
+// remembered reports whether an ask may be decided on the remembered value of k without a read.
+// That is so if no other server writes the key, no write is unsettled, and the engine cannot have
+// expired the value yet.
 func (x *exchanger) remembered(k *key) bool {
 	m := &k.memory
 	v := &m.value
@@ -232,7 +246,7 @@ func (x *exchanger) remembered(k *key) bool {
 		x.timing.Now().Sub(v.stamp) < keepFor(v.entry.Expiry, v.stamp)
 }
 
-// onLook continues with the value in the engine.
+// onLook continues the exchange after a read: raw is the value in the engine.
 func (e *exchange) onLook(raw []byte, err error) {
 	e.key.shard.mu.Lock()
 	s := e.saw(raw, err)
@@ -240,6 +254,7 @@ func (e *exchange) onLook(raw []byte, err error) {
 	e.do(s)
 }
 
+// saw returns the step that follows a read. The lock of the shard is held.
 func (e *exchange) saw(raw []byte, err error) step {
 	if err != nil && !isForeign(err) {
 		return e.failed(err, look)
@@ -254,7 +269,8 @@ func (e *exchange) saw(raw []byte, err error) step {
 	return e.decideOn(v)
 }
 
-// read decodes a value, unless it is the remembered one.
+// read decodes raw, the value in the engine. If raw comes from the remembered write, read returns
+// the remembered value instead.
 func (e *exchange) read(raw []byte) (value, error) {
 	if m := &e.key.memory; len(raw) > 0 && sameWrite(raw, m.value.raw) {
 		return m.value, nil
@@ -262,13 +278,16 @@ func (e *exchange) read(raw []byte) (value, error) {
 	return decode(raw)
 }
 
-// decideOn decides on v, the present value in the engine.
+// decideOn decides the batch on v, the present value in the engine, and returns the step that
+// follows.
 func (e *exchange) decideOn(v value) step {
 	e.take(v)
 	return e.decide()
 }
 
-// take makes v, the present value in the engine, the basis of the decision.
+// take makes v, the present value in the engine, the basis of the next decision. If v shows that
+// the engine has lost writes, the remembered value becomes the basis. take also determines the
+// outcome of unsettled writes.
 func (e *exchange) take(v value) {
 	m := &e.key.memory
 	if e.back != nil { // the write was not undone
@@ -282,7 +301,9 @@ func (e *exchange) take(v value) {
 	e.key.noteGone(&e.there)
 }
 
-// decide decides the batch at one instant, and returns the step that follows.
+// decide decides the batch at one instant, and returns the step that follows: send if the entry
+// has changed, look if nothing has changed and the basis was only remembered, and otherwise
+// answer.
 func (e *exchange) decide() step {
 	e.sort()
 	if len(e.batch) == 0 && e.back == nil {
@@ -310,7 +331,8 @@ func (e *exchange) decide() step {
 	return e.settled(false)
 }
 
-// sort puts refunds before the other asks, and drops asks that have been answered meanwhile.
+// sort puts the refunds that are due before the asks of the batch, and removes asks that were
+// answered meanwhile.
 func (e *exchange) sort() {
 	m := &e.key.memory
 	e.batch = slices.DeleteFunc(e.batch, func(it *item) bool { return it.stage == answered || it.abandoned })
@@ -321,7 +343,8 @@ func (e *exchange) sort() {
 	}
 }
 
-// plan prepares the write of the decided entry.
+// plan prepares the write of the entry that j has decided, under a new tag, and marks the items
+// of the batch as writing. An entry of kind [entry.None] deletes the key.
 func (e *exchange) plan(j *decider) {
 	e.next, e.tag = value{}, 0
 	e.write = Write{Key: e.key.full, Old: compared(e.there.raw)}
@@ -346,7 +369,8 @@ func (e *exchange) plan(j *decider) {
 	e.doubt, e.failures, e.sent = false, 0, e.timing.Elapsed()
 }
 
-// onSwap continues with the outcome of the write.
+// onSwap continues the exchange after the write was sent: applied says that it was done, and
+// otherwise now is the present value in the engine.
 func (e *exchange) onSwap(applied bool, now []byte, err error) {
 	e.key.shard.mu.Lock()
 	s := e.wrote(applied, now, err)
@@ -354,6 +378,8 @@ func (e *exchange) onSwap(applied bool, now []byte, err error) {
 	e.do(s)
 }
 
+// wrote returns the step that follows a write. The lock of the shard is held. It determines
+// whether an earlier copy of the write was done.
 func (e *exchange) wrote(applied bool, now []byte, err error) step {
 	switch {
 	case err != nil && !isForeign(err):
@@ -386,7 +412,8 @@ func (e *exchange) wrote(applied bool, now []byte, err error) step {
 	return e.conflict(v)
 }
 
-// conflict decides again, on the value that another server has written.
+// conflict continues after another server has written v first: the batch is decided again on v.
+// After several conflicts it waits and reads the value again.
 func (e *exchange) conflict(v value) step {
 	e.count.conflicts.Add(1)
 	e.conflicts++
@@ -401,11 +428,13 @@ func (e *exchange) conflict(v value) step {
 	if e.conflicts < patience {
 		return e.decide()
 	}
-	// The present value will be outdated after the pause, so read it again.
+	// The present value will be outdated after the pause, so read it again then.
 	return e.after(e.timing.UpTo(firstDelay<<min(e.conflicts-patience, mostDoubled)), look)
 }
 
-// failed continues after a request to the engine has failed.
+// failed returns the step that follows a failed request to the engine. again is the step that
+// repeats the request. If the request has changed nothing for certain, the policy answers. If no
+// client waits any more, the exchange gives up.
 func (e *exchange) failed(err error, again step) step {
 	e.reason = reasonOf(err)
 	switch {
@@ -421,7 +450,8 @@ func (e *exchange) failed(err error, again step) step {
 	return e.after(firstPause<<min(e.failures-2, mostPauses), again)
 }
 
-// refused lets the policy answer.
+// refused ends the batch undecided, and lets the policy answer the asks for which clients wait.
+// Refunds in the batch remain due.
 func (e *exchange) refused() step {
 	m := &e.key.memory
 	e.batch = slices.DeleteFunc(e.batch, func(it *item) bool {
@@ -440,8 +470,8 @@ func (e *exchange) refused() step {
 	return refuse
 }
 
-// giveUp ends an exchange for which no client waits any more. If its last write is in doubt, that
-// is remembered.
+// giveUp ends an exchange for which no client waits any more. If the outcome of its last write is
+// in doubt, giveUp remembers the write as unsettled; otherwise refunds in the batch remain due.
 func (e *exchange) giveUp() step {
 	m := &e.key.memory
 	if e.back != nil {
@@ -457,7 +487,8 @@ func (e *exchange) giveUp() step {
 	return goOn
 }
 
-// unsettledWrite returns the present write with its asks that the policy has answered.
+// unsettledWrite returns a description of the present write, with the asks in it that the policy
+// has answered and whose charges have to be given back.
 func (e *exchange) unsettledWrite() *unsettledWrite {
 	d := &unsettledWrite{tag: e.tag, old: e.there, whole: e.back == nil}
 	for _, it := range e.batch {
@@ -473,7 +504,9 @@ func (e *exchange) unsettledWrite() *unsettledWrite {
 	return d
 }
 
-// settled ends an exchange: the engine has the decided value, or nothing had to be written.
+// settled ends the batch after the engine has stored the decided value (written), or if nothing
+// had to be written. It returns answer. Charges of asks that the policy has answered meanwhile
+// are remembered, to be given back.
 func (e *exchange) settled(written bool) step {
 	m := &e.key.memory
 	d := e.unsettledWrite()
@@ -504,6 +537,7 @@ func (e *exchange) settled(written bool) step {
 	return answer
 }
 
+// countUndone counts the internal ask of it, a refund that was decided, as undone or kept.
 func (e *exchange) countUndone(it *item) {
 	if it.ask.Err == nil && it.ask.Decision.Allowed() {
 		e.count.undone.Add(1)
@@ -512,8 +546,8 @@ func (e *exchange) countUndone(it *item) {
 	e.count.kept.Add(1)
 }
 
-// remember remembers a refusal that can be repeated: the last one, if no later ask changed
-// anything.
+// remember remembers the last refusal in the batch that can be repeated, if no later ask has
+// changed the entry and no waiting ask may free units.
 func (e *exchange) remember() {
 	k := e.key
 	if e.limits.denials <= 0 || k.queue.freeing > 0 {
@@ -527,7 +561,8 @@ func (e *exchange) remember() {
 	}
 }
 
-// foreign answers a batch about a key whose value no server has written. The value stays.
+// foreign answers the batch if the key's value was not written by a server of this package. The
+// value stays in the engine. What was remembered of the key is dropped.
 func (e *exchange) foreign() step {
 	e.count.foreign.Add(1)
 	if e.doubt {
@@ -542,19 +577,20 @@ func (e *exchange) foreign() step {
 	return answer
 }
 
-// isForeign reports whether the engine says that the value of a key is not a string.
+// isForeign reports whether err says that the value of the key is not a string, or not one of
+// this package.
 func isForeign(err error) bool {
 	return errors.Is(err, limit.ErrWrongType) || reasonOf(err) == "WRONGTYPE"
 }
 
-// handOut hands out the answers of the batch.
+// handOut delivers the answers of the batch.
 func (e *exchange) handOut() {
 	for _, it := range e.batch {
 		it.flight.answered(1)
 	}
 }
 
-// handRefusals lets the policy answer the batch in place of the engine.
+// handRefusals lets the policy answer the asks of the batch, and delivers the answers.
 func (e *exchange) handRefusals() {
 	for _, it := range e.batch {
 		e.policy.answer(it.ask, e.reason)

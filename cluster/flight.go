@@ -7,15 +7,16 @@ import (
 	"github.com/cellserver/cellserver/decide"
 )
 
-// flight is the set of asks of one Submit.
+// flight is the set of asks of one call of [Store.Submit].
 type flight struct {
 	items []item
-	left  atomic.Int32 // items without an answer, plus one during Submit
+	left  atomic.Int32 // items without an answer, plus one while Submit runs
 	done  func()
-	stop  func() bool // stops the timer of the deadline; nil without one
+	stop  func() bool // stops the timer of the deadline; nil if there is no timer
 }
 
-// answered says that n more items have their answers.
+// answered records that n more items have their answers. When all have, it stops the timer of the
+// deadline and calls done.
 func (f *flight) answered(n int) {
 	if f.left.Add(int32(-n)) > 0 {
 		return
@@ -26,18 +27,19 @@ func (f *flight) answered(n int) {
 	f.done()
 }
 
-// stage is the progress of an item. The lock of the shard of its key, or of its group, guards it.
+// stage is the progress of an item. The lock of the shard of its key guards it, or the lock of
+// its group.
 type stage uint8
 
 const (
 	_ stage = iota
 	// queued: the item waits in the queue of its key.
 	queued
-	// batched: the item's exchange is running and may decide it again; no write is in progress.
+	// batched: the item's exchange is running and may decide it again. No write is in progress.
 	batched
-	// writing: a write with the decision on the item is in progress.
+	// writing: a write that depends on the item's decision is in progress.
 	writing
-	// answered: the ask belongs to the caller of Submit again.
+	// answered: the ask belongs to the caller of [Store.Submit] again.
 	answered
 )
 
@@ -45,31 +47,32 @@ const (
 type item struct {
 	ask        *decide.Ask
 	flight     *flight // nil for an internal ask of the store
-	place      *place  // of its key; nil if it has no key, or several
-	prev, next *item   // neighbours in that queue
-	hold       *hold   // instead of an ask
-	group      owner   // set for an ask that is decided with others; nil for most
+	place      *place  // of the key of the ask; nil if the ask has no key, or several
+	prev, next *item   // neighbours in the queue of place
+	hold       *hold   // set instead of ask for the turn of a group
+	group      owner   // set if the ask is decided together with others; nil for most asks
 	stage      stage
-	// abandoned says that the policy has answered while a write was in progress. Then ask is a copy
-	// that belongs to the item, and refundDue says that its charge, if the write was done, has to
-	// be given back.
+	// abandoned says that the policy has answered the ask while a write was in progress. Then the
+	// field ask is a copy that belongs to the item. refundDue says that the charge of the ask has
+	// to be given back if the write was done.
 	abandoned, refundDue bool
 }
 
-// owner is a group; its lock guards its items.
+// owner is the group to which an item belongs. The lock of the owner guards the item.
 type owner interface {
-	// abandon takes an item away from the group, and returns its ask, or nil if it was answered.
+	// abandon takes the item away from the group, and returns its ask, or nil if the item was
+	// answered.
 	abandon(it *item) *decide.Ask
 }
 
-// live reports whether a client waits for the answer.
+// live reports whether a client waits for the answer of the item.
 func (it *item) live() bool { return it.flight != nil && it.stage != answered && !it.abandoned }
 
-// own reports whether the ask is an internal one of the store.
+// own reports whether the ask of the item is an internal one of the store, such as a refund.
 func (it *item) own() bool { return it.flight == nil }
 
-// detach gives the item a copy of its ask with the decided answer, so that the original can be
-// answered differently.
+// detach gives the item a copy of its ask with the decided answer, and returns the original, so
+// that the original can be answered differently. The item counts as abandoned.
 func (it *item) detach() (theirs *decide.Ask) {
 	theirs = it.ask
 	own := *theirs
@@ -79,21 +82,23 @@ func (it *item) detach() (theirs *decide.Ask) {
 	return theirs
 }
 
-// place is where the items about one key wait. mu guards it, and the stage of its items.
+// place has the items about one key that wait. mu guards the place and the stage of its items.
 type place struct {
 	mu    *sync.Mutex
 	queue queue
-	// basis is the value on which the present write was decided.
+	// basis is the value on which the write in progress was decided.
 	basis *value
 }
 
-// queue has the items that wait for the present exchange to end.
+// queue has the items that wait for the present exchange of the key to end, in the order of their
+// arrival. Only holds that prolong a lease are put at the front.
 type queue struct {
 	first, last *item
-	// freeing is the number of items that may free units.
+	// freeing is the number of items in the queue that may free units.
 	freeing int
 }
 
+// push appends it to the queue.
 func (q *queue) push(it *item) {
 	it.stage = queued
 	it.prev = q.last
@@ -108,7 +113,7 @@ func (q *queue) push(it *item) {
 	}
 }
 
-// pushFirst puts an item at the front.
+// pushFirst puts it at the front of the queue.
 func (q *queue) pushFirst(it *item) {
 	it.stage = queued
 	it.next = q.first
@@ -123,6 +128,7 @@ func (q *queue) pushFirst(it *item) {
 	}
 }
 
+// remove removes it, which must be in the queue.
 func (q *queue) remove(it *item) {
 	if it.prev == nil {
 		q.first = it.next
@@ -140,17 +146,21 @@ func (q *queue) remove(it *item) {
 	}
 }
 
-// mayFree reports whether deciding the item may free units.
+// mayFree reports whether deciding the item may free units. For a hold this is unknown, and
+// mayFree returns true.
 func (it *item) mayFree() bool { return it.hold != nil || !takes(it.ask) }
 
-// hold is the turn of a group at its keys: a hold comes to the front of each queue and waits there
-// until it is at the front of all.
+// hold is the turn of a group at its keys. A hold is an item in the queue of each key. When it
+// becomes first in a queue, the exchange of that key ends and leaves the key to the group. The turn
+// begins when the hold has become first in all queues.
 type hold struct {
+	// missing is the number of queues in which the hold is not first yet. When it is 0, ready is
+	// called.
 	missing atomic.Int32
 	ready   func()
 }
 
-// arrived says that the hold has reached the front of one more queue.
+// arrived records that the hold has become first in one more queue.
 func (h *hold) arrived() {
 	if h.missing.Add(-1) == 0 {
 		h.ready()

@@ -11,10 +11,11 @@ import (
 )
 
 // group is a set of asks that are decided together: an RL.MULTI, or the asks of a transaction. It
-// has the turn at all of its keys, and other asks about these keys wait until it is done.
+// has exclusive use of all of its keys, and other asks about these keys wait until the group
+// ends.
 //
-// It decides on copies of the asks, because the policy may answer an ask, and the caller may reuse
-// it, while a write is in progress.
+// A group decides on copies of the asks. While a write is in progress, the policy may answer an
+// ask, and its caller may reuse it.
 type group struct {
 	*exchanger
 	turn   *turn
@@ -22,47 +23,49 @@ type group struct {
 	asks   []member
 	parts  []part
 	plan   decide.Rounds
-	now    limit.Instant // of the last decision
+	now    limit.Instant // instant of the last decision
 	tries  int           // number of decisions that lost a race
 	undoes int           // number of parts that are still being undone
 	todo   []func()      // functions to call without the lock
-	// own says that the store itself waits for the group; then ended is called at its end.
+	// own says that the store itself waits for the group. ended is called at the end of the
+	// group; nil if there is nothing to call.
 	own   bool
 	ended func()
 }
 
 // member is an ask of a group.
 type member struct {
-	item *item      // nil once it is answered
-	own  decide.Ask // the copy on which is decided
-	at   []int      // index of the part of the key, or of each clause's key
-	// refundDue says that the policy has answered with an error, so that a charge has to be given
-	// back.
+	item *item      // nil after the ask was answered
+	own  decide.Ask // the copy on which the group decides
+	at   []int      // index of the part of the ask's key, or of the key of each clause
+	// refundDue says that the policy has answered the ask with an error, so that a charge has to
+	// be given back.
 	refundDue bool
 }
 
-// part is the state of one of a group's keys.
+// part is the state of one key of a group.
 type part struct {
 	key *key
-	// seen is the value in the engine, and v the value on which is decided. They are the same,
-	// unless the engine has lost writes that this server remembers. err says that the value cannot
-	// be decided on.
+	// seen is the value in the engine. v is the value on which the group decides: the value in
+	// seen, unless the engine has lost writes that this server remembers. err is the error if the
+	// value cannot be decided on, nil otherwise.
 	seen []byte
 	v    value
 	err  error
-	// next is the entry after the decision; changes says that it differs from the one before.
+	// next is the entry after the decision. changes says that next differs from the entry in v.
 	next    entry.Entry
 	changes bool
 	stale   bool // the value in the engine differs from seen
-	// write replaces the value old by put.
+	// write stores the value put in place of the value old. tag is the tag of put, 0 if the write
+	// deletes the key. applied says that the write was done.
 	write    Write
 	tag      tag
 	old, put value
 	applied  bool
 }
 
-// locked calls f with the lock, and afterwards the functions in todo without it, since the engine
-// may call back at once.
+// locked calls f with the group's lock. Afterwards it calls the functions in todo without the
+// lock, since they may call the engine, which may call back at once.
 func (g *group) locked(f func()) {
 	g.mu.Lock()
 	f()
@@ -74,14 +77,18 @@ func (g *group) locked(f func()) {
 	}
 }
 
+// later makes locked call f after it has released the lock. The lock must be held.
 func (g *group) later(f func()) { g.todo = append(g.todo, f) }
 
-// over reports whether no client waits for an answer any more.
+// over reports whether no client, nor the store itself, waits for an answer of the group any
+// more.
 func (g *group) over() bool {
 	return !g.own && !slices.ContainsFunc(g.asks, func(m member) bool { return m.item != nil })
 }
 
-// gather makes a group of items. Each distinct key becomes a part.
+// gather makes a group of items, in which each distinct key is a part, waits for the group's turn
+// at its keys, and reads them. Then it calls then with the group's lock. If no client waits any
+// more, the group ends instead.
 func (x *exchanger) gather(items []*item, then func(g *group)) {
 	g := &group{exchanger: x, asks: make([]member, len(items))}
 	numbers := map[string]int{}
@@ -112,7 +119,7 @@ func (x *exchanger) gather(items []*item, then func(g *group)) {
 	})
 }
 
-// eachKey calls f with the key of an ask, or of each clause.
+// eachKey calls f with the key of a, or with the key of each clause if a is an RL.MULTI.
 func eachKey(a *decide.Ask, f func(name []byte)) {
 	if a.Family != decide.Several {
 		f(a.Key)
@@ -123,7 +130,7 @@ func eachKey(a *decide.Ask, f func(name []byte)) {
 	}
 }
 
-// abandon takes an ask away from the group, since the policy answers it.
+// abandon implements owner: the policy answers the ask of it in place of the group.
 func (g *group) abandon(it *item) (a *decide.Ask) {
 	g.locked(func() {
 		for n := range g.asks {
@@ -135,7 +142,9 @@ func (g *group) abandon(it *item) (a *decide.Ask) {
 	return a
 }
 
-// drop returns the n-th ask, which the policy answers.
+// drop takes the n-th ask away from the group and returns it, so that the policy can answer it.
+// If the policy for one of its keys answers with an error, the charge of the ask has to be given
+// back.
 func (g *group) drop(n int) *decide.Ask {
 	m := &g.asks[n]
 	it := m.item
@@ -144,8 +153,8 @@ func (g *group) drop(n int) *decide.Ask {
 	return it.ask
 }
 
-// look reads the keys of the parts for which f returns true. then is called with the lock once they
-// are read, unless no client waits for an answer any more.
+// look reads the keys of the parts for which f returns true. Afterwards it calls then with the
+// lock, or ends the group if no client waits for an answer any more. The lock must be held.
 func (g *group) look(f func(*part) bool, then func()) {
 	left := 1
 	found := func() {
@@ -167,6 +176,9 @@ func (g *group) look(f func(*part) bool, then func()) {
 	found()
 }
 
+// read reads the key of p, and calls then with the lock when the value is known. tries is the
+// number of failed reads so far. After a failure it reads again, unless the engine can certainly
+// not answer; then the policy answers all asks.
 func (g *group) read(p *part, tries int, then func()) {
 	g.count.gets.Add(1)
 	g.later(func() {
@@ -192,15 +204,17 @@ func (g *group) read(p *part, tries int, then func()) {
 	})
 }
 
-// again calls f with the lock after a random pause, which grows with the number of tries.
+// again calls f with the lock after a random pause of up to 1 ms, which doubles with each of the
+// first six tries.
 func (g *group) again(tries int, f func()) {
 	g.later(func() {
 		g.timing.AfterFunc(g.timing.UpTo(time.Millisecond<<min(tries, 6)), func() { g.locked(f) })
 	})
 }
 
-// pause calls f for the next try after a lost race: at once, since the loser has got the present
-// value, or, if races continue, after a pause. Then f has to read the value again.
+// pause calls f for the next try after a lost race. It calls f at once, since the conflict has
+// returned the present value. If races continue, it calls f after a pause; look is true then, and
+// f has to read the value again. The lock is held during f.
 func (g *group) pause(f func(look bool)) {
 	if g.tries++; g.tries < patience {
 		f(false)
@@ -212,7 +226,8 @@ func (g *group) pause(f func(look bool)) {
 	})
 }
 
-// pauseFor is pause for one part, which it reads again if necessary.
+// pauseFor calls f for the next try after a lost race at the key of p, as pause does. If p has to
+// be read again, pauseFor reads it before.
 func (g *group) pauseFor(p *part, f func()) {
 	g.pause(func(look bool) {
 		if look {
@@ -223,7 +238,8 @@ func (g *group) pauseFor(p *part, f func()) {
 	})
 }
 
-// saw stores the value that the engine has for a part.
+// saw stores raw, the value that the engine has for the key of p, in p and in what is remembered
+// of the key.
 func (g *group) saw(p *part, raw []byte) {
 	v, err := decode(raw)
 	if err != nil {
@@ -239,7 +255,8 @@ func (g *group) saw(p *part, raw []byte) {
 	p.key.noteGone(&v)
 }
 
-// foreign marks a part whose value no server has written. The value stays.
+// foreign marks p, whose value was not written by a server of this package, with an error. The
+// value stays in the engine. What was remembered of the key is dropped.
 func (g *group) foreign(p *part) {
 	g.count.foreign.Add(1)
 	p.seen, p.v, p.err, p.stale = nil, value{}, limit.ErrWrongType, false
@@ -248,8 +265,8 @@ func (g *group) foreign(p *part) {
 	p.key.shard.mu.Unlock()
 }
 
-// instant returns the instant of a decision on the parts: that of the clock, or a later one at
-// which one of them was written.
+// instant returns the instant of a decision on the parts: the instant of the clock, or the stamp
+// of a part if that is later.
 func (g *group) instant() limit.Instant {
 	now := g.timing.Now()
 	for i := range g.parts {
@@ -258,7 +275,8 @@ func (g *group) instant() limit.Instant {
 	return now
 }
 
-// apply applies a plan to the next entry of a part.
+// apply applies plan to the next entry of p. If the value would become too large, apply changes
+// nothing and returns [limit.ErrTooLarge].
 func (g *group) apply(p *part, plan *decide.Plan) error {
 	switch plan.Action {
 	case decide.Keep:
@@ -277,7 +295,8 @@ func (g *group) apply(p *part, plan *decide.Plan) error {
 	return nil
 }
 
-// prepare prepares the write of a part's next entry. It returns false if there is nothing to write.
+// prepare prepares the write of the next entry of p, under a new tag. It returns false if there
+// is nothing to write, because an absent key is to be deleted.
 func (g *group) prepare(p *part) bool {
 	p.tag, p.old, p.put, p.applied = 0, p.v, value{}, false
 	p.write = Write{Key: p.key.full, Old: compared(p.seen)}
@@ -291,7 +310,7 @@ func (g *group) prepare(p *part) bool {
 	return true
 }
 
-// end releases the keys.
+// end calls ended and releases the keys of the group. The lock must be held.
 func (g *group) end() {
 	if g.ended != nil {
 		g.ended()
@@ -299,7 +318,7 @@ func (g *group) end() {
 	g.later(g.turn.end)
 }
 
-// answer hands out the answer of the n-th ask.
+// answer delivers the answer of the n-th ask, unless the ask was answered before.
 func (g *group) answer(n int) {
 	m := &g.asks[n]
 	if m.item == nil {
@@ -313,13 +332,15 @@ func (g *group) answer(n int) {
 	g.later(func() { f.answered(1) })
 }
 
+// answerAll delivers the answers of all asks that were not answered before.
 func (g *group) answerAll() {
 	for n := range g.asks {
 		g.answer(n)
 	}
 }
 
-// giveUp lets the policy answer the asks without an answer.
+// giveUp lets the policy answer all asks that were not answered before, for the reason why. The
+// store itself no longer waits for the group either.
 func (g *group) giveUp(why reason) {
 	g.own = false
 	for n := range g.asks {

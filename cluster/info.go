@@ -6,23 +6,23 @@ import (
 	store "github.com/cellserver/cellserver/cluster/engine"
 )
 
-// Info describes a store for INFO and for metrics.
+// Info describes a store for INFO and for metrics. It is a snapshot.
 type Info struct {
-	// Kind is single, sentinel or cluster, and unknown before the engine has answered.
+	// Kind is "single", "sentinel" or "cluster", and "unknown" before the engine has answered.
 	Kind string
-	// Fault is the reason why the nodes are unknown; empty if they are known.
+	// Fault is the reason why the nodes of the engine are unknown, "" if they are known.
 	Fault string
-	// Figures are of the store as a whole.
+	// Figures has the figures of the store as a whole.
 	Figures []Figure
 	Nodes   []NodeInfo
-	// Policy counts the asks that were answered in place of the engine.
+	// Policy has the numbers of asks that a policy has answered in place of the engine.
 	Policy []PolicyCount
 }
 
-// NodeInfo is a master of the engine.
+// NodeInfo describes a master node of the engine.
 type NodeInfo struct {
 	Addr, Version string
-	// State is up, or down with a Reason while the node gets only probes.
+	// State is "up", or "down" while the node gets only probes. Reason is the reason for "down".
 	State, Reason string
 	Figures       []Figure
 }
@@ -30,18 +30,19 @@ type NodeInfo struct {
 // Figure is a number with its name and its meaning.
 type Figure struct {
 	Name, Help string
-	// Counter says that the value only increases; other values go up and down.
+	// Counter says that Value only increases. Any other Value may also decrease.
 	Counter bool
 	Value   float64
 }
 
-// row defines a figure of a T.
+// row defines a figure that is computed from a T.
 type row[T any] struct {
 	name, help string
 	counter    bool
 	value      func(T) float64
 }
 
+// figures returns the figures that rows define, computed from of.
 func figures[T any](rows []row[T], of T) []Figure {
 	all := make([]Figure, len(rows))
 	for i, r := range rows {
@@ -50,7 +51,7 @@ func figures[T any](rows []row[T], of T) []Figure {
 	return all
 }
 
-// whole has the data for the figures of a store.
+// whole has the data from which the figures of a store are computed.
 type whole struct {
 	*counters
 	store.Info
@@ -58,6 +59,7 @@ type whole struct {
 
 func seconds(d time.Duration) float64 { return d.Seconds() }
 
+// flag returns 1 for true and 0 for false.
 func flag(b bool) float64 {
 	if b {
 		return 1
@@ -65,7 +67,7 @@ func flag(b bool) float64 {
 	return 0
 }
 
-// storeRows are the figures of a store.
+// storeRows defines the figures of a store.
 var storeRows = []row[whole]{
 	{"asks", "Calls submitted.", true, func(w whole) float64 { return float64(w.asks.Load()) }},
 	{"batched", "Calls decided together with one before them.", true, func(w whole) float64 { return float64(w.batched.Load()) }},
@@ -93,7 +95,7 @@ var storeRows = []row[whole]{
 	{"clock_jumps", "Jumps of the store's clock beyond store-max-skew.", true, func(w whole) float64 { return float64(w.Clock.Jumps) }},
 }
 
-// nodeRows are the figures of a node.
+// nodeRows defines the figures of a node.
 var nodeRows = []row[store.NodeInfo]{
 	{"up", "1 while the node is asked, 0 while only probes are sent to it.", false, func(n store.NodeInfo) float64 { return flag(n.State == "up") }},
 	{"rtt_seconds", "How long the latest probe took.", false, func(n store.NodeInfo) float64 { return seconds(n.RTT) }},
@@ -106,7 +108,8 @@ var nodeRows = []row[store.NodeInfo]{
 	{"trips", "Times the node was found not to answer.", true, func(n store.NodeInfo) float64 { return float64(n.Trips) }},
 }
 
-// infoOf collects the data of a store.
+// infoOf returns the description of a store: c has its counters, e describes its engine, and
+// policy has the counts of the policies.
 func infoOf(c *counters, e store.Info, policy []PolicyCount) Info {
 	i := Info{Kind: e.Kind, Fault: e.Fault, Figures: figures(storeRows, whole{c, e}), Policy: policy}
 	for _, n := range e.Nodes {
@@ -117,7 +120,7 @@ func infoOf(c *counters, e store.Info, policy []PolicyCount) Info {
 	return i
 }
 
-// opened is the state of a store that was opened with a URL.
+// opened has the parts of a store that only a store opened with a URL has.
 type opened struct {
 	engine   *store.Engine
 	policies *policies

@@ -9,48 +9,53 @@ import (
 
 const (
 	shardCount = 128
-	// mostIdle is the maximum number of idle keys that are remembered in all, and mostIdleBytes
-	// that of the bytes of their values.
+	// mostIdle is the maximum number of idle keys that are remembered in all shards together.
+	// mostIdleBytes is the maximum number of bytes of their names and values. Each shard has an
+	// equal part of both.
 	mostIdle      = 64 << 10
 	mostIdleBytes = 64 << 20
 )
 
-// key is a key with waiting asks, or of which something is remembered. The lock of its shard guards
-// it.
+// key is a key with waiting asks, or about which something is remembered. The lock of its shard
+// guards it.
 type key struct {
-	name  string // as callers name it
-	full  []byte // as stored in the engine
+	name  string // as callers name the key
+	full  []byte // the name with the prefix, as stored in the engine
 	shard *shard
 	place
-	// busy says that an exchange is running, or that a group holds the key: further asks wait in
-	// the queue.
+	// busy says that an exchange is running, or that a group has its turn at the key. Further
+	// asks wait in the queue.
 	busy   bool
 	memory memory
 	leasing
 
 	newer, older *key // neighbours among the idle keys of the shard
-	bytes        int  // size of an idle key
+	bytes        int  // the size that an idle key counts for, see rest
 }
 
-// shard is a part of the keys.
+// shard has a part of the keys. mu guards it.
 type shard struct {
 	mu   sync.Mutex
 	keys map[string]*key
-	// The idle keys, in the order in which they became idle.
+	// The idle keys form a list, in the order in which they became idle. idle is their number,
+	// and bytes the sum of their sizes.
 	newest, oldest *key
 	idle, bytes    int
 	scratch        scratch
 }
 
-// table has all known keys.
+// table has all known keys, distributed over shards.
 type table struct {
 	prefix string
-	// leased reports whether the operator wants leases for a key; nil for none.
+	// leased reports whether the operator wants leases for a key while it is hot; nil means for
+	// no key.
 	leased func(name []byte) bool
 	seed   maphash.Seed
 	shards [shardCount]shard
 }
 
+// open makes the table ready for use. prefix is put before each name to form the key in the
+// engine.
 func (t *table) open(prefix string) {
 	t.prefix, t.seed = prefix, maphash.MakeSeed()
 	for i := range t.shards {
@@ -58,12 +63,13 @@ func (t *table) open(prefix string) {
 	}
 }
 
-// number returns the index of the shard of a key.
+// number returns the index of the shard of the key called name.
 func (t *table) number(name []byte) int {
 	return int(maphash.Bytes(t.seed, name) % shardCount)
 }
 
-// find returns the key of that name. The lock of its shard must be held.
+// find returns the key called name, and creates it if it is not known. It removes an idle key
+// from the list of idle keys. The caller must hold the lock of s, the shard of the key.
 func (t *table) find(s *shard, name []byte) *key {
 	k := s.keys[string(name)]
 	if k == nil {
@@ -79,7 +85,9 @@ func (t *table) find(s *shard, name []byte) *key {
 	return k
 }
 
-// rest marks the key as idle.
+// rest marks k as idle, or forgets it if there is nothing to remember. If the shard then has too
+// many idle keys, the ones that became idle first are forgotten. The lock of the shard must be
+// held.
 func (s *shard) rest(k *key) {
 	k.busy = false
 	if k.memory.idle() && k.lease == nil {
@@ -104,15 +112,16 @@ func (s *shard) rest(k *key) {
 	}
 }
 
-// noteGone ends the lease of a key if v, the present value in the engine, is absent: the units of
-// the lease were paid for from the old value.
+// noteGone ends the lease of k if v, the present value in the engine, is absent: the units of the
+// lease were charged to the old value.
 func (k *key) noteGone(v *value) {
 	if v.raw == nil && k.lease != nil {
 		k.lease.pause(0, 0)
 	}
 }
 
-// forget discards what is remembered of all keys.
+// forget discards the values that are remembered of all keys. It is called after the engine was
+// flushed.
 func (t *table) forget() {
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -125,7 +134,7 @@ func (t *table) forget() {
 	}
 }
 
-// unlink removes a key from the idle keys.
+// unlink removes k from the list of idle keys.
 func (s *shard) unlink(k *key) {
 	if k.newer != nil {
 		k.newer.older = k.older
@@ -142,13 +151,14 @@ func (s *shard) unlink(k *key) {
 	s.bytes -= k.bytes
 }
 
-// scratch is memory for decisions, which one exchange at a time uses.
+// scratch is memory for decisions. One exchange at a time uses it, with the lock of the shard.
 type scratch struct {
 	plan decide.Plan
-	// mine is the memory of the present value if it is no longer the engine's, and spare that for
-	// the next value.
+	// mine is the buffer of the present value if it differs from the engine's value. spare is the
+	// buffer for the next value.
 	mine, spare []byte
 }
 
-// mostScratch is the capacity of the largest buffer that a scratch keeps.
+// mostScratch is the maximum capacity in bytes of a buffer that a scratch keeps between
+// decisions.
 const mostScratch = 64 << 10

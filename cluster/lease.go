@@ -10,30 +10,30 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// leasing is the state of a key that matters if it is hot, beside its queue and memory. The lock of
-// the key's shard guards it.
+// leasing is the part of a key's state that is used if the key is hot. The lock of the key's
+// shard guards it.
 type leasing struct {
-	// may says that the operator wants leases for this key, once it is hot.
+	// may says that the operator wants leases for this key while it is hot.
 	may bool
-	// raced says that an exchange has lost several races.
+	// raced says that an exchange has had more than mostRaces conflicts.
 	raced bool
-	// calls is the number of calls of one kind since from.
+	// calls is the number of leasable calls since from.
 	calls int64
 	from  time.Duration
-	// exact is the time until which the key is decided exactly, even if it is hot.
+	// exact is the time until which the key is decided by the engine, even if it is hot.
 	exact time.Duration
 	lease *lease
 }
 
 const (
-	// A key is hot after hotCalls calls within hotSpan.
+	// A key is hot after hotCalls calls within hotSpan, or after an exchange with many conflicts.
 	hotCalls = 100
 	hotSpan  = 100 * time.Millisecond
-	// shortest is the duration of the shortest lease that pays.
+	// shortest is the duration of the shortest lease that saves work.
 	shortest = 5 * time.Millisecond
 )
 
-// count counts a call about the key, and reports whether the key is hot.
+// count counts a call about the key at the time elapsed, and reports whether the key is hot.
 func (l *leasing) count(elapsed time.Duration) bool {
 	if elapsed-l.from > hotSpan {
 		l.from, l.calls = elapsed, 0
@@ -42,41 +42,44 @@ func (l *leasing) count(elapsed time.Duration) bool {
 	return elapsed >= l.exact && (l.raced || l.calls > hotCalls)
 }
 
-// lease is a number of units of a key that are charged in advance, so that this server hands them
-// out without asking the engine, until the lease ends.
+// lease is a number of units of a key that were charged in advance. This server hands them out
+// without asking the engine, until the lease ends.
 type lease struct {
-	// call is the call of the lease, with a quantity of 0. Other calls are decided exactly.
+	// call is the call that the lease serves, with a quantity of 0. The engine decides all other
+	// calls.
 	call decide.Ask
 
-	left   int64         // units that have not been handed out
-	rest   int64         // units that remained in the engine
-	state  entry.Entry   // entry in the engine after the charge
+	left   int64         // units that were not handed out yet
+	rest   int64         // units that remained in the engine after the charge
+	state  entry.Entry   // the entry in the engine after the charge
 	tag    tag           // of the write with the charge
 	paid   limit.Instant // instant of the charge
-	from   time.Duration // the same by timing.Elapsed
-	until  time.Duration // end of the lease
-	resume time.Duration // not prolonged before, since a window ends then
-	lasts  time.Duration // planned duration
-	all    bool          // has got all units that it wanted
+	from   time.Duration // the time of the charge by timing.Elapsed
+	until  time.Duration // end of the lease by timing.Elapsed
+	resume time.Duration // the lease is not prolonged before this time, because a window ends then
+	lasts  time.Duration // planned duration; 0 means no lease
+	all    bool          // the lease has got all units that it wanted
 	spent  int64         // units handed out
 	lacked int64         // units refused
-	most   int64         // largest quantity of one call
+	most   int64         // largest quantity of one call so far
 
 	*renewer
 }
 
-// renewer is what all successive leases of a key share.
+// renewer has what all successive leases of a key share.
 type renewer struct {
 	plan decide.Plan
-	// renewing says that the next lease is being taken. turn makes the hold for that.
+	// renewing says that the next lease is being taken. turn creates the item for the queue of
+	// the key that takes it.
 	renewing bool
 	turn     func() *item
 }
 
-// leasable reports whether a lease may decide a: it takes all of its units or none, at once, and
-// only the sum of the units matters in its state. A lease charges units earlier than it hands them
-// out. So LOG and BUCKETS, which store the times of units, INTERVAL, DEBT, LEAKY and WARMUP, whose
-// state depends on them, and CC are decided exactly.
+// leasable reports whether a lease may decide a: a takes all of its units or none, at once, and
+// only the sum of the units matters for its limiter's state. A lease charges units earlier than
+// it hands them out, so limiters whose state depends on the times of the units are always decided
+// by the engine: LOG and BUCKETS, INTERVAL, DEBT, LEAKY, WARMUP, and the limits of concurrency
+// (CC).
 func leasable(a *decide.Ask) bool {
 	if !takes(a) {
 		return false
@@ -94,7 +97,7 @@ func leasable(a *decide.Ask) bool {
 	return false
 }
 
-// quantityOf returns the address of a's quantity.
+// quantityOf returns a pointer to the quantity in a. The family of a is Cell, Window or Bucket.
 func quantityOf(a *decide.Ask) *int64 {
 	switch a.Family {
 	case decide.Window:
@@ -105,14 +108,14 @@ func quantityOf(a *decide.Ask) *int64 {
 	return &a.Quantity
 }
 
-// with returns the call of the lease with another quantity.
+// with returns a copy of the call of the lease with the given quantity.
 func (l *lease) with(quantity int64) *decide.Ask {
 	a := l.call
 	*quantityOf(&a) = quantity
 	return &a
 }
 
-// fits reports whether a is the call of the lease, with any quantity.
+// fits reports whether a is the call that the lease serves, with any quantity.
 func (l *lease) fits(a *decide.Ask) bool {
 	if a.Family != l.call.Family || !leasable(a) {
 		return false
@@ -130,8 +133,9 @@ func (l *lease) fits(a *decide.Ask) bool {
 	return a.Quota == l.call.Quota
 }
 
-// decide decides a without the engine. It returns false if it cannot: a is another call, the lease
-// has ended, or it has to be prolonged first.
+// decide decides a without the engine, at the time elapsed and the instant now, and hands out its
+// units. It returns false if it cannot: a is another call, the lease has ended, or the lease has
+// to be prolonged first because its units are used up.
 func (l *lease) decide(a *decide.Ask, elapsed time.Duration, now limit.Instant) bool {
 	if elapsed >= l.until || !l.fits(a) {
 		return false
@@ -160,19 +164,22 @@ func (l *lease) decide(a *decide.Ask, elapsed time.Duration, now limit.Instant) 
 	return true
 }
 
-// due reports whether a has to wait until the lease is prolonged.
+// due reports whether a has to wait until the lease is prolonged: the lease has ended or its
+// units do not suffice, and more may be had.
 func (l *lease) due(a *decide.Ask, elapsed time.Duration) bool {
 	return !l.renewing && elapsed >= l.resume && l.fits(a) &&
 		(elapsed >= l.until || l.all && *quantityOf(a) > l.left)
 }
 
-// remaining returns the units left in the lease and in the engine after the charge.
+// remaining returns the number of units left in the lease and in the engine after the charge, at
+// most the limit of a.
 func (l *lease) remaining(a *decide.Ask) int64 {
 	return max(0, min(limit.SatAdd(l.left, l.rest), a.Decision.Limit))
 }
 
-// refuse refuses a because the lease lacks units. Units that the engine has by now become available
-// when the lease is prolonged.
+// refuse refuses a because the lease lacks units. e is the entry in the engine after the charge.
+// If the engine has units by now, a may be repeated when the lease is prolonged, and RetryAfter
+// says so.
 func (l *lease) refuse(a *decide.Ask, e *entry.Entry, elapsed time.Duration, now limit.Instant) {
 	quantity := *quantityOf(a)
 	l.lacked = limit.SatAdd(l.lacked, quantity)
@@ -187,8 +194,9 @@ func (l *lease) refuse(a *decide.Ask, e *entry.Entry, elapsed time.Duration, now
 	d.Remaining = min(l.remaining(a), quantity-1)
 }
 
-// demand returns the number of units for a lease of the duration lasts, estimated from the calls
-// during this lease; 0 if a lease does not pay.
+// demand returns the number of units for a next lease of the duration lasts, estimated from the
+// calls during this lease, with half as many again in reserve. It returns 0 if a lease does not
+// save work.
 func (l *lease) demand(elapsed, lasts time.Duration) int64 {
 	took := max(elapsed-l.from, time.Microsecond)
 	asked := limit.SatAdd(l.spent, l.lacked)
@@ -199,13 +207,15 @@ func (l *lease) demand(elapsed, lasts time.Duration) int64 {
 	return max(limit.SatAdd(want, want/2), l.most, 1)
 }
 
-// pause ends the lease until a window is over; its units were given back or are lost.
+// pause ends the lease, and prevents that it is prolonged for the duration left after the time
+// elapsed, when a window ends. Its units were given back or are lost.
 func (l *lease) pause(elapsed, left time.Duration) {
 	l.left, l.until, l.resume = 0, 0, elapsed+left
 }
 
-// term returns the longest useful duration of a lease for the call, without regard to the rest of a
-// window. most is the operator's maximum.
+// term returns the longest useful duration of a lease for a, without regard to the rest of a
+// window: a quarter of the time in which the limit refills, but no more than most, the operator's
+// maximum.
 func term(a *decide.Ask, most time.Duration) time.Duration {
 	switch a.Family {
 	case decide.Cell:
@@ -218,11 +228,12 @@ func term(a *decide.Ask, most time.Duration) time.Duration {
 	return 0
 }
 
-// untilEdge returns the time from an instant to the end of its window.
+// untilEdge returns the time from the instant now to the end of its window of c.
 func untilEdge(c *slidingwindow.Call, now limit.Instant) time.Duration {
 	return c.Window - slidingwindow.PhaseAt(now.Add(-c.Phase), c.Window)
 }
 
+// times returns n times d, or the largest duration if that overflows.
 func times(d time.Duration, n int64) time.Duration {
 	return time.Duration(limit.SatMul(int64(d), n))
 }

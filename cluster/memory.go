@@ -2,71 +2,76 @@ package cluster
 
 import "time"
 
-// memory is what a server remembers of a key. It is not a cache of answers: it saves the read of a
-// key that no other server writes, detects that the engine has lost writes, and knows the charges
-// to be given back.
+// memory is what a server remembers of a key. It is not a cache of answers, except for denial. It
+// saves the read of a key that no other server writes, detects that the engine has lost writes,
+// and has the charges to be given back.
 type memory struct {
-	// known says that value is the last known value in the engine: the zero value for an absent
-	// key.
+	// known says that value is the last known value in the engine. value is the zero value if the
+	// key was absent.
 	known bool
 	value value
-	// others is the number of other servers that wrote between the last two reads that found any;
-	// sharedAt is the time of that.
+	// others is the number of other servers that had written since the previous read, as of the
+	// last read that found any. sharedAt is the time of that read.
 	others   int
 	sharedAt time.Duration
-	// notBefore is the earliest start of the next exchange, so that other servers get their turns.
+	// notBefore is the earliest time for the start of the next exchange, so that other servers
+	// get their turns.
 	notBefore time.Duration
 
 	denial    *denial
 	unsettled []*unsettledWrite
-	// back is the unsettled write that made the value: it has to be undone completely.
+	// back is the unsettled write that stored value; nil if there is none. It has to be undone
+	// completely.
 	back *unsettledWrite
-	// refunds are internal asks: they give back charges of unsettled writes that turned out to be
+	// refunds are internal asks. They give back charges of unsettled writes that were found to be
 	// done.
 	refunds []*item
 }
 
-// unsettledWrite is a write during which the policy answered asks. If the write was done, their
-// charges have to be given back.
+// unsettledWrite is a write during which the policy answered asks with an error. If the write was
+// done, the charges of these asks have to be given back.
 type unsettledWrite struct {
 	tag tag   // of the write, 0 if it deleted the key
-	old value // what it replaced
-	// items were answered with an error. whole says that the write had no other asks.
+	old value // the value that the write replaced
+	// items are the asks that the policy answered. whole says that the write was for no other
+	// asks, so that it can be undone by storing old.
 	items []*item
 	whole bool
-	// sure says that the write is known to have been done.
+	// sure says that the write was certainly done.
 	sure bool
-	// again are internal asks that were in the write: they are decided again if it was not done.
+	// again are internal asks that were decided in the write. They are decided again if the write
+	// was not done.
 	again []*item
 }
 
-// asks returns the number of asks in the write.
+// asks returns the number of asks in items and again.
 func (d *unsettledWrite) asks() int64 { return int64(len(d.items) + len(d.again)) }
 
-// mostUnsettled is the maximum number of unsettled writes remembered per key. Each comes from an
-// exchange that ended without an answer of the engine.
+// mostUnsettled is the maximum number of unsettled writes that are remembered per key. Each comes
+// from an exchange that ended while a write was in doubt, or whose asks the policy has answered.
 const mostUnsettled = 16
 
 const (
-	// quiet is the time without a write by another server after which a key is written without a
-	// read.
+	// quiet is the time without a write by another server after which this server writes a key
+	// without reading it first.
 	quiet = 100 * time.Millisecond
-	// longestGap is the longest gap that a server leaves for others after its write.
+	// longestGap is the longest time that a server leaves to other servers after its write.
 	longestGap = 5 * time.Millisecond
 )
 
-// shared reports whether other servers write the key, too.
+// shared reports whether other servers also write the key, as of the time elapsed.
 func (m *memory) shared(elapsed time.Duration) bool {
 	return m.others > 0 && elapsed-m.sharedAt < quiet
 }
 
-// idle reports whether there is nothing to remember.
+// idle reports whether there is nothing to remember of the key.
 func (m *memory) idle() bool {
 	return m.value.raw == nil && m.denial == nil && len(m.unsettled) == 0 && m.back == nil && len(m.refunds) == 0
 }
 
-// observe takes in v, the present value in the engine. lost reports whether v is older than the
-// remembered value, which is kept then.
+// observe stores v, the present value in the engine, as the remembered value, and settles the
+// unsettled writes. If v is older than the remembered value, the engine has lost writes: observe
+// then keeps the remembered value and returns true.
 func (m *memory) observe(c *core, v *value) (lost bool) {
 	if m.known && v.raw != nil && v.stamp < m.value.stamp && m.value.raw != nil {
 		c.count.repaired.Add(1)
@@ -82,7 +87,8 @@ func (m *memory) observe(c *core, v *value) (lost bool) {
 	return false
 }
 
-// countOthers counts the other servers that have written since the last read.
+// countOthers counts the other servers that have written since the last read, as far as v shows
+// it.
 func (m *memory) countOthers(c *core, v *value) {
 	if sameWrite(v.raw, m.value.raw) || v.raw == nil {
 		return
@@ -103,15 +109,17 @@ func (m *memory) countOthers(c *core, v *value) {
 	}
 }
 
-// wrote takes in v, a completed write of this server that took rtt.
+// wrote stores v, which this server has just written, as the remembered value. rtt is the
+// duration of the write. If other servers write the key, too, wrote sets the earliest time for
+// the next exchange.
 func (m *memory) wrote(c *core, v *value, rtt time.Duration) {
 	if m.back != nil {
 		m.giveBack(c, m.back, v)
 		m.back = nil
 	}
 	m.known, m.value, m.denial = true, *v, nil
-	// A write that was in doubt was not done: it would have changed the value that this write has
-	// replaced.
+	// A write that was in doubt before was not done: it would have changed the value that this
+	// write has replaced.
 	for _, d := range m.unsettled {
 		m.refunds = append(m.refunds, d.again...)
 	}
@@ -122,7 +130,8 @@ func (m *memory) wrote(c *core, v *value, rtt time.Duration) {
 	}
 }
 
-// noteUnsettled remembers an unsettled write.
+// noteUnsettled remembers the unsettled write d, unless no charge depends on it. If there are too
+// many, the oldest one is forgotten, and its asks are counted as unknown.
 func (m *memory) noteUnsettled(c *core, d *unsettledWrite) {
 	if len(d.items) == 0 && len(d.again) == 0 {
 		return
@@ -134,7 +143,8 @@ func (m *memory) noteUnsettled(c *core, d *unsettledWrite) {
 	m.unsettled = append(m.unsettled, d)
 }
 
-// refundsDue reports whether a charge has to be given back as soon as possible.
+// refundsDue reports whether a charge has to be given back as soon as possible, even if no asks
+// wait.
 func (m *memory) refundsDue() bool {
 	for _, d := range m.unsettled {
 		if d.sure {
@@ -144,8 +154,8 @@ func (m *memory) refundsDue() bool {
 	return m.back != nil || len(m.refunds) > 0
 }
 
-// settle determines from the current value v which unsettled writes were done, and notes the
-// charges to be given back.
+// settle determines from v, the present value in the engine, which unsettled writes were done,
+// and prepares refunds of their charges. Writes whose outcome is still open remain unsettled.
 func (m *memory) settle(c *core, v *value) {
 	if m.back != nil {
 		m.unsettled, m.back = append(m.unsettled, m.back), nil
@@ -154,7 +164,7 @@ func (m *memory) settle(c *core, v *value) {
 	for _, d := range m.unsettled {
 		switch outcomeOf(d.tag, &d.old, v) {
 		case undecided:
-			if d.sure { // lost since, together with its charges
+			if d.sure { // the engine has lost the write since, together with its charges
 				c.count.undone.Add(int64(len(d.items)))
 				continue
 			}
@@ -175,18 +185,18 @@ func (m *memory) settle(c *core, v *value) {
 	m.unsettled = open
 }
 
-// outcome is the outcome of a write.
+// outcome is the outcome of a write, as far as it is known.
 type outcome uint8
 
 const (
-	undecided outcome = iota // it may still happen
+	undecided outcome = iota // the write may still be done
 	done
-	notWritten // and never will be done
-	lost       // cannot be determined
+	notWritten // the write was not done and never will be
+	lost       // the outcome cannot be determined
 )
 
-// outcomeOf determines from v, the present value in the engine, the outcome of this server's write
-// t, which was to replace old. t is 0 if it was to delete the key.
+// outcomeOf determines from v, the present value in the engine, the outcome of this server's
+// write t, which was to replace the value old. t is 0 if the write was to delete the key.
 func outcomeOf(t tag, old, v *value) outcome {
 	switch {
 	case sameWrite(old.raw, v.raw):
@@ -198,14 +208,15 @@ func outcomeOf(t tag, old, v *value) outcome {
 	case t != 0 && v.has(t):
 		return done
 	case t != 0 && v.wroteOf(t.writer()):
-		return notWritten // an earlier write of this server is its latest in v
+		return notWritten // v has an earlier write of this server as its latest one
 	case t == 0 || v.full():
 		return lost
 	}
 	return notWritten
 }
 
-// giveBack notes refunds of the charges of d's asks, as far as v shows that they still exist.
+// giveBack adds refunds for the charges of the asks of d, as far as v shows that the charges
+// still exist. The others are counted as kept.
 func (m *memory) giveBack(c *core, d *unsettledWrite, v *value) {
 	for _, it := range d.items {
 		if a := refund(it.ask, v, c.timing.Now(), v.tag == d.tag); a != nil {

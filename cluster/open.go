@@ -5,8 +5,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Open opens the store that o.URL names. It does not wait for the engine: until that answers, the
-// policies answer asks.
+// Open opens the store that o.URL names. It does not wait for the engine: until the engine
+// answers, the policies answer asks. The error is one of the options. The caller must call
+// [Store.Close].
 func Open(o Options) (*Store, error) {
 	at, err := o.complete()
 	if err != nil {
@@ -30,15 +31,15 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Info describes the store. Any goroutine may call it.
+// Info describes the store. The store must come from [Open]. Any goroutine may call Info.
 func (s *Store) Info() Info {
 	return infoOf(&s.count, s.opened.engine.Info(), s.opened.policies.counts())
 }
 
 // SetFailPolicies replaces the policies for asks that the engine does not decide: see
-// [Options.FailPolicies]. The words must be those of this package. Any goroutine may call it, also
-// while the engine is unreachable.
+// [Options.FailPolicies]. The values of byPrefix must be Closed, Opened or Local. The store must
+// come from [Open]. Any goroutine may call SetFailPolicies, also while the engine is unreachable.
 func (s *Store) SetFailPolicies(byPrefix map[string]string) { s.opened.policies.set(byPrefix) }
 
-// Close ends the store. Asks that were submitted before are answered.
+// Close ends the store and its connections. Asks that were submitted before are answered.
 func (s *Store) Close() { s.opened.engine.Close() }

@@ -6,20 +6,20 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// lister lists the keys in the engine: see [store.Engine].
+// lister lists, counts and deletes the keys in the engine: see [store.Engine].
 type lister interface {
 	Scan(cursor uint64, count int, done func(next uint64, found []store.Found, err error))
 	Count(done func(n int64, err error))
 	Flush(done func(err error))
 }
 
-// allKeys carries out asks about all keys.
+// allKeys implements overall for the engine.
 type allKeys struct {
 	lister
 	timing timing
 }
 
-// Overall implements overall.
+// Overall implements overall. For an operation that it does not know, the ask gets an error.
 func (k allKeys) Overall(a *decide.Ask, done func()) {
 	a.Now, a.Err, a.Result = k.timing.Now(), nil, decide.AdminResult{}
 	end := func(err error) {
@@ -46,15 +46,15 @@ func (k allKeys) Overall(a *decide.Ask, done func()) {
 	}
 }
 
-// named returns the found keys with their types, without keys that have expired but that the engine
-// has not removed yet.
+// named returns the found keys with their types. It leaves out keys that have expired but that
+// the engine has not removed yet.
 func (k allKeys) named(found []store.Found) []decide.Named {
 	now := k.timing.Now()
 	names := make([]decide.Named, 0, len(found))
 	for _, f := range found {
 		v, err := decode(f.Value)
 		if err != nil {
-			names = append(names, decide.Named{Key: f.Key, Type: "string"}) // that is its type for the engine
+			names = append(names, decide.Named{Key: f.Key, Type: "string"}) // its type for the engine, since its value was not written by a server of this package
 			continue
 		}
 		if e := v.at(now); e.Kind != entry.None {

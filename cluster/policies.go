@@ -14,45 +14,50 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// policies choose, by the prefix of the key, the answer to asks that the engine does not decide.
+// policies implements policy: it chooses, by the prefix of the key, the answer to an ask that the
+// engine does not decide.
 type policies struct {
 	rules atomic.Pointer[rules] // never nil
 	now   func() limit.Instant
-	// local decides in a keyspace of this server, with an n-th of the limits.
+	// local decides an ask in a keyspace of this server. The limits in the ask are then an n-th
+	// of the original ones.
 	local func(*decide.Ask)
 	n     int64
-	// outages returns how often the engine has become reachable again for a key: earlier local
-	// decisions about the key are forgotten.
+	// outages returns how often the engine has become reachable again for a key. When it
+	// increases, earlier local decisions about the key no longer count.
 	outages func(key []byte) int64
 
-	answers sync.Map // of tally to *atomic.Int64
+	answers sync.Map // the counters, from tally to *atomic.Int64
 }
 
-// tally is the key of a counter of answers.
+// tally is the key of a counter of answers: the policy, and the reason why the engine has not
+// decided.
 type tally struct {
 	policy string
 	why    reason
 }
 
+// newPolicies returns the policies that o requires. now is the clock of the answers.
 func newPolicies(o *Options, now func() limit.Instant, outages func(key []byte) int64) *policies {
 	p := &policies{now: now, local: o.Local, n: int64(o.Servers), outages: outages}
 	p.set(o.FailPolicies)
 	return p
 }
 
-// set replaces the policies. Any goroutine may call it.
+// set replaces the policies by byPrefix. Any goroutine may call it.
 func (p *policies) set(byPrefix map[string]string) {
 	all := newRules(byPrefix, Closed)
 	p.rules.Store(&all)
 }
 
-// of returns the policy for a key.
+// of returns the policy for key.
 func (p *policies) of(key []byte) string { return p.rules.Load().of(key) }
 
-// closed implements policy.
+// closed implements policy: it reports whether asks about key are answered with an error.
 func (p *policies) closed(key []byte) bool { return p.of(key) == Closed }
 
-// answer implements policy.
+// answer implements policy: it answers a by the policy for its keys, and counts that for the
+// reason why.
 func (p *policies) answer(a *decide.Ask, why reason) {
 	policy := p.forAsk(a)
 	p.count(policy, why)
@@ -67,8 +72,8 @@ func (p *policies) answer(a *decide.Ask, why reason) {
 	}
 }
 
-// forAsk returns the policy for an ask: the strictest one of its keys. An ask that is not about a
-// limiter, and the number of a counter, cannot be guessed, so they get an error.
+// forAsk returns the policy for a: the strictest policy of its keys. Only the answers of limiters
+// can be guessed, so an administrative ask and an ask for the number of a counter get Closed.
 func (p *policies) forAsk(a *decide.Ask) string {
 	switch a.Family {
 	case decide.Admin, decide.Counter:
@@ -97,13 +102,14 @@ func (p *policies) count(policy string, why reason) {
 	n.(*atomic.Int64).Add(1)
 }
 
-// PolicyCount is the number of asks that a policy has answered for a reason.
+// PolicyCount is the number of asks that a policy has answered because of a reason. Policy is
+// Closed, Opened or Local.
 type PolicyCount struct {
 	Policy, Reason string
 	N              int64
 }
 
-// counts returns the counts, sorted by name.
+// counts returns the numbers of answers, sorted by policy and reason.
 func (p *policies) counts() []PolicyCount {
 	var all []PolicyCount
 	p.answers.Range(func(k, n any) bool {
@@ -117,8 +123,8 @@ func (p *policies) counts() []PolicyCount {
 	return all
 }
 
-// admit answers as if the limiter had never been used, for any quantity. A limit that never admits
-// anything is a ban, which remains.
+// admit answers a as if its limiter had never been used, for any quantity. A limit that never
+// admits anything is a ban, which remains in force: a is refused.
 func admit(a *decide.Ask) {
 	a.Refused, a.Missing = false, 0
 	switch a.Family {
@@ -141,6 +147,7 @@ func admit(a *decide.Ask) {
 	}
 }
 
+// admitClause stores in d the answer that admits the clause c of an RL.MULTI.
 func admitClause(d *limit.Decision, now limit.Instant, c *decide.Clause) {
 	switch {
 	case c.Quota != nil && c.Force && c.Quota.Limit() > 0:
@@ -158,7 +165,8 @@ func admitClause(d *limit.Decision, now limit.Instant, c *decide.Clause) {
 	}
 }
 
-// admission returns the answer of a limiter that admits quantity, unless its limit is 0.
+// admission returns the answer of an unused limiter with the limit most, which admits quantity
+// whatever it is. If most is 0, a positive quantity is refused.
 func admission(most, quantity int64) limit.Decision {
 	d := unused(most)
 	if most == 0 && quantity > 0 {
@@ -167,7 +175,7 @@ func admission(most, quantity int64) limit.Decision {
 	return d
 }
 
-// admissionOfLease returns the answer about a lease. Only a call for a new lease has a limit.
+// admissionOfLease returns the answer that admits l. Only a call for a new lease can be refused.
 func admissionOfLease(l *concurrency.Call) limit.Decision {
 	if l.Op != concurrency.Acquire {
 		return unused(l.Limit)
@@ -175,12 +183,13 @@ func admissionOfLease(l *concurrency.Call) limit.Decision {
 	return admission(l.Limit, 1)
 }
 
-// unused returns the answer of a limiter that admits and is unused.
+// unused returns the answer of a limiter with the limit most that was never used.
 func unused(most int64) limit.Decision {
 	return limit.Decision{Limit: most, Remaining: most, RetryAfter: limit.NoRetry}
 }
 
-// admitCell admits, unless the quota never admits anything: that is a ban.
+// admitCell stores in d the answer that admits quantity, unless the quota q never admits
+// anything; then d is a refusal.
 func admitCell(d *limit.Decision, now limit.Instant, q *gcra.Quota, quantity int64) {
 	if gcra.DecideInto(d, 0, now, q, 1); d.Refused > 0 {
 		gcra.DecideInto(d, 0, now, q, quantity)
@@ -189,7 +198,7 @@ func admitCell(d *limit.Decision, now limit.Instant, q *gcra.Quota, quantity int
 	*d = unused(q.Limit())
 }
 
-// decideLocally decides with this server's share of the limits.
+// decideLocally decides a in the keyspace of this server, with this server's share of the limits.
 func (p *policies) decideLocally(a *decide.Ask) {
 	mine := *a
 	mine.Key, mine.Next = p.keyOf(a.Key), nil
@@ -210,13 +219,14 @@ func (p *policies) decideLocally(a *decide.Ask) {
 	}
 	p.local(&mine)
 	a.Now, a.Decision, a.Refused, a.Missing, a.Err = mine.Now, mine.Decision, mine.Refused, mine.Missing, mine.Err
-	// A holder's lease is in the engine. That this server does not know it is no reason to deny it.
+	// The lease of a holder is in the engine. This server does not know it, but must not deny it
+	// for that reason.
 	if a.Family == decide.Lease && a.Lease.Op != concurrency.Acquire && a.Err == nil {
 		a.Decision.Refused = 0
 	}
 }
 
-// keyOf returns the local key for decisions about key while the engine is unreachable.
+// keyOf returns the local key for decisions about key during the present outage of the engine.
 func (p *policies) keyOf(key []byte) []byte {
 	outage := uint32(p.outages(key))
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(key)), outage), key...)

@@ -9,12 +9,14 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// refundable reports whether a, which was decided on was, has taken units that can be given back.
+// refundable reports whether a, which was decided on the entry was, has taken units that can be
+// given back.
 func refundable(a *decide.Ask, was *entry.Entry) bool {
 	return taken(a) > 0 && !(a.Family == decide.Lease && holds(was, a))
 }
 
-// taken returns the number of units that a was granted.
+// taken returns the number of units that a was granted, 0 if it was refused or is not an ask for
+// units.
 func taken(a *decide.Ask) int64 {
 	quantity, partial, looks := int64(1), false, false
 	switch a.Family {
@@ -42,7 +44,8 @@ func taken(a *decide.Ask) int64 {
 	return 0
 }
 
-// holds reports whether the member of a held a lease before a was decided.
+// holds reports whether the member in a already held a lease in the entry was, before a was
+// decided.
 func holds(was *entry.Entry, a *decide.Ask) bool {
 	if !was.Kind.IsLease() {
 		return false
@@ -53,9 +56,9 @@ func holds(was *entry.Entry, a *decide.Ask) bool {
 	return err == nil && p.Decision.Allowed()
 }
 
-// refund returns the ask that gives back the charge of a, to be decided on v at now. It returns nil
-// if that is impossible: a window is over, or another call may rely on a lease by now. latest says
-// that there was no later write.
+// refund returns the ask that gives back the charge of a, to be decided on v at the instant now.
+// latest says that there was no write after that of a. refund returns nil if the charge cannot be
+// given back, because its window is over or because another call may rely on the lease by now.
 func refund(a *decide.Ask, v *value, now limit.Instant, latest bool) *decide.Ask {
 	back := &decide.Ask{DB: a.DB, Key: a.Key, Family: a.Family}
 	switch a.Family {
@@ -82,8 +85,8 @@ func refund(a *decide.Ask, v *value, now limit.Instant, latest bool) *decide.Ask
 	return back
 }
 
-// sameWindow reports whether the windows of v at now are those in which a was charged: in later
-// windows the newest units belong to other calls.
+// sameWindow reports whether the windows of v at the instant now are those in which a was
+// charged. In later windows the newest units belong to other calls.
 func sameWindow(a *decide.Ask, v *value, now limit.Instant) bool {
 	if !v.entry.Kind.IsWindow() || v.entry.Kind.WindowMode() != a.Window.Mode {
 		return false
@@ -104,5 +107,5 @@ func sameWindow(a *decide.Ask, v *value, now limit.Instant) bool {
 	case start != limit.MinInstant:
 		return start <= a.Now
 	}
-	return int64(now.Sub(a.Now)) < window // a log has no fixed windows: each unit counts for as long
+	return int64(now.Sub(a.Now)) < window // a log has no fixed windows: each unit counts for the length of the window
 }

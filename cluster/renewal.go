@@ -7,24 +7,26 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// renewal is one exchange of a lease with the engine. It gives back the rest of the last lease, and
-// takes the units of the next one.
+// renewal takes the next lease of a key from the engine. In the same write it gives back the
+// units that are left in the last lease.
 type renewal struct {
 	*group
 	lease *lease
-	// want is the minimum number of units, if there is no earlier lease to estimate from.
+	// want is the number of units for the first lease, which has no earlier lease to estimate
+	// from.
 	want int64
-	// The results of the last decision.
+	// The results of the last decision. elapsed is its time, and taken says that it was written
+	// or needed no write.
 	next    lease
 	elapsed time.Duration
 	edge    bool          // the lease ends with its window
-	waits   time.Duration // time to the end of a window that is too near
+	waits   time.Duration // time to the end of the window if that is too near for a lease, otherwise 0
 	taken   bool
 	stop    func() bool // stops the timer of the deadline
 }
 
-// warm counts an item that has to wait in the queue of its key, and begins a lease if the key is
-// hot. The lock of the shard must be held.
+// warm counts the call a, which has to wait in the queue of k, and begins the first lease of k if
+// k has become hot. The lock of the shard must be held. The caller starts k if it is not busy.
 func (x *exchanger) warm(k *key, a *decide.Ask) {
 	l := &k.leasing
 	if !l.may || l.lease != nil || !leasable(a) {
@@ -51,8 +53,9 @@ func (x *exchanger) warm(k *key, a *decide.Ask) {
 	x.prolong(k)
 }
 
-// fromLease answers an item from the lease of its key. The lock of the shard must be held. If the lease
-// has to be prolonged first, lends begins that, unless the key is busy.
+// fromLease answers a from the lease of k, and reports whether it did. If the lease has to be
+// prolonged first, fromLease puts the turn for that into the queue, unless k is busy. The lock of
+// the shard must be held.
 func (x *exchanger) fromLease(k *key, a *decide.Ask) bool {
 	l := k.lease
 	if l == nil {
@@ -75,8 +78,9 @@ func (x *exchanger) fromLease(k *key, a *decide.Ask) bool {
 	return false
 }
 
-// prolong makes the next lease of a key be taken before the waiting asks are decided. The lock of
-// the shard must be held. The caller has to start the key if it is not busy.
+// prolong puts the turn that takes the next lease of k at the front of the queue, so that it
+// comes before the waiting asks. The lock of the shard must be held. The caller has to start k if
+// it is not busy.
 func (x *exchanger) prolong(k *key) {
 	if l := k.lease; !l.renewing {
 		l.renewing = true
@@ -85,7 +89,7 @@ func (x *exchanger) prolong(k *key) {
 	}
 }
 
-// prolongAfter prolongs the lease once d has passed, unless it was prolonged before.
+// prolongAfter prolongs the lease l of k after d, unless it was prolonged or ended before.
 func (x *exchanger) prolongAfter(k *key, l *lease, d time.Duration) {
 	from := l.from
 	x.timing.AfterFunc(d, func() {
@@ -95,12 +99,12 @@ func (x *exchanger) prolongAfter(k *key, l *lease, d time.Duration) {
 	})
 }
 
-// ripe begins to prolong the lease of a key, if it is still the one that began at from, and reports
-// whether the key has to be started.
+// ripe begins to prolong l, if it is still the lease of k and began at the time from. It reports
+// whether the caller has to start the key.
 func (x *exchanger) ripe(k *key, l *lease, from time.Duration) bool {
 	k.shard.mu.Lock()
 	defer k.shard.mu.Unlock()
-	// A key that was forgotten has no lease.
+	// If the key was forgotten meanwhile, k.lease is nil.
 	if k.lease != l || l.from != from || l.renewing {
 		return false
 	}
@@ -113,7 +117,8 @@ func (x *exchanger) ripe(k *key, l *lease, from time.Duration) bool {
 	return true
 }
 
-// renew makes the turn in which a lease is prolonged.
+// renew returns the item for the queue of k that prolongs the lease l. first is the number of
+// units for a first lease.
 func (x *exchanger) renew(k *key, l *lease, first int64) *item {
 	r := &renewal{group: &group{exchanger: x, own: true}, lease: l, want: first}
 	g := r.group
@@ -135,7 +140,9 @@ func (x *exchanger) renew(k *key, l *lease, first int64) *item {
 	return &item{hold: h, place: &k.place}
 }
 
-// remembers uses the remembered value of the key, unless other servers write the key.
+// remembers makes the remembered value of the key the basis of the decision, and returns true. It
+// returns false if the value has to be read, because other servers write the key or the value may
+// have changed.
 func (r *renewal) remembers() bool {
 	p := &r.parts[0]
 	p.key.shard.mu.Lock()
@@ -148,7 +155,8 @@ func (r *renewal) remembers() bool {
 	return true
 }
 
-// decide decides which units are given back and taken.
+// decide decides which units are given back and taken, and sends the write. If another server has
+// written first, it decides again.
 func (r *renewal) decide() {
 	g, p := r.group, &r.parts[0]
 	if p.err != nil {
@@ -177,7 +185,9 @@ func (r *renewal) decide() {
 	})
 }
 
-// reckon computes the next lease.
+// reckon computes the next lease in r.next: it applies the return of unused units and the charge
+// of new ones to the next entry of the key. A duration (lasts) of 0 means that there is no next
+// lease.
 func (r *renewal) reckon() {
 	g, p, l := r.group, &r.parts[0], r.lease
 	p.key.shard.mu.Lock()
@@ -205,8 +215,8 @@ func (r *renewal) reckon() {
 		return
 	}
 	r.next.rest = look.Decision.Remaining
-	// The remaining units may be more than can be charged, since a charge may have an end beyond
-	// the representable time.
+	// The engine may have more units than can be charged at once, because the end of the charge
+	// would be beyond the representable time.
 	n := min(want, r.next.rest)
 	for n > 0 && !r.apply(was.with(n)) {
 		n /= 2
@@ -220,8 +230,9 @@ func (r *renewal) reckon() {
 	r.next.all = r.next.left == want
 }
 
-// toEdge adapts the duration of a lease to the rest of its window. A lease that ends with the
-// window must not be too short.
+// toEdge returns the duration of a lease in a window with the time left, where lasts is the
+// duration without regard to the window. It avoids a lease that is shorter than shortest at the
+// end of the window. If the window ends too soon for any lease, toEdge sets r.waits.
 func (r *renewal) toEdge(lasts, left time.Duration) time.Duration {
 	switch {
 	case left < shortest:
@@ -236,7 +247,7 @@ func (r *renewal) toEdge(lasts, left time.Duration) time.Duration {
 	return lasts
 }
 
-// apply decides an ask about the key, and reports whether it was granted.
+// apply decides a on the next entry of the key, and reports whether a was granted and applied.
 func (r *renewal) apply(a *decide.Ask) bool {
 	g, p := r.group, &r.parts[0]
 	plan := &g.plan.Plan
@@ -246,8 +257,8 @@ func (r *renewal) apply(a *decide.Ask) bool {
 	return g.apply(p, plan) == nil
 }
 
-// mine reports whether the value in the engine still contains the charge of the lease: the key was
-// not deleted since, and the window is the same.
+// mine reports whether the value in the engine still contains the charge of the lease was: the
+// key was not deleted since, and the window is the same.
 func (r *renewal) mine(was *lease) (found bool) {
 	g, p := r.group, &r.parts[0]
 	if c := &was.call.Window; was.call.Family == decide.Window && g.now.Sub(was.paid) >= untilEdge(c, was.paid) {
@@ -260,7 +271,9 @@ func (r *renewal) mine(was *lease) (found bool) {
 	return found
 }
 
-// ended begins the next lease. Without one, the rest of the last lease is forfeited.
+// ended begins the next lease after the renewal has ended. If there is none, the rest of the last
+// lease is forfeited, and the engine decides the key for at least hotSpan. If a window has to end
+// first, the lease is paused until then.
 func (r *renewal) ended() {
 	g, p, l, n := r.group, &r.parts[0], r.lease, r.next
 	r.stop()
@@ -281,8 +294,8 @@ func (r *renewal) ended() {
 		return
 	}
 	n.call, n.renewer, n.state, n.tag = l.call, l.renewer, p.v.entry, p.v.tag
-	// The random part keeps servers from asking all at the same time. Units that were taken from
-	// one window are not for the next.
+	// The random part keeps servers from renewing their leases all at the same time. A lease that
+	// ends with its window is not used longer, since its units must not count in the next window.
 	next := n.lasts*95/100 + g.timing.UpTo(n.lasts/10)
 	if n.until = n.from + n.lasts*105/100; r.edge {
 		next = n.lasts

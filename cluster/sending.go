@@ -2,26 +2,27 @@ package cluster
 
 import "time"
 
-// sending is a write of a group that is in progress.
+// sending is a write of a group that is in progress, with all its tries.
 type sending struct {
 	parts []int
 	sent  time.Duration
 	tries int
-	doubt bool // a try has ended without an answer
+	doubt bool // a try has ended without a reply
 	then  func(outcome)
 }
 
-// mostTries bounds how often a write, or an undoing, is sent without an answer: for about two
-// seconds. The keys wait for it.
+// mostTries is the maximum number of times that a write of a group is sent without an answer,
+// which takes about two seconds. The keys of the group are not available meanwhile.
 const mostTries = 64
 
-// send writes what was prepared for the parts, all or nothing, and calls then, with the lock, once
-// the outcome is known: done, notWritten or lost. undecided means that it was given up without a
-// write.
+// send writes the prepared values of parts, all or none, and calls then, with the lock, when the
+// outcome is known: done, notWritten or lost. The outcome undecided means that the write was
+// given up and was not done. The lock must be held.
 func (g *group) send(parts []int, then func(outcome)) {
 	g.try(&sending{parts: parts, sent: g.timing.Elapsed(), then: then})
 }
 
+// try sends the write of s once. The lock must be held.
 func (g *group) try(s *sending) {
 	g.count.swaps.Add(1)
 	ws := make([]Write, len(s.parts))
@@ -41,6 +42,7 @@ func (g *group) try(s *sending) {
 	})
 }
 
+// tried continues after a try of s. The lock is held.
 func (g *group) tried(s *sending, applied bool, now [][]byte, err error) {
 	switch {
 	case isForeign(err):
@@ -69,7 +71,8 @@ func (g *group) tried(s *sending, applied bool, now [][]byte, err error) {
 	}
 }
 
-// failed continues after a failed try.
+// failed continues after a try of s has failed with err. It tries again after a pause, or gives up
+// and calls s.then.
 func (g *group) failed(s *sending, err error) {
 	if !notDone(err) {
 		s.doubt = true
@@ -89,12 +92,15 @@ func (g *group) failed(s *sending, err error) {
 	}
 }
 
-// moved is the engine's error for a write of several keys while their slot moves to another node.
+// moved is the error of the engine for a write of several keys while their slot is being moved to
+// another node.
 const moved reason = "TRYAGAIN"
 
+// undoing reports whether the group is giving back charges.
 func (g *group) undoing() bool { return g.undoes > 0 }
 
-// conflict determines, from the present values in the engine, whether an earlier try was done.
+// conflict determines, from the present values in the engine, whether an earlier try of s was
+// done. It stores these values in the parts.
 func (g *group) conflict(s *sending, now [][]byte) {
 	became := g.became(s, now)
 	for n, i := range s.parts {
@@ -112,9 +118,9 @@ func (g *group) conflict(s *sending, now [][]byte) {
 	s.then(became)
 }
 
-// became returns the outcome of a write from the present values in the engine: if one key has got
-// its value, or lacks it, so have, or lack, all. An absent key proves nothing, since other servers
-// delete keys, too.
+// became returns the outcome of the write of s, which is all or none, from the present values in
+// the engine. If one key has its new value, all keys had it. If one key certainly has not, none
+// has. An absent key proves nothing by itself, since other servers also delete keys.
 func (g *group) became(s *sending, now [][]byte) outcome {
 	var seen [lost + 1]bool
 	gone := false

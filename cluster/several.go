@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// inOneSlot reports whether the keys of all items are in one slot.
+// inOneSlot reports whether the keys of all items are in one slot, so that the engine can write
+// them in one step.
 func (x *exchanger) inOneSlot(items ...*item) bool {
 	slot, first, one := 0, true, true
 	for _, it := range items {
@@ -20,7 +21,8 @@ func (x *exchanger) inOneSlot(items ...*item) bool {
 	return one
 }
 
-// several decides an RL.MULTI.
+// several decides an RL.MULTI: in one step if its keys are in one slot, otherwise as across, or
+// not at all if the operator wants that.
 func (x *exchanger) several(it *item) {
 	if x.inOneSlot(it) {
 		x.gather([]*item{it}, (*group).decideTogether)
@@ -38,7 +40,7 @@ func (x *exchanger) several(it *item) {
 }
 
 // together decides the asks of a transaction: at one instant if their keys are in one slot,
-// otherwise one by one, each by route. Asks about all keys are never part of it.
+// otherwise one by one, each by route. Asks about all keys are always passed to route.
 func (x *exchanger) together(f *flight, route func(*item)) {
 	var items []*item
 	for i := range f.items {
@@ -56,22 +58,22 @@ func (x *exchanger) together(f *flight, route func(*item)) {
 	}
 }
 
-// across is an RL.MULTI with keys in several slots, which no engine writes at once. All keys are
-// read and all clauses decided at one instant, and a refusal writes nothing. If all pass, each key
-// is written separately. If another server has written one of the keys first, its clause is decided
-// again, and if it is refused now, the other writes are undone.
+// across is an RL.MULTI with keys in several slots, which no engine writes in one step. All keys
+// are read, and all clauses are decided at one instant. A refusal writes nothing. If all clauses
+// pass, each key is written separately. If another server has written one of the keys first, its
+// clause is decided again. If that clause is refused now, the other writes are undone.
 //
-// So nothing is admitted beyond a limit. If a server dies in between, the charges that it has
+// So nothing is admitted beyond a limit. If this server dies in between, the charges that it has
 // written remain.
 type across struct {
 	*group
 	member  *member
-	left    int  // number of parts that are being written
+	left    int  // number of parts that are being written, plus one while decide runs
 	refused bool // a clause was refused after all
 	err     error
 }
 
-// decide decides all clauses, whose parts have been read.
+// decide decides all clauses, after their parts have been read, and starts the writes.
 func (x *across) decide() {
 	g, a := x.group, &x.member.own
 	g.now = g.instant()
@@ -95,7 +97,8 @@ func (x *across) decide() {
 	x.settled()
 }
 
-// write writes part i to the engine.
+// write writes part i to the engine. If another server has written the key first, the clause of
+// the part is decided again.
 func (x *across) write(i int) {
 	x.send([]int{i}, func(became outcome) {
 		switch {
@@ -110,7 +113,7 @@ func (x *across) write(i int) {
 	})
 }
 
-// again decides clause i once more, since another server has written its key first.
+// again decides clause i once more, because another server has written its key first.
 func (x *across) again(i int) {
 	g, p, a := x.group, &x.parts[i], &x.member.own
 	if x.refused || x.err != nil || g.over() {
@@ -139,7 +142,8 @@ func (x *across) again(i int) {
 	x.settled()
 }
 
-// settled says that one more part has no request in progress.
+// settled records that one more part has no request in progress. After the last one it answers
+// the ask and undoes the writes if a clause was refused.
 func (x *across) settled() {
 	if x.left--; x.left > 0 {
 		return
@@ -153,14 +157,14 @@ func (x *across) settled() {
 			x.describe()
 		}
 		g.answerAll()
-		// The charges are those of the first decision.
+		// The charges to be given back are those of the first decision.
 		m.own.Details, m.own.Missing, m.own.Refused, m.own.Err, m.refundDue = was, missing, false, nil, true
 	}
 	g.answerAll()
 	g.undo()
 }
 
-// describe answers as a refusal does, since no charge remains.
+// describe makes the answer the one of a refusal, as if no clause had been charged.
 func (x *across) describe() {
 	g, a := x.group, &x.member.own
 	refused := slices.Clone(a.Details)
@@ -174,7 +178,8 @@ func (x *across) describe() {
 	}
 	var again decide.Rounds
 	if err := again.All(a, g.now, entryOf); err != nil || !a.Refused {
-		// A moment later there were enough units again.
+		// The new decision would admit, because there are enough units again. Keep the answers of
+		// the refusal.
 		copy(a.Details, refused)
 	}
 	a.Refuse()

@@ -9,16 +9,18 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// The share of one of n servers in a limit and its rate. n is at least 1.
+// The functions of this file compute the share of one of n servers in a limit and its rate. n is
+// at least 1.
 
-// share returns a server's share of a quantity, which is at least 1. A limit of 0, which denies
-// every call, stays 0.
+// share returns a server's share of the quantity most: an n-th, but at least 1. A limit of 0,
+// which denies every call, stays 0.
 func share(most, n int64) int64 { return max(min(1, most), most/n) }
 
+// shareWindow replaces the limit of c by a server's share.
 func shareWindow(c *slidingwindow.Call, n int64) { c.Limit = share(c.Limit, n) }
 
-// shareBucket divides the capacity and the rate. If the divided rate is invalid, the original one
-// stays.
+// shareBucket replaces the capacity and the rate of c by a server's share. If the new rate would
+// be invalid, the original rate stays.
 func shareBucket(c *tokenbucket.Call, n int64) {
 	whole := *c
 	c.Capacity = share(c.Capacity, n)
@@ -27,8 +29,8 @@ func shareBucket(c *tokenbucket.Call, n int64) {
 		c.Init = c.Capacity
 	}
 	c.Interval = time.Duration(limit.SatMul(int64(whole.Interval), n))
-	// A batch is divided like the capacity. What rounding up a batch of one adds is compensated by
-	// a longer period.
+	// A batch is divided like the capacity. Rounding up the share of a small batch is compensated
+	// by a longer period.
 	c.Count = share(whole.Count, n)
 	c.Period = time.Duration(limit.MulDivCeil(limit.SatMul(int64(whole.Period), n), c.Count, whole.Count))
 	if c.Validate() != nil {
@@ -36,7 +38,7 @@ func shareBucket(c *tokenbucket.Call, n int64) {
 	}
 }
 
-// shareClauses returns the clauses of an RL.MULTI, with calls of their own.
+// shareClauses returns copies of the clauses of an RL.MULTI, with a server's share of each limit.
 func shareClauses(all []decide.Clause, n int64) []decide.Clause {
 	mine := make([]decide.Clause, len(all))
 	for i, c := range all {

@@ -8,33 +8,37 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// State is the state of a key in a value of the engine, for tools that move states to and from
-// servers without an engine.
+// State is the state of a key as a value of the engine has it. It is for tools that move states
+// between the engine and servers without an engine.
 type State struct {
-	// Entry is the entry of the key, expired or not; of kind [entry.None] for an absent key.
+	// Entry is the entry of the key, even if it has expired. Its kind is [entry.None] for an
+	// absent key.
 	Entry entry.Entry
-	// Stamp is the instant of the decision that wrote it.
+	// Stamp is the instant of the decision that wrote Entry.
 	Stamp limit.Instant
 }
 
-// Unpack decodes a value. The entry's bytes are a slice of raw. The error is [limit.ErrWrongType]
-// for a value that no server has written.
+// Unpack decodes raw, a value of the engine. The entry's bytes are a slice of raw. The error is
+// [limit.ErrWrongType] if raw was not written by a server of this package. Empty raw is an absent
+// key.
 func Unpack(raw []byte) (State, error) {
 	v, err := decode(raw)
 	return State{Entry: v.entry, Stamp: v.stamp}, err
 }
 
-// Packer encodes values as a server does. Any goroutine may use it.
+// Packer encodes values as a server of this package does. Any number of goroutines may use a
+// Packer.
 type Packer struct {
 	writer   uint32
 	sequence atomic.Uint32
 }
 
-// NewPacker returns a Packer with a random writer id.
+// NewPacker returns a Packer with a random number as its writer.
 func NewPacker() *Packer { return &Packer{writer: rand.Uint32()} }
 
-// Pack returns the write that replaces old, the whole present value, by s. The error is
-// [limit.ErrWrongType] if no server has written old, and if s is not the state of a limiter.
+// Pack returns the write that replaces old, all bytes of the present value of key, by s. old is
+// empty if the key is absent. The error is [limit.ErrWrongType] if no server of this package has
+// written old, or if s is not the state of a limiter.
 func (p *Packer) Pack(key, old []byte, s State) (Write, error) {
 	v, err := decode(old)
 	if err == nil {

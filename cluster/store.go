@@ -5,20 +5,21 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Store decides asks with the state in an engine. Any number of goroutines may use it.
+// Store decides asks whose state is in an engine. Any number of goroutines may use a Store.
 type Store struct {
 	exchanger
-	// overall carries out asks about all keys.
+	// overall carries out asks about all keys; nil if the engine cannot list its keys.
 	overall overall
 	opened  opened
 }
 
-// overall does Scan, Count and Flush in the engine, which may take longer than the store's time
-// limit. done is called once, in bounded time.
+// overall carries out Scan, Count and Flush in the engine. They may take longer than the store's
+// time limit. done is called once, in bounded time.
 type overall interface {
 	Overall(a *decide.Ask, done func())
 }
 
+// newStore returns a store with these parts.
 func newStore(e engine, t timing, p policy, l limits) *Store {
 	s := new(Store)
 	s.engine, s.timing, s.policy, s.limits = e, t, p, l
@@ -28,16 +29,17 @@ func newStore(e engine, t timing, p policy, l limits) *Store {
 	return s
 }
 
-// Now returns the instant of the clock by which the store decides.
+// Now returns the present instant of the clock by which the store decides.
 func (s *Store) Now() limit.Instant { return s.timing.Now() }
 
-// Submit starts to decide asks. It never blocks. done is called once, on any goroutine, perhaps
-// before Submit returns, when all asks have been answered, which is within the time limit of the
-// store, or shortly after. Asks about one key are decided in the order in which they were
-// submitted. With together, all are decided at one instant if one node has all their keys.
+// Submit starts to decide asks. It never blocks. When all asks have been answered, done is called
+// once, on any goroutine, and perhaps before Submit returns. That is within the time limit of the
+// store, or shortly after it; only asks about all keys may take longer. Asks about one key are
+// decided in the order in which they were submitted. If together is true, and one slot has all
+// keys, the asks are all decided at one instant.
 //
-// Until done is called, the asks and the bytes to which they refer belong to the store and must not
-// change. Afterwards the store keeps no reference to them.
+// Until done is called, the asks and the bytes to which they refer belong to the store and must
+// not change. Afterwards the store keeps no reference to them.
 func (s *Store) Submit(asks []*decide.Ask, together bool, done func()) {
 	f := &flight{items: make([]item, len(asks)), done: done}
 	f.left.Store(int32(len(asks) + 1))
@@ -58,7 +60,7 @@ func (s *Store) Submit(asks []*decide.Ask, together bool, done func()) {
 	f.answered(1)
 }
 
-// route passes an item to the code that decides it.
+// route passes the item to the code that decides it.
 func (s *Store) route(it *item) {
 	switch a := it.ask; {
 	case a.Family == decide.Several:
@@ -70,7 +72,8 @@ func (s *Store) route(it *item) {
 	}
 }
 
-// enqueue puts the item into the queue of its key, unless a refusal can be repeated.
+// enqueue answers the item by a remembered refusal or from a lease if possible. Otherwise it puts
+// the item into the queue of its key, and starts an exchange if none is running.
 func (s *Store) enqueue(it *item) {
 	a := it.ask
 	shard := &s.shards[s.number(a.Key)]
@@ -96,7 +99,8 @@ func (s *Store) enqueue(it *item) {
 	}
 }
 
-// all passes an ask about all keys to the engine.
+// all passes an ask about all keys to the engine. After a Flush, what is remembered of all keys
+// is dropped.
 func (s *Store) all(it *item) {
 	if s.overall == nil {
 		it.ask.Err = decide.Unavailable("the store has no list of its keys")
@@ -111,8 +115,8 @@ func (s *Store) all(it *item) {
 	})
 }
 
-// repeats answers an item by an earlier refusal, if that can be repeated. It forgets the refusal if
-// deciding the item may free units.
+// repeats answers the item by the remembered refusal of k, and reports whether it did. It forgets
+// the refusal if deciding the item may free units. The lock of the shard must be held.
 func (s *Store) repeats(k *key, it *item) bool {
 	d := k.memory.denial
 	switch {
@@ -126,7 +130,7 @@ func (s *Store) repeats(k *key, it *item) bool {
 	return false
 }
 
-// expire lets the policy answer the items of a flight that have no answer at its deadline.
+// expire lets the policy answer the items of f that have no answer at the deadline.
 func (s *Store) expire(f *flight) {
 	for i := range f.items {
 		if a := s.abandon(&f.items[i]); a != nil {
@@ -136,14 +140,14 @@ func (s *Store) expire(f *flight) {
 	}
 }
 
-// abandon takes an item away from the code that decides it, and returns its ask, or nil if it was
-// answered.
+// abandon takes the item away from the code that decides it, and returns its ask for the policy.
+// It returns nil if the item was answered, or is about all keys.
 func (s *Store) abandon(it *item) *decide.Ask {
 	switch {
 	case it.group != nil:
 		return it.group.abandon(it)
 	case it.place == nil:
-		return nil // the engine ends asks about all keys
+		return nil // the engine itself bounds the time of asks about all keys
 	}
 	p := it.place
 	p.mu.Lock()

@@ -5,8 +5,9 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// decideTogether decides all asks at one instant, one after another, and writes all their changes
-// at once: their keys are in one slot.
+// decideTogether decides all asks of the group at one instant, one after another, and writes all
+// their changes in one step. The keys must be in one slot. If another server has written first,
+// it decides again. The lock must be held.
 func (g *group) decideTogether() {
 	g.now = g.instant()
 	for i := range g.parts {
@@ -39,14 +40,15 @@ func (g *group) decideTogether() {
 			g.end()
 		default:
 			g.pause(func(look bool) {
-				// Keys without a conflict may have changed, too.
+				// Keys without a conflict may also have changed.
 				g.look(func(p *part) bool { return look || p.stale || !p.changes }, g.decideTogether)
 			})
 		}
 	})
 }
 
-// decide decides an ask of a group on the entries that the asks before it have left.
+// decide decides the ask of m on the entries that the asks before it have left, and stores the
+// answer in m.own.
 func (g *group) decide(m *member) {
 	a := &m.own
 	a.Err = nil
@@ -69,7 +71,7 @@ func (g *group) decide(m *member) {
 	plan.Forget()
 }
 
-// decideClauses decides an RL.MULTI: all clauses are charged or none.
+// decideClauses decides an RL.MULTI and applies the changes: all clauses are charged or none.
 func (g *group) decideClauses(m *member) error {
 	entryOf := func(i int) *entry.Entry { return &g.parts[m.at[i]].next }
 	if err := g.plan.All(&m.own, g.now, entryOf); err != nil || !g.plan.Changes {

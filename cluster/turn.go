@@ -2,17 +2,17 @@ package cluster
 
 import "slices"
 
-// turn gives a group exclusive use of its keys.
+// turn is the exclusive use of keys by a group.
 type turn struct {
 	hold
 	*exchanger
 	keys []*key
 }
 
-// turnAt enqueues a turn at all keys of these names, which differ, at once: asks submitted before
-// come before it, and later ones wait. ready is called once, when the turn has come at all keys,
-// perhaps before turnAt returns. Until [turn.end] no other part of this server reads or writes the
-// keys.
+// turnAt puts a hold into the queues of all keys called names, which must differ, in one step:
+// asks submitted before come before the turn, and later asks wait. ready is called once, when the
+// turn has begun at all keys, perhaps before turnAt returns. Until [turn.end] no other part of
+// this server reads or writes these keys in the engine.
 func (x *exchanger) turnAt(names [][]byte, ready func(t *turn)) *turn {
 	t := &turn{exchanger: x, keys: make([]*key, len(names))}
 	t.ready = func() { ready(t) }
@@ -46,7 +46,7 @@ func (x *exchanger) turnAt(names [][]byte, ready func(t *turn)) *turn {
 	return t
 }
 
-// end releases the keys.
+// end ends the turn: the asks that wait for the keys are decided.
 func (t *turn) end() {
 	for _, k := range t.keys {
 		t.start(k)

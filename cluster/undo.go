@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// undo gives back the charges of asks that the policy has answered differently, and then releases
-// the keys.
+// undo gives back the charges of asks that the policy has answered with an error, and then ends
+// the group. The lock must be held.
 func (g *group) undo() {
 	g.undoes = 1
 	for i := range g.parts {
@@ -22,14 +22,15 @@ func (g *group) undo() {
 	g.undone()
 }
 
+// undone records that one more part needs no more undoing, and ends the group after the last one.
 func (g *group) undone() {
 	if g.undoes--; g.undoes == 0 {
 		g.end()
 	}
 }
 
-// refundsOf returns the asks whose charges have to be given back in a part. whole reports whether
-// the write had no other changes for certain.
+// refundsOf returns the asks, or their clauses, whose charges have to be given back in part i.
+// whole says that the write of the part certainly had no other changes.
 func (g *group) refundsOf(i int) (refunds []*decide.Ask, whole bool) {
 	whole = true
 	for n := range g.asks {
@@ -48,7 +49,8 @@ func (g *group) refundsOf(i int) (refunds []*decide.Ask, whole bool) {
 	return refunds, whole
 }
 
-// charge returns the ask, or its c-th clause, if it has taken units.
+// charge returns the ask of m, or its clause c as an ask if it is an RL.MULTI. It returns nil if
+// no units were taken.
 func (m *member) charge(c int) *decide.Ask {
 	a := &m.own
 	if a.Family == decide.Several {
@@ -63,7 +65,7 @@ func (m *member) charge(c int) *decide.Ask {
 	return a
 }
 
-// looks reports whether the ask certainly changes nothing.
+// looks reports whether the ask of m certainly changes nothing.
 func (m *member) looks() bool {
 	if m.own.Family != decide.Admin {
 		return false
@@ -75,8 +77,9 @@ func (m *member) looks() bool {
 	return false
 }
 
-// restore writes the old entry of a part under a new tag, so that no older write is mistaken for
-// the latest. That is impossible if there was a later write.
+// restore gives back the charges of refunds by writing the old entry of part i under a new tag,
+// so that no older write is mistaken for the latest one. If whole is false, or there was a later
+// write, it calls refund instead.
 func (g *group) restore(i int, refunds []*decide.Ask, whole bool) {
 	p := &g.parts[i]
 	if !whole || p.v.tag != p.tag {
@@ -103,7 +106,8 @@ func (g *group) restore(i int, refunds []*decide.Ask, whole bool) {
 	})
 }
 
-// refund gives back the charges of asks in a part, as far as possible.
+// refund gives back the charges of refunds in part i by taking the units back, as far as
+// possible.
 func (g *group) refund(i int, refunds []*decide.Ask) {
 	p := &g.parts[i]
 	if p.err != nil {
@@ -139,7 +143,7 @@ func (g *group) refund(i int, refunds []*decide.Ask) {
 	})
 }
 
-// give decides the refund of one ask.
+// give applies the refund of a to the next entry of p, and reports whether units were given back.
 func (g *group) give(p *part, a *decide.Ask) bool {
 	if p.next.Kind == entry.None {
 		return false
@@ -156,8 +160,8 @@ func (g *group) give(p *part, a *decide.Ask) bool {
 	return g.apply(p, plan) == nil
 }
 
-// clauseAsk returns a clause of a as a separate ask with the clause's answer, for the units that it
-// was granted.
+// clauseAsk returns the n-th clause of a as a separate ask with the clause's answer. Its quantity
+// is the number of units that the clause was granted.
 func clauseAsk(a *decide.Ask, n int) *decide.Ask {
 	c := &a.Clauses[n]
 	one := &decide.Ask{DB: a.DB, Key: c.Key, Now: a.Now, Decision: a.Details[n]}
