@@ -1,8 +1,9 @@
-// Package clock provides a clock that many servers share: that of the engine, as each server has
-// measured it. Servers that measure the same engine differ by about half of the time that a message
-// takes, and none of them needs a correct clock of its own.
+// Package clock provides a clock that many servers share: the clock of the engine, as each server
+// has measured it. The clocks of servers that measure the same engine differ by about half of the
+// time that a message takes, and no server needs a correct clock of its own.
 //
-// The package reads no clock and sends no request: its callers pass samples and the elapsed time.
+// The package reads no clock and sends no request: its callers pass samples and the elapsed time
+// of a stopwatch.
 package clock
 
 import (
@@ -17,55 +18,61 @@ import (
 )
 
 const (
-	// slew bounds the speed at which the clock moves towards a new offset, as a divisor of elapsed
-	// time: 500 ppm, or half a millisecond per second.
+	// slew bounds the speed at which the clock moves towards a new offset, as a divisor of the
+	// elapsed time: 500 ppm, or half a millisecond per second.
 	slew = 2000
-	// samplesKept is the number of samples of a node among which the one with the shortest round
-	// trip is used.
+	// samplesKept is the maximum number of samples that are kept of a node. The one with the
+	// shortest round trip is used.
 	samplesKept = 8
-	// sampleLasts is how long a sample is used. A node that is gone has no influence after that.
+	// sampleLasts is the time after which a sample is no longer used, so that a node that is gone
+	// has no influence any more.
 	sampleLasts = 15 * time.Second
 )
 
-// Sample is the reading of a node's clock, taken between two readings of a stopwatch.
+// Sample is a reading of a node's clock, Shown. The stopwatch showed Sent before the request and
+// Received after the reply.
 type Sample struct {
 	Node           string
 	Sent, Received time.Duration
 	Shown          limit.Instant
 }
 
-// offset returns the difference from the stopwatch, assuming that the node read its clock half-way.
+// offset returns by how many nanoseconds the node's clock is ahead of the stopwatch, assuming
+// that the node read its clock half-way between Sent and Received.
 func (s Sample) offset() int64 {
 	half := s.Sent + (s.Received-s.Sent)/2
 	return limit.SatSub(int64(s.Shown), int64(half))
 }
 
-// Clock is the shared clock. Any goroutine may use it.
+// Clock is the shared clock. Any number of goroutines may use it. The zero value is ready for
+// use, without a time before the first sample.
 type Clock struct {
-	// MaxSkew is by how much the engine's clock may move at once before that counts as a jump.
+	// MaxSkew is the largest difference between the engine's clock and this clock that does not
+	// count as a jump; 0 means that there are no jumps.
 	MaxSkew time.Duration
-	// OnJump is called, from Add, once for each jump.
+	// OnJump is called by Add once for each jump; by is how far the engine's clock is ahead. It
+	// may be nil. It must not call methods of the Clock that lock, such as State.
 	OnJump func(by time.Duration)
 
 	course atomic.Pointer[course]
 	jumps  atomic.Int64
 
-	// read says that a caller has read the time: from then on it cannot go back.
+	// read says that a caller has read the time. From then on the time cannot go back.
 	read atomic.Bool
 
 	mu      sync.Mutex
-	samples map[string][]Sample // of each node, the newest last
-	jumped  bool                // the last sample was beyond MaxSkew, and OnJump was called
+	samples map[string][]Sample // guarded by mu: of each node, the newest last
+	jumped  bool                // guarded by mu: the last sample was beyond MaxSkew, and OnJump was called
 }
 
-// course describes how the clock runs: when the stopwatch showed from, the clock was offset ahead
-// of it, and since then it has moved towards target.
+// course describes how the clock runs. When the stopwatch showed from, the clock was ahead of it
+// by offset nanoseconds. Since then the offset has moved towards target.
 type course struct {
 	from           time.Duration
 	offset, target int64
 }
 
-// at returns the offset when the stopwatch shows elapsed.
+// at returns the offset in nanoseconds when the stopwatch shows elapsed.
 func (c *course) at(elapsed time.Duration) int64 {
 	most := max(0, int64(elapsed-c.from)) / slew
 	switch d := limit.SatSub(c.target, c.offset); {
@@ -80,11 +87,11 @@ func (c *course) at(elapsed time.Duration) int64 {
 // Ready reports whether there was a sample, so that the clock has a time.
 func (c *Clock) Ready() bool { return c.course.Load() != nil }
 
-// Now returns the instant when the stopwatch shows elapsed; false before the first sample. It never
-// goes back.
+// Now returns the instant when the stopwatch shows elapsed, and false before the first sample.
+// The time of the clock never goes back. The first call that returns a time fixes it: see Add.
 func (c *Clock) Now(elapsed time.Duration) (limit.Instant, bool) {
 	if !c.read.Load() && c.Ready() {
-		c.mu.Lock() // wait until Add has completed
+		c.mu.Lock() // wait until Add has returned
 		c.read.Store(true)
 		c.mu.Unlock()
 	}
@@ -95,9 +102,9 @@ func (c *Clock) Now(elapsed time.Duration) (limit.Instant, bool) {
 	return limit.Instant(limit.SatAdd(int64(elapsed), way.at(elapsed))), true
 }
 
-// Add adds a sample when the stopwatch shows elapsed. Until a caller has read the time, samples set
-// the clock; from then on they move it slowly. So a single node with a wrong clock does no harm if
-// it is the first to answer.
+// Add adds the sample s when the stopwatch shows elapsed. Until a caller has read the time,
+// samples set the clock. From then on they only move it slowly. So a node with a wrong clock does
+// no harm if it is the first to answer and other nodes answer before the time is read.
 func (c *Clock) Add(elapsed time.Duration, s Sample) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +116,7 @@ func (c *Clock) Add(elapsed time.Duration, s Sample) {
 		kept = slices.Delete(kept, 0, len(kept)-samplesKept)
 	}
 	c.samples[s.Node] = kept
-	target := c.agreed(min(elapsed, s.Received)) // the process may have been stopped after Received
+	target := c.agreed(min(elapsed, s.Received)) // the process may have been suspended after Received
 	way := c.course.Load()
 	if way == nil || !c.read.Load() {
 		c.course.Store(&course{from: elapsed, offset: target, target: target})
@@ -121,7 +128,8 @@ func (c *Clock) Add(elapsed time.Duration, s Sample) {
 	c.noteJump(time.Duration(limit.SatSub(target, now)))
 }
 
-// noteJump calls OnJump once for a jump, until the clock has caught up with it.
+// noteJump calls OnJump if the engine's clock is further ahead than MaxSkew, and does not call it
+// again until the clock has caught up.
 func (c *Clock) noteJump(ahead time.Duration) {
 	if c.MaxSkew <= 0 || ahead.Abs() <= c.MaxSkew {
 		c.jumped = false
@@ -137,7 +145,8 @@ func (c *Clock) noteJump(ahead time.Duration) {
 	}
 }
 
-// agreed returns the median of the nodes' offsets, each from the node's best sample.
+// agreed returns the median of the nodes' offsets in nanoseconds, each from the node's best
+// sample. It drops samples that are too old at the time now of the stopwatch.
 func (c *Clock) agreed(now time.Duration) int64 {
 	offsets := make([]int64, 0, len(c.samples))
 	for node, all := range c.samples {
@@ -155,11 +164,12 @@ func (c *Clock) agreed(now time.Duration) int64 {
 	return low + limit.SatSub(high, low)/2
 }
 
-// State describes the clock for operators.
+// State describes the clock for operators. Ready says that the clock has a time, Nodes is the
+// number of nodes with samples, and Jumps the number of jumps since the start.
 type State struct {
 	Ready bool
-	// Offset is by how much the clock is ahead of the stopwatch, and Slewing by how much it still
-	// has to move.
+	// Offset is how far the clock is ahead of the stopwatch. Slewing is how far it still has to
+	// move.
 	Offset, Slewing time.Duration
 	// Spread is the difference between the fastest and the slowest clock of the nodes.
 	Spread time.Duration
@@ -167,7 +177,8 @@ type State struct {
 	Jumps  int64
 }
 
-// State returns the state of the clock when the stopwatch shows elapsed.
+// State returns the state of the clock when the stopwatch shows elapsed. It does not fix the time
+// as Now does.
 func (c *Clock) State(elapsed time.Duration) State {
 	c.mu.Lock()
 	defer c.mu.Unlock()

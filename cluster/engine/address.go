@@ -10,38 +10,40 @@ import (
 	"strings"
 )
 
-// Address has the location of the engine and the login, from one URL:
+// Address has the location of the engine and the login. It is given by one URL:
 //
 //	valkey://[user:password@]host[:port][,host[:port]...][/0][?parameter=value&...]
 //
-// The schemes redis, valkeys and rediss are also known; the two with an s use TLS. A single host is
-// a standalone node or any node of a cluster, which the node says itself; several hosts are nodes
-// of a cluster. A scheme with the suffix -sentinel names Sentinels, and the path is the name of the
-// master that they watch:
+// The schemes redis, valkeys and rediss are also known; valkeys and rediss use TLS. A single host
+// is a standalone node or any node of a cluster; the node itself reports which. Several hosts are
+// nodes of a cluster. A scheme with the suffix -sentinel means that the hosts are Sentinels. The
+// path then is the name of the master that they watch:
 //
 //	valkey-sentinel://host:26379,host:26379/mymaster
 type Address struct {
-	// Hosts are the addresses, each host:port.
+	// Hosts are the addresses of nodes or of Sentinels, each as host:port.
 	Hosts []string
-	// Master is the name of the master for the Sentinels; empty without Sentinel.
+	// Master is the name of the master that the Sentinels watch, "" without Sentinels.
 	Master string
 	Login
-	// Sentinel is the login at the Sentinels.
+	// Sentinel is the login at the Sentinels. It is empty if they need no login.
 	Sentinel Login
-	// TLS is nil for connections without TLS.
+	// TLS configures encryption. It is nil for connections without TLS.
 	TLS *TLS
 }
 
-// Login is a user of the engine. An empty name is the default user.
+// Login is a user of the engine with a password. An empty User is the default user.
 type Login struct {
 	User, Password string
 }
 
-// TLS configures encryption and the certificates that are trusted.
+// TLS configures encrypted connections and the certificates that are trusted.
 type TLS struct {
-	// CA, Cert and Key are names of files; without a CA those of the system are trusted.
+	// CA, Cert and Key are names of PEM files: the trusted certificates, and this server's
+	// certificate with its key. Without CA, the certificates that the system trusts are trusted.
+	// Without Cert and Key, this server has no certificate.
 	CA, Cert, Key string
-	// ServerName is the name in the server's certificate, if it is not the host.
+	// ServerName is the name that the server's certificate must have, if it is not the host.
 	ServerName string
 	// SkipVerify accepts every certificate.
 	SkipVerify bool
@@ -53,10 +55,11 @@ const (
 	maxHosts     = 64
 )
 
-// schemes has, for each scheme, whether it uses TLS.
+// schemes maps each scheme to whether it uses TLS.
 var schemes = map[string]bool{"valkey": false, "redis": false, "valkeys": true, "rediss": true}
 
-// ParseAddress parses the URL of a store. Its errors do not contain parts that may be a password.
+// ParseAddress parses the URL s of a store: see [Address]. Its errors do not contain parts of s
+// that may be a password.
 func ParseAddress(s string) (*Address, error) {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {
@@ -82,7 +85,7 @@ func ParseAddress(s string) (*Address, error) {
 	if encrypted {
 		a.TLS = &TLS{}
 	}
-	// The last @ ends the login: a user and a password may contain any other character.
+	// The last @ ends the login, because user and password may contain any other character.
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 		if err := a.Login.parse(rest[:at]); err != nil {
 			return nil, err
@@ -106,7 +109,7 @@ func ParseAddress(s string) (*Address, error) {
 	return a, nil
 }
 
-// parse parses the part before the @.
+// parse parses s, the part of a URL before the @: a user and a password.
 func (l *Login) parse(s string) error {
 	user, password, ok := strings.Cut(s, ":")
 	if !ok {
@@ -124,6 +127,8 @@ func (l *Login) parse(s string) error {
 	return nil
 }
 
+// parseHosts parses the hosts of a URL, separated by commas. port is the port of a host without
+// one.
 func (a *Address) parseHosts(s, port string) error {
 	for host := range strings.SplitSeq(s, ",") {
 		at, err := parseHost(host, port)
@@ -141,7 +146,8 @@ func (a *Address) parseHosts(s, port string) error {
 	return nil
 }
 
-// parseHost returns host:port of a name, an address or an address in brackets.
+// parseHost returns s as host:port. s is a name or an address, or an address in brackets, with or
+// without a port. port is the port if s has none.
 func parseHost(s, port string) (string, error) {
 	name := s
 	switch colon := strings.LastIndexByte(s, ':'); {
@@ -167,6 +173,8 @@ func parseHost(s, port string) (string, error) {
 	return net.JoinHostPort(name, port), nil
 }
 
+// parsePath parses the path of a URL, without its slash: the name of the master for Sentinels,
+// otherwise nothing or 0.
 func (a *Address) parsePath(path string, sentinel bool) error {
 	if sentinel {
 		name, err := url.PathUnescape(path)
@@ -182,7 +190,7 @@ func (a *Address) parsePath(path string, sentinel bool) error {
 	return nil
 }
 
-// parseQuery parses the parameters. Each may occur once.
+// parseQuery parses the parameters of a URL. Each parameter may occur once.
 func (a *Address) parseQuery(s string) error {
 	values, err := url.ParseQuery(s)
 	if err != nil {
@@ -228,7 +236,8 @@ func (a *Address) parseQuery(s string) error {
 	return a.checkParameters()
 }
 
-// checkParameters refuses parameters without those that they need.
+// checkParameters returns an error if a parameter lacks another one that it needs, or excludes
+// another.
 func (a *Address) checkParameters() error {
 	switch {
 	case a.TLS != nil && (a.TLS.Cert == "") != (a.TLS.Key == ""):

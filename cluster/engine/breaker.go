@@ -8,31 +8,33 @@ import (
 )
 
 const (
-	// After so many failures in a row, or if half of so many pipelines within a window have failed,
-	// a node gets only a probe each probeEvery.
+	// After failuresInRow failures in a row, or if at least half of failuresWindow or more
+	// pipelines within window have failed, a node gets only probes, one in each period of
+	// probeEvery.
 	failuresInRow  = 5
 	failuresWindow = 20
 	window         = 5 * time.Second
 	probeEvery     = time.Second
 )
 
-// breaker keeps requests from a node that does not answer. Requests only check closedTo. A
-// goroutine that sends to the node calls allow and reports the result.
+// breaker keeps requests from a node that does not answer. To submit a request, only closedTo is
+// checked. A goroutine that sends to the node calls allow and reports the result.
 type breaker struct {
 	b    *gobreaker.TwoStepCircuitBreaker[struct{}]
-	last atomic.Pointer[Error] // the last failure of the node
-	// open is the reason why nothing is sent to the node; nil if requests are sent.
+	last atomic.Pointer[Error] // the latest failure of the node
+	// open is the reason why no requests are sent to the node; nil if requests are sent.
 	open atomic.Pointer[Error]
-	// trips and closings count how often the breaker opened and closed again.
+	// trips and closings are the numbers of times that the breaker has opened and closed again.
 	trips, closings atomic.Int64
 }
 
-// newBreaker returns a breaker that calls changed, which must not block, when it opens or closes.
+// newBreaker returns a closed breaker. It calls changed when it opens, with the reason why, or
+// closes. changed must not block.
 func newBreaker(changed func(open bool, why string)) *breaker {
 	br := &breaker{}
 	br.b = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests: 1,
-		// The breaker must be half open when the probe comes, each probeEvery.
+		// The breaker must be half open when the next probe comes, after probeEvery.
 		Timeout:  probeEvery - probeEvery/10,
 		Interval: window, BucketPeriod: window / 5,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
@@ -58,11 +60,11 @@ func newBreaker(changed func(open bool, why string)) *breaker {
 	return br
 }
 
-// closedTo returns the reason why nothing is sent to the node; nil if requests are sent.
+// closedTo returns the reason why no requests are sent to the node; nil if requests are sent.
 func (br *breaker) closedTo() *Error { return br.open.Load() }
 
-// allow reports whether something may be sent. The caller passes the result to done: nil, or the
-// reason why the node is unusable.
+// allow reports whether a pipeline or a probe may be sent to the node. The caller then calls done
+// once, with nil, or with the reason why the node is unusable.
 func (br *breaker) allow() (done func(*Error), ok bool) {
 	report, err := br.b.Allow()
 	if err != nil {

@@ -18,35 +18,36 @@ import (
 )
 
 const (
-	// controlTimeout is the time limit of requests for which no caller waits: for the topology, the
-	// time and lists of keys.
+	// controlTimeout is the time limit of requests for which no ask waits: for the topology, for
+	// the node's time, and for lists of keys.
 	controlTimeout = time.Second
 	// bufferSize is the size of a connection's buffers for reading and writing.
 	bufferSize = 64 << 10
-	// workers is the number of pipelines of a node in progress: while the answers of one are handed
-	// out, the node works on the other.
+	// workers is the number of pipelines of a node that are in progress at once: while the
+	// answers of one pipeline are handed out, the node works on the other.
 	workers = 2
-	// connections is the number of connections of one client: those of the workers, and others for
-	// requests for which no caller waits.
+	// connections is the maximum number of connections to a node: one for each worker, and others
+	// for the requests with controlTimeout.
 	connections = workers + 6
 )
 
-// dialError says that there was no connection, so nothing was sent.
+// dialError says that no connection was made, so that no request was sent.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
-// dialer makes connections.
+// dialer makes connections to nodes.
 type dialer struct {
 	timeout time.Duration
-	connect func(ctx context.Context, network, address string) (net.Conn, error) // without TLS
-	tls     *tls.Config                                                          // nil without TLS
+	connect func(ctx context.Context, network, address string) (net.Conn, error) // makes a connection, without TLS
+	tls     *tls.Config                                                          // nil for connections without TLS
 }
 
-// newDialer reads the files that the address names.
+// newDialer returns a dialer. It reads the files that t names; a nil t means no TLS. timeout is
+// the time limit of one answer.
 func newDialer(t *TLS, timeout time.Duration) (*dialer, error) {
-	// A TLS handshake takes longer than an answer.
+	// A TLS handshake takes longer than an answer, so the time limit is larger.
 	d := &dialer{timeout: max(200*time.Millisecond, 2*timeout)}
 	d.connect = (&net.Dialer{Timeout: d.timeout, KeepAlive: 5 * time.Minute}).DialContext
 	if t == nil {
@@ -67,7 +68,7 @@ func newDialer(t *TLS, timeout time.Duration) (*dialer, error) {
 		if _, err := keyPair(t); err != nil {
 			return nil, fmt.Errorf("certificate for the store: %w", err)
 		}
-		// Read the files again for each connection: they may have been renewed.
+		// Read the files again for each connection, because they may have been renewed.
 		d.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			c, err := keyPair(t)
 			return &c, err
@@ -76,10 +77,10 @@ func newDialer(t *TLS, timeout time.Duration) (*dialer, error) {
 	return d, nil
 }
 
-// maxCertificates is the maximum size of a file of certificates in bytes.
+// maxCertificates is the maximum number of bytes in a file of certificates.
 const maxCertificates = 16 << 20
 
-// keyPair reads the client certificate of this server.
+// keyPair reads the certificate of this server and its key from the files that t names.
 func keyPair(t *TLS) (tls.Certificate, error) {
 	cert, err := optionfile.Read(t.Cert, maxCertificates)
 	if err != nil {
@@ -92,8 +93,10 @@ func keyPair(t *TLS) (tls.Certificate, error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// dial returns a connection that fails instead of an error. After an error the client library would
-// try again, for longer than a caller waits, and after some failures not try at all.
+// dial connects to addr, with TLS if that is configured. It never returns an error: a failed
+// attempt returns a connection on which every read and write fails with a [*dialError]. After an
+// error the client library would try again, for longer than a caller waits, and after some
+// failures would not try at all.
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := d.connect(ctx, network, addr)
 	if err != nil {
@@ -115,7 +118,7 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return guard(secured), nil
 }
 
-// failedConn replaces a connection that could not be made.
+// failedConn replaces a connection that could not be made. Reads and writes return err.
 type failedConn struct{ err error }
 
 func (c failedConn) Read([]byte) (int, error)       { return 0, c.err }
@@ -127,20 +130,23 @@ func (failedConn) SetDeadline(time.Time) error      { return nil }
 func (failedConn) SetReadDeadline(time.Time) error  { return nil }
 func (failedConn) SetWriteDeadline(time.Time) error { return nil }
 
-// quiet keeps the client library from writing to standard error. Its errors have the same
-// information.
+// quiet keeps the client library from writing to standard error. The library's errors have the
+// same information.
 var quiet = sync.OnceFunc(logging.Disable)
 
-// newClient returns a client of one node. It connects when it is used.
+// newClient returns a client of the node at addr with the login who. It connects when it is used.
+// timeout is the time limit of reading and writing.
 func newClient(addr string, who Login, d *dialer, timeout time.Duration) *redis.Client {
 	quiet()
 	return redis.NewClient(&redis.Options{
 		Addr: addr, Username: who.User, Password: who.Password,
 		Dialer: d.dial, DialTimeout: d.timeout, DialerRetries: 1,
 		ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
-		// The caller decides whether to send a request again, since it knows whether that is safe.
+		// The engine decides whether to send a request again, since it knows whether that is
+		// safe.
 		MaxRetries: -1,
-		// RESP2 without names: every engine supports it and allows it to every user.
+		// Use RESP2 without naming the client: every engine supports that and allows it to every
+		// user.
 		Protocol: 2, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		PoolSize:                 connections, PipelinePoolSize: -1,
@@ -149,7 +155,8 @@ func newClient(addr string, who Login, d *dialer, timeout time.Duration) *redis.
 	})
 }
 
-// newSentinel returns a client of a Sentinel.
+// newSentinel returns a client of the Sentinel at addr with the login who. It connects when it is
+// used.
 func newSentinel(addr string, who Login, d *dialer) *redis.SentinelClient {
 	quiet()
 	return redis.NewSentinelClient(&redis.Options{
@@ -161,4 +168,5 @@ func newSentinel(addr string, who Login, d *dialer) *redis.SentinelClient {
 	})
 }
 
+// errClosed counts as the reason Closing.
 var errClosed = errors.New("the store is being closed")

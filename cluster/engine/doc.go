@@ -1,7 +1,7 @@
-// Package engine is the client of the Valkey or Redis that stores the values of a cluster. That is
-// a single node, nodes behind Sentinel, or a cluster. The client reads values, and swaps a value if
-// no other client has written it since the read. Any number of goroutines may use it, and no method
-// blocks.
+// Package engine is the client of the Valkey or Redis that stores the values of a cluster. That
+// server is a single node, a master behind Sentinels, or a cluster. The client reads values, and
+// swaps a value if no other client has written it since the read. Any number of goroutines may
+// use an [Engine], and no method except Close blocks.
 //
-// It treats values as bytes. Package cluster encodes and decodes them.
+// The client treats values as bytes. Package cluster encodes and decodes them.
 package engine

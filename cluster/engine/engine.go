@@ -14,44 +14,46 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Options configure an engine. All fields but Log and MaxSkew are required.
+// Options configures an engine. Address, Timeout and Elapsed are required. Log gets messages for
+// operators; nil means no log.
 type Options struct {
 	Address *Address
-	// Prefix precedes every key. It must not have braces.
+	// Prefix is put before every key. It must not contain braces.
 	Prefix string
-	// MaxValue is the maximum number of bytes of a value; no server writes a longer one. Default 1
-	// MiB.
+	// MaxValue is the maximum number of bytes of a value that is read. No server writes a longer
+	// value. Default 1 MiB.
 	MaxValue int
-	// Timeout is the time limit of one answer.
+	// Timeout is the time limit of one answer of a node.
 	Timeout time.Duration
-	// MaxSkew is the largest jump of the clock that is not logged; 0 logs none.
+	// MaxSkew is the largest jump of the engine's clock that is not logged; 0 logs none.
 	MaxSkew time.Duration
-	// Elapsed reads a monotonic clock.
+	// Elapsed reads a monotonic clock, which also measures the time limits.
 	Elapsed func() time.Duration
 	Log     *slog.Logger
-	// Dial connects to a node; nil means that of package net.
+	// Dial connects to a node, without TLS. The default is a dialer of package net.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Engine is the client of the Valkey or Redis that stores the values. Any goroutine may use it.
+// Engine is the client of the Valkey or Redis that stores the values. Any number of goroutines
+// may use it.
 type Engine struct {
 	o     Options
 	dial  *dialer
 	clock clock.Clock
 
 	routes  atomic.Pointer[routes]
-	known   atomic.Bool // the nodes have been known at some time
+	known   atomic.Bool // the nodes were known at some time
 	settled atomic.Bool // the clock may be read: see timed
 	stale   chan struct{}
-	refused *queue // requests that are answered without a node
+	refused *queue // requests that are answered without being sent to a node
 	tasks   *tasks
-	fault   atomic.Pointer[string] // reason why the nodes are unknown
+	fault   atomic.Pointer[string] // the reason why the nodes are unknown; nil if they are known
 
 	stop    chan struct{}
 	closing atomic.Bool
 	done    sync.WaitGroup
 	later   sync.WaitGroup
-	ending  sync.WaitGroup // of nodes that are being closed
+	ending  sync.WaitGroup // counts nodes that are being closed
 
 	mu        sync.Mutex
 	nodes     map[string]*node
@@ -60,14 +62,15 @@ type Engine struct {
 	versions  map[string]inspection
 }
 
-// routes map slots to nodes.
+// routes maps slots to nodes. It is never changed.
 type routes struct {
-	slots []*node // nil for a standalone node
+	slots []*node // by slot; nil for a standalone node
 	all   *node
-	// masters are the nodes, in the order of their slots.
+	// masters are the masters, in the order of their first slots.
 	masters []*node
 }
 
+// node returns the node for the slot, nil if no node is known to have it.
 func (r *routes) node(slot int) *node {
 	if r.slots == nil {
 		return r.all
@@ -75,8 +78,8 @@ func (r *routes) node(slot int) *node {
 	return r.slots[slot]
 }
 
-// Now returns the instant of the clock that all servers of the store share. Before it is known, the
-// engine answers nothing, and Now returns the epoch.
+// Now returns the present instant of the clock that all servers of the store share. Before that
+// clock is known, the engine answers nothing, and Now returns the epoch.
 func (e *Engine) Now() limit.Instant {
 	if !e.timed() {
 		return 0
@@ -85,9 +88,9 @@ func (e *Engine) Now() limit.Instant {
 	return now
 }
 
-// timed reports whether the time is known: every master has reported its clock, or has had a second
-// for it since the first did. Otherwise a single master with a wrong clock could set the time if it
-// answers first.
+// timed reports whether the time is known: every master has reported its clock, or one second has
+// passed since the first master did. Without that second, a single master with a wrong clock
+// could set the time by answering first.
 func (e *Engine) timed() bool {
 	if e.settled.Load() {
 		return true
@@ -111,7 +114,8 @@ func (e *Engine) timed() bool {
 	return true
 }
 
-// Slot returns the number of the key's hash slot; 0 for all keys of a standalone node.
+// Slot returns the number of the hash slot of key, without the prefix; 0 for all keys of a
+// standalone node.
 func (e *Engine) Slot(key []byte) int {
 	if r := e.routes.Load(); r == nil || r.slots != nil {
 		return slotOf(e.o.Prefix, key)
@@ -119,34 +123,37 @@ func (e *Engine) Slot(key []byte) int {
 	return 0
 }
 
-// Get reads the value of a key; raw is nil if there is none. done is called on another goroutine,
-// within about the time limit.
+// Get reads the value of key. done is called on another goroutine, within about the time limit.
+// raw is nil if the key is absent. An err is an [*Error].
 func (e *Engine) Get(key []byte, done func(raw []byte, err error)) {
 	e.submit(newGet(e.o.Prefix, key, e.Slot(key), e.o.MaxValue, done))
 }
 
-// Swap writes w.New if the value still begins with the tag with which w.Old begins. Otherwise now
-// is the present value; nil if there is no such key. w belongs to the engine until done is called,
-// on another goroutine.
+// Swap writes w.New if the value still begins with the first TagLen bytes of w.Old. Otherwise
+// applied is false, and now is the present value, nil if the key is absent. done is called on
+// another goroutine, within about the time limit. The bytes of w belong to the engine until then.
+// An err is an [*Error], which says whether the outcome is unknown.
 func (e *Engine) Swap(w Write, done func(applied bool, now []byte, err error)) {
 	e.submit(newSwap(e.o.Prefix, w, e.Slot(w.Key), done))
 }
 
-// SwapAll compares all values, then writes all or none. The keys, at least one, must be in one
-// slot. If applied is false, now has the present value of each key.
+// SwapAll compares the values of all keys in ws, at least one, then does all writes or none. The
+// keys must be in one slot. If applied is false, now has the present value of each key. done and
+// errors are as for Swap.
 func (e *Engine) SwapAll(ws []Write, done func(applied bool, now [][]byte, err error)) {
 	e.submit(newSwapAll(e.o.Prefix, ws, e.Slot(ws[0].Key), done))
 }
 
+// submit sends a new request to the node of its slot.
 func (e *Engine) submit(r *request) {
 	r.at = e.o.Elapsed()
 	e.again(r)
 }
 
-// starting is the error before any node has answered.
+// starting is the error for requests before any node has answered.
 var starting = &Error{Reason: Starting, Text: "the store has not answered yet", NotDone: true}
 
-// again sends the request to the node of its slot.
+// again sends the request r to the node of its slot, or answers it with an error.
 func (e *Engine) again(r *request) {
 	switch way := e.routes.Load(); {
 	case e.closing.Load():
@@ -163,7 +170,7 @@ func (e *Engine) again(r *request) {
 	}
 }
 
-// at sends the request to the node at addr.
+// at sends the request r to the node at addr, or answers it with an error.
 func (e *Engine) at(addr string, r *request) {
 	n := e.node(addr, false)
 	if n == nil {
@@ -175,7 +182,7 @@ func (e *Engine) at(addr string, r *request) {
 	}
 }
 
-// refuse answers a request on another goroutine, since its caller may hold locks.
+// refuse answers the request r with why, on another goroutine, since its caller may hold locks.
 func (e *Engine) refuse(r *request, why *Error) {
 	r.refusal = why
 	if _, open := e.refused.put(r); !open {
@@ -183,6 +190,7 @@ func (e *Engine) refuse(r *request, why *Error) {
 	}
 }
 
+// answerRefused answers the requests that refuse has queued, until the queue is closed.
 func (e *Engine) answerRefused() {
 	var batch []*request
 	for {
@@ -196,7 +204,7 @@ func (e *Engine) answerRefused() {
 	}
 }
 
-// after calls f later, and at once if the engine is being closed.
+// after calls f after d, on another goroutine. Close waits for f.
 func (e *Engine) after(d time.Duration, f func()) {
 	e.later.Add(1)
 	time.AfterFunc(d, func() {
@@ -205,7 +213,7 @@ func (e *Engine) after(d time.Duration, f func()) {
 	})
 }
 
-// trouble makes the topology be read soon.
+// trouble has the topology read soon, because it may have changed. It does not block.
 func (e *Engine) trouble() {
 	select {
 	case e.stale <- struct{}{}:
@@ -213,8 +221,8 @@ func (e *Engine) trouble() {
 	}
 }
 
-// node returns the node at addr; nil if the engine is being closed, or knows too many nodes. A
-// listed node has slots, so it is probed.
+// node returns the node at addr, and creates it if necessary. It returns nil if the engine is
+// being closed or has too many nodes. listed says that the node has slots; such a node is probed.
 func (e *Engine) node(addr string, listed bool) *node {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -239,7 +247,8 @@ func (e *Engine) node(addr string, listed bool) *node {
 	return n
 }
 
-// changed logs that requests to a node have stopped, or continue. It must not block.
+// changed logs that requests to the node at addr are no longer sent (open), for the reason why,
+// or are sent again. It does not block.
 func (e *Engine) changed(addr string, open bool, why string) {
 	if open {
 		e.o.Log.Warn("a node of the store is not asked until it answers a probe", "node", addr, "reason", why)
@@ -249,7 +258,8 @@ func (e *Engine) changed(addr string, open bool, why string) {
 	e.o.Log.Info("a node of the store answers again", "node", addr)
 }
 
-// moved notes that a slot is at addr, until the whole topology has been read.
+// moved records that the slot is at addr, which is valid until the whole topology is read, and has
+// the topology read soon.
 func (e *Engine) moved(slot int, addr string) {
 	n := e.node(addr, true)
 	if n == nil {
@@ -266,7 +276,8 @@ func (e *Engine) moved(slot int, addr string) {
 	e.trouble()
 }
 
-// inspected stores what a node reports about itself, and warns once about each problem.
+// inspected stores what the node at addr reports about itself in INFO, and logs each new problem
+// once.
 func (e *Engine) inspected(addr, info string) {
 	is := inspectInfo(info)
 	e.mu.Lock()

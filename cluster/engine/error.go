@@ -1,13 +1,15 @@
 package engine
 
-// Error says why the engine did not do something, or that it is unknown whether it did.
+// Error says why the engine did not do something, or that it is unknown whether the engine did
+// it.
 type Error struct {
-	// Reason is one of a few words, such as timeout, refused or LOADING.
+	// Reason is a short word: a constant of this package, such as Timeout, or the first word of
+	// an error reply, such as LOADING.
 	Reason string
 	// Text is for operators. It contains no key, value or password.
 	Text string
-	// NotDone says that nothing was written and that nothing can be written later. Without it the
-	// outcome of a swap is unknown.
+	// NotDone says that nothing was written, and that nothing will be written later. If it is
+	// false, the outcome of a swap is unknown.
 	NotDone bool
 }
 

@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// refreshEvery is the interval at which the topology is read when nothing happens, refreshGap
-	// the shortest time between two reads, and retryEvery that between two failed reads.
+	// refreshEvery is the interval at which the topology is read if nothing happens, and
+	// sentinelLook that for Sentinels. refreshGap is the shortest time between two reads, and
+	// retryEvery the time after a failed read.
 	refreshEvery = 15 * time.Second
 	sentinelLook = time.Second
 	refreshGap   = 100 * time.Millisecond
 	retryEvery   = 500 * time.Millisecond
-	// unusedFor is the time after which a node without slots is forgotten.
+	// unusedFor is the time after which an unused node without slots is closed and forgotten.
 	unusedFor = time.Minute
 )
 
@@ -39,7 +40,7 @@ func (e *Engine) follow() {
 	}
 }
 
-// pause waits for d or until goOn; it returns false when the engine is closed.
+// pause waits for d or until goOn receives. It returns false when the engine is being closed.
 func (e *Engine) pause(d time.Duration, goOn <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -52,7 +53,7 @@ func (e *Engine) pause(d time.Duration, goOn <-chan struct{}) bool {
 	return true
 }
 
-// lost notes the reason why the nodes are unknown.
+// lost records err as the reason why the nodes are unknown, and logs it if it is new.
 func (e *Engine) lost(err error) {
 	why := err.Error()
 	if isReply(err) {
@@ -63,7 +64,8 @@ func (e *Engine) lost(err error) {
 	}
 }
 
-// look asks the known nodes one by one until one reports the topology.
+// look asks the known nodes, or the Sentinels, one by one until one of them reports the topology.
+// It blocks for 5 seconds at most. The error is that of the last one.
 func (e *Engine) look() (*topology, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -91,7 +93,8 @@ func (e *Engine) look() (*topology, error) {
 	return nil, last
 }
 
-// whom returns the addresses to ask: first masters that answer, then the hosts of the URL.
+// whom returns the addresses of the nodes that are asked for the topology: first up to three
+// masters that answer, then the hosts of the URL.
 func (e *Engine) whom() []string {
 	var all []string
 	if r := e.routes.Load(); r != nil && r.slots != nil {
@@ -112,7 +115,7 @@ func (e *Engine) whom() []string {
 	return all
 }
 
-// contact returns a client of the node at addr for requests for which no caller waits.
+// contact returns a client of the node at addr for requests with controlTimeout.
 func (e *Engine) contact(addr string) *redis.Client {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -130,6 +133,7 @@ func (e *Engine) contact(addr string) *redis.Client {
 	return c
 }
 
+// sentinel returns a client of the Sentinel at addr.
 func (e *Engine) sentinel(addr string) *redis.SentinelClient {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -144,7 +148,7 @@ func (e *Engine) sentinel(addr string) *redis.SentinelClient {
 	return c
 }
 
-// adopt sends requests to the nodes of t from now on.
+// adopt replaces the routes by those of t, so that requests are sent to the nodes of t.
 func (e *Engine) adopt(t *topology) {
 	old := e.fault.Swap(nil)
 	if first := !e.known.Swap(true); old != nil || first {
@@ -174,7 +178,8 @@ func (e *Engine) adopt(t *topology) {
 	e.forget(next.masters)
 }
 
-// forget closes nodes that are not masters, once they have been unused for long enough.
+// forget marks nodes that are not in masters as having no slots, and closes those that have been
+// unused for longer than unusedFor.
 func (e *Engine) forget(masters []*node) {
 	now := e.o.Elapsed()
 	e.mu.Lock()

@@ -7,26 +7,31 @@ import (
 )
 
 const (
-	// maxBulk and maxElements bound the lengths in a reply. The client library allocates that much
-	// memory before it has read the data.
+	// maxBulk is the maximum length in bytes of a string in a reply, and maxElements the maximum
+	// number of elements of an array. The client library allocates the announced memory before it
+	// has read the data.
 	maxBulk     = 16 << 20
 	maxElements = 1 << 17
-	// maxNested is the maximum depth of nested arrays: CLUSTER SLOTS has four. The client library
-	// reads them recursively, and allocates memory for each.
+	// maxNested is the maximum depth of nested arrays. CLUSTER SLOTS has four. The client library
+	// reads nested arrays recursively, and allocates memory for each.
 	maxNested = 8
-	// maxLine bounds a line of a reply: a number, a status or an error.
+	// maxLine is the maximum length in bytes of a line of a reply, which is a number, a status or
+	// an error.
 	maxLine = 16 << 10
 )
 
+// errReply is the error for a reply that is too long or not RESP2.
 var errReply = errors.New("the reply is too long, or is none")
 
-// guardedConn reads replies of bounded length. It parses only their heads.
+// guardedConn is a connection that refuses replies which are too long. It parses only the heads
+// of replies. After an invalid reply every read fails.
 type guardedConn struct {
 	net.Conn
-	skip int64 // remaining bytes of a string, including its line end
+	skip int64 // remaining bytes of the current string, including its line end
 	line []byte
-	size int // of a line that is longer than its stored part
-	// open has the numbers of missing elements of the arrays being read, the innermost last.
+	size int // length of the current line so far, of which line has the beginning
+	// open has the numbers of missing elements of the arrays that are being read, the innermost
+	// last.
 	open []int64
 	err  error
 }
@@ -42,7 +47,7 @@ func (g *guardedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// look parses the replies in b.
+// look parses b, the next bytes of the replies, and returns an error if a reply is not valid.
 func (g *guardedConn) look(b []byte) error {
 	for len(b) > 0 {
 		if g.skip > 0 {
@@ -69,7 +74,7 @@ func (g *guardedConn) look(b []byte) error {
 	return nil
 }
 
-// head checks a complete line.
+// head checks the complete line in g.line, which begins a reply or an element.
 func (g *guardedConn) head() error {
 	if len(g.line) == 0 {
 		return errReply
@@ -97,8 +102,8 @@ func (g *guardedConn) head() error {
 	return g.element(0)
 }
 
-// element counts a reply, which has n elements and is itself an element of the innermost array, if
-// there is one.
+// element records the beginning of a reply with n elements. If an array is being read, the reply
+// is an element of the innermost array. n is 0 for replies other than arrays.
 func (g *guardedConn) element(n int64) error {
 	if last := len(g.open) - 1; last >= 0 {
 		g.open[last]--
@@ -115,7 +120,8 @@ func (g *guardedConn) element(n int64) error {
 	return nil
 }
 
-// number parses the length in a head, including the \r.
+// number parses the length in the head of a reply. b includes the \r. -1 is the length of a null
+// reply.
 func number(b []byte) (int64, error) {
 	if string(b) == "-1\r" {
 		return -1, nil
@@ -133,6 +139,7 @@ func number(b []byte) (int64, error) {
 	return n, nil
 }
 
+// guard returns conn with bounds on its replies.
 func guard(conn net.Conn) *guardedConn {
 	return &guardedConn{Conn: conn, line: make([]byte, 0, 16)}
 }

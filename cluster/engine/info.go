@@ -8,27 +8,27 @@ import (
 
 // Info describes the engine for operators.
 type Info struct {
-	// Kind is single, sentinel or cluster, and unknown before it has answered.
+	// Kind is "single", "sentinel" or "cluster", and "unknown" before the engine has answered.
 	Kind string
-	// Fault is the reason why the nodes are unknown; empty if they are known.
+	// Fault is the reason why the nodes are unknown, "" if they are known.
 	Fault string
 	Clock clock.State
 	Nodes []NodeInfo
 }
 
-// NodeInfo describes a master.
+// NodeInfo describes a master. The numbers count since the node became known.
 type NodeInfo struct {
 	Addr, Version string
-	// State is up, or down with a Reason while the node gets only probes.
+	// State is "up", or "down" while the node gets only probes. Reason is the reason for "down".
 	State, Reason string
 	// RTT is the round-trip time of the latest probe.
 	RTT time.Duration
-	// Waiting is the number of requests that have not been sent yet.
+	// Waiting is the number of requests that have not been sent to the node yet.
 	Waiting                                             int
 	Gets, Swaps, Pipelines, Failures, Redirected, Trips int64
 }
 
-// Info describes the engine.
+// Info describes the engine for operators.
 func (e *Engine) Info() Info {
 	i := Info{Kind: "unknown", Clock: e.clock.State(e.o.Elapsed())}
 	if why := e.fault.Load(); why != nil {
@@ -53,6 +53,7 @@ func (e *Engine) Info() Info {
 	return i
 }
 
+// info describes the node n, whose version is version.
 func (n *node) info(version string) NodeInfo {
 	s := &n.stats
 	i := NodeInfo{
@@ -66,8 +67,8 @@ func (n *node) info(version string) NodeInfo {
 	return i
 }
 
-// Outages returns how often the node of the key has become available, counted from 1; 0 before that
-// node is known.
+// Outages returns how often the node of key has become available, including the first time. It
+// returns 0 before that node is known.
 func (e *Engine) Outages(key []byte) int64 {
 	if way := e.routes.Load(); way != nil {
 		if at := way.node(e.Slot(key)); at != nil {

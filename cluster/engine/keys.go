@@ -9,21 +9,24 @@ import (
 )
 
 const (
-	// cursorBits is the width of the node's own cursor; the bits above have the number of the node.
+	// cursorBits is the number of bits for the node's own cursor. The bits above it have the
+	// index of the node.
 	cursorBits = 48
-	// keysAtOnce is the number of keys per step if the caller does not set it.
+	// keysAtOnce is the number of keys per step of Count and Flush. Scan allows ten times as
+	// many.
 	keysAtOnce = 1000
 	// tasksLast is the time limit of operations on all keys.
 	tasksLast = time.Minute
 )
 
-// pattern returns the pattern for keys that begin with prefix.
+// pattern returns the pattern of SCAN for keys that begin with prefix.
 func pattern(prefix string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(prefix) + "*"
 }
 
-// Scan continues at cursor with a step of about count keys, and returns the cursor of the next
-// step, 0 at the end. Keys are returned without the prefix. done is called on another goroutine.
+// Scan reads about count keys with the prefix, beginning at cursor, which is 0 at first. done is
+// called once, on another goroutine. next is the cursor of the next step, 0 at the end. found has
+// the keys without the prefix. A key may be found more than once, as with SCAN.
 func (e *Engine) Scan(cursor uint64, count int, done func(next uint64, found []Found, err error)) {
 	e.task(func() {
 		next, found, err := e.scan(cursor, min(max(count, 1), 10*keysAtOnce))
@@ -35,7 +38,8 @@ func (e *Engine) Scan(cursor uint64, count int, done func(next uint64, found []F
 	}, func(why *Error) { done(0, nil, why) })
 }
 
-// Count counts the keys with the prefix.
+// Count counts the keys with the prefix, which takes one pass over all keys of the engine. done
+// is called once, on another goroutine.
 func (e *Engine) Count(done func(n int64, err error)) {
 	e.task(func() {
 		var n int64
@@ -51,7 +55,8 @@ func (e *Engine) Count(done func(n int64, err error)) {
 	}, func(why *Error) { done(0, why) })
 }
 
-// Flush deletes the keys with the prefix. Keys that are written meanwhile may remain.
+// Flush deletes the keys with the prefix. Keys that are written meanwhile may remain. done is
+// called once, on another goroutine.
 func (e *Engine) Flush(done func(err error)) {
 	e.task(func() {
 		err := e.each(func(n *node, keys []string) error {
@@ -62,7 +67,7 @@ func (e *Engine) Flush(done func(err error)) {
 			}
 			cmds, err := pipe.Exec(ctx)
 			for _, c := range cmds {
-				// If a slot has moved meanwhile, its keys are found at the new node.
+				// If a slot has moved meanwhile, its keys are found at the new node later.
 				if e := c.Err(); e != nil && (!isReply(e) || replied(e.Error()).useless()) {
 					return e
 				}
@@ -80,7 +85,8 @@ func (e *Engine) Flush(done func(err error)) {
 	}, func(why *Error) { done(why) })
 }
 
-// task calls f on a goroutine that may block, or calls refuse with the reason why not.
+// task calls f on a goroutine that may block. If there are too many tasks, or the engine is being
+// closed, it calls refuse with the reason instead, on another goroutine.
 func (e *Engine) task(f func(), refuse func(*Error)) {
 	switch {
 	case e.closing.Load():
@@ -90,7 +96,7 @@ func (e *Engine) task(f func(), refuse func(*Error)) {
 	}
 }
 
-// scan does one step.
+// scan does one step of Scan, and returns its results. It blocks.
 func (e *Engine) scan(cursor uint64, count int) (uint64, []Found, *Error) {
 	way := e.routes.Load()
 	if way == nil || !e.timed() {
@@ -98,7 +104,7 @@ func (e *Engine) scan(cursor uint64, count int) (uint64, []Found, *Error) {
 	}
 	at := int(cursor >> cursorBits)
 	if at >= len(way.masters) {
-		return 0, nil, nil // the cursor is from a time with more nodes
+		return 0, nil, nil // the cursor comes from a time with more nodes
 	}
 	n := way.masters[at]
 	if why := n.breaker.closedTo(); why != nil {
@@ -124,8 +130,8 @@ func (e *Engine) scan(cursor uint64, count int) (uint64, []Found, *Error) {
 	return 0, found, nil
 }
 
-// values reads the values of keys. Keys that are gone meanwhile, or do not hold strings, are left
-// out.
+// values reads the values of keys from the node n. It leaves out keys that were deleted meanwhile
+// or whose values are not strings.
 func (e *Engine) values(ctx context.Context, n *node, keys []string) ([]Found, error) {
 	pipe := n.control.Pipeline()
 	gets := make([]*redis.StringCmd, len(keys))
@@ -144,7 +150,8 @@ func (e *Engine) values(ctx context.Context, n *node, keys []string) ([]Found, e
 	return found, nil
 }
 
-// each calls f with all keys of the prefix, in batches.
+// each calls f with all keys that have the prefix, in batches, with their node. It blocks, for
+// tasksLast at most.
 func (e *Engine) each(f func(n *node, keys []string) error) error {
 	way := e.routes.Load()
 	if way == nil || !e.timed() {
@@ -174,7 +181,7 @@ func (e *Engine) each(f func(n *node, keys []string) error) error {
 	return nil
 }
 
-// errorOf returns the error of a command without other requests in its pipeline.
+// errorOf returns the error of the engine for err, the error of a command that was sent alone.
 func errorOf(err error) *Error {
 	if isReply(err) {
 		return replied(lastReply(err))

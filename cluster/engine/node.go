@@ -11,47 +11,51 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// mostTries bounds how often a request is sent to other nodes, or again.
+// mostTries is the maximum number of times that a request is sent again, to the same or another
+// node.
 const mostTries = 8
 
-// hooks are functions of the engine for its nodes.
+// hooks are functions of the engine that its nodes call. None of them blocks.
 type hooks struct {
 	elapsed func() time.Duration
-	// again sends a request to the node of its slot, at to the node at addr.
+	// again sends a request to the node of its slot. at sends it to the node at addr.
 	again func(r *request)
 	at    func(addr string, r *request)
-	// moved says that a slot is at addr now. trouble says that slots may have moved.
+	// moved records that a slot is at addr now. trouble records that slots may have moved.
 	moved   func(slot int, addr string)
 	trouble func()
-	// after calls f later.
+	// after calls f after d.
 	after func(d time.Duration, f func())
-	// changed says that requests to the node have stopped, or continue.
+	// changed is called when requests to the node are no longer sent (open), for the reason why,
+	// or are sent again.
 	changed func(addr string, open bool, why string)
 }
 
-// node is a master with its waiting requests and the workers that send them.
+// node is a master node with its waiting requests and the workers that send them.
 type node struct {
 	addr    string
 	timeout time.Duration
-	client  *redis.Client // of the workers
-	control *redis.Client // for requests for which no caller waits, on the same connections
+	client  *redis.Client // used by the workers
+	control *redis.Client // uses the same connections with controlTimeout
 	hooks   hooks
 	queue   *queue
 	breaker *breaker
 	stats   nodeStats
 	listed  atomic.Bool // the node has slots, as far as is known
 	used    atomic.Int64
-	sampled atomic.Int64 // when it first reported its clock; 0 before
+	sampled atomic.Int64 // the time at which it first reported its clock; 0 before
 	stop    chan struct{}
 	done    sync.WaitGroup
 }
 
-// nodeStats count the requests to a node.
+// nodeStats counts the requests to a node, and has the round-trip time of its latest probe.
 type nodeStats struct {
 	gets, swaps, pipelines, failures, redirected atomic.Int64
 	rtt                                          atomic.Int64 // of the latest probe
 }
 
+// newNode returns the node at addr, and starts its workers. timeout is the time limit of a
+// request.
 func newNode(addr string, client *redis.Client, timeout time.Duration, h hooks) *node {
 	n := &node{
 		addr: addr, timeout: timeout, client: client, control: client.WithTimeout(controlTimeout),
@@ -64,7 +68,8 @@ func newNode(addr string, client *redis.Client, timeout time.Duration, h hooks) 
 	return n
 }
 
-// close ends the workers and their present requests. Requests in the queue are answered.
+// close ends the workers and the requests that they have sent, and waits for the workers.
+// Requests in the queue are answered with an error.
 func (n *node) close() {
 	close(n.stop)
 	n.queue.close()
@@ -72,7 +77,8 @@ func (n *node) close() {
 	n.done.Wait()
 }
 
-// submit enqueues the request, or returns the reason why it does not.
+// submit puts the request r into the queue, or returns the reason why it cannot. Then the caller
+// still has to answer r.
 func (n *node) submit(r *request) *Error {
 	if e := n.breaker.closedTo(); e != nil {
 		return e
@@ -92,7 +98,8 @@ var (
 	late       = &Error{Reason: Timeout, Text: "it waited too long to be sent", NotDone: true}
 )
 
-// work sends all waiting requests at once, and hands out the answers.
+// work is one of the workers: it sends the waiting requests in one pipeline, hands out the
+// answers, and repeats that until the queue is closed and empty.
 func (n *node) work() {
 	var batch []*request
 	var cmds []redis.Cmder
@@ -120,7 +127,8 @@ func (n *node) work() {
 	}
 }
 
-// fresh answers the requests that have waited for too long and returns the others.
+// fresh answers the requests in batch that have waited for longer than the time limit, and
+// returns the others.
 func (n *node) fresh(batch []*request, now time.Duration) []*request {
 	kept := batch[:0]
 	for _, r := range batch {
@@ -133,7 +141,7 @@ func (n *node) fresh(batch []*request, now time.Duration) []*request {
 	return kept
 }
 
-// refuse answers requests that came before the breaker opened.
+// refuse answers requests that were queued before the breaker opened.
 func (n *node) refuse(batch []*request) {
 	why := n.breaker.closedTo()
 	if why == nil {
@@ -144,7 +152,7 @@ func (n *node) refuse(batch []*request) {
 	}
 }
 
-// commands appends the commands of the requests.
+// commands appends the commands of the requests in batch to cmds.
 func commands(cmds []redis.Cmder, batch []*request) []redis.Cmder {
 	for _, r := range batch {
 		if r.asking {
@@ -155,13 +163,13 @@ func commands(cmds []redis.Cmder, batch []*request) []redis.Cmder {
 	return cmds
 }
 
-// execute sends commands and reads the replies into them.
+// execute sends cmds in one pipeline and reads the replies into them. It blocks.
 func (n *node) execute(cmds []redis.Cmder) {
 	if len(cmds) == 0 {
 		return
 	}
 	defer func() {
-		// The client library panics on malformed replies. It has closed the connection then.
+		// The client library panics on malformed replies. It has then closed the connection.
 		if p := recover(); p != nil {
 			for _, c := range cmds {
 				c.SetErr(fmt.Errorf("%w: %v", errReply, p))
@@ -174,11 +182,11 @@ func (n *node) execute(cmds []redis.Cmder) {
 	_, _ = pipe.Exec(context.Background())
 }
 
-// handOut answers the requests of a pipeline, or sends them to other nodes. If the node was of no
-// use for any of them, it returns the reason.
+// handOut answers the requests of a pipeline, or sends them again where that can help. If the
+// node was of no use for any of them, it returns the reason; otherwise nil.
 func (n *node) handOut(batch []*request) (why *Error) {
 	useful := false
-	var scripts [2]bool // the pipeline has its text already
+	var scripts [2]bool // by kind of script: this pipeline sends its text already
 	for _, r := range batch {
 		n.count(r)
 		err := r.cmd.Err()
@@ -207,6 +215,7 @@ func (n *node) handOut(batch []*request) (why *Error) {
 	return why
 }
 
+// count counts the request r in the statistics.
 func (n *node) count(r *request) {
 	if r.writes() {
 		n.stats.swaps.Add(1)
@@ -215,19 +224,19 @@ func (n *node) count(r *request) {
 	n.stats.gets.Add(1)
 }
 
-// classify returns the error that err means for the request, or sends the request again, to this or
-// another node, if that can help.
+// classify returns the error that err means for the request r. If sending r again can help, it
+// does so, to this or another node, and again is true.
 func (n *node) classify(r *request, err error, scripts *[2]bool) (e *Error, again bool) {
 	if !isReply(err) || !r.key.sent {
 		e = failed(err, r.key.sent)
 		n.hooks.trouble()
-		// An idle connection that was closed does not mean that the node has failed.
+		// If the node has closed an idle connection, that does not mean that it has failed.
 		if again = e.Reason == Broken && (e.NotDone || !r.writes()) && n.tryAgain(r, 1); again {
 			n.hooks.again(r)
 		}
 		return e, again
 	}
-	if errors.Is(err, redis.Nil) { // no script returns it
+	if errors.Is(err, redis.Nil) { // no script returns nil
 		return malformed, false
 	}
 	e = replied(err.Error())
@@ -240,7 +249,8 @@ func (n *node) classify(r *request, err error, scripts *[2]bool) (e *Error, agai
 	return e, again
 }
 
-// redirect sends the request to where the error reply says, and reports whether it has.
+// redirect sends the request r to the node that the error reply requires, and reports whether it
+// has. word is the first word of the reply, and text the whole reply.
 func (n *node) redirect(r *request, word, text string, scripts *[2]bool) bool {
 	switch word {
 	case "TRYAGAIN": // the keys are moving from one node to another
@@ -251,7 +261,8 @@ func (n *node) redirect(r *request, word, text string, scripts *[2]bool) bool {
 		if r.onAll != nil {
 			which = 1
 		}
-		// The first such request sends the text, and later ones of this pipeline come after it.
+		// The first such request of the pipeline sends the text of the script. The later ones are
+		// sent after it.
 		r.eval = !scripts[which] || r.tries > 3
 		scripts[which] = true
 		n.hooks.at(n.addr, r)
@@ -270,7 +281,8 @@ func (n *node) redirect(r *request, word, text string, scripts *[2]bool) bool {
 	return true
 }
 
-// tryAgain reports whether a request may be sent once more.
+// tryAgain reports whether the request r may be sent once more, and counts that. It may be if it
+// was sent again fewer than most times, and its time limit has not passed.
 func (n *node) tryAgain(r *request, most uint8) bool {
 	if r.tries >= most || n.hooks.elapsed()-r.at > n.timeout {
 		return false

@@ -9,8 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Open begins to connect to the engine. It does not wait: requests before the engine has answered
-// fail.
+// Open returns an engine that begins to connect in the background. It does not wait: requests
+// before the engine has answered fail with the reason Starting. The error is one of the options
+// or of the files that they name. The caller must call [Engine.Close].
 func Open(o Options) (*Engine, error) {
 	if o.Address == nil || o.Elapsed == nil || o.Timeout <= 0 {
 		return nil, errors.New("an engine needs an address, a time limit and a stopwatch")
@@ -46,7 +47,8 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close ends all goroutines of the engine. Earlier requests are answered.
+// Close ends all goroutines of the engine and waits for them. Requests that were submitted before
+// are answered.
 func (e *Engine) Close() {
 	if e.closing.Swap(true) {
 		return

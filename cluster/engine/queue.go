@@ -6,24 +6,25 @@ import (
 )
 
 const (
-	// mostAtOnce and mostBytes bound a pipeline.
+	// mostAtOnce and mostBytes are the maximum number of requests, and their approximate maximum
+	// size in bytes, in one pipeline.
 	mostAtOnce = 768
 	mostBytes  = 1 << 20
-	// mostWaiting bounds the number of requests that wait for a node.
+	// mostWaiting is the maximum number of requests that wait for a node.
 	mostWaiting = 1 << 16
-	// fewest is the number of requests that wake a worker while another is about to come back for
-	// them: a pipeline of one costs the node and the server many times as much as a place in a
-	// pipeline.
+	// fewest is the number of waiting requests that wakes a worker although another worker is
+	// about to come back for them. A pipeline with one request costs the node and the server many
+	// times as much as a place in a longer pipeline.
 	fewest = 64
 )
 
-// queue has the requests that wait for the workers of a node.
+// queue has the requests that wait for the workers of a node. Any goroutine may use it.
 type queue struct {
 	mu      sync.Mutex
 	wake    sync.Cond
 	pending []*request
-	most    int // maximum number of waiting requests; 0 means no bound
-	busy    int // workers that hand out answers, and come back for requests right after
+	most    int // maximum number of waiting requests; 0 means no limit
+	busy    int // number of workers that hand out answers and then come back for requests
 	closed  bool
 }
 
@@ -33,7 +34,8 @@ func newQueue(most int) *queue {
 	return q
 }
 
-// put appends a request. It reports whether there was room, and whether the queue is open.
+// put appends the request r. room is false if the queue is full, and open is false if it is
+// closed. In both cases r was not appended.
 func (q *queue) put(r *request) (room, open bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -50,8 +52,8 @@ func (q *queue) put(r *request) (room, open bool) {
 	return true, true
 }
 
-// take waits for requests and appends as many to into as fit into one pipeline; none once the queue
-// is closed and empty.
+// take waits for requests and appends to into as many of them as fit into one pipeline. It
+// appends none if the queue is closed and empty.
 func (q *queue) take(into []*request) []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -86,26 +88,28 @@ func (q *queue) take(into []*request) []*request {
 	return into
 }
 
-// begin says that a worker begins to hand out answers, and end that it comes back.
+// begin records that a worker begins to hand out answers.
 func (q *queue) begin() {
 	q.mu.Lock()
 	q.busy++
 	q.mu.Unlock()
 }
 
+// end records that a worker has handed out answers and comes back for requests.
 func (q *queue) end() {
 	q.mu.Lock()
 	q.busy--
 	q.mu.Unlock()
 }
 
+// len returns the number of waiting requests.
 func (q *queue) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.pending)
 }
 
-// close ends the queue. Waiting requests can still be taken.
+// close closes the queue. Waiting requests can still be taken.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true

@@ -12,11 +12,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Reasons of this package. The other reasons are the first words of the engine's error replies.
+// Reasons that this package itself gives in [Error.Reason]. The other reasons are the first words
+// of error replies.
 const (
-	// Starting: no node has answered yet.
+	// Starting: no node of the engine has answered yet.
 	Starting = "starting"
-	// Timeout: no answer within the time limit.
+	// Timeout: there was no answer within the time limit.
 	Timeout = "timeout"
 	// Refused: no process listens at the address.
 	Refused = "refused"
@@ -36,22 +37,22 @@ const (
 	Unknown = "ERR"
 )
 
-// replyWords are the words of error replies which say that nothing was done, and whether the node
-// is then unusable for other requests, too.
+// replyWords has the first words of error replies which say that nothing was done. The value says
+// whether the node is also unusable for other requests then.
 var replyWords = map[string]bool{
 	"LOADING": true, "MASTERDOWN": true, "CLUSTERDOWN": true, "BUSY": true, "NOAUTH": true, "WRONGPASS": true,
 	"READONLY": false, "OOM": false, "NOREPLICAS": false, "MISCONF": false, "NOPERM": false, "WRONGTYPE": false,
 	"TRYAGAIN": false, "CROSSSLOT": false, "MOVED": false, "ASK": false, "NOSCRIPT": false, "DENIED": false,
 }
 
-// replied returns the error for an error reply. It keeps only the word, since replies may contain
-// keys.
+// replied returns the error for text, an error reply. It keeps only the first word, since the
+// rest of a reply may contain keys.
 func replied(text string) *Error {
 	word, _, _ := strings.Cut(text, " ")
 	if _, known := replyWords[word]; known {
 		return &Error{Reason: word, NotDone: true}
 	}
-	// Before Redis 7, the error of a script contains the inner error in its middle.
+	// Before Redis 7, the error of a script contains the inner error reply in its middle.
 	for field := range strings.FieldsSeq(text) {
 		field = strings.TrimLeft(field, "-")
 		if _, known := replyWords[field]; known {
@@ -64,7 +65,7 @@ func replied(text string) *Error {
 	return &Error{Reason: Unknown, Text: "the store replied an error that is unknown"}
 }
 
-// useless reports whether the node is unusable for all requests.
+// useless reports whether the error means that the node is unusable for all requests.
 func (e *Error) useless() bool {
 	if down, known := replyWords[e.Reason]; known {
 		return down
@@ -72,16 +73,16 @@ func (e *Error) useless() bool {
 	return e.Reason != Unknown
 }
 
-// isReply reports whether err is an error reply of the node, and not the lack of a reply.
+// isReply reports whether err is an error reply of the node, as opposed to a failed connection.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// failed returns the error for a failed connection. sent says that bytes of the request may have
-// been sent.
+// failed returns the error for err, the error of a connection. sent says that bytes of the
+// request may have been sent.
 func failed(err error, sent bool) *Error {
-	if isReply(err) { // to the password, before the request was sent
+	if isReply(err) { // a reply to the login, before the request was sent
 		e := replied(lastReply(err))
 		e.NotDone = e.NotDone || !sent
 		return e
@@ -92,18 +93,19 @@ func failed(err error, sent bool) *Error {
 		e.NotDone = true
 	}
 	if e.Reason == Untrusted {
-		e.Text = err.Error() // about certificates and names
+		e.Text = err.Error() // it is about certificates and names, and contains no key
 	}
 	return e
 }
 
-// lastReply returns the text of the reply inside err.
+// lastReply returns the text of the error reply in err, which must be one.
 func lastReply(err error) string {
 	var reply redis.Error
 	errors.As(err, &reply)
 	return reply.Error()
 }
 
+// reasonOf returns the reason for err, the error of a connection.
 func reasonOf(err error) string {
 	var timeout net.Error
 	var dns *net.DNSError

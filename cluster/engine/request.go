@@ -11,58 +11,61 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// script is a script of the engine: its text, and the digest by which the node knows it.
+// script is a script of the engine: its text, and the SHA-1 digest by which the node knows it.
 type script struct{ text, sha any }
 
+// newScript returns the script with the given text.
 func newScript(text string) *script {
 	sum := sha1.Sum([]byte(text))
 	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
+// swapOne compares and sets one key. swapSeveral compares and sets several keys of one slot.
 var (
 	swapOne     = newScript(swapScript)
 	swapSeveral = newScript(swapAllScript)
 )
 
-// word is an argument of a command. It records whether it was written, because what was not written
-// was not sent.
+// word is an argument of a command. It records whether the client library has encoded it:
+// otherwise the command was certainly not sent.
 type word struct {
 	b    []byte
 	sent bool
 }
 
-// MarshalBinary is called when the command is written.
+// MarshalBinary returns the bytes. The client library calls it when it encodes the command.
 func (w *word) MarshalBinary() ([]byte, error) {
 	w.sent = true
 	return w.b, nil
 }
 
-// request is one command that waits for a node or has been sent to one. Only one goroutine at a
-// time uses it.
+// request is one command that waits for a node or was sent to one. Only one goroutine at a time
+// uses it.
 type request struct {
-	at      time.Duration // when it was submitted
+	at      time.Duration // the time at which it was submitted
 	slot    int
 	size    int    // approximate number of bytes to write
-	tries   uint8  // how often it was sent to other nodes or again
-	asking  bool   // the next node does not have the slot yet
-	eval    bool   // the node lacks the script's text
-	refusal *Error // reason why it is answered without a node
+	tries   uint8  // how often it was sent again, to the same or another node
+	asking  bool   // the next node is still importing the slot, so ASKING has to be sent first
+	eval    bool   // send the text of the script, because the node does not have it
+	refusal *Error // the reason if it is answered without being sent to a node
 
 	key, tag, value word
 	keep            int64
-	last            int64 // index of the last byte to read
+	last            int64 // index of the last byte of the value to read
 	get             *redis.StringCmd
 	swap            *redis.Cmd
-	args            [7]any // of swap
+	args            [7]any // arguments of swap
 	script          *script
-	cmd             redis.Cmder // the one of the two commands in use
+	cmd             redis.Cmder // the command in use
 
 	onGet  func(raw []byte, err error)
 	onSwap func(applied bool, now []byte, err error)
 	onAll  func(applied bool, now [][]byte, err error)
-	keys   int // of onAll
+	keys   int // number of keys for onAll
 }
 
+// requests is a pool of requests.
 var requests = sync.Pool{New: func() any {
 	r := &request{}
 	ctx := context.Background()
@@ -72,6 +75,7 @@ var requests = sync.Pool{New: func() any {
 	return r
 }}
 
+// newRequest returns a request from the pool, for key in slot.
 func newRequest(prefix string, key []byte, slot int) *request {
 	r := requests.Get().(*request)
 	r.key.b = append(append(r.key.b[:0], prefix...), key...)
@@ -79,8 +83,9 @@ func newRequest(prefix string, key []byte, slot int) *request {
 	return r
 }
 
-// newGet returns a request for the value of a key. Of a value longer than most, which no server has
-// written, it reads most+1 bytes: all of it would delay other requests.
+// newGet returns a request for the value of key. If the value is longer than most bytes, and so
+// was not written by a server, only most+1 bytes are read: reading all of a long value would
+// delay other requests.
 func newGet(prefix string, key []byte, slot, most int, done func([]byte, error)) *request {
 	r := newRequest(prefix, key, slot)
 	r.last = int64(most)
@@ -88,7 +93,7 @@ func newGet(prefix string, key []byte, slot, most int, done func([]byte, error))
 	return r
 }
 
-// newSwap returns a request for a compare-and-set.
+// newSwap returns a request for the compare-and-set w.
 func newSwap(prefix string, w Write, slot int, done func(bool, []byte, error)) *request {
 	r := newRequest(prefix, w.Key, slot)
 	r.tag.b, r.value.b, r.keep = tagOf(w.Old), w.New, milliseconds(w.Keep)
@@ -97,7 +102,8 @@ func newSwap(prefix string, w Write, slot int, done func(bool, []byte, error)) *
 	return r
 }
 
-// newSwapAll returns a request for several keys. It is rare, so it allocates memory.
+// newSwapAll returns a request for the writes ws, to several keys of one slot. Such requests are
+// rare, so each allocates memory.
 func newSwapAll(prefix string, ws []Write, slot int, done func(bool, [][]byte, error)) *request {
 	r := newRequest(prefix, ws[0].Key, slot)
 	words := make([]word, 3*len(ws))
@@ -121,14 +127,16 @@ func newSwapAll(prefix string, ws []Write, slot int, done func(bool, [][]byte, e
 	return r
 }
 
+// tagOf returns the bytes of value that a swap compares.
 func tagOf(value []byte) []byte { return value[:min(TagLen, len(value))] }
 
-// milliseconds rounds up: a value that expires too early is a limit that is forgotten.
+// milliseconds returns d in milliseconds, at least 1. It rounds up, because a limit whose value
+// expires too early is forgotten.
 func milliseconds(d time.Duration) int64 {
 	return max(1, int64((d+time.Millisecond-1)/time.Millisecond))
 }
 
-// command returns the command to send.
+// command returns the command to send, and resets the results of an earlier try.
 func (r *request) command() redis.Cmder {
 	r.key.sent = false
 	r.cmd.SetErr(nil)
@@ -141,10 +149,10 @@ func (r *request) command() redis.Cmder {
 	return r.cmd
 }
 
-// writes reports whether the request writes, so that its outcome matters.
+// writes reports whether the request is a swap, so that its outcome matters.
 func (r *request) writes() bool { return r.script != nil }
 
-// fail answers the request with an error and recycles it.
+// fail recycles the request and answers it with the error e.
 func (r *request) fail(e *Error) {
 	get, swap, all := r.onGet, r.onSwap, r.onAll
 	r.free()
@@ -158,8 +166,8 @@ func (r *request) fail(e *Error) {
 	}
 }
 
-// answer passes the node's reply to the caller and recycles the request. It reports whether the
-// reply was valid.
+// answer recycles the request and passes the node's reply to the caller. If the reply is invalid,
+// the caller gets an error, and answer returns false.
 func (r *request) answer() bool {
 	get, swap, all, keys := r.onGet, r.onSwap, r.onAll, r.keys
 	if get != nil {
@@ -169,7 +177,7 @@ func (r *request) answer() bool {
 			get(nil, &Error{Reason: "WRONGTYPE", Text: "the value is longer than any state", NotDone: true})
 			return true
 		}
-		if len(raw) == 0 { // no key; an empty string counts as none
+		if len(raw) == 0 { // the key is absent; an empty string counts as absent
 			raw = nil
 		}
 		r.free()
@@ -210,7 +218,8 @@ func (r *request) answer() bool {
 
 var malformed = &Error{Reason: Malformed, Text: "the store replied what no script of ours returns"}
 
-// bytesOf returns the memory of s, to which there must be no other reference; nil if s is empty.
+// bytesOf returns the memory of s as bytes, nil if s is empty. There must be no other reference
+// to that memory.
 func bytesOf(s string) []byte {
 	if s == "" {
 		return nil
@@ -218,10 +227,11 @@ func bytesOf(s string) []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
 
-// keptKey is how large a key's room may be to be used again.
+// keptKey is the maximum capacity in bytes of the key's buffer in a request that returns to the
+// pool.
 const keptKey = 1 << 10
 
-// free gives the request back, with nothing in it that keeps memory.
+// free clears all references in the request and returns it to the pool.
 func (r *request) free() {
 	r.get.SetVal("")
 	r.swap.SetVal(nil)

@@ -2,8 +2,8 @@ package engine
 
 import _ "embed" // the scripts
 
-// The scripts that the engine runs. They know no algorithm: one compares and sets a key, the other
-// several keys of one slot.
+// The scripts that the engine runs. They do not depend on the kind of limiter: swapScript
+// compares and sets one key, swapAllScript several keys of one slot.
 var (
 	//go:embed swap.lua
 	swapScript string

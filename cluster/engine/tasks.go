@@ -3,12 +3,13 @@ package engine
 import "sync"
 
 const (
-	// taskWorkers and mostTasks bound the work beside requests: operations on all keys.
+	// taskWorkers is the number of operations on all keys that run at once, and mostTasks the
+	// maximum number that wait.
 	taskWorkers = 4
 	mostTasks   = 1 << 10
 )
 
-// tasks runs functions that block, in order on a few goroutines.
+// tasks runs functions that block, in the order of their arrival, on taskWorkers goroutines.
 type tasks struct {
 	mu      sync.Mutex
 	wake    sync.Cond
@@ -17,6 +18,7 @@ type tasks struct {
 	done    sync.WaitGroup
 }
 
+// newTasks starts the goroutines.
 func newTasks() *tasks {
 	t := &tasks{}
 	t.wake.L = &t.mu
@@ -26,7 +28,7 @@ func newTasks() *tasks {
 	return t
 }
 
-// add enqueues f. It reports whether there was room.
+// add puts f into the queue. It returns false if the queue is full or closed.
 func (t *tasks) add(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,6 +40,7 @@ func (t *tasks) add(f func()) bool {
 	return true
 }
 
+// work runs waiting functions until the queue is closed and empty.
 func (t *tasks) work() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +59,7 @@ func (t *tasks) work() {
 	}
 }
 
-// close ends the goroutines once all functions have returned.
+// close closes the queue, and waits until all functions have returned.
 func (t *tasks) close() {
 	t.mu.Lock()
 	t.closed = true

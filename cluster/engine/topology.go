@@ -15,8 +15,8 @@ import (
 // slots is the number of hash slots of a cluster.
 const slots = 16384
 
-// topology maps slots to masters: for each slot the index of the master's address, -1 if no master
-// has it. A standalone node has all slots.
+// topology maps slots to masters: slots has for each slot the index of a master in masters, -1 if
+// no master has the slot. A standalone node has all slots.
 type topology struct {
 	cluster bool
 	masters []string
@@ -25,7 +25,8 @@ type topology struct {
 
 var errNoCluster = errors.New("several hosts are named, but they are no cluster")
 
-// askNode asks a node whether it belongs to a cluster, and for the cluster's topology.
+// askNode asks the node at addr whether it belongs to a cluster, and if so, for the topology.
+// several says that the URL names several hosts, so that a standalone node is an error.
 func askNode(ctx context.Context, c *redis.Client, addr string, several bool) (*topology, error) {
 	info, err := c.Info(ctx, "cluster").Result()
 	switch {
@@ -47,7 +48,8 @@ func askNode(ctx context.Context, c *redis.Client, addr string, several bool) (*
 	return nil, errors.Join(err, err2)
 }
 
-// clusterOf returns the topology that the node at asked has described.
+// clusterOf returns the topology that ranges describe, the reply of the node at asked to CLUSTER
+// SLOTS.
 func clusterOf(ranges []redis.ClusterSlot, asked string) (*topology, error) {
 	t := &topology{cluster: true, slots: make([]int16, slots)}
 	for i := range t.slots {
@@ -75,11 +77,12 @@ func clusterOf(ranges []redis.ClusterSlot, asked string) (*topology, error) {
 	return t, nil
 }
 
-// mostNodes bounds the number of known masters.
+// mostNodes is the approximate maximum number of nodes that an engine knows.
 const mostNodes = 1 << 11
 
-// reachable returns the address of a node that the node at asked calls addr. If addr has no host,
-// or a loopback address although asked has none, the host of asked replaces it.
+// reachable returns the address of the node that the node at asked knows as addr. The host of
+// asked replaces the host of addr if that is empty, or if it is a loopback address and the host
+// of asked is not.
 func reachable(addr, asked string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -95,12 +98,13 @@ func reachable(addr, asked string) string {
 	return addr
 }
 
+// loopback reports whether host is a name or an address of the loopback interface.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// askSentinel asks a Sentinel for its master.
+// askSentinel asks the Sentinel at asked for the master called name.
 func askSentinel(ctx context.Context, c *redis.SentinelClient, name, asked string) (*topology, error) {
 	at, err := c.GetMasterAddrByName(ctx, name).Result()
 	if errors.Is(err, redis.Nil) {
@@ -115,7 +119,8 @@ func askSentinel(ctx context.Context, c *redis.SentinelClient, name, asked strin
 	return &topology{masters: []string{reachable(net.JoinHostPort(at[0], at[1]), asked)}}, nil
 }
 
-// redirection parses MOVED 3999 127.0.0.1:6381, and ASK likewise.
+// redirection parses an error reply such as "MOVED 3999 127.0.0.1:6381" or "ASK 3999
+// 127.0.0.1:6381". ok is false if it is malformed.
 func redirection(text string) (slot int, addr string, ok bool) {
 	fields := strings.Fields(text)
 	if len(fields) < 3 {
@@ -125,8 +130,9 @@ func redirection(text string) (slot int, addr string, ok bool) {
 	return slot, fields[2], err == nil && slot >= 0 && slot < slots && strings.Contains(fields[2], ":")
 }
 
-// slotOf returns the slot of a key in a cluster: that of the part between the first { and the next
-// }, if that part is not empty.
+// slotOf returns the slot of a key in a cluster. If key contains a hash tag, the part between the
+// first { and the next }, and that part is not empty, it determines the slot. Otherwise prefix
+// and key together determine it.
 func slotOf(prefix string, key []byte) int {
 	if open := slices.Index(key, '{'); open >= 0 {
 		if end := slices.Index(key[open+1:], '}'); end > 0 {
@@ -136,7 +142,8 @@ func slotOf(prefix string, key []byte) int {
 	return int(crc16(crc16(0, prefix), key)) % slots
 }
 
-// crc16 continues the CRC-16/XMODEM that clusters use.
+// crc16 returns the CRC-16/XMODEM, which clusters use, of bytes with the checksum crc followed by
+// b.
 func crc16[T string | []byte](crc uint16, b T) uint16 {
 	for i := range len(b) {
 		crc = crc<<8 ^ crcTable[byte(crc>>8)^b[i]]

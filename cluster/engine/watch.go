@@ -12,26 +12,27 @@ import (
 )
 
 const (
-	// sampleEvery is the interval at which a node is asked for the time, which shows at once
-	// whether it answers at all.
+	// sampleEvery is the interval at which a node is asked for its time. That also shows whether
+	// the node answers at all.
 	sampleEvery = time.Second
-	// beats is the number of checks within that interval whether there is something to do.
+	// beats is the number of times per sampleEvery that watch checks whether there is something
+	// to do.
 	beats = 4
-	// firstSamples is the number of samples right at the start, so that a single slow answer does
-	// not set the clock.
+	// firstSamples is the number of samples that are taken at once at the start, so that a single
+	// slow answer does not set the clock.
 	firstSamples = 3
-	// inspectEvery is the interval at which a node is asked for its configuration.
+	// inspectEvery is the interval at which a node is asked for its INFO.
 	inspectEvery = time.Minute
 )
 
-// watch asks the node for the time until the node is closed. The answer is a sample for the clock,
-// and the probe of an open breaker.
+// watch asks the node for its time until the node is closed. The answer is a sample for c, and
+// the probe of an open breaker. From time to time it passes the node's INFO to inspect.
 func (n *node) watch(prefix string, c *clock.Clock, inspect func(addr, info string)) {
 	tick := time.NewTicker(sampleEvery / beats)
 	defer tick.Stop()
 	inspected := time.Duration(-1)
 	for first, beat := firstSamples, 0; ; beat++ {
-		// An open breaker decides when it is time for a probe.
+		// If the breaker is open, it decides when the next probe is sent.
 		if n.listed.Load() && (first > 0 || beat%beats == 0 || n.breaker.closedTo() != nil) {
 			ok := n.probe(prefix, c)
 			if now := n.hooks.elapsed(); ok && (inspected < 0 || now-inspected > inspectEvery) {
@@ -52,7 +53,9 @@ func (n *node) watch(prefix string, c *clock.Clock, inspect func(addr, info stri
 	}
 }
 
-// probe asks for the time and for a key, since a node that loads its data answers TIME, too.
+// probe asks the node for its time and for a key, and reports whether the node is usable. The key
+// is needed because a node that loads its data also answers TIME. A failure is reported to the
+// breaker.
 func (n *node) probe(prefix string, c *clock.Clock) bool {
 	report, ok := n.breaker.allow()
 	if !ok {
@@ -81,7 +84,8 @@ func (n *node) probe(prefix string, c *clock.Clock) bool {
 	return e == nil
 }
 
-// useless returns what err, of a command that reads, says about the node.
+// useless returns the reason if err, the error of a command that reads, means that the node is
+// unusable; nil if it does not.
 func useless(err error) *Error {
 	if err == nil || err == redis.Nil { //nolint:errorlint // it is never wrapped
 		return nil
@@ -93,13 +97,14 @@ func useless(err error) *Error {
 	return e
 }
 
-// inspection has the parts of a node's INFO that an operator should know.
+// inspection has the parts of a node's INFO that are logged: its version, and warnings about its
+// configuration.
 type inspection struct {
 	version  string
 	warnings []string
 }
 
-// inspectInfo parses INFO.
+// inspectInfo returns the inspection of info, the reply to INFO.
 func inspectInfo(info string) inspection {
 	fields := map[string]string{}
 	for line := range strings.Lines(info) {

@@ -2,18 +2,20 @@ package engine
 
 import "time"
 
-// TagLen is the number of bytes at the beginning of a value that differ in every write. A swap
-// compares them.
+// TagLen is the number of bytes at the beginning of a value that a swap compares. These bytes
+// differ in every write.
 const TagLen = 12
 
-// Write is one compare-and-set. An empty Old stands for an absent key, and an empty New deletes the
-// key. Keep is how long the engine keeps the value; the expiry inside the value decides.
+// Write is one compare-and-set. Old is the expected value, of which the first TagLen bytes are
+// compared; it is empty for an absent key. New is the new value; it is empty to delete the key.
+// Keep is the time after which the engine expires the value. Servers decide by the expiry inside
+// the value.
 type Write struct {
 	Key, Old, New []byte
 	Keep          time.Duration
 }
 
-// Found is a key found by a scan, without the prefix, and its value.
+// Found is a key that a scan has found, without the prefix, and its value.
 type Found struct {
 	Key, Value []byte
 }
