@@ -11,45 +11,49 @@ import (
 )
 
 // ackTable records the offset that each replica has acknowledged, and the callers that wait for
-// such acknowledgements. Only replicas that were sent a complete state count.
+// such acknowledgements. Only replicas that were sent a complete state count. Any goroutine may
+// use an ackTable.
 type ackTable struct {
-	// urgent is set while a waiter exists that the connected replicas can satisfy.
+	// urgent says that at least one waiter can be satisfied by the replicas that count now.
 	urgent atomic.Bool
 
-	// goodUntil is the stopwatch reading until which at least need replicas are good.
+	// goodUntil is the stopwatch reading until which at least need replicas have acknowledged
+	// something within lag; negative if too few have.
 	goodUntil atomic.Int64
 
 	mu       sync.Mutex // guards the fields below
 	need     int
 	lag      time.Duration
 	replicas map[int64]*replicaAcks
-	whole    int      // the number of replicas that were sent a complete state
-	best     []uint64 // the offsets that those have acknowledged, the largest first, unless stale
+	whole    int      // the number of replicas that count: they were sent a complete state
+	best     []uint64 // the offsets that the counted replicas have acknowledged, the largest first; valid unless stale
 	stale    bool
-	waiters  map[int]waitHeap // by the number of replicas that they wait for
+	waiters  map[int]waitHeap // by the number of replicas that a waiter needs
 	woken    []transport.Peer
 	lastAcks []time.Duration // scratch space of goodDeadline
 }
 
-// replicaAcks is the state of one replica in an ackTable.
+// replicaAcks has the state of one replica in an ackTable.
 type replicaAcks struct {
 	whole   bool   // the replica was sent a complete state
-	from    uint64 // the offset of that state; valid if whole
+	from    uint64 // the offset of the complete state; valid if whole
 	acked   uint64
-	lastAck time.Duration // when it last acknowledged from or a later offset; negative if never
+	lastAck time.Duration // the stopwatch reading when the replica last acknowledged from or a later offset; negative before the first time
 }
 
-// maxWait is how long a waiter is kept. After that it is woken and calls await again if it still
-// waits. So the waiters of disconnected clients and of clients that timed out do not accumulate.
+// maxWait is the time after which a waiter is removed and woken. It calls await again if it still
+// waits. So the waiters of clients that have disconnected or timed out do not accumulate.
 const maxWait = 5 * time.Second
 
+// newAckTable returns an empty table that requires no good replicas.
 func newAckTable() *ackTable {
 	t := &ackTable{replicas: map[int64]*replicaAcks{}, waiters: map[int]waitHeap{}}
 	t.require(0, 0)
 	return t
 }
 
-// open adds a replica. If whole is set, the replica has everything before acked.
+// open adds the replica with that id. If whole is true, the replica has applied everything before
+// acked, and counts at once. now is the stopwatch reading.
 func (t *ackTable) open(id int64, whole bool, acked uint64, now time.Duration) {
 	t.mu.Lock()
 	a := &replicaAcks{lastAck: -1}
@@ -61,8 +65,8 @@ func (t *ackTable) open(id int64, whole bool, acked uint64, now time.Duration) {
 	t.settle()
 }
 
-// complete records that the full resynchronization of a replica was sent and ends at offset. The
-// replica counts from now on, with the offsets from there on that it acknowledges.
+// complete records that the full resynchronization of a replica was sent, and that its state ends
+// at offset. The replica counts from now on, as soon as it acknowledges offset or a later offset.
 func (t *ackTable) complete(id int64, offset uint64) {
 	t.mu.Lock()
 	if a := t.replicas[id]; a != nil && !a.whole {
@@ -72,7 +76,7 @@ func (t *ackTable) complete(id int64, offset uint64) {
 	t.settle()
 }
 
-// close removes a replica.
+// close removes a replica. Its acknowledgements no longer count.
 func (t *ackTable) close(id int64) {
 	t.mu.Lock()
 	if a := t.replicas[id]; a != nil {
@@ -84,8 +88,9 @@ func (t *ackTable) close(id int64) {
 	t.settle()
 }
 
-// acknowledge records that a replica has applied everything before acked. It ignores the
-// acknowledgement of a replica that has not applied a complete state yet.
+// acknowledge records that a replica has applied everything before acked, and wakes the waiters
+// that this satisfies. It ignores an acknowledgement before the replica has applied a complete
+// state. now is the stopwatch reading.
 func (t *ackTable) acknowledge(id int64, acked uint64, now time.Duration) {
 	t.mu.Lock()
 	if a := t.replicas[id]; a != nil && a.whole && acked >= a.from {
@@ -94,8 +99,8 @@ func (t *ackTable) acknowledge(id int64, acked uint64, now time.Duration) {
 	t.settle()
 }
 
-// settle recomputes what has been acknowledged and wakes the waiters that this satisfies. The
-// caller must hold mu; settle unlocks it.
+// settle recomputes goodUntil and wakes the waiters that are satisfied now. The caller must hold
+// mu; settle unlocks it.
 func (t *ackTable) settle() {
 	t.stale = true
 	t.goodUntil.Store(int64(t.goodDeadline()))
@@ -111,7 +116,7 @@ func (t *ackTable) settle() {
 	t.wake(woken)
 }
 
-// keep stores a heap of waiters that has changed. The caller must hold mu.
+// keep stores waiting as the waiters for n replicas. The caller must hold mu.
 func (t *ackTable) keep(n int, waiting waitHeap) {
 	if len(waiting) == 0 {
 		delete(t.waiters, n)
@@ -120,8 +125,8 @@ func (t *ackTable) keep(n int, waiting waitHeap) {
 	t.waiters[n] = waiting
 }
 
-// wake updates urgent, unlocks mu, which the caller must hold, and wakes all peers in woken. It
-// keeps the memory of woken for the next call.
+// wake recomputes urgent, unlocks mu, which the caller must hold, and wakes all peers in woken.
+// It keeps the memory of woken for the next call.
 func (t *ackTable) wake(woken []transport.Peer) {
 	urgent := false
 	for n := range t.waiters {
@@ -142,14 +147,15 @@ func (t *ackTable) wake(woken []transport.Peer) {
 }
 
 // acks returns the offsets that the counted replicas have acknowledged, the largest first. The
-// caller must hold mu.
+// result is valid until the caller unlocks mu, which it must hold.
 func (t *ackTable) acks() []uint64 {
 	if !t.stale {
 		return t.best
 	}
 	t.best, t.stale = t.best[:0], false
 	for _, a := range t.replicas {
-		// A replica that was sent everything and has not answered since may have refused it.
+		// Leave out a replica that was sent everything and has not answered since: it may have
+		// refused the state.
 		if a.whole && a.lastAck >= 0 {
 			t.best = append(t.best, a.acked)
 		}
@@ -158,7 +164,8 @@ func (t *ackTable) acks() []uint64 {
 	return t.best
 }
 
-// reached returns the offset before which n replicas have everything. The caller must hold mu.
+// reached returns the offset up to which n replicas have everything, 0 if there are fewer than n.
+// The caller must hold mu.
 func (t *ackTable) reached(n int) uint64 {
 	if acks := t.acks(); n <= len(acks) {
 		return acks[n-1]
@@ -166,7 +173,8 @@ func (t *ackTable) reached(n int) uint64 {
 	return 0
 }
 
-// acked returns how many replicas have everything before offset. The caller must hold mu.
+// acked returns the number of replicas that have everything before offset. The caller must hold
+// mu.
 func (t *ackTable) acked(offset uint64) (n int) {
 	acks := t.acks()
 	for n < len(acks) && acks[n] >= offset {
@@ -175,15 +183,17 @@ func (t *ackTable) acked(offset uint64) (n int) {
 	return n
 }
 
-// count is acked for callers that do not hold mu.
+// count returns the number of replicas that have everything before offset. It locks mu.
 func (t *ackTable) count(offset uint64) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.acked(offset)
 }
 
-// await returns how many replicas have everything before offset. If these are fewer than n, it
-// returns Pending and, unless p is nil, registers p, which is woken once there are n.
+// await returns the number of replicas that have everything before offset. The outcome is Kept if
+// there are at least n of them. Otherwise it is Pending, and p, unless it is nil, is registered
+// as a waiter: p is woken when n replicas have everything before offset, or when it has waited
+// too long. now is the stopwatch reading. await does not block.
 func (t *ackTable) await(n int, offset uint64, p transport.Peer, now time.Duration) (acked int, o transport.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,7 +210,8 @@ func (t *ackTable) await(n int, offset uint64, p transport.Peer, now time.Durati
 	return acked, transport.Pending
 }
 
-// expire wakes all waiters that were registered at since or before. With [never] it wakes all.
+// expire removes and wakes all waiters that were registered at the stopwatch reading since or
+// before. With [never] it wakes all waiters.
 func (t *ackTable) expire(since time.Duration) {
 	t.mu.Lock()
 	woken := t.woken[:0]
@@ -228,8 +239,8 @@ func (t *ackTable) idle() bool {
 	return len(t.waiters) == 0
 }
 
-// good returns how many replicas have acknowledged something at since or later, with a complete
-// state.
+// good returns the number of replicas with a complete state that have acknowledged something at
+// the stopwatch reading since or later.
 func (t *ackTable) good(since time.Duration) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -241,7 +252,8 @@ func (t *ackTable) good(since time.Duration) (n int) {
 	return n
 }
 
-// require sets how many replicas have to acknowledge something within lag. 0 requires none.
+// require sets the number of replicas, need, that must have acknowledged something within the
+// time lag. A need of 0 requires none.
 func (t *ackTable) require(need int, lag time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -249,8 +261,8 @@ func (t *ackTable) require(need int, lag time.Duration) {
 	t.goodUntil.Store(int64(t.goodDeadline()))
 }
 
-// goodDeadline computes goodUntil. It is negative if fewer than need replicas have acknowledged
-// anything. The caller must hold mu.
+// goodDeadline computes goodUntil: it is never if no replica is needed, and negative if fewer
+// than need replicas have acknowledged anything. The caller must hold mu.
 func (t *ackTable) goodDeadline() time.Duration {
 	if t.need <= 0 {
 		return never
@@ -269,7 +281,8 @@ func (t *ackTable) goodDeadline() time.Duration {
 	return lastAck + min(t.lag, never-lastAck)
 }
 
-// of returns a copy of the state of a replica.
+// of returns a copy of the state of the replica with that id. The state is empty if there is no
+// such replica.
 func (t *ackTable) of(id int64) replicaAcks {
 	t.mu.Lock()
 	defer t.mu.Unlock()

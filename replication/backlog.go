@@ -4,43 +4,46 @@ import "sync/atomic"
 
 const (
 	segmentBits = 14
-	// segmentSize is how many bytes of a backlog are allocated and overwritten together.
+	// segmentSize is the number of bytes of a backlog that are allocated and overwritten
+	// together.
 	segmentSize = 1 << segmentBits
-	// LeastBacklog is the smallest size of a backlog, in bytes. Smaller sizes are raised to it.
+	// LeastBacklog is the smallest size of a backlog, in bytes. Smaller sizes are raised to
+	// LeastBacklog.
 	LeastBacklog = segmentSize
-	// maxBacklog is the largest size: 64 GiB. Larger sizes are lowered to it.
+	// maxBacklog is the largest size of a backlog: 64 GiB. Larger sizes are lowered to
+	// maxBacklog.
 	maxBacklog = 64 << 30
 )
 
-// Backlog is the replication backlog: a ring with the latest part of a stream. One goroutine at a
-// time may write. Any number may read meanwhile, and the writer does not wait for them. A backlog
-// keeps at least its size in bytes, and less than two segments more. It allocates memory as bytes
-// arrive.
+// Backlog is the replication backlog: a ring buffer with the latest part of a stream. One
+// goroutine at a time may write. Any number of goroutines may read at the same time, and the
+// writer does not wait for them. A backlog keeps at least the latest size bytes, and less than
+// two segments more. It allocates memory as bytes arrive.
 //
 // Readers take no lock. Each segment has a count of the goroutines that copy from it, and a
-// number that changes before its memory is used again. A reader first increments the count and
-// then loads the number. The writer first changes the number and then loads the count. So either
-// the reader sees that it was overtaken, or the writer sees the reader and allocates other
-// memory.
+// number that changes before the memory of the segment is used again. A reader first increments
+// the count and then loads the number. The writer first changes the number and then loads the
+// count. So either the reader sees that it was overtaken, or the writer sees the reader and
+// allocates other memory.
 type Backlog struct {
-	base  uint64 // the offset of the first byte of the stream, which is the first of segment 0
+	base  uint64 // the offset at which segment 0 begins
 	first atomic.Uint64
 	end   atomic.Uint64
-	// table holds segment k at index k modulo its length. Only the writer changes it.
+	// table has segment k at index k modulo its length. Only the writer replaces entries.
 	table atomic.Pointer[[]atomic.Pointer[segment]]
 }
 
-// segment is a fixed-size part of a backlog.
+// segment is a part of a backlog, of segmentSize bytes.
 type segment struct {
 	number  atomic.Int64
 	readers atomic.Int32
-	bytes   []byte // segmentSize bytes; a separate allocation, which fits a size class of the allocator exactly
+	bytes   []byte // segmentSize bytes, allocated separately because that fits a size class of the allocator exactly
 }
 
-// noSegment is the number of a segment that must not be read from.
+// noSegment is the number of a segment that must not be read.
 const noSegment = -1
 
-// NewBacklog returns a backlog of size bytes for a stream that continues at offset.
+// NewBacklog returns an empty backlog of size bytes for a stream that continues at offset.
 func NewBacklog(size int64, offset uint64) *Backlog {
 	b := &Backlog{base: offset}
 	b.first.Store(offset)
@@ -50,19 +53,20 @@ func NewBacklog(size int64, offset uint64) *Backlog {
 	return b
 }
 
-// segments returns how many segments hold size bytes while one more is being filled.
+// segments returns the number of segments of a backlog of size bytes. One of them is being
+// filled.
 func segments(size int64) int {
 	return int((min(max(size, LeastBacklog), maxBacklog)+segmentSize-1)/segmentSize) + 1
 }
 
 // First returns the offset of the earliest byte in the backlog. The writer may overwrite that
-// byte at any time.
+// byte at any time. Any goroutine may call First.
 func (b *Backlog) First() uint64 { return b.first.Load() }
 
-// End returns the offset behind the latest byte.
+// End returns the offset behind the latest byte. Any goroutine may call End.
 func (b *Backlog) End() uint64 { return b.end.Load() }
 
-// Write appends p. Only the writer may call it.
+// Write appends p to the backlog, and overwrites the earliest bytes. Only the writer may call it.
 func (b *Backlog) Write(p []byte) {
 	end := b.end.Load()
 	for len(p) > 0 {
@@ -80,16 +84,18 @@ func (b *Backlog) Write(p []byte) {
 	}
 }
 
+// segmentOf returns the number of the segment that has the byte at offset.
 func (b *Backlog) segmentOf(offset uint64) int64 { return int64((offset - b.base) >> segmentBits) }
 
-// at returns the segment in the table entry of segment k, which may be another one or nil.
+// at returns the segment in the table entry for segment k. It may be an earlier or later segment,
+// or nil.
 func (b *Backlog) at(k int64) *segment {
 	table := *b.table.Load()
 	return table[k%int64(len(table))].Load()
 }
 
-// open makes segment k. It uses the memory of the segment that k replaces, unless a goroutine
-// reads from that one.
+// open makes segment k, stores it in the table and returns it. It uses the memory of the segment
+// that k replaces, unless a goroutine is reading from that segment.
 func (b *Backlog) open(k int64) *segment {
 	table := *b.table.Load()
 	place := &table[k%int64(len(table))]
@@ -106,8 +112,8 @@ func (b *Backlog) open(k int64) *segment {
 	return s
 }
 
-// Resize changes the size to size bytes. If the backlog shrinks, its earliest bytes are dropped.
-// Only the writer may call it.
+// Resize changes the size of the backlog to size bytes. If the backlog shrinks, its earliest
+// bytes are dropped. Only the writer may call it.
 func (b *Backlog) Resize(size int64) {
 	old := *b.table.Load()
 	if len(old) == segments(size) {
@@ -125,9 +131,10 @@ func (b *Backlog) Resize(size int64) {
 	b.table.Store(&table)
 }
 
-// Read copies bytes from offset on into dst and returns their number. ok is false if the backlog
-// no longer holds the byte at offset, or if offset is behind its end. In that case dst may have
-// been written to.
+// Read copies bytes from offset on into dst and returns their number, which is less than len(dst)
+// at the end of the backlog. ok is false if the backlog no longer has the byte at offset, or if
+// offset is beyond its end. In that case dst may have been written to. Any goroutine may call
+// Read. It takes no lock.
 func (b *Backlog) Read(dst []byte, offset uint64) (n int, ok bool) {
 	end := b.end.Load()
 	if offset < b.base || offset > end {
@@ -147,8 +154,8 @@ func (b *Backlog) Read(dst []byte, offset uint64) (n int, ok bool) {
 	return n, true
 }
 
-// pin keeps the memory of a segment from being used again. It returns false if the segment no
-// longer has number k.
+// pin prevents the memory of the segment from being used again until unpin. It returns false, and
+// pins nothing, if the segment no longer has the number k.
 func (s *segment) pin(k int64) bool {
 	s.readers.Add(1)
 	if s.number.Load() != k {
@@ -158,4 +165,5 @@ func (s *segment) pin(k int64) bool {
 	return true
 }
 
+// unpin ends a successful pin.
 func (s *segment) unpin() { s.readers.Add(-1) }

@@ -16,40 +16,41 @@ import (
 //	checksum  uint32  CRC32C of the 16 bytes before it and the payload
 //	payload
 //
-// Numbers are little-endian. The offset of a tail is that of its first byte. The offset of a
-// block, or of the end of a snapshot, is the position of the stream: everything before it has
-// been sent, and the next tail begins there. So a receiver can tell from each of them whether
+// Numbers are little-endian. The offset of a tail is the offset of its first byte. The offset of a
+// block, or of the end of a full resynchronization, is the position of the stream: everything
+// before it was sent, and the next tail begins there. So each chunk shows a receiver whether
 // something is missing. A [ChunkAlive] has offset 0.
 
-// ChunkType is the first byte of a chunk.
+// ChunkType is the first byte of a chunk. It says what the payload is.
 type ChunkType byte
 
-// The types of chunks. A receiver closes the link when it reads any other type.
+// The types of chunks. A receiver closes the link when it reads a chunk of any other type.
 const (
 	// ChunkTail is a piece of the stream. A frame may continue in the next tail.
 	ChunkTail ChunkType = 1
-	// ChunkBlock is a block of entries, as in a snapshot, with its type byte.
+	// ChunkBlock is a block of entries, in the format of a snapshot, with its type byte.
 	ChunkBlock ChunkType = 2
-	// ChunkWhole ends a full resynchronization. The state is complete once it is applied.
+	// ChunkWhole ends a full resynchronization. The state is complete when everything before it
+	// was applied.
 	ChunkWhole ChunkType = 3
-	// ChunkAlive is a keepalive: it only shows that the sender is alive.
+	// ChunkAlive is a keepalive without a payload. It only shows that the sender is alive.
 	ChunkAlive ChunkType = 4
 )
 
 const (
 	// ChunkHead is the size of a chunk's header, in bytes.
 	ChunkHead = 20
-	// wholeSize is the length of the payload of [ChunkWhole].
+	// wholeSize is the length in bytes of the payload of a [ChunkWhole].
 	wholeSize = 8 + 8
-	// maxTail is the longest payload of a tail: 1 MiB.
+	// maxTail is the maximum length of the payload of a tail: 1 MiB.
 	maxTail = 1 << 20
-	// maxBlock is the longest payload of a block: 1 GiB. Blocks are about 64 KiB, but a value is
-	// never divided, and a snapshot holds values of up to 1 GiB. A receiver allocates memory as
-	// the bytes arrive, not according to the length in the header.
+	// maxBlock is the maximum length of the payload of a block: 1 GiB. Blocks are about 64 KiB,
+	// but a value is never divided, and a snapshot may have values of up to 1 GiB. A receiver
+	// allocates memory as the bytes arrive, and not according to the length in the header.
 	maxBlock = 1 << 30
 )
 
-// Chunk is one message to a replica.
+// Chunk is one message from a node to its replica.
 type Chunk struct {
 	Type    ChunkType
 	Offset  uint64
@@ -58,7 +59,8 @@ type Chunk struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// AppendChunk appends c to dst. The payload must be within the bounds of its type.
+// AppendChunk appends the encoding of c to dst. The length of the payload must be valid for the
+// type of c.
 func AppendChunk(dst []byte, c Chunk) []byte {
 	head := len(dst)
 	dst = append(openChunk(dst), c.Payload...)
@@ -66,8 +68,8 @@ func AppendChunk(dst []byte, c Chunk) []byte {
 	return dst
 }
 
-// AppendWhole appends the end of a full resynchronization that consisted of keys keys in blocks
-// blocks.
+// AppendWhole appends to dst the chunk that ends a full resynchronization at offset. It consisted
+// of keys keys in blocks blocks.
 func AppendWhole(dst []byte, offset, keys, blocks uint64) []byte {
 	var payload [wholeSize]byte
 	binary.LittleEndian.PutUint64(payload[:], keys)
@@ -76,24 +78,24 @@ func AppendWhole(dst []byte, offset, keys, blocks uint64) []byte {
 }
 
 // Whole returns the numbers of keys and blocks in the end of a full resynchronization. c must be
-// a ChunkWhole from [NextChunk].
+// a valid ChunkWhole, such as from [NextChunk].
 func (c Chunk) Whole() (keys, blocks uint64) {
 	return binary.LittleEndian.Uint64(c.Payload), binary.LittleEndian.Uint64(c.Payload[8:])
 }
 
-// openChunk appends a blank header of a chunk. The caller appends the payload and calls
-// sealChunk.
+// openChunk appends a blank header of a chunk to dst. The caller then appends the payload and
+// calls sealChunk.
 func openChunk(dst []byte) []byte {
 	var head [ChunkHead]byte
 	return append(dst, head[:]...)
 }
 
-// sealChunk writes the header of chunk, which already has its payload.
+// sealChunk writes the header of chunk, which consists of a blank header and the payload.
 func sealChunk(chunk []byte, t ChunkType, offset uint64) {
 	writeHead(chunk[:ChunkHead], t, offset, chunk[ChunkHead:])
 }
 
-// writeHead writes the header of a chunk whose payload may be in another slice.
+// writeHead writes the header of a chunk to head. The payload may be in another slice.
 func writeHead(head []byte, t ChunkType, offset uint64, payload []byte) {
 	binary.LittleEndian.PutUint32(head, uint32(t))
 	binary.LittleEndian.PutUint32(head[4:], uint32(len(payload)))
@@ -101,20 +103,21 @@ func writeHead(head []byte, t ChunkType, offset uint64, payload []byte) {
 	binary.LittleEndian.PutUint32(head[16:], chunkSum(head, payload))
 }
 
+// chunkSum returns the checksum of a chunk: CRC32C of the first 16 bytes of head and the payload.
 func chunkSum(head, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(head[:16], castagnoli), castagnoli, payload)
 }
 
-// Errors of chunks that no correct sender produces.
+// Errors of chunks that no correct sender sends.
 var (
 	errChunkSum  = errors.New("the checksum of a chunk is wrong")
 	errChunkZero = errors.New("a chunk has bytes that must be zero and are not")
 )
 
-// ChunkLength returns the length of a chunk, header included. head must have at least its first 8
-// bytes. It returns an error if no chunk can begin with these bytes. The checksum that covers the
-// length can only be verified once the whole chunk has arrived, so callers must not allocate that
-// many bytes in advance.
+// ChunkLength returns the length of a chunk in bytes, including the header. head must have at
+// least the first 8 bytes of the chunk. The error means that no chunk begins with these bytes.
+// The checksum that covers the length can only be verified after the whole chunk has arrived, so
+// callers must not allocate that many bytes in advance.
 func ChunkLength(head []byte) (int, error) {
 	t, n := ChunkType(head[0]), binary.LittleEndian.Uint32(head[4:])
 	least, most := uint32(0), uint32(0)
@@ -138,9 +141,9 @@ func ChunkLength(head []byte) (int, error) {
 	return ChunkHead + int(n), nil
 }
 
-// NextChunk returns the first chunk of b, which may be any bytes, and its length n. n is 0 if the
-// chunk has not arrived completely. The payload is a part of b. After an error, callers must not
-// use anything more from the connection.
+// NextChunk returns the first chunk of b and its length n in bytes. n is 0 if the chunk has not
+// arrived completely. b may be any bytes: the chunk is checked. Its payload is a part of b. After
+// an error, callers must not use anything more from the connection.
 func NextChunk(b []byte) (c Chunk, n int, err error) {
 	if len(b) < 8 {
 		return Chunk{}, 0, nil

@@ -8,17 +8,20 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// deferredPump is the pump of a replica whose PSYNC has not been answered yet.
+// deferredPump is the pump of a replica whose PSYNC has not been answered yet. Later it forwards
+// calls to the pump that the answer has chosen.
 type deferredPump struct {
 	call protocol.PSync
 
 	mu     sync.Mutex // guards the fields below
-	reply  []byte     // the part of the answer that is not sent yet
+	reply  []byte     // the part of the answer that was not sent yet
 	pump   transport.Pump
 	closed bool
 }
 
-// settle answers the call.
+// settle answers the call, with the error err, or if that is "" with reply, and wakes the
+// replica's connection. p sends the stream after the answer; it may be nil. If the connection has
+// been closed, settle closes p.
 func (d *deferredPump) settle(reply []byte, p transport.Pump, err resp.Error) {
 	d.mu.Lock()
 	if err != "" {
@@ -33,7 +36,7 @@ func (d *deferredPump) settle(reply []byte, p transport.Pump, err resp.Error) {
 	d.call.Peer.Wake()
 }
 
-// Fill implements transport.Pump.
+// Fill implements [transport.Pump]: it sends the answer and then what the pump of the answer has.
 func (d *deferredPump) Fill(out []byte, limit int) (filled []byte, more bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,7 +52,7 @@ func (d *deferredPump) Fill(out []byte, limit int) (filled []byte, more bool, er
 	return d.pump.Fill(out, limit)
 }
 
-// Closed implements transport.Pump.
+// Closed implements [transport.Pump].
 func (d *deferredPump) Closed() {
 	d.mu.Lock()
 	d.closed = true

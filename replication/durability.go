@@ -2,34 +2,36 @@ package replication
 
 import "sync"
 
-// durability tells which offset of the stream is durable when a position of the log is durable.
-// It remembers one pair of position and offset at a time, and takes the next once that pair is
-// durable. So it reports an offset up to two fsyncs late, but never early.
+// durability finds the offset of the stream up to which everything is durable, given the position
+// up to which the log is durable. It remembers one pair of position and offset at a time, and
+// takes the next pair when that one is durable. So it reports an offset up to two fsyncs late,
+// but never early. Any goroutine may use it.
 type durability struct {
 	mu       sync.Mutex // guards the fields below
 	last     uint64     // the latest position of the log
-	position uint64     // of the pair that is not durable yet; 0 if there is none
+	position uint64     // of the pair, which is not durable yet; 0 if there is no pair
 	offset   uint64
-	safe     uint64 // the offset up to which the stream is durable
-	known    bool   // safe has been set
+	safe     uint64 // the offset before which the stream is durable; valid if known
+	known    bool   // safe was set
 }
 
-// forget discards everything, because offsets belong to another history from now on.
+// forget discards all positions and offsets, because the stream continues with another history.
 func (d *durability) forget() {
 	d.mu.Lock()
 	d.last, d.position, d.known = 0, 0, false
 	d.mu.Unlock()
 }
 
-// appended records that the log has reached position.
+// appended records that the log has been appended to up to position.
 func (d *durability) appended(position uint64) {
 	d.mu.Lock()
 	d.last = position
 	d.mu.Unlock()
 }
 
-// durable returns the offset up to which the stream is known to be durable. synced is the durable
-// position of the log. Everything before offset must have been appended to the log.
+// durable returns the offset before which the stream is known to be durable. known is false if
+// there is none yet. synced is the position up to which the log is durable. offset is the present
+// end of the stream; everything before it must have been appended to the log.
 func (d *durability) durable(synced, offset uint64) (safe uint64, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

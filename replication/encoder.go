@@ -6,42 +6,44 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Encoder produces the stream for a Redis or Valkey that replicates from this server. Its Pump
-// methods belong to the connection. The other methods may be called from any goroutine, with the
-// locks of the source held.
+// Encoder produces the stream for a Redis or Valkey that replicates from this server. The goroutine
+// that feeds the connection calls the methods of transport.Pump. Any goroutine may call the other
+// methods. Their callers may hold locks of the source, so these methods must not call the source.
 type Encoder interface {
 	transport.Pump
-	// Acknowledge records an offset that the replica has acknowledged. It counts the bytes that
-	// the replica was sent.
+	// Acknowledge records the offset that the replica has acknowledged: the number of bytes that
+	// it was sent.
 	Acknowledge(offset int64)
-	// Acked returns the offset of this server's stream up to which the replica has everything.
+	// Acked returns the offset of this server's stream before which the replica has applied
+	// everything.
 	Acked() uint64
 	// Online reports whether the replica was sent a complete state.
 	Online() bool
-	// Ping sends the replica a PING. Ask makes it acknowledge at once.
+	// Ping sends the replica a PING. Ask asks the replica to acknowledge its offset at once.
 	Ping()
 	Ask()
 }
 
-// EncoderStart holds the parameters of a new [Encoder].
+// EncoderStart has the parameters of a new [Encoder].
 type EncoderStart struct {
-	// Tail is the stream, which the encoder reads in order from the offset From on. From is the
-	// beginning of a frame. The keyspace contains everything before it.
+	// Tail is the stream, which the encoder reads in order from the offset From on. A frame
+	// begins at From. The keyspace contains the effects of everything before From.
 	Tail Tail
 	From uint64
-	// Wake schedules a call of the pump. Sleep schedules one for the time when the stream has
-	// passed offset.
+	// Wake has the pump called soon. Sleep has the pump called when the stream is longer than
+	// offset.
 	Wake  func()
 	Sleep func(offset uint64)
 }
 
-// Tail is an encoder's view of a backlog. It records how far the encoder has read.
+// Tail gives an encoder access to a backlog. It records the offset up to which the encoder has
+// read.
 type Tail struct {
 	backlog  *Backlog
 	position *atomic.Uint64
 }
 
-// Read is [Backlog.Read].
+// Read reads from the backlog as [Backlog.Read] does, and records how far the encoder has read.
 func (t Tail) Read(dst []byte, offset uint64) (n int, ok bool) {
 	n, ok = t.backlog.Read(dst, offset)
 	if ok {
@@ -50,5 +52,5 @@ func (t Tail) Read(dst []byte, offset uint64) (n int, ok bool) {
 	return n, ok
 }
 
-// End is [Backlog.End].
+// End returns the offset behind the latest byte of the backlog.
 func (t Tail) End() uint64 { return t.backlog.End() }

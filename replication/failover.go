@@ -15,29 +15,32 @@ const (
 	errNoFailover     resp.Error = "ERR No failover in progress."
 	errFailoverRuns   resp.Error = "ERR FAILOVER already in progress."
 	errFailoverTarget resp.Error = "ERR FAILOVER target HOST and PORT is not a replica."
-	// Redis does not have this error: a Redis cannot continue this server's stream.
+	// Redis does not have this error. It is needed because a Redis cannot continue this server's
+	// stream.
 	errFailoverRedis   resp.Error = "ERR FAILOVER target is a Redis or Valkey, which takes over by REPLICAOF NO ONE"
 	errFailoverOffline resp.Error = "ERR FAILOVER target replica is not online."
 )
 
 const (
-	// reachFor is the least time for which the node tries to connect to the target.
+	// reachFor is the minimum time for which the node tries to connect to the target.
 	reachFor = 5 * time.Second
-	// confirmFor is for how long a node that was promoted by FAILOVER postpones changes, until
-	// the old primary acknowledges as a replica. If the new primary dies in that time, it has
-	// replied to no change, so the old primary may become primary again. If the old primary does
-	// not acknowledge in that time, the node accepts changes without it.
+	// confirmFor is the time for which a node that was promoted by FAILOVER postpones changes,
+	// unless the old primary acknowledges as a replica before. If the new primary dies in that
+	// time, it has not replied to any change, so the old primary may become primary again. If the
+	// old primary does not acknowledge in that time, the new primary accepts changes without the
+	// acknowledgement.
 	confirmFor = 5 * time.Second
 )
 
-// confirmation is the wait of a promoted node for the first acknowledgement of the old primary.
+// confirmation is the state of a promoted node that waits for the first acknowledgement of the
+// old primary.
 type confirmation struct {
 	client int64         // client ID of the old primary's connection
 	until  time.Duration // stopwatch reading at which the wait ends; 0 if there is no wait
 }
 
-// awaitConfirmation postpones changes, before the node takes over from the primary that is
-// client.
+// awaitConfirmation postpones changes. It is called before the node takes over from its primary,
+// whose connection has the client ID client.
 func (n *Node) awaitConfirmation(client int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -45,7 +48,8 @@ func (n *Node) awaitConfirmation(client int64) {
 	n.o.Host.PauseWrites()
 }
 
-// endConfirmation ends that wait, if there is one, and resumes changes. The caller holds mu.
+// endConfirmation ends the wait for the old primary, if there is one, and resumes changes. The
+// caller holds mu.
 func (n *Node) endConfirmation() {
 	if n.confirm.until != 0 {
 		n.confirm = confirmation{}
@@ -53,7 +57,8 @@ func (n *Node) endConfirmation() {
 	}
 }
 
-// expireConfirmation ends the wait if the old primary has not acknowledged within confirmFor.
+// expireConfirmation ends the wait for the old primary if it has not acknowledged within
+// confirmFor.
 func (n *Node) expireConfirmation() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -63,16 +68,18 @@ func (n *Node) expireConfirmation() {
 	}
 }
 
-// linkFailed handles a link with the target that has ended before the target answered. A refused
-// connection shows that the target has ended.
+// linkFailed is called when a link with the target has ended, because of why, before the target
+// has answered. A refused connection shows that the target has ended: then the handover is
+// aborted. now is the stopwatch reading.
 func (h *handover) linkFailed(why error, now time.Duration) {
 	if h.state == handoverUnderWay && h.asked && errors.Is(why, syscall.ECONNREFUSED) && now < h.askedAt+confirmFor {
 		h.abort = "Failover target has ended before it accepted changes"
 	}
 }
 
-// Failover implements env.Node. When it returns, commands that write are postponed until the
-// handover has ended.
+// Failover implements env.Node: it begins the failover c, or aborts the present one if c says so.
+// The result is the error to reply, "" if there is none. When Failover returns "", commands that
+// write are postponed until the handover has ended.
 func (n *Node) Failover(c protocol.Failover) resp.Error {
 	replicas := n.o.Source.Replicas()
 	n.mu.Lock()
@@ -98,13 +105,13 @@ func (n *Node) Failover(c protocol.Failover) resp.Error {
 	return ""
 }
 
-// failoverRefused returns the error if there can be no failover. The order of the checks is that
-// of Redis.
+// failoverRefused returns the error if the failover c is not possible, "" if it is. The checks
+// have the same order as in Redis. The caller holds mu.
 func (n *Node) failoverRefused(c protocol.Failover, replicas []ReplicaInfo) resp.Error {
 	if n.handover.state != handoverNone {
 		return errFailoverRuns
 	}
-	able := 0 // a Redis cannot take over; that is an error only if FAILOVER names it
+	able := 0 // replicas that may take over. A Redis may not; but if FAILOVER names a target, a later check reports that
 	for _, r := range replicas {
 		if !r.Redis || c.Host != "" {
 			able++
@@ -125,7 +132,8 @@ func (n *Node) failoverRefused(c protocol.Failover, replicas []ReplicaInfo) resp
 	return ""
 }
 
-// find returns the replica that listens at a place.
+// find returns the replica that listens at the given place. The second result is false if there
+// is none.
 func find(replicas []ReplicaInfo, at place) (ReplicaInfo, bool) {
 	for _, r := range replicas {
 		if placeOf(r) == at {
@@ -135,7 +143,7 @@ func find(replicas []ReplicaInfo, at place) (ReplicaInfo, bool) {
 	return ReplicaInfo{}, false
 }
 
-// stepHandover does the next step that is possible of a handover. Only Run calls it.
+// stepHandover does the next step of the handover, if one is possible. Only Run calls it.
 func (n *Node) stepHandover(ctx context.Context) {
 	n.mu.Lock()
 	h := n.handover
@@ -151,8 +159,8 @@ func (n *Node) stepHandover(ctx context.Context) {
 	}
 }
 
-// giveUpTarget ends a handover whose target cannot be reached. If the target has just been asked
-// to take over, it may do so, and the handover continues.
+// giveUpTarget ends a handover to a target, at to, that cannot be reached. If the target has just
+// been asked to take over, it may do so, and the handover continues.
 func (n *Node) giveUpTarget(ctx context.Context, to place) {
 	n.stopLinks()
 	n.mu.Lock()
@@ -165,8 +173,9 @@ func (n *Node) giveUpTarget(ctx context.Context, to place) {
 	n.abortHandover("Failover target could not be reached")
 }
 
-// awaitTarget hands over once the target has all of the stream. It seals the tap, so that the
-// stream does not grow.
+// awaitTarget hands over to the target, or aborts the handover, if that is due. It hands over
+// when the target has all of the stream. Before, awaitTarget seals the tap, so that the stream
+// does not grow any more.
 func (n *Node) awaitTarget(ctx context.Context, h *handover) {
 	t := n.tap.Load()
 	if t == nil {
@@ -196,7 +205,8 @@ func (n *Node) awaitTarget(ctx context.Context, h *handover) {
 	}
 }
 
-// target returns a replica that may take over and has all of the stream.
+// target returns a replica that may take over and has acknowledged all of the stream. The second
+// result is false if there is none.
 func (n *Node) target(h *handover) (place, bool) {
 	offset := n.o.Source.Offset()
 	for _, r := range n.o.Source.Replicas() {
@@ -208,8 +218,9 @@ func (n *Node) target(h *handover) (place, bool) {
 	return place{}, false
 }
 
-// handOver makes this node a replica of the target and asks the target to take over. The pause of
-// changes ends when the target has answered: see [Node.conclude].
+// handOver makes this node a replica of the target at to, and begins a link on which the target
+// is asked to take over. The pause of changes ends when the target has answered: see
+// [Node.conclude].
 func (n *Node) handOver(ctx context.Context, to place) {
 	n.mu.Lock()
 	if n.handover.state != handoverWaiting || n.handover.abort != "" {
@@ -226,8 +237,9 @@ func (n *Node) handOver(ctx context.Context, to place) {
 	n.startLinks(ctx, to)
 }
 
-// abortHandover makes this node a primary again. Run calls it. Only the link goroutine, which it
-// stops first, could end the handover meanwhile.
+// abortHandover stops the links, and makes this node a primary again because of why. Only Run
+// calls it. Before the links are stopped, the link goroutine may end the handover; then
+// abortHandover only continues to follow the target.
 func (n *Node) abortHandover(why string) {
 	n.stopLinks()
 	n.mu.Lock()

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// fileRewrite writes the state of a full resynchronization to the files. Only the goroutine of
-// the link begins or interrupts it.
+// fileRewrite writes the state that a full resynchronization has brought to the files. Only the
+// goroutine of the link calls its methods.
 type fileRewrite struct {
 	cancel context.CancelCauseFunc // nil before the first rewrite
 	done   sync.WaitGroup          // counts the goroutine that finishes the rewrite
 }
 
-// begin lets the log continue behind the new state, and starts a goroutine that writes that state
-// to the files. That takes as long as a snapshot.
+// begin lets the log continue after the new state, and starts a goroutine that writes the new
+// state to the files f, which takes as long as a snapshot. begin itself does not wait for that.
 func (r *fileRewrite) begin(f Files, log *slog.Logger) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.cancel = cancel
@@ -32,8 +32,8 @@ func (r *fileRewrite) begin(f Files, log *slog.Logger) {
 	})
 }
 
-// interrupt cancels a rewrite that is under way and waits until it has ended. The files then keep
-// their old state.
+// interrupt cancels a rewrite that is in progress, for the reason why, and waits until it has
+// ended. The files then keep their old state.
 func (r *fileRewrite) interrupt(why error) {
 	if r.cancel != nil {
 		r.cancel(why)

@@ -12,101 +12,107 @@ import (
 )
 
 // longAgo is the time of a node's clock while it loads the state of another node. No key has
-// expired by then, whatever the clocks of the two nodes show.
+// expired at that time, whatever the clocks of the two nodes show.
 const longAgo = limit.Instant(1)
 
-// farAhead is an instant that no clock reaches.
+// farAhead is an instant that no correct clock reaches.
 const farAhead = limit.MaxInstant / 2
 
-// KeepExpired is for how long a replica keeps keys that have expired by a clock record of its
-// primary, while it knows no watermark. That is so if the primary runs an older version, or the
-// link or this server has just started. An effect behind that clock record may have an earlier
-// instant, at which the key had not expired: that of a batch, transaction or script which began
-// before and has just ended. The effect may be a patch, which needs the key.
+// KeepExpired is the time for which a replica keeps keys that have expired by a clock record of
+// its primary, while it has not received a watermark. It receives none from a primary with an
+// older version, and at first none after the link or this server has started. An effect after
+// that clock record may have an earlier instant, at which the key had not expired: the effect of
+// a batch, transaction or script which began earlier and has just ended. The effect may be a
+// patch, which needs the key.
 const KeepExpired = 10 * time.Second
 
-// keptPending is the largest buffer of an incomplete frame that is reused for the next one: 4
-// MiB.
+// keptPending is the maximum capacity of a buffer for incomplete frames that is kept for the next
+// frame: 4 MiB.
 const keptPending = 4 << 20
 
-// follower applies the stream of a primary. One goroutine at a time uses it: that of the link or,
-// between two links, that of the node. Any goroutine may use the atomic fields.
+// follower applies the stream of a primary. One goroutine at a time uses it: the goroutine of the
+// link or, between two links, that of the node. Any goroutine may use the atomic fields.
 type follower struct {
 	o   *Options
 	log Log // nil before the first call of Node.needLog
 
-	// whole says that the state is complete: it is the node's own, or that of a primary at the
-	// offset of the source. It is false from the beginning of a full resynchronization to its
+	// whole says that the state is complete: it is the node's own state, or that of a primary at
+	// the offset of the source. It is false from the beginning of a full resynchronization to its
 	// end.
 	whole atomic.Bool
-	// related says that the state is that of the source's history at its offset, so that a
-	// partial resynchronization may continue from it.
+	// related says that the state is the one of the source's history at the source's offset, so
+	// that a partial resynchronization may continue from it.
 	related bool
-	// streaming says that the stream is applied to a complete state, so that the offset of the
-	// source is acknowledged.
+	// streaming says that the stream is applied to a complete state, so that the node
+	// acknowledges the offset of the source.
 	streaming atomic.Bool
-	// resumes says that the state comes from the files, and that the clock has continued without
-	// the primary's. The first clock frame sets the clock then.
+	// resumes says that the state comes from the files, and that the clock of this node has run
+	// on since then without the clock of the primary. The first clock frame then sets the clock.
 	resumes bool
-	// watermarks says that the link has received a watermark: see [persistence.FrameWatermark].
+	// watermarks says that a watermark has arrived on the present link: see
+	// [persistence.FrameWatermark].
 	watermarks bool
 	// received says that the state came from a primary, or from the files of a server that
-	// started as a replica. Otherwise the node has been a primary with it.
+	// started as a replica. If it is false, the node has been a primary with this state.
 	received bool
-	refused  string // the data set that was refused last, until another is accepted
+	refused  string // the ID of the data set that was refused last; "" if another was accepted since
 	address  string // of the primary of this link
-	from     string // address of the primary that the state came from, or empty
+	from     string // address of the primary that the state came from; "" if there is none
 
 	pending []byte        // the beginning of an incomplete frame
-	sync    *incomingSync // nil if no full resynchronization is under way
-	// left is the clock when a full resynchronization began, at the stopwatch reading leftSince.
-	// The clock continues from there if the resynchronization is abandoned.
+	sync    *incomingSync // nil if no full resynchronization is in progress
+	// left is the time of the clock when a full resynchronization began, at the stopwatch reading
+	// leftSince. The clock continues from that time if the resynchronization is abandoned.
 	left      limit.Instant
 	leftSince time.Duration
 	horizon   atomic.Int64 // instant of the last clock frame
-	bytes     atomic.Int64 // received in chunks
+	bytes     atomic.Int64 // number of bytes that were received in chunks
 	durable   durability
-	position  uint64 // of the log, behind the last record that was appended
-	// reached is the offset behind the frame that is being applied, or less.
+	position  uint64 // of the log, behind the last appended record
+	// reached is the offset behind the frame that is being applied, or a smaller offset.
 	reached atomic.Uint64
 
 	rewrite fileRewrite
 }
 
-// incomingSync is a full resynchronization that is under way.
+// incomingSync has the state of a full resynchronization that is in progress.
 type incomingSync struct {
 	id      string
 	dataSet string
-	offset  uint64 // behind the last complete frame
-	started bool   // the old state is gone
+	offset  uint64 // of the stream, behind the last complete frame
+	started bool   // the old state was discarded
 	ended   bool   // all blocks have arrived
 	keys    uint64
 	blocks  uint64
-	// clock is the instant of the last clock frame, which arrived at the stopwatch reading since.
+	// clock is the instant in the last clock frame, which arrived at the stopwatch reading since.
 	clock    limit.Instant
 	since    time.Duration
 	hasClock bool
 }
 
-// errOtherDataSet says why a replica keeps its state: see Settings.RefuseOther.
+// errOtherDataSet is the reason why a replica keeps its state and does not follow: see
+// Settings.RefuseOther.
 var errOtherDataSet = errors.New("the primary has another data set, as after a start without its files: this replica keeps its keys and does not follow, until CONFIG SET repl-refuse-empty no")
 
-// errRestored is the same for a server that was restored from a backup.
+// errRestored is the reason why a server that was restored from a backup keeps its state and does
+// not follow.
 var errRestored = errors.New("the primary has another data set than the backup that this server was restored from: this server keeps it and does not follow, until it is promoted, or CONFIG SET repl-refuse-empty no")
 
-// errEmptyPrimary is the same if the primary is empty and one of the data sets is unknown.
+// errEmptyPrimary is the reason why a replica does not follow a primary that is empty, if the ID
+// of one of the data sets is unknown.
 var errEmptyPrimary = errors.New("the primary has come back without a key and with a new history: it is not followed (repl-refuse-empty)")
 
-// refusesState reports whether a link has ended because the replica refused the state of its
-// primary.
+// refusesState reports whether why, the reason why a link has ended, is that the replica refused
+// the state of its primary.
 func refusesState(why error) bool {
 	return errors.Is(why, errOtherDataSet) || errors.Is(why, errRestored) || errors.Is(why, errEmptyPrimary)
 }
 
-// errFullSyncBegins is why this node closes the connections of its replicas.
+// errFullSyncBegins is the reason why this node closes the connections of its replicas when it
+// begins a full resynchronization.
 var errFullSyncBegins = errors.New("this node begins a full sync with its primary")
 
-// next returns the offset of the next byte to be received.
+// next returns the offset of the next byte of the stream that is to be received.
 func (f *follower) next() uint64 {
 	if f.sync != nil {
 		return f.sync.offset + uint64(len(f.pending))
@@ -114,10 +120,11 @@ func (f *follower) next() uint64 {
 	return f.o.Source.Offset() + uint64(len(f.pending))
 }
 
-// incomplete reports whether a full resynchronization or a frame has not arrived completely.
+// incomplete reports whether a full resynchronization or a frame has arrived only in part.
 func (f *follower) incomplete() bool { return f.sync != nil || len(f.pending) > 0 }
 
-// begin takes the answer to PSYNC of the primary at address.
+// begin starts to follow the primary at address, whose answer to PSYNC is a. It returns an error
+// if the node must not follow.
 func (f *follower) begin(a answer, address string) error {
 	f.drop()
 	f.address = address
@@ -147,7 +154,8 @@ func (f *follower) begin(a answer, address string) error {
 	return nil
 }
 
-// drop discards an incomplete frame or full resynchronization when a link has ended.
+// drop discards an incomplete frame and an incomplete full resynchronization, after a link has
+// ended.
 func (f *follower) drop() {
 	f.streaming.Store(false)
 	f.watermarks = false
@@ -155,7 +163,7 @@ func (f *follower) drop() {
 	f.pending, f.sync = nil, nil
 }
 
-// chunk applies c. After an error, nothing more of the link may be used.
+// chunk applies the chunk c. After an error, the caller must not use anything more from the link.
 func (f *follower) chunk(c Chunk) error {
 	f.bytes.Add(int64(ChunkHead + len(c.Payload)))
 	if c.Type == ChunkAlive {
@@ -186,7 +194,8 @@ func (f *follower) chunk(c Chunk) error {
 	return nil
 }
 
-// tail applies a piece of the stream.
+// tail applies piece, the next part of the stream. It keeps an incomplete frame at the end of
+// piece for the next call.
 func (f *follower) tail(piece []byte) error {
 	if len(f.pending) == 0 {
 		n, err := f.frames(piece)
@@ -203,7 +212,7 @@ func (f *follower) tail(piece []byte) error {
 }
 
 // frames applies the complete frames at the beginning of b, passes them on to the source, and
-// returns their length.
+// returns their length. On error, done is the length of the frames before the bad one.
 func (f *follower) frames(b []byte) (done int, err error) {
 	for {
 		fr, n, bad := persistence.NextFrame(b[done:])
@@ -232,7 +241,7 @@ func (f *follower) frames(b []byte) (done int, err error) {
 	return done, err
 }
 
-// frame applies one frame.
+// frame applies the frame fr.
 func (f *follower) frame(fr persistence.Frame) error {
 	switch {
 	case fr.Type == persistence.FrameEffects:
@@ -242,11 +251,12 @@ func (f *follower) frame(fr persistence.Frame) error {
 	case fr.Type == persistence.FrameWatermark:
 		return f.watermark(fr.Body)
 	case fr.Type == persistence.FrameDurable, fr.Type == persistence.FrameEnd, fr.Type >= persistence.LeastPassedOver:
-		return nil // it concerns the files of the primary, or is for versions that know it
+		return nil // the frame concerns the files of the primary, or is for later versions
 	}
 	return fmt.Errorf("the stream of the primary has a frame of type %d, which this version does not know", fr.Type)
 }
 
+// effects applies a record of effects, and appends it to the log of this node.
 func (f *follower) effects(record []byte) error {
 	if f.sync != nil && !f.sync.started {
 		if err := persistence.CheckEffects(record, f.o.Keyspace.Databases()); err != nil {
@@ -257,7 +267,7 @@ func (f *follower) effects(record []byte) error {
 	now := f.o.Clock.Now()
 	if err := f.o.Keyspace.ApplyRecord(record, now); err != nil {
 		if persistence.CheckEffects(record, f.o.Keyspace.Databases()) == nil {
-			f.related = false // the record is valid, so this node's state is wrong: the next link requests all of it
+			f.related = false // the record is valid, so this node's state is wrong: the next link requests a full resynchronization
 		}
 		return fmt.Errorf("a record of the primary cannot be applied: %w", err)
 	}
@@ -268,6 +278,8 @@ func (f *follower) effects(record []byte) error {
 	return nil
 }
 
+// clock applies body, a clock frame: it makes the clock of this node follow the clock of the
+// primary.
 func (f *follower) clock(body []byte) error {
 	r, err := persistence.ParseClock(body)
 	if err != nil {
@@ -292,8 +304,8 @@ func (f *follower) clock(body []byte) error {
 	return nil
 }
 
-// watermark removes the keys that have expired at that instant. No later effect has an earlier
-// instant, at which such a key had not expired.
+// watermark removes the keys that have expired at the instant in body. No later effect has an
+// earlier instant, at which such a key had not expired.
 func (f *follower) watermark(body []byte) error {
 	at, err := persistence.ParseWatermark(body)
 	if err != nil {
@@ -309,15 +321,16 @@ func (f *follower) watermark(body []byte) error {
 	return nil
 }
 
-// round writes the applied records to the log, once for many records.
+// round makes the log write the applied records. It is called once for many records.
 func (f *follower) round() {
 	if f.position != 0 {
-		f.log.Await(f.position, nil) // the owner of the files learns of an error by itself
+		f.log.Await(f.position, nil) // the persistence manager handles an error
 	}
 }
 
-// start discards the old state, because the new one replaces it. The caller has checked the first
-// piece of the new state. So a primary that sends invalid data from the beginning does no harm.
+// start discards the old state, which the new state of a full resynchronization replaces, unless
+// it has done so before. The caller has checked the first piece of the new state, so a primary
+// that sends invalid data from the beginning does no harm.
 func (f *follower) start() {
 	if f.sync.started {
 		return
@@ -327,8 +340,10 @@ func (f *follower) start() {
 	f.clear(f.whole.Swap(false), func() limit.Instant { return longAgo })
 }
 
-// clear empties the keyspace and sets its clock. If several full resynchronizations fail in a
-// row, first is set for the one that replaces a complete state.
+// clear empties the keyspace, sets the clock to the result of clock, and closes the connections
+// of this node's replicas. first says that the old state is complete; it is false if several full
+// resynchronizations fail one after another. If first is true, the present time is kept in
+// f.left.
 func (f *follower) clear(first bool, clock func() limit.Instant) {
 	f.related, f.resumes = false, false
 	f.o.Host.SetLoading(true)
@@ -344,10 +359,11 @@ func (f *follower) clear(first bool, clock func() limit.Instant) {
 	})
 }
 
-// resumed returns what the clock from before the first full resynchronization would show now.
+// resumed returns the time that the clock would show now if it had run on since the first full
+// resynchronization began.
 func (f *follower) resumed() limit.Instant { return f.left.Add(f.o.Stopwatch() - f.leftSince) }
 
-// block stores the entries of a block.
+// block stores the entries of payload, a block of the full resynchronization, in the keyspace.
 func (f *follower) block(payload []byte) error {
 	if !f.sync.started {
 		if err := persistence.CheckBlock(payload, f.o.Keyspace.Databases()); err != nil {
@@ -366,7 +382,8 @@ func (f *follower) block(payload []byte) error {
 	return nil
 }
 
-// end checks that all of the state has arrived.
+// end checks, by the chunk c which ends the full resynchronization, that all of the state has
+// arrived.
 func (f *follower) end(c Chunk) error {
 	s := f.sync
 	keys, blocks := c.Whole()
@@ -384,12 +401,13 @@ func (f *follower) end(c Chunk) error {
 	return nil
 }
 
-// refusesOther reports whether the present state must not be replaced with that of the data set
-// theirs. A node that has been a primary accepts another data set, as Redis does after REPLICAOF.
-// So a primary that restarted empty follows the replica that was promoted in its place. But the
-// node does not accept a data set that it refused as a replica: Sentinel may order that after a
-// manual promotion. Nor does it replace a data set that was restored from a backup: Sentinel may
-// have promoted a replica with the state from before the restore.
+// refusesOther reports whether the present state must not be replaced by that of the data set
+// with the ID theirs. A node that has been a primary accepts another data set, as Redis does
+// after REPLICAOF. So a primary that restarted empty follows the replica that was promoted in its
+// place. But the node does not accept a data set that it refused as a replica, because Sentinel
+// may order that after a manual promotion. It also does not replace a data set that was restored
+// from a backup, because Sentinel may have promoted a replica with the state from before the
+// restore.
 func (f *follower) refusesOther(theirs string) bool {
 	ours := f.o.Files.DataSet()
 	if theirs == "" || ours == "" || theirs == ours {
@@ -401,7 +419,7 @@ func (f *follower) refusesOther(theirs string) bool {
 	return f.o.Settings().RefuseOther && f.whole.Load() && f.keys() > 0
 }
 
-// takeDataSet accepts the ID of the data set that the primary has sent.
+// takeDataSet makes id, the ID of the data set of the primary, the ID of this node's data set.
 func (f *follower) takeDataSet(id string) {
 	f.refused = ""
 	if id != f.o.Files.DataSet() || f.o.Files.Restored() {
@@ -409,8 +427,9 @@ func (f *follower) takeDataSet(id string) {
 	}
 }
 
-// refusesEmpty reports whether the present state must not be replaced with the empty state of the
-// primary. If both data sets are known, [follower.refusesOther] has already decided.
+// refusesEmpty reports whether the present state must not be replaced by the empty state of the
+// primary. If the IDs of both data sets are known, it returns false, because
+// [follower.refusesOther] has already decided.
 func (f *follower) refusesEmpty() bool {
 	if f.sync.dataSet != "" && f.o.Files.DataSet() != "" {
 		return false
@@ -419,13 +438,13 @@ func (f *follower) refusesEmpty() bool {
 	return f.keepsFrom(f.sync.id == h.ID || f.sync.id == h.ID2)
 }
 
-// keepsFrom is refusesEmpty for callers that know whether the new state has the history of the
-// present one.
+// keepsFrom reports whether the present state must not be replaced by an empty state from the
+// same primary. known says that the new state has the history of the present one.
 func (f *follower) keepsFrom(known bool) bool {
 	return f.o.Settings().RefuseOther && f.from == f.address && !known && f.whole.Load() && f.keys() > 0
 }
 
-// keys returns the number of keys, including those of policies: without these, RL.USE limits
+// keys returns the number of keys, including the keys of policies, without which RL.USE limits
 // nothing.
 func (f *follower) keys() int {
 	st := f.o.Keyspace.Stats()
@@ -436,7 +455,8 @@ func (f *follower) keys() int {
 	return n
 }
 
-// complete activates the state of a full resynchronization.
+// complete activates the state of a full resynchronization, which has arrived completely, and
+// starts to write it to the files.
 func (f *follower) complete() {
 	s := f.sync
 	f.o.Keyspace.Exclusively(func() { f.setClock(s.clock.Add(f.o.Stopwatch() - s.since)) })
@@ -453,16 +473,16 @@ func (f *follower) complete() {
 	f.o.Host.SetLoading(false)
 }
 
-// setClock sets the clock, possibly to an earlier time. The caller has exclusive use of the
-// keyspace.
+// setClock sets the clock to now, which may be earlier than the present time. The caller has
+// exclusive use of the keyspace.
 func (f *follower) setClock(now limit.Instant) {
 	f.o.Clock.Set(now)
 	f.o.Keyspace.ResetInstants(now)
 }
 
 // abandon discards an incomplete full resynchronization because the node no longer follows a
-// primary. Only a part of the state has arrived, so it keeps no key. The caller runs it inside
-// Keyspace.Exclusively.
+// primary. Only a part of the state has arrived, so abandon empties the keyspace, and the empty
+// state is a new data set. The caller runs it inside Keyspace.Exclusively.
 func (f *follower) abandon() {
 	now := f.resumed()
 	f.o.Keyspace.Empty()
@@ -472,8 +492,8 @@ func (f *follower) abandon() {
 	f.whole.Store(true)
 }
 
-// progress returns what this node acknowledges. During a full resynchronization that is offset 0:
-// then the acknowledgement only shows that the replica is alive.
+// progress returns what this node acknowledges to its primary. During a full resynchronization
+// that is offset 0: then the acknowledgement only shows that the replica is alive.
 func (f *follower) progress() progress {
 	if !f.streaming.Load() {
 		return progress{}

@@ -2,22 +2,23 @@ package replication
 
 import "github.com/cellserver/cellserver/persistence"
 
-// frames finds the beginnings of frames in a stream that arrives in pieces. A full
-// resynchronization begins at the beginning of a frame, because a replica cannot use the rest of
-// a frame.
+// frames finds the offsets at which frames begin, in a stream that arrives in pieces. A full
+// resynchronization begins at such an offset, because a replica cannot use a frame without its
+// beginning.
 type frames struct {
-	// begin is the offset of the incomplete frame, or end if there is none.
+	// begin is the offset of the incomplete frame, or end if no frame is incomplete. end is the
+	// end of the stream.
 	begin, end uint64
-	size, left int // of that frame: its length, and how much is missing; 0 until its header is complete
+	size, left int // of the incomplete frame: its length, and how much is missing; 0 until its header is complete
 	head       [8]byte
-	got        int // bytes of head that have arrived
+	got        int // number of bytes of head that have arrived
 }
 
-// whole reports whether no frame is incomplete.
+// whole reports whether the stream ends at the end of a frame.
 func (f *frames) whole() bool { return f.begin == f.end }
 
-// add takes the next piece of the stream. It returns the length of the longest frame that has
-// bytes in the piece, as far as the headers have arrived.
+// add takes p, the next piece of the stream. It returns the length in bytes of the longest frame
+// with bytes in p, as far as the headers have arrived.
 func (f *frames) add(p []byte) (longest int) {
 	f.end += uint64(len(p))
 	for len(p) > 0 {
@@ -40,7 +41,7 @@ func (f *frames) add(p []byte) (longest int) {
 				return longest
 			}
 			// The log never writes an invalid length. Skip such a header as a frame without a
-			// body; the replicas refuse it.
+			// body, which the replicas refuse.
 			if whole, err := persistence.FrameLength(f.head[:]); err == nil {
 				f.size, f.left = whole, whole-len(f.head)
 			}

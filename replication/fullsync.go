@@ -9,30 +9,34 @@ import (
 )
 
 const (
-	// minGather is about how many bytes of entries are copied before they are sent: 64 KiB.
+	// minGather is the approximate number of bytes of entries that are copied before they are
+	// sent: 64 KiB.
 	minGather = 64 << 10
-	// stepsPerFill bounds the steps of the keyspace in one turn of an event loop. Each step
-	// copies 64 entries under a lock. These steps gather enough, unless entries are very small.
+	// stepsPerFill is the maximum number of steps of the keyspace in one turn of an event loop.
+	// Each step copies 64 entries under a lock. So many steps gather minGather bytes, unless
+	// entries are very small.
 	stepsPerFill = 64
 )
 
-// fullSync is the remaining part of a full resynchronization. It proceeds in rounds: a round
+// fullSync is the remaining part of a full resynchronization. It proceeds in rounds. A round
 // copies some keys, sends them in blocks, and then sends the stream up to the present. So a key
-// in a block is newer than the stream before it. The stream after the block may contain effects
-// that the key already has. That does no harm in the end, because effects are absolute.
+// in a block is newer than the stream before the block. The stream after the block may contain
+// effects that the key already has. That does no harm, because effects are absolute.
 type fullSync struct {
 	steps    *keyspace.Steps
 	blocks   *persistence.Blocks
-	gathered int  // bytes of entries that were copied in this round
+	gathered int  // bytes of entries that were copied in the present round
 	sending  bool // the copied entries are being sent
-	copied   bool // there are no more keys to copy
-	kept     bool // long-running commands held all keys that the last call tried to copy
+	copied   bool // all keys were copied
+	kept     bool // other commands held all keys that the last call of next tried to copy
 	// due is the offset up to which the stream is sent before the next round or the end. It does
-	// not change while keys are copied but not sent.
+	// not change while there are copied keys that were not sent.
 	due          uint64
-	keys, number uint64 // of the blocks that have been made
+	keys, number uint64 // of keys in the blocks that were made, and of these blocks
 }
 
+// newFullSync begins a full resynchronization of the keys in ks, with a stream that continues at
+// offset.
 func newFullSync(ks *keyspace.Keyspace, offset uint64) *fullSync {
 	f := &fullSync{blocks: persistence.NewBlocks(), due: offset}
 	f.steps = ks.Steps(func(db int, key []byte, e entry.Entry) {
@@ -42,10 +46,10 @@ func newFullSync(ks *keyspace.Keyspace, offset uint64) *fullSync {
 	return f
 }
 
-// next returns the payload of the next block, which is valid until the next call. There is none
-// at the end of a round, when the stream is to be sent, nor when it has taken all *steps; it
-// decrements *steps for each. It never blocks, because an event loop calls it, which serves other
-// clients too.
+// next returns the payload of the next block, which is valid until the next call. payload is nil
+// at the end of a round: then round is true, and the stream has to be sent next. payload is also
+// nil if next has taken all *steps; it decrements *steps for each step that it takes. It never
+// blocks, because an event loop calls it, which also serves other clients.
 func (f *fullSync) next(steps *int) (payload []byte, round bool, err error) {
 	f.kept = !f.sending
 	for ; *steps > 0 && !f.sending; *steps-- {
@@ -75,10 +79,10 @@ func (f *fullSync) next(steps *int) (payload []byte, round bool, err error) {
 	return nil, true, nil
 }
 
-// done reports whether there are no more blocks.
+// done reports whether all blocks were returned.
 func (f *fullSync) done() bool { return f.steps == nil }
 
-// close abandons the keys that are not copied yet.
+// close ends the copying of keys. It may be called more than once.
 func (f *fullSync) close() {
 	if f.steps != nil {
 		f.steps.Close()

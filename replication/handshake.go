@@ -14,54 +14,55 @@ import (
 )
 
 const (
-	// maxLine bounds a reply line of a primary, in bytes. Those of Redis are below 200 bytes.
+	// maxLine is the maximum length in bytes of a reply line of a primary. Those of Redis are
+	// shorter than 200 bytes.
 	maxLine = 4 << 10
-	// maxBlank bounds the empty lines before an answer to PSYNC. Redis sends one each second
-	// while it prepares a snapshot.
+	// maxBlank is the maximum number of empty lines before an answer to PSYNC. Redis sends one
+	// each second while it prepares a snapshot.
 	maxBlank = 10_000
-	// shownLine bounds how many bytes of a reply an error quotes.
+	// shownLine is the maximum number of bytes of a reply that an error quotes.
 	shownLine = 200
-	// ourCapa is the word by which two servers of this kind recognize each other: in REPLCONF
-	// capa and at the end of the answer to PSYNC.
+	// ourCapa is the word by which two servers of this kind recognize each other: it is in
+	// REPLCONF capa and at the end of the answer to PSYNC.
 	ourCapa = "cell1"
 	// dataSetCapa begins the word of REPLCONF capa that has the ID of the replica's data set. The
-	// answer to PSYNC then has the ID of the primary's.
+	// answer to PSYNC then has the ID of the primary's data set.
 	dataSetCapa = "data:"
-	// unknownDataSet stands for an unknown ID of the replica's data set.
+	// unknownDataSet is sent if the ID of the replica's data set is unknown.
 	unknownDataSet = "?"
 )
 
-// greeting is what a replica sends to its primary in the handshake.
+// greeting has what a replica sends to its primary in the handshake.
 type greeting struct {
 	user, password string
 	port           int
-	ip             string // announced address; if empty, the primary takes the address of the connection
-	id             string // history that the replica has, or empty
-	next           uint64 // number of the next byte that it needs, counted from 1
-	dataSet        string // ID of the replica's data set, or empty
+	ip             string // announced address; if "", the primary uses the address of the connection
+	id             string // ID of the history that the replica has; "" if it needs a full resynchronization
+	next           uint64 // number of the next byte that the replica needs, counted from 1
+	dataSet        string // ID of the replica's data set; "" if unknown
 	failover       bool   // ask the peer to become the primary (FAILOVER)
 }
 
 // answer is the primary's answer to PSYNC.
 type answer struct {
-	line string // without its line end
+	line string // the whole line without its line end
 	// redis says that the peer is a Redis or Valkey. Then only line and full are valid.
 	redis bool
-	// full says that a full resynchronization follows, which begins at offset of history id.
-	// Otherwise the stream continues, in history id.
+	// full says that a full resynchronization follows, which begins at offset in the history id.
+	// If full is false, the stream continues in the history id.
 	full   bool
 	id     string
 	offset uint64
-	// dataSet is the ID of the primary's data set, or empty if it does not send one.
+	// dataSet is the ID of the primary's data set, "" if the primary does not send it.
 	dataSet string
-	// asked says that the peer may have been asked to take over. It is valid beside an error,
-	// too.
+	// asked says that the peer may have received the request to take over. It is also valid if
+	// there is an error.
 	asked bool
 }
 
-// refusal is an error reply of the peer.
+// refusal is an error for a reply of the peer that is an error.
 type refusal struct {
-	what string // the command that it answers
+	what string // the command that was refused
 	line string
 }
 
@@ -69,10 +70,11 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("the primary answered %s with %s", r.what, quote(r.line))
 }
 
-// greet runs the handshake on a connection. It bounds and checks the replies of the peer. It has
-// no timeout: the caller closes the connection if the peer takes too long.
+// greet runs the handshake on a connection and returns the answer to PSYNC. It bounds and checks
+// the replies of the peer. It has no timeout: the caller closes the connection if the peer takes
+// too long.
 func greet(w io.Writer, r *lineReader, g *greeting) (answer, error) {
-	// Like Redis, continue after these errors of PING, because AUTH follows.
+	// Like Redis, continue after these error replies to PING, because AUTH follows.
 	line, err := say(w, r, "PING")
 	if err != nil {
 		return answer{}, err
@@ -98,8 +100,8 @@ func greet(w io.Writer, r *lineReader, g *greeting) (answer, error) {
 	return psync(w, r, g)
 }
 
-// introduce sends what the primary shows of the replica. A peer that does not know one of the
-// options is still accepted as a primary, as in Redis.
+// introduce sends what the primary shows of the replica, and its capabilities. A peer that does
+// not know one of the options is still accepted as a primary, as in Redis.
 func introduce(w io.Writer, r *lineReader, g *greeting) error {
 	said := [][]string{{"REPLCONF", "listening-port", strconv.Itoa(g.port)}}
 	if g.ip != "" {
@@ -121,6 +123,7 @@ func introduce(w io.Writer, r *lineReader, g *greeting) error {
 	return nil
 }
 
+// psync sends PSYNC and returns the answer.
 func psync(w io.Writer, r *lineReader, g *greeting) (answer, error) {
 	words := []string{"PSYNC", "?", "-1"}
 	if g.id != "" {
@@ -147,7 +150,8 @@ func psync(w io.Writer, r *lineReader, g *greeting) (answer, error) {
 	return asked, errors.New("the primary answers PSYNC with nothing but empty lines")
 }
 
-// parseAnswer parses an answer to PSYNC, which may be any line.
+// parseAnswer parses line, an answer to PSYNC, which may be any text. The error is a [*refusal]
+// if the peer does not agree to replicate.
 func parseAnswer(line string) (answer, error) {
 	a := answer{line: line}
 	words := strings.Split(line, " ")
@@ -181,7 +185,7 @@ func parseAnswer(line string) (answer, error) {
 	return a, nil
 }
 
-// say sends a command and returns the line that answers it.
+// say sends a command and returns the line with its reply.
 func say(w io.Writer, r *lineReader, words ...string) (string, error) {
 	if err := send(w, words...); err != nil {
 		return "", err
@@ -193,6 +197,7 @@ func say(w io.Writer, r *lineReader, words ...string) (string, error) {
 	return line, nil
 }
 
+// send sends a command.
 func send(w io.Writer, words ...string) error {
 	if _, err := w.Write(resp.AppendCommand(nil, words...)); err != nil {
 		return fmt.Errorf("sending %s: %w", words[0], err)
@@ -200,13 +205,13 @@ func send(w io.Writer, words ...string) error {
 	return nil
 }
 
-// lineReader reads the reply lines of a primary. It calls onLine after each line.
+// lineReader reads the reply lines of a primary, and calls onLine after each line.
 type lineReader struct {
 	r      *bufio.Reader
 	onLine func()
 }
 
-// next reads a line of at most maxLine bytes and returns it without its line end.
+// next reads a line of at most maxLine bytes and returns the line without its line end.
 func (l *lineReader) next() (string, error) {
 	var line []byte
 	for len(line) <= maxLine {
@@ -223,7 +228,7 @@ func (l *lineReader) next() (string, error) {
 	return "", fmt.Errorf("a line is longer than %d bytes", maxLine)
 }
 
-// quote returns the part of a peer's line that may be logged.
+// quote returns the part of a peer's line that may be logged, in quotes.
 func quote(line string) string {
 	if len(line) > shownLine {
 		line = line[:shownLine]
@@ -231,6 +236,7 @@ func quote(line string) string {
 	return strconv.Quote(line)
 }
 
+// hasAnyPrefix reports whether s begins with one of the prefixes.
 func hasAnyPrefix(s string, prefixes ...string) bool {
 	for _, p := range prefixes {
 		if strings.HasPrefix(s, p) {

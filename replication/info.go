@@ -11,8 +11,8 @@ import (
 	"github.com/cellserver/cellserver/replication/protocol"
 )
 
-// placeOf returns where a replica listens: the address that it has announced, or else the address
-// of its connection.
+// placeOf returns the host and port at which the replica r listens: the address that it has
+// announced, or else the address of its connection.
 func placeOf(r ReplicaInfo) place {
 	host := r.IP
 	if host == "" {
@@ -23,7 +23,7 @@ func placeOf(r ReplicaInfo) place {
 	return place{host, strconv.Itoa(r.Port)}
 }
 
-// Role implements env.Node.
+// Role implements env.Node: it returns what ROLE replies.
 func (n *Node) Role() protocol.Role {
 	role := protocol.Role{Offset: int64(n.o.Source.Offset())}
 	for _, r := range n.o.Source.Replicas() {
@@ -46,7 +46,8 @@ func (n *Node) Role() protocol.Role {
 	return role
 }
 
-// Info implements env.Node. The fields of a replica that Redis does not have are at the end.
+// Info implements env.Node: it returns the fields of INFO replication. The fields of a replica
+// that Redis does not have are at the end.
 func (n *Node) Info() []protocol.Field {
 	n.mu.Lock()
 	st, state := n.roleState, n.handover.state
@@ -69,8 +70,8 @@ func (n *Node) Info() []protocol.Field {
 	return append(fields, number("cell_repl_lag_ms", lag), protocol.Field{Name: "cell_repl_error", Value: st.fault})
 }
 
-// Lag returns how far the state of this replica is behind its primary's. known is false on a
-// primary, and until the primary has sent its clock.
+// Lag returns how far the state of this replica is behind that of its primary. known is false on
+// a primary, and until the primary has sent its clock.
 func (n *Node) Lag() (behind time.Duration, known bool) {
 	n.mu.Lock()
 	replica := n.replica
@@ -82,7 +83,8 @@ func (n *Node) Lag() (behind time.Duration, known bool) {
 	return max(0, n.o.Clock.Now().Sub(limit.Instant(at))), true
 }
 
-// primaryInfo returns what nodes of both roles show: their history and their replicas.
+// primaryInfo returns the fields that nodes of both roles show: their history, backlog and
+// replicas. state is the state of a failover.
 func (n *Node) primaryInfo(state handoverState) protocol.PrimaryInfo {
 	h := n.o.Source.History()
 	active, first, length := n.o.Source.BacklogState()
@@ -108,7 +110,7 @@ func (n *Node) primaryInfo(state handoverState) protocol.PrimaryInfo {
 	return p
 }
 
-// replicaInfo returns what a replica shows of its primary.
+// replicaInfo returns the fields that a replica shows of its primary. st is its role.
 func (n *Node) replicaInfo(st *roleState) []protocol.Field {
 	s, now := n.o.Settings(), n.o.Stopwatch()
 	status, heard, offset, priority := "down", int64(-1), int64(n.o.Source.Offset()), int64(s.Priority)
@@ -155,10 +157,12 @@ func (n *Node) replicaInfo(st *roleState) []protocol.Field {
 		number("replica_announced", bit(s.Announced)))
 }
 
+// number returns a field with the number n.
 func number(name string, n int64) protocol.Field {
 	return protocol.Field{Name: name, Value: strconv.FormatInt(n, 10)}
 }
 
+// bit returns 1 for true and 0 for false.
 func bit(b bool) int64 {
 	if b {
 		return 1

@@ -17,64 +17,71 @@ import (
 )
 
 const (
-	// ackEvery is how often a replica acknowledges while it receives nothing.
+	// ackEvery is the interval at which a replica acknowledges while it receives nothing.
 	ackEvery = time.Second
-	// drainFor is how long a connection is still read after a write to it has failed.
+	// drainFor is the time for which a connection is still read after a write to it has failed.
 	drainFor = 5 * time.Second
-	// readBuffer is the size of the read buffer, in bytes. It is also the least growth of the
-	// buffer of a chunk.
+	// readBuffer is the size of the read buffer in bytes. It is also the minimum number of bytes
+	// by which the buffer of a chunk grows.
 	readBuffer = 64 << 10
-	// maxRound is the number of bytes after which a round ends although more has arrived.
+	// maxRound is the number of bytes after which a round ends although more data has arrived.
 	maxRound = 256 << 10
-	// keptChunk is the largest buffer of a chunk that is reused for the next one.
+	// keptChunk is the maximum capacity of a buffer for chunks that is kept for the next chunk.
 	keptChunk = 4 << 20
 )
 
-// progress is the offset up to which a replica has applied the stream, and up to which it is
-// durable.
+// progress has the offset up to which a replica has applied the stream, and the offset up to
+// which what it has applied is durable. durable is valid if hasDurable.
 type progress struct {
 	applied, durable uint64
 	hasDurable       bool
 }
 
-// receiver receives the events of a link. One goroutine makes all calls.
+// receiver receives the events of a link. Except for progress, the goroutine of the link makes
+// all calls.
 type receiver interface {
-	// greeting returns what to send next in the handshake.
+	// greeting returns what the link sends in the handshake.
 	greeting() greeting
-	// answered receives the answer of the peer, including an error that it sent.
+	// answered receives a, the answer of the peer to PSYNC, or the error err with which the
+	// handshake has failed. If it returns an error, the link ends.
 	answered(a answer, err error) error
-	// chunk receives the next chunk, whose payload is valid until chunk returns.
+	// chunk receives the next chunk. The payload of c is valid until chunk returns. If it returns
+	// an error, the link ends.
 	chunk(c Chunk) error
-	// round is called when no more data is buffered, or much has been read since the last call.
+	// round is called when no more data is buffered, or when maxRound bytes were read since the
+	// last call.
 	round()
-	// incomplete reports whether more has to arrive: of the state, or of a frame.
+	// incomplete reports whether a full resynchronization or a frame has arrived only in part.
 	incomplete() bool
-	// progress may be called from any goroutine.
+	// progress returns what the link acknowledges to the peer. Any goroutine may call it.
 	progress() progress
 }
 
-// link is one connection to a primary. Any goroutine may call cut, silence and sinceProgress.
+// link is one connection to a primary. Any goroutine may call cut, silence, sinceProgress and
+// overdue.
 type link struct {
 	o            *Options
 	to           receiver
 	cancel       context.CancelFunc
 	lastByte     atomic.Int64  // stopwatch reading when the last byte arrived
-	lastProgress atomic.Int64  // stopwatch reading at the last progress: see sinceProgress
+	lastProgress atomic.Int64  // stopwatch reading of the last progress: see sinceProgress
 	every        bool          // every byte counts as progress; used by the goroutine of run only
-	acks         chan struct{} // capacity one: an acknowledgement is to be sent
+	acks         chan struct{} // has capacity one: an acknowledgement is to be sent
 
 	mu   sync.Mutex // guards the fields below
 	conn net.Conn   // nil until it is dialed
-	why  error      // why the link was cut; nil before
+	why  error      // the reason for which the link was cut; nil before
 }
 
+// newLink returns a link that is not connected yet. Its events go to the receiver to.
 func newLink(o *Options, to receiver) *link {
 	l := &link{o: o, to: to, acks: make(chan struct{}, 1), cancel: func() {}}
 	l.received()
 	return l
 }
 
-// cut ends the link, unless it was cut before. run then returns why.
+// cut ends the link for the reason why, and closes its connection, unless the link was cut
+// before. run then returns why.
 func (l *link) cut(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,20 +95,20 @@ func (l *link) cut(why error) {
 	}
 }
 
-// silence returns how long ago the last byte arrived.
+// silence returns the time since the last byte arrived.
 func (l *link) silence() time.Duration {
 	return l.o.Stopwatch() - time.Duration(l.lastByte.Load())
 }
 
-// sinceProgress returns for how long the primary has made no progress. Progress is a reply line,
-// or a chunk that is no keepalive. A keepalive counts, too, if the receiver has nothing
-// incomplete.
+// sinceProgress returns the time since the primary has made progress. Progress is a reply line, a
+// byte of a chunk's payload, or the end of a chunk that is not a keepalive. If nothing is
+// incomplete, a keepalive also counts as progress.
 func (l *link) sinceProgress() time.Duration {
 	return l.o.Stopwatch() - time.Duration(l.lastProgress.Load())
 }
 
-// overdue returns why the link is to be cut with that repl-timeout, or nil. A timeout of 0 never
-// cuts.
+// overdue returns the reason for which the link has to be cut if repl-timeout is timeout, nil if
+// there is none. A timeout of 0 never cuts.
 func (l *link) overdue(timeout time.Duration) error {
 	switch {
 	case timeout <= 0:
@@ -113,16 +120,18 @@ func (l *link) overdue(timeout time.Duration) error {
 	return nil
 }
 
-// received records that bytes arrived and are progress.
+// received records that bytes have arrived just now, and that they are progress.
 func (l *link) received() {
 	now := int64(l.o.Stopwatch())
 	l.lastByte.Store(now)
 	l.lastProgress.Store(now)
 }
 
+// progressed records that there was progress just now.
 func (l *link) progressed() { l.lastProgress.Store(int64(l.o.Stopwatch())) }
 
-// run connects and receives until the link ends, and returns why it ended.
+// run connects to address and receives until the link ends. It returns the reason why the link
+// has ended, which is never nil.
 func (l *link) run(ctx context.Context, address string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -141,7 +150,7 @@ func (l *link) run(ctx context.Context, address string) error {
 	return l.why
 }
 
-// dial opens the connection. cut closes it.
+// dial opens the connection to address. When the link is cut, cut closes this connection.
 func (l *link) dial(ctx context.Context, address string) (net.Conn, error) {
 	conn, err := l.o.Dial(ctx, "tcp", address)
 	if err != nil {
@@ -158,6 +167,8 @@ func (l *link) dial(ctx context.Context, address string) (net.Conn, error) {
 	return conn, nil
 }
 
+// receive connects to address, runs the handshake and passes chunks to the receiver until the
+// link ends.
 func (l *link) receive(ctx context.Context, address string) error {
 	conn, err := l.dial(ctx, address)
 	if err != nil {
@@ -183,11 +194,12 @@ func (l *link) receive(ctx context.Context, address string) error {
 	defer acker.Wait()
 	defer close(ended)
 	err = l.read(r)
-	l.cut(err) // so that an acknowledgement under way does not block on the peer
+	l.cut(err) // so that an acknowledgement that is being sent does not block on the peer
 	return err
 }
 
-// read passes chunks on until one is invalid or the connection ends.
+// read passes chunks from r to the receiver until a chunk is invalid or the connection ends. It
+// returns the error.
 func (l *link) read(r *bufio.Reader) error {
 	var buf []byte
 	for read := 0; ; {
@@ -206,7 +218,7 @@ func (l *link) read(r *bufio.Reader) error {
 			return err
 		}
 		if c.Type != ChunkAlive || !l.to.incomplete() {
-			l.received() // the time that applying took does not count as silence of the primary
+			l.received() // the time for which a chunk was applied does not count as silence of the primary
 		}
 		if read += len(buf); r.Buffered() < ChunkHead || read >= maxRound {
 			read = 0
@@ -219,8 +231,8 @@ func (l *link) read(r *bufio.Reader) error {
 	}
 }
 
-// readChunk appends a chunk to buf. It grows buf as bytes arrive, and not at once to the length
-// in the header, which may be wrong. Each byte of a payload is progress.
+// readChunk appends the next chunk to buf. It grows buf as bytes arrive, and not at once to the
+// length in the header, which may be wrong. Each byte of the payload counts as progress.
 func (l *link) readChunk(r *bufio.Reader, buf []byte) ([]byte, error) {
 	defer func() { l.every = false }()
 	total := ChunkHead
@@ -244,7 +256,7 @@ func (l *link) readChunk(r *bufio.Reader, buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
-// wantAck requests that the progress is sent soon. It does not block.
+// wantAck requests that the progress is sent to the peer soon. It does not block.
 func (l *link) wantAck() {
 	select {
 	case l.acks <- struct{}{}:
@@ -252,8 +264,9 @@ func (l *link) wantAck() {
 	}
 }
 
-// acknowledge sends the progress when requested, and each second. It runs on a goroutine of its
-// own, because a peer that does not read must not keep the link from being cut.
+// acknowledge sends the progress to the peer when that is requested, and each second, until ended
+// is closed. It runs on its own goroutine, so that the link can be cut while the peer does not
+// read.
 func (l *link) acknowledge(conn net.Conn, ended <-chan struct{}) {
 	tick := l.o.After(ackEvery)
 	for {
@@ -265,7 +278,8 @@ func (l *link) acknowledge(conn net.Conn, ended <-chan struct{}) {
 			tick = l.o.After(ackEvery)
 		}
 		if _, err := conn.Write(appendAck(nil, l.to.progress())); err != nil {
-			// The last data of a peer that closed the connection tells more than the write error.
+			// If the peer has closed the connection, its last data tells more than the write
+			// error, so wait for that data.
 			select {
 			case <-ended:
 			case <-l.o.After(drainFor):
@@ -276,6 +290,7 @@ func (l *link) acknowledge(conn net.Conn, ended <-chan struct{}) {
 	}
 }
 
+// appendAck appends the command that acknowledges p to dst.
 func appendAck(dst []byte, p progress) []byte {
 	words := []string{"REPLCONF", "ACK", strconv.FormatUint(p.applied, 10)}
 	if p.hasDurable {
@@ -284,13 +299,14 @@ func appendAck(dst []byte, p progress) []byte {
 	return resp.AppendCommand(dst, words...)
 }
 
-// Reasons to cut a link: nothing arrived, or only keepalives arrived while more was due.
+// Reasons to cut a link: nothing has arrived, or only keepalives have arrived while something was
+// incomplete.
 var (
 	errQuiet = errors.New("the primary is silent (repl-timeout)")
 	errStuck = errors.New("the primary does not go on with what it has begun to send (repl-timeout)")
 )
 
-// meter is the reader of a link's connection. It records when bytes arrive.
+// meter reads from the connection of a link, and records when bytes arrive.
 type meter struct {
 	conn net.Conn
 	l    *link
@@ -308,11 +324,11 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errSelf is why a node does not follow itself.
+// errSelf is the reason why a node does not follow itself.
 var errSelf = errors.New("the primary is this server itself")
 
-// isSelf reports whether conn connects this machine to itself, at one of the ports that this
-// server listens on.
+// isSelf reports whether conn connects this machine to itself, at one of ports, the ports that
+// this server listens on.
 func isSelf(conn net.Conn, ports []int) bool {
 	local, ok := conn.LocalAddr().(*net.TCPAddr)
 	remote, is := conn.RemoteAddr().(*net.TCPAddr)

@@ -13,54 +13,56 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Node is the replication role of a server: a primary, or a replica that follows one. It
+// Node is the replication role of a server: a primary, or a replica that follows a primary. It
 // implements env.Node. Methods that change the role leave a request for [Node.Run], which must be
-// running. The other methods may be called from any goroutine and do not block.
+// running. Any goroutine may call the other methods, and they do not block.
 type Node struct {
 	o    Options
 	f    *follower
-	wake chan struct{} // capacity one: Run has something to do
+	wake chan struct{} // has capacity one: Run has something to do
 
-	// tap receives what the log writes on this node. It is nil on a replica of a server of this
-	// kind, and on a primary before its first replica.
+	// tap passes what the log writes on this node to the source. It is nil on a replica of a
+	// server of this kind, and on a primary before its first replica.
 	tap   atomic.Pointer[tap]
 	freed atomic.Bool // the source has freed its backlog: no stream is needed
 
-	// The fields up to mu belong to the goroutine of Run.
-	fresh     bool     // no other node has a part of the history yet
-	following bool     // the present role; replica below is the requested one
-	log       Log      // nil until it is needed
+	// The fields from here to mu belong to the goroutine of Run.
+	fresh     bool     // no other node has received a part of the history yet
+	following bool     // the established role; replica below is the requested role
+	log       Log      // nil until the log is needed
 	linkLoop  linkLoop // the goroutine that keeps the link
 
 	mu sync.Mutex // guards the fields below
 	roleState
 	handover   handover
-	promotions []func() // callbacks for when the promotion is done or replaced by another order
+	promotions []func() // functions to call when a promotion is done or replaced by another order
 	confirm    confirmation
 	deferred   []*deferredPump
 }
 
-// roleState is the role that was requested, and how far it is established.
+// roleState has the role that was requested, and how far it is established.
 type roleState struct {
 	replica bool
-	primary place  // the primary to follow; only of a replica
+	primary place  // the primary to follow; empty unless replica
 	order   order  // the request that Run has not carried out yet
 	phase   string // one of the states of ROLE
-	link    *link  // the present link, or nil
-	// downSince is the stopwatch reading when the link went down, or the node began to follow.
+	link    *link  // the present link; nil if there is none
+	// downSince is the stopwatch reading when the link went down, or when the node began to
+	// follow.
 	downSince   time.Duration
 	wasUp       bool   // the link was up since the node began to follow
 	bytesBefore int64  // bytes received when the present synchronization began
-	fault       string // why the last link ended
+	fault       string // the reason why the last link has ended; "" if none has failed
 	refuses     bool   // the last link ended because this node refused the state of the primary
 }
 
-// place is the address at which a server listens.
+// place is the host and port at which a server listens.
 type place struct{ host, port string }
 
+// address returns p as host:port.
 func (p place) address() string { return net.JoinHostPort(p.host, p.port) }
 
-// order is a requested change of the role.
+// order is a requested change of the role that Run has not carried out yet.
 type order uint8
 
 const (
@@ -69,7 +71,7 @@ const (
 	orderPromote
 )
 
-// The states of a link, as ROLE names them.
+// The states of a link, with the names that ROLE uses.
 const (
 	phaseConnect    = "connect"
 	phaseConnecting = "connecting"
@@ -77,20 +79,22 @@ const (
 	phaseConnected  = "connected"
 )
 
-// handover is a FAILOVER from this node to a replica.
+// handover has the state of a FAILOVER from this node to a replica.
 type handover struct {
 	state handoverState
 	to    place // the target; empty while it may be any replica
 	force bool
-	until time.Duration // stopwatch reading at which waiting ends; 0 is never
-	abort string        // why it is to be aborted, or empty
+	until time.Duration // stopwatch reading at which waiting for the target ends; 0 means never
+	abort string        // the reason why the handover is to be aborted; "" if it is not
 	began time.Duration // stopwatch reading when the node began to connect to the target
 	tried time.Duration // stopwatch reading when the present attempt began
 	asked bool          // the target may have been asked to take over, and has not answered
-	// askedAt is the reading when it may first have been asked, or earlier.
+	// askedAt is the stopwatch reading when the target may first have been asked, or an earlier
+	// reading.
 	askedAt time.Duration
 }
 
+// handoverState is the state of a FAILOVER.
 type handoverState uint8
 
 const (
@@ -99,19 +103,19 @@ const (
 	handoverUnderWay
 )
 
-// String returns the name that Redis gives the state.
+// String returns the name that Redis gives the state in INFO.
 func (s handoverState) String() string {
 	return [...]string{"no-failover", "waiting-for-sync", "failover-in-progress"}[s]
 }
 
-// linkLoop is the goroutine that follows a primary.
+// linkLoop has the goroutine that keeps a link to a primary.
 type linkLoop struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-// New returns a node. It is a primary without replicas and has a new history. The state of its
-// keyspace must already be loaded.
+// New returns a node that is a primary without replicas and has a new history. The keyspace must
+// already be loaded. The caller must run [Node.Run].
 func New(o Options) *Node {
 	if o.After == nil {
 		o.After = time.After
@@ -123,10 +127,11 @@ func New(o Options) *Node {
 	return n
 }
 
-// newHistory returns a history that continues no other.
+// newHistory returns a history with a random ID that does not continue another history.
 func newHistory() History { return History{ID: persistence.NewID(), Offset2: -1} }
 
-// ReplicaOf implements env.Node. When it returns, commands that write are refused.
+// ReplicaOf implements env.Node: it requests that the node follows the primary at host and port.
+// When it returns, commands that write are refused. During a failover it does nothing.
 func (n *Node) ReplicaOf(host, port string) {
 	to := place{host, port}
 	n.mu.Lock()
@@ -148,14 +153,18 @@ func (n *Node) ReplicaOf(host, port string) {
 	n.nudge()
 }
 
-// Promote implements env.Node. Commands that write are refused until the promotion is done.
+// Promote implements env.Node: it requests that the node becomes a primary. done, which may be
+// nil, is called when the promotion is done, or replaced by another order, or not necessary.
+// Commands that write are refused until the promotion is done. During a failover the node is not
+// promoted.
 func (n *Node) Promote(done func()) {
 	if !n.requestPromotion(done) && done != nil {
 		done()
 	}
 }
 
-// requestPromotion leaves the request for Run, and reports whether there is anything to do.
+// requestPromotion leaves the request to promote for Run. It returns false if there
+// is nothing to do. Then the caller has to call done.
 func (n *Node) requestPromotion(done func()) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -175,7 +184,7 @@ func (n *Node) requestPromotion(done func()) bool {
 	return true
 }
 
-// endPromotions calls the callbacks of the last promotion, which was carried out or replaced.
+// endPromotions calls the functions of the last promotion, which was carried out or replaced.
 func (n *Node) endPromotions() {
 	n.mu.Lock()
 	leads := n.promotions
@@ -186,7 +195,7 @@ func (n *Node) endPromotions() {
 	}
 }
 
-// nudge wakes Run, which then looks for work.
+// nudge wakes Run, which then looks for work. It does not block.
 func (n *Node) nudge() {
 	select {
 	case n.wake <- struct{}{}:
@@ -194,7 +203,8 @@ func (n *Node) nudge() {
 	}
 }
 
-// Acknowledge implements env.Node.
+// Acknowledge implements env.Node: it records the acknowledgement r of the replica with the
+// client ID id.
 func (n *Node) Acknowledge(id int64, r protocol.Ack) {
 	n.o.Source.Acknowledge(id, r)
 	n.mu.Lock()
@@ -208,40 +218,43 @@ func (n *Node) Acknowledge(id int64, r protocol.Ack) {
 	}
 }
 
-// Await implements env.Node. Position is one of the log.
+// Await implements env.Node: it returns the number of replicas that have everything before
+// position, a position of the log, and the outcome: Kept if there are at least replicas of them.
+// While it is Pending, p, unless it is nil, is woken when the outcome may have changed.
 func (n *Node) Await(replicas int, position uint64, p transport.Peer) (int, transport.Outcome) {
 	return n.o.Source.Await(replicas, n.offset(position), p)
 }
 
-// Counts implements env.Node.
+// Counts implements env.Node: it returns the counters since the start.
 func (n *Node) Counts() protocol.Counts {
 	c := n.o.Source.Counts()
 	c.BytesIn = n.f.bytes.Load()
 	return c
 }
 
-// Acked implements env.Node.
+// Acked implements env.Node: it returns the number of replicas that have everything before
+// position, a position of the log.
 func (n *Node) Acked(position uint64) int { return n.o.Source.Acked(n.offset(position)) }
 
-// offset returns the stream offset of a position of the log. Position 0 stands for no change,
-// which every replica has.
+// offset returns the offset of the stream for a position of the log. Position 0 means that
+// nothing was changed, and every replica has offset 0.
 func (n *Node) offset(position uint64) uint64 {
 	t := n.tap.Load()
 	switch {
 	case position == 0:
 		return 0
-	case t == nil: // there is no stream yet, and it will begin behind this position
+	case t == nil: // the stream will begin after this position, so no replica has it
 		return math.MaxUint64
 	}
 	return t.offset(position)
 }
 
-// IsWhole reports whether the state is complete and may be kept in a snapshot. It is not during a
-// full resynchronization with a primary.
+// IsWhole reports whether the state is complete, so that a snapshot may contain it. It is not
+// complete during a full resynchronization with a primary.
 func (n *Node) IsWhole() bool { return n.f.whole.Load() }
 
-// Reached returns the offset behind everything that the keyspace holds, for
-// SourceOptions.Reached.
+// Reached returns the offset of the stream behind everything that the keyspace contains. It is
+// for SourceOptions.Reached.
 func (n *Node) Reached() uint64 {
 	if t := n.tap.Load(); t != nil {
 		return t.reached()
@@ -249,9 +262,10 @@ func (n *Node) Reached() uint64 {
 	return n.f.reached.Load()
 }
 
-// DataSet returns the ID of the data set that is sent to a replica which claims to have the data
-// set claimed, for SourceOptions.DataSet. A primary that does not know its own ID takes the
-// replica's, or draws a random one. From then on both know the ID.
+// DataSet returns the ID of the data set that this node sends to a replica whose own data set has
+// the ID claimed. It is for SourceOptions.DataSet. A primary that does not know its own ID takes
+// that of the replica, or, if the replica does not know its ID either, a random one. From then on
+// both know the ID.
 func (n *Node) DataSet(claimed string) string {
 	id := n.o.Files.DataSet()
 	if id == "" && claimed != "" && n.tap.Load() != nil {
@@ -263,27 +277,30 @@ func (n *Node) DataSet(claimed string) string {
 	return id
 }
 
-// EnoughReplicas implements env.Node.
+// EnoughReplicas implements env.Node: it reports whether there are as many good replicas as
+// min-replicas-to-write requires.
 func (n *Node) EnoughReplicas() bool { return n.o.Source.Enough() }
 
-// PutInForce applies the settings that say how many replicas a primary needs.
+// PutInForce applies the present settings of the number of good replicas that a primary needs.
 func (n *Node) PutInForce() { n.needReplicas() }
 
-// Refuses reports whether this node is a replica that refuses the state of its primary.
+// Refuses reports whether this node is a replica that has refused the state of its primary.
 func (n *Node) Refuses() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.replica && n.refuses
 }
 
-// Freed implements SourceOptions.Freed: the source has freed its backlog. The log need not pass
-// anything on until there is a replica again.
+// Freed records that the source has freed its backlog. The log then need not pass anything to the
+// source until there is a replica again. It is for SourceOptions.Freed.
 func (n *Node) Freed() {
 	n.freed.Store(true)
 	n.nudge()
 }
 
-// redisPosition returns how far the state is that of a followed Redis. replid is "" if it is not.
+// redisPosition returns the history and the offset of a followed Redis that the state has
+// reached. replid is "" if the state does not come from a Redis. settled says that everything
+// before offset is stored.
 func (n *Node) redisPosition() (replid string, offset int64, settled bool) {
 	if n.o.Redis == nil {
 		return "", 0, false
@@ -291,7 +308,7 @@ func (n *Node) redisPosition() (replid string, offset int64, settled bool) {
 	return n.o.Redis.Current()
 }
 
-// up records that the link is up. The caller holds mu.
+// up records that the link is up and the state complete. The caller holds mu.
 func (n *Node) up() {
 	n.phase, n.wasUp, n.fault, n.refuses = phaseConnected, true, "", false
 	n.o.Host.SetMasterDown(false)

@@ -2,9 +2,9 @@ package replication
 
 import "github.com/cellserver/cellserver/limit"
 
-// redisAnswers prepares for a primary that is a Redis or Valkey. It sends a complete state if
-// full is set, and otherwise the changes since. This node executes the commands that arrive, so
-// it has a stream of its own.
+// redisAnswers prepares the node for a primary at address that is a Redis or Valkey. full says
+// that the Redis is about to send a complete state; otherwise it sends the changes since the
+// present state. This node executes the commands that arrive, so it has its own stream.
 func (n *Node) redisAnswers(full bool, address string) {
 	n.f.drop()
 	n.f.related, n.f.address = false, address
@@ -17,7 +17,7 @@ func (n *Node) redisAnswers(full bool, address string) {
 	}
 }
 
-// beginRedis begins the stream of this node, unless there is one.
+// beginRedis begins the stream of this node, which follows a Redis, unless it has begun before.
 func (n *Node) beginRedis() {
 	if n.tap.Load() == nil {
 		n.o.Keyspace.Exclusively(func() {
@@ -28,7 +28,8 @@ func (n *Node) beginRedis() {
 	n.f.streaming.Store(true)
 }
 
-// endRedis ends that stream, because the primary is a server of this kind and sends its own.
+// endRedis ends the stream of this node, because its primary is a server of this kind and sends
+// its own stream.
 func (n *Node) endRedis() {
 	if n.o.Redis != nil {
 		n.o.Redis.Forget()
@@ -36,9 +37,9 @@ func (n *Node) endRedis() {
 	n.untap()
 }
 
-// RedisEmpty is called by Options.Redis when the primary is about to send a complete state
-// without a key. related says that it has the history that was followed. The error says why the
-// present state is kept.
+// RedisEmpty is called by Options.Redis when the Redis is about to send a complete state without
+// a key. related says that the history of that state is the one that was followed. The error is
+// the reason why the present state must be kept; nil if it may be replaced.
 func (n *Node) RedisEmpty(related bool) error {
 	if n.f.keepsFrom(related) {
 		return errEmptyPrimary
@@ -46,12 +47,13 @@ func (n *Node) RedisEmpty(related bool) error {
 	return nil
 }
 
-// RedisBegins is called by Options.Redis when a complete state is about to arrive. The keyspace
-// is empty when it returns, and refuses clients until [Node.RedisWhole].
+// RedisBegins is called by Options.Redis when a complete state is about to arrive. When it
+// returns, the keyspace is empty, and clients are refused until [Node.RedisWhole]. The error is
+// always nil.
 func (n *Node) RedisBegins() error {
 	n.untap()
 	if n.f.from != n.f.address {
-		// A Redis has no ID of its data set. A later copy from the same Redis is the same data
+		// A Redis has no ID for its data set. A later copy from the same Redis is the same data
 		// set, and keeps the ID that it was given here.
 		n.f.takeDataSet("")
 	}
@@ -61,7 +63,8 @@ func (n *Node) RedisBegins() error {
 	return nil
 }
 
-// RedisWhole is called when that state has arrived. When it returns, effects are accepted.
+// RedisWhole is called by Options.Redis when the complete state has arrived. When it returns,
+// effects and clients are accepted. The error is always nil.
 func (n *Node) RedisWhole() error {
 	n.f.from, n.f.received = n.f.address, true
 	n.f.whole.Store(true)

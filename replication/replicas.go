@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Acknowledge records what the replica with that client ID has applied. It ignores offsets that
-// the replica cannot have been sent.
+// Acknowledge records r, what the replica with the client ID id has applied. It ignores offsets
+// that the replica cannot have received.
 func (s *Source) Acknowledge(id int64, r protocol.Ack) {
 	g, end := s.encoderOf(id)
 	if g != nil {
@@ -23,10 +23,11 @@ func (s *Source) Acknowledge(id int64, r protocol.Ack) {
 	s.common.ackTable.acknowledge(id, r.Applied, s.o.Stopwatch())
 }
 
-// Await asks whether n replicas have applied everything before that offset of the stream, and
-// returns how many have. While the outcome is Pending, p is woken when that may have changed, and
-// must then call Await again. If p is nil, Await only counts. It wakes at once replicas that wait
-// for more of the stream to accumulate.
+// Await returns the number of replicas that have applied everything before offset of the stream,
+// and the outcome: Kept if there are at least n of them. While the outcome is Pending, p is woken
+// when it may have changed, and must then call Await again. If p is nil, Await only counts. If
+// the stream has bytes that linger to be sent together with later ones, Await has them sent at
+// once.
 func (s *Source) Await(n int, offset uint64, p transport.Peer) (acked int, o transport.Outcome) {
 	acked, o = s.common.ackTable.await(n, offset, p, s.o.Stopwatch())
 	if o == transport.Kept || p == nil {
@@ -49,38 +50,41 @@ func (s *Source) Await(n int, offset uint64, p transport.Peer) (acked int, o tra
 // WakeWaiting wakes all peers that wait for replicas, so that they call Await again.
 func (s *Source) WakeWaiting() { s.common.ackTable.expire(never) }
 
-// Acked returns how many replicas have applied everything before that offset of the stream.
+// Acked returns the number of replicas that have applied everything before offset of the stream.
 func (s *Source) Acked(offset uint64) int { return s.common.ackTable.count(offset) }
 
-// Good returns how many replicas have applied a complete state and have acknowledged something
-// within maxLag, which is min-replicas-max-lag.
+// Good returns the number of replicas that have applied a complete state and have acknowledged
+// something within maxLag, which is min-replicas-max-lag.
 func (s *Source) Good(maxLag time.Duration) int {
 	return s.common.ackTable.good(s.o.Stopwatch() - maxLag)
 }
 
-// Require sets how many good replicas Enough requires. 0 requires none.
+// Require sets the number of replicas, n, that Enough requires to have acknowledged something
+// within maxLag. An n of 0 requires none.
 func (s *Source) Require(n int, maxLag time.Duration) { s.common.ackTable.require(n, maxLag) }
 
-// Enough reports whether there are as many good replicas as Require has set.
+// Enough reports whether there are as many good replicas as Require has set. It takes no lock.
 func (s *Source) Enough() bool {
 	return int64(s.o.Stopwatch()) <= s.common.ackTable.goodUntil.Load()
 }
 
 // ReplicaInfo describes a replica that a source serves.
 type ReplicaInfo struct {
-	ID   int64 // of its client
+	ID   int64 // ID of its client
 	Addr string
-	// IP and Port are where it listens, as it has announced.
+	// IP and Port are the address at which the replica listens, as it has announced. IP is "" if
+	// it has not announced one.
 	IP   string
 	Port int
-	// Online says that it was sent a complete state.
+	// Online says that the replica was sent a complete state.
 	Online bool
-	// Redis says that it is not a server of this kind: see [Source.ServeRedis].
+	// Redis says that the replica is a Redis or Valkey, and not a server of this kind: see
+	// [Source.ServeRedis].
 	Redis bool
-	// Acked is the offset before which it has acknowledged everything.
+	// Acked is the offset before which the replica has acknowledged everything.
 	Acked uint64
-	// Heard is how long ago it last acknowledged something. It is negative if it has not done so
-	// since it applied a complete state.
+	// Heard is the time since the replica last acknowledged something. It is negative if the
+	// replica has not acknowledged anything since it applied a complete state.
 	Heard time.Duration
 }
 

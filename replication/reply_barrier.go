@@ -8,57 +8,59 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// ReplyBarrier delays the replies to changes until enough replicas have acknowledged them, as the
-// options repl-ack-replies and repl-ack-timeout say. Its methods may be called from any goroutine
-// unless they say otherwise. The exported fields must be set before the first call.
+// ReplyBarrier delays the replies to changes until enough replicas have acknowledged the changes,
+// as the options repl-ack-replies and repl-ack-timeout require. Any goroutine may call its
+// methods, except Run. The exported fields must be set before the first call.
 type ReplyBarrier struct {
 	Node   *Node
 	Source *Source
-	// Log returns the log, or an error while there is none. Then nothing is kept, and there was
-	// no replica yet.
+	// Log returns the log, or an error while there is none. Without a log there has not been a
+	// replica.
 	Log func() (Log, error)
-	// Timeout returns repl-ack-timeout.
+	// Timeout returns the value of repl-ack-timeout.
 	Timeout func() time.Duration
-	// Stopwatch returns a monotonic reading, which is only used to measure durations.
+	// Stopwatch returns the reading of a monotonic clock. It is only used to measure durations.
 	Stopwatch func() time.Duration
 
-	// replicas is repl-ack-replies; 0 delays nothing.
+	// replicas is the value of repl-ack-replies; 0 delays nothing.
 	replicas atomic.Int32
 	// overdue is the position that the log had reached repl-ack-timeout ago. Replies to changes
-	// before it are not delayed any longer.
+	// before this position are not delayed any longer.
 	overdue atomic.Uint64
 	// abandoned is the position of the log when this server last ceased to be a primary.
 	abandoned atomic.Uint64
-	reached   []reachedAt // used by the goroutine of Run
+	reached   []reachedAt // earlier positions of the log; used by the goroutine of Run
 }
 
-// reachedAt says when the log reached a position, by the stopwatch.
+// reachedAt is a position of the log, and the stopwatch reading when the log had reached it.
 type reachedAt struct {
 	position uint64
 	at       time.Duration
 }
 
-// sampleEvery is how often the position of the log is recorded, and so by how much repl-ack-timeout
-// may be late.
+// sampleEvery is the interval at which the position of the log is recorded. A timeout may be
+// detected later by this interval.
 const sampleEvery = 50 * time.Millisecond
 
-// maxSamples bounds the recorded positions: with a long repl-ack-timeout they are farther apart.
+// maxSamples is the maximum number of recorded positions. If repl-ack-timeout is long, the
+// positions are further apart.
 const maxSamples = 1000
 
-// SetReplicas sets how many replicas have to acknowledge a change before its reply leaves. 0 delays
-// nothing.
+// SetReplicas sets the number of replicas that have to acknowledge a change before the reply to
+// it is sent. 0 delays nothing.
 func (b *ReplyBarrier) SetReplicas(n int) {
 	if b.replicas.Swap(int32(n)) != int32(n) {
 		b.Source.WakeWaiting()
 	}
 }
 
-// Delays reports whether replies wait for replicas.
+// Delays reports whether replies to changes wait for replicas.
 func (b *ReplyBarrier) Delays() bool { return b.replicas.Load() > 0 }
 
-// Await reports whether the reply to a change that is in the log before position may leave. While
-// the outcome is Pending, p is woken when that may have changed. It is Lost when too few replicas
-// have acknowledged the change within repl-ack-timeout, or when this server ceased to be a primary.
+// Await reports whether the reply to a change may be sent that is in the log before position.
+// While the outcome is Pending, p is woken when the outcome may have changed. The outcome is Lost
+// if too few replicas have acknowledged the change within repl-ack-timeout, or if this server has
+// ceased to be a primary.
 func (b *ReplyBarrier) Await(position uint64, p transport.Peer) transport.Outcome {
 	n := int(b.replicas.Load())
 	if n == 0 {
@@ -74,9 +76,9 @@ func (b *ReplyBarrier) Await(position uint64, p transport.Peer) transport.Outcom
 	return outcome
 }
 
-// Abandon ends all waits, because this server ceases to be a primary: changes without a reply may be
-// gone when it follows another server. If it is promoted again, its replicas acknowledge the state
-// that it has then.
+// Abandon ends all waits with the outcome Lost, because this server ceases to be a primary: the
+// changes may be undone when it follows another server. If it is promoted again, its replicas
+// acknowledge the state that it has then, which may lack these changes.
 func (b *ReplyBarrier) Abandon() {
 	if l, err := b.Log(); err == nil {
 		b.abandoned.Store(l.Position())
@@ -84,8 +86,9 @@ func (b *ReplyBarrier) Abandon() {
 	}
 }
 
-// Run records until ctx ends which position of the log is overdue, and wakes the waits for changes
-// that too few replicas have acknowledged in time.
+// Run records the position of the log at intervals, until ctx ends, and wakes the waits for
+// changes that too few replicas have acknowledged in time. The server runs it once, on its own
+// goroutine.
 func (b *ReplyBarrier) Run(ctx context.Context) {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
@@ -103,7 +106,8 @@ func (b *ReplyBarrier) Run(ctx context.Context) {
 	}
 }
 
-// sample records the position of the log at now, and moves the overdue position forward.
+// sample records the position of the log at the stopwatch reading now, and updates overdue. If
+// fewer than n replicas have acknowledged everything before it, sample wakes the waits.
 func (b *ReplyBarrier) sample(n int, now time.Duration) {
 	l, err := b.Log()
 	if err != nil {
@@ -122,7 +126,8 @@ func (b *ReplyBarrier) sample(n int, now time.Duration) {
 	}
 }
 
-// record adds r, unless the position is that of the last one or the last one is less than apart old.
+// record adds r to the recorded positions, unless the last recorded position is the same, or was
+// recorded less than the time apart ago.
 func (b *ReplyBarrier) record(r reachedAt, apart time.Duration) {
 	if i := len(b.reached) - 1; i >= 0 {
 		if last := b.reached[i]; last.position == r.position || r.at-last.at < apart {

@@ -10,10 +10,10 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// retryEvery is how long a replica waits before it connects again.
+// retryEvery is the time after which a replica connects again when its link has ended.
 const retryEvery = time.Second
 
-// needLog makes sure that the node has a log.
+// needLog makes sure that the node has a log. It returns an error if the log cannot be created.
 func (n *Node) needLog() error {
 	if n.log != nil {
 		return nil
@@ -26,8 +26,8 @@ func (n *Node) needLog() error {
 	return nil
 }
 
-// tapIn begins the stream of a primary that had none. It begins a new history, unless no other
-// node has a part of the present one.
+// tapIn begins the stream of a primary that has none. The stream has a new history, unless no
+// other node has a part of the present history.
 func (n *Node) tapIn() error {
 	if n.tap.Load() != nil {
 		return nil
@@ -47,8 +47,8 @@ func (n *Node) tapIn() error {
 	return nil
 }
 
-// tapOut ends the stream of a primary, at its present end. It reports whether the state is that
-// of the history at that offset.
+// tapOut ends the stream of a primary, at its present end. related says that the state is that of
+// the history at this offset.
 func (n *Node) tapOut() (related bool) {
 	t := n.tap.Load()
 	n.o.Keyspace.Exclusively(func() {
@@ -61,7 +61,8 @@ func (n *Node) tapOut() (related bool) {
 	return t != nil && !t.changed()
 }
 
-// demote makes a primary a node that changes nothing by itself.
+// demote makes a primary a node that follows and changes nothing by itself. It does nothing if
+// the node is following already.
 func (n *Node) demote() error {
 	if n.following {
 		return nil
@@ -77,8 +78,9 @@ func (n *Node) demote() error {
 	return nil
 }
 
-// resume prepares a node that was a replica when it stopped to ask for what it has missed. It
-// reports whether the node was a replica.
+// resume prepares a node that was a replica when its server last stopped, so that it asks its
+// primary for the changes that it has missed. It returns false if the node was not a replica
+// then.
 func (n *Node) resume() bool {
 	n.o.Keyspace.Exclusively(func() {}) // wait for commands that had begun before writes were refused
 	o := n.o.Files.Origin()
@@ -89,7 +91,8 @@ func (n *Node) resume() bool {
 	return o != nil
 }
 
-// noteOrigin records in the files whose state they have, when a replica stops.
+// noteOrigin records in the files, when a replica stops, which primary's state they contain, and
+// at which offset.
 func (n *Node) noteOrigin() {
 	n.mu.Lock()
 	replica := n.following && n.handover.state == handoverNone
@@ -103,14 +106,14 @@ func (n *Node) noteOrigin() {
 	}
 }
 
-// stepDown completes the change from primary to replica, by REPLICAOF or a handover.
+// stepDown completes the change from primary to replica, by REPLICAOF or by a handover.
 func (n *Node) stepDown() {
 	n.o.Source.Retain(true)
 	n.needReplicas()
 	n.o.Host.Unblock()
 }
 
-// promote makes the node a primary. Its link has ended.
+// promote makes the node a primary. Its link must have ended.
 func (n *Node) promote() {
 	if n.following {
 		whole := n.f.whole.Load()
@@ -138,7 +141,8 @@ func (n *Node) promote() {
 	n.o.Log.Info("this node is a primary now", "history", n.o.Source.History().ID, "offset", n.o.Source.Offset())
 }
 
-// takeOver is the part of a promotion that needs exclusive use of the keyspace.
+// takeOver does the part of a promotion that needs exclusive use of the keyspace. whole says that
+// the state is complete; otherwise the node starts with an empty keyspace.
 func (n *Node) takeOver(whole bool) {
 	switch {
 	case !whole:
@@ -146,7 +150,7 @@ func (n *Node) takeOver(whole bool) {
 		n.o.Source.Begin(newHistory(), n.o.Source.Offset())
 	case n.f.related:
 		n.o.Source.Promote(persistence.NewID())
-	case n.tap.Load() != nil: // it has followed a Redis: it already has a stream of its own
+	case n.tap.Load() != nil: // the node has followed a Redis, so it already has its own stream
 	default:
 		n.o.Source.Begin(newHistory(), n.o.Source.Offset())
 	}
@@ -162,13 +166,13 @@ func (n *Node) takeOver(whole bool) {
 	}
 }
 
-// startLinks starts the goroutine that follows a primary.
+// startLinks starts the goroutine that keeps a link to the primary at to.
 func (n *Node) startLinks(ctx context.Context, to place) {
 	ctx, n.linkLoop.cancel = context.WithCancel(ctx)
 	n.linkLoop.done.Go(func() { n.keepLinked(ctx, to) })
 }
 
-// stopLinks stops that goroutine and waits for it.
+// stopLinks stops the goroutine of startLinks and waits for its end.
 func (n *Node) stopLinks() {
 	if n.linkLoop.cancel != nil {
 		n.linkLoop.cancel()
@@ -177,7 +181,8 @@ func (n *Node) stopLinks() {
 	}
 }
 
-// keepLinked keeps a link to a primary until ctx ends.
+// keepLinked keeps a link to the primary at to until ctx ends. It connects again when the link
+// has ended.
 func (n *Node) keepLinked(ctx context.Context, to place) {
 	for ctx.Err() == nil {
 		l := newLink(&n.o, &linkReceiver{n: n, to: to})
@@ -194,7 +199,7 @@ func (n *Node) keepLinked(ctx context.Context, to place) {
 	}
 }
 
-// down records that the link has ended.
+// down records that the link to the primary at to has ended, because of why.
 func (n *Node) down(ctx context.Context, to place, why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -207,8 +212,8 @@ func (n *Node) down(ctx context.Context, to place, why error) {
 	}
 	n.refuses = refusesState(why)
 	if n.phase == phaseConnected || n.refuses {
-		// Sentinel does not promote a replica whose link has been down for long. This one has
-		// reached its primary, and its state is worth promoting.
+		// Sentinel does not promote a replica whose link has been down for long. This replica has
+		// reached its primary, so its state is worth promoting.
 		n.downSince = n.o.Stopwatch()
 	}
 	n.phase = phaseConnect
@@ -219,12 +224,13 @@ func (n *Node) down(ctx context.Context, to place, why error) {
 	}
 }
 
-// linkReceiver is the receiver of a node's link.
+// linkReceiver is the receiver of a node's link to the primary at to.
 type linkReceiver struct {
 	n  *Node
 	to place
 }
 
+// greeting implements receiver. It asks for a partial resynchronization if the state allows that.
 func (r *linkReceiver) greeting() greeting {
 	n, s := r.n, r.n.o.Settings()
 	g := greeting{user: s.User, password: s.Password, port: s.Port, ip: s.AnnounceIP, dataSet: n.o.Files.DataSet()}
@@ -240,9 +246,10 @@ func (r *linkReceiver) greeting() greeting {
 	return g
 }
 
-// errRedis is why a node does not follow a Redis.
+// errRedis is the reason why a node without Options.Redis does not follow a Redis.
 var errRedis = errors.New("the primary is a Redis or Valkey, which this server cannot follow")
 
+// answered implements receiver. It also ends a handover that waits for the answer.
 func (r *linkReceiver) answered(a answer, err error) error {
 	n := r.n
 	if err := n.conclude(&a, err); err != nil {
@@ -268,6 +275,7 @@ func (r *linkReceiver) answered(a answer, err error) error {
 	return nil
 }
 
+// chunk implements receiver.
 func (r *linkReceiver) chunk(c Chunk) error {
 	was := r.n.f.streaming.Load()
 	err := r.n.f.chunk(c)
@@ -285,10 +293,10 @@ func (r *linkReceiver) incomplete() bool { return r.n.f.incomplete() }
 
 func (r *linkReceiver) progress() progress { return r.n.f.progress() }
 
-// noteFailure records why the target has not answered. asked says that the target may have been
-// asked to take over. If it never was asked, because it rejected an earlier step of the
-// handshake, it has not taken over, and the handover is aborted. It is aborted, too, if the
-// target rejects PSYNC.
+// noteFailure records why the target of the handover has not answered: err is the error of the
+// handshake, and asked says that the target may have been asked to take over. If the target was
+// never asked, because it has rejected an earlier step of the handshake, it has not taken over,
+// and the handover is aborted. The handover is also aborted if the target rejects PSYNC.
 func (h *handover) noteFailure(asked bool, err error) {
 	if asked && !h.asked {
 		h.asked, h.askedAt = true, h.tried
@@ -302,9 +310,10 @@ func (h *handover) noteFailure(asked bool, err error) {
 	}
 }
 
-// conclude ends a handover with the answer of the target, if one is under way. After an error
-// reply of the target, this node becomes a primary again. After any other error it does not,
-// because the target may have taken over.
+// conclude ends a handover, if one is in progress, with a, the answer of the target, or the error
+// err of the handshake. After an error reply of the target, this node becomes a primary again.
+// After any other error it does not, because the target may have taken over. If conclude returns
+// an error, the link has to end.
 func (n *Node) conclude(a *answer, err error) error {
 	n.mu.Lock()
 	underWay := n.handover.state == handoverUnderWay
@@ -329,8 +338,8 @@ func (n *Node) conclude(a *answer, err error) error {
 	return nil
 }
 
-// endStream stops passing the log of a primary on, because there is no replica. The next replica
-// begins another history.
+// endStream ends the stream of a primary whose source has freed its backlog, because there is no
+// replica. The next replica begins another history.
 func (n *Node) endStream() {
 	if !n.freed.Swap(false) || n.following {
 		return
@@ -351,7 +360,7 @@ func (n *Node) needReplicas() {
 	n.require()
 }
 
-// require is needReplicas for callers that hold mu.
+// require does what needReplicas does, for callers that hold mu.
 func (n *Node) require() {
 	s := n.o.Settings()
 	needs := !n.replica && s.NeedsReplicas()

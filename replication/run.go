@@ -7,13 +7,15 @@ import (
 )
 
 const (
-	// turnEvery is how often a primary sends its clock.
+	// turnEvery is the interval at which a primary sends its clock.
 	turnEvery = 100 * time.Millisecond
-	// lookEvery is the number of turns between two checks of a replica's link: one second.
+	// lookEvery is the number of turns between two checks of a replica's link. They take one
+	// second.
 	lookEvery = 10
 )
 
-// Run carries out the requests to the node until ctx ends. It returns nil.
+// Run carries out the requests to the node until ctx ends. Then it ends the link, waits until the
+// files are complete, and returns nil. It must be called once.
 func (n *Node) Run(ctx context.Context) error {
 	defer n.endPromotions()
 	defer n.noteOrigin()
@@ -39,12 +41,13 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 }
 
-// errStops is why the state of a primary is not written to the files: the primary sends it again.
+// errStops is the reason why the state of a primary is not written to the files when the server
+// stops: the primary sends the state again.
 var errStops = errors.New("the server stops")
 
-// endRewrite waits until the files have the state of the last full resynchronization. A replica
-// interrupts that. A node that is or becomes a primary does not, because it has acknowledged
-// changes since.
+// endRewrite waits until the files have the state of the last full resynchronization. On a
+// replica it interrupts the writing instead. A node that is or becomes a primary does not
+// interrupt it, because it has acknowledged changes since.
 func (n *Node) endRewrite() {
 	n.mu.Lock()
 	replica := n.following && n.order != orderPromote
@@ -55,7 +58,7 @@ func (n *Node) endRewrite() {
 	n.f.rewrite.done.Wait()
 }
 
-// serve carries out the last order.
+// serve carries out the last requested change of the role.
 func (n *Node) serve(ctx context.Context) {
 	n.mu.Lock()
 	order, to := n.order, n.primary
@@ -78,7 +81,7 @@ func (n *Node) serve(ctx context.Context) {
 	}
 }
 
-// postpone leaves an order to follow for the next turn.
+// postpone leaves an order to follow for the next turn, because of why.
 func (n *Node) postpone(why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -92,7 +95,7 @@ func (n *Node) postpone(why error) {
 	}
 }
 
-// turn does the work of each tenth of a second and, if second is set, the work of each second.
+// turn does the work of each tenth of a second and, if second is true, the work of each second.
 func (n *Node) turn(second bool) {
 	n.mu.Lock()
 	l, sealed := n.link, n.handover.state != handoverNone

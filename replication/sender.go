@@ -9,52 +9,53 @@ import (
 	"github.com/cellserver/cellserver/replication/protocol"
 )
 
-// errOvertaken closes the connection of a replica that has fallen behind by more than the
-// backlog.
+// errOvertaken is the reason to close the connection of a replica that lacks bytes which are no
+// longer in the backlog.
 var errOvertaken = errors.New("the replica was overtaken by the backlog")
 
-// common is shared by the senders of a source.
+// common has what the senders of a source share.
 type common struct {
 	waker    *waker
 	ackTable *ackTable
-	// reached returns the offset behind everything that is in the keyspace now. It may be ahead
-	// of the stream.
+	// reached returns the offset of the stream behind everything that the keyspace contains. This
+	// may be beyond the end of the stream.
 	reached   func() uint64
 	stopwatch func() time.Duration
-	sent      atomic.Int64 // bytes sent, by all senders
+	sent      atomic.Int64 // number of bytes sent by all senders
 }
 
-// sender is a replica that a source serves. It implements transport.Pump: the goroutine that owns
+// sender serves one replica of a source. It implements [transport.Pump]: the goroutine that feeds
 // the connection calls Fill. Fields that other goroutines use are atomic.
 type sender struct {
 	sleeper
 	common *common
 	call   protocol.PSync
 
-	// encoder produces the output for a Redis; it is nil for a server of this kind. It is set
-	// before the pump is used. Other goroutines read it with the mutex of the source held.
+	// encoder produces the output for a Redis or Valkey; it is nil for a server of this kind. It
+	// is set before the pump is used. Other goroutines read it with the mutex of the source held.
 	encoder Encoder
 
 	at   uint64    // the offset of the next byte to be sent
-	sync *fullSync // the remaining full resynchronization, or nil
-	// rest is the unsent remainder of a chunk: of its header and of its payload.
+	sync *fullSync // the remaining full resynchronization; nil if there is none
+	// rest is the part of a chunk that was not sent yet: of its header and of its payload.
 	rest    [2][]byte
 	head    [ChunkHead]byte
-	scratch []byte // buffer for chunks that do not fit into the room left
+	scratch []byte // buffer for chunks that do not fit into the remaining room
 
-	position atomic.Uint64 // at, or the offset up to which an encoder has read the stream
+	position atomic.Uint64 // equal to at, or the offset up to which an encoder has read the stream
 	online   atomic.Bool   // the full resynchronization was sent, or was not needed
 	active   atomic.Int64  // stopwatch reading when bytes were last sent
 	alive    atomic.Bool   // a keepalive is to be sent
 	ended    atomic.Pointer[error]
-	onClose  func() // tells the source that the connection is closed
+	onClose  func() // records in the source that the connection is closed
 }
 
-// minRoom is the room from which on a piece of the stream is read directly into the output: 1
-// KiB.
+// minRoom is the number of bytes of room from which on a piece of the stream is copied directly
+// to the output: 1 KiB.
 const minRoom = 1 << 10
 
-// Fill implements transport.Pump.
+// Fill implements [transport.Pump]: it appends the next part of the full resynchronization or of
+// the stream.
 func (s *sender) Fill(out []byte, limit int) (filled []byte, more bool, err error) {
 	from, bound := len(out), len(out)+limit
 	if s.encoder != nil {
@@ -69,19 +70,21 @@ func (s *sender) Fill(out []byte, limit int) (filled []byte, more bool, err erro
 	return out, more, err
 }
 
-// fillRedis is Fill for a Redis.
+// fillRedis does the work of Fill for a Redis or Valkey.
 func (s *sender) fillRedis(out []byte, limit int) (filled []byte, more bool, err error) {
 	if why := s.ended.Load(); why != nil {
 		return out, false, *why
 	}
 	out, more, err = s.encoder.Fill(out, limit)
 	if err == nil && s.encoder.Online() && !s.online.Swap(true) {
-		s.common.ackTable.complete(s.call.Client, 0) // 0: all acknowledgements so far were ignored
+		s.common.ackTable.complete(s.call.Client, 0) // 0, because all acknowledgements so far were ignored
 	}
 	return out, more, err
 }
 
-// fill appends to out, up to a length of bound bytes.
+// fill does the work of Fill for a server of this kind. It appends to out up to a length of bound
+// bytes. more says that there is more to send now; if there is not, the sender is woken when the
+// stream continues.
 func (s *sender) fill(out []byte, bound int) (filled []byte, more bool, err error) {
 	for steps := stepsPerFill; ; {
 		if why := s.ended.Load(); why != nil {
@@ -120,7 +123,7 @@ func (s *sender) fill(out []byte, bound int) (filled []byte, more bool, err erro
 	}
 }
 
-// appendRest appends the remainder of a chunk, as far as there is room.
+// appendRest appends the rest of a chunk, as far as there is room up to the length bound.
 func (s *sender) appendRest(out []byte, bound int) []byte {
 	for i := range s.rest {
 		n := min(len(s.rest[i]), bound-len(out))
@@ -130,7 +133,8 @@ func (s *sender) appendRest(out []byte, bound int) []byte {
 	return out
 }
 
-// tail appends the stream up to the offset upto, as far as there is room.
+// tail appends the stream up to the offset upto, or a part of it if there is less room up to the
+// length bound.
 func (s *sender) tail(out []byte, bound int, upto uint64) (filled []byte, err error) {
 	if bound-len(out) >= minRoom {
 		return s.appendTail(out, min(uint64(bound-len(out)-ChunkHead), maxTail, upto-s.at))
@@ -140,7 +144,8 @@ func (s *sender) tail(out []byte, bound int, upto uint64) (filled []byte, err er
 	return out, err
 }
 
-// appendTail appends a chunk with the next n bytes of the stream, which must have them.
+// appendTail appends a chunk with the next n bytes of the stream, and advances the sender. The
+// stream must have n more bytes. It returns errOvertaken if the backlog no longer has them.
 func (s *sender) appendTail(out []byte, n uint64) ([]byte, error) {
 	from := len(out)
 	out = slices.Grow(openChunk(out), int(n))[:from+ChunkHead+int(n)]
@@ -154,13 +159,15 @@ func (s *sender) appendTail(out []byte, n uint64) ([]byte, error) {
 	return out, nil
 }
 
+// move advances the sender by n bytes of the stream.
 func (s *sender) move(n uint64) {
 	s.at += n
 	s.position.Store(s.at)
 }
 
-// block prepares the next block of a full resynchronization to be sent. At the end of a round, it
-// makes the stream up to the present due instead.
+// block prepares the next block of a full resynchronization to be sent. At the end of a round it
+// lets the stream be sent up to its present end instead. steps is the number of steps of the
+// keyspace that it may take, and is decremented.
 func (s *sender) block(steps *int) error {
 	payload, round, err := s.sync.next(steps)
 	if err != nil {
@@ -174,14 +181,15 @@ func (s *sender) block(steps *int) error {
 		s.sync.due = s.backlog.End()
 		if s.sync.done() {
 			// The copied keys may be ahead of the stream. The replica's state is complete when it
-			// has applied the stream up to that offset.
+			// has applied the stream up to the offset reached.
 			s.sync.due = max(s.sync.due, s.common.reached())
 		}
 	}
 	return nil
 }
 
-// finish sends the end of the full resynchronization.
+// finish prepares the end of the full resynchronization to be sent. The replica counts from now
+// on.
 func (s *sender) finish() {
 	s.scratch = AppendWhole(s.scratch[:0], s.at, s.sync.keys, s.sync.number)
 	s.rest[0], s.sync = s.scratch, nil
@@ -189,7 +197,7 @@ func (s *sender) finish() {
 	s.common.ackTable.complete(s.call.Client, s.at)
 }
 
-// keepAlive prepares a keepalive to be sent, if one is due.
+// keepAlive prepares a keepalive to be sent if one is due, and reports whether it did.
 func (s *sender) keepAlive() bool {
 	if !s.alive.Swap(false) {
 		return false
@@ -199,24 +207,27 @@ func (s *sender) keepAlive() bool {
 	return true
 }
 
-// sleepAtEnd sleeps until the stream continues.
+// sleepAtEnd has the sender woken when the stream continues.
 func (s *sender) sleepAtEnd() { s.sleepAt(s.at) }
 
+// sleepAt has the sender woken when the stream is longer than at.
 func (s *sender) sleepAt(at uint64) {
 	s.common.waker.sleep(&s.sleeper, at)
-	// The stream may have been written to just before the sender slept, which woke no sleeper.
+	// If the stream was written to just before the sender was registered, that write has not
+	// woken it.
 	if s.backlog.End() > at {
 		s.common.waker.written(s.common.ackTable.urgent.Load())
 	}
 }
 
-// end closes the connection.
+// end closes the connection for the reason why.
 func (s *sender) end(why error) {
 	s.ended.Store(&why)
 	s.peer.Abort()
 }
 
-// Closed implements transport.Pump.
+// Closed implements [transport.Pump]: it frees what the sender has, and removes it from the
+// source.
 func (s *sender) Closed() {
 	if s.sync != nil {
 		s.sync.close()

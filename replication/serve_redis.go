@@ -8,11 +8,12 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// errLargeRecord is why a Redis has to send PSYNC again later.
+// errLargeRecord is the reason why a Redis is refused and has to send PSYNC again later.
 var errLargeRecord = errors.New("a large record is being written")
 
-// ServeRedis serves a Redis or Valkey through the encoder that begin makes. The replica is listed
-// and counted like any other, but FAILOVER cannot promote it.
+// ServeRedis serves the PSYNC c of a Redis or Valkey through the encoder that begin returns. The
+// replica is listed and counted like other replicas, but FAILOVER cannot promote it. If begin
+// returns an error, so does ServeRedis.
 func (s *Source) ServeRedis(c protocol.PSync, begin func(l EncoderStart) (Encoder, error)) (transport.Pump, error) {
 	r, l, err := s.addRedis(c)
 	if err != nil {
@@ -34,7 +35,8 @@ func (s *Source) ServeRedis(c protocol.PSync, begin func(l EncoderStart) (Encode
 	return r, nil
 }
 
-// addRedis adds the replica, which keeps the backlog from being freed.
+// addRedis adds the replica that has sent c, so that the backlog is not freed, and returns the
+// parameters for its encoder. It returns an error if the replica cannot be served now.
 func (s *Source) addRedis(c protocol.PSync) (*sender, EncoderStart, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +54,8 @@ func (s *Source) addRedis(c protocol.PSync) (*sender, EncoderStart, error) {
 	return r, EncoderStart{Tail: Tail{s.backlog, &r.position}, From: from, Wake: c.Peer.Wake, Sleep: r.sleepAt}, nil
 }
 
-// encoderOf returns the encoder of the client with that ID, or nil, and the end of the stream.
+// encoderOf returns the encoder of the replica with that client ID, nil if it has none, and the
+// end of the stream.
 func (s *Source) encoderOf(id int64) (g Encoder, end uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,14 +65,14 @@ func (s *Source) encoderOf(id int64) (g Encoder, end uint64) {
 	return g, s.frames.end
 }
 
-// acknowledgeRedis records what a Redis acknowledges.
+// acknowledgeRedis records r, the acknowledgement of a Redis with the encoder g.
 func (s *Source) acknowledgeRedis(id int64, g Encoder, r protocol.Ack) {
 	g.Acknowledge(int64(min(r.Applied, math.MaxInt64)))
 	s.common.ackTable.acknowledge(id, g.Acked(), s.o.Stopwatch())
 }
 
-// askRedis makes each Redis acknowledge at once. Without it, they do so once a second. The caller
-// holds mu.
+// askRedis asks each Redis to acknowledge at once. Otherwise they acknowledge once a second. The
+// caller holds mu.
 func (s *Source) askRedis() {
 	for _, r := range s.senders {
 		if r.encoder != nil {

@@ -12,32 +12,34 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Source is the sending side of a node, whatever role the node has. Its methods may be called
-// from any goroutine, except that calls of Write, Begin and Promote must not overlap.
+// Source is the sending side of a node, whether the node is a primary or a replica. Any goroutine
+// may call its methods, except that calls of Write, Begin and Promote must not overlap.
 type Source struct {
 	o      SourceOptions
 	common common
 
-	mu      sync.Mutex // guards the fields below; locks of the log are taken before it
+	mu      sync.Mutex // guards the fields below; locks of the log are taken before mu
 	history History
-	frames  frames // of the stream
+	frames  frames // the boundaries of frames in the stream
 	backlog *Backlog
-	size    int64 // the size of the backlog, including what was added for a long frame
+	size    int64 // the size of the backlog in bytes, including what was added for a long frame
 	senders map[int64]*sender
-	// retained says that the backlog is kept even while there are no replicas.
+	// retained says that the backlog is kept while there are no replicas.
 	retained bool
-	// emptySince is the stopwatch reading since which there has been no replica.
+	// emptySince is the stopwatch reading since which there has been no replica. It is valid if
+	// there is none.
 	emptySince time.Duration
-	timer      clock.Timer // calls tick if ticking is set
+	timer      clock.Timer // calls tick; runs while ticking is true
 	closed     bool
 
 	ticking       atomic.Bool  // changed with mu held
-	redisReplicas atomic.Int32 // how many of senders have an encoder; changed with mu held
+	redisReplicas atomic.Int32 // the number of senders that have an encoder; changed with mu held
 
-	full, partial, refused atomic.Int64 // answers to PSYNC
+	full, partial, refused atomic.Int64 // numbers of answers to PSYNC
 }
 
-// NewSource returns a source without a history. [Source.Begin] must be called first.
+// NewSource returns a source without a history. The caller must call [Source.Begin] before other
+// methods, and [Source.Close] at the end.
 func NewSource(o SourceOptions) *Source {
 	s := &Source{o: o, senders: map[int64]*sender{}}
 	if s.o.Reached == nil {
@@ -55,8 +57,9 @@ var (
 	errClosed  = errors.New("the source is closed")
 )
 
-// Begin begins a history at offset, which must be the beginning of a frame. Replicas of an
-// earlier history lose their connections, and the backlog is discarded.
+// Begin begins the history h at offset, which must be the beginning of a frame. The connections
+// of replicas with an earlier history are closed, the backlog is discarded, and waiting peers are
+// woken.
 func (s *Source) Begin(h History, offset uint64) {
 	s.mu.Lock()
 	s.drop(errHistory)
@@ -71,9 +74,9 @@ func (s *Source) Begin(h History, offset uint64) {
 // never is later than any stopwatch reading.
 const never = time.Duration(1<<63 - 1)
 
-// Promote makes newID the ID of the history from the present offset on, where a frame must begin.
-// Replicas lose their connections. When they reconnect, they learn the new ID and get a partial
-// resynchronization from the backlog.
+// Promote makes newID the ID of the history from the end of the stream on, where a frame must
+// begin. The present ID becomes the second ID. The connections of replicas are closed. When the
+// replicas reconnect, they learn the new ID and get a partial resynchronization from the backlog.
 func (s *Source) Promote(newID string) {
 	s.mu.Lock()
 	s.history = History{ID: newID, ID2: s.history.ID, Offset2: int64(s.frames.end) + 1}
@@ -81,8 +84,8 @@ func (s *Source) Promote(newID string) {
 	s.mu.Unlock()
 }
 
-// Retain sets whether the backlog is kept even if there is no replica. A node that follows
-// another keeps it, so that other replicas can resynchronize from it after a promotion.
+// Retain sets whether the backlog is kept while there is no replica. A node that follows another
+// node keeps its backlog, so that other replicas can resynchronize from it after a promotion.
 func (s *Source) Retain(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,9 +96,9 @@ func (s *Source) Retain(on bool) {
 	s.arm()
 }
 
-// Write appends piece, the next bytes of the stream, and copies it. It never blocks. It is called
-// once for each write of the log, with a lock of the log held. So it wakes replicas that have
-// been sent everything a little later: see [linger].
+// Write appends a copy of piece, the next bytes of the stream. It never blocks. It is called once
+// for each write of the log, with a lock of the log held. Replicas that have been sent everything
+// are woken a little later, to send more bytes at once: see [linger].
 func (s *Source) Write(piece []byte) {
 	s.mu.Lock()
 	longest := s.frames.add(piece)
@@ -109,14 +112,14 @@ func (s *Source) Write(piece []byte) {
 	s.common.waker.written(s.common.ackTable.urgent.Load())
 }
 
-// openBacklog makes a backlog that begins at offset. The caller must hold mu.
+// openBacklog makes an empty backlog that begins at offset. The caller must hold mu.
 func (s *Source) openBacklog(offset uint64) {
 	s.size = s.o.BacklogSize()
 	s.backlog = NewBacklog(s.size, offset)
 }
 
-// growBacklog enlarges the backlog for a frame that is about to be written. The caller must hold
-// mu.
+// growBacklog enlarges the backlog if a frame of frame bytes, which is about to be written, needs
+// that. The caller must hold mu.
 func (s *Source) growBacklog(frame int) {
 	if want := sizeForFrame(s.size, frame); want != s.size {
 		s.size = want
@@ -138,8 +141,8 @@ func (s *Source) History() History {
 	return s.history
 }
 
-// BacklogState returns what INFO shows of the backlog: the offset of its first byte and its
-// length in bytes. active is false if there is no backlog.
+// BacklogState returns the offset of the first byte in the backlog and the backlog's length in
+// bytes, for INFO. active is false if there is no backlog.
 func (s *Source) BacklogState() (active bool, first, length uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,11 +153,11 @@ func (s *Source) BacklogState() (active bool, first, length uint64) {
 	return true, first, s.frames.end - first
 }
 
-// PSync answers a PSYNC of a replica that has [protocol.CapaCell1]. The pump is nil if the reply
-// refuses the replica. The replica gets a partial resynchronization if it knows the history, by
-// one of its two IDs, and the backlog contains the first byte that it lacks. Otherwise it gets a
-// full one. The caller must check first whether the state of this node is complete, and act on
-// c.Failover.
+// PSync answers the PSYNC c of a replica that has [protocol.CapaCell1]. p sends the stream after
+// reply; it is nil if reply refuses the replica. The replica gets a partial resynchronization if
+// it knows the history, by one of its two IDs, and if the backlog contains the first byte that
+// the replica lacks. Otherwise it gets a full resynchronization. Before, the caller must check
+// that the state of this node is complete, and act on c.Failover.
 func (s *Source) PSync(c protocol.PSync) (reply []byte, p transport.Pump) {
 	s.mu.Lock()
 	reply, r := s.answer(c)
@@ -166,7 +169,7 @@ func (s *Source) PSync(c protocol.PSync) (reply []byte, p transport.Pump) {
 	return reply, r
 }
 
-// answer is PSync for callers that hold mu.
+// answer does the work of PSync for callers that hold mu. r is nil if reply refuses the replica.
 func (s *Source) answer(c protocol.PSync) (reply []byte, r *sender) {
 	switch {
 	case s.closed || s.history.ID == "":
@@ -194,9 +197,9 @@ func (s *Source) answer(c protocol.PSync) (reply []byte, r *sender) {
 	return fmt.Appendf(nil, "+FULLRESYNC %s %d%s %s\r\n", s.history.ID, from, s.dataSet(c), ourCapa), r
 }
 
-// dataSet returns the word of the answer that names the data set, with a space before it. It is
-// empty for a replica that did not send its own data set, because that replica does not know the
-// word. The caller must hold mu.
+// dataSet returns the word for the answer that has the ID of the data set, with a space before
+// it. It returns "" for a replica that did not send its own ID, because that replica does not
+// know the word. The caller must hold mu.
 func (s *Source) dataSet(c protocol.PSync) string {
 	if c.DataSet == "" || s.o.DataSet == nil {
 		return ""
@@ -207,9 +210,10 @@ func (s *Source) dataSet(c protocol.PSync) string {
 	return ""
 }
 
-// addSender adds a replica, which is sent the stream from offset from on. whole says that the
-// replica has a complete state up to there. It returns nil while a frame is being written whose
-// beginning is not in the backlog. The caller must hold mu.
+// addSender adds the replica that has sent c. It is sent the stream from the offset from on.
+// whole says that the replica has a complete state up to there. addSender returns nil if the
+// replica cannot be served now, because a frame is being written whose beginning is not in the
+// backlog. The caller must hold mu.
 func (s *Source) addSender(c protocol.PSync, from uint64, whole bool) *sender {
 	if s.backlog == nil && !s.frames.whole() || s.backlog != nil && from < s.backlog.First() {
 		return nil
@@ -228,8 +232,8 @@ func (s *Source) addSender(c protocol.PSync, from uint64, whole bool) *sender {
 	return r
 }
 
-// resumes reports whether a replica can get a partial resynchronization, and from which offset.
-// The caller must hold mu.
+// resumes reports whether the replica that has sent c can get a partial resynchronization, and
+// from which offset. The caller must hold mu.
 func (s *Source) resumes(c protocol.PSync) (from uint64, ok bool) {
 	if c.ReplID == "?" {
 		return 0, false
@@ -242,7 +246,7 @@ func (s *Source) resumes(c protocol.PSync) (from uint64, ok bool) {
 	return from, ok
 }
 
-// Resumes reports whether the answer to a PSYNC would be a partial resynchronization.
+// Resumes reports whether the answer to c would be a partial resynchronization.
 func (s *Source) Resumes(c protocol.PSync) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +254,8 @@ func (s *Source) Resumes(c protocol.PSync) bool {
 	return ok
 }
 
-// drop closes the connections of all replicas. The caller must hold mu.
+// drop closes the connections of all replicas for the reason why, and removes them. The caller
+// must hold mu.
 func (s *Source) drop(why error) {
 	for _, r := range s.senders {
 		s.remove(r)
@@ -258,14 +263,15 @@ func (s *Source) drop(why error) {
 	}
 }
 
-// DropReplicas closes the connections of all replicas.
+// DropReplicas closes the connections of all replicas for the reason why.
 func (s *Source) DropReplicas(why error) {
 	s.mu.Lock()
 	s.drop(why)
 	s.mu.Unlock()
 }
 
-// remove removes a replica. The caller must hold mu.
+// remove removes the replica r from the source. Its connection is not closed. The caller must
+// hold mu.
 func (s *Source) remove(r *sender) {
 	delete(s.senders, r.call.Client)
 	if r.encoder != nil {
@@ -278,7 +284,7 @@ func (s *Source) remove(r *sender) {
 	}
 }
 
-// disconnected is called when the connection of a replica is closed.
+// disconnected removes the replica r after its connection was closed.
 func (s *Source) disconnected(r *sender) {
 	s.mu.Lock()
 	known := s.senders[r.call.Client] == r
@@ -286,16 +292,17 @@ func (s *Source) disconnected(r *sender) {
 		s.remove(r)
 	}
 	s.mu.Unlock()
-	s.common.waker.forget(&r.sleeper) // it may have gone to sleep after remove
+	s.common.waker.forget(&r.sleeper) // it may have been registered again after remove
 	if known {
 		s.o.Log.Info("replica disconnected", "addr", r.call.Addr)
 	}
 }
 
-// tickEvery is how often a source does its periodic work.
+// tickEvery is the interval of a source's periodic work.
 const tickEvery = time.Second
 
-// arm schedules tick, if there is periodic work. The caller must hold mu.
+// arm starts the timer for tick, if there is periodic work and the timer is not running. The
+// caller must hold mu.
 func (s *Source) arm() {
 	if !s.ticking.Load() && !s.closed && (s.backlog != nil || !s.common.ackTable.idle()) {
 		s.ticking.Store(true)
@@ -303,10 +310,10 @@ func (s *Source) arm() {
 	}
 }
 
-// tick sends keepalives to replicas that were sent nothing for long, closes the connections of
-// replicas that were overtaken, frees a backlog that is not needed, and wakes waiters that have
-// waited for maxWait. It does not close replicas that are silent: sessions do that
-// (repl-timeout).
+// tick sends keepalives to replicas that were sent nothing for a while, closes the connections of
+// replicas that the backlog has overtaken, frees a backlog that is not needed, and wakes peers
+// that have waited for maxWait. It does not close the connections of replicas that are silent:
+// their sessions do (repl-timeout).
 func (s *Source) tick() {
 	now := s.o.Stopwatch()
 	s.mu.Lock()
@@ -339,7 +346,8 @@ func (s *Source) tick() {
 	}
 }
 
-// ping sends keepalives to the replicas that were sent nothing for long. The caller must hold mu.
+// ping has keepalives sent to the replicas that were sent nothing for PingPeriod. now is the
+// stopwatch reading. The caller must hold mu.
 func (s *Source) ping(now time.Duration) {
 	period := s.o.PingPeriod()
 	for _, r := range s.senders {
@@ -355,8 +363,8 @@ func (s *Source) ping(now time.Duration) {
 }
 
 // expel closes the connections of replicas that the backlog has overtaken, and returns their
-// addresses. A sender notices that by itself when it is filled. But the sender of a replica that
-// does not read is never filled. The caller must hold mu.
+// addresses. A sender notices that itself when Fill is called. But Fill is never called for a
+// replica that does not read. The caller must hold mu.
 func (s *Source) expel() (addrs []string) {
 	first := s.backlog.First()
 	for _, r := range s.senders {
@@ -369,8 +377,8 @@ func (s *Source) expel() (addrs []string) {
 	return addrs
 }
 
-// shrinkBacklog reduces the backlog as far as the replicas that lag allow. The caller must hold
-// mu.
+// shrinkBacklog reduces a backlog that has grown for a long frame, as far as the slowest replica
+// allows. The caller must hold mu.
 func (s *Source) shrinkBacklog() {
 	lacks := uint64(0)
 	for _, r := range s.senders {
@@ -380,7 +388,7 @@ func (s *Source) shrinkBacklog() {
 	s.backlog.Resize(s.size)
 }
 
-// Counts returns how many replicas were served since the start, and how.
+// Counts returns the numbers of resynchronizations, by kind, and of bytes sent, since the start.
 func (s *Source) Counts() protocol.Counts {
 	return protocol.Counts{
 		SyncFull: s.full.Load(), SyncPartialOK: s.partial.Load(), SyncPartialErr: s.refused.Load(),
@@ -388,8 +396,8 @@ func (s *Source) Counts() protocol.Counts {
 	}
 }
 
-// Close closes the connections of replicas and stops all timers. Later calls have no effect that
-// matters.
+// Close closes the connections of replicas, wakes waiting peers and stops all timers. Afterwards
+// the source serves no replica.
 func (s *Source) Close() {
 	s.mu.Lock()
 	s.closed = true

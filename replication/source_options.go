@@ -8,47 +8,48 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 )
 
-// SourceOptions are the dependencies of a [Source]. The functions are called from any goroutine
-// when their value is needed, with locks of the source held. They must be quick, and must not
-// call the source. Freed is called without locks.
+// SourceOptions has the dependencies of a [Source]. The source calls the functions from any
+// goroutine, with locks of the source held. They must be quick, and must not call the source.
+// Only Freed is called without locks.
 type SourceOptions struct {
-	// Keyspace is what a full resynchronization copies.
+	// Keyspace has the keys that a full resynchronization copies.
 	Keyspace *keyspace.Keyspace
-	// Reached returns the offset behind everything that the keyspace holds. It may be ahead of
-	// the bytes passed to Write by what the log has not written yet. All bytes up to that offset
-	// must be written later without further calls. If Reached is nil, the keyspace is never
-	// ahead.
+	// Reached returns the offset of the stream behind everything that the keyspace contains. It
+	// may be beyond the bytes that were passed to Write, by the bytes that the log has not
+	// written yet. All bytes up to this offset must be written later even if nothing else
+	// happens. If Reached is nil, the keyspace is never ahead of the stream.
 	Reached func() uint64
-	// DataSet returns the ID of the data set to send, or empty if it is unknown. claimed is the
-	// ID that the replica has sent, or [unknownDataSet]. If DataSet is nil, the ID is unknown.
+	// DataSet returns the ID of the data set to send, "" if it is unknown. claimed is the ID that
+	// the replica has sent, or [unknownDataSet]. If DataSet is nil, the ID is unknown.
 	DataSet func(claimed string) string
-	// BacklogSize returns repl-backlog-size, in bytes.
+	// BacklogSize returns the value of repl-backlog-size, in bytes.
 	BacklogSize func() int64
-	// BacklogTTL returns repl-backlog-ttl: for how long a backlog is kept without replicas. 0
-	// keeps it forever.
+	// BacklogTTL returns the value of repl-backlog-ttl, the time for which a backlog is kept
+	// without replicas. 0 keeps it forever.
 	BacklogTTL func() time.Duration
-	// PingPeriod returns repl-ping-replica-period: how long a replica is sent nothing before it
-	// is sent a keepalive.
+	// PingPeriod returns the value of repl-ping-replica-period, the time after which a replica to
+	// which nothing else was sent is sent a keepalive.
 	PingPeriod func() time.Duration
-	// Stopwatch returns a monotonic reading, which is only used to measure durations.
+	// Stopwatch returns the reading of a monotonic clock. It is only used to measure durations.
 	Stopwatch func() time.Duration
-	// After calls f in a goroutine of its own once d has passed: see [clock.Clock].
+	// After calls f on its own goroutine after d: see [clock.Clock].
 	After func(d time.Duration, f func()) clock.Timer
-	// Freed is called, unless it is nil, in a goroutine of its own and without locks, when the
-	// backlog was freed because there was no replica for BacklogTTL. The caller of Write may then
-	// omit bytes of the stream. If it does, it must call [Source.Begin] before the next replica.
+	// Freed is called on its own goroutine, without locks, when the backlog was freed because
+	// there was no replica for BacklogTTL. It may be nil. The caller of Write may then omit bytes
+	// of the stream. If it does, it must call [Source.Begin] before the next replica.
 	Freed func()
 	Log   *slog.Logger
 }
 
-// History identifies the stream of a node.
+// History identifies the stream of a node. The zero value means that there is none.
 type History struct {
 	// ID is the replication ID, 40 hexadecimal digits.
 	ID string
-	// ID2 is the replication ID of the primary that was followed before, or empty. A replica that
-	// knows the stream by ID2 may continue if the first byte that it lacks is not behind Offset2.
+	// ID2 is the replication ID of the primary that was followed before, "" if there is none. A
+	// replica that knows the stream by ID2 may continue if the first byte that it lacks is not
+	// behind Offset2.
 	ID2 string
-	// Offset2 is second_repl_offset, or -1. It is the number of a byte, counted from 1, so it is
-	// one more than the offset at which ID began.
+	// Offset2 is second_repl_offset, or -1 if there is no ID2. It is the number of a byte,
+	// counted from 1, so it is the offset at which ID began plus one.
 	Offset2 int64
 }

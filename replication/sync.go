@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// The answers to PSYNC of a node that cannot serve a replica. The first ones are those of Redis.
-// A replica retries after NOMASTERLINK.
+// The answers to PSYNC of a node that cannot serve a replica. The first four have the texts of
+// Redis. A replica tries again after NOMASTERLINK.
 const (
 	errSyncMaster   resp.Error = "ERR PSYNC FAILOVER can't be sent to a master."
 	errSyncReplID   resp.Error = "ERR PSYNC FAILOVER replid must match my replid."
@@ -18,8 +18,9 @@ const (
 	errSyncEnding   resp.Error = "NOMASTERLINK Can't SYNC while the server is shutting down"
 )
 
-// PSync implements env.Node. If the answer needs exclusive use of the keyspace, it is left for
-// Run. Then the answer to PSYNC is the first output of the pump.
+// PSync implements env.Node: it answers the PSYNC c of a replica. p sends the stream after reply.
+// If err is not "", the replica is refused. An answer that needs exclusive use of the keyspace is
+// left for Run. Then reply is nil, and the answer to PSYNC is the first output of p.
 func (n *Node) PSync(c protocol.PSync) (reply []byte, p transport.Pump, err resp.Error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -35,7 +36,8 @@ func (n *Node) PSync(c protocol.PSync) (reply []byte, p transport.Pump, err resp
 	return nil, deferred, ""
 }
 
-// syncRefused returns why a replica cannot be served now, or "". The caller holds mu.
+// syncRefused returns the error if the replica that has sent c cannot be served now, "" if it
+// can. It clears c.Failover if this node has taken over already. The caller holds mu.
 func (n *Node) syncRefused(c *protocol.PSync) resp.Error {
 	if c.Failover && !n.replica && c.ReplID == n.o.Source.History().ID2 && c.ReplID != "" {
 		// This node has taken over, but the answer that said so was lost. If the request were
@@ -51,8 +53,8 @@ func (n *Node) syncRefused(c *protocol.PSync) resp.Error {
 		return errSyncReplID
 	case n.handover.state == handoverWaiting && n.o.Source.Resumes(*c):
 		// The target may have lost its link, and the handover would wait for it in vain if it
-		// could not reconnect. A full resynchronization is not possible: the stream does not
-		// advance, so it would not end.
+		// could not reconnect. A full resynchronization is not possible: it would not end,
+		// because the stream does not advance.
 	case n.handover.state != handoverNone:
 		return errSyncFailover
 	case c.Failover && (n.order != orderNone || !n.f.whole.Load()):
@@ -63,13 +65,14 @@ func (n *Node) syncRefused(c *protocol.PSync) resp.Error {
 	return ""
 }
 
-// hasAllOf reports whether the state is that of the Redis that hands over, up to its last byte.
+// hasAllOf reports whether the state is that of the Redis that hands over by c, up to its last
+// byte.
 func (n *Node) hasAllOf(c *protocol.PSync) bool {
 	id, offset, settled := n.redisPosition()
 	return settled && id == c.ReplID && offset+1 == c.Offset
 }
 
-// serveDeferred answers the PSYNC calls that were left for Run.
+// serveDeferred answers the PSYNC calls that were left for Run. Only Run calls it.
 func (n *Node) serveDeferred() {
 	n.mu.Lock()
 	deferred := n.deferred
@@ -80,6 +83,8 @@ func (n *Node) serveDeferred() {
 	}
 }
 
+// syncDeferred answers c, a PSYNC that was left for Run. For a FAILOVER it promotes this node
+// first. Otherwise it begins the stream of a primary if there is none.
 func (n *Node) syncDeferred(c *protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 	n.mu.Lock()
 	err := n.syncRefused(c)
@@ -104,10 +109,10 @@ func (n *Node) syncDeferred(c *protocol.PSync) ([]byte, transport.Pump, resp.Err
 	return n.answer(c)
 }
 
-// answer begins to serve a replica. The stream must run. While the log of a primary cannot be
-// written, answer refuses: each attempt to repair the log begins another history, so a full
-// resynchronization would not end, and the replica would have discarded the only other complete
-// state for it.
+// answer begins to serve the replica that has sent c. The stream must be running. While the log
+// of a primary cannot be written, answer refuses the replica: each attempt to repair the log
+// begins another history, so a full resynchronization would not end, and the replica would have
+// discarded the only other complete state for it.
 func (n *Node) answer(c *protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 	if t := n.tap.Load(); t != nil && !c.Failover && t.log.Refuses() {
 		return nil, nil, errSyncFault
@@ -119,7 +124,7 @@ func (n *Node) answer(c *protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 	return reply, p, ""
 }
 
-// refuseDeferred answers those calls with an error when Run ends.
+// refuseDeferred answers the PSYNC calls that were left for Run with an error, when Run ends.
 func (n *Node) refuseDeferred() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,47 +7,51 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// maxHeld is how many bytes a sealed tap keeps: the clock records of a pause, but no effects.
+// maxHeld is the maximum number of bytes that a sealed tap holds back. The clock records of a
+// pause fit, but not many effects.
 const maxHeld = 1 << 20
 
-// stream is where a tap passes bytes to: a [Source].
+// stream is the destination of a tap's bytes: a [Source].
 type stream interface {
 	Write(piece []byte)
 	Offset() uint64
 }
 
-// tap passes what the log of a primary writes to its stream. A sealed tap keeps the bytes back,
-// so that the stream does not advance during a handover. If the handover is aborted, it passes
-// them on.
+// tap passes what the log of a primary writes to its stream. While a tap is sealed, it holds the
+// bytes back, so that the stream does not advance during a handover. If the handover is aborted,
+// the tap passes these bytes on.
 type tap struct {
 	log Log
 	to  stream
-	gap func() // begins a new history
+	gap func() // begins a new history, because bytes are missing in the stream
 
 	mu sync.Mutex // guards the fields below
-	// ended says that the last piece was the end of a write. Between two writes there are only
-	// complete frames.
+	// ended says that the last piece was the end of a write of the log. At the end of a write all
+	// frames are complete.
 	ended   bool
-	sealing bool // seal at the end of the present write
+	sealing bool // the tap will be sealed at the end of the present write
 	sealed  bool
 	held    []byte
-	heldEnd uint64 // position behind held, or behind what was lost; 0 if nothing arrived
+	heldEnd uint64 // position behind held, or behind what was lost; 0 if nothing has arrived
 	lost    bool   // held is incomplete
 
-	// ahead is the offset of the stream minus the position of the log.
+	// ahead is the offset of the stream minus the corresponding position of the log.
 	ahead atomic.Int64
 }
 
+// newTap returns a tap for log that passes bytes to the stream to.
 func newTap(log Log, to stream, gap func()) *tap {
 	return &tap{log: log, to: to, gap: gap, ended: true}
 }
 
-// begin sets the position behind which the log passes on what it writes.
+// begin sets the position from, after which the log passes on what it writes.
 func (t *tap) begin(from uint64) {
 	t.ahead.Store(int64(t.to.Offset()) - int64(from))
 }
 
-// Wrote implements persistence.Tap.
+// Wrote implements [persistence.Tap]: it passes piece, which the log has written, to the stream,
+// or holds it back. end is the position of the log after piece if piece ends a write, otherwise
+// 0.
 func (t *tap) Wrote(piece []byte, end uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +74,8 @@ func (t *tap) Wrote(piece []byte, end uint64) {
 	}
 }
 
-// Gap implements persistence.Tap.
+// Gap implements [persistence.Tap]: the log has dropped something, so the stream needs a new
+// history.
 func (t *tap) Gap() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +88,8 @@ func (t *tap) Gap() {
 	t.gap()
 }
 
-// seal keeps back what the log writes from now on, or from the end of a write that is under way.
+// seal makes the tap hold back what the log writes from now on, or, if a write is in progress,
+// from its end on.
 func (t *tap) seal() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +103,8 @@ func (t *tap) isSealed() bool {
 	return t.sealed
 }
 
-// open undoes seal: it passes on the bytes that were kept back.
+// open undoes seal: it passes on the bytes that were held back. If bytes were lost, it begins a
+// new history instead.
 func (t *tap) open() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +119,7 @@ func (t *tap) open() {
 	t.sealed, t.sealing, t.lost, t.held, t.heldEnd = false, false, false, nil, 0
 }
 
-// changed reports whether effects were kept back or lost, so that the state is no longer that of
+// changed reports whether effects were held back or lost, so that the state is no longer that of
 // the stream.
 func (t *tap) changed() bool {
 	t.mu.Lock()
@@ -133,7 +140,7 @@ func (t *tap) changed() bool {
 // reached returns the offset of the stream behind everything that was appended to the log.
 func (t *tap) reached() uint64 { return t.offset(t.log.Position()) }
 
-// offset returns the offset of the stream for a position of the log.
+// offset returns the offset of the stream that corresponds to a position of the log.
 func (t *tap) offset(position uint64) uint64 {
 	return uint64(max(0, int64(position)+t.ahead.Load()))
 }

@@ -9,16 +9,16 @@ import (
 // waiter is a peer that waits until enough replicas have everything before offset.
 type waiter struct {
 	offset uint64
-	since  time.Duration // by the stopwatch
+	since  time.Duration // the stopwatch reading when it was registered
 	p      transport.Peer
 }
 
-// waitHeap holds the waiters for the same number of replicas, as a binary heap. The first has the
-// smallest offset. Offsets arrive nearly in the order of the stream, for which push takes
-// constant time. An acknowledgement only looks at the waiters that it wakes and at one more.
+// waitHeap has the waiters for the same number of replicas, as a binary heap. The first waiter
+// has the smallest offset. Offsets arrive nearly in the order of the stream, for which push takes
+// constant time. An acknowledgement examines only the waiters that it wakes, and one more.
 type waitHeap []waiter
 
-// push adds w.
+// push adds w and returns the new heap.
 func (h waitHeap) push(w waiter) waitHeap {
 	h = append(h, w)
 	for i := len(h) - 1; i > 0; {
@@ -32,7 +32,7 @@ func (h waitHeap) push(w waiter) waitHeap {
 	return h
 }
 
-// pop removes the first waiter.
+// pop removes the first waiter and returns the new heap.
 func (h waitHeap) pop() waitHeap {
 	last := len(h) - 1
 	h[0], h[last] = h[last], waiter{}
@@ -41,7 +41,8 @@ func (h waitHeap) pop() waitHeap {
 	return h
 }
 
-// sink moves the element at index i down to its place in the heap.
+// sink moves the element at index i down to its place in the heap. The elements below i must be
+// in order.
 func (h waitHeap) sink(i int) {
 	for {
 		least := i
@@ -58,7 +59,7 @@ func (h waitHeap) sink(i int) {
 	}
 }
 
-// order restores the heap from elements in any order.
+// order restores the order of the heap from elements in any order.
 func (h waitHeap) order() {
 	for i := len(h)/2 - 1; i >= 0; i-- {
 		h.sink(i)

@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// linger is for how long new bytes of the stream wait for more, before a replica is woken
-	// that has been sent everything. To wake it costs more than to send a record. A busy event
-	// loop gathers the bytes that arrive meanwhile at no cost.
+	// linger is the time for which new bytes of the stream wait for more bytes, before a replica
+	// that has been sent everything is woken. Waking a replica costs more than sending a record.
+	// A busy event loop gathers the bytes that arrive meanwhile at no cost.
 	linger = time.Millisecond
-	// lingerBytes ends the wait early: to send so many bytes costs more than to wake.
+	// lingerBytes is the number of waiting bytes that ends linger early, because sending so many
+	// bytes costs more than waking the replica.
 	lingerBytes = 64 << 10
 )
 
-// waker wakes the replicas that have been sent everything when the stream continues.
+// waker wakes, when the stream continues, the replicas that have been sent everything.
 type waker struct {
 	after func(time.Duration, func()) clock.Timer
 
 	asleep atomic.Int32 // the length of sleepers
-	armed  atomic.Bool  // a timer runs
+	armed  atomic.Bool  // a timer is running
 
 	mu       sync.Mutex // guards the fields below
 	sleepers []*sleeper
@@ -32,18 +33,19 @@ type waker struct {
 	closed   bool
 }
 
-// sleeper is a replica from the waker's point of view.
+// sleeper is the part of a sender that the waker uses.
 type sleeper struct {
 	peer    transport.Peer
 	backlog *Backlog
-	slept   uint64 // offset up to which it had been sent everything; guarded by the mutex of the waker
+	slept   uint64 // offset up to which the replica had been sent everything; guarded by the mutex of the waker
 }
 
-// waits returns how many bytes it has not been sent. The caller must hold the mutex of the waker.
+// waits returns the number of bytes of the stream that were not sent to the replica. The caller
+// must hold the mutex of the waker.
 func (s *sleeper) waits() uint64 { return s.backlog.End() - s.slept }
 
-// sleep registers s to be woken when the stream continues behind at. The caller checks the stream
-// again afterwards: see [waker.written].
+// sleep registers s to be woken when the stream is longer than at. Afterwards the caller must
+// check whether the stream is already longer: see [waker.written].
 func (w *waker) sleep(s *sleeper, at uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,8 +57,8 @@ func (w *waker) sleep(s *sleeper, at uint64) {
 }
 
 // written is called after a write to the stream, and by a sleeper that sees that the stream was
-// written to before it slept. It wakes the sleepers soon, or at once if urgent is set or many
-// bytes wait.
+// written to before the sleeper was registered. It wakes the sleepers after linger, or at once if
+// urgent is true or many bytes wait.
 func (w *waker) written(urgent bool) {
 	if w.asleep.Load() == 0 {
 		return
@@ -77,7 +79,7 @@ func (w *waker) written(urgent bool) {
 	}
 }
 
-// wakeNow ends a wait for more bytes, because a client has begun to wait for replicas.
+// wakeNow wakes sleepers that linger, because a client has begun to wait for replicas.
 func (w *waker) wakeNow() {
 	if !w.armed.Load() {
 		return
@@ -87,9 +89,9 @@ func (w *waker) wakeNow() {
 	w.wake()
 }
 
-// lingerOver ends a wait for more bytes that has taken its full time. If there was something to
-// send, more is likely to follow, so it starts the next wait. A timer that is made here wakes no
-// thread. One that an event loop makes while the other loops sleep would.
+// lingerOver wakes the sleepers after linger. If there was something to send, more is likely to
+// follow, so it starts the next timer. A timer that is started here wakes no thread. A timer that
+// an event loop starts while the other loops sleep would wake one.
 func (w *waker) lingerOver() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,9 +102,9 @@ func (w *waker) lingerOver() {
 	w.armed.Store(false)
 }
 
-// wake wakes the sleepers that have bytes to send, and reports whether there are any. The caller
-// must hold mu. It does not stop a running timer: the next wait is only shorter for it, and at
-// most one timer fires per linger.
+// wake wakes and removes the sleepers that have bytes to send, and reports whether there were
+// any. The caller must hold mu. wake does not stop a running timer: the next linger is then only
+// shorter, and at most one timer fires per linger.
 func (w *waker) wake() (some bool) {
 	rest := w.sleepers[:0]
 	for _, s := range w.sleepers {
@@ -119,7 +121,7 @@ func (w *waker) wake() (some bool) {
 	return some
 }
 
-// forget removes s, whose connection is closed.
+// forget removes s, because its connection is closed.
 func (w *waker) forget(s *sleeper) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +131,7 @@ func (w *waker) forget(s *sleeper) {
 	}
 }
 
-// close stops the timer. After it, no sleeper is woken.
+// close stops the timer. Afterwards no sleeper is woken.
 func (w *waker) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,27 +12,29 @@ import (
 // Capa is a set of capabilities of a replica (REPLCONF capa).
 type Capa uint8
 
-// The capabilities. Others that a replica names are ignored, as in Redis.
+// The capabilities that this server knows. Other capabilities that a replica names are ignored,
+// as in Redis.
 const (
-	CapaEOF    Capa = 1 << iota // an RDB whose length is not known in advance
-	CapaPSYNC2                  // a new replication ID in +CONTINUE
-	CapaCell1                   // the stream of this server, version 1
+	CapaEOF    Capa = 1 << iota // the replica accepts an RDB whose length is not known in advance
+	CapaPSYNC2                  // the replica accepts a new replication ID in +CONTINUE
+	CapaCell1                   // the replica accepts the stream of this server, version 1
 )
 
-// PSync is a PSYNC call, with what the replica has sent by REPLCONF before.
+// PSync is a PSYNC call, together with what the replica has sent by REPLCONF before.
 type PSync struct {
 	Client int64          // the client ID of the replica
-	Peer   transport.Peer // woken when there is something to send
-	ReplID string         // the history that it knows, "?" for none
-	// Offset is the number of the first byte that the replica lacks, -1 if it has nothing.
+	Peer   transport.Peer // the replica's connection, which is woken when there is something to send
+	ReplID string         // the ID of the history that the replica has; "?" if it has none
+	// Offset is the number of the first byte that the replica lacks, counted from 1; -1 if it has
+	// none.
 	Offset   int64
-	Failover bool // it asks this node to take over
-	Port     int  // where it listens, 0 if it has not sent it
+	Failover bool // the replica asks this node to take over
+	Port     int  // the port at which the replica listens; 0 if it has not sent it
 	IP       string
 	Capa     Capa
-	DataSet  string // the ID of its data set, "?" if unknown, "" if it has not sent one
+	DataSet  string // the ID of its data set; "?" if unknown, "" if it has not sent one
 	Addr     string // the address of its connection, as in CLIENT LIST
-	Version  string // the version that it has sent, "" if it has not sent one
+	Version  string // the version that it has sent; "" if it has not sent one
 }
 
 // Ack is a REPLCONF ACK of a replica that is being served.
@@ -44,9 +46,9 @@ type Ack struct {
 
 // Failover is a FAILOVER call whose arguments were checked.
 type Failover struct {
-	Host, Port string // the replica that takes over; both empty for any
-	Force      bool   // proceed when Timeout has passed
-	Abort      bool   // abort the handover that is under way; the other fields are ignored
+	Host, Port string // the replica that takes over; both are "" for any replica
+	Force      bool   // proceed when Timeout has passed, even if the replica has not caught up
+	Abort      bool   // abort the failover that is in progress; the other fields are ignored
 	Timeout    time.Duration
 }
 
@@ -57,8 +59,9 @@ const (
 	errFailoverForce      resp.Error = "ERR FAILOVER with force option requires both a timeout and target HOST and IP."
 )
 
-// Refused returns why a server cannot begin the handover, or "" if it can. replica says that the
-// server is a replica, and replicas is how many it has. The order of the checks is that of Redis.
+// Refused returns the error if a server cannot begin the failover c, "" if it can. replica says
+// that the server is a replica, and replicas is the number of replicas that it has. The checks
+// have the same order as in Redis.
 func (c Failover) Refused(replica bool, replicas int) resp.Error {
 	switch {
 	case replica:
@@ -71,48 +74,49 @@ func (c Failover) Refused(replica bool, replicas int) resp.Error {
 	return ""
 }
 
-// Role is the reply of ROLE: what a node is at the moment.
+// Role is the reply of ROLE: the present role of a node.
 type Role struct {
 	Replica bool
-	Host    string // of the primary; empty unless Replica
+	Host    string // of the primary; "" unless Replica
 	Port    int
-	State   string // connect, connecting, sync or connected; empty unless Replica
+	State   string // "connect", "connecting", "sync" or "connected"; "" unless Replica
 	// Offset is the number of the last byte of the stream that was written or, on a replica,
 	// applied. It is -1 while that is unknown.
 	Offset   int64
 	Replicas []Replica
 }
 
-// Replica is a replica that the node serves.
+// Replica is a replica that the node serves, in [Role].
 type Replica struct {
 	Host, Port string
-	Offset     int64 // acknowledged
+	Offset     int64 // the offset that the replica has acknowledged
 }
 
-// Counts are the counters of INFO about how replicas were served since the start.
+// Counts has the counters of INFO about replication since the start. BytesIn and BytesOut count
+// the bytes of streams.
 type Counts struct {
 	SyncFull, SyncPartialOK, SyncPartialErr int64
 	BytesIn, BytesOut                       int64 // of streams
 }
 
-// Field is a line of INFO.
+// Field is a line of INFO: its name and its value.
 type Field struct{ Name, Value string }
 
-// PrimaryInfo holds what the section replication of INFO shows of a primary: its history, its
-// backlog and its replicas.
+// PrimaryInfo has the values that the section replication of INFO shows of a primary: its
+// history, its backlog and its replicas.
 type PrimaryInfo struct {
-	ReplID, ReplID2 string // ReplID2 is empty if there is none
-	// Offset is the number of the last byte of the stream. SecondOffset is second_repl_offset,
-	// which ends what ReplID2 covers. It is ignored if ReplID2 is empty.
+	ReplID, ReplID2 string // ReplID2 is "" if there is none
+	// Offset is the number of the last byte of the stream. SecondOffset is second_repl_offset:
+	// bytes with larger numbers do not belong to ReplID2. It is ignored if ReplID2 is "".
 	Offset, SecondOffset int64
-	FailoverState        string // empty stands for no-failover
+	FailoverState        string // "" stands for no-failover
 	BacklogActive        bool
 	BacklogSize          int64
-	BacklogFrom, Backlog int64 // the first byte in the backlog, and its length
+	BacklogFrom, Backlog int64 // the number of the first byte in the backlog, and the backlog's length in bytes
 	Replicas             []Field
 }
 
-// Fields returns the lines in the order of Redis.
+// Fields returns the lines of INFO, in the order of Redis.
 func (p PrimaryInfo) Fields() []Field {
 	fields := append([]Field{{"role", "master"}, {"connected_slaves", strconv.Itoa(len(p.Replicas))}}, p.Replicas...)
 	state, second, active := p.FailoverState, p.SecondOffset, "0"
