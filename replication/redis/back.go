@@ -14,44 +14,47 @@ import (
 	"github.com/cellserver/cellserver/persistence"
 )
 
-// ErrOvertaken ends the link of a replica that has fallen behind by more than the backlog.
+// ErrOvertaken is the error that closes the connection of a replica which lacks bytes that are no
+// longer in the backlog.
 var ErrOvertaken = errors.New("the replica was overtaken by the backlog")
 
-// Tail is the stream of this server's frames. A backlog of package replication implements it.
+// Tail is the stream of this server's frames. replication.Tail implements it.
 type Tail interface {
-	// Read copies bytes of the stream from offset on, as many as there are. ok is false if they
-	// are no longer available.
+	// Read copies bytes of the stream from offset on into dst, as many as there are, and returns
+	// their number. ok is false if the byte at offset is no longer available.
 	Read(dst []byte, offset uint64) (n int, ok bool)
-	// End returns the offset behind the latest byte.
+	// End returns the offset behind the latest byte of the stream.
 	End() uint64
 }
 
-// EncoderOptions are the dependencies of an [Encoder]. All fields must be set.
+// EncoderOptions has the dependencies of an [Encoder]. All fields must be set.
 type EncoderOptions struct {
 	Keyspace *keyspace.Keyspace
 	Tail     Tail
-	// From is the offset in the tail at which the encoder begins to read. It must be the
-	// beginning of a frame, and the keyspace must contain everything before it.
+	// From is the offset in Tail at which the encoder begins to read. A frame must begin there,
+	// and the keyspace must contain the effects of everything before it.
 	From uint64
-	// Mark is the random delimiter at the end of the RDB: 40 bytes that the RDB does not contain.
+	// Mark is the random delimiter at the end of the RDB: 40 bytes that do not occur in the RDB.
 	Mark [markSize]byte
-	// Wake makes the connection call Fill again. Sleep is called when there is nothing to send.
-	// It must lead to a Wake when the end of the tail is behind offset, at once if it is already.
+	// Wake must lead to a call of Fill. The encoder calls Sleep when it has nothing to send.
+	// Sleep must lead to a call of Fill when the end of Tail is larger than offset, at once if it
+	// is already.
 	Wake  func()
 	Sleep func(offset uint64)
-	// Skipped counts values and commands that Redis has no equivalent of.
+	// Skipped counts values and commands for which Redis has no equivalent.
 	Skipped *Tally
 }
 
-// Encoder produces what a stock Redis or Valkey (6.2 or newer) receives that replicates from this
-// server: an RDB, then commands. It implements transport.Pump.
+// Encoder produces what this server sends to a stock Redis or Valkey (6.2 or newer) that
+// replicates from it: an RDB, then commands. It implements transport.Pump.
 //
-// The commands do not record each change. A key that has changed is sent with the value that it
-// has when the encoder sends it. So a replica has each key as it was here at some instant, and
-// all changes up to [Encoder.Acked]. The reply to PSYNC must be FULLRESYNC with offset 0.
+// The commands do not repeat each change. A key that has changed is sent with the value that it
+// has when the encoder sends it. So a replica has each key as it was on this server at some
+// instant, and has all changes up to [Encoder.Acked]. The reply to PSYNC must be FULLRESYNC with
+// offset 0.
 //
-// Fill and Closed must be called by one goroutine at a time. The other methods may be called from
-// any.
+// Only one goroutine at a time may call Fill and Closed. Any goroutine may call the other
+// methods.
 type Encoder struct {
 	o      EncoderOptions
 	handle *keyspace.Handle
@@ -59,49 +62,53 @@ type Encoder struct {
 	copy   wholeCopy
 	ends   endings
 
-	// at is the offset of the tail behind the bytes that were read. frames has the bytes of an
+	// at is the offset in Tail behind the bytes that were read. frames has the bytes of an
 	// incomplete frame.
 	at     uint64
 	frames []byte
-	// pending are keys that have changed. flushed are databases that were emptied before these
-	// changes.
+	// pending has the keys that have changed since they were sent. flushed has the databases that
+	// were emptied before these changes.
 	pending map[name]struct{}
 	flushed map[int]struct{}
 
-	// out holds the bytes to be sent, from index sent on. db is the database that the replica has
-	// selected. written is how many bytes of commands were produced.
+	// out has the bytes to be sent, from index sent on. db is the database that the replica has
+	// selected, -1 before the first SELECT. written is the number of bytes of commands that were
+	// produced.
 	out     []byte
 	sent    int
 	db      int
 	written int64
 
-	// hasAcked says that the replica has acknowledged something.
+	// hasAcked says that the replica has acknowledged an offset since the RDB was sent.
 	hasAcked  atomic.Bool
 	ping, ask atomic.Bool
 	online    atomic.Bool
 
 	mu sync.Mutex
-	// marks and acked are guarded by mu. A mark says which offset of the tail is reached after a
-	// number of bytes of commands. acked is the offset of the last mark that was acknowledged.
+	// marks and acked are guarded by mu. A mark has the offset in Tail that the replica has
+	// reached when it has executed a number of bytes of commands. acked is the offset of the last
+	// mark that the replica has acknowledged.
 	marks []backMark
 	acked uint64
 }
 
-// phase is the progress of a replica.
+// phase is the progress of serving a replica.
 type phase uint8
 
 const (
 	copying phase = iota // the RDB is being sent
-	waiting              // until Redis has loaded the RDB, it takes what follows for a part of it
+	waiting              // the RDB was sent. Until Redis has loaded it, Redis takes everything that follows for a part of the RDB, so nothing is sent
 	live
 )
 
+// backMark is a mark: see Encoder.marks.
 type backMark struct {
 	written int64
 	offset  uint64
 }
 
-// NewEncoder begins to serve a replica. It returns an error if the RDB cannot be begun.
+// NewEncoder returns an encoder that begins to serve a replica. It returns an error if the RDB
+// cannot be begun. The caller must call Closed at the end.
 func NewEncoder(o EncoderOptions) (*Encoder, error) {
 	e := &Encoder{
 		o: o, handle: o.Keyspace.NewHandle(), at: o.From, acked: o.From, db: -1,
@@ -117,8 +124,8 @@ func NewEncoder(o EncoderOptions) (*Encoder, error) {
 	return e, nil
 }
 
-// Acknowledge records an offset that the replica has acknowledged. It ignores offsets before the
-// RDB was sent.
+// Acknowledge records the offset that the replica has acknowledged, which counts bytes of
+// commands. It ignores offsets that arrive before the RDB was sent.
 func (e *Encoder) Acknowledge(offset int64) {
 	if !e.online.Load() {
 		return
@@ -133,33 +140,33 @@ func (e *Encoder) Acknowledge(offset int64) {
 	e.marks = e.marks[n:]
 }
 
-// Acked returns the offset of the tail up to which the replica has everything.
+// Acked returns the offset in Tail before which the replica has all changes.
 func (e *Encoder) Acked() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.acked
 }
 
-// Online reports whether the RDB was sent.
+// Online reports whether the whole RDB was sent.
 func (e *Encoder) Online() bool { return e.online.Load() }
 
-// Ping sends a PING to the replica, as a keepalive.
+// Ping has a PING sent to the replica, as a keepalive.
 func (e *Encoder) Ping() { e.ping.Store(true); e.o.Wake() }
 
-// Ask sends REPLCONF GETACK, so that the replica acknowledges at once.
+// Ask has REPLCONF GETACK sent, so that the replica acknowledges at once.
 func (e *Encoder) Ask() { e.ask.Store(true); e.o.Wake() }
 
-// Closed implements transport.Pump.
+// Closed implements transport.Pump: it frees what the encoder has.
 func (e *Encoder) Closed() {
 	e.copy.close()
 	e.handle.Close()
 	e.out, e.frames, e.pending, e.ends = nil, nil, nil, endings{}
 }
 
-// steps bounds the work of one Fill: steps of the copy, or reads of the tail.
+// steps is the maximum number of pieces of work in one Fill: steps of the RDB, or reads of Tail.
 const steps = 8
 
-// Fill implements transport.Pump.
+// Fill implements transport.Pump: it appends the next part of the RDB or of the commands to out.
 func (e *Encoder) Fill(out []byte, limit int) (filled []byte, more bool, err error) {
 	bound := len(out) + limit
 	for range steps {
@@ -177,7 +184,8 @@ func (e *Encoder) Fill(out []byte, limit int) (filled []byte, more bool, err err
 	return e.pour(out, bound), true, nil
 }
 
-// pour appends what is to be sent, as far as there is room.
+// pour appends bytes that are to be sent to out, up to the length bound. It drops a large buffer
+// when all of it was sent.
 func (e *Encoder) pour(out []byte, bound int) []byte {
 	n := min(bound-len(out), len(e.out)-e.sent)
 	out = append(out, e.out[e.sent:e.sent+n]...)
@@ -192,8 +200,8 @@ func (e *Encoder) pour(out []byte, bound int) []byte {
 	return out
 }
 
-// work produces more to send. It returns false when there is nothing to do. In that case it has
-// made sure that Wake will be called.
+// work produces more bytes to send. It returns false if there is nothing to do. In that case it
+// has made sure that Wake or Sleep leads to another call.
 func (e *Encoder) work() (worked bool, err error) {
 	if !e.handle.Enter() {
 		e.o.Keyspace.World().NotifyStart(e.o.Wake)
@@ -223,7 +231,7 @@ func (e *Encoder) work() (worked bool, err error) {
 	return true, nil
 }
 
-// step writes a part of the RDB.
+// step writes the next part of the RDB to e.out, and after the last part the mark.
 func (e *Encoder) step() error {
 	out, more, err := e.copy.step(e.out)
 	if e.out = out; err == nil && !more {
@@ -233,7 +241,8 @@ func (e *Encoder) step() error {
 	return err
 }
 
-// readTail reads the next bytes of the tail and records which keys they change.
+// readTail reads the next bytes of Tail and records the keys that they change. read says that
+// there were any. The error is ErrOvertaken if the bytes are no longer available.
 func (e *Encoder) readTail() (read bool, err error) {
 	from := len(e.frames)
 	n := int(min(e.o.Tail.End()-e.at, piece))
@@ -269,9 +278,9 @@ func (e *Encoder) readTail() (read bool, err error) {
 	return n > 0, nil
 }
 
-// note records the keys of an effects record. If a record consists of one effect and that is on a
-// limiter without equivalent in Redis, the key was such a limiter before. The replica does not
-// have the key then, so nothing is sent.
+// note records the keys that a record of effects changes. If the record consists of one effect,
+// on a limiter for which Redis has no equivalent, the key was such a limiter before. Then the
+// replica does not have the key, so nothing is sent.
 func (e *Encoder) note(record []byte) error {
 	alone := true
 	for len(record) > 0 {
@@ -294,9 +303,10 @@ func (e *Encoder) note(record []byte) error {
 	return nil
 }
 
+// change records that the key n has changed.
 func (e *Encoder) change(n name) { e.pending[n] = struct{}{} }
 
-// flush records that a database was emptied. Its pending keys no longer matter.
+// flush records that the database db was emptied. Its pending keys are dropped.
 func (e *Encoder) flush(db int) {
 	e.flushed[db] = struct{}{}
 	e.ends.strikeAll(db)
@@ -307,7 +317,8 @@ func (e *Encoder) flush(db int) {
 	}
 }
 
-// changes produces commands for what has changed, about as much as fits into a turn.
+// changes produces commands for the changes so far, about as many as fit into a turn. When no key
+// is pending, it sets a mark.
 func (e *Encoder) changes() {
 	from := len(e.out)
 	for db := range e.flushed {
@@ -328,7 +339,7 @@ func (e *Encoder) changes() {
 	}
 }
 
-// current produces commands for the present value of a key.
+// current produces commands that give the replica the present value of the key n, or delete it.
 func (e *Encoder) current(n name) {
 	now, exists := e.handle.Load(n.db, []byte(n.key))
 	if exists && !sendable(now.Kind) {
@@ -349,6 +360,7 @@ func (e *Encoder) current(n name) {
 	e.out = appendEntry(e.out, n.key, &now, e.o.Keyspace.Clock())
 }
 
+// selectDB produces a SELECT, unless db is selected.
 func (e *Encoder) selectDB(db int) {
 	if e.db != db {
 		e.out = appendCommand(e.out, "SELECT", strconv.Itoa(db))
@@ -356,7 +368,7 @@ func (e *Encoder) selectDB(db int) {
 	}
 }
 
-// control sends what Ping and Ask requested.
+// control produces the commands that Ping and Ask have requested.
 func (e *Encoder) control() {
 	from := len(e.out)
 	if e.ping.Swap(false) && from == 0 {
@@ -368,10 +380,11 @@ func (e *Encoder) control() {
 	e.written += int64(len(e.out) - from)
 }
 
-// maxMarks bounds Encoder.marks. If older marks are dropped, an acknowledgement counts later.
+// maxMarks is the maximum length of Encoder.marks. If there are more, older marks are dropped,
+// and acknowledgements up to them count later.
 const maxMarks = 4096
 
-// mark records that the commands so far contain everything of the tail up to offset.
+// mark records that the commands so far contain everything in Tail before offset.
 func (e *Encoder) mark(offset uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -24,20 +24,22 @@ type wholeCopy struct {
 	to      bytes.Buffer
 	db      int
 	skipped *Tally
-	// taken are the entries of one step, which are written when no lock is held.
+	// taken has the entries of one step. They are written to the RDB when no lock is held.
 	taken []taken
 	seen  filter
-	// later gets the keys that must be sent after the RDB. ends gets the expiries of keys.
+	// later is called with each key that must be sent after the RDB. ends is called with the
+	// expiry of each key that has one.
 	later func(n name)
 	ends  func(n name, at limit.Instant)
 }
 
+// taken is a key with a copy of its entry.
 type taken struct {
 	name  name
 	entry entry.Entry
 }
 
-// begin begins the RDB of a keyspace.
+// begin begins the RDB of ks.
 func (c *wholeCopy) begin(ks *keyspace.Keyspace) error {
 	keys := 0
 	for _, db := range ks.Stats().Databases {
@@ -56,7 +58,8 @@ func (c *wholeCopy) begin(ks *keyspace.Keyspace) error {
 	return c.w.Header(rdb.Aux{Name: "redis-ver", Value: "7.0.0"}, rdb.Aux{Name: "redis-bits", Value: "64"})
 }
 
-// step writes the next entries, and appends the RDB's bytes so far to out.
+// step writes the entries of the next step, and appends the new bytes of the RDB to out. more is
+// false at the end of the RDB.
 func (c *wholeCopy) step(out []byte) (filled []byte, more bool, err error) {
 	c.taken = c.taken[:0]
 	if _, more, err = c.steps.Next(true); err != nil {
@@ -77,6 +80,8 @@ func (c *wholeCopy) step(out []byte) (filled []byte, more bool, err error) {
 	return out, more, err
 }
 
+// write writes t to the RDB. It skips an entry for which Redis has no equivalent, and a key that
+// may be in the RDB already.
 func (c *wholeCopy) write(t *taken) error {
 	e := &t.entry
 	switch {
@@ -99,6 +104,7 @@ func (c *wholeCopy) write(t *taken) error {
 	return c.value([]byte(t.name.key), e)
 }
 
+// value writes the key and its entry e to the RDB.
 func (c *wholeCopy) value(key []byte, e *entry.Entry) error {
 	ms := millis(e, c.clock)
 	switch e.Kind {
@@ -122,7 +128,7 @@ func (c *wholeCopy) value(key []byte, e *entry.Entry) error {
 	return c.w.String(key, text(e, c.clock), ms)
 }
 
-// close abandons the rest of the copy.
+// close ends the copy. It may be called more than once.
 func (c *wholeCopy) close() {
 	if c.steps != nil {
 		c.steps.Close()
@@ -130,23 +136,24 @@ func (c *wholeCopy) close() {
 	c.steps, c.taken, c.seen = nil, nil, filter{}
 }
 
-// filter is a set of names with false positives: for about one name in a billion it reports
-// wrongly that it was added before.
+// filter is a set of names with false positives: for about one name in a billion it reports that
+// the name was added before although it was not.
 type filter struct {
 	seed maphash.Seed
-	// table has 32 bits of the hash of each name, never 0. The other 32 bits give the index. If
-	// that is occupied, the next free one is used.
+	// table has 32 bits of the hash of each name, which are never 0. The other 32 bits determine
+	// the index. If the entry at this index is occupied by another name, the next free entry is
+	// used. free is the number of names that may still be added.
 	table []uint32
 	free  int
 }
 
-// newFilter returns a filter for about n names, with 8 to 16 bytes for each.
+// newFilter returns a filter for about n names. It takes 8 to 16 bytes for each of them.
 func newFilter(n int) filter {
 	size := 1 << bits.Len(uint(2*max(n, 1<<10)-1))
 	return filter{seed: maphash.MakeSeed(), table: make([]uint32, size), free: size - size/8}
 }
 
-// add adds a name. It returns false if the name may have been added before, or if the table is
+// add adds n to the filter. It returns false if n may have been added before, or if the table is
 // full.
 func (f *filter) add(n name) bool {
 	h := maphash.Comparable(f.seed, n)

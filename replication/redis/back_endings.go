@@ -2,36 +2,40 @@ package redis
 
 import "github.com/cellserver/cellserver/limit"
 
-// endings knows when the keys of a replica expire. This server records nothing when a key
-// expires, but a Redis replica deletes a key only when its primary sends a DEL.
+// endings has the times at which keys of a replica expire. It is needed because this server
+// records nothing when a key expires, but a Redis replica deletes a key only when its primary
+// sends a DEL.
 type endings struct {
 	databases map[int]*databaseEndings
-	// next is the next second to be processed.
+	// next is the next second of the clock to be processed.
 	next int64
 }
 
-// databaseEndings are the endings of one database. due has the keys by the second in which they
-// are to be checked. filed has that second by key.
+// databaseEndings has the endings of one database. due has the keys by the second in which they
+// are to be checked. filed has this second by key.
 type databaseEndings struct {
 	due   map[int64]map[string]struct{}
 	filed map[string]int64
 }
 
+// newEndings returns endings without keys, as of the instant now.
 func newEndings(now limit.Instant) endings {
 	return endings{databases: map[int]*databaseEndings{}, next: second64(now)}
 }
 
+// second64 returns i in seconds, rounded down.
 func second64(i limit.Instant) int64 { return int64(i) / 1e9 }
 
-// file schedules a check of a key at its expiry. A key with an earlier check keeps that, and is
-// filed again then. So a limiter that is charged often costs nothing here.
+// file schedules a check of the key n at its expiry at. If the key has an earlier check already,
+// file does nothing: after that check the key is filed again. So a limiter whose expiry moves
+// with each charge costs nothing here.
 func (e *endings) file(n name, at limit.Instant) {
 	d := e.databases[n.db]
 	if d == nil {
 		d = &databaseEndings{due: map[int64]map[string]struct{}{}, filed: map[string]int64{}}
 		e.databases[n.db] = d
 	}
-	// Rounded up, and never into a second that was already processed.
+	// s is rounded up, and is never a second that was already processed.
 	s := max(second64(at)+1, e.next)
 	if was, is := d.filed[n.key]; is && was <= s {
 		return
@@ -63,10 +67,10 @@ func (d *databaseEndings) strike(key string) {
 	}
 }
 
-// strikeAll removes all keys of a database.
+// strikeAll removes all keys of the database db.
 func (e *endings) strikeAll(db int) { delete(e.databases, db) }
 
-// reach calls f for the keys whose check is due at now, and removes them.
+// reach removes the keys whose check is due at the instant now, and calls f for each.
 func (e *endings) reach(now limit.Instant, f func(n name)) {
 	for ; e.next <= second64(now); e.next++ {
 		for db, d := range e.databases {

@@ -11,20 +11,21 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Bounds of the elements of a collection in one command.
+// A command that sets elements of a collection ends when it has partElements words or partBytes
+// bytes.
 const (
 	partElements = 512
 	partBytes    = 64 << 10
 )
 
-// appendHead appends the header of a command with that many words.
+// appendHead appends the header of a command with the given number of words.
 func appendHead(out []byte, words int) []byte {
 	out = append(out, '*')
 	out = strconv.AppendInt(out, int64(words), 10)
 	return append(out, '\r', '\n')
 }
 
-// appendWord appends a word of a command.
+// appendWord appends the word w of a command.
 func appendWord[T string | []byte](out []byte, w T) []byte {
 	out = append(out, '$')
 	out = strconv.AppendInt(out, int64(len(w)), 10)
@@ -33,6 +34,7 @@ func appendWord[T string | []byte](out []byte, w T) []byte {
 	return append(out, '\r', '\n')
 }
 
+// appendCommand appends a command with the given words.
 func appendCommand(out []byte, words ...string) []byte {
 	out = appendHead(out, len(words))
 	for _, w := range words {
@@ -41,8 +43,8 @@ func appendCommand(out []byte, words ...string) []byte {
 	return out
 }
 
-// millis returns the expiry of e in milliseconds of Unix time, rounded up, or 0 if e does not
-// expire.
+// millis returns the expiry of e in milliseconds of Unix time, rounded up, at least 1; or 0 if e
+// does not expire. c is the clock of the expiry.
 func millis(e *entry.Entry, c clock.Clock) int64 {
 	if e.Expiry == entry.NoExpiry {
 		return 0
@@ -55,7 +57,8 @@ func millis(e *entry.Entry, c clock.Clock) int64 {
 	return max(ms, 1)
 }
 
-// text returns the value that Redis has for a string, or for a key of redis-cell.
+// text returns the value that Redis has for e, a string or a key of redis-cell. For the latter it
+// is the TAT, in civil time.
 func text(e *entry.Entry, c clock.Clock) []byte {
 	if e.Kind != entry.Cell {
 		return e.Value
@@ -67,12 +70,13 @@ func text(e *entry.Entry, c clock.Clock) []byte {
 	return gcra.AppendDecimal(nil, tat)
 }
 
-// sendable reports whether Redis has an equivalent of that kind of entry.
+// sendable reports whether Redis has an equivalent for entries of kind k.
 func sendable(k entry.Kind) bool {
 	return k == entry.String || k == entry.Cell || k.IsCollection()
 }
 
-// appendEntry appends commands that set key to e. The kind of e must be sendable.
+// appendEntry appends commands that set key to e. The kind of e must be sendable. c is the clock
+// of the entry's instants.
 func appendEntry(out []byte, key string, e *entry.Entry, c clock.Clock) []byte {
 	ms := millis(e, c)
 	if !e.Kind.IsCollection() {
@@ -95,7 +99,7 @@ func appendEntry(out []byte, key string, e *entry.Entry, c clock.Clock) []byte {
 	return appendCommand(out, "EXEC")
 }
 
-// parts splits the elements of a collection into commands of at most some hundred each.
+// parts distributes the elements of a collection over several commands.
 type parts struct {
 	out       []byte
 	name, key string
@@ -103,12 +107,14 @@ type parts struct {
 	words     int
 }
 
+// word adds a word to the current command.
 func (p *parts) word(w []byte) {
 	p.pending = appendWord(p.pending, w)
 	p.words++
 }
 
-// cut ends a command if it is long enough or last is set. It is called between elements.
+// cut ends the current command if it is long enough or last is true. It is called between
+// elements.
 func (p *parts) cut(last bool) {
 	if p.words == 0 || !last && p.words < partElements && len(p.pending) < partBytes {
 		return
@@ -118,6 +124,7 @@ func (p *parts) cut(last bool) {
 	p.pending, p.words = p.pending[:0], 0
 }
 
+// appendElements appends commands that add the elements of e, a collection, to key.
 func appendElements(out []byte, key string, e *entry.Entry) []byte {
 	p := &parts{out: out, key: key}
 	switch e.Kind {
@@ -160,7 +167,7 @@ func appendElements(out []byte, key string, e *entry.Entry) []byte {
 	return p.out
 }
 
-// appendScore appends a score so that parsing it gives the same value.
+// appendScore appends score in a form that Redis parses to the same value.
 func appendScore(dst []byte, score float64) []byte {
 	switch {
 	case math.IsInf(score, 1):

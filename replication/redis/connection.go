@@ -10,12 +10,13 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// maxReply bounds the reply to AUTH, in bytes.
+// maxReply is the maximum length of the reply to AUTH, in bytes.
 const maxReply = 1 << 10
 
-// Authenticate sends AUTH over conn, unless password is empty. It returns conn with timeout as a
-// bound on each read and write; 0 means no bound. user may be empty. After an error, conn is
-// closed.
+// Authenticate sends AUTH over conn and waits for the reply, unless password is "". It returns a
+// connection over conn that is closed when a read or write takes longer than timeout; 0 means no
+// limit. If user is "", AUTH has the password only. If ctx ends, or AUTH is refused, conn is
+// closed and Authenticate returns an error.
 func Authenticate(ctx context.Context, conn net.Conn, user, password string, timeout time.Duration) (net.Conn, error) {
 	conn = &deadlineConn{conn, timeout}
 	if password == "" {
@@ -33,7 +34,8 @@ func Authenticate(ctx context.Context, conn net.Conn, user, password string, tim
 	return conn, nil
 }
 
-// auth sends AUTH and reads the reply, and no byte beyond it.
+// auth sends the command words and reads the reply, but no byte beyond the reply. The error says
+// what was wrong with the reply.
 func auth(conn net.Conn, words []string) error {
 	if _, err := conn.Write(resp.AppendCommand(nil, words...)); err != nil {
 		return fmt.Errorf("sending AUTH: %w", err)
@@ -57,7 +59,7 @@ func auth(conn net.Conn, words []string) error {
 // deadlineConn is a connection that is closed when a read or a write takes longer than timeout.
 type deadlineConn struct {
 	net.Conn
-	timeout time.Duration // 0 is no bound
+	timeout time.Duration // 0 means no limit
 }
 
 func (c *deadlineConn) Read(p []byte) (int, error) {
@@ -70,7 +72,8 @@ func (c *deadlineConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// start starts the timer, and returns a function that stops it.
+// start starts a timer that closes the connection after the timeout, and returns a function that
+// stops the timer.
 func (c *deadlineConn) start() (stop func()) {
 	if c.timeout <= 0 {
 		return func() {}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Dirty keys. A command at the offsets (start, end] of the stream that is not executed makes its
-// keys dirty. A dirty key is read from the primary, together with the offset R of the primary's
+// This file keeps track of dirty keys. A command at the offsets (start, end] of the stream that is
+// not executed makes its keys dirty. A dirty key is read from the primary, together with the offset R of the primary's
 // stream at that moment. The stored value then includes every command on the key with end <= R,
 // and none after R. So these rules hold for a key that is tracked here:
 //
@@ -19,39 +19,43 @@ import (
 // The offset that is acknowledged is the one before the first command that no stored value
 // includes.
 
-// maxDirty is how many keys may be dirty before the stream has to wait for readings.
+// maxDirty is the number of dirty keys above which the stream has to wait until some of them were
+// read.
 const maxDirty = 1 << 18
 
-// tracked is a key that is dirty, or was read ahead of the stream.
+// tracked is the state of a key that is dirty, or that was read ahead of the stream.
 type tracked struct {
-	// since is the offset up to which all commands on the key are stored. touched is the end of
-	// the last command that is not. Both are valid while the key is dirty.
+	// since is the offset up to which the stored value includes all commands on the key. touched
+	// is the end of the last command on the key that was not executed. Both are valid while the
+	// key is dirty.
 	since, touched int64
-	// read is the offset of the last reading that was stored, or -1 if there was none.
+	// read is the offset of the last reading that was stored, -1 if there was none.
 	read  int64
 	dirty bool
 }
 
-// reached is a key that was read at an offset. It is removed when the stream has reached that.
+// reached is a key and the offset at which it was read. The key is removed from the table when
+// the stream has reached the offset.
 type reached struct {
 	name name
 	read int64
 }
 
-// keyTable knows which keys are dirty, and how far the stream was applied. Its methods may be
-// called from any goroutine.
+// keyTable records which keys are dirty or were read ahead of the stream, and how far the stream
+// was applied. Any goroutine may call its methods.
 type keyTable struct {
 	mu sync.Mutex
 	// The fields below are guarded by mu.
-	changed  sync.Cond // signals that fewer keys are dirty or that the table was closed; its L is &mu
+	changed  sync.Cond // signals that fewer keys are dirty or that the table was closed; changed.L is &mu
 	keys     map[name]*tracked
-	queue    []name // dirty keys to be read, each once
+	queue    []name // dirty keys that are to be read, each once
 	settled  []reached
 	dirty    int
 	position int64
 	closed   bool
 }
 
+// newKeyTable returns a table without keys.
 func newKeyTable() *keyTable {
 	t := &keyTable{}
 	t.changed.L = &t.mu
@@ -59,7 +63,7 @@ func newKeyTable() *keyTable {
 	return t
 }
 
-// reset removes all keys. The stream continues behind position.
+// reset removes all keys and sets the position. The stream continues behind position.
 func (t *keyTable) reset(position int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,16 +71,17 @@ func (t *keyTable) reset(position int64) {
 	t.queue, t.settled, t.dirty, t.position = nil, nil, 0, position
 }
 
-// standing says what to do with a command, according to the state of its keys.
+// standing says what to do with a command, as the state of its keys requires.
 type standing uint8
 
 const (
-	free     standing = iota // no key is tracked: execute it
-	included                 // all values include it: skip it
-	dirtied                  // do not execute it, but make its keys dirty
+	free     standing = iota // no key is tracked: execute the command
+	included                 // the values of all keys include the command: skip it
+	dirtied                  // do not execute the command, but make its keys dirty
 )
 
-// judge returns what to do with a command on names that ends at an offset.
+// judge returns what to do with a command on the keys names that ends at the offset end. It
+// removes keys whose reading the stream has reached.
 func (t *keyTable) judge(names []name, end int64) standing {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,8 +108,9 @@ func (t *keyTable) judge(names []name, end int64) standing {
 	return dirtied
 }
 
-// touch makes names dirty because of a command at (start, end]. It skips a value that includes
-// the command, unless force says that the value was destroyed.
+// touch makes the keys names dirty because of a command at (start, end] that was not executed. It
+// leaves out a key whose stored value includes the command, unless force is true: then the stored
+// values were destroyed.
 func (t *keyTable) touch(names []name, start, end int64, force bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +135,7 @@ func (t *keyTable) touch(names []name, start, end int64, force bool) {
 	}
 }
 
-// touchAll calls touch with force for all tracked keys that are chosen.
+// touchAll makes all tracked keys dirty for which chosen returns true, as touch does with force.
 func (t *keyTable) touchAll(chosen func(n name, k *tracked) bool, start, end int64) {
 	t.mu.Lock()
 	var names []name
@@ -143,15 +149,15 @@ func (t *keyTable) touchAll(chosen func(n name, k *tracked) bool, start, end int
 }
 
 // doubt makes keys dirty that were read ahead of the stream, because the stream continues in
-// another history. Their values may include commands that are not in that history. Until they
-// were read again, not everything before the position counts as stored.
+// another history. Their values may include commands that are not in that history. Until these
+// keys are read again, not everything before the position counts as stored.
 func (t *keyTable) doubt() {
-	position, _ := t.at() // the position does not change meanwhile: doubt is called between two links
+	position, _ := t.at() // the position does not change meanwhile, because doubt is called between two links
 	t.touchAll(func(_ name, k *tracked) bool { return k.dirty || k.read > position }, position-1, position)
 }
 
-// advance records that the stream was applied up to an offset. It blocks while too many keys are
-// dirty, and returns false if the table was closed.
+// advance records that the stream was applied up to the offset to. It blocks while more than
+// maxDirty keys are dirty, and returns false if the table was closed.
 func (t *keyTable) advance(to int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,7 +168,8 @@ func (t *keyTable) advance(to int64) bool {
 	return !t.closed
 }
 
-// take returns up to limit keys that are to be read, and removes them from the queue.
+// take returns up to limit dirty keys and removes them from the queue. The caller must read these
+// keys, or return them by requeue.
 func (t *keyTable) take(limit int) []name {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,20 +179,21 @@ func (t *keyTable) take(limit int) []name {
 	return batch
 }
 
-// requeue puts names back into the queue that could not be read.
+// requeue puts keys that could not be read back into the queue.
 func (t *keyTable) requeue(names []name) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.queue = append(t.queue, names...)
 }
 
-// stored records that the value of a key at an offset was stored.
+// stored records that the value of the key n at the offset at was stored. The key is no longer
+// dirty, unless a later command has touched it; then it is queued again.
 func (t *keyTable) stored(n name, at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.keys[n]
 	if k == nil || !k.dirty {
-		return // the stream has begun anew
+		return // the table was reset since
 	}
 	if k.read = at; k.touched > at {
 		k.since = max(k.since, at)
@@ -198,11 +206,11 @@ func (t *keyTable) stored(n name, at int64) {
 	t.changed.Broadcast()
 }
 
-// forget removes keys whose offset the stream has reached.
+// forget removes keys whose reading the stream has reached.
 func (t *keyTable) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// Readings are made one after another, so their offsets are in order.
+	// The keys are read one batch after another, so their offsets are in order.
 	n := 0
 	for ; n < len(t.settled) && t.settled[n].read <= t.position; n++ {
 		if k := t.keys[t.settled[n].name]; k != nil && !k.dirty && k.read <= t.position {
@@ -214,7 +222,8 @@ func (t *keyTable) forget() {
 	}
 }
 
-// at returns how far the stream was applied, and up to which offset all of it is stored.
+// at returns position, the offset up to which the stream was applied, and stored, the offset up
+// to which the stored values include all of it.
 func (t *keyTable) at() (position, stored int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -229,14 +238,15 @@ func (t *keyTable) at() (position, stored int64) {
 	return t.position, stored
 }
 
-// waiting returns how many keys are dirty.
+// waiting returns the number of dirty keys.
 func (t *keyTable) waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.dirty
 }
 
-// open and close set whether advance may block.
+// open and close set whether the table is open. While it is closed, advance does not block and
+// returns false.
 func (t *keyTable) open()  { t.setClosed(false) }
 func (t *keyTable) close() { t.setClosed(true) }
 

@@ -17,65 +17,70 @@ import (
 	"github.com/cellserver/cellserver/rdb"
 )
 
-// Options are the dependencies of a [Follower]. All fields must be set but Empty and Round.
+// Options has the dependencies of a [Follower]. All fields must be set, except Empty and Round.
 type Options struct {
 	Keyspace *keyspace.Keyspace
 	Runner   Runner
 	// Dial opens a second connection to the primary that is followed, and authenticates it. The
 	// user needs DUMP, PEXPIRETIME, PTTL, ROLE, TIME, SELECT, MULTI and EXEC. Reads and writes of
-	// the connection must have a timeout, like those of the link.
+	// the connection must have a timeout, as those of the link have.
 	Dial func(ctx context.Context) (net.Conn, error)
-	// Begin is called with the first key of a full copy, or at its end if there is none. When it
-	// returns, the keyspace must be empty, and hidden from clients until Whole is called. The
-	// goroutine of Follow calls both. Keys that are loaded between them are not logged.
+	// Begin is called before the first key of a full copy, or at its end if the copy has no key.
+	// When Begin returns, the keyspace must be empty, and hidden from clients until Whole is
+	// called, which is called when all keys are loaded. The goroutine of Follow calls both. Keys
+	// that are loaded between the two calls are not logged.
 	Begin, Whole func() error
-	// Empty is called before Begin for a copy without a key. related says that it is of the
-	// history that was followed. If Empty returns an error, the keyspace is not changed. It may
-	// be nil.
+	// Empty is called before Begin for a copy without a key. related says that the copy has the
+	// history that was followed. If Empty returns an error, the keyspace is not changed, and the
+	// link ends. Empty may be nil.
 	Empty func(related bool) error
-	// Round is called when all commands that have arrived were executed, before the next read.
+	// Round is called when all commands that have arrived were executed, before the next read
+	// that may block. It may be nil.
 	Round func()
 	Log   *slog.Logger
 }
 
-// Figures are counters of a Follower since it was made.
+// Figures has the counters of a [Follower] since it was created. A full copy resets Skipped.
 type Figures struct {
-	// Skipped counts keys and commands that were skipped, by their type or name.
+	// Skipped has the numbers of keys and commands that were skipped, by their type or name.
 	Skipped map[string]int64
-	// Commands is how many commands arrived, Loaded how many keys RDBs had, and Read how many
-	// dirty keys were read. Dirty is how many are dirty now.
+	// Commands is the number of commands that have arrived, Loaded the number of keys in RDBs,
+	// and Read the number of dirty keys that were read. Dirty is the number of keys that are
+	// dirty now.
 	Commands, Loaded, Read, Dirty int64
 }
 
-// Follower is a replica of a live Redis or Valkey. It continues over several links: its keys that
-// were read ahead of the stream stay valid for the offset at which the next link begins.
+// Follower is a replica of a live Redis or Valkey. Its state persists over several links: keys
+// that were read ahead of the stream remain valid for the offset at which the next link begins.
 type Follower struct {
 	o        Options
 	keyTable *keyTable
 	skipped  Tally
 	storing  sync.Mutex // see view.storing
-	// kick makes the pulse begin a round at once. Its capacity is one.
+	// kick makes the pulse begin a round at once. It has capacity one.
 	kick                   chan struct{}
 	commands, loaded, read atomic.Int64
 
 	mu sync.Mutex
-	// replid is guarded by mu. It is "" if no complete state was copied. inside says that a
-	// transaction has begun; mu guards it, too.
+	// replid is guarded by mu. It is "" if no complete state was copied. inside, also guarded by
+	// mu, says that a transaction has begun in the stream and has not ended.
 	replid string
 	inside bool
 
-	// db is the database that the primary has selected at the position of keyTable.
+	// db is the database that the primary has selected at the position of keyTable. Only the
+	// goroutine of Follow uses it.
 	db int
 }
 
-// New returns a Follower.
+// New returns a Follower that has no state yet.
 func New(o Options) *Follower {
 	return &Follower{o: o, keyTable: newKeyTable(), kick: make(chan struct{}, 1)}
 }
 
-// Current returns what the next PSYNC has to send: the history, or "" for none, and the offset up
-// to which its stream was applied. settled says that everything before that offset is stored, so
-// that the node may be promoted there. Current may be called from any goroutine.
+// Current returns what the next PSYNC has to send: replid, the history that is followed, or ""
+// for none, and offset, up to which its stream was applied. settled says that everything before
+// offset is stored and offset is not inside a transaction, so that the node may be promoted. Any
+// goroutine may call Current.
 func (f *Follower) Current() (replid string, offset int64, settled bool) {
 	position, stored := f.keyTable.at()
 	f.mu.Lock()
@@ -86,7 +91,7 @@ func (f *Follower) Current() (replid string, offset int64, settled bool) {
 // Forget makes the next link begin with a full copy. It must not be called during Follow.
 func (f *Follower) Forget() { f.name("") }
 
-// Figures returns the counters.
+// Figures returns the present values of the counters. Any goroutine may call it.
 func (f *Follower) Figures() Figures {
 	return Figures{
 		Skipped: f.skipped.Counts(), Commands: f.commands.Load(), Loaded: f.loaded.Load(),
@@ -94,6 +99,7 @@ func (f *Follower) Figures() Figures {
 	}
 }
 
+// name makes replid the history that is followed.
 func (f *Follower) name(replid string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,8 +107,8 @@ func (f *Follower) name(replid string) {
 }
 
 // Follow follows a primary over conn until that fails or ctx ends, and closes conn. in reads from
-// conn. reply is the answer to PSYNC, FULLRESYNC or CONTINUE, without its line end. The error is
-// never nil. After [ErrResync], the replid of Current is "".
+// conn. reply is the answer to PSYNC, FULLRESYNC or CONTINUE, without its line end. The error
+// says why Follow has ended, and is never nil. After [ErrResync], the replid of Current is "".
 func (f *Follower) Follow(ctx context.Context, conn net.Conn, in *bufio.Reader, reply string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -118,12 +124,13 @@ func (f *Follower) Follow(ctx context.Context, conn net.Conn, in *bufio.Reader, 
 		f.Forget()
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		return cause // the error of the closed connection has no information
+		return cause // the error of the closed connection tells nothing
 	}
 	return err
 }
 
-// begin acts on the reply to PSYNC.
+// begin acts on reply, the answer to PSYNC: it loads the full copy, or checks that the stream
+// continues from the present state.
 func (f *Follower) begin(in *bufio.Reader, reply string) error {
 	words := strings.Fields(reply)
 	switch {
@@ -147,7 +154,7 @@ func (f *Follower) begin(in *bufio.Reader, reply string) error {
 	return fmt.Errorf("%w: the primary answers PSYNC with %q", errStream, printable(reply))
 }
 
-// copy loads the complete state.
+// copy loads the complete state, of the history replid at offset, from in.
 func (f *Follower) copy(in *bufio.Reader, replid string, offset int64) error {
 	before, _, _ := f.Current()
 	f.Forget()
@@ -175,16 +182,16 @@ func (f *Follower) copy(in *bufio.Reader, replid string, offset int64) error {
 	return nil
 }
 
-// load is a full copy that is under way.
+// load is a full copy that is in progress.
 type load struct {
 	f *Follower
-	// begun says that the keyspace was emptied for it.
+	// begun says that the keyspace was emptied for the copy.
 	begun bool
-	// selected is the database in which the stream after it begins.
+	// selected is the database in which the stream after the copy begins.
 	selected int
 }
 
-// begin empties the keyspace, once.
+// begin empties the keyspace before the first key. Later calls do nothing.
 func (l *load) begin() error {
 	if l.begun {
 		return nil
@@ -193,8 +200,8 @@ func (l *load) begin() error {
 	return l.f.o.Begin()
 }
 
-// visitor calls begin with the first key, so that a primary that sends no key, or no RDB, does no
-// harm.
+// visitor returns the visitor that stores the keys of the RDB. It calls begin with the first key
+// and not before, so that a primary that sends no key, or no RDB, does no harm.
 func (l *load) visitor() *rdb.Visitor {
 	ks := l.f.o.Keyspace
 	v := l.f.values(func(db int, key []byte, e entry.Entry) error {
@@ -225,8 +232,9 @@ func (l *load) visitor() *rdb.Visitor {
 	return v
 }
 
-// streamDB parses the database in which the stream after an RDB begins. A primary that itself
-// follows another one passes on the stream of that one, without another SELECT.
+// streamDB parses value, the number of the database in which the stream after an RDB begins. It
+// is needed because a primary that itself follows another primary passes on the stream of that
+// primary, without another SELECT.
 func streamDB(value []byte, databases int) (db int, err error) {
 	if db, err = number(value, databases-1); err != nil {
 		return 0, fmt.Errorf("%w: repl-stream-db: %w", errStream, err)
@@ -234,12 +242,14 @@ func streamDB(value []byte, databases int) (db int, err error) {
 	return db, nil
 }
 
+// values returns a converter that passes entries to store.
 func (f *Follower) values(store func(db int, key []byte, e entry.Entry) error) *values {
 	ks := f.o.Keyspace
 	return &values{clock: ks.Clock(), databases: ks.Databases(), skipped: &f.skipped, store: store}
 }
 
-// stream applies the stream while another goroutine reads dirty keys and acknowledges.
+// stream applies the stream of commands, while another goroutine reads dirty keys and
+// acknowledges. It returns the reason why the link has ended.
 func (f *Follower) stream(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, in *bufio.Reader) error {
 	f.keyTable.open()
 	var beside sync.WaitGroup
@@ -260,7 +270,7 @@ func (f *Follower) stream(ctx context.Context, cancel context.CancelCauseFunc, c
 	return err
 }
 
-// apply applies commands until the link ends.
+// apply applies commands from in until the link ends, and returns the reason.
 func (f *Follower) apply(ctx context.Context, in *bufio.Reader) error {
 	ks := f.o.Keyspace
 	handle := ks.NewHandle()
@@ -293,7 +303,7 @@ func (f *Follower) apply(ctx context.Context, in *bufio.Reader) error {
 			f.inTransaction(true)
 			continue // the next link must begin before the transaction
 		}
-		f.db = t.db // set before advance may return: the next link continues from here
+		f.db = t.db // set before advance, which may return false: the next link continues from here
 		if !f.keyTable.advance(base + c.consumed) {
 			return context.Canceled
 		}
@@ -305,16 +315,17 @@ func (f *Follower) apply(ctx context.Context, in *bufio.Reader) error {
 	}
 }
 
+// inTransaction sets f.inside.
 func (f *Follower) inTransaction(inside bool) {
 	if f.inside == inside {
-		return // only this goroutine writes it
+		return // only this goroutine writes f.inside
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.inside = inside
 }
 
-// wake makes the pulse begin a round at once.
+// wake makes the pulse begin a round at once. It does not block.
 func (f *Follower) wake() {
 	select {
 	case f.kick <- struct{}{}:

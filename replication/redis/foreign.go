@@ -11,19 +11,20 @@ import (
 	"github.com/cellserver/cellserver/rdb"
 )
 
-// markSize is the length of the mark that ends an RDB of unknown length, in bytes.
+// markSize is the length in bytes of the mark that ends an RDB of unknown length.
 const markSize = 40
 
 // errTransfer is wrapped by errors in the framing of an RDB.
 var errTransfer = errors.New("the transfer of the RDB")
 
-// transfer says how a primary sends an RDB: with its size, or with a mark at the end.
+// transfer is the framing of an RDB: its size is announced, or a mark follows its end.
 type transfer struct {
 	size int64  // -1 if there is a mark
 	mark []byte // nil if there is a size
 }
 
-// readTransfer reads the line before an RDB. A primary that is not ready yet sends empty lines.
+// readTransfer reads the line before an RDB. It skips empty lines, which a primary sends while it
+// is not ready.
 func readTransfer(in *bufio.Reader) (transfer, error) {
 	for {
 		line, err := readLine(in)
@@ -49,8 +50,8 @@ func readTransfer(in *bufio.Reader) (transfer, error) {
 	}
 }
 
-// readRDB reads an RDB and its framing, and passes the values to visitor. It reads no byte
-// beyond.
+// readRDB reads an RDB with its framing from in, and passes the values to visitor. It reads no
+// byte beyond the framing. size is the number of bytes of the RDB that were read.
 func readRDB(in *bufio.Reader, visitor *rdb.Visitor) (size int64, err error) {
 	t, err := readTransfer(in)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/replication/protocol"
 )
 
-// Info returns the lines of INFO replication about the Redis that f follows. There are none if f
-// has never followed one.
+// Info returns the fields of INFO replication about the Redis that f follows, nil if f has never
+// followed one. Any goroutine may call it.
 func (f *Follower) Info() []protocol.Field {
 	id, offset, settled := f.Current()
 	figures := f.Figures()
@@ -30,8 +30,8 @@ func (f *Follower) Info() []protocol.Field {
 	}
 }
 
-// Info returns the line of INFO replication about what replicas were not sent. There is none if
-// nothing was left out.
+// Info returns the field of INFO replication with the counts of what was not sent to replicas,
+// nil if nothing was left out. Any goroutine may call it.
 func (r *Replicas) Info() []protocol.Field {
 	if unsent := r.unsent.Counts(); len(unsent) > 0 {
 		return []protocol.Field{field("unsent", list(unsent))}
@@ -39,6 +39,7 @@ func (r *Replicas) Info() []protocol.Field {
 	return nil
 }
 
+// field returns a field with the prefix that the fields of this package have.
 func field(name, value string) protocol.Field {
 	return protocol.Field{Name: "cell_attach_" + name, Value: value}
 }
@@ -52,7 +53,7 @@ func flag(on bool) string {
 	return "0"
 }
 
-// list formats counts as one value: "stream=2,xadd=5".
+// list formats counts as one value, such as "stream=2,xadd=5", sorted by name.
 func list(counts map[string]int64) string {
 	clean := strings.NewReplacer(",", ";", "=", ":")
 	var parts []string

@@ -13,37 +13,38 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-// Period is how often dirty keys are read.
+// Period is the interval at which dirty keys are read.
 const Period = 50 * time.Millisecond
 
-// ackPeriods is after how many periods an unchanged offset is acknowledged again. Redis begins to
-// stream after a diskless RDB only when it receives an acknowledgement that was sent after its
-// child has ended.
+// ackPeriods is the number of periods after which an unchanged offset is acknowledged again.
+// Redis begins to stream after a diskless RDB only when it receives an acknowledgement that was
+// sent after its child process has ended.
 const ackPeriods = 20
 
-// pulse is the second goroutine of a link, beside the stream: it reads dirty keys, and
-// acknowledges.
+// pulse is the second goroutine of a link. It reads dirty keys and acknowledges, while the first
+// one applies the stream.
 type pulse struct {
 	link     net.Conn
 	keyTable *keyTable
 	ks       *keyspace.Keyspace
 	dial     func(ctx context.Context) (net.Conn, error)
-	values   *values // its store is p.take
-	// kick requests a round at once. count counts the keys that were read.
+	values   *values // its store is pulse.take
+	// kick requests a round at once. count is the number of keys that were read.
 	kick    <-chan struct{}
 	count   *atomic.Int64
 	storing *sync.Mutex // see view.storing
-	// second is nil until there is a dirty key.
+	// second is the second connection to the primary. It is nil until there is a dirty key.
 	second *second
 	view   view
 	pace   pace
-	// at is the key that is being read. stored says that it has a value that this server can
-	// hold.
+	// at is the key that is being read. stored says that its value could be stored on this
+	// server.
 	at     name
 	stored bool
 }
 
-// run works until ctx ends or a connection fails.
+// run reads dirty keys and acknowledges until ctx ends or a connection fails, and returns the
+// reason.
 func (p *pulse) run(ctx context.Context) error {
 	handle := p.ks.NewHandle()
 	defer handle.Close()
@@ -74,7 +75,7 @@ func (p *pulse) run(ctx context.Context) error {
 	}
 }
 
-// readDue reads the keys that are dirty now, unless pace says to pause.
+// readDue reads the keys that are dirty now, unless pace requires a pause.
 func (p *pulse) readDue(ctx context.Context) error {
 	if !p.pace.due(p.ks.Clock().Now()) {
 		return nil
@@ -87,12 +88,13 @@ func (p *pulse) readDue(ctx context.Context) error {
 	return err
 }
 
-// appendAck appends the REPLCONF ACK of an offset.
+// appendAck appends the command REPLCONF ACK for offset.
 func appendAck(out []byte, offset int64) []byte {
 	return appendCommand(out, "REPLCONF", "ACK", fmt.Sprint(offset))
 }
 
-// readAll reads the keys that are dirty now, each once.
+// readAll reads the keys that are dirty now, each once, and stores them. After an error, the keys
+// that were not stored are queued again.
 func (p *pulse) readAll(ctx context.Context) error {
 	for left := p.keyTable.waiting(); left > 0; left -= batchKeys {
 		batch := p.keyTable.take(min(left, batchKeys))
@@ -108,7 +110,8 @@ func (p *pulse) readAll(ctx context.Context) error {
 	return nil
 }
 
-// readBatch reads keys and stores them, and returns how many it has stored.
+// readBatch reads the keys in batch and stores them. done is the number of keys that it has
+// stored.
 func (p *pulse) readBatch(ctx context.Context, batch []name) (done int, err error) {
 	if err := p.connect(ctx); err != nil {
 		return 0, err
@@ -123,7 +126,7 @@ func (p *pulse) readBatch(ctx context.Context, batch []name) (done int, err erro
 	return done, err
 }
 
-// connect opens the second connection if there is none.
+// connect opens the second connection, unless it is open.
 func (p *pulse) connect(ctx context.Context) error {
 	if p.second != nil {
 		return nil
@@ -142,14 +145,15 @@ func (p *pulse) connect(ctx context.Context) error {
 	return nil
 }
 
-// take stores the value of the key that is being read.
+// take stores e as the value of the key that is being read.
 func (p *pulse) take(_ int, _ []byte, e entry.Entry) error {
 	p.stored = true
 	return p.view.put(p.at, e)
 }
 
-// store stores the value of a key at an offset. If this server cannot hold the value, it removes
-// the key.
+// store stores the value of the key n, which read returns, and records that it was read at the
+// offset at. If this server cannot store the value, or the key does not exist, it removes the
+// key.
 func (p *pulse) store(n name, at int64, read func() (found bool, err error)) error {
 	p.view.storing.Lock()
 	defer p.view.storing.Unlock()
@@ -168,7 +172,7 @@ func (p *pulse) store(n name, at int64, read func() (found bool, err error)) err
 	return nil
 }
 
-// close closes the second connection.
+// close closes the second connection if it is open.
 func (p *pulse) close() {
 	if p.second != nil {
 		_ = p.second.conn.Close()

@@ -12,17 +12,20 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Replicas serves each Redis and Valkey that replicates from a keyspace. All fields must be set.
+// Replicas serves each Redis and Valkey that replicates from a keyspace. All exported fields must
+// be set. Any goroutine may call its methods.
 type Replicas struct {
 	Keyspace *keyspace.Keyspace
 	Source   *replication.Source
 	Log      *slog.Logger
 
-	unsent Tally // counts values and commands that Redis has no equivalent of
+	unsent Tally // counts values and commands for which Redis has no equivalent
 }
 
-// Serve answers the PSYNC of a Redis or Valkey. Each connection gets a full resynchronization
-// with a new history, because its offsets count the bytes that this replica is sent.
+// Serve answers c, the PSYNC of a Redis or Valkey. p sends the RDB and the commands after reply.
+// If err is not "", the replica is refused and tries again later. Each connection gets a full
+// resynchronization with a new history, because its offsets count the bytes that are sent to this
+// replica.
 func (r *Replicas) Serve(c protocol.PSync) (reply []byte, p transport.Pump, err resp.Error) {
 	var history [20]byte
 	_, _ = rand.Read(history[:]) // it never fails

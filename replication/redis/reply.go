@@ -10,39 +10,41 @@ import (
 	"strconv"
 )
 
-// longestValue bounds a value that is read, in bytes. Redis itself does not bound collections.
+// longestValue is the maximum number of bytes of a value that is read. Redis itself has no limit
+// for collections.
 const longestValue = math.MaxInt32
 
-// errReply is an error reply of the primary.
+// errReply is an error reply of the primary. Its value is the text after the "-".
 type errReply string
 
 func (e errReply) Error() string { return "the primary replies " + strconv.Quote(printable(string(e))) }
 
-// talk is a connection that sends commands and reads replies.
+// talk sends commands over a connection and reads the replies.
 type talk struct {
 	conn net.Conn
 	in   *bufio.Reader
 	out  []byte
-	// dump is the last bulk string that was read.
+	// dump is the bulk string that was read last.
 	dump []byte
 }
 
-// deepest is how deep arrays in a reply may be nested.
+// deepest is the maximum depth of nested arrays in a reply.
 const deepest = 8
 
-// command appends a command to the output, which send sends.
+// command appends a command to the output. send sends the output.
 func (t *talk) command(words ...string) {
 	t.out = appendCommand(t.out, words...)
 }
 
-// send sends the commands.
+// send sends the commands in the output.
 func (t *talk) send() error {
 	_, err := t.conn.Write(t.out)
 	t.out = t.out[:0]
 	return err
 }
 
-// head reads the first line of a reply, which must have that type.
+// head reads the first line of a reply and returns it without its first byte, which must be kind.
+// If the reply is an error, head returns an [errReply].
 func (t *talk) head(kind byte) ([]byte, error) {
 	line, err := readLine(t.in)
 	if err != nil {
@@ -58,7 +60,7 @@ func (t *talk) head(kind byte) ([]byte, error) {
 	return line[1:], nil
 }
 
-// status reads a simple string, which must be want.
+// status reads a simple string, which must be equal to want.
 func (t *talk) status(want string) error {
 	line, err := t.head('+')
 	if err == nil && string(line) != want {
@@ -67,6 +69,7 @@ func (t *talk) status(want string) error {
 	return err
 }
 
+// integer reads an integer reply.
 func (t *talk) integer() (int64, error) {
 	line, err := t.head(':')
 	if err != nil {
@@ -79,7 +82,7 @@ func (t *talk) integer() (int64, error) {
 	return n, nil
 }
 
-// array reads the length of an array.
+// array reads the first line of an array and returns the number of its elements.
 func (t *talk) array() (int, error) {
 	line, err := t.head('*')
 	if err != nil {
@@ -88,7 +91,7 @@ func (t *talk) array() (int, error) {
 	return number(line, maxArgs)
 }
 
-// bulk reads a bulk string into t.dump. found is false for a null reply.
+// bulk reads a bulk string into t.dump. found is false if the reply is null.
 func (t *talk) bulk() (found bool, err error) {
 	line, err := t.head('$')
 	if err != nil {
@@ -97,7 +100,8 @@ func (t *talk) bulk() (found bool, err error) {
 	return t.rest(line)
 }
 
-// rest reads the remainder of a bulk string, after its length.
+// rest reads the part of a bulk string after length, the text of its length, into t.dump. found
+// is false if the reply is null.
 func (t *talk) rest(length []byte) (found bool, err error) {
 	if t.dump = t.dump[:0]; string(length) == "-1" {
 		return false, nil
@@ -119,7 +123,8 @@ func (t *talk) rest(length []byte) (found bool, err error) {
 	return true, nil
 }
 
-// skip reads a reply of any type. If that is an integer, it returns its value and true.
+// skip reads a reply of any type and discards it. If the reply is an integer, skip returns its
+// value, and is is true. depth is the number of arrays around the reply.
 func (t *talk) skip(depth int) (n int64, is bool, err error) {
 	line, err := readLine(t.in)
 	if err != nil {

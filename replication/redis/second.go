@@ -15,29 +15,32 @@ import (
 	"github.com/cellserver/cellserver/rdb"
 )
 
-// batchKeys is how many keys are read in one transaction, which blocks the primary while it runs.
+// batchKeys is the maximum number of keys that are read in one transaction, which blocks the
+// primary while it runs.
 const batchKeys = 128
 
-// unreadable counts keys for which the primary has replied to DUMP with an error.
+// unreadable is the name under which keys are counted for which the primary has replied to DUMP
+// with an error.
 const unreadable = "a key that cannot be read"
 
-// second is the second connection to the primary, which reads keys.
+// second is the second connection to the primary. It reads keys.
 type second struct {
 	talk
 	db int
-	// exact says that the primary has PEXPIRETIME (7.0 and later).
+	// exact says that the primary has the command PEXPIRETIME (7.0 and later).
 	exact bool
-	// clustered says that the primary is a node of a cluster, which refuses transactions on keys
-	// of several slots.
+	// clustered says that the primary is a node of a cluster, which refuses transactions with
+	// keys of several slots.
 	clustered bool
-	// dumped counts the bytes of the replies to DUMP.
+	// dumped is the number of bytes in the replies to DUMP.
 	dumped int64
-	// source passes the replies to DUMP to values.
+	// source passes the replies to DUMP to values. It is reused.
 	values *values
 	source *bufio.Reader
 }
 
-// newSecond finds out which commands the primary at conn has. conn must be authenticated.
+// newSecond returns a second over conn, which must be authenticated, after it has found out
+// whether the primary has PEXPIRETIME.
 func newSecond(conn net.Conn, v *values) (*second, error) {
 	s := &second{talk: talk{conn: conn, in: bufio.NewReaderSize(conn, 16<<10)}, source: bufio.NewReaderSize(nil, 512), values: v}
 	s.command("PEXPIRETIME", "")
@@ -56,10 +59,10 @@ func newSecond(conn net.Conn, v *values) (*second, error) {
 	return s, nil
 }
 
-// read reads keys in one transaction or, if the primary is clustered, in one transaction each. It
-// calls store for each key with the offset of the primary's stream at which it was read. The
-// function read that it passes to store puts the value into the store of s.values. It returns
-// found false if there is no such key.
+// read reads the keys names in one transaction or, if the primary is clustered, in one
+// transaction each. It calls store for each key n, with the offset at of the primary's stream at
+// which n was read. The function read that store gets passes the value to the store of s.values;
+// found is false if the key does not exist.
 func (s *second) read(names []name, store func(n name, at int64, read func() (found bool, err error)) error) error {
 	if !s.clustered {
 		err := s.transactions(names, len(names), store)
@@ -72,10 +75,11 @@ func (s *second) read(names []name, store func(n name, at int64, read func() (fo
 	return s.transactions(names, 1, store)
 }
 
-// transactions reads keys in transactions of size keys.
+// transactions reads the keys names in transactions of up to size keys, and calls store for each
+// key.
 func (s *second) transactions(names []name, size int, store func(n name, at int64, read func() (found bool, err error)) error) error {
 	db := s.db
-	var queued []int // of each transaction
+	var queued []int // the number of commands of each transaction
 	for part := range slices.Chunk(names, size) {
 		var n int
 		n, db = s.ask(part, db)
@@ -93,7 +97,8 @@ func (s *second) transactions(names []name, size int, store func(n name, at int6
 	return nil
 }
 
-// answers reads the replies to one transaction, in which queued commands were queued.
+// answers reads the replies to one transaction, of queued commands, and calls store for each of
+// names.
 func (s *second) answers(names []name, queued int, store func(n name, at int64, read func() (found bool, err error)) error) error {
 	if err := s.status("OK"); err != nil {
 		return err
@@ -126,8 +131,8 @@ func (s *second) answers(names []name, queued int, store func(n name, at int64, 
 	return s.each(names, now, func(n name, read func() (bool, error)) error { return store(n, at, read) })
 }
 
-// ask writes a transaction, and returns how many commands it has. db is the selected database
-// before it, and now the one after it.
+// ask appends a transaction that reads the keys names to the output. queued is the number of its
+// commands. db is the database that is selected before the transaction, and now the one after it.
 func (s *second) ask(names []name, db int) (queued, now int) {
 	s.command("MULTI")
 	s.command("ROLE")
@@ -153,8 +158,9 @@ func (s *second) ask(names []name, db int) (queued, now int) {
 	return queued, db
 }
 
-// each reads the replies for keys. The expiry comes after the value, so the value is kept until
-// then.
+// each reads the replies for the keys names, and calls store for each key. now is the primary's
+// time in milliseconds, if it is needed. The expiry comes after the value, so the value is kept
+// until the expiry has arrived.
 func (s *second) each(names []name, now int64, store func(n name, read func() (bool, error)) error) error {
 	for _, n := range names {
 		if n.db != s.db {
@@ -190,8 +196,9 @@ func (s *second) each(names []name, now int64, store func(n name, read func() (b
 	return nil
 }
 
-// decode passes the reply to DUMP to the values. Its last ten bytes are a version and a checksum.
-// The bytes before are what an RDB of that version has for a key.
+// decode passes the reply to DUMP for the key n to s.values. ms is the expiry in milliseconds of
+// Unix time. The last ten bytes of the reply are an RDB version and a checksum. The bytes before
+// have the form that a value has in an RDB of this version.
 func (s *second) decode(n name, found bool, ms int64) error {
 	if !found {
 		return nil
@@ -207,7 +214,7 @@ func (s *second) decode(n name, found bool, ms int64) error {
 	if ms > 0 {
 		head = binary.LittleEndian.AppendUint64(append(head, 0xfc), uint64(ms))
 	}
-	head = append(head, body[0], 0x80) // the type, and a length of four bytes
+	head = append(head, body[0], 0x80) // the type, and the prefix of a length with four bytes
 	head = binary.BigEndian.AppendUint32(head, uint32(len(n.key)))
 	head = append(head, n.key...)
 	s.source.Reset(io.MultiReader(bytes.NewReader(head), bytes.NewReader(body[1:]), bytes.NewReader(end[:])))
@@ -220,11 +227,11 @@ func (s *second) decode(n name, found bool, ms int64) error {
 	return rdb.NewReader(s.source, rdb.Limits{}).Read(visitor)
 }
 
-// end is the end of an RDB, with a zero checksum, which means that there is none. The checksum of
-// DUMP is not verified, because TCP has its own.
+// end is the end of an RDB, with a checksum of zero, which means that there is none. The checksum
+// of DUMP is not verified, because TCP has its own.
 var end = [9]byte{0xff}
 
-// role reads the reply to ROLE, and returns the offset in it.
+// role reads the reply to ROLE and returns the replication offset in it.
 func (s *second) role() (offset int64, err error) {
 	n, err := s.array()
 	if err != nil {
@@ -236,7 +243,7 @@ func (s *second) role() (offset int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		// A primary has it after its role, a replica at the end.
+		// In the reply of a primary the offset is at index 1, in that of a replica at index 4.
 		if is && (i == 1 || i == 4) {
 			offset = number
 		}
@@ -247,7 +254,7 @@ func (s *second) role() (offset int64, err error) {
 	return offset, nil
 }
 
-// time reads the reply to TIME, and returns milliseconds.
+// time reads the reply to TIME and returns it in milliseconds.
 func (s *second) time() (ms int64, err error) {
 	if n, err := s.array(); err != nil || n != 2 {
 		return 0, errors.Join(err, fmt.Errorf("%w: no time", errStream))

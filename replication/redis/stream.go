@@ -10,39 +10,42 @@ import (
 	"strconv"
 )
 
-// Bounds of one command of the stream. A primary accepts arguments of 512 MiB, and 1 GiB as the
-// query buffer of a client.
+// Bounds of one command of the stream, in bytes, in arguments, and in bytes of a line. A primary
+// accepts arguments of 512 MiB, and 1 GiB in the query buffer of a client.
 const (
 	longestCommand = 1 << 30
 	maxArgs        = 1 << 24
 	longestLine    = 64 << 10
 )
 
-// kept is the largest buffer that is reused for the next command: 1 MiB.
+// kept is the maximum capacity of a buffer that is kept for the next command: 1 MiB.
 const kept = 1 << 20
 
-// piece is how many bytes are allocated at most before the announced bytes arrive.
+// piece is the maximum number of bytes that are allocated before the announced bytes arrive.
 const piece = 64 << 10
 
 // errStream is wrapped by errors about bytes that are not a stream of commands.
 var errStream = errors.New("not a stream of commands")
 
 // commands reads the stream of a primary: arrays of bulk strings, and inline commands. Empty
-// lines are keepalives. Memory is allocated as bytes arrive, not according to a length.
+// lines are keepalives. It allocates memory as bytes arrive, and not according to an announced
+// length.
 type commands struct {
 	in *bufio.Reader
-	// consumed is how many bytes of the stream have been read.
+	// consumed is the number of bytes of the stream that were read.
 	consumed int64
-	// buf has the arguments of the command one after another. ends has the end of each in buf.
+	// buf has the arguments of the command one after another. ends has the index of the end of
+	// each argument in buf.
 	buf  []byte
 	ends []int
 	args [][]byte
 }
 
-// maxRound bounds the bytes of a round.
+// maxRound is the maximum number of bytes of the stream in a round.
 const maxRound = 64 << 10
 
-// rounds calls round before each read that may block, and after at most [maxRound] bytes.
+// rounds is a reader that calls round before each read that may block, and after at most
+// [maxRound] bytes.
 type rounds struct {
 	in    *bufio.Reader
 	round func()
@@ -53,8 +56,8 @@ func (r *rounds) Read(p []byte) (int, error) {
 	return r.in.Read(p[:min(len(p), maxRound)])
 }
 
-// next returns the words of the next command, or none for an empty line. They are valid until the
-// next call.
+// next returns the words of the next command, or none for an empty line. The words are valid
+// until the next call.
 func (c *commands) next() (args [][]byte, err error) {
 	c.reuse()
 	line, err := c.line()
@@ -81,7 +84,7 @@ func (c *commands) next() (args [][]byte, err error) {
 	return c.args, nil
 }
 
-// reuse empties the buffers. It drops those that a large command has made large.
+// reuse empties the buffers. It drops buffers that a large command has enlarged.
 func (c *commands) reuse() {
 	if cap(c.buf) > kept || cap(c.ends) > kept/8 {
 		c.buf, c.ends, c.args = nil, nil, nil
@@ -120,7 +123,7 @@ func (c *commands) bulk() error {
 	return nil
 }
 
-// line reads a line and returns it without its end.
+// line reads a line and returns it without its line end.
 func (c *commands) line() ([]byte, error) {
 	line, err := readLine(c.in)
 	if err != nil {
@@ -130,7 +133,8 @@ func (c *commands) line() ([]byte, error) {
 	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
 }
 
-// readLine returns the next line with its end. It is valid until the next read from in.
+// readLine returns the next line of in with its line end. The line is valid until the next read
+// from in.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	switch {
@@ -142,7 +146,8 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	return line, nil
 }
 
-// appendFrom appends n bytes of in to dst. It allocates memory as they arrive.
+// appendFrom appends n bytes of in to dst. It allocates memory as the bytes arrive. On error it
+// returns dst with the bytes that have arrived completely.
 func appendFrom(dst []byte, in *bufio.Reader, n int) ([]byte, error) {
 	for n > 0 {
 		part := min(n, piece)
@@ -156,7 +161,7 @@ func appendFrom(dst []byte, in *bufio.Reader, n int) ([]byte, error) {
 	return dst, nil
 }
 
-// whole turns io.EOF into io.ErrUnexpectedEOF, where the input must not end.
+// whole replaces io.EOF by io.ErrUnexpectedEOF. It is for input that must not end.
 func whole(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -164,7 +169,7 @@ func whole(err error) error {
 	return err
 }
 
-// number parses a decimal from 0 to bound.
+// number parses digits as a decimal number from 0 to bound.
 func number(digits []byte, bound int) (int, error) {
 	if len(digits) == 0 || len(digits) > 10 || digits[0] == '+' || digits[0] == '-' {
 		return 0, fmt.Errorf("%q is no number from 0 to %d", printable(string(digits)), bound)

@@ -5,24 +5,25 @@ import (
 	"sync"
 )
 
-// Bounds of a [Tally], because a peer chooses the names.
+// Bounds of a [Tally], in names and in bytes of a name. They are needed because a peer chooses
+// the names.
 const (
 	maxNames    = 128
 	longestName = 64
 )
 
-// others is the name of the count for all names that do not fit into a [Tally].
+// others is the name of the count for all names beyond maxNames in a [Tally].
 const others = "others"
 
-// Tally counts by name what was skipped. The zero value is empty. Its methods may be called from
-// any goroutine.
+// Tally counts by name what was skipped. The zero value is an empty Tally. Any goroutine may call
+// its methods.
 type Tally struct {
 	mu sync.Mutex
-	// counts is guarded by mu. It has at most maxNames names, and others.
+	// counts is guarded by mu. It has at most maxNames names, and in addition others.
 	counts map[string]int64
 }
 
-// Add adds n to the count of name.
+// Add adds n to the count of name. The name is made printable and shortened.
 func (t *Tally) Add(name string, n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,7 +37,7 @@ func (t *Tally) Add(name string, n int64) {
 	t.counts[name] += n
 }
 
-// Counts returns a copy of all counts.
+// Counts returns a copy of all counts, by name.
 func (t *Tally) Counts() map[string]int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

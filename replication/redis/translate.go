@@ -9,20 +9,21 @@ import (
 	"github.com/cellserver/cellserver/keyspace"
 )
 
-// ErrResync is returned when a command of the stream cannot be applied, so that the next link has
-// to begin with a full copy.
+// ErrResync is wrapped by the error of [Follower.Follow] if a command of the stream cannot be
+// applied, so that the next link has to begin with a full copy.
 var ErrResync = errors.New("everything has to be copied anew")
 
 // Runner executes commands of the primary.
 type Runner interface {
-	// Run executes a command in a database. The session has the rights of a primary: it may write
-	// although this node is read-only, and above maxmemory. The error is the error reply, or the
-	// first one in the reply of EXEC. MULTI, EXEC and DISCARD are passed, too. The commands
-	// between them are queued, each for its own database. args are valid during the call.
+	// Run executes the command args in the database db. It has the rights of a primary: it may
+	// write although this node is read-only, and above maxmemory. The error is the error reply,
+	// or the first error in the reply of EXEC. MULTI, EXEC and DISCARD are also passed to Run.
+	// The commands between them are queued, each for its own database. args are valid only during
+	// the call.
 	Run(db int, args [][]byte) error
 }
 
-// translator applies the commands of a stream: see dirty.go for the ones that are executed.
+// translator applies the commands of a stream. See dirty.go for the commands that it executes.
 type translator struct {
 	runner    Runner
 	keyTable  *keyTable
@@ -38,22 +39,24 @@ type translator struct {
 	asked bool
 }
 
-// transaction is the part of the stream between MULTI and EXEC. Its keys become dirty at EXEC. If
-// they became dirty earlier, a reading could be stored that the queued commands would overwrite.
+// transaction is the part of the stream between MULTI and EXEC. The keys of commands that are not
+// executed become dirty at EXEC. If they became dirty earlier, a reading could be stored that the
+// queued commands would then overwrite.
 type transaction struct {
 	start  int64
 	queued bool // commands were passed to the Runner
-	// ran has the keys of these commands, marked the keys of the others.
+	// ran has the keys of the commands that were passed to the Runner. marked has the keys of the
+	// other commands.
 	ran    []name
 	marked map[name]struct{}
-	// flushed are the databases that the transaction empties.
+	// flushed has the databases that the transaction empties.
 	flushed []int
 }
 
-// allDatabases stands for FLUSHALL in transaction.flushed.
+// allDatabases stands for all databases, because of FLUSHALL, in transaction.flushed.
 const allDatabases = -1
 
-// apply applies the command at (start, end] of the stream.
+// apply applies the command args, which is at (start, end] of the stream. An error ends the link.
 func (t *translator) apply(args [][]byte, start, end int64) error {
 	w, known := lookUp(args[0])
 	switch {
@@ -81,6 +84,7 @@ func (t *translator) apply(args [][]byte, start, end int64) error {
 	return nil
 }
 
+// selectDB applies SELECT.
 func (t *translator) selectDB(args [][]byte) error {
 	if len(args) != 2 {
 		return fmt.Errorf("%w: SELECT with %d words", errStream, len(args))
@@ -93,7 +97,7 @@ func (t *translator) selectDB(args [][]byte) error {
 	return nil
 }
 
-// change applies a command on keys.
+// change applies a command on keys: it executes the command, skips it, or makes its keys dirty.
 func (t *translator) change(w word, args [][]byte, start, end int64) error {
 	args, relative := absolute(args)
 	t.names = w.appendNames(t.names[:0], t.db, args)
@@ -115,7 +119,8 @@ func (t *translator) change(w word, args [][]byte, start, end int64) error {
 	return nil
 }
 
-// has reports whether an earlier command of the transaction will make one of names dirty.
+// has reports whether an earlier command of the transaction makes one of names dirty. tx may be
+// nil.
 func (tx *transaction) has(names []name) bool {
 	if tx == nil {
 		return false
@@ -128,7 +133,7 @@ func (tx *transaction) has(names []name) bool {
 	return false
 }
 
-// mark makes names dirty, now or at the end of the transaction.
+// mark makes names dirty, at once or at the end of the transaction.
 func (t *translator) mark(names []name, start, end int64) {
 	if t.tx == nil {
 		t.keyTable.touch(names, start, end, false)
@@ -139,8 +144,8 @@ func (t *translator) mark(names []name, start, end int64) {
 	}
 }
 
-// run passes a command on t.names to the Runner. If the Runner fails, the keys become dirty, so
-// that no change is lost.
+// run passes a command on the keys t.names to the Runner. If the Runner returns an error, the
+// keys become dirty, so that no change is lost.
 func (t *translator) run(args [][]byte, start, end int64) error {
 	if err := t.hand(t.db, args); err != nil {
 		t.mark(t.names, start, end)
@@ -151,8 +156,8 @@ func (t *translator) run(args [][]byte, start, end int64) error {
 	return nil
 }
 
-// hand passes a command in a database to the Runner. Before the first one of a transaction it
-// passes MULTI.
+// hand passes the command args in the database db to the Runner. Before the first command of a
+// transaction it passes MULTI.
 func (t *translator) hand(db int, args [][]byte) error {
 	if t.tx != nil && !t.tx.queued {
 		if err := t.runner.Run(db, [][]byte{[]byte("MULTI")}); err != nil {
@@ -163,9 +168,9 @@ func (t *translator) hand(db int, args [][]byte) error {
 	return t.runner.Run(db, args)
 }
 
-// flush applies FLUSHDB and FLUSHALL. They also delete values that were read ahead of the stream,
-// so all tracked keys are read again. The lock storing keeps readings from being stored
-// meanwhile.
+// flush applies FLUSHDB and FLUSHALL. These commands also delete values that were read ahead of
+// the stream, so all tracked keys of the database are read again. The lock storing prevents a
+// reading from being stored meanwhile.
 func (t *translator) flush(args [][]byte, start, end int64) error {
 	db := t.db
 	if is(args[0], "flushall") {
@@ -173,7 +178,7 @@ func (t *translator) flush(args [][]byte, start, end int64) error {
 	} else if db >= t.databases {
 		return nil
 	}
-	runs := min(t.db, t.databases-1) // FLUSHALL may run in a database that does not exist here
+	runs := min(t.db, t.databases-1) // FLUSHALL may run in a database that this server does not have
 	if t.tx != nil {
 		if err := t.hand(runs, args[:1]); err != nil {
 			return fmt.Errorf("%w: %w", ErrResync, err)
@@ -190,11 +195,12 @@ func (t *translator) flush(args [][]byte, start, end int64) error {
 	return nil
 }
 
+// flushed makes the tracked keys of the database db dirty, or all if db is allDatabases.
 func (t *translator) flushed(db int, start, end int64) {
 	t.keyTable.touchAll(func(n name, _ *tracked) bool { return db == allDatabases || db == n.db }, start, end)
 }
 
-// commit ends a transaction.
+// commit ends a transaction: it passes EXEC to the Runner, and then makes keys dirty.
 func (t *translator) commit(end int64) error {
 	tx := t.tx
 	if tx == nil {
@@ -227,19 +233,20 @@ func (t *translator) commit(end int64) error {
 // leave discards a transaction that has not ended. The next link receives it again.
 func (t *translator) leave() {
 	if t.tx != nil && t.tx.queued {
-		_ = t.runner.Run(0, [][]byte{[]byte("DISCARD")}) // a session without a transaction may refuse
+		_ = t.runner.Run(0, [][]byte{[]byte("DISCARD")}) // without a transaction the Runner may return an error
 	}
 	t.tx = nil
 }
 
-// soon is how long before its expiry a key counts as missing, because it could expire before the
-// command runs.
+// soon is the time before its expiry for which a key counts as missing, because it could expire
+// before the command runs.
 const soon = time.Second
 
-// lacks reports whether a key may be missing here that the primary has. The command would then
-// begin with an empty value. The key has expired here a little earlier, or the copy omitted it,
-// because it was about to expire or because its type is unknown here. With the first change it
-// would have only that change, and would stay if the next one extends the expiry.
+// lacks reports whether a key of t.names that the primary has may be missing on this server. The
+// command would then begin with an empty value. A key is missing if it has expired here a little
+// earlier, or if the full copy has omitted it, because it was about to expire or its type is
+// unknown here. If the command were executed, the key would have only the change of this command,
+// and would keep this value if a later command extended the expiry.
 func (t *translator) lacks(w word, args [][]byte) (lacks bool) {
 	names := t.names
 	switch {
@@ -257,8 +264,9 @@ func (t *translator) lacks(w word, args [][]byte) (lacks bool) {
 	return lacks
 }
 
-// absolute returns the command without the conditions that the primary found to be true. relative
-// says that the effect depends on when the command runs.
+// absolute returns the command args without the conditions that the primary has found to be true.
+// It may change args. relative says that the effect depends on the time at which the command
+// runs.
 func absolute(args [][]byte) (done [][]byte, relative bool) {
 	name := args[0]
 	switch {
@@ -283,7 +291,8 @@ func absolute(args [][]byte) (done [][]byte, relative bool) {
 	return args, false
 }
 
-// absoluteSet is absolute for SET. After an unknown option, relative is set, so the key is read.
+// absoluteSet does for SET what absolute does. If it does not know an option, relative is true,
+// so the key is read.
 func absoluteSet(args [][]byte) (done [][]byte, relative bool) {
 	if len(args) <= 3 {
 		return args, false
@@ -304,6 +313,7 @@ func absoluteSet(args [][]byte) (done [][]byte, relative bool) {
 	return done, false
 }
 
+// isPlain reports whether number is a decimal integer.
 func isPlain(number []byte) bool {
 	_, err := strconv.ParseInt(string(number), 10, 64)
 	return err == nil

@@ -13,22 +13,24 @@ import (
 	"github.com/cellserver/cellserver/rdb"
 )
 
-// longestKey is the longest key of a command on this server, in bytes.
+// longestKey is the maximum number of bytes of a key in a command on this server.
 const longestKey = 16 << 10
 
-// ttlSlack is by how much the expiry of a redis-cell key may be earlier than its TAT, because
-// redis-cell rounds.
+// ttlSlack is the time by which the expiry of a redis-cell key may be earlier than its TAT,
+// because redis-cell rounds.
 const ttlSlack = 2 * time.Second
 
-// values makes entries from the values of an RDB, and counts those that this server cannot hold.
+// values converts the values of an RDB into entries, and counts the values that this server
+// cannot store.
 type values struct {
 	clock     clock.Clock
 	databases int
 	skipped   *Tally
-	// store receives an entry. The value is not used again.
+	// store gets each entry. It may keep the entry's Value.
 	store func(db int, key []byte, e entry.Entry) error
 
-	// The fields below are the collection that is being read, and the reason why it is skipped.
+	// The fields below have the collection that is being read, and the reason why its key is
+	// skipped, "" if it is not.
 	hash collection.Hash
 	set  collection.Set
 	list collection.List
@@ -36,16 +38,19 @@ type values struct {
 	lost string
 }
 
+// visitor returns a visitor for the values of an RDB.
 func (v *values) visitor() *rdb.Visitor {
 	return &rdb.Visitor{Value: v.value, Skipped: v.skip}
 }
 
+// skip counts a value that the RDB reader has skipped.
 func (v *values) skip(s rdb.Skipped) error {
 	v.skipped.Add(s.What, 1)
 	return nil
 }
 
-// value takes the next part of a value. After the last one it stores the value.
+// value adds part to the value of key. After the last part it stores the value, or counts it as
+// skipped.
 func (v *values) value(key *rdb.Key, part rdb.Part) error {
 	if part.First {
 		v.begin(key)
@@ -77,7 +82,7 @@ func (v *values) value(key *rdb.Key, part rdb.Part) error {
 	return v.store(key.DB, key.Name, e)
 }
 
-// begin decides whether a key can be stored.
+// begin prepares for the value of key, and decides whether the key can be stored.
 func (v *values) begin(key *rdb.Key) {
 	v.drop()
 	switch {
@@ -88,15 +93,15 @@ func (v *values) begin(key *rdb.Key) {
 	}
 }
 
-// drop discards the collection.
+// drop discards the collection and the reason for skipping it.
 func (v *values) drop() {
 	v.lost = ""
 	v.hash, v.set, v.list, v.zset = collection.Hash{}, collection.Set{}, collection.List{}, collection.SortedSet{}
 }
 
-// add adds elements to the collection, or returns the reason why it cannot be stored. Collections
-// have no bound on elements here, so they are never full. The deltas of their changes are not
-// needed.
+// add adds elements to the collection, and returns the reason why the collection cannot be
+// stored, "" if it can. Collections have no limit for elements here, so errors of adding do not
+// occur. The deltas that record the changes are not needed and are reset.
 func (v *values) add(kind rdb.Kind, elements []rdb.Element) (lost string) {
 	for i := range elements {
 		e := &elements[i]
@@ -121,7 +126,8 @@ func (v *values) add(kind rdb.Kind, elements []rdb.Element) (lost string) {
 	return ""
 }
 
-// ends converts Unix time in milliseconds into an instant. 0 means never.
+// ends converts ms, a Unix time in milliseconds, into an instant. If ms is 0, it returns
+// entry.NoExpiry.
 func (v *values) ends(ms int64) limit.Instant {
 	if ms == 0 {
 		return entry.NoExpiry
@@ -132,8 +138,9 @@ func (v *values) ends(ms int64) limit.Instant {
 	return min(v.clock.Derived(limit.Instant(ms*int64(time.Millisecond))), entry.NoExpiry-1)
 }
 
-// text makes an entry from a string. It is a redis-cell key if it has an expiry and is a TAT in
-// the future, as in "cellserver import", but only if the number has the form that Redis writes.
+// text returns the entry for a string with an expiry in milliseconds of Unix time, 0 for none.
+// The string is a redis-cell key if it has an expiry and is a TAT in the future, in the form in
+// which Redis writes numbers. "cellserver import" uses the same rule.
 func (v *values) text(text []byte, expire int64) entry.Entry {
 	ends := v.ends(expire)
 	plain := entry.Entry{Kind: entry.String, Expiry: ends, Value: text}
@@ -149,7 +156,7 @@ func (v *values) text(text []byte, expire int64) entry.Entry {
 		return plain
 	}
 	e := entry.Entry{Kind: entry.Cell, Expiry: min(tat, entry.NoExpiry-1)}
-	if ends.Add(ttlSlack) < e.Expiry { // the expiry was shortened
+	if ends.Add(ttlSlack) < e.Expiry { // the expiry was shortened by a command
 		e.Expiry, e.Value = ends, gcra.AppendState(nil, tat)
 	}
 	return e

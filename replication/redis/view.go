@@ -9,17 +9,17 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// view is the keyspace from the point of view of one goroutine of a [Follower].
+// view gives one goroutine of a [Follower] access to the keyspace.
 type view struct {
 	ctx    context.Context
 	handle *keyspace.Handle
 	// storing is locked while a reading is stored and recorded, and while a database is emptied.
-	// Both views of a Follower share it.
+	// The views of both goroutines of a Follower share it.
 	storing *sync.Mutex
 }
 
-// within calls f after it has entered the keyspace. It does nothing if ctx ends before it can
-// enter.
+// within enters the keyspace and calls f. It blocks while the world is stopped. If ctx ends
+// before it has entered, it does nothing.
 func (v *view) within(f func(h *keyspace.Handle)) {
 	for !v.handle.Enter() {
 		open := make(chan struct{}, 1)
@@ -35,7 +35,8 @@ func (v *view) within(f func(h *keyspace.Handle)) {
 	f(v.handle)
 }
 
-// put sets a key to e, even above maxmemory, because the primary has decided that.
+// put sets the key n to e, even above maxmemory, because the primary has decided that. The error
+// is [limit.ErrNotKept] if the keyspace refuses changes or ctx has ended.
 func (v *view) put(n name, e entry.Entry) (err error) {
 	err = limit.ErrNotKept
 	v.within(func(h *keyspace.Handle) {
@@ -51,7 +52,8 @@ func (v *view) put(n name, e entry.Entry) (err error) {
 	return err
 }
 
-// remove removes a key.
+// remove deletes the key n. The error is [limit.ErrNotKept] if the keyspace refuses changes or
+// ctx has ended.
 func (v *view) remove(n name) error {
 	err := limit.ErrNotKept
 	v.within(func(h *keyspace.Handle) {

@@ -9,20 +9,21 @@ import (
 type action uint8
 
 const (
-	// The zero action: count the command by its name.
+	// The zero action: do not execute the command, and count it by its name.
 	_ action = iota
-	// put: the Runner executes it, whatever its keys hold.
+	// put: the Runner executes the command, whatever the values of its keys are.
 	put
-	// run: the Runner executes it if its keys exist here, because the outcome depends on their
-	// values.
+	// run: the Runner executes the command if its keys exist here, because the outcome depends on
+	// their values.
 	run
-	// reread: do not execute it, but read its keys from the primary.
+	// reread: do not execute the command, but read its keys from the primary.
 	reread
-	// ignore: it changes no key.
+	// ignore: the command changes no key.
 	ignore
-	// flush empties one database, or all.
+	// flush: the command empties one database or all databases.
 	flush
-	// The actions below control the stream itself.
+	// The actions below control the stream itself: they belong to SELECT, MULTI, EXEC, REPLCONF
+	// and SWAPDB.
 	selects
 	begins
 	commits
@@ -30,17 +31,19 @@ const (
 	swap
 )
 
-// word describes a command: its action and its keys. The keys are each step-th argument from
-// first to last; a negative last counts from the end.
+// word describes a command: its action and its keys. The keys are the arguments at the indexes
+// first, first+step and so on, up to last. A negative last counts from the end. A step of 0 means
+// that there are no such keys.
 type word struct {
 	action            action
 	first, last, step int
 }
 
-// words has every command that Redis and Valkey send to replicas and that changes a value which
-// this server can hold. It also has the commands that are ignored by intent. Newer versions
-// rewrite some of them for their replicas. Commands with a relative time to live are not executed
-// again, because the time would count from then. Their keys are read.
+// words has the commands that Redis and Valkey send to replicas and that change a value which
+// this server can store, by their names in lower case. It also has the commands that are ignored
+// on purpose. Newer versions rewrite some of the commands for their replicas. Commands with a
+// relative time to live are not executed here, because the time would count from the execution.
+// Their keys are read instead.
 var words = makeWords()
 
 func makeWords() map[string]word {
@@ -50,7 +53,7 @@ func makeWords() map[string]word {
 		"flushdb": {action: flush}, "flushall": {action: flush},
 		"bitop": {reread, 2, 2, 1},
 		// Redis before 7 can be configured to replicate scripts verbatim. Redis 8.4 sends MSETEX.
-		// See appendMore for their keys.
+		// See appendMore for the keys of these commands.
 		"eval": {action: reread}, "evalsha": {action: reread}, "msetex": {action: reread},
 	}
 	add := func(w word, names ...string) {
@@ -79,7 +82,8 @@ func makeWords() map[string]word {
 	return all
 }
 
-// lookUp finds a command by its name in any case.
+// lookUp returns the word for the command called name, in upper or lower case. known is false if
+// there is none.
 func lookUp(name []byte) (w word, known bool) {
 	var lower [longestName]byte
 	if len(name) > len(lower) {
@@ -104,7 +108,7 @@ type name struct {
 	key string
 }
 
-// appendNames appends the keys of a command that runs in database db.
+// appendNames appends the keys of the command args, which runs in the database db, to names.
 func (w word) appendNames(names []name, db int, args [][]byte) []name {
 	last := w.last
 	if last < 0 {
@@ -118,8 +122,9 @@ func (w word) appendNames(names []name, db int, args [][]byte) []name {
 	return appendMore(names, db, args)
 }
 
-// appendMore appends keys that options of a command name: in another database, or as the
-// destination of a result.
+// appendMore appends the keys that are named by options of the command args: a key in another
+// database, or a destination. It also appends the keys of commands that contain the number of
+// their keys.
 func appendMore(names []name, db int, args [][]byte) []name {
 	switch option := args[0]; {
 	case is(option, "copy"):
@@ -144,7 +149,8 @@ func appendMore(names []name, db int, args [][]byte) []name {
 	return names
 }
 
-// appendNumbered appends keys whose number is args[at]. They are each step-th argument after it.
+// appendNumbered appends keys of the command args. args[at] is the number of keys. They are each
+// step-th argument after it.
 func appendNumbered(names []name, db int, args [][]byte, at, step int) []name {
 	if at >= len(args) {
 		return names
@@ -159,7 +165,8 @@ func appendNumbered(names []name, db int, args [][]byte, at, step int) []name {
 	return names
 }
 
-// databaseAfter returns the number after an option.
+// databaseAfter returns the number after the argument option, which is at index from or later. ok
+// is false if there is none.
 func databaseAfter(args [][]byte, from int, option string) (db int, ok bool) {
 	for i := from; i+1 < len(args); i++ {
 		if is(args[i], option) {
