@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/replication/protocol"
 )
 
-// figures returns the figures of the server's replication node.
+// figures returns the figures that INFO stats shows of the server's replication node.
 func figures() []figure.Figure {
 	of := func(read func(n *protocol.Counts) int64) func(*figure.View, figure.Emit) {
 		return figure.One(func(v *figure.View) int64 {

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Error replies. They are those of Redis, except for errors that Redis does not have.
+// Error replies. They have the texts of Redis, except for errors that Redis does not have.
 const (
 	errPort          resp.Error = "ERR Invalid master port"
 	errHost          resp.Error = "ERR Invalid master host"
@@ -23,16 +23,16 @@ const (
 	errTimeout resp.Error = "ERR FAILOVER timeout must be greater than 0"
 )
 
-// maxHost bounds the length of a host name, as DNS does (RFC 1035).
+// maxHost is the maximum length of a host name in bytes, as in DNS (RFC 1035).
 const maxHost = 255
 
-// follow implements REPLICAOF and SLAVEOF. It leaves the request with the node. NO ONE waits
-// until the promotion is done, except in EXEC.
+// follow implements REPLICAOF and SLAVEOF. It leaves the request with the node and replies.
+// REPLICAOF NO ONE waits until the promotion is done, except in EXEC.
 func follow(c *command.Call) {
 	n := c.Server.Node()
 	role := n.Role()
 	switch {
-	case c.Server.Loading() && !role.Replica: // the server is loading its own files, and must not discard them halfway
+	case c.Server.Loading() && !role.Replica: // the server is loading its own files, and must not discard the keys halfway
 		c.Fail(errLoading)
 	case failingOver(n):
 		c.Fail(errFailingOver)
@@ -48,12 +48,13 @@ func follow(c *command.Call) {
 	}
 }
 
-// leadTimeout is for how long REPLICAOF NO ONE waits. A long-running script can delay the
-// promotion.
+// leadTimeout is the maximum time for which REPLICAOF NO ONE waits. A long-running script can
+// delay the promotion.
 const leadTimeout = 5 * time.Second
 
-// lead makes the node a primary, and replies once it accepts writes. A Redis accepts them at
-// once.
+// lead requests the promotion of the node, and parks the client until the node accepts writes or
+// leadTimeout has passed. A Redis accepts writes as soon as it replies. Where the client may not
+// wait, lead replies at once.
 func lead(c *command.Call, n env.Node) {
 	if !c.MayWait() {
 		n.Promote(nil)
@@ -72,7 +73,7 @@ func lead(c *command.Call, n env.Node) {
 	})
 }
 
-// followHost implements REPLICAOF host port.
+// followHost implements REPLICAOF host port. role is the present role of the node.
 func followHost(c *command.Call, n env.Node, role *protocol.Role) {
 	if c.Client.Marks&command.MarkReplica != 0 {
 		c.Fail(errFollowReplica)
@@ -101,8 +102,8 @@ func followHost(c *command.Call, n env.Node, role *protocol.Role) {
 	c.OK()
 }
 
-// auditFollow returns the primary that the server is to follow. If the port was refused, it may
-// be any text, so auditFollow returns nothing.
+// auditFollow returns the attributes for the audit log: the primary that the server is to follow.
+// If the call has failed, auditFollow returns nil, because the arguments may be any text.
 func auditFollow(c *command.Call) []slog.Attr {
 	if isNoOne(c) {
 		return []slog.Attr{slog.String("primary", "no one")}
@@ -114,13 +115,13 @@ func auditFollow(c *command.Call) []slog.Attr {
 	return []slog.Attr{slog.String("primary", host+":"+string(c.Args[2]))}
 }
 
-// isNoOne reports whether the arguments are NO ONE.
+// isNoOne reports whether the arguments of REPLICAOF are NO ONE.
 func isNoOne(c *command.Call) bool {
 	return arg.IsWord(c.Args[1], "NO") && arg.IsWord(c.Args[2], "ONE")
 }
 
-// isHost reports whether b may be a host name or an address. The server dials it, shows it in
-// INFO and writes it to the configuration.
+// isHost reports whether b may be a host name or an address. This is checked because the server
+// dials it, shows it in INFO and writes it to the configuration.
 func isHost(b []byte) bool {
 	if len(b) == 0 || len(b) > maxHost {
 		return false
@@ -133,8 +134,8 @@ func isHost(b []byte) bool {
 	return true
 }
 
-// port parses the port of a primary. Like Redis, it accepts 0, although no client can connect to
-// that.
+// port parses the port of a primary. Like Redis, it accepts 0, although no server listens on it.
+// The error is "" if the port is valid.
 func port(b []byte) (int, resp.Error) {
 	n, ok := arg.Int(b)
 	if !ok || n < 0 || n > 65535 {
@@ -143,7 +144,7 @@ func port(b []byte) (int, resp.Error) {
 	return int(n), ""
 }
 
-// failingOver reports whether a FAILOVER is under way.
+// failingOver reports whether a FAILOVER is in progress.
 func failingOver(n env.Node) bool {
 	for _, f := range n.Info() {
 		if f.Name == "master_failover_state" {
@@ -153,7 +154,7 @@ func failingOver(n env.Node) bool {
 	return false
 }
 
-// failover implements FAILOVER.
+// failover implements FAILOVER. It leaves the request with the node and replies.
 func failover(c *command.Call) {
 	call, err := parseFailover(c.Args[1:])
 	if err != "" {
@@ -172,7 +173,8 @@ func failover(c *command.Call) {
 	c.OK()
 }
 
-// parseFailover parses the arguments of FAILOVER. ABORT must be the only one.
+// parseFailover parses the arguments of FAILOVER. ABORT must be the only argument. Each option
+// may occur once.
 func parseFailover(words [][]byte) (call protocol.Failover, err resp.Error) {
 	if len(words) == 1 && arg.IsWord(words[0], "ABORT") {
 		return protocol.Failover{Abort: true}, ""
@@ -199,10 +201,11 @@ func parseFailover(words [][]byte) (call protocol.Failover, err resp.Error) {
 	return call, ""
 }
 
-// maxTimeout is a hundred years in milliseconds. Longer timeouts are reduced to it, so that no
-// sum overflows.
+// maxTimeout is a hundred years in milliseconds. Longer timeouts are reduced to maxTimeout, so
+// that sums do not overflow.
 const maxTimeout = 100 * 366 * 24 * 3600 * 1000
 
+// failoverTimeout parses the TIMEOUT of FAILOVER, in milliseconds.
 func failoverTimeout(b []byte) (time.Duration, resp.Error) {
 	switch n, ok := arg.Int(b); {
 	case !ok:
@@ -214,6 +217,7 @@ func failoverTimeout(b []byte) (time.Duration, resp.Error) {
 	}
 }
 
+// failoverTarget parses the TO option of FAILOVER, and returns the host and the port.
 func failoverTarget(host, at []byte) (string, string, resp.Error) {
 	n, ok := arg.Int(at)
 	switch {

@@ -2,7 +2,7 @@ package replication
 
 import "github.com/cellserver/cellserver/commands/command"
 
-// Group returns the commands of replication.
+// Group returns the commands of replication and the figures about it.
 func Group() command.Group {
 	return command.Group{
 		Commands: command.With(command.FlagLocal, append(orders(), handshake()...)...),
@@ -10,7 +10,7 @@ func Group() command.Group {
 	}
 }
 
-// orders returns the commands of operators and clients.
+// orders returns the commands for operators and clients.
 func orders() []*command.Command {
 	const admin = command.FlagAdmin | command.FlagNoScript | command.FlagStale | command.FlagFence | command.FlagAudit
 
@@ -44,7 +44,7 @@ func orders() []*command.Command {
 	})
 }
 
-// handshake returns the commands of replicas.
+// handshake returns the commands for replicas.
 func handshake() []*command.Command {
 	const replica = command.FlagAdmin | command.FlagNoScript | command.FlagConnection | command.FlagFence
 	return command.Entries(command.Defaults{Group: "server", Since: "1.0.0", Complexity: "O(1)"}, []*command.Command{

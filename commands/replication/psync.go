@@ -23,7 +23,7 @@ const (
 	maxVersion = 32
 )
 
-// said is what a client has sent by REPLCONF before its PSYNC. Only the goroutine that feeds the
+// said has what a client has sent by REPLCONF before its PSYNC. Only the goroutine that feeds the
 // client uses it.
 type said struct {
 	port        int
@@ -32,14 +32,15 @@ type said struct {
 	capa        protocol.Capa
 }
 
-// psync implements PSYNC. As in Redis, a replica that sends it again gets no reply.
+// psync implements PSYNC: it replies and makes the client a replica. As in Redis, a client that
+// is a replica already gets no reply.
 func psync(c *command.Call) {
 	if c.Client.Marks&command.MarkReplica != 0 {
 		return
 	}
 	offset, ok := arg.Int(c.Args[2])
 	switch {
-	case len(c.W.Buf) > 0: // that output would follow in the middle of the stream
+	case len(c.W.Buf) > 0: // this output would be sent in the middle of the stream
 		c.Fail(errPending)
 		return
 	case !ok:
@@ -65,7 +66,8 @@ func psync(c *command.Call) {
 	}
 }
 
-// replconf implements REPLCONF: pairs of an option and its value. Acknowledgements get no reply.
+// replconf implements REPLCONF, whose arguments are pairs of an option and its value.
+// Acknowledgements get no reply.
 func replconf(c *command.Call) {
 	if len(c.Args)%2 == 0 {
 		c.Fail(resp.ErrSyntax)
@@ -85,14 +87,16 @@ func replconf(c *command.Call) {
 	c.OK()
 }
 
-// answerInside writes a reply in contexts in which each command must have one.
+// answerInside writes a null reply in a transaction or script, where each command must have a
+// reply.
 func answerInside(c *command.Call) {
 	if c.Client.Exclusive {
 		c.W.Null()
 	}
 }
 
-// conf handles the first pair of words. silent says that there is no reply.
+// conf handles the first pair of words. silent says that REPLCONF gets no reply. err is "" if the
+// pair is valid.
 func conf(c *command.Call, words [][]byte) (silent bool, err resp.Error) {
 	name, value := words[0], words[1]
 	switch {
@@ -131,9 +135,10 @@ func conf(c *command.Call, words [][]byte) (silent bool, err resp.Error) {
 	return false, ""
 }
 
+// saidBy returns what the client of c has sent by REPLCONF.
 func saidBy(c *command.Call) *said { return command.ClientState[said](c.Client, c.Cmd.Slot()) }
 
-// capa returns the capability that a value of REPLCONF capa names, or 0 if it is unknown.
+// capa returns the capability that word, a value of REPLCONF capa, names, or 0 if it is unknown.
 func capa(word []byte) protocol.Capa {
 	switch {
 	case arg.IsWord(word, "EOF"):
@@ -146,14 +151,16 @@ func capa(word []byte) protocol.Capa {
 	return 0
 }
 
-// dataSetCapa begins the value that has the ID of the replica's data set, or a question mark.
+// dataSetCapa begins the value of REPLCONF capa that has the ID of the replica's data set, or a
+// question mark.
 const dataSetCapa = "data:"
 
-// dataSetDigits is the number of hexadecimal digits of an ID.
+// dataSetDigits is the number of hexadecimal digits in the ID of a data set.
 const dataSetDigits = 40
 
-// dataSet returns the ID of the replica's data set from a value of REPLCONF capa, if the value
-// has one.
+// dataSet returns the ID of the replica's data set if word, a value of REPLCONF capa, contains
+// it. The ID is "?" if the replica does not know it. is is false if word does not contain a valid
+// ID.
 func dataSet(word []byte) (id string, is bool) {
 	if len(word) > len(dataSetCapa)+dataSetDigits {
 		return "", false

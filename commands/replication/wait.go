@@ -16,12 +16,13 @@ const (
 	errWaitReplica resp.Error = "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured to be writable (which is not the default) writes to replicas are just local and are not propagated."
 )
 
-// maxReplicas is more replicas than any primary has. A client that asks for more waits for the
-// timeout.
+// maxReplicas is larger than the number of replicas of any primary. A client that waits for more
+// replicas waits until the timeout.
 const maxReplicas = 1 << 20
 
-// wait implements WAIT. It replies once enough replicas have acknowledged everything that any
-// client has written before, or after the timeout. In a transaction or script it replies at once.
+// wait implements WAIT. It replies with the number of replicas when enough replicas have
+// acknowledged everything that any client has written before, or after the timeout. In a
+// transaction or script it replies at once.
 func wait(c *command.Call) {
 	n := c.Server.Node()
 	if n.Role().Replica {
@@ -44,7 +45,7 @@ func wait(c *command.Call) {
 	}
 	acked := n.Acked(position)
 	switch {
-	case int64(acked) >= replicas || !env.Replicates(n): // to wait would be in vain
+	case int64(acked) >= replicas || !env.Replicates(n): // waiting would be in vain
 	case c.StopKeepsFromWaiting():
 		c.Client.Closing = true
 		return
@@ -55,6 +56,7 @@ func wait(c *command.Call) {
 	c.W.Int(int64(acked))
 }
 
+// waitTimeout parses the timeout of WAIT, in milliseconds. 0 means no timeout.
 func waitTimeout(b []byte) (time.Duration, resp.Error) {
 	switch n, ok := arg.Int(b); {
 	case !ok:
@@ -66,20 +68,21 @@ func waitTimeout(b []byte) (time.Duration, resp.Error) {
 	}
 }
 
-// waiting is a blocked WAIT. It is the peer that the node wakes. The client's own peer would only
-// be fed, and would find its command still blocked.
+// waiting is a blocked WAIT. It is the peer that the node wakes. If the node woke the client's
+// own peer, the client's session would be fed, and would find its command still blocked.
 type waiting struct {
 	transport.Peer
 	node     env.Node
-	keeps    env.Persistence // nil if nothing is kept
+	keeps    env.Persistence // nil if the server has no persistence
 	parked   *command.Wait
 	n        int
 	position uint64
-	stop     func() bool // stops its timer; nil without one
+	stop     func() bool // stops the timer of the timeout; nil if there is none
 	due      atomic.Bool // look is about to run
 }
 
-// park blocks the client.
+// park blocks the client until replicas replicas have everything before position, or until the
+// timeout. A timeout of 0 never ends the wait.
 func park(c *command.Call, n env.Node, replicas int, position uint64, timeout time.Duration) {
 	w := &waiting{
 		Peer: c.Client.Peer, node: n, keeps: c.Server.Options.Persistence,
@@ -95,24 +98,24 @@ func park(c *command.Call, n env.Node, replicas int, position uint64, timeout ti
 	w.Wake()
 }
 
-// cancel stops the timer of a client that has disconnected.
+// cancel stops the timer. It is called when the client has disconnected or has its reply.
 func (w *waiting) cancel() {
 	if w.stop != nil {
 		w.stop()
 	}
 }
 
-// Wake implements [transport.Peer]. Its caller may hold locks of the node, so another goroutine
-// asks the node.
+// Wake implements [transport.Peer]: it has look called. The caller may hold locks of the node, so
+// another goroutine calls look.
 func (w *waiting) Wake() {
 	if w.parked.State.Load() == command.WaitPending && !w.due.Swap(true) {
 		w.parked.Client.Server.Host.Spawn(w.look)
 	}
 }
 
-// look asks the node, and replies if the wait is over. Before that, it has the log write up to
-// the position: a replica is only sent what was written, and while the client waits, no other
-// goroutine may write it.
+// look asks the node, and replies if the wait is over. Before, it makes the log write everything
+// up to the position: a replica is only sent what was written, and while the client waits, no
+// other goroutine may write it.
 func (w *waiting) look() {
 	w.due.Store(false)
 	if w.keeps != nil {
@@ -124,8 +127,8 @@ func (w *waiting) look() {
 	}
 }
 
-// quietPeer is a peer that ignores being woken.
+// quietPeer is a peer that ignores calls of Wake.
 type quietPeer struct{ transport.Peer }
 
-// Wake implements [transport.Peer].
+// Wake does nothing.
 func (quietPeer) Wake() {}
