@@ -6,22 +6,25 @@ import (
 	"sync/atomic"
 )
 
-// queues has the waiters for room under each key, in the order of arrival.
+// queues has the clients that wait for room, in a queue for each key, in the order of their
+// arrival. Any goroutine may use it.
 type queues struct {
-	number atomic.Int64 // of all waiters
+	number atomic.Int64 // the number of all waiting clients
 
 	mu    sync.Mutex
 	byKey map[string]*list.List // guarded by mu: lists of tickets; none is empty
 }
 
-// ticket is a waiter's place in the queue of a key.
+// ticket is the place of a waiting client in the queue of a key.
 type ticket struct {
 	key   string
 	wake  func()
-	place *list.Element // guarded by the mutex of the queues: nil after it has left
+	place *list.Element // guarded by the mutex of the queues: nil after the ticket has left its queue
 }
 
-// enqueue adds a waiter to the end of the queue of a key, and reports whether it is the first.
+// enqueue adds a client to the end of the queue of key, and reports whether it is the first in
+// the queue. wake is called when the client becomes the first or there may be room. It is called
+// with the mutex of the queues locked, and must not call methods of the queues.
 func (q *queues) enqueue(key []byte, wake func()) (t *ticket, first bool) {
 	t = &ticket{key: string(key), wake: wake}
 	q.mu.Lock()
@@ -36,15 +39,15 @@ func (q *queues) enqueue(key []byte, wake func()) (t *ticket, first bool) {
 	return t, waiting.Len() == 1
 }
 
-// isFirst reports whether t is the first of its queue.
+// isFirst reports whether t is the first in its queue.
 func (q *queues) isFirst(t *ticket) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return t.place != nil && q.byKey[t.key].Front() == t.place
 }
 
-// dequeue removes t from its queue, unless it has left already, and wakes the waiter that becomes
-// the first.
+// dequeue removes t from its queue, unless t has left it already. If another client becomes the
+// first, dequeue wakes that client.
 func (q *queues) dequeue(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,7 +67,7 @@ func (q *queues) dequeue(t *ticket) {
 	}
 }
 
-// wake wakes the first waiter of a key, and wakeAll the first of each key.
+// wake wakes the first client in the queue of key, if there is one.
 func (q *queues) wake(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,6 +76,7 @@ func (q *queues) wake(key string) {
 	}
 }
 
+// wakeAll wakes the first client in each queue.
 func (q *queues) wakeAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -6,18 +6,19 @@ import (
 	"github.com/cellserver/cellserver/decide"
 )
 
-// room is a Remote that wakes waiters of this server when a call of this server makes room. Room
-// that calls of other servers make is found by polling.
+// room is a Remote that wakes waiting clients of this server when a call of this server makes
+// room. The clients find the room that calls of other servers make by polling.
 type room struct {
 	env.Remote
 	waiting *queues
 }
 
-// Remote returns the Remote for [env.Options].Remote: it notifies clients that wait under a key of
-// the room that calls of this server make.
+// Remote returns the Remote for the field Remote of [env.Options]. It decides asks as the decider
+// of s does, and wakes clients of this server that wait for room when an ask may have made room.
 func (s *Stores) Remote() env.Remote { return room{s.decider, &s.waiting} }
 
-// Submit implements [env.Remote].
+// Submit implements [env.Remote]: it submits asks. After done it wakes the clients that wait for
+// room under keys where the asks may have made room.
 func (r room) Submit(asks []*decide.Ask, together bool, done func()) {
 	if r.waiting.number.Load() == 0 {
 		r.Remote.Submit(asks, together, done)
@@ -45,7 +46,7 @@ func (r room) Submit(asks []*decide.Ask, together bool, done func()) {
 	})
 }
 
-// appendFreed appends the keys under which an ask may make room.
+// appendFreed appends the keys under which the ask a may make room to keys.
 func appendFreed(keys []string, a *decide.Ask) []string {
 	switch a.Family {
 	case decide.Window:
