@@ -15,7 +15,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// A value in the engine, big-endian but for the family's bytes:
+// The format of a value in the engine. Numbers are big-endian, except in the family's bytes. Each
+// line has the offset, the length and the meaning:
 //
 //	0   1  format, 1
 //	1   1  kind, the numbers of package entry
@@ -35,7 +36,7 @@ const (
 	mostOlder = 7
 )
 
-// longestKeep is the longest time after which the engine is told to expire a value.
+// longestKeep is the maximum time to live that is set for a value in the engine.
 const longestKeep = 10 * 365 * 24 * time.Hour
 
 // tag identifies one write of one process: the process in the upper 32 bits, the number of the
@@ -190,8 +191,8 @@ func compared(raw []byte) []byte { return raw[:min(store.TagLen, len(raw))] }
 func sameWrite(a, b []byte) bool { return slices.Equal(compared(a), compared(b)) }
 
 // keepFor returns the time after which the engine expires the value: about a second later than
-// the entry expires, and at most longestKeep. Whether an entry has expired is decided by its own
-// expiry alone.
+// the entry expires, and at most longestKeep. Servers decide only by the expiry inside the value
+// whether the entry has expired.
 func keepFor(expiry, stamp limit.Instant) time.Duration {
 	d := max(0, expiry.Sub(stamp))
 	if d >= longestKeep-time.Second {

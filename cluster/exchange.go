@@ -301,9 +301,9 @@ func (e *exchange) take(v value) {
 	e.key.noteGone(&e.there)
 }
 
-// decide decides the batch at one instant, and returns the step that follows: send if the entry
-// has changed, look if nothing has changed and the basis was only remembered, and otherwise
-// answer.
+// decide decides the batch at one instant, and returns the step that follows: send if the entry has
+// changed, look if nothing has changed and the basis was only remembered, goOn if there was nothing
+// to decide, and otherwise answer.
 func (e *exchange) decide() step {
 	e.sort()
 	if len(e.batch) == 0 && e.back == nil {

@@ -80,7 +80,7 @@ func (g *group) locked(f func()) {
 // later makes locked call f after it has released the lock. The lock must be held.
 func (g *group) later(f func()) { g.todo = append(g.todo, f) }
 
-// over reports whether no client, nor the store itself, waits for an answer of the group any
+// over reports whether neither a client nor the store itself waits for an answer of the group any
 // more.
 func (g *group) over() bool {
 	return !g.own && !slices.ContainsFunc(g.asks, func(m member) bool { return m.item != nil })

@@ -157,14 +157,14 @@ func (x *across) settled() {
 			x.describe()
 		}
 		g.answerAll()
-		// The charges to be given back are those of the first decision.
+		// The charges to be given back are the charges of the first decision.
 		m.own.Details, m.own.Missing, m.own.Refused, m.own.Err, m.refundDue = was, missing, false, nil, true
 	}
 	g.answerAll()
 	g.undo()
 }
 
-// describe makes the answer the one of a refusal, as if no clause had been charged.
+// describe makes the answer that of a refusal, because no charge remains.
 func (x *across) describe() {
 	g, a := x.group, &x.member.own
 	refused := slices.Clone(a.Details)

@@ -19,7 +19,7 @@ type overall interface {
 	Overall(a *decide.Ask, done func())
 }
 
-// newStore returns a store with these parts.
+// newStore returns a store that uses the engine e, the timing t, the policy p and the limits l.
 func newStore(e engine, t timing, p policy, l limits) *Store {
 	s := new(Store)
 	s.engine, s.timing, s.policy, s.limits = e, t, p, l

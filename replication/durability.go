@@ -4,8 +4,8 @@ import "sync"
 
 // durability finds the offset of the stream up to which everything is durable, given the position
 // up to which the log is durable. It remembers one pair of position and offset at a time, and
-// takes the next pair when that one is durable. So it reports an offset up to two fsyncs late,
-// but never early. Any goroutine may use it.
+// takes the next pair when the log is durable up to that position. So it reports an offset up to
+// two fsyncs late, but never early. Any goroutine may use it.
 type durability struct {
 	mu       sync.Mutex // guards the fields below
 	last     uint64     // the latest position of the log

@@ -40,8 +40,8 @@ type follower struct {
 	// the offset of the source. It is false from the beginning of a full resynchronization to its
 	// end.
 	whole atomic.Bool
-	// related says that the state is the one of the source's history at the source's offset, so
-	// that a partial resynchronization may continue from it.
+	// related says that the state belongs to the source's history at the source's offset, so that
+	// a partial resynchronization may continue from it.
 	related bool
 	// streaming says that the stream is applied to a complete state, so that the node
 	// acknowledges the offset of the source.

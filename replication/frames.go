@@ -25,7 +25,7 @@ func (f *frames) add(p []byte) (longest int) {
 		if f.left == 0 && f.got == 0 && len(p) >= len(f.head) { // the usual case
 			whole, err := persistence.FrameLength(p)
 			if err != nil {
-				whole = len(f.head) // see below
+				whole = len(f.head) // the length is invalid: see below
 			}
 			if whole <= len(p) {
 				longest = max(longest, whole)

@@ -312,6 +312,7 @@ type meter struct {
 	l    *link
 }
 
+// Read reads from the connection, and records that bytes have arrived.
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.conn.Read(p)
 	if n > 0 {

@@ -8,9 +8,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Handshaken implements [transport.Handshaken]: it logs the client in as the first user that its
-// verified certificate names, if that user exists and is on. Otherwise nothing changes, and the
-// client may authenticate by a command.
+// Handshaken implements [transport.Handshaken]: it logs the client in as the first user that is named
+// in its verified certificate, exists and is on. If there is none, nothing changes, and the client
+// may authenticate by a command.
 func (s *Session) Handshaken(is *tls.ConnectionState) {
 	from := s.engine.Limits().CertificateUser
 	if len(is.VerifiedChains) == 0 || from == "off" {

@@ -24,7 +24,7 @@ type totals struct {
 	rate        stats.Rate
 	outbound    atomic.Int64 // bytes in outboxes
 	slowReaders atomic.Int64 // clients that were disconnected because of their output buffer limit
-	kept        atomic.Int64 // bytes of transactions and watched keys
+	kept        atomic.Int64 // bytes of transactions, watched keys and parked commands
 	evicted     atomic.Int64 // clients that were closed because of maxmemory-clients
 	looks       atomic.Int64 // calls of EvictClients
 	taken       taken

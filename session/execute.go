@@ -222,6 +222,7 @@ func (p *caller) wait(ctx context.Context) error {
 	}
 }
 
+// Wake ends the present or the next call of wait. It does not block.
 func (p *caller) Wake() {
 	select {
 	case p.wake <- struct{}{}:

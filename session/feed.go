@@ -233,9 +233,8 @@ func (s *Session) runInFlight(w *Worker, a *request, ran int) transport.Next {
 	case len(f.slots) == 0:
 		return next
 	}
-	// f.reply, the mode before the command, may be the mode of the command after CLIENT REPLY
-	// SKIP. Running that command changes the mode back to on, so a mode that is neither on nor
-	// off also means that the reply is suppressed.
+	// f.reply is the reply mode before the command. If it is neither on nor off, CLIENT REPLY
+	// SKIP suppresses the reply of this command, although the mode is on again afterwards.
 	f.silent = s.Reply != command.ReplyOn || f.reply != command.ReplyOn && f.reply != command.ReplyOff
 	if next == transport.Read && (len(f.slots) >= maxSlots || f.silent || fence) {
 		return transport.Park

@@ -65,8 +65,9 @@ func (f *flight) size() int {
 	return 0
 }
 
-// landed is called when the Remote has decided all asks of the flight, and by launch does the
-// same once. The later of the two finishes the wait, which wakes the session.
+// landed is called when the Remote has decided all asks of the flight. If launch has parked the
+// session by then, landed finishes the wait, which wakes the session. Otherwise launch writes the
+// replies.
 func (f *flight) landed() {
 	if f.left.Add(-1) == 0 {
 		f.wait.Finish(nil)

@@ -92,7 +92,7 @@ func (w *Worker) render(s *Session, f *flight) {
 		}
 		f.recycle()
 	}()
-	c.Client.Exclusive = len(f.slots) > 1 // the only command of a flight may wait
+	c.Client.Exclusive = len(f.slots) > 1 // if the flight has only one command, that command may wait
 	written := 0
 	for i := range f.slots {
 		at := min(f.slots[i].at, len(f.local)) // replies that CLIENT REPLY has suppressed are missing from f.local

@@ -74,7 +74,7 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 	size := func(st env.Store) int { return replySize(&in.Client, st, cmd, args) }
 	transaction := e.Transfer(&s.Client, &in.Client)
 	p := c.NewWait(command.ArgsCost(args) + transaction)
-	if transaction == 0 { // EXEC has a transaction to end
+	if transaction == 0 { // EXEC must not be refused, because it has a transaction to end
 		p.Unbegun = make(chan struct{})
 	}
 	slots := e.slotsOf(cmd)

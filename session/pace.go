@@ -25,11 +25,10 @@ const (
 	sampled              // one call in sampleEvery, because all calls take about the same short time
 )
 
-// pacesOf returns the pace of each command of t, by command id. It is sampled for commands with
-// FlagFast, for limiters, and for other commands whose time does not depend on the data. It is
-// byWork for commands whose long calls count their work or leave the event loop. With a Remote
-// the work is done elsewhere, so these calls are each timed. Calls of all remaining commands are
-// each timed, too.
+// pacesOf returns the pace of each command of t, by command id. The pace is sampled for commands with
+// FlagFast, for limiters, and for other commands whose time does not depend on the data. The pace is
+// byWork for commands whose long calls count their work or leave the event loop. With a Remote no
+// pace is byWork, because the work is done elsewhere. The pace of all remaining commands is eachCall.
 func pacesOf(t *command.Table, remote bool) []pace {
 	const long = command.FlagAdmin | command.FlagBlocking | command.FlagFence
 	paces := make([]pace, len(t.Entries))

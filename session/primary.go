@@ -168,6 +168,7 @@ type link struct {
 	gone    sync.Once
 }
 
+// Read reads from the connection, and records the activity of the client.
 func (l *link) Read(p []byte) (int, error) {
 	n, err := l.Conn.Read(p)
 	if n > 0 {
@@ -176,6 +177,8 @@ func (l *link) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close removes the client from the list of clients, and closes the connection. It may be called more
+// than once.
 func (l *link) Close() error {
 	l.gone.Do(func() { l.session.engine.clients.remove(l.session) })
 	return l.Conn.Close()

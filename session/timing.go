@@ -52,8 +52,8 @@ func (w *Worker) weight(c *command.Call) int64 {
 func (w *Worker) everyCall() bool { return w.Server.Limits().Observing.EveryCall() }
 
 // runByWork runs a call and records its duration only if the call was not brief. The duration of
-// such a call is the time since the last clock reading, because only brief calls were between. A
-// call with many arguments is always timed.
+// a call that was not brief is the time since the last clock reading, because only brief calls
+// came in between. A call with many arguments is always timed.
 func (w *Worker) runByWork(c *command.Call, run func(c *command.Call)) {
 	if len(c.Args) > briefWork {
 		w.runTimed(c, run, 1)
@@ -315,8 +315,7 @@ func noteSlow(s *command.Server, cl *command.Client, cmd *command.Command, words
 	}
 }
 
-// resolve returns the subcommand that a call with these arguments calls, or c if c has no
-// subcommands or no such subcommand.
+// resolve returns the subcommand of c that args names, or c if there is none.
 func resolve(c *command.Command, args [][]byte) *command.Command {
 	if c.Sub != nil && len(args) > 1 {
 		if sub := c.Subcommand(args[1]); sub != nil {

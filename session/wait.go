@@ -35,9 +35,9 @@ func (e *Engine) Keep(bytes int64) bool {
 	}
 }
 
-// parkedNext returns how the transport treats a session whose command p is parked. Wait is for a
-// command that may wait forever: the transport ends it when the client disconnects or the server
-// stops.
+// parkedNext returns how the transport treats a session whose command p is parked: Again for a
+// command that runs in slices, Wait for a command that may wait forever, and Park for any other. The
+// transport ends a Wait when the client disconnects or the server stops.
 func (s *Session) parkedNext(p *command.Wait) transport.Next {
 	if p.Slice != nil {
 		return transport.Again

@@ -24,8 +24,8 @@ const (
 	// samplesKept is the maximum number of samples that are kept of a node. The one with the
 	// shortest round trip is used.
 	samplesKept = 8
-	// sampleLasts is the time after which a sample is no longer used, so that a node that is gone
-	// has no influence any more.
+	// sampleLasts is the time after which a sample is no longer used, so that a node that no
+	// longer answers has no influence.
 	sampleLasts = 15 * time.Second
 )
 

@@ -13,6 +13,7 @@ type Error struct {
 	NotDone bool
 }
 
+// Error returns the reason, followed by the text if there is one.
 func (e *Error) Error() string {
 	if e.Text == "" {
 		return e.Reason

@@ -36,6 +36,8 @@ type guardedConn struct {
 	err  error
 }
 
+// Read reads from the connection and checks the replies. It returns an error instead of bytes of an
+// invalid reply.
 func (g *guardedConn) Read(p []byte) (int, error) {
 	if g.err != nil {
 		return 0, g.err

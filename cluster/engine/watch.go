@@ -53,9 +53,9 @@ func (n *node) watch(prefix string, c *clock.Clock, inspect func(addr, info stri
 	}
 }
 
-// probe asks the node for its time and for a key, and reports whether the node is usable. The key
-// is needed because a node that loads its data also answers TIME. A failure is reported to the
-// breaker.
+// probe asks the node for its time and for a key, and reports whether the node is usable. The key is
+// needed because a node that loads its data also answers TIME. probe reports the result to the
+// breaker, and adds the time to c as a sample.
 func (n *node) probe(prefix string, c *clock.Clock) bool {
 	report, ok := n.breaker.allow()
 	if !ok {

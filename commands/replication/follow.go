@@ -102,8 +102,8 @@ func followHost(c *command.Call, n env.Node, role *protocol.Role) {
 	c.OK()
 }
 
-// auditFollow returns the attributes for the audit log: the primary that the server is to follow.
-// If the call has failed, auditFollow returns nil, because the arguments may be any text.
+// auditFollow returns the attributes for the audit log: the primary that the server is to follow. If
+// REPLICAOF host port has failed, auditFollow returns nil, because the arguments may be any text.
 func auditFollow(c *command.Call) []slog.Attr {
 	if isNoOne(c) {
 		return []slog.Attr{slog.String("primary", "no one")}

@@ -159,8 +159,8 @@ const dataSetCapa = "data:"
 const dataSetDigits = 40
 
 // dataSet returns the ID of the replica's data set if word, a value of REPLCONF capa, contains
-// it. The ID is "?" if the replica does not know it. is is false if word does not contain a valid
-// ID.
+// it. The ID is "?" if the replica does not know it. If word does not contain a valid ID, the
+// second result is false.
 func dataSet(word []byte) (id string, is bool) {
 	if len(word) > len(dataSetCapa)+dataSetDigits {
 		return "", false

@@ -52,7 +52,7 @@ type Failover struct {
 	Timeout    time.Duration
 }
 
-// The error replies of FAILOVER, as in Redis.
+// The error replies of FAILOVER. They have the texts of Redis.
 const (
 	errFailoverReplica    resp.Error = "ERR FAILOVER is not valid when server is a replica."
 	errFailoverNoReplicas resp.Error = "ERR FAILOVER requires connected replicas."

@@ -6,9 +6,9 @@ import (
 )
 
 // This file keeps track of dirty keys. A command at the offsets (start, end] of the stream that is
-// not executed makes its keys dirty. A dirty key is read from the primary, together with the offset R of the primary's
-// stream at that moment. The stored value then includes every command on the key with end <= R,
-// and none after R. So these rules hold for a key that is tracked here:
+// not executed makes its keys dirty. A dirty key is read from the primary, together with the offset
+// R of the primary's stream at that moment. The stored value then includes every command on the key
+// with end <= R, and none after R. So these rules hold for a key that is tracked here:
 //
 //   - A command with end <= R is skipped, because the value includes it.
 //   - A command after R makes the key dirty again and is not executed, because the order of the

@@ -124,7 +124,7 @@ func (t *talk) rest(length []byte) (found bool, err error) {
 }
 
 // skip reads a reply of any type and discards it. If the reply is an integer, skip returns its
-// value, and is is true. depth is the number of arrays around the reply.
+// value and true. depth is the number of arrays around the reply.
 func (t *talk) skip(depth int) (n int64, is bool, err error) {
 	line, err := readLine(t.in)
 	if err != nil {

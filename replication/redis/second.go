@@ -132,7 +132,8 @@ func (s *second) answers(names []name, queued int, store func(n name, at int64, 
 }
 
 // ask appends a transaction that reads the keys names to the output. queued is the number of its
-// commands. db is the database that is selected before the transaction, and now the one after it.
+// commands. db is the database that is selected before the transaction, and now the database that
+// is selected after it.
 func (s *second) ask(names []name, db int) (queued, now int) {
 	s.command("MULTI")
 	s.command("ROLE")

@@ -51,6 +51,7 @@ type rounds struct {
 	round func()
 }
 
+// Read calls round and then reads at most maxRound bytes.
 func (r *rounds) Read(p []byte) (int, error) {
 	r.round()
 	return r.in.Read(p[:min(len(p), maxRound)])

@@ -138,9 +138,9 @@ func (v *values) ends(ms int64) limit.Instant {
 	return min(v.clock.Derived(limit.Instant(ms*int64(time.Millisecond))), entry.NoExpiry-1)
 }
 
-// text returns the entry for a string with an expiry in milliseconds of Unix time, 0 for none.
-// The string is a redis-cell key if it has an expiry and is a TAT in the future, in the form in
-// which Redis writes numbers. "cellserver import" uses the same rule.
+// text returns the entry for a string with an expiry in milliseconds of Unix time, 0 for none. The
+// string is a redis-cell key if it has an expiry and is a TAT in the future, in the form in which
+// Redis writes numbers. "cellserver import" uses the same rule, but accepts other forms of numbers.
 func (v *values) text(text []byte, expire int64) entry.Entry {
 	ends := v.ends(expire)
 	plain := entry.Entry{Kind: entry.String, Expiry: ends, Value: text}
