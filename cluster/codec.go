@@ -126,7 +126,7 @@ func (v *value) at(now limit.Instant) entry.Entry {
 func (v *value) full() bool { return len(v.older) == mostOlder*tagLen }
 
 // writers calls f with the tag of the latest write of each writer, the newest first, until f
-// returns false. For an absent key it calls f not at all.
+// returns false. For an absent key it does not call f.
 func (v *value) writers(f func(tag) bool) {
 	if v.raw == nil || !f(v.tag) {
 		return

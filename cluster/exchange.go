@@ -56,8 +56,8 @@ type exchange struct {
 	// There was no later write than back.
 	back *unsettledWrite
 
-	// The write that was decided, its tag, the value that it stores, and the time at which it was
-	// sent first.
+	// These fields have the write that was decided, its tag, the value that it stores, and the
+	// time at which it was sent first.
 	write Write
 	tag   tag
 	next  value
@@ -72,7 +72,7 @@ type exchange struct {
 	fruitless bool // the engine has not decided the latest batch
 	reason    reason
 
-	// Callbacks for the engine and for timers, allocated once.
+	// These fields have the callbacks for the engine and for timers, which are allocated once.
 	looked  func(raw []byte, err error)
 	swapped func(applied bool, now []byte, err error)
 	resumed func()
@@ -222,8 +222,8 @@ func (e *exchange) grantLease() step {
 	return nothing
 }
 
-// fill takes waiting asks into the batch. It stops before a hold, and before an ask that the
-// lease of the key could answer unless that ask is the first.
+// fill takes waiting asks into the batch. It stops before a hold. It also stops before an ask
+// that the lease of the key could answer, unless that ask is the first of the batch.
 func (e *exchange) fill() {
 	q := &e.key.queue
 	for it := q.first; it != nil && it.hold == nil && len(e.batch) < mostBatch; it = q.first {
@@ -254,7 +254,8 @@ func (e *exchange) onLook(raw []byte, err error) {
 	e.do(s)
 }
 
-// saw returns the step that follows a read. The lock of the shard is held.
+// saw returns the step that follows a read, which has returned raw or err. The caller holds the
+// lock of the shard.
 func (e *exchange) saw(raw []byte, err error) step {
 	if err != nil && !isForeign(err) {
 		return e.failed(err, look)
@@ -378,8 +379,9 @@ func (e *exchange) onSwap(applied bool, now []byte, err error) {
 	e.do(s)
 }
 
-// wrote returns the step that follows a write. The lock of the shard is held. It determines
-// whether an earlier copy of the write was done.
+// wrote returns the step that follows a write, which has returned applied and now, or err. If the
+// write was not applied, wrote determines whether an earlier copy of it was done. The caller
+// holds the lock of the shard.
 func (e *exchange) wrote(applied bool, now []byte, err error) step {
 	switch {
 	case err != nil && !isForeign(err):
@@ -537,7 +539,8 @@ func (e *exchange) settled(written bool) step {
 	return answer
 }
 
-// countUndone counts the internal ask of it, a refund that was decided, as undone or kept.
+// countUndone counts the internal ask of the item it, a refund that was decided, as undone or
+// kept.
 func (e *exchange) countUndone(it *item) {
 	if it.ask.Err == nil && it.ask.Decision.Allowed() {
 		e.count.undone.Add(1)

@@ -86,9 +86,9 @@ func (g *group) over() bool {
 	return !g.own && !slices.ContainsFunc(g.asks, func(m member) bool { return m.item != nil })
 }
 
-// gather makes a group of items, in which each distinct key is a part, waits for the group's turn
-// at its keys, and reads them. Then it calls then with the group's lock. If no client waits any
-// more, the group ends instead.
+// gather makes a group of items, in which each distinct key is a part. It waits for the group's
+// turn at its keys, and reads them. Then it calls then with the group's lock. If no client waits
+// any more, the group ends instead.
 func (x *exchanger) gather(items []*item, then func(g *group)) {
 	g := &group{exchanger: x, asks: make([]member, len(items))}
 	numbers := map[string]int{}
@@ -130,7 +130,8 @@ func eachKey(a *decide.Ask, f func(name []byte)) {
 	}
 }
 
-// abandon implements owner: the policy answers the ask of it in place of the group.
+// abandon implements owner: it takes the item it away from the group, because the policy answers
+// it, and returns its ask, or nil if the item was answered.
 func (g *group) abandon(it *item) (a *decide.Ask) {
 	g.locked(func() {
 		for n := range g.asks {

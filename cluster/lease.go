@@ -207,8 +207,8 @@ func (l *lease) demand(elapsed, lasts time.Duration) int64 {
 	return max(limit.SatAdd(want, want/2), l.most, 1)
 }
 
-// pause ends the lease, and prevents that it is prolonged for the duration left after the time
-// elapsed, when a window ends. Its units were given back or are lost.
+// pause ends the lease, and prevents its renewal until the time elapsed+left, when a window ends.
+// Its units were given back or are lost.
 func (l *lease) pause(elapsed, left time.Duration) {
 	l.left, l.until, l.resume = 0, 0, elapsed+left
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Open opens the store that o.URL names. It does not wait for the engine: until the engine
-// answers, the policies answer asks. The error is one of the options. The caller must call
+// answers, the policies answer asks. The error says which option is invalid. The caller must call
 // [Store.Close].
 func Open(o Options) (*Store, error) {
 	at, err := o.complete()

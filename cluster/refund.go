@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// refundable reports whether a, which was decided on the entry was, has taken units that can be
-// given back.
+// refundable reports whether a has taken units that can be given back. was is the entry on which
+// a was decided.
 func refundable(a *decide.Ask, was *entry.Entry) bool {
 	return taken(a) > 0 && !(a.Family == decide.Lease && holds(was, a))
 }
@@ -44,8 +44,8 @@ func taken(a *decide.Ask) int64 {
 	return 0
 }
 
-// holds reports whether the member in a already held a lease in the entry was, before a was
-// decided.
+// holds reports whether the member in a already held a lease before a was decided. was is the
+// entry on which a was decided.
 func holds(was *entry.Entry, a *decide.Ask) bool {
 	if !was.Kind.IsLease() {
 		return false

@@ -15,8 +15,8 @@ type renewal struct {
 	// want is the number of units for the first lease, which has no earlier lease to estimate
 	// from.
 	want int64
-	// The results of the last decision. elapsed is its time, and taken says that it was written
-	// or needed no write.
+	// These fields have the results of the last decision. elapsed is its time, and taken says
+	// that it was written or needed no write.
 	next    lease
 	elapsed time.Duration
 	edge    bool          // the lease ends with its window
@@ -257,8 +257,8 @@ func (r *renewal) apply(a *decide.Ask) bool {
 	return g.apply(p, plan) == nil
 }
 
-// mine reports whether the value in the engine still contains the charge of the lease was: the
-// key was not deleted since, and the window is the same.
+// mine reports whether the value in the engine still contains the charge of was, the last lease:
+// the key was not deleted since, and the window is the same.
 func (r *renewal) mine(was *lease) (found bool) {
 	g, p := r.group, &r.parts[0]
 	if c := &was.call.Window; was.call.Family == decide.Window && g.now.Sub(was.paid) >= untilEdge(c, was.paid) {

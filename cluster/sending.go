@@ -42,7 +42,7 @@ func (g *group) try(s *sending) {
 	})
 }
 
-// tried continues after a try of s. The lock is held.
+// tried continues after a try of s, which has returned applied and now, or err. The lock is held.
 func (g *group) tried(s *sending, applied bool, now [][]byte, err error) {
 	switch {
 	case isForeign(err):
@@ -119,8 +119,9 @@ func (g *group) conflict(s *sending, now [][]byte) {
 }
 
 // became returns the outcome of the write of s, which is all or none, from the present values in
-// the engine. If one key has its new value, all keys had it. If one key certainly has not, none
-// has. An absent key proves nothing by itself, since other servers also delete keys.
+// the engine. If one key has its new value, all keys had it. If one key certainly did not get its
+// new value, none did. An absent key proves nothing by itself, since other servers also delete
+// keys.
 func (g *group) became(s *sending, now [][]byte) outcome {
 	var seen [lost + 1]bool
 	gone := false

@@ -21,8 +21,8 @@ func (x *exchanger) inOneSlot(items ...*item) bool {
 	return one
 }
 
-// several decides an RL.MULTI: in one step if its keys are in one slot, otherwise as across, or
-// not at all if the operator wants that.
+// several decides an RL.MULTI: in one step if its keys are in one slot, otherwise key by key as
+// across does. If the operator does not want that, the ask gets an error.
 func (x *exchanger) several(it *item) {
 	if x.inOneSlot(it) {
 		x.gather([]*item{it}, (*group).decideTogether)
@@ -142,8 +142,8 @@ func (x *across) again(i int) {
 	x.settled()
 }
 
-// settled records that one more part has no request in progress. After the last one it answers
-// the ask and undoes the writes if a clause was refused.
+// settled records that one more part has no request in progress. When no request is in progress
+// any more, it answers the ask, and undoes the writes if a clause was refused.
 func (x *across) settled() {
 	if x.left--; x.left > 0 {
 		return

@@ -153,8 +153,8 @@ func (s *Session) holdsBack(n int) bool {
 // clients that have set CLIENT NO-EVICT. If most of a client's memory is an incomplete command,
 // or a long command that waits for its turn, EvictClients refuses that command with an OOM error.
 // It closes any other client, unless the client is running its input. A client with unread
-// replies is closed only after half a second, unless all clients together take maxLeaving times
-// the bound.
+// replies is closed only after half a second, unless all clients together take more than
+// maxLeaving times the bound.
 //
 // all is the memory of all clients together, in bytes. It is less than the sum over the clients
 // if several clients wait for the same message. It is more than the sum while the memory of a
@@ -192,7 +192,8 @@ func (e *Engine) noteLongInput(held int) {
 
 // takeMemory does what [Engine.EvictClients] describes, and returns the number of clients that it
 // has closed. look is the number of the call of EvictClients. If look is 0, takeMemory closes no
-// client. Refused commands and the bytes of them and of closed clients are added to e.taken.
+// client. The number of refused commands, and the bytes of refused commands and closed clients,
+// are added to e.taken.
 func (e *Engine) takeMemory(all, look int64) (closed int64) {
 	bound := e.Limits().ClientMemory
 	if bound <= 0 || all <= bound {

@@ -12,9 +12,9 @@ import (
 // its thread.
 func (w *Worker) Pin() { w.pinned = true }
 
-// unpinned runs f while the goroutine is not locked to its thread, and locks it again afterwards.
-// A coroutine that was created or resumed by a goroutine that is locked to its thread could never
-// run on another thread.
+// unpinned runs f. If the goroutine is locked to its thread, unpinned unlocks it before and locks
+// it again afterwards. A coroutine that was created or resumed by a goroutine that is locked to
+// its thread could never run on another thread.
 func (w *Worker) unpinned(f func()) {
 	if !w.pinned {
 		f()

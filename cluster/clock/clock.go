@@ -128,8 +128,8 @@ func (c *Clock) Add(elapsed time.Duration, s Sample) {
 	c.noteJump(time.Duration(limit.SatSub(target, now)))
 }
 
-// noteJump calls OnJump if the engine's clock is further ahead than MaxSkew, and does not call it
-// again until the clock has caught up.
+// noteJump calls OnJump if the engine's clock differs from this clock by more than MaxSkew; ahead
+// is the difference. It does not call OnJump again until the clock has caught up.
 func (c *Clock) noteJump(ahead time.Duration) {
 	if c.MaxSkew <= 0 || ahead.Abs() <= c.MaxSkew {
 		c.jumped = false

@@ -10,8 +10,8 @@ import (
 )
 
 // Open returns an engine that begins to connect in the background. It does not wait: requests
-// before the engine has answered fail with the reason Starting. The error is one of the options
-// or of the files that they name. The caller must call [Engine.Close].
+// before the engine has answered fail with the reason Starting. The error says which option is
+// missing, or which file cannot be used. The caller must call [Engine.Close].
 func Open(o Options) (*Engine, error) {
 	if o.Address == nil || o.Elapsed == nil || o.Timeout <= 0 {
 		return nil, errors.New("an engine needs an address, a time limit and a stopwatch")

@@ -12,28 +12,29 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Reasons that this package itself gives in [Error.Reason]. The other reasons are the first words
-// of error replies.
+// These are the reasons that this package itself gives in [Error.Reason]. The other reasons are
+// the first words of error replies.
 const (
-	// Starting: no node of the engine has answered yet.
+	// Starting means that no node of the engine has answered yet.
 	Starting = "starting"
-	// Timeout: there was no answer within the time limit.
+	// Timeout means that there was no answer within the time limit.
 	Timeout = "timeout"
-	// Refused: no process listens at the address.
+	// Refused means that no process listens at the address, or the node has its maximum number of
+	// clients.
 	Refused = "refused"
-	// Unreachable: there is no route to the address, or the name is unknown.
+	// Unreachable means that there is no route to the address, or the name is unknown.
 	Unreachable = "unreachable"
-	// Broken: the connection ended before the answer.
+	// Broken means that the connection ended before the answer.
 	Broken = "broken"
-	// Malformed: the reply is invalid.
+	// Malformed means that the reply is invalid.
 	Malformed = "malformed"
-	// Overload: too many requests wait for the node.
+	// Overload means that too many requests wait for the node.
 	Overload = "overload"
-	// Closing: the server stops.
+	// Closing means that the engine is being closed.
 	Closing = "closing"
-	// Untrusted: the TLS handshake failed.
+	// Untrusted means that the TLS handshake failed.
 	Untrusted = "TLS"
-	// Unknown: an error reply begins with an unknown word.
+	// Unknown means that an error reply begins with an unknown word.
 	Unknown = "ERR"
 )
 
