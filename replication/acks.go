@@ -14,7 +14,8 @@ import (
 // such acknowledgements. Only replicas that were sent a complete state count. Any goroutine may
 // use an ackTable.
 type ackTable struct {
-	// urgent says that at least one waiter can be satisfied by the replicas that count now.
+	// urgent says that at least one waiter needs no more replicas than count now, so that the
+	// replicas can satisfy it.
 	urgent atomic.Bool
 
 	// goodUntil is the stopwatch reading until which at least need replicas have acknowledged
@@ -41,8 +42,9 @@ type replicaAcks struct {
 	lastAck time.Duration // the stopwatch reading when the replica last acknowledged from or a later offset; negative before the first time
 }
 
-// maxWait is the time after which a waiter is removed and woken. It calls await again if it still
-// waits. So the waiters of clients that have disconnected or timed out do not accumulate.
+// maxWait is the time after which a waiter is removed and its peer is woken. If the peer still
+// waits, it calls await again. So the waiters of clients that have disconnected or timed out do
+// not accumulate.
 const maxWait = 5 * time.Second
 
 // newAckTable returns an empty table that requires no good replicas.

@@ -66,7 +66,8 @@ func (b *Backlog) First() uint64 { return b.first.Load() }
 // End returns the offset behind the latest byte. Any goroutine may call End.
 func (b *Backlog) End() uint64 { return b.end.Load() }
 
-// Write appends p to the backlog, and overwrites the earliest bytes. Only the writer may call it.
+// Write appends p to the backlog. If the backlog is full, Write overwrites the earliest bytes.
+// Only the writer may call it.
 func (b *Backlog) Write(p []byte) {
 	end := b.end.Load()
 	for len(p) > 0 {

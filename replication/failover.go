@@ -68,8 +68,8 @@ func (n *Node) expireConfirmation() {
 	}
 }
 
-// linkFailed is called when a link with the target has ended, because of why, before the target
-// has answered. A refused connection shows that the target has ended: then the handover is
+// linkFailed is called when a link with the target has ended, for the reason why, before the
+// target has answered. A refused connection shows that the target has ended: then the handover is
 // aborted. now is the stopwatch reading.
 func (h *handover) linkFailed(why error, now time.Duration) {
 	if h.state == handoverUnderWay && h.asked && errors.Is(why, syscall.ECONNREFUSED) && now < h.askedAt+confirmFor {
@@ -237,8 +237,8 @@ func (n *Node) handOver(ctx context.Context, to place) {
 	n.startLinks(ctx, to)
 }
 
-// abortHandover stops the links, and makes this node a primary again because of why. Only Run
-// calls it. Before the links are stopped, the link goroutine may end the handover; then
+// abortHandover stops the links, and makes this node a primary again, for the reason why. Only
+// Run calls it. Before the links are stopped, the link goroutine may end the handover; then
 // abortHandover only continues to follow the target.
 func (n *Node) abortHandover(why string) {
 	n.stopLinks()

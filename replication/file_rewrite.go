@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// fileRewrite writes the state that a full resynchronization has brought to the files. Only the
-// goroutine of the link calls its methods.
+// fileRewrite writes the state that has arrived by a full resynchronization to the files. One
+// goroutine at a time uses it: the goroutine of the link or, between two links, that of Run.
 type fileRewrite struct {
 	cancel context.CancelCauseFunc // nil before the first rewrite
 	done   sync.WaitGroup          // counts the goroutine that finishes the rewrite

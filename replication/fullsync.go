@@ -13,7 +13,7 @@ const (
 	// sent: 64 KiB.
 	minGather = 64 << 10
 	// stepsPerFill is the maximum number of steps of the keyspace in one turn of an event loop.
-	// Each step copies 64 entries under a lock. So many steps gather minGather bytes, unless
+	// Each step copies 64 entries under a lock. That many steps gather minGather bytes, unless
 	// entries are very small.
 	stepsPerFill = 64
 )

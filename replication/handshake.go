@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxLine is the maximum length in bytes of a reply line of a primary. Those of Redis are
-	// shorter than 200 bytes.
+	// maxLine is the maximum length in bytes of a reply line of a primary. Reply lines of Redis
+	// are shorter than 200 bytes.
 	maxLine = 4 << 10
 	// maxBlank is the maximum number of empty lines before an answer to PSYNC. Redis sends one
 	// each second while it prepares a snapshot.
@@ -60,7 +60,7 @@ type answer struct {
 	asked bool
 }
 
-// refusal is an error for a reply of the peer that is an error.
+// refusal is the Go error for an error reply of the peer.
 type refusal struct {
 	what string // the command that was refused
 	line string

@@ -38,8 +38,8 @@ type reachedAt struct {
 	at       time.Duration
 }
 
-// sampleEvery is the interval at which the position of the log is recorded. A timeout may be
-// detected later by this interval.
+// sampleEvery is the interval at which the position of the log is recorded. The end of
+// repl-ack-timeout may be detected this much late.
 const sampleEvery = 50 * time.Millisecond
 
 // maxSamples is the maximum number of recorded positions. If repl-ack-timeout is long, the
@@ -57,10 +57,10 @@ func (b *ReplyBarrier) SetReplicas(n int) {
 // Delays reports whether replies to changes wait for replicas.
 func (b *ReplyBarrier) Delays() bool { return b.replicas.Load() > 0 }
 
-// Await reports whether the reply to a change may be sent that is in the log before position.
-// While the outcome is Pending, p is woken when the outcome may have changed. The outcome is Lost
-// if too few replicas have acknowledged the change within repl-ack-timeout, or if this server has
-// ceased to be a primary.
+// Await reports whether the reply to a change may be sent. The change is in the log before
+// position. While the outcome is Pending, p is woken when the outcome may have changed. The
+// outcome is Lost if too few replicas have acknowledged the change within repl-ack-timeout, or if
+// this server has ceased to be a primary.
 func (b *ReplyBarrier) Await(position uint64, p transport.Peer) transport.Outcome {
 	n := int(b.replicas.Load())
 	if n == 0 {
@@ -127,7 +127,7 @@ func (b *ReplyBarrier) sample(n int, now time.Duration) {
 }
 
 // record adds r to the recorded positions, unless the last recorded position is the same, or was
-// recorded less than the time apart ago.
+// recorded less than apart before r.
 func (b *ReplyBarrier) record(r reachedAt, apart time.Duration) {
 	if i := len(b.reached) - 1; i >= 0 {
 		if last := b.reached[i]; last.position == r.position || r.at-last.at < apart {

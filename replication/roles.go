@@ -199,7 +199,7 @@ func (n *Node) keepLinked(ctx context.Context, to place) {
 	}
 }
 
-// down records that the link to the primary at to has ended, because of why.
+// down records that the link to the primary at to has ended, for the reason why.
 func (n *Node) down(ctx context.Context, to place, why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -275,7 +275,8 @@ func (r *linkReceiver) answered(a answer, err error) error {
 	return nil
 }
 
-// chunk implements receiver.
+// chunk implements receiver: it applies c. It also records that the link is up when a full
+// resynchronization has ended.
 func (r *linkReceiver) chunk(c Chunk) error {
 	was := r.n.f.streaming.Load()
 	err := r.n.f.chunk(c)

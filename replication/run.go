@@ -14,8 +14,9 @@ const (
 	lookEvery = 10
 )
 
-// Run carries out the requests to the node until ctx ends. Then it ends the link, waits until the
-// files are complete, and returns nil. It must be called once.
+// Run carries out the requests to the node until ctx ends. Then it ends the link, completes or
+// interrupts the writing of a received state to the files, and returns nil. It must be called
+// once.
 func (n *Node) Run(ctx context.Context) error {
 	defer n.endPromotions()
 	defer n.noteOrigin()
@@ -81,7 +82,7 @@ func (n *Node) serve(ctx context.Context) {
 	}
 }
 
-// postpone leaves an order to follow for the next turn, because of why.
+// postpone leaves an order to follow for the next turn, for the reason why.
 func (n *Node) postpone(why error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -98,7 +98,7 @@ func (s *Source) Retain(on bool) {
 
 // Write appends a copy of piece, the next bytes of the stream. It never blocks. It is called once
 // for each write of the log, with a lock of the log held. Replicas that have been sent everything
-// are woken a little later, to send more bytes at once: see [linger].
+// are woken a little later, so that more bytes are sent at once: see [linger].
 func (s *Source) Write(piece []byte) {
 	s.mu.Lock()
 	longest := s.frames.add(piece)
@@ -156,8 +156,8 @@ func (s *Source) BacklogState() (active bool, first, length uint64) {
 // PSync answers the PSYNC c of a replica that has [protocol.CapaCell1]. p sends the stream after
 // reply; it is nil if reply refuses the replica. The replica gets a partial resynchronization if
 // it knows the history, by one of its two IDs, and if the backlog contains the first byte that
-// the replica lacks. Otherwise it gets a full resynchronization. Before, the caller must check
-// that the state of this node is complete, and act on c.Failover.
+// the replica lacks. Otherwise it gets a full resynchronization. The caller must first check that
+// the state of this node is complete, and act on c.Failover.
 func (s *Source) PSync(c protocol.PSync) (reply []byte, p transport.Pump) {
 	s.mu.Lock()
 	reply, r := s.answer(c)

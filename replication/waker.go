@@ -79,7 +79,8 @@ func (w *waker) written(urgent bool) {
 	}
 }
 
-// wakeNow wakes sleepers that linger, because a client has begun to wait for replicas.
+// wakeNow wakes the sleepers at once instead of after linger, because a client has begun to wait
+// for replicas.
 func (w *waker) wakeNow() {
 	if !w.armed.Load() {
 		return

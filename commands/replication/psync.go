@@ -87,8 +87,7 @@ func replconf(c *command.Call) {
 	c.OK()
 }
 
-// answerInside writes a null reply in a transaction or script, where each command must have a
-// reply.
+// answerInside writes a null reply in a transaction, where each command must have a reply.
 func answerInside(c *command.Call) {
 	if c.Client.Exclusive {
 		c.W.Null()

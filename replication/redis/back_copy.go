@@ -80,8 +80,8 @@ func (c *wholeCopy) step(out []byte) (filled []byte, more bool, err error) {
 	return out, more, err
 }
 
-// write writes t to the RDB. It skips an entry for which Redis has no equivalent, and a key that
-// may be in the RDB already.
+// write writes t to the RDB. It counts an entry for which Redis has no equivalent as skipped, and
+// passes a key that may be in the RDB already to later.
 func (c *wholeCopy) write(t *taken) error {
 	e := &t.entry
 	switch {
