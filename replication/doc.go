@@ -1,7 +1,7 @@
-// Package replication implements primaries and replicas: it keeps the states of nodes equal. A
-// primary sends each replica a snapshot of its keys, and then its stream. The stream is the
-// frames of the primary's log, unchanged. A replica applies the stream and passes it on to its
-// own replicas, so an offset means the same on every node with the same history.
+// Package replication implements primaries and replicas: it keeps the state of other nodes equal
+// to this one's. A primary sends each replica a snapshot of its keys, and then its stream. The
+// stream is the frames of the primary's log, unchanged. A replica applies the stream and passes
+// it on to its own replicas, so an offset means the same on every node with the same history.
 //
 // An offset is the number of bytes of frames since the history began. The byte at offset o has o
 // bytes before it. PSYNC asks for the number of the next byte, counted from 1, which is the

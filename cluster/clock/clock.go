@@ -1,5 +1,5 @@
-// Package clock provides a clock that many servers share: the clock of the engine, as each server
-// has measured it. The clocks of servers that measure the same engine differ by about half of the
+// Package clock provides a clock that many servers share: that of the engine, as each server has
+// measured it. The clocks of servers that measure the same engine differ by about half of the
 // time that a message takes, and no server needs a correct clock of its own.
 //
 // The package reads no clock and sends no request: its callers pass samples and the elapsed time

@@ -1,4 +1,4 @@
-// Package redis replicates from and to a Redis or Valkey by the replication protocol of Redis.
+// Package redis replicates from and to a Redis or Valkey by their own protocol.
 //
 // A [Follower] is a replica of a live Redis (5 or newer) or Valkey, with or without redis-cell.
 // It loads the RDB, executes the stream of commands that follows, and acknowledges offsets as a
