@@ -22,7 +22,7 @@ type core struct {
 
 // limits has the settings of the operator.
 type limits struct {
-	prefix string // of all keys in the engine
+	prefix string // the prefix of all keys in the engine
 	// timeout is the time within which an ask is answered in any case, measured from its
 	// submission.
 	timeout time.Duration

@@ -85,8 +85,8 @@ type step uint8
 const (
 	// nothing: there is no further step now. A pending request or timer runs the next one.
 	nothing step = iota
-	look         // read the value
-	send         // send the write
+	look         // read the value from the engine
+	send         // send the write to the engine
 	answer       // deliver the answers, then continue with the waiting asks
 	refuse       // let the policy answer the batch, then continue with the waiting asks
 	goOn         // continue with the waiting asks

@@ -47,7 +47,7 @@ const (
 type item struct {
 	ask        *decide.Ask
 	flight     *flight // nil for an internal ask of the store
-	place      *place  // of the key of the ask; nil if the ask has no key, or several
+	place      *place  // the place of the key of the ask; nil if the ask has no key, or several
 	prev, next *item   // neighbours in the queue of place
 	hold       *hold   // set instead of ask for the turn of a group
 	group      owner   // set if the ask is decided together with others; nil for most asks

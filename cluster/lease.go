@@ -52,7 +52,7 @@ type lease struct {
 	left   int64         // units that were not handed out yet
 	rest   int64         // units that remained in the engine after the charge
 	state  entry.Entry   // the entry in the engine after the charge
-	tag    tag           // of the write with the charge
+	tag    tag           // the tag of the write with the charge
 	paid   limit.Instant // instant of the charge
 	from   time.Duration // the time of the charge by timing.Elapsed
 	until  time.Duration // end of the lease by timing.Elapsed

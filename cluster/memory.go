@@ -31,7 +31,7 @@ type memory struct {
 // unsettledWrite is a write during which the policy answered asks with an error. If the write was
 // done, the charges of these asks have to be given back.
 type unsettledWrite struct {
-	tag tag   // of the write, 0 if it deleted the key
+	tag tag   // the tag of the write, 0 if the write deleted the key
 	old value // the value that the write replaced
 	// items are the asks that the policy answered. whole says that the write was for no other
 	// asks, so that it can be undone by storing old.

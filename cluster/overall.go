@@ -54,7 +54,7 @@ func (k allKeys) named(found []store.Found) []decide.Named {
 	for _, f := range found {
 		v, err := decode(f.Value)
 		if err != nil {
-			names = append(names, decide.Named{Key: f.Key, Type: "string"}) // its type for the engine, since its value was not written by a server of this package
+			names = append(names, decide.Named{Key: f.Key, Type: "string"}) // no server of this package has written the value
 			continue
 		}
 		if e := v.at(now); e.Kind != entry.None {

@@ -29,7 +29,7 @@ type ackTable struct {
 	whole    int      // the number of replicas that count: they were sent a complete state
 	best     []uint64 // the offsets that the counted replicas have acknowledged, the largest first; valid unless stale
 	stale    bool
-	waiters  map[int]waitHeap // by the number of replicas that a waiter needs
+	waiters  map[int]waitHeap // the waiters by the number of replicas that they need
 	woken    []transport.Peer
 	lastAcks []time.Duration // scratch space of goodDeadline
 }

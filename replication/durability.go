@@ -9,7 +9,7 @@ import "sync"
 type durability struct {
 	mu       sync.Mutex // guards the fields below
 	last     uint64     // the latest position of the log
-	position uint64     // of the pair, which is not durable yet; 0 if there is no pair
+	position uint64     // the position in the pair, which is not durable yet; 0 if there is no pair
 	offset   uint64
 	safe     uint64 // the offset before which the stream is durable; valid if known
 	known    bool   // safe was set

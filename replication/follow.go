@@ -34,7 +34,7 @@ const keptPending = 4 << 20
 // link or, between two links, that of the node. Any goroutine may use the atomic fields.
 type follower struct {
 	o   *Options
-	log Log // nil before the first call of Node.needLog
+	log Log // the log of the node; nil before the first call of Node.needLog
 
 	// whole says that the state is complete: it is the node's own state, or that of a primary at
 	// the offset of the source. It is false from the beginning of a full resynchronization to its
@@ -56,7 +56,7 @@ type follower struct {
 	// started as a replica. If it is false, the node has been a primary with this state.
 	received bool
 	refused  string // the ID of the data set that was refused last; "" if another was accepted since
-	address  string // of the primary of this link
+	address  string // the address of the primary of this link
 	from     string // address of the primary that the state came from; "" if there is none
 
 	pending []byte        // the beginning of an incomplete frame
@@ -65,10 +65,10 @@ type follower struct {
 	// leftSince. The clock continues from that time if the resynchronization is abandoned.
 	left      limit.Instant
 	leftSince time.Duration
-	horizon   atomic.Int64 // instant of the last clock frame
+	horizon   atomic.Int64 // the instant in the last clock frame
 	bytes     atomic.Int64 // number of bytes that were received in chunks
 	durable   durability
-	position  uint64 // of the log, behind the last appended record
+	position  uint64 // the position of the log behind the last appended record
 	// reached is the offset behind the frame that is being applied, or a smaller offset.
 	reached atomic.Uint64
 
@@ -79,7 +79,7 @@ type follower struct {
 type incomingSync struct {
 	id      string
 	dataSet string
-	offset  uint64 // of the stream, behind the last complete frame
+	offset  uint64 // the offset of the stream behind the last complete frame
 	started bool   // the old state was discarded
 	ended   bool   // all blocks have arrived
 	keys    uint64

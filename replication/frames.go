@@ -9,7 +9,7 @@ type frames struct {
 	// begin is the offset of the incomplete frame, or end if no frame is incomplete. end is the
 	// end of the stream.
 	begin, end uint64
-	size, left int // of the incomplete frame: its length, and how much is missing; 0 until its header is complete
+	size, left int // the length of the incomplete frame, and the number of its missing bytes; 0 until its header is complete
 	head       [8]byte
 	got        int // number of bytes of head that have arrived
 }

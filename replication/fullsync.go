@@ -32,7 +32,7 @@ type fullSync struct {
 	// due is the offset up to which the stream is sent before the next round or the end. It does
 	// not change while there are copied keys that were not sent.
 	due          uint64
-	keys, number uint64 // of keys in the blocks that were made, and of these blocks
+	keys, number uint64 // the number of keys in the blocks that were made, and the number of these blocks
 }
 
 // newFullSync begins a full resynchronization of the keys in ks, with a stream that continues at

@@ -124,7 +124,7 @@ func (n *Node) replicaInfo(st *roleState) []protocol.Field {
 		priority = 0 // Sentinel must not promote an incomplete state
 	}
 	if id, at, _ := n.redisPosition(); id != "" {
-		offset = at // of the stream of the followed Redis
+		offset = at // the offset in the stream of the followed Redis
 	}
 	syncing := st.phase == phaseSync
 	fields := []protocol.Field{

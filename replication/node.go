@@ -45,7 +45,7 @@ type roleState struct {
 	replica bool
 	primary place  // the primary to follow; empty unless replica
 	order   order  // the request that Run has not carried out yet
-	phase   string // one of the states of ROLE
+	phase   string // the state of the link, as ROLE names it
 	link    *link  // the present link; nil if there is none
 	// downSince is the stopwatch reading when the link went down, or when the node began to
 	// follow.

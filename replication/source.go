@@ -292,7 +292,7 @@ func (s *Source) disconnected(r *sender) {
 		s.remove(r)
 	}
 	s.mu.Unlock()
-	s.common.waker.forget(&r.sleeper) // it may have been registered again after remove
+	s.common.waker.forget(&r.sleeper) // the sleeper may have been registered again after remove
 	if known {
 		s.o.Log.Info("replica disconnected", "addr", r.call.Addr)
 	}

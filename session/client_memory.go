@@ -212,7 +212,7 @@ func (e *Engine) takeMemory(all, look int64) (closed int64) {
 		m := s.memory(e.Describe(&s.Client).Memory)
 		held := m.Sum()
 		if s.Killed.Load() || s.overfull.Load() {
-			all -= held // it is about to be freed
+			all -= held // this memory is about to be freed
 			continue
 		}
 		sum += held
@@ -231,7 +231,7 @@ func (e *Engine) takeMemory(all, look int64) (closed int64) {
 		}
 		freed += h.held
 		switch {
-		case 2*m.Sum() < h.held: // it was freed since the list was made
+		case 2*m.Sum() < h.held: // most of the memory was freed since the list was made
 			continue
 		case h.refuseInput(&m), h.refuseWaiting(&m):
 			e.taken.refused.Add(1)

@@ -28,8 +28,8 @@ type totals struct {
 	evicted     atomic.Int64 // clients that were closed because of maxmemory-clients
 	looks       atomic.Int64 // calls of EvictClients
 	taken       taken
-	longInput   chan struct{} // see [Engine.LongInput]
-	holding     atomic.Bool   // see [Engine.HoldLongInput]
+	longInput   chan struct{} // the channel of [Engine.LongInput]
+	holding     atomic.Bool   // sessions with long input wait: see [Engine.HoldLongInput]
 	sinceDecay  time.Duration // used by Tick only
 	received    atomic.Int64  // connections since the start or the last reset
 	refused     atomic.Int64

@@ -67,7 +67,7 @@ func (e *Engine) unfit(args [][]byte) error {
 	case cmd.Flags&command.FlagConnection != 0:
 		return ErrNeedsConnection
 	case cmd.Flags&command.FlagBlocking != 0 || cmd.Waits != nil && cmd.Waits(&e.Server, args):
-		return ErrWaits // for an event that may never come
+		return ErrWaits // the command waits for an event that may never come
 	}
 	return nil
 }

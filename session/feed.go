@@ -107,7 +107,7 @@ func (s *Session) turn(w *Worker, in []byte) (transport.Next, int) {
 // the transport continues, and the number of bytes of in that were consumed. A panic in a handler
 // closes only this client.
 func (s *Session) batch(w *Worker, p *command.Wait, in []byte) (next transport.Next, consumed int) {
-	mark := 0 // where the reply of the running command begins in the output
+	mark := 0 // the offset at which the reply of the running command begins in the output
 	w.Work = 0
 	defer func() {
 		if r := recover(); r != nil {

@@ -96,7 +96,7 @@ func (e *Engine) Background(c *command.Call, do func(c *command.Call)) {
 				return
 			}
 			w.runInBackground(p, in, func() {
-				if memory != nil && w.flight == nil { // with a Remote replies are not long
+				if memory != nil && w.flight == nil { // on a server with a Remote, replies are not long
 					w.out.Pieces, w.out.Defers = memory, transaction == 0 // a transaction keeps everything locked until its reply is complete
 				}
 				w.ctx.Cmd, w.ctx.Args = cmd, args

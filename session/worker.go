@@ -98,7 +98,7 @@ type tally struct {
 	// pipeline of one command cost one atomic addition.
 	runCmd *command.Command
 	runLen int64
-	counts []stats.Counter // by command id
+	counts []stats.Counter // the counters by command id
 	// called is the number of calls of this batch that are not in caller yet. caller is the
 	// counter of by, the user whose calls were counted last.
 	called int64
@@ -112,9 +112,9 @@ type tally struct {
 
 // clock has the state that decides which calls of a worker are timed.
 type clock struct {
-	sample int    // calls until the next timed one
-	paces  []pace // by command id
-	pace   pace   // of the running command
+	sample int    // the number of calls until the next timed one
+	paces  []pace // the paces by command id
+	pace   pace   // the pace of the running command
 	exact  bool   // each of the commands that were split together is timed
 	noted  bool   // a call of the group was logged as slow
 	ran    int    // the number of commands of the group that have begun
@@ -129,7 +129,7 @@ type clock struct {
 // that do not ask.
 type flight struct {
 	slots []slot
-	asks  []*decide.Ask // of all slots, in order; the asks from index used on are unused
+	asks  []*decide.Ask // the asks of all slots, in order; the asks from index used on are unused
 	used  int
 	added int    // the number of asks that belong to slots
 	text  []byte // the bytes that the asks refer to
@@ -144,7 +144,7 @@ type flight struct {
 	// left counts the users of the flight that are not done with it yet: launch and the Remote.
 	left atomic.Int32
 	wait *command.Wait
-	done func() // the method value of landed
+	done func() // the method value f.landed, made once
 }
 
 // slot is a command whose reply depends on asks.
@@ -163,7 +163,7 @@ type slot struct {
 type workers struct {
 	workersMu                  sync.Mutex
 	countedSince               limit.Instant // guarded by workersMu: the instant of the last reset of the statistics
-	paces                      []pace        // by command id: see pacesOf
+	paces                      []pace        // the paces by command id: see pacesOf
 	everyWorker                []*Worker     // guarded by workersMu; never shrinks
 	idleWorkers                []*Worker     // guarded by workersMu: idle workers of background goroutines
 	coroutines, everyCoroutine []*coroutine  // guarded by workersMu: the idle coroutines, and all coroutines

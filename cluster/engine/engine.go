@@ -64,7 +64,7 @@ type Engine struct {
 
 // routes maps slots to nodes. It is never changed.
 type routes struct {
-	slots []*node // by slot; nil for a standalone node
+	slots []*node // the nodes by slot; nil for a standalone node
 	all   *node
 	// masters are the masters, in the order of their first slots.
 	masters []*node

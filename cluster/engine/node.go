@@ -51,7 +51,7 @@ type node struct {
 // nodeStats counts the requests to a node, and has the round-trip time of its latest probe.
 type nodeStats struct {
 	gets, swaps, pipelines, failures, redirected atomic.Int64
-	rtt                                          atomic.Int64 // of the latest probe
+	rtt                                          atomic.Int64 // the round-trip time of the latest probe
 }
 
 // newNode returns the node at addr, and starts its workers. timeout is the time limit of a

@@ -73,7 +73,7 @@ func waitTimeout(b []byte) (time.Duration, resp.Error) {
 type waiting struct {
 	transport.Peer
 	node     env.Node
-	keeps    env.Persistence // nil if the server has no persistence
+	keeps    env.Persistence // the log; nil if the server has no persistence
 	parked   *command.Wait
 	n        int
 	position uint64

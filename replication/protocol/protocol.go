@@ -77,7 +77,7 @@ func (c Failover) Refused(replica bool, replicas int) resp.Error {
 // Role is the reply of ROLE: the present role of a node.
 type Role struct {
 	Replica bool
-	Host    string // of the primary; "" unless Replica
+	Host    string // the host of the primary; "" unless Replica
 	Port    int
 	State   string // "connect", "connecting", "sync" or "connected"; "" unless Replica
 	// Offset is the number of the last byte of the stream that was written or, on a replica,
@@ -96,7 +96,7 @@ type Replica struct {
 // the bytes of streams.
 type Counts struct {
 	SyncFull, SyncPartialOK, SyncPartialErr int64
-	BytesIn, BytesOut                       int64 // of streams
+	BytesIn, BytesOut                       int64 // bytes of streams
 }
 
 // Field is a line of INFO: its name and its value.
