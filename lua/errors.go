@@ -8,8 +8,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// writeError writes the error that ended a script, or that it returned as t. An error that is
-// marked as a command's has been counted for that command.
+// writeError writes the error e, which ended a script, to w. t is the error as a table of the
+// script, or nil if the error is not a table. An error of a command is marked in t and has been
+// counted for that command; other errors are counted for the script.
 func writeError(w *resp.Writer, e resp.Error, t *glua.LTable) {
 	if t != nil && get(t, "ignore_error_stats_update") == glua.LTrue {
 		w.ErrorFrom(e, resp.Repeated)
@@ -18,10 +19,11 @@ func writeError(w *resp.Writer, e resp.Error, t *glua.LTable) {
 	w.ErrorFrom(e, resp.OfScript)
 }
 
-// get returns a field as the script would see it, without metamethods.
+// get returns the field called name of t, without metamethods.
 func get(t *glua.LTable, name string) glua.LValue { return t.RawGetString(name) }
 
-// commandError returns the error that a command replied; Redis marks it as counted.
+// commandError returns, as a table of the script, the error that a command replied with text. Like
+// Redis, it marks the error as counted already.
 func commandError(l *glua.LState, text string) *glua.LTable {
 	t := errorTable(l, errorText(text))
 	t.RawSetString("ignore_error_stats_update", glua.LTrue)
@@ -34,7 +36,8 @@ func errorTable(l *glua.LState, text string) *glua.LTable {
 	return t
 }
 
-// errorText adds a code to an error that has none, as Redis does.
+// errorText returns text without line ends at its end. If text has no space, and so no error code,
+// errorText puts "ERR " in front, as Redis does.
 func errorText(text string) string {
 	text = strings.TrimRight(text, "\r\n")
 	if !strings.Contains(text, " ") {

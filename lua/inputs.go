@@ -10,30 +10,31 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// inputs are KEYS and ARGV of a script.
+// inputs has the tables KEYS and ARGV of a script, and reuses them for the next script if it can.
 type inputs struct {
 	// tables are the globals KEYS and ARGV, or nil if a script may have changed them.
 	tables [2]*glua.LTable
-	// slots are the strings to which the tables' values point.
+	// slots are the strings to which the values in tables point.
 	slots [2][]glua.LString
-	// span is the address range of the slots' bytes, computed when it is first needed; its end is 0
-	// before.
+	// span is the address range of the bytes of all slots. slotSpan computes it when borrowed needs
+	// it first; until then span.to is 0.
 	span struct{ from, to uintptr }
 }
 
-// forget makes the next script get new tables.
+// forget drops the tables, so that the next script gets new ones.
 func (in *inputs) forget() { in.tables = [2]*glua.LTable{} }
 
-// set fills the globals of s.
+// set sets the globals KEYS and ARGV of s to keys and args. The script's strings share memory with
+// them, so the caller must keep their bytes until the run ends.
 func (in *inputs) set(s *sandbox.State, keys, args [][]byte) {
 	in.fill(s, 0, "KEYS", keys)
 	in.fill(s, 1, "ARGV", args)
 	in.span.to = 0
 }
 
-// fill fills the table of a global. Its strings are the caller's bytes: no value outlives the run,
-// and the caller keeps the bytes until then. A table that is reused needs no new values, since its
-// values point to the slots.
+// fill sets the global called name to a table of values, whose index in tables and slots is which.
+// The strings share the bytes of values: no string outlives the run, and the caller keeps the bytes
+// until then. The values in a reused table stay as they are, since they point to slots.
 func (in *inputs) fill(s *sandbox.State, which int, name string, values [][]byte) {
 	slots, table := in.slots[which], in.tables[which]
 	if table == nil {
@@ -58,8 +59,9 @@ func (in *inputs) fill(s *sandbox.State, which int, name string, values [][]byte
 	in.slots[which] = slots
 }
 
-// borrowed reports whether s lies in one of KEYS and ARGV. These are close together, so a string
-// outside of their range need not be compared with each of them; there may be tens of thousands.
+// borrowed reports whether the bytes of s lie in an element of KEYS or ARGV. The elements are close
+// together in memory, so a string outside of their span need not be compared with each of them; a
+// call may have tens of thousands.
 func (in *inputs) borrowed(s string) bool {
 	at, _ := placeOf(s)
 	if in.span.to == 0 {
@@ -78,7 +80,8 @@ func (in *inputs) borrowed(s string) bool {
 	return false
 }
 
-// slotSpan returns the address range from the first byte of KEYS and ARGV to the end of the last.
+// slotSpan returns the address range from the first byte of all elements of KEYS and ARGV to the
+// end of the last.
 func (in *inputs) slotSpan() (from, to uintptr) {
 	from, to = math.MaxUint, 1
 	for _, slots := range in.slots {
@@ -92,7 +95,7 @@ func (in *inputs) slotSpan() (from, to uintptr) {
 	return from, to
 }
 
-// placeOf returns the address range of s.
+// placeOf returns the address range of the bytes of s.
 func placeOf(s string) (from, to uintptr) {
 	from = uintptr(unsafe.Pointer(unsafe.StringData(s)))
 	return from, from + uintptr(len(s))

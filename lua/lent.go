@@ -8,23 +8,24 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// lent has the long values of the store that the commands of one execution have replied without a
-// copy. Strings of the script, and parts of them, are slices of these values. The references are
-// kept until the execution is over, since the script may use the strings until then. A string in
-// the script's reply gets a reference of its own.
+// lent has references to the long values of the store that the commands of one execution have
+// replied without a copy. Strings of the script are slices of these values or of parts of them, so
+// lent keeps the references until the execution is over. A string in the script's reply gets a
+// reference of its own.
 type lent struct {
 	refs []shared.Ref
 	// sorted says that refs are sorted by their addresses.
 	sorted bool
-	// bytes is the sum of the values' lengths, each counted as often as it was lent. begin resets
-	// it.
+	// bytes is the sum of the lengths of the values, where a value that was lent twice counts
+	// twice. redisLibrary.begin resets it.
 	bytes int64
 }
 
-// keptRefs is the capacity of refs that is kept for the next execution.
+// keptRefs is the maximum capacity of refs that is kept for the next execution.
 const keptRefs = 64
 
-// take takes over refs, and returns them in memory that is valid until the next call.
+// take moves refs into l, clears the slice refs, and returns the moved references. The result is
+// valid until the next call of take or part.
 func (l *lent) take(refs []shared.Ref) []shared.Ref {
 	if len(refs) == 0 {
 		return nil
@@ -38,7 +39,8 @@ func (l *lent) take(refs []shared.Ref) []shared.Ref {
 	return l.refs[n:]
 }
 
-// part returns another reference to the value of which s is a part. It sorts the result of take.
+// part returns another reference to the part s of a lent value. It returns false if s is not in a
+// lent value. part sorts l.refs, so the result of take becomes invalid.
 func (l *lent) part(s string) (shared.Ref, bool) {
 	if len(l.refs) == 0 {
 		return shared.Ref{}, false
@@ -58,13 +60,13 @@ func (l *lent) part(s string) (shared.Ref, bool) {
 	return l.refs[i].Part(value.Bytes(s))
 }
 
-// placeOfRef returns the address of the bytes of r.
+// placeOfRef returns the address of the first byte of r.
 func placeOfRef(r *shared.Ref) uintptr {
 	from, _ := placeOf(value.View(r.Bytes))
 	return from
 }
 
-// end releases all references.
+// end releases all references, and drops the slice if it has become large.
 func (l *lent) end() {
 	shared.ReleaseAll(l.refs)
 	if l.refs = l.refs[:0]; cap(l.refs) > keptRefs {

@@ -6,19 +6,21 @@ import (
 	"github.com/cellserver/cellserver/lua/sandbox"
 )
 
-// Pool keeps states for executions, because making one takes 30 µs and 60 KB. Any number of
-// goroutines may use it.
+// Pool keeps idle runs for later executions, because making one takes 30 µs and 60 KB. Any number
+// of goroutines may use a Pool.
 type Pool struct {
 	memory *sandbox.Memory
 	idle   idleRuns
 }
 
-// NewPool returns a pool whose runs have these limits.
+// NewPool returns a pool whose runs have these limits. The runs of one pool share the count of
+// garbage in the heap.
 func NewPool(limits Limits) *Pool {
 	return &Pool{memory: sandbox.NewMemory(limits)}
 }
 
-// Get returns a clean run that is not killed. It belongs to the caller until Put.
+// Get returns an idle run or a new one, in which no script has been killed. The run belongs to the
+// caller until Put.
 func (p *Pool) Get() *Run {
 	if r := p.idle.pop(); r != nil {
 		return r
@@ -26,19 +28,20 @@ func (p *Pool) Get() *Run {
 	return newRun(p.memory)
 }
 
-// Put returns a run that is not executing. A run that was killed, overflowed, panicked or took much
-// memory is closed instead of kept.
+// Put gives r, which must not be executing, back to the pool. Put closes r instead of keeping it if
+// a script in it was killed, overflowed the stack, panicked or took much memory, or if the pool has
+// enough idle runs.
 func (p *Pool) Put(r *Run) {
 	if !r.reusable() || !p.idle.push(r) {
 		r.close()
 	}
 }
 
-// maxIdle is the maximum number of idle states in a pool: as many as can run at once on a large
-// machine, 4 MB of them.
+// maxIdle is the maximum number of idle runs in a pool. It is as many as can run at once on a large
+// machine; they take 4 MB.
 const maxIdle = 64
 
-// idleRuns is a stack of runs, so that the most recently used is used first. mu guards it.
+// idleRuns is a stack of idle runs: the most recently used run is used first. mu guards runs.
 type idleRuns struct {
 	mu   sync.Mutex
 	runs []*Run

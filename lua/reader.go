@@ -13,16 +13,17 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// maxDepth is the maximum nesting of replies, in both directions.
+// maxDepth is the maximum nesting of a reply that a script reads or writes.
 const maxDepth = 128
 
-// reader converts a reply in RESP to a Lua value, as Redis 7 does.
+// reader converts a reply in RESP to a Lua value, as Redis 7 does. It counts the work and the
+// memory with the guard of sandbox.
 type reader struct {
 	sandbox *sandbox.State
 	state   *glua.LState
 	rest    []byte
-	size    int          // of the whole reply
-	refs    []shared.Ref // strings stored elsewhere that have not been read yet
+	size    int          // the length of the whole reply
+	refs    []shared.Ref // the strings that are stored elsewhere and have not been read yet
 }
 
 // line returns b up to its line end.
@@ -39,7 +40,7 @@ func (in *reader) line() []byte {
 	return text
 }
 
-// integer reads a decimal number to the end of a line.
+// integer reads a decimal number up to the end of its line. ok is false if it is malformed.
 func (in *reader) integer() (int64, bool) {
 	text := in.line()
 	negative := len(text) > 0 && text[0] == '-'
@@ -62,7 +63,7 @@ func (in *reader) integer() (int64, bool) {
 	return int64(n), true
 }
 
-// elsewhere reports whether the next string is stored elsewhere.
+// elsewhere reports whether the next string of the reply is stored elsewhere, in refs[0].
 func (in *reader) elsewhere() bool {
 	return len(in.refs) > 0 && in.refs[0].At == in.size-len(in.rest)
 }
@@ -77,14 +78,15 @@ func (in *reader) bulk(n int64) (glua.LValue, bool) {
 	if n > int64(len(in.rest))-2 {
 		return nil, false
 	}
-	// A copy: the reply is gone with the next call.
+	// Copy the string: the reply is valid only until the next command.
 	in.sandbox.Guard.Reserve(in.state, int(n))
 	s := glua.LString(in.rest[:n])
 	in.rest = in.rest[n+2:]
 	return s, true
 }
 
-// value reads one reply; ok is false if the bytes are not valid.
+// value reads one reply, which is at the given depth of nesting. ok is false if its bytes are not
+// valid, or if it is nested too deeply.
 func (in *reader) value(depth int) (glua.LValue, bool) {
 	if len(in.rest) < 3 || depth > maxDepth {
 		return nil, false
@@ -119,7 +121,8 @@ func (in *reader) value(depth int) (glua.LValue, bool) {
 	return nil, false
 }
 
-// sized reads a reply whose head has a count.
+// sized reads the rest of a reply of the given kind whose head has the count n. A negative count is
+// a null, which becomes false.
 func (in *reader) sized(kind byte, n int64, depth int) (glua.LValue, bool) {
 	if n < 0 {
 		return glua.LFalse, true
@@ -191,7 +194,7 @@ func (in *reader) set(n int64, depth int) (glua.LValue, bool) {
 	return in.tagged("set", t), true
 }
 
-// put sets a field if its key is valid: nil and NaN are not.
+// put sets t[k] = v. It ignores the keys nil and NaN, which a table cannot have.
 func (in *reader) put(t *glua.LTable, k, v glua.LValue) {
 	if f, ok := k.(glua.LNumber); ok && math.IsNaN(float64(f)) || k == glua.LNil {
 		return

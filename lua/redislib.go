@@ -14,10 +14,11 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// commandSteps is the minimum cost of a command in instructions.
+// commandSteps is the minimum cost of a command, in instructions of the interpreter.
 const commandSteps = 16
 
-// redisVersion is the version of Redis whose scripting this implements.
+// redisVersion is the version of Redis whose scripting this package implements, and which scripts
+// see as redis.REDIS_VERSION.
 const redisVersion = "7.0.15"
 
 var redisConstants = map[string]int{
@@ -32,33 +33,34 @@ const (
 	errAllowed      = "ERR Invalid command passed to redis.acl_check_cmd()"
 )
 
-// redisLibrary is the library redis of a run, which connects a script with its [Host], and its data
-// for one execution.
+// redisLibrary is the library "redis" of a run, which connects a script with its [Host], and the
+// library's data for one execution.
 type redisLibrary struct {
 	sandbox *sandbox.State
 	host    Host
-	// proto is the protocol version of the script, 2 or 3.
+	// proto is the protocol version in which the script gets replies, 2 or 3.
 	proto int
-	// forwarded is the reply of a command that is also the script's reply.
+	// forwarded is the reply of a command that the script returns unchanged, or nil.
 	forwarded []byte
 	lent      lent
 	call      callBuffers
 }
 
-// begin prepares the library for another script.
+// begin prepares the library for a script with the given host.
 func (r *redisLibrary) begin(host Host) {
 	r.host, r.proto, r.forwarded = host, 2, nil
 	r.lent.bytes = 0
 }
 
-// end discards the data of the script.
+// end drops the host and the forwarded reply, and clears the buffers. The references in r.lent are
+// released by its own end.
 func (r *redisLibrary) end() {
 	r.host, r.forwarded = nil, nil
 	r.call.forget()
 }
 
-// open adds the library to the globals, and the functions that rewritten code calls instead of
-// redis.call and redis.pcall.
+// open adds the library to the globals of s. It also adds the hidden functions that rewritten code
+// calls instead of redis.call and redis.pcall.
 func (r *redisLibrary) open(s *sandbox.State) {
 	r.sandbox = s
 	redis := s.Add("redis", r.functions())
@@ -91,7 +93,7 @@ func (r *redisLibrary) functions() map[string]glua.LGFunction {
 	}
 }
 
-// callBuffers are buffers for the arguments of redis.call, which the next call reuses.
+// callBuffers has the buffers for the arguments of redis.call. Each call reuses them.
 type callBuffers struct {
 	args    [][]byte
 	numbers []byte
@@ -105,8 +107,8 @@ func (c *callBuffers) forget() {
 	}
 }
 
-// commandArguments returns the arguments of l as bytes. ok is false if one is neither a string nor
-// a number.
+// commandArguments returns the arguments of l as bytes, which are valid until the next call. It
+// returns false if an argument is neither a string nor a number.
 func (r *redisLibrary) commandArguments(l *glua.LState) ([][]byte, bool) {
 	c := &r.call
 	c.args, c.numbers = c.args[:0], c.numbers[:0]
@@ -125,27 +127,29 @@ func (r *redisLibrary) commandArguments(l *glua.LState) ([][]byte, bool) {
 	return c.args, true
 }
 
-// appendArgument formats a number as Redis 7.2 does for redis.call.
+// appendArgument appends the number f as Redis 7.2 writes it for redis.call, and returns the
+// extended slice.
 func appendArgument(b []byte, f float64) []byte {
 	if math.IsNaN(f) {
-		return value.AppendG(b, f, 17) // which has a sign
+		return value.AppendG(b, f, 17) // AppendG writes NaN with its sign
 	}
 	return resp.AppendDouble(b, f)
 }
 
-// use is how a script uses the reply of a command.
+// use is how a script uses the reply of a command, as far as the compiler can prove it.
 type use uint8
 
 const (
 	asValue use = iota
-	// asReply: the script returns the reply next, so it need not become a value if the result would
-	// be the same bytes.
+	// asReply means that the script returns the reply next. The reply need not become a Lua value
+	// if the result would be the same bytes.
 	asReply
-	// asNothing: the reply is not used, unless it is an error.
+	// asNothing means that the script does not use the reply, unless it is an error.
 	asNothing
 )
 
-// command implements redis.call and redis.pcall.
+// command implements redis.call and redis.pcall. If raise is true, an error is raised, else
+// returned as a table. as is how the script uses the reply.
 func (r *redisLibrary) command(l *glua.LState, raise bool, as use) int {
 	if l.GetTop() == 0 {
 		return r.refuse(l, errNoCommand, raise)
@@ -180,7 +184,7 @@ func (r *redisLibrary) command(l *glua.LState, raise bool, as use) int {
 	return 1
 }
 
-// refuse returns or raises an error as a table.
+// refuse raises an error with the given text as a table if raise is true, else returns it.
 func (r *redisLibrary) refuse(l *glua.LState, text string, raise bool) int {
 	return r.give(l, errorTable(l, text), raise)
 }
@@ -194,7 +198,7 @@ func (r *redisLibrary) give(l *glua.LState, t *glua.LTable, raise bool) int {
 	return 1
 }
 
-// errorReply adds the code ERR to a text without a code.
+// errorReply implements redis.error_reply. It adds the code ERR to a text that has no code.
 func (r *redisLibrary) errorReply(l *glua.LState) int {
 	text, ok := l.Get(1).(glua.LString)
 	if !ok || l.GetTop() != 1 {
@@ -255,7 +259,7 @@ func (r *redisLibrary) log(l *glua.LState) int {
 	return 0
 }
 
-// maxLogLine is the length at which Redis cuts a line of its log.
+// maxLogLine is the length in bytes at which Redis cuts a line of its log.
 const maxLogLine = 1024
 
 func (r *redisLibrary) setresp(l *glua.LState) int {
@@ -270,7 +274,8 @@ func (r *redisLibrary) setresp(l *glua.LState) int {
 	return 0
 }
 
-// setRepl only checks its argument, since all effects are always recorded.
+// setRepl implements redis.set_repl. It only checks the argument, since all effects of a script are
+// always recorded.
 func (r *redisLibrary) setRepl(l *glua.LState) int {
 	if l.GetTop() != 1 {
 		return r.refuse(l, "ERR redis.set_repl() requires two arguments.", true)

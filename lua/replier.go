@@ -11,14 +11,15 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// maxReply bounds the reply of a script in bytes. Tables that contain each other are infinite, or
-// have up to 2^100 elements.
+// maxReply is the maximum length of a script's reply in bytes. Without it a small script could make
+// an infinite reply by tables that contain each other, or one of 2^100 elements.
 const maxReply = 64 << 20
 
 const tooLarge = "reply of the script is too large"
 
-// replier writes the result of a script, as Redis 7 does. proto is the protocol version of the
-// script; the writer has that of the client.
+// replier writes the result of a script as Redis 7 does. proto is the protocol version that the
+// script has chosen, while w writes the protocol of the client. start is the length of w.Buf before
+// the reply, and root is the whole result.
 type replier struct {
 	sandbox *sandbox.State
 	inputs  *inputs
@@ -28,13 +29,15 @@ type replier struct {
 	proto   int
 	root    glua.LValue
 	sized   bool
-	began   int // length of what the writer had before; start is that of its buffer
-	// referred is the part of size in strings to which the reply refers.
+	began   int // began is the length of all that w had before the reply, beyond its buffer, too
+	// referred is the sum of the lengths of the strings to which the reply refers instead of
+	// copying them. size counts it.
 	referred int
 	failed   string
 }
 
-// largeReply is the size from which on a reply is measured before the rest is written.
+// largeReply is the size in bytes at which the replier measures the whole reply before it writes
+// the rest.
 const largeReply = 64 << 10
 
 func (out *replier) value(v glua.LValue, depth int) {
@@ -74,13 +77,15 @@ func (out *replier) text(s string) {
 	out.w.BulkString(s)
 }
 
-// refers reports whether the reply refers to s instead of copying it. It does not if s lies in an
-// argument, whose bytes belong to the caller and may not live as long as the reply.
+// refers reports whether the reply refers to s instead of copying it. It is false if s lies in an
+// argument of the script, whose bytes belong to the caller and may be reused before the reply is
+// sent.
 func (out *replier) refers(s string) bool {
 	return out.w.Refers(len(s)) && !out.inputs.borrowed(s)
 }
 
-// room checks that n more bytes may be written.
+// room reports whether n more bytes may be written. If not, it sets out.failed. When the reply
+// becomes large, room calls makeRoom once.
 func (out *replier) room(n int) bool {
 	if out.w.Length()-out.began+n > maxReply {
 		out.failed = tooLarge
@@ -90,8 +95,10 @@ func (out *replier) room(n int) bool {
 	return out.failed == ""
 }
 
-// makeRoom reserves the memory of a large reply once, instead of growing it in steps to up to twice
-// the size. A large reply is written in the background, where it is not copied again.
+// makeRoom reserves the memory of a large reply at once, since growing the buffer in steps would
+// take up to twice the size. It sets out.failed if the reply is too large or does not fit into the
+// memory of scripts. Before that it calls the guard's pause, so that a large reply is written in
+// the background and is not copied again.
 func (out *replier) makeRoom() {
 	out.sized = true
 	size := out.size(out.root, 0)
@@ -112,11 +119,12 @@ func (out *replier) makeRoom() {
 	}
 }
 
-// lineSize is the maximum length of a number, a count of elements, or an error of this package,
-// with its line end.
+// lineSize is the maximum length, with the line end, of a number, a count of elements or an error
+// of this package in a reply.
 const lineSize = 32
 
-// size returns the length of v as a reply, or a few bytes more; it stops counting beyond maxReply.
+// size returns the length of v in the reply, or a few bytes more. It stops counting beyond
+// maxReply, and adds to out.referred.
 func (out *replier) size(v glua.LValue, depth int) int {
 	switch v := v.(type) {
 	case glua.LString:
@@ -134,7 +142,7 @@ func (out *replier) size(v glua.LValue, depth int) int {
 	return lineSize
 }
 
-// tableSize is size for a table, which it interprets like table.
+// tableSize implements size for a table. It interprets the fields of t in the same way as table.
 func (out *replier) tableSize(t *glua.LTable, depth int) int {
 	for _, name := range []string{"err", "ok", "big_number"} {
 		if text, ok := get(t, name).(glua.LString); ok {
@@ -166,7 +174,7 @@ func (out *replier) tableSize(t *glua.LTable, depth int) int {
 	return n
 }
 
-// entriesSize is size for a map or a set.
+// entriesSize implements size for a map or a set.
 func (out *replier) entriesSize(t *glua.LTable, depth int) int {
 	t = out.sandbox.Original(t)
 	n := lineSize
@@ -237,7 +245,8 @@ func (out *replier) table(t *glua.LTable, depth int) {
 	out.array(t, depth)
 }
 
-// array writes the elements before the first nil.
+// array writes the elements of t before the first nil as an array. If w writes in pieces, array
+// spills each of them when it is full.
 func (out *replier) array(t *glua.LTable, depth int) {
 	n := 0
 	for t.RawGet(glua.LNumber(n+1)) != glua.LNil {
@@ -275,10 +284,10 @@ func (out *replier) set(t *glua.LTable, depth int) {
 	}
 }
 
-// noLineEnds replaces line ends by spaces.
+// noLineEnds replaces characters of line ends by spaces.
 var noLineEnds = strings.NewReplacer("\r", " ", "\n", " ")
 
-// bigNumber writes the digits of a number of any size, as a string in RESP2.
+// bigNumber writes digits as a big number in RESP3, or as a string in RESP2.
 func (out *replier) bigNumber(digits string) {
 	digits = noLineEnds.Replace(digits)
 	if !out.room(len(digits)) {
@@ -291,15 +300,16 @@ func (out *replier) bigNumber(digits string) {
 	out.w.Buf = append(append(append(out.w.Buf, '('), digits...), "\r\n"...)
 }
 
-// plainReply reports whether converting a reply in RESP2 to a Lua value and back would give the
-// same bytes, in every protocol of the client: integers that a double represents exactly, strings,
-// statuses, and arrays of them.
+// plainReply reports whether converting the RESP2 reply b to a Lua value and back would give the
+// same bytes in every protocol of the client. That holds for integers that a double represents
+// exactly, strings, statuses, and arrays of these.
 func plainReply(b []byte) bool {
 	rest, ok := skipPlain(b, 0)
 	return ok && len(rest) == 0 && len(b) < maxReply
 }
 
-// skipPlain returns the bytes behind the first reply in b.
+// skipPlain returns the bytes of b after its first reply. It returns false if that reply is not
+// plain; see plainReply.
 func skipPlain(b []byte, depth int) ([]byte, bool) {
 	if len(b) < 4 || depth > 4 {
 		return nil, false
@@ -320,7 +330,7 @@ func skipPlain(b []byte, depth int) ([]byte, bool) {
 			return nil, false
 		}
 	}
-	// No server writes "-0" or "07".
+	// This rejects "-0" and "07", which no server writes.
 	if i == start || i+2 > len(b) || b[i] != '\r' || b[i+1] != '\n' || b[start] == '0' && (negative || i-start > 1) {
 		return nil, false
 	}
@@ -347,8 +357,8 @@ func skipPlain(b []byte, depth int) ([]byte, bool) {
 	return b, true
 }
 
-// skipStatus is skipPlain for a status. No server writes one with a line end, or with a control
-// character, which the conversion would change.
+// skipStatus implements skipPlain for a status. It returns false for a status with a control
+// character, which the conversion would change. No server writes such a status.
 func skipStatus(b []byte) ([]byte, bool) {
 	i := 1
 	for i < len(b) && b[i] >= ' ' && b[i] < 0x7f {

@@ -14,20 +14,20 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Run is a state that executes one script at a time. Only Kill and Name may be called from other
-// goroutines than its owner's.
+// Run is a state of the interpreter that executes one script at a time. It belongs to one
+// goroutine. Other goroutines may call only Kill and Name.
 type Run struct {
 	sandbox   sandbox.State
 	libraries libraries.Runtime
 	inputs    inputs
 	redis     redisLibrary
-	// last is the script with the main function main.
+	// last is the script whose main function is main.
 	last *Script
 	main *glua.LFunction
-	// current is the script that is running, or the last one.
+	// current is the script that is running, or that ran last; nil before the first.
 	current atomic.Pointer[Script]
 
-	// running remains true after a panic in Execute.
+	// running is true during Execute, and remains true if Execute panics.
 	running bool
 }
 
@@ -47,14 +47,16 @@ func (r *Run) close() {
 	r.sandbox.Close()
 }
 
-// Execute runs s with its KEYS and ARGV, and appends its reply, which may be an error, to w in the
-// protocol of w. It does not keep keys and args.
+// Execute runs s with KEYS and ARGV set to keys and args, and appends its reply, which may be an
+// error, to w in the protocol of w. It writes nothing if the script lacked memory and host, as a
+// [Waiter], will run it again. keys and args must not change during the call; Execute does not keep
+// them.
 func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer) {
 	if r.current.Load() != s {
 		r.current.Store(s)
 	}
 	r.begin(s, keys, args, host)
-	defer r.redis.lent.end() // even if a command panics
+	defer r.redis.lent.end() // release the references even if a command panics
 	l := r.sandbox.L
 	l.Push(r.main)
 	start := len(w.Buf)
@@ -71,8 +73,8 @@ func (r *Run) Execute(s *Script, keys, args [][]byte, host Host, w *resp.Writer)
 	r.end(s)
 }
 
-// Name returns the SHA-1 of the script that is running, or of the last one. Any goroutine may call
-// it.
+// Name returns the SHA-1 of the script that is running or that ran last, and "" before the first.
+// Any goroutine may call it.
 func (r *Run) Name() string {
 	if s := r.current.Load(); s != nil {
 		return s.SHA()
@@ -80,24 +82,28 @@ func (r *Run) Name() string {
 	return ""
 }
 
-// PauseAfter makes the next execution call pause once, on its goroutine, when it has taken about as
-// long as that many instructions: never while a command runs. The execution continues when pause
-// returns. If pause is nil, the script is killed instead.
+// PauseAfter makes the next execution call pause once, on its own goroutine, after about the given
+// number of instructions. A command counts as 16 instructions or more, and pause is never called
+// while a command runs. The execution continues when pause returns. If pause is nil, the script is
+// killed instead.
 func (r *Run) PauseAfter(instructions int, pause func()) {
 	r.sandbox.Guard.PauseAfter(instructions, pause)
 }
 
-// Spent returns the approximate number of instructions of the last execution.
+// Spent returns the approximate number of instructions of the last execution, or of the present
+// one.
 func (r *Run) Spent() int { return r.sandbox.Guard.Spent() }
 
-// Kill ends the present execution, or the next one, with the error reason ("Script killed by user
-// with SCRIPT KILL."), to which the position in the script is added. The script cannot catch it.
-// Any goroutine may call it; the first reason counts. It returns at once: the execution ends at its
-// next instruction, or after the command for which it waits.
+// Kill ends the present execution, or the next one, with an error whose text is reason, such as
+// "Script killed by user with SCRIPT KILL.", and the position in the script. The script cannot
+// catch the error. If Kill is called more than once, the first reason counts. Kill returns at once:
+// the execution ends at its next instruction, or after the command for which it waits. Any
+// goroutine may call Kill.
 func (r *Run) Kill(reason string) { r.sandbox.Guard.Kill(reason) }
 
-// writeResult writes the result of the script. If that is too large, or the script was killed
-// meanwhile, it writes an error instead.
+// writeResult writes value, the result of the script, behind the first start bytes of w.Buf. If the
+// result is too large, or the script has been killed, it writes an error instead; if the script
+// lacked memory and will be run again, it writes nothing.
 func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start int) {
 	out := r.replier(w, r.redis.proto)
 	out.start, out.began, out.root = start, w.Length(), value
@@ -110,12 +116,12 @@ func (r *Run) writeResult(value glua.LValue, s *Script, w *resp.Writer, start in
 	}
 }
 
-// replier returns a replier for a result in the protocol version proto.
+// replier returns a replier for a result whose protocol version is proto.
 func (r *Run) replier(w *resp.Writer, proto int) replier {
 	return replier{sandbox: &r.sandbox, inputs: &r.inputs, lent: &r.redis.lent, w: w, proto: proto}
 }
 
-// waits reports whether the script lacked memory and will be run again.
+// waits reports whether the script lacked memory and the host will run it again.
 func (r *Run) waits() bool {
 	if !r.sandbox.Guard.Lacked() {
 		return false
@@ -124,7 +130,8 @@ func (r *Run) waits() bool {
 	return ok && host.Waits()
 }
 
-// begin prepares everything that a script can access.
+// begin prepares all data that a script can access. It makes a new main function only if s is not
+// the last script.
 func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 	r.running = true
 	r.redis.begin(host)
@@ -134,14 +141,14 @@ func (r *Run) begin(s *Script, keys, args [][]byte, host Host) {
 		r.last, r.main = s, r.sandbox.L.NewFunctionFromProto(s.Proto())
 	}
 	if !s.PlainKeys() {
-		// A script that can access a table may leave anything in it.
+		// A script that uses KEYS or ARGV as a value may have left anything in the table.
 		r.inputs.forget()
 	}
 	r.inputs.set(&r.sandbox, keys, args)
 }
 
-// end discards the data of the execution. What a script may have changed is made anew, now or by
-// the next begin.
+// end discards the data of the execution. Tables that the script may have changed are made anew,
+// now or by the next begin.
 func (r *Run) end(s *Script) {
 	r.sandbox.End()
 	r.libraries.End()
@@ -152,7 +159,8 @@ func (r *Run) end(s *Script) {
 	r.running = false
 }
 
-// writeFailure writes an uncaught error, with its position.
+// writeFailure writes the uncaught error err, with its position and the SHA-1 of s. For a killed
+// script it writes the reason of the kill.
 func (r *Run) writeFailure(s *Script, err error, w *resp.Writer) {
 	f := r.sandbox.Failure
 	if f.Value == nil {
@@ -168,7 +176,7 @@ func (r *Run) writeFailure(s *Script, err error, w *resp.Writer) {
 	b.WriteString(s.SHA())
 	source := f.Source
 	if source == "" {
-		// The stack was full, so the position is unknown.
+		// The position is unknown, because the stack was full.
 		source, f.Line = compiler.ChunkName, 1
 	}
 	if source == compiler.ChunkName {
@@ -191,6 +199,6 @@ func (r *Run) failureText(v glua.LValue) string {
 	if text, ok := value.Text(table.RawGetString("err")); ok && text != "" {
 		return text
 	}
-	// Redis 7.0 crashes here.
+	// A table without a field err. Redis 7.0 crashes here.
 	return "ERR unknown error"
 }
