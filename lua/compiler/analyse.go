@@ -4,13 +4,14 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// quickGlobals are the cheap functions that a bounded script may call.
+// quickGlobals has the cheap global functions that a bounded script may call.
 var quickGlobals = map[string]bool{
 	"tonumber": true, "tostring": true, "type": true, "error": true, "assert": true,
 }
 
-// quickMembers are the cheap functions in tables. Functions that allocate in proportion to a number
-// (string.rep), match patterns, sort or call back are not among them.
+// quickMembers has, for each table of functions, the cheap functions that a bounded script may
+// call. It excludes functions that allocate in proportion to a number (string.rep), match patterns,
+// sort or call back.
 var quickMembers = map[string]map[string]bool{
 	"redis": {
 		"call": true, "pcall": true, "error_reply": true, "status_reply": true,
@@ -22,30 +23,33 @@ var quickMembers = map[string]map[string]bool{
 	"string": {"len": true},
 }
 
-// analyser determines facts. It does not track scopes: it gives up if a name is declared twice, is
-// assigned to, or hides a global on which it relies.
+// analyser determines the facts about a script. It does not track scopes. It gives up if a name on
+// which it relies is declared or assigned to, and does not regard a local as a key if the local is
+// declared twice or assigned to.
 type analyser struct {
 	facts    facts
 	nodes    int
 	parts    int
-	factor   int // maximum number of runs of the node that is being analysed
+	factor   int // the maximum number of runs of the node that is being analysed
 	declared map[string]int
 	assigned map[string]bool
-	// keyLocals are the locals whose only value is KEYS[n].
+	// keyLocals has, for each local that was set to KEYS[n], the index n, or anyKey if n is
+	// unknown.
 	keyLocals map[string]int
-	// calls are in the order of the text, before it is known whether they are valid.
+	// calls are the calls of redis.call and redis.pcall, in the order of the source. Whether all of
+	// them are known is decided later.
 	calls []*ast.FuncCallExpr
-	// returned are the calls whose value the script returns unchanged.
+	// returned has the calls whose value the script returns unchanged.
 	returned map[*ast.FuncCallExpr]bool
-	// ignored are the calls whose value is not used.
+	// ignored has the calls whose value is not used.
 	ignored map[*ast.FuncCallExpr]bool
-	// known and plain are true until there is a counter-example.
+	// known and plain are the facts known and plainKeys as far as the analysis has come.
 	known bool
 	plain bool
 }
 
-// analyse returns the facts that stmts prove. It gets the chunk before it is rewritten, and may
-// shorten it.
+// analyse returns the facts that stmts prove. stmts is the chunk before it is rewritten. analyse
+// may replace the functions in its calls; see shorten.
 func analyse(stmts []ast.Stmt) facts {
 	a := &analyser{
 		declared: map[string]int{}, assigned: map[string]bool{}, keyLocals: map[string]int{},
@@ -63,9 +67,10 @@ func analyse(stmts []ast.Stmt) facts {
 	return a.facts
 }
 
-// shorten makes the calls of a bounded script find their function at once, since redis can mean
-// nothing else there. A call whose value is returned keeps its reply unconverted, and a call whose
-// value is not used makes no value.
+// shorten replaces redis.call and redis.pcall in a bounded script by hidden functions, which are
+// found without a look-up in the table redis. This is correct because in a bounded script the name
+// redis always means that table. The hidden function of a call whose value is returned keeps the
+// reply unconverted, and that of a call whose value is not used makes no value.
 func (a *analyser) shorten() {
 	for _, e := range a.calls {
 		get, _ := e.Func.(*ast.AttrGetExpr)
@@ -85,7 +90,8 @@ func (a *analyser) shorten() {
 
 func (a *analyser) giveUp() { a.facts.bounded = false }
 
-// hidesGlobals reports whether a name on which the analysis relies means something else somewhere.
+// hidesGlobals reports whether the script declares or assigns to a name on which the analysis
+// relies.
 func (a *analyser) hidesGlobals() bool {
 	for _, name := range []string{"redis", "KEYS", "ARGV", "math", "string", "_G", "ipairs"} {
 		if a.declared[name] > 0 || a.assigned[name] {
@@ -154,7 +160,7 @@ func (a *analyser) statement(s ast.Stmt) {
 		a.walk(s)
 	case *ast.BreakStmt:
 	default:
-		// Other loops, functions, goto.
+		// These are other loops, functions, and goto.
 		a.giveUp()
 	}
 }
@@ -171,8 +177,8 @@ func (a *analyser) target(e ast.Expr) {
 	case *ast.IdentExpr:
 		a.assigned[e.Value] = true
 	case *ast.AttrGetExpr:
-		// A table that a local names. It can only be KEYS or ARGV if that was used as a value,
-		// which has reset plain and known.
+		// The target is a field of a table. If a local names the table, it can only be KEYS or ARGV
+		// if KEYS or ARGV was used as a value, which has reset plain and known.
 		if name, ok := e.Object.(*ast.IdentExpr); ok && (name.Value == "KEYS" || name.Value == "ARGV") {
 			a.plain, a.known = false, false
 		}
@@ -226,19 +232,19 @@ func (a *analyser) expression(e ast.Expr) {
 		}
 		a.expression(e.Expr)
 	default:
-		// Functions, "...".
+		// These are functions and "...".
 		a.giveUp()
 	}
 }
 
-// name handles a variable that is used as a value.
+// name analyses a variable that is used as a value.
 func (a *analyser) name(e *ast.IdentExpr) {
 	switch e.Value {
 	case "KEYS", "ARGV":
-		// The script can change the table by another name.
+		// The script can change the table through another name.
 		a.plain, a.known = false, false
 	case "redis", "_G", "math", "string", "table", "coroutine", "cjson", "struct", "bit", "cmsgpack":
-		// A library with another name could be called by any expression.
+		// If a library had another name, any expression could call it.
 		a.giveUp()
 	}
 }
@@ -251,8 +257,8 @@ func (a *analyser) get(e *ast.AttrGetExpr) {
 		return
 	}
 	if name, ok := e.Object.(*ast.IdentExpr); ok && quickMembers[name.Value] != nil {
-		// A constant such as LOG_NOTICE of redis, or a function that is stored; a call of the stored
-		// function is refused.
+		// This is a constant such as redis.LOG_NOTICE, or a function that the script stores. The
+		// analysis gives up when the script calls the stored function.
 		a.expression(e.Key)
 		return
 	}
@@ -299,8 +305,8 @@ func (a *analyser) call(e *ast.FuncCallExpr) {
 	a.list(e.Args)
 }
 
-// unpack allows unpack(KEYS) and unpack(ARGV), whose cost is bounded; but then the arguments of the
-// enclosing call are unknown.
+// unpack analyses a call of unpack. It allows only unpack(KEYS) and unpack(ARGV), whose cost is
+// bounded. The arguments of the enclosing call are unknown then.
 func (a *analyser) unpack(e *ast.FuncCallExpr) {
 	if a.declared["unpack"] > 0 || a.assigned["unpack"] || len(e.Args) != 1 || !isName(e.Args[0], "KEYS") && !isName(e.Args[0], "ARGV") {
 		a.giveUp()
@@ -309,7 +315,8 @@ func (a *analyser) unpack(e *ast.FuncCallExpr) {
 	a.known = false
 }
 
-// loop analyses a block that runs turns times; 0 means that the number is unknown.
+// loop analyses a block that runs up to turns times. It gives up if turns is 0, which means that
+// the number is unknown.
 func (a *analyser) loop(turns int, stmts []ast.Stmt) {
 	if turns <= 0 || turns > maxBoundedNodes {
 		a.giveUp()
@@ -322,7 +329,7 @@ func (a *analyser) loop(turns int, stmts []ast.Stmt) {
 	a.factor = outer
 }
 
-// walk analyses a loop over ipairs(KEYS) or ipairs(ARGV).
+// walk analyses a generic for loop. It allows only loops over ipairs(KEYS) or ipairs(ARGV).
 func (a *analyser) walk(s *ast.GenericForStmt) {
 	for _, name := range s.Names {
 		a.declared[name]++
@@ -339,7 +346,8 @@ func (a *analyser) walk(s *ast.GenericForStmt) {
 	a.loop(maxBoundedArguments, s.Stmts)
 }
 
-// decideCalls checks the calls once all declarations are known.
+// decideCalls checks the calls, once all declarations are known. If all of them are known, it sets
+// facts.known and facts.calls.
 func (a *analyser) decideCalls() {
 	if !a.known {
 		return
@@ -347,7 +355,7 @@ func (a *analyser) decideCalls() {
 	calls := make([]Call, 0, len(a.calls))
 	for _, e := range a.calls {
 		if len(e.Args) == 0 {
-			continue // An error whenever it runs: it names no command.
+			continue // The call names no command, so it is an error whenever it runs.
 		}
 		call, ok := a.knownCall(e)
 		if !ok {
@@ -366,14 +374,15 @@ func (a *analyser) knownCall(e *ast.FuncCallExpr) (Call, bool) {
 	call := Call{Name: name.Value, Keys: make([]int, 0, len(e.Args)-1)}
 	for i, arg := range e.Args[1:] {
 		if f, ok := arg.(*ast.FuncCallExpr); ok && i == len(e.Args)-2 && !f.AdjustRet && !a.givesOne(f) {
-			return Call{}, false // Any number of arguments.
+			return Call{}, false // The last argument may have any number of values.
 		}
 		call.Keys = append(call.Keys, a.keyOf(arg))
 	}
 	return call, true
 }
 
-// givesOne reports whether a call has exactly one value with any arguments.
+// givesOne reports whether the function that e calls returns exactly one value whatever its
+// arguments are.
 func (a *analyser) givesOne(e *ast.FuncCallExpr) bool {
 	if name, ok := e.Func.(*ast.IdentExpr); ok {
 		return name.Value == "tonumber" || name.Value == "tostring" || name.Value == "type"

@@ -8,10 +8,11 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// turns returns the maximum number of runs of a numerical loop, 0 if it is unknown, and whether it
-// is bounded only for few arguments. It is known for a loop that counts up to a constant or to the
-// number of keys or arguments. The interpreter counts in a hidden variable, so the body cannot
-// change it.
+// turns returns the maximum number of runs n of a numerical for loop, or 0 if it is unknown. It is
+// known for a loop that counts in constant steps from a constant, either to a constant or up to the
+// number of keys or arguments. In the second case byArguments is true: the loop is bounded only for
+// a call with few arguments. The body cannot change the number of runs, since the interpreter
+// counts in a hidden variable.
 func turns(s *ast.NumberForStmt) (n int, byArguments bool) {
 	first, ok := constant(s.Init)
 	step := 1.0
@@ -24,7 +25,7 @@ func turns(s *ast.NumberForStmt) (n int, byArguments bool) {
 		return 0, false
 	}
 	if length, isLength := s.Limit.(*ast.UnaryLenOpExpr); isLength && isArguments(length.Expr) && first >= 0 && step >= 1 {
-		return maxBoundedArguments + 1, true // the loop may begin at 0
+		return maxBoundedArguments + 1, true // one more, since the loop may begin at 0
 	}
 	last, ok := constant(s.Limit)
 	turns := (last-first)/step + 1
@@ -37,7 +38,7 @@ func turns(s *ast.NumberForStmt) (n int, byArguments bool) {
 	return 1, false // the loop does not run at all
 }
 
-// walked returns the table over which a loop runs with ipairs, if that is KEYS or ARGV.
+// walked returns KEYS or ARGV if s is a loop over ipairs(KEYS) or ipairs(ARGV); else ok is false.
 func walked(s *ast.GenericForStmt) (over ast.Expr, ok bool) {
 	call, ok := s.Exprs[0].(*ast.FuncCallExpr)
 	if !ok || len(s.Exprs) != 1 || call.Receiver != nil || !isName(call.Func, "ipairs") ||
@@ -49,7 +50,8 @@ func walked(s *ast.GenericForStmt) (over ast.Expr, ok bool) {
 
 func isArguments(e ast.Expr) bool { return isName(e, "KEYS") || isName(e, "ARGV") }
 
-// constant returns the value of a small integer, which may be negative.
+// constant returns the value of e if e is an integer constant of at most 2^30, which may be
+// negative.
 func constant(e ast.Expr) (float64, bool) {
 	if minus, ok := e.(*ast.UnaryMinusOpExpr); ok {
 		f, ok := constant(minus.Expr)
@@ -60,6 +62,6 @@ func constant(e ast.Expr) (float64, bool) {
 		return 0, false
 	}
 	f, ok := value.Parse(numeral.Value)
-	// Adding a step to a large float may not change it.
+	// A larger float is refused, since adding a step may not change it.
 	return f, ok && f == math.Trunc(f) && math.Abs(f) <= 1<<30
 }

@@ -11,15 +11,16 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ChunkName is the name of a script in Redis' messages.
+// ChunkName is the name of a script in error messages, as in Redis.
 const ChunkName = "user_script"
 
-// compileErrorPrefix begins every error of Compile about the source.
+// compileErrorPrefix begins the errors of Compile for source that is too long or has invalid
+// syntax.
 const compileErrorPrefix = "ERR Error compiling script (new function): "
 
-// Compile compiles a script. An error is a complete error reply. [MaxSource] bounds time and
-// memory; the worst sources still take milliseconds, so long ones should not be compiled on an
-// event loop.
+// Compile compiles a script. An error is a complete error reply. Compile copies source. [MaxSource]
+// bounds the time and memory that it takes. The worst sources still take 0.2 s, so long ones should
+// not be compiled on an event loop.
 func Compile(source []byte) (*Script, error) {
 	if len(source) > MaxSource {
 		return nil, resp.Error(fmt.Sprintf("%suser_script: script is too long, at most %d bytes", compileErrorPrefix, MaxSource))
@@ -47,6 +48,8 @@ func Compile(source []byte) (*Script, error) {
 }
 
 // generate rewrites a chunk for the libraries of this module and compiles it. It changes stmts.
+// name is the name of the chunk in error messages. A panic of the interpreter's compiler becomes an
+// error.
 func generate(stmts []ast.Stmt, name string) (proto *glua.FunctionProto, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -64,14 +67,15 @@ func generate(stmts []ast.Stmt, name string) (proto *glua.FunctionProto, err err
 		}
 		return nil, err
 	}
-	// As in Lua, a main chunk has its arguments as "..." and no table "arg", which the interpreter
-	// would make at every call.
+	// As in Lua, a main chunk has its arguments as "..." and has no table "arg". The interpreter
+	// would make that table at every call.
 	proto.IsVarArg = glua.VarArgIsVarArg
 	trim(proto)
 	return proto, nil
 }
 
-// Load compiles source that a script has made.
+// Load compiles source that a script has made at run time. name is the name of the chunk in error
+// messages. Errors have the form of Lua's, "name:line: message".
 func Load(source []byte, name string) (*glua.FunctionProto, error) {
 	stmts, err := parseChunk(source, name)
 	if err != nil {

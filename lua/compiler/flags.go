@@ -7,18 +7,19 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Flags are the flags in the first line "#!lua flags=a,b" of a script.
+// Flags are the flags in the first line of a script, "#!lua flags=a,b".
 type Flags struct {
-	// Declared says that there is such a line.
+	// Declared says that the script has such a first line, perhaps without flags.
 	Declared bool
-	// NoWrites is a promise not to write.
+	// NoWrites is the promise that the script does not write.
 	NoWrites bool
-	// AllowOOM, AllowStale, NoCluster and AllowCrossSlotKeys are for servers with a bound on
-	// memory, with replicas or with a cluster.
+	// AllowOOM, AllowStale, NoCluster and AllowCrossSlotKeys are the flags allow-oom, allow-stale,
+	// no-cluster and allow-cross-slot-keys. They matter to servers with a bound on memory, with
+	// replicas or with a cluster.
 	AllowOOM, AllowStale, NoCluster, AllowCrossSlotKeys bool
 }
 
-// Declared returns the flags of a script that has not been compiled yet, and no flags if its first
+// Declared returns the flags of a script without compiling it. It returns no flags if the first
 // line is invalid.
 func Declared(source []byte) Flags {
 	flags, _, err := readShebang(source)
@@ -28,8 +29,9 @@ func Declared(source []byte) Flags {
 	return flags
 }
 
-// readShebang removes the first line if it has flags, but not its line end, so that line numbers
-// stay the same.
+// readShebang returns the flags in the first line of source, and the source without that line. The
+// line end stays, so that line numbers remain the same. Source without "#!" is returned as it is.
+// An error is a complete error reply.
 func readShebang(source []byte) (Flags, []byte, error) {
 	var flags Flags
 	if !bytes.HasPrefix(source, []byte("#!")) {

@@ -6,34 +6,37 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// Functions that rewritten code calls. They must be among the globals of the state that runs it. A
-// script cannot name them, because no identifier may contain the character of their prefix.
+// Names of functions that rewritten code calls. The functions must be among the globals of the
+// state that runs the code. A script cannot name them, because no identifier may contain the
+// character of hiddenPrefix.
 const (
 	hiddenPrefix = "\x00"
-	// NameConcat joins its arguments as ".." does.
+	// NameConcat is the name of a function that joins its arguments as ".." does.
 	NameConcat = hiddenPrefix + "concat"
-	// NameForBound converts the bound of a loop to a number.
+	// NameForBound is the name of a function that converts a bound of a for loop to a number.
 	NameForBound = hiddenPrefix + "number"
-	// NameModulo is "%", NameLength "#".
+	// NameModulo is the name of a function for the operator "%", NameLength of one for "#".
 	NameModulo = hiddenPrefix + "modulo"
 	NameLength = hiddenPrefix + "length"
-	// NameJoin appends tables to the first one, which has as many elements as the second argument
-	// says. Each table is followed by the number of its elements to append, or by -1 if its keys
-	// have to be kept.
+	// NameJoin is the name of a function that appends tables to its first argument, a table. The
+	// second argument is the number of elements of the first. After them come pairs: a table, and
+	// the number of its elements to append, or -1 if its keys have to be kept.
 	NameJoin = hiddenPrefix + "join"
-	// NameValue returns its argument.
+	// NameValue is the name of a function that returns its argument.
 	NameValue = hiddenPrefix + "value"
-	// NameGlobals is not a function but _G.
+	// NameGlobals is the name of the table _G. It is not a function.
 	NameGlobals = hiddenPrefix + "globals"
-	// NameCommand, NameForward and NameIgnore precede call and pcall where these are certainly
-	// those of redis: NameForward if the script returns the reply unchanged, NameIgnore if it does
-	// not use the reply.
+	// NameCommand, NameForward and NameIgnore are prefixes. With "call" or "pcall" behind them they
+	// are the names of functions that do the same as redis.call and redis.pcall. NameForward is for
+	// a call whose reply the script returns unchanged, NameIgnore for one whose reply the script
+	// does not use, and NameCommand for all others.
 	NameCommand = hiddenPrefix + "command."
 	NameForward = hiddenPrefix + "forward."
 	NameIgnore  = hiddenPrefix + "ignore."
 )
 
-// Hidden reports whether a global is one of these functions.
+// Hidden reports whether key names a global that only rewritten code uses. Scripts must not see
+// such globals.
 func Hidden(key glua.LValue) bool {
 	s, ok := key.(glua.LString)
 	return ok && strings.HasPrefix(string(s), hiddenPrefix)

@@ -13,7 +13,8 @@ func isName(e ast.Expr, name string) bool {
 	return ok && ident.Value == name
 }
 
-// keyIndex returns n for KEYS[n], anyKey if n is not a constant, otherwise 0.
+// keyIndex returns n if e is KEYS[n] with a constant n, anyKey if e is KEYS[i] with any other
+// index, and 0 if e is anything else.
 func keyIndex(e ast.Expr) int {
 	get, ok := e.(*ast.AttrGetExpr)
 	if !ok || !isName(get.Object, "KEYS") {
@@ -21,7 +22,7 @@ func keyIndex(e ast.Expr) int {
 	}
 	numeral, ok := get.Key.(*ast.NumberExpr)
 	if !ok {
-		return anyKey // or nil, which is not a valid argument
+		return anyKey // KEYS[i] may also be nil, which is no valid argument
 	}
 	f, ok := value.Parse(numeral.Value)
 	if !ok || f < 1 || f > 1<<20 || f != float64(int(f)) {
@@ -30,7 +31,7 @@ func keyIndex(e ast.Expr) int {
 	return int(f)
 }
 
-// single limits an operand that may have several values to one.
+// single returns e, limited to one value if e is a call or "...".
 func single(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.FuncCallExpr:
@@ -49,13 +50,14 @@ func hiddenCall(name string, at ast.Expr, args []ast.Expr) *ast.FuncCallExpr {
 	return call
 }
 
-// place gives a new node the line numbers of the node that it replaces.
+// place gives node, which is new, the line numbers of the node at, which node replaces.
 func place(node, at ast.Expr) {
 	node.SetLine(at.Line())
 	node.SetLastLine(at.LastLine())
 }
 
-// several reports whether e may have any number of values.
+// several reports whether e may have any number of values, as a call or "..." that is not limited
+// to one.
 func several(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.FuncCallExpr:

@@ -10,12 +10,13 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// MaxSource is the maximum length of source for Compile, in bytes. The time to compile is quadratic
-// in the worst case, and 0.2 s at this length.
+// MaxSource is the maximum length in bytes of the source of a script. In the worst case the time to
+// compile grows with the square of the length, and is 0.2 s for source of this length.
 const MaxSource = 64 << 10
 
-// parseChunk checks and parses source, which may be hostile. Its errors have the form of Lua's,
-// "name:line: message".
+// parseChunk checks and parses source, which may be hostile. name is the name of the chunk in
+// errors, which have the form of Lua's, "name:line: message". parseChunk refuses source longer than
+// MaxSource, and compiled code. A panic of the parser becomes an error.
 func parseChunk(source []byte, name string) (stmts []ast.Stmt, err error) {
 	if len(source) > MaxSource {
 		return nil, ErrTooLong(name)
@@ -38,12 +39,12 @@ func parseChunk(source []byte, name string) (stmts []ast.Stmt, err error) {
 	return stmts, nil
 }
 
-// ErrTooLong returns the error for source of more than [MaxSource] bytes.
+// ErrTooLong returns the error for a chunk, called name, whose source is longer than [MaxSource].
 func ErrTooLong(name string) error {
 	return fmt.Errorf("%s: chunk is too long, at most %d bytes", name, MaxSource)
 }
 
-// syntaxError converts the error that the parser raised to Lua's form.
+// syntaxError returns the text, in Lua's form, of the error or panic raised of the parser.
 func syntaxError(name string, raised any, source []byte) string {
 	cause, ok := raised.(error)
 	if !ok {
@@ -66,22 +67,23 @@ func syntaxError(name string, raised any, source []byte) string {
 
 const (
 	// maxLevels is the maximum nesting of brackets and blocks, and the maximum length of a chain of
-	// right-associative or unary operators: LUAI_MAXCCALLS of Lua.
+	// right-associative or unary operators. It is LUAI_MAXCCALLS of Lua.
 	maxLevels = 200
-	// maxChain is the maximum number of operators of one expression: the compiler takes quadratic
-	// time.
+	// maxChain is the maximum number of operators in one expression. The compiler takes time that
+	// grows with the square of this number.
 	maxChain = 2000
 )
 
-// levels is the state of scan.
+// levels is the state of scan: the numbers of open brackets and blocks, of right-associative and
+// unary operators in the present expression, and of all operators in it.
 type levels struct {
 	open  int
 	right int
 	chain int
 }
 
-// scan checks the tokens of source before the parser and the compiler process them, since these
-// recurse without a bound.
+// scan checks the nesting and the length of expressions in the tokens of source. It runs before the
+// parser and the compiler, since these recurse without a bound.
 func scan(source []byte, name string) error {
 	var lexer parse.Lexer
 	scanner := parse.NewScanner(bytes.NewReader(source), name)
@@ -110,7 +112,7 @@ func (l *levels) next(token int) {
 	case '(', '{', '[', parse.TFunction, parse.TDo, parse.TThen, parse.TRepeat:
 		l.open++
 	case ')', '}', ']', parse.TEnd, parse.TUntil, parse.TElseIf:
-		// Every elseif has a then of its own.
+		// Every elseif is followed by a then, which opens a level.
 		l.open--
 	}
 	switch token {

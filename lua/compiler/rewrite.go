@@ -11,42 +11,45 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// maxParts is the maximum number of operands of ".." in one call; each needs a register, of which a
-// function has 250.
+// maxParts is the maximum number of operands of ".." in one call. Each operand needs a register,
+// and a function has 250 registers.
 const maxParts = 100
 
 // rewriter changes a chunk so that functions of package libraries do what the interpreter does
-// differently from Lua 5.1 and cannot be configured to do. Numbers are those of gopher-lua's
-// issues. A rule is removed when TestTheInterpreterAloneAnswersOtherwise shows that the interpreter
-// no longer needs it.
+// differently from Lua 5.1 and cannot be configured to do. The numbers below are those of issues of
+// gopher-lua. A rule can be removed when TestTheInterpreterAloneAnswersOtherwise shows that the
+// interpreter no longer needs it.
 //
 // Two rules enforce bounds of this server:
 //
-//   - a chain of ".." becomes one call, which bounds the string, and spells numbers;
-//   - an assignment to a global becomes one to a table that refuses it.
+//   - A chain of ".." becomes one call, which bounds the length of the string and formats
+//     numbers as Lua does.
+//   - An assignment to a global becomes an assignment to a table that refuses it.
 //
-// The others correct results:
+// The other rules correct results:
 //
-//   - "#" becomes a call, since the interpreter's ends at its largest array (#304), which
-//     is kept small here (#501);
-//   - so does "%", which Lua defines by a division and a floor (#412 mended some of it);
-//   - the bounds of a numerical for may be strings;
-//   - assignments to locals are taken to pieces where it gets them wrong (#440, #490; see
-//     parallel);
-//   - neither a loop's body nor an expression begins with a jump, since it aims jumps
-//     back to one wrongly (#540; see padded and unsettled);
-//   - table constructors are written otherwise where it gets them wrong (#537; see
-//     constructor);
-//   - numerals are read as C does: 1e400 is infinite and 0xffffffffffffffff is 2^64.
+//   - "#" becomes a call, since the interpreter's operator ends at its largest array (#304),
+//     which is kept small here (#501).
+//   - "%" becomes a call, since Lua defines it by a division and a floor (#412 mended some
+//     cases).
+//   - The bounds of a numerical for loop become calls, since they may be strings.
+//   - Assignments to locals are split where the interpreter gets them wrong (#440, #490; see
+//     parallel).
+//   - A statement or a call is put in front of loops' bodies and expressions that begin with
+//     a jump, since the interpreter resolves jumps to jumps wrongly (#540; see padded and
+//     unsettled).
+//   - Table constructors are split where the interpreter gets them wrong (#537; see
+//     constructor).
+//   - Numerals are read as C does: 1e400 is infinite and 0xffffffffffffffff is 2^64.
 type rewriter struct {
-	// locals are the names in scope, the innermost last.
+	// locals has the names in scope, those of the innermost block last.
 	locals []string
-	// last is the last parameter of the function that is being rewritten.
+	// last is the name of the last parameter of the function that is being rewritten, or "".
 	last string
 	err  error
 }
 
-// rewrite changes stmts in place.
+// rewrite changes stmts in place. It returns an error for a malformed number.
 func rewrite(stmts []ast.Stmt) error {
 	r := &rewriter{}
 	r.block(stmts)
@@ -80,18 +83,18 @@ func (r *rewriter) statements(stmts []ast.Stmt) {
 	}
 }
 
-// parallel reports whether an assignment is one that the interpreter gets wrong:
+// parallel reports whether s is an assignment that the interpreter gets wrong:
 //
-//   - a local among several variables is assigned to before what is right of it has been
-//     evaluated, so that "a, b = b, a" makes them equal (#440);
-//   - a local among several values is read only when all the others have been evaluated
-//     (#440), unless it is the last;
-//   - a local that is given the value of "x and y" keeps its old one if x is false and no
-//     local (#490);
-//   - a local that is given "(...)" may lose it to another;
-//   - the last parameter of a function, when it is given the one value of a call, becomes
-//     the function that is called before its arguments are evaluated, and these overwrite
-//     the locals behind it.
+//   - If a local is among several variables, the interpreter assigns to it before it has
+//     evaluated the values right of its own, so that "a, b = b, a" makes both equal (#440).
+//   - If a local is among several values and not the last, the interpreter reads it only
+//     when it has evaluated all the others (#440).
+//   - If a local is assigned "x and y", and x is false and not a local, the local keeps its
+//     old value (#490).
+//   - If a local is assigned "(...)", another local may get the value.
+//   - If the last parameter of a function is assigned the value of one call, the interpreter
+//     overwrites it with the called function before it evaluates the arguments, and these
+//     overwrite the locals behind it.
 func (r *rewriter) parallel(s *ast.AssignStmt) bool {
 	if len(s.Lhs) < 2 && len(s.Rhs) < 2 {
 		switch s.Rhs[0].(type) {
@@ -108,8 +111,9 @@ func (r *rewriter) parallel(s *ast.AssignStmt) bool {
 	return slices.ContainsFunc(s.Lhs, isLocal) || slices.ContainsFunc(s.Rhs[:len(s.Rhs)-1], isLocal)
 }
 
-// apart splits a parallel assignment: tables and keys on the left, then the values, into locals of
-// their own; then one assignment each, from the right as in Lua.
+// apart returns a block that does the same as the parallel assignment s. The block evaluates the
+// tables and keys on the left, then the values, into hidden locals. Then it assigns them one by
+// one, from right to left as in Lua.
 func (r *rewriter) apart(s *ast.AssignStmt) ast.Stmt {
 	block := &ast.DoBlockStmt{}
 	line := func(stmt ast.Stmt) ast.Stmt {
@@ -169,7 +173,7 @@ func (r *rewriter) statement(s ast.Stmt) {
 		s.Stmts = padded(s.Stmts, s)
 		depth := len(r.locals)
 		r.statements(s.Stmts)
-		// The condition sees the block's locals.
+		// The condition sees the locals of the block.
 		s.Condition = r.expression(s.Condition)
 		r.locals = r.locals[:depth]
 	case *ast.IfStmt:
@@ -195,9 +199,9 @@ func (r *rewriter) statement(s ast.Stmt) {
 func (r *rewriter) localAssign(s *ast.LocalAssignStmt) {
 	if len(s.Exprs) == 1 && len(s.Names) == 1 {
 		if f, ok := s.Exprs[0].(*ast.FunctionExpr); ok {
-			// "local function f" and "local f = function" have the same syntax tree. Treating f as
-			// declared inside only affects whether an assignment to a global of that name, inside
-			// its own first value, is noticed.
+			// "local function f" and "local f = function" have the same syntax tree, so f is
+			// treated as declared in its own body. For "local f = function" this has one effect: an
+			// assignment to a global f in that body is not noticed.
 			r.declare(s.Names...)
 			r.function(f, false)
 			return
@@ -219,7 +223,8 @@ func (r *rewriter) numberFor(s *ast.NumberForStmt) {
 	r.locals = r.locals[:depth]
 }
 
-// bound converts a bound that may be a string to a number.
+// bound rewrites e, a bound of a for loop, and converts it to a number at run time unless it is a
+// numeral.
 func (r *rewriter) bound(e ast.Expr) ast.Expr {
 	e = r.expression(e)
 	if _, ok := e.(*ast.NumberExpr); ok {
@@ -238,7 +243,8 @@ func (r *rewriter) functionStatement(s *ast.FuncDefStmt) {
 	r.function(s.Func, s.Name.Receiver != nil)
 }
 
-// target rewrites the target of an assignment.
+// target rewrites e, the target of an assignment. A global becomes a field of the table
+// NameGlobals, which refuses assignments.
 func (r *rewriter) target(e ast.Expr) ast.Expr {
 	name, ok := e.(*ast.IdentExpr)
 	if !ok || r.isLocal(name.Value) {
@@ -316,7 +322,7 @@ func (r *rewriter) expression(e ast.Expr) ast.Expr {
 	return e
 }
 
-// table rewrites a constructor.
+// table rewrites a table constructor.
 func (r *rewriter) table(e *ast.TableExpr) ast.Expr {
 	for _, field := range e.Fields {
 		if field.Key != nil {
@@ -327,7 +333,8 @@ func (r *rewriter) table(e *ast.TableExpr) ast.Expr {
 	return constructor(e)
 }
 
-// numeral makes the interpreter read a numeral as C does.
+// numeral replaces the text of e by one that the interpreter reads as C reads the original. A
+// malformed number sets r.err.
 func (r *rewriter) numeral(e *ast.NumberExpr) {
 	f, ok := value.Parse(e.Value)
 	switch {
@@ -342,7 +349,7 @@ func (r *rewriter) numeral(e *ast.NumberExpr) {
 	}
 }
 
-// concat makes one call of a chain, which the parser nests to the right.
+// concat makes one call of a chain of "..", which the parser nests to the right.
 func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 	var parts []ast.Expr
 	var rest ast.Expr = e
@@ -353,7 +360,7 @@ func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 			break
 		}
 		if len(parts) == maxParts-1 {
-			// The rest becomes the last operand, a call of its own.
+			// The rest becomes the last operand, which is a call of its own.
 			parts = append(parts, r.concat(chain))
 			break
 		}

@@ -2,10 +2,10 @@ package compiler
 
 import "github.com/yuin/gopher-lua/ast"
 
-// padded returns the body of a loop that jumps back to it, with a statement in front if it may
-// begin with a jump. The interpreter's compiler replaces a jump to a jump by a jump to the second
-// one's target, but misreads a jump that it has resolved already, such as one further up (#540 of
-// gopher-lua).
+// padded returns body, the body of loop, with an empty declaration in front if the body may begin
+// with a jump. The end of such a body jumps back to its begin. The interpreter's compiler replaces
+// a jump to another jump by a jump to the target of the second one, but misreads a second jump that
+// it has resolved already, as it has here (#540 of gopher-lua).
 func padded(body []ast.Stmt, loop ast.Stmt) []ast.Stmt {
 	if !beginsWithJump(body) {
 		return body
@@ -39,7 +39,8 @@ func beginsWithJump(body []ast.Stmt) bool {
 	return false
 }
 
-// beginsConstant reports whether a condition begins with a constant.
+// beginsConstant reports whether e, a condition, begins with a constant. The compiler begins such a
+// condition with a jump.
 func beginsConstant(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.LogicalOpExpr:
@@ -52,8 +53,9 @@ func beginsConstant(e ast.Expr) bool {
 	return false
 }
 
-// unsettled returns the first operand of "and" or "or", hidden in a call if it is a constant: for a
-// constant the compiler begins the expression with a jump (#540, too).
+// unsettled returns e, the first operand of "and" or "or". If e is a constant, it is hidden in a
+// call of NameValue, since the compiler begins an expression with a constant by a jump (#540 of
+// gopher-lua).
 func unsettled(e ast.Expr) ast.Expr {
 	constant := e
 	for {

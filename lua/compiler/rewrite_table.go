@@ -5,28 +5,29 @@ import (
 )
 
 // fieldsPerFlush is the number of fields without a key after which the interpreter's compiler moves
-// them from registers into the new table.
+// their values from registers into the new table.
 const fieldsPerFlush = 50
 
-// maxPlainFields is the maximum number of fields without a key in a constructor: an instruction has
-// nine bits for the number of these moves.
+// maxPlainFields is the maximum number of fields without a key in one constructor. An instruction
+// has nine bits for the number of moves, each of fieldsPerFlush fields.
 const maxPlainFields = 511 * fieldsPerFlush
 
-// maxJoined is the maximum number of parts that one call joins: each takes two registers, of which
+// maxJoined is the maximum number of parts that one call joins. Each part takes two registers, and
 // a function has 250.
 const maxJoined = 40
 
-// constructor returns a constructor that the interpreter compiles correctly. It does not if
+// constructor returns an expression for the table constructor e that the interpreter compiles
+// correctly. It compiles e wrongly in these cases:
 //
-//   - the last field has a key, and its value is a call: the value becomes an element of
-//     the list, too;
-//   - a field with a key stands behind a multiple of 50 fields without one: these are
-//     moved into the table again, from registers that hold something else by then;
-//   - several values at the end stand there: they replace those 50;
-//   - it has more than maxPlainFields without a key: those behind are lost (#537 of
-//     gopher-lua).
+//   - The last field has a key, and its value is a call. The value becomes an element of the
+//     list, too.
+//   - A field with a key follows a multiple of 50 fields without one. Those 50 are moved
+//     into the table again, from registers that hold something else by then.
+//   - Several values at the end follow a multiple of 50 fields. They replace those 50.
+//   - The constructor has more than maxPlainFields fields without a key. Those behind are
+//     lost (#537 of gopher-lua).
 //
-// In the last three cases a call joins it from parts.
+// In the last three cases the result is a call of NameJoin, which joins the table from parts.
 func constructor(e *ast.TableExpr) ast.Expr {
 	for i, field := range e.Fields {
 		if field.Key != nil || i < len(e.Fields)-1 {
@@ -52,17 +53,18 @@ func constructor(e *ast.TableExpr) ast.Expr {
 	return whole
 }
 
-// part is a part of the fields of a constructor.
+// part is a constructor of some consecutive fields of a larger constructor.
 type part struct {
 	table *ast.TableExpr
-	// plain is the number of fields without a key, not counting several values at the end.
+	// plain is the number of fields without a key. A last field with several values does not count.
 	plain int
-	// keyed says that all fields have keys. In other parts, except for the first, all keys are
-	// names, so that the numbers in their tables are those of elements.
+	// keyed says that all fields of the part have keys. In other parts, except for the first, all
+	// keys are names, so that numbers in their tables are only indices of elements.
 	keyed bool
 }
 
-// divide returns the parts of a constructor, in the order of evaluation.
+// divide returns the parts of the constructor e, in the order of evaluation. It returns one part if
+// the interpreter compiles e correctly.
 func divide(e *ast.TableExpr) []part {
 	parts := []part{{table: &ast.TableExpr{}}}
 	for i, field := range e.Fields {
@@ -85,8 +87,9 @@ func divide(e *ast.TableExpr) []part {
 	return parts
 }
 
-// ends reports whether the part ends before the next field: key says that the field has a key,
-// computed that the key is not a name, open that the field has several values.
+// ends reports whether the part ends before the next field. key says that the field has a key,
+// computed that its key is not a name and that the part is not the first, and open that the field
+// has several values.
 func (p part) ends(key, computed, open bool) bool {
 	switch {
 	case p.keyed:

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// trim frees the spare memory that the compiler has reserved for instructions of each function: 12
-// KiB of it.
+// trim frees the spare memory of p and of the functions inside it. The compiler reserves 12 KiB for
+// the instructions of each function.
 func trim(p *glua.FunctionProto) {
 	p.Code = exact(p.Code)
 	p.DbgSourcePositions = exact(p.DbgSourcePositions)
@@ -31,14 +31,16 @@ func exact[T any](s []T) []T {
 	return append(make([]T, 0, len(s)), s...)
 }
 
-// stringSize is the memory of a short string beside its bytes: its header, and that of its value.
+// stringSize is the memory in bytes of a short string, beside its characters: a string header, and
+// another one in the value that contains it.
 const stringSize = 2 * int(unsafe.Sizeof(""))
 
-// roomForStrings is the capacity of a list of strings in each function, which is not accessible
-// from here.
+// roomForStrings is the capacity of a list of strings that each function has in an unexported field
+// of the interpreter.
 const roomForStrings = 32
 
-// protoSize returns the approximate memory of a compiled function and of those inside it.
+// protoSize returns the approximate memory in bytes of a compiled function and of the functions
+// inside it.
 func protoSize(p *glua.FunctionProto) int {
 	n := int(unsafe.Sizeof(*p))
 	n += len(p.Code)*int(unsafe.Sizeof(p.Code[0])) + len(p.DbgSourcePositions)*int(unsafe.Sizeof(p.DbgSourcePositions[0]))
@@ -64,7 +66,7 @@ func protoSize(p *glua.FunctionProto) int {
 	return n
 }
 
-// Size returns the approximate number of bytes of memory of the script, including its source.
+// Size returns the approximate memory of the script in bytes, including its source.
 func (s *Script) Size() int {
 	n := int(unsafe.Sizeof(*s)) + len(s.sha) + len(s.source) + protoSize(s.proto)
 	for _, call := range s.facts.calls {
