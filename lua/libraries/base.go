@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// openBase sets the functions that are globals.
+// openBase sets the basic functions of Lua, which are globals, and _VERSION.
 func (r *Runtime) openBase() {
 	l := r.L
 	for name, f := range map[string]glua.LGFunction{
@@ -43,7 +43,8 @@ func (r *Runtime) assert(l *glua.LState) int {
 	return 0
 }
 
-// collectGarbage does nothing: it would start a garbage collection of the whole server.
+// collectGarbage implements collectgarbage. It collects nothing, since a garbage collection would
+// concern the whole server.
 func collectGarbage(l *glua.LState) int {
 	switch option := sandbox.OptText(l, 1, "collect"); option {
 	case "collect", "stop", "restart", "count", "setpause", "setstepmul":
@@ -78,7 +79,8 @@ func (r *Runtime) getMetatable(l *glua.LState) int {
 	return 1
 }
 
-// publicMetatable respects __metatable.
+// publicMetatable returns what getmetatable returns for a table with the metatable meta: the field
+// __metatable if there is one, else meta.
 func publicMetatable(meta glua.LValue) glua.LValue {
 	if t, ok := meta.(*glua.LTable); ok {
 		if instead := t.RawGetString("__metatable"); instead != glua.LNil {
@@ -241,7 +243,7 @@ func (r *Runtime) luaToString(l *glua.LState) int {
 	return 1
 }
 
-// text implements tostring.
+// text implements tostring. It may call the metamethod __tostring of v.
 func (r *Runtime) text(l *glua.LState, v glua.LValue) glua.LValue {
 	switch v := v.(type) {
 	case glua.LString:
@@ -258,7 +260,7 @@ func (r *Runtime) text(l *glua.LState, v glua.LValue) glua.LValue {
 			return result
 		}
 	case *glua.LUserData:
-		// cjson.null is a null pointer.
+		// The only userdata is cjson.null, which is a null pointer in Redis.
 		return glua.LString("userdata: (nil)")
 	}
 	return glua.LString(v.String())
@@ -283,7 +285,8 @@ func (r *Runtime) unpack(l *glua.LState) int {
 	return int(count)
 }
 
-// loadString compiles a text; errors are returned, not raised.
+// loadString implements loadstring, which compiles a text. It returns errors to the script instead
+// of raising them.
 func (r *Runtime) loadString(l *glua.LState) int {
 	source := sandbox.CheckText(l, 1)
 	name := source
@@ -293,7 +296,7 @@ func (r *Runtime) loadString(l *glua.LState) int {
 	return r.loadText(l, source, name)
 }
 
-// loadFunction implements load: a function returns the text in pieces.
+// loadFunction implements load, which compiles the text that a function returns in pieces.
 func (r *Runtime) loadFunction(l *glua.LState) int {
 	reader := sandbox.CheckFunction(l, 1)
 	name := "=(load)"
@@ -325,20 +328,23 @@ func (r *Runtime) loadFunction(l *glua.LState) int {
 	return r.loadText(l, string(source.Value()), name)
 }
 
-// The temporary memory of the compiler for a byte of source, and for a function.
+// compileBytes is the temporary memory of the compiler in bytes for each byte of source,
+// functionBytes that for each function.
 const (
 	compileBytes  = 64
 	functionBytes = 17 << 10
 )
 
-// loadText compiles source. It refuses source that is too long without allocating memory.
+// loadText compiles source and pushes the function, or nil and an error. It refuses source longer
+// than compiler.MaxSource before it allocates memory for it.
 func (r *Runtime) loadText(l *glua.LState, source, name string) int {
 	if len(source) > compiler.MaxSource {
 		l.Push(glua.LNil)
 		l.Push(glua.LString(compiler.ErrTooLong(displayName(name)).Error()))
 		return 2
 	}
-	// Compiling takes about as long as 20 instructions per byte.
+	// Count an instruction for each byte of source, although compiling it takes about as long as
+	// 20.
 	r.Guard.Step(l, len(source))
 	r.Guard.Reserve(l, compileBytes*len(source)+functionBytes*strings.Count(source, "function"))
 	proto, err := compiler.Load([]byte(source), displayName(name))
@@ -351,7 +357,8 @@ func (r *Runtime) loadText(l *glua.LState, source, name string) int {
 	return 1
 }
 
-// displayName returns the name of a chunk as Lua displays it: a text by its first line.
+// displayName returns the name of a chunk as Lua displays it in messages. A name without "=" or "@"
+// in front is source text, of which displayName returns the beginning of the first line.
 func displayName(name string) string {
 	const room = 60 - len(`[string "..."]`) - 1
 	if strings.HasPrefix(name, "=") || strings.HasPrefix(name, "@") {

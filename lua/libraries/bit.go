@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// bitLibrary returns LuaBitOp: every result is a signed number of 32 bits.
+// bitLibrary returns the functions of LuaBitOp. Every numeric result is a signed number of 32 bits.
 func (r *Runtime) bitLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{
 		"tobit":   bitUnary(func(a uint32) uint32 { return a }),
@@ -30,7 +30,8 @@ func (r *Runtime) bitLibrary() map[string]glua.LGFunction {
 	}
 }
 
-// bitArgument returns a number modulo 2^32; halves are rounded to even.
+// bitArgument returns argument i modulo 2^32. It rounds halves to even, and returns 0 for NaN and
+// infinities.
 func bitArgument(l *glua.LState, i int) uint32 {
 	f := math.RoundToEven(sandbox.CheckNumber(l, i))
 	if math.IsNaN(f) || math.IsInf(f, 0) {

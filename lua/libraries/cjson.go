@@ -25,7 +25,9 @@ func (r *Runtime) jsonLibrary() map[string]glua.LGFunction {
 	}
 }
 
-// jsonNumber returns a setter for a number that also returns the new value.
+// jsonNumber returns a function that sets the setting field to its argument, from 1 to most, and
+// returns the new value. Without an argument the function returns the present value, whose default
+// is otherwise.
 func (r *Runtime) jsonNumber(field func(*jsonSettings) *int, otherwise, most int) glua.LGFunction {
 	return func(l *glua.LState) int {
 		at := field(&r.json)
@@ -41,7 +43,8 @@ func (r *Runtime) jsonNumber(field func(*jsonSettings) *int, otherwise, most int
 	}
 }
 
-// jsonSwitch returns a setter for a switch that is on by default; the field stores off.
+// jsonSwitch returns a function that sets a switch which is on by default, and returns its new
+// state. The field stores the opposite: true is off.
 func (r *Runtime) jsonSwitch(field func(*jsonSettings) *bool) glua.LGFunction {
 	return func(l *glua.LState) int {
 		at := field(&r.json)
@@ -103,7 +106,7 @@ func (r *Runtime) jsonSparse(l *glua.LState) int {
 	return 3
 }
 
-// jsonEncoder encodes values as lua-cjson 2.1 does.
+// jsonEncoder encodes values in JSON as lua-cjson 2.1 does.
 type jsonEncoder struct {
 	run *Runtime
 	l   *glua.LState
@@ -242,8 +245,9 @@ func (e *jsonEncoder) object(t *glua.LTable, depth int) {
 	e.b.Put('}')
 }
 
-// arrayLength returns the highest index if all keys are positive integers and only few of them are
-// missing; 0 means an object.
+// arrayLength returns the highest index of t if all keys are positive integers and few of them are
+// missing. It returns 0 if t is to be encoded as an object. It raises an error if too many are
+// missing and the settings do not convert such arrays to objects.
 func (e *jsonEncoder) arrayLength(t *glua.LTable) int {
 	highest, items := 0.0, 0
 	for k, _ := t.Next(glua.LNil); k != glua.LNil; k, _ = t.Next(k) {

@@ -12,20 +12,21 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// jsonDecoder accepts what lua-cjson 2.1 accepts, which is a little more than JSON: numbers may be
+// jsonDecoder decodes what lua-cjson 2.1 accepts. This is a little more than JSON: numbers may be
 // hexadecimal, infinite or not a number.
 type jsonDecoder struct {
 	run  *Runtime
 	l    *glua.LState
 	text string
 	at   int
-	// token is the present token; value and place belong to it.
+	// token is the name of the present token. value is its value, if it has one, and place its
+	// index in text.
 	token string
 	value glua.LValue
 	place int
 }
 
-// Names of tokens in errors.
+// Names of tokens, as in the errors of lua-cjson.
 const (
 	tokenObject    = "T_OBJ_BEGIN"
 	tokenObjectEnd = "T_OBJ_END"
@@ -62,7 +63,8 @@ func (r *Runtime) jsonDecode(l *glua.LState) int {
 	return 1
 }
 
-// expected raises an error for an unexpected or invalid token.
+// expected raises an error which says that the decoder expected what but found the present token,
+// which may be an invalid one.
 func (d *jsonDecoder) expected(what string) {
 	sandbox.Raisef(d.l, "Expected %s but found %s at character %d", what, d.token, d.place+1)
 }
@@ -136,7 +138,7 @@ func (d *jsonDecoder) array(depth int) glua.LValue {
 	}
 }
 
-// next reads a token.
+// next reads the next token into d.token, d.value and d.place.
 func (d *jsonDecoder) next() {
 	for d.at < len(d.text) && strings.IndexByte(" \t\n\r", d.text[d.at]) >= 0 {
 		d.at++
@@ -185,7 +187,7 @@ func (d *jsonDecoder) word() {
 	d.token = "invalid token"
 }
 
-// number reads as much as strtod does.
+// number reads the longest text at d.at that is a number, as C's strtod does.
 func (d *jsonDecoder) number() {
 	end := d.at
 	for end < len(d.text) && strings.IndexByte("+-.", d.text[end]) >= 0 || end < len(d.text) && (value.IsDigit(d.text[end]) || value.IsLetter(d.text[end])) {
@@ -213,7 +215,7 @@ func (d *jsonDecoder) number() {
 	}
 }
 
-// plainNumber reports false for numbers that JSON does not allow: 0x1, 01, inf, nan.
+// plainNumber returns false for numbers that JSON does not allow: 0x1, 01, inf, nan.
 func plainNumber(text string) bool {
 	text = strings.TrimPrefix(text, "-")
 	if strings.ContainsAny(text, "xXiInN") {
@@ -253,7 +255,8 @@ func (d *jsonDecoder) string() {
 
 var escapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape appends the character of the escape sequence at d.at.
+// escape appends the character of the escape sequence at d.at to b and advances d.at. It returns
+// false, with an invalid token, if the sequence is invalid.
 func (d *jsonDecoder) escape(b *sandbox.Builder) bool {
 	if d.at+1 < len(d.text) {
 		c := d.text[d.at+1]
@@ -287,7 +290,7 @@ func (d *jsonDecoder) unicode(b *sandbox.Builder) bool {
 	return true
 }
 
-// hex reads \uXXXX at an index.
+// hex reads the escape sequence \uXXXX at the index at. It returns false if there is none.
 func (d *jsonDecoder) hex(at int) (rune, bool) {
 	if at+6 > len(d.text) || d.text[at] != '\\' || d.text[at+1] != 'u' {
 		return 0, false

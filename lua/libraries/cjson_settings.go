@@ -1,11 +1,11 @@
 package libraries
 
-// maxJSONDepth is lua-cjson's default, and the maximum that can be set here, since encoding and
-// decoding recurse.
+// maxJSONDepth is the maximum nesting in JSON. It is the default of lua-cjson, and the maximum that
+// scripts can set here, since encoding and decoding recurse.
 const maxJSONDepth = 1000
 
-// jsonSettings are the settings of the cjson functions. Zero means the default, so that clearing
-// them after a run resets them for the next.
+// jsonSettings are the settings that scripts can change by functions of cjson. The zero value has
+// the defaults, so clearing the settings after a run resets them for the next.
 type jsonSettings struct {
 	encodeDepth, decodeDepth, precision int
 	sparse                              bool

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// packLevels is the maximum depth of packed tables; deeper ones become nil.
+	// packLevels is the maximum nesting of packed tables. Tables nested more deeply become nil.
 	packLevels = 16
-	// cStack is the maximum number of values of a C function on Lua's stack. It bounds the
+	// cStack is the maximum number of values of a C function on the stack of Lua. It bounds the
 	// arguments and results of cmsgpack, and the nesting of a message.
 	cStack = 8000
-	// maxPacked is the maximum number of arguments of pack.
+	// maxPacked is the maximum number of arguments of cmsgpack.pack.
 	maxPacked = cStack / 2
 )
 
@@ -28,14 +28,14 @@ const (
 	errPackedInvalid = "Bad data format in input."
 )
 
-// msgpackLibrary returns lua-cmsgpack 0.4.0 as in Redis.
+// msgpackLibrary returns the functions of lua-cmsgpack 0.4.0, as in Redis.
 func (r *Runtime) msgpackLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{
 		"pack": r.pack, "unpack": r.unpackAll, "unpack_one": r.unpackOne, "unpack_limit": r.unpackLimit,
 	}
 }
 
-// pack encodes its arguments one after another.
+// pack implements cmsgpack.pack. It encodes its arguments one after another.
 func (r *Runtime) pack(l *glua.LState) int {
 	n := l.GetTop()
 	if n == 0 {
@@ -52,15 +52,15 @@ func (r *Runtime) pack(l *glua.LState) int {
 	return 1
 }
 
-// packer encodes values. Its numbers are as short as possible: integral numbers are integers, and
-// others have four bytes if that loses nothing.
+// packer encodes values. It writes numbers as short as possible: integral numbers as integers, and
+// others in four bytes if that loses no precision.
 type packer struct {
 	run *Runtime
 	l   *glua.LState
 	out sandbox.Builder
 }
 
-// headSize is the maximum length of an encoded value without the bytes of a string.
+// headSize is the maximum length in bytes of an encoded value without the bytes of a string.
 const headSize = 9
 
 func (p *packer) value(v glua.LValue, level int) {
@@ -101,7 +101,7 @@ func appendPacked(b []byte, f float64) []byte {
 	return msgp.AppendFloat64(b, f)
 }
 
-// table encodes an array if the keys are 1 to n, and a map otherwise.
+// table encodes t as an array if its keys are 1 to n, and as a map otherwise.
 func (p *packer) table(t *glua.LTable, level int) {
 	count, isArray, highest := 0, true, 0.0
 	t.ForEach(func(k, _ glua.LValue) {
@@ -140,9 +140,9 @@ func (r *Runtime) unpackLimit(l *glua.LState) int {
 	return r.unpacked(l, sandbox.CheckText(l, 1), int32(most), int32(from))
 }
 
-// unpacked returns up to most values that begin at index from of text, preceded by the index behind
-// them, or -1 at the end. At the first index, most 0 means all values, and then no index is
-// returned.
+// unpacked decodes up to most values of text from index from, which counts from 0, and pushes them.
+// Before them it pushes the index behind them, or -1 if they end with text. If most and from are 0,
+// it decodes all values and pushes no index. It returns the number of pushed values.
 func (r *Runtime) unpacked(l *glua.LState, text string, most, from int32) int {
 	if from < 0 || most < 0 {
 		sandbox.Raisef(l, "Invalid request to unpack with offset of %d and limit of %d.", from, len(text))
@@ -179,7 +179,8 @@ func (r *Runtime) unpacked(l *glua.LState, text string, most, from int32) int {
 	return 1 + len(values)
 }
 
-// unpacker decodes values of a message, whose bytes must not change.
+// unpacker decodes the values in rest. The decoded strings share the bytes of rest, which must not
+// change.
 type unpacker struct {
 	run  *Runtime
 	l    *glua.LState
@@ -188,7 +189,8 @@ type unpacker struct {
 
 var errPackedType = errors.New("no such type")
 
-// value decodes one value. top is the number of values that Lua would have on its stack.
+// value decodes one value. top is the number of values that Lua in C would have on its stack, which
+// bounds the nesting.
 func (u *unpacker) value(top int) (v glua.LValue, err error) {
 	u.run.Guard.Step(u.l, 1)
 	if len(u.rest) == 0 {
@@ -205,7 +207,7 @@ func (u *unpacker) value(top int) (v glua.LValue, err error) {
 	case msgp.UintType:
 		var n uint64
 		n, u.rest, err = msgp.ReadUint64Bytes(b)
-		return value.Number(int64(n)), err // from 2^63 on they are negative in Redis, too
+		return value.Number(int64(n)), err // numbers from 2^63 on become negative, as in Redis
 	case msgp.Float32Type:
 		var f float32
 		f, u.rest, err = msgp.ReadFloat32Bytes(b)
@@ -233,7 +235,8 @@ func (u *unpacker) value(top int) (v glua.LValue, err error) {
 	return nil, errPackedType
 }
 
-// array does not trust the count: its table grows with the decoded elements.
+// array decodes an array. It does not trust the count in the head: the table grows with the decoded
+// elements.
 func (u *unpacker) array(top int) (glua.LValue, error) {
 	n, rest, err := msgp.ReadArrayHeaderBytes(u.rest)
 	if err != nil {

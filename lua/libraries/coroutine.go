@@ -9,8 +9,8 @@ import (
 // coroutineRegistry is the initial number of registers of a coroutine.
 const coroutineRegistry = 256
 
-// coroutineSteps is the number of instructions that take as long as making a coroutine, whose
-// stacks are 30 KB of memory.
+// coroutineSteps is the number of instructions that take as long as making a coroutine, which
+// allocates stacks of 30 KB.
 const coroutineSteps = 32
 
 const errYield = "attempt to yield across metamethod/C-call boundary"
@@ -22,8 +22,8 @@ func (r *Runtime) coroutineLibrary() map[string]glua.LGFunction {
 	}
 }
 
-// spawn makes a coroutine under the same guard. The interpreter would wrap the context into one
-// that can be cancelled and does not call the guard.
+// spawn returns a new coroutine with the guard of r. It hides the context of l meanwhile, since the
+// interpreter would derive a context from it that can be cancelled and does not call the guard.
 func (r *Runtime) spawn(l *glua.LState) *glua.LState {
 	f, _ := l.Get(1).(*glua.LFunction)
 	if f == nil || f.IsG {
@@ -47,8 +47,9 @@ func (r *Runtime) create(l *glua.LState) int {
 	return 1
 }
 
-// proceed resumes thread. It pushes the yielded or returned values and returns their number, or
-// returns the error.
+// proceed resumes thread with the arguments of l from index first on. It pushes the values that
+// thread yields or returns, and returns their number. If thread raises an error or cannot be
+// resumed, proceed returns the error value.
 func (r *Runtime) proceed(l, thread *glua.LState, first int) (int, glua.LValue) {
 	if thread.Dead {
 		return 0, glua.LString("cannot resume dead coroutine")
@@ -71,7 +72,7 @@ func (r *Runtime) proceed(l, thread *glua.LState, first int) (int, glua.LValue) 
 		return 0, sandbox.ObjectOf(err)
 	}
 	if len(values) == 1 && values[0] == glua.LNil && (state == glua.ResumeOK || r.yielded == 0) {
-		// The interpreter cannot distinguish no value from one nil.
+		// A single nil may stand for no values, since the interpreter does not distinguish these.
 		values = values[:0]
 	}
 	for _, v := range values {
@@ -133,7 +134,8 @@ func running(l *glua.LState) int {
 	return 1
 }
 
-// yield leaves the coroutine, unless a function in Go is on its stack, which could not be resumed.
+// yield suspends the coroutine. It raises an error if a function in Go is on the coroutine's stack,
+// since that function could not be resumed.
 func (r *Runtime) yield(l *glua.LState) int {
 	if l.Parent == nil {
 		sandbox.Throw(l, errYield)

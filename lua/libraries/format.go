@@ -11,13 +11,13 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// spec is one conversion of string.format: %[flags][width][.precision]letter.
+// spec is one conversion in a format of string.format: %[flags][width][.precision]letter.
 type spec struct {
 	minus, plus, space, sharp, zero bool
-	width, precision                int // precision is -1 if there is none
+	width, precision                int // precision is -1 if the format has none
 }
 
-// format implements string.format with the conversions of C's printf that Lua 5.1 has.
+// format implements string.format with those conversions of C's printf that Lua 5.1 has.
 func (r *Runtime) format(l *glua.LState) int {
 	text := sandbox.CheckText(l, 1)
 	b := r.Guard.NewBuilder(l)
@@ -50,7 +50,8 @@ func (r *Runtime) format(l *glua.LState) int {
 	return 1
 }
 
-// read parses the part before the letter and returns the letter's index.
+// read parses the flags, the width and the precision at index i of text. It returns the index of
+// the letter.
 func (s *spec) read(l *glua.LState, text string, i int) int {
 	start := i
 	for ; i < len(text); i++ {
@@ -127,7 +128,8 @@ func magnitude(n int64) uint64 {
 	return uint64(n)
 }
 
-// toUnsigned converts like the cast to unsigned long long of x86-64 compilers.
+// toUnsigned converts f to an unsigned integer as compilers for x86-64 do for a cast to unsigned
+// long long.
 func toUnsigned(f float64) uint64 {
 	if f >= 9223372036854775808.0 {
 		if f >= 18446744073709551616.0 {
@@ -150,7 +152,7 @@ func (s spec) signOf(negative bool) string {
 	return ""
 }
 
-// integer joins sign, prefix and digits.
+// integer returns sign, prefix and digits, padded to the precision and the width.
 func (s spec) integer(sign, prefix, digits string) string {
 	if s.precision == 0 && digits == "0" {
 		digits = ""
@@ -232,7 +234,8 @@ func (s spec) float(letter byte, f float64) string {
 	return s.pad(sign + digits)
 }
 
-// general formats as %g: the shorter of %e and %f, without trailing zeros unless sharp.
+// general formats f as %g of C does: as the shorter of %e and %f, without trailing zeros unless
+// s.sharp.
 func (s spec) general(f float64, precision int) string {
 	if !s.sharp {
 		return strconv.FormatFloat(f, 'g', precision, 64)
@@ -246,7 +249,7 @@ func (s spec) general(f float64, precision int) string {
 	return strconv.FormatFloat(f, 'f', precision-1-exponent, 64)
 }
 
-// pad pads to the width with spaces.
+// pad pads text with spaces to the width.
 func (s spec) pad(text string) string {
 	missing := s.width - len(text)
 	if missing <= 0 {
@@ -258,7 +261,7 @@ func (s spec) pad(text string) string {
 	return strings.Repeat(" ", missing) + text
 }
 
-// quote formats as %q: a string that Lua can read back.
+// quote appends s as %q does: as a string literal that Lua can read.
 func quote(b *sandbox.Builder, s string) {
 	b.Put('"')
 	for i := range len(s) {

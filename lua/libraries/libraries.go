@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/lua/sandbox"
 )
 
-// Open fills the globals of s.
+// Open sets all functions and constants of the libraries in the globals of s, and makes r use s
+// from now on.
 func (r *Runtime) Open(s *sandbox.State) {
 	r.State = s
 	r.threads = map[*glua.LState]*glua.LFunction{}

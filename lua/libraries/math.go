@@ -28,8 +28,8 @@ func (r *Runtime) mathLibrary() map[string]glua.LGFunction {
 	return functions
 }
 
-// log10 is exact for powers of ten, unlike math.Log10. With that, truncation would give 1e15
-// fifteen digits.
+// log10 returns the decimal logarithm of x. Unlike math.Log10 it is exact for powers of ten: with a
+// result just below 15, a script that truncates would give 1e15 fifteen digits.
 func log10(x float64) float64 {
 	l := math.Log10(x)
 	if whole := math.Round(l); math.Abs(whole) < 400 && math.Pow10(int(whole)) == x {
@@ -95,7 +95,7 @@ func (r *Runtime) randomSeed(l *glua.LState) int {
 }
 
 func (r *Runtime) mathRandom(l *glua.LState) int {
-	// A C int modulo its maximum, so that the fraction is below 1.
+	// The generator's number is a C int. Taking it modulo its maximum keeps the fraction below 1.
 	fraction := float64(r.random.next()%randomMax) / randomMax
 	low, high := int64(1), int64(0)
 	switch l.GetTop() {

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// openOperators sets the functions that rewritten code calls for operations that the interpreter
-// does differently from Lua 5.1.
+// openOperators sets the hidden functions that rewritten code calls for operations which the
+// interpreter does differently from Lua 5.1.
 func (r *Runtime) openOperators() {
 	for name, f := range map[string]glua.LGFunction{
 		compiler.NameConcat: r.concat, compiler.NameForBound: forBound, compiler.NameModulo: modulo, compiler.NameLength: length,
@@ -22,7 +22,8 @@ func (r *Runtime) openOperators() {
 	r.Globals.RawSetString(compiler.NameGlobals, r.Globals.RawGetString("_G"))
 }
 
-// length implements the operator "#" and table.getn.
+// length implements the operator "#" and table.getn. It pushes the length of a table or a string,
+// and raises an error for any other value.
 func length(l *glua.LState) int {
 	switch v := l.Get(1).(type) {
 	case *glua.LTable:
@@ -35,7 +36,7 @@ func length(l *glua.LState) int {
 	return 1
 }
 
-// join makes a table from the parts of its constructor.
+// join implements compiler.NameJoin: it joins the parts of a table constructor.
 func (r *Runtime) join(l *glua.LState) int {
 	t, _ := l.Get(1).(*glua.LTable)
 	n, _ := l.Get(2).(glua.LNumber)
@@ -57,7 +58,7 @@ func (r *Runtime) join(l *glua.LState) int {
 
 func remainder(a, b float64) float64 { return a - math.Floor(a/b)*b }
 
-// modulo implements the operator "%".
+// modulo implements the operator "%", with the metamethod __mod.
 func modulo(l *glua.LState) int {
 	a, ok1 := l.Get(1).(glua.LNumber)
 	b, ok2 := l.Get(2).(glua.LNumber)
@@ -83,7 +84,8 @@ func modulo(l *glua.LState) int {
 	return 1
 }
 
-// forBound converts a bound of a loop to a number; the loop refuses other values.
+// forBound implements compiler.NameForBound: it converts a bound of a for loop to a number. Values
+// that are no number stay as they are, and the loop refuses them.
 func forBound(l *glua.LState) int {
 	v := l.Get(1)
 	if text, ok := v.(glua.LString); ok {
@@ -95,7 +97,8 @@ func forBound(l *glua.LState) int {
 	return 1
 }
 
-// concat joins the operands of a chain of "..", from the right as in Lua if there are metamethods.
+// concat implements compiler.NameConcat: it joins the operands of a chain of "..". If some may have
+// metamethods, it joins them from right to left as Lua does.
 func (r *Runtime) concat(l *glua.LState) int {
 	n := l.GetTop()
 	total := 0

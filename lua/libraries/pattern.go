@@ -11,9 +11,9 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// start prepares a matcher that uses the script's budget. A step counts as an instruction, also
-// while the match runs: one call of string.find may take a second, and it must pause for other
-// clients and report its duration like a loop.
+// start returns a matcher that uses the script's budget of pattern steps. Each step also counts as
+// an instruction, even while the match runs: one call of string.find may take a second, and it must
+// pause for other clients and report its duration like a loop.
 func (r *Runtime) start(subject, source string) *pattern.Matcher {
 	m := &pattern.Matcher{Subject: subject, Pattern: source, Steps: r.Guard.Patterns}
 	m.Poll = func() (end bool) {
@@ -23,20 +23,21 @@ func (r *Runtime) start(subject, source string) *pattern.Matcher {
 	return m
 }
 
-// charge counts the steps of m since the last call.
+// charge counts the steps that m has made since the last call of charge.
 func (r *Runtime) charge(m *pattern.Matcher) {
 	r.Guard.Spend(int(r.Guard.Patterns - m.Steps))
 	r.Guard.Patterns = m.Steps
 }
 
-// try matches at one index. It raises errors in the pattern.
+// try matches the pattern of m from index p with the subject from index s, and returns the end of
+// the match or -1. It raises an error if the pattern is invalid or the budget is used up.
 func (r *Runtime) try(l *glua.LState, m *pattern.Matcher, s, p int) int {
 	end, err := m.Match(s, p)
 	r.charge(m)
 	if err != nil {
 		r.Guard.Stop(l)
 		if errors.Is(err, pattern.ErrBudget) {
-			// The budget stays used up, so that catching the error does not help.
+			// Leave no budget, so that the script gains nothing by catching the error.
 			r.Guard.Patterns = -1
 		}
 		sandbox.Raisef(l, "%s", err.Error())
@@ -44,7 +45,8 @@ func (r *Runtime) try(l *glua.LState, m *pattern.Matcher, s, p int) int {
 	return end
 }
 
-// capturedAt returns capture i of a match; without captures the first is the whole match.
+// capturedAt returns capture i, from 0 on, of the match from start to end. If the pattern has no
+// captures, capture 0 is the whole match. An invalid i raises an error.
 func (r *Runtime) capturedAt(l *glua.LState, m *pattern.Matcher, i, start, end int) glua.LValue {
 	text, place, err := m.Capture(i, start, end)
 	if err != nil {
@@ -56,7 +58,8 @@ func (r *Runtime) capturedAt(l *glua.LState, m *pattern.Matcher, i, start, end i
 	return glua.LString(text)
 }
 
-// pushCaptures pushes all, or the whole match if there are none and whole is set.
+// pushCaptures pushes all captures of the match from start to end and returns their number. If
+// there are none and whole is true, it pushes the whole match.
 func (r *Runtime) pushCaptures(l *glua.LState, m *pattern.Matcher, start, end int, whole bool) int {
 	n := m.Captures()
 	if n == 0 && whole {
@@ -109,7 +112,9 @@ func (r *Runtime) search(l *glua.LState, find bool) int {
 	return 1
 }
 
-// relative counts a negative index from the end, as luaL's posrelat.
+// relative returns at, an index counted from 1, or its equivalent if it is negative and counts from
+// the end. It returns 0 for an index before the beginning. It corresponds to posrelat of Lua's
+// string library.
 func relative(at int64, length int) int64 {
 	if at < 0 {
 		at += int64(length) + 1
@@ -186,12 +191,13 @@ func (r *Runtime) gsub(l *glua.LState) int {
 	return 2
 }
 
-// replace appends the replacement of one match.
+// replace appends the replacement of the match from start to end to b. with is the third argument
+// of gsub: a function, a table, or a template.
 func (r *Runtime) replace(l *glua.LState, m *pattern.Matcher, start, end int, with glua.LValue, b *sandbox.Builder) {
 	var v glua.LValue
 	switch with := with.(type) {
 	case *glua.LFunction:
-		// The function may match too: it uses the same budget.
+		// The function may match patterns, too. It uses the same budget.
 		l.Push(with)
 		n := r.pushCaptures(l, m, start, end, true)
 		l.Call(n, 1)
@@ -216,7 +222,7 @@ func (r *Runtime) replace(l *glua.LState, m *pattern.Matcher, start, end int, wi
 	b.WriteString(text)
 }
 
-// template appends a replacement with its %0 to %9.
+// template appends text, a replacement in which %0 to %9 stand for the match and its captures.
 func (r *Runtime) template(l *glua.LState, m *pattern.Matcher, start, end int, text string, b *sandbox.Builder) {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '%' {
@@ -226,7 +232,7 @@ func (r *Runtime) template(l *glua.LState, m *pattern.Matcher, start, end int, t
 		i++
 		switch {
 		case i >= len(text):
-			// Lua 5.1 appends the NUL behind its string.
+			// Lua 5.1 appends the NUL at the end of its C string.
 			b.Put(0)
 		case !value.IsDigit(text[i]):
 			b.Put(text[i])

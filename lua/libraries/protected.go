@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// pcall is the variant of Redis: for an error that is a table with a field err it returns that
-// field.
+// pcall implements pcall as Redis changes it: if the error is a table whose field err is a string
+// or number, pcall returns that field instead of the table.
 func (r *Runtime) pcall(l *glua.LState) int {
 	if l.GetTop() == 0 || !callable(l, l.Get(1)) {
 		l.Push(glua.LFalse)
@@ -22,7 +22,7 @@ func (r *Runtime) pcall(l *glua.LState) int {
 	return l.GetTop()
 }
 
-// xpcall calls without arguments, as in Lua 5.1.
+// xpcall implements xpcall. As in Lua 5.1, it passes no arguments to the function.
 func (r *Runtime) xpcall(l *glua.LState) int {
 	sandbox.CheckAny(l, 2)
 	handler, ok := l.Get(2).(*glua.LFunction)
@@ -67,7 +67,8 @@ func (r *Runtime) pushFailure(l *glua.LState, err error) int {
 	return 2
 }
 
-// raise implements the function error.
+// raise implements the function error. It puts the position in front of a text unless the level is
+// 0.
 func (r *Runtime) raise(l *glua.LState) int {
 	level := int(sandbox.OptInt(l, 2, 1))
 	v := l.Get(1)

@@ -6,19 +6,20 @@ import (
 	"github.com/cellserver/cellserver/lua/sandbox"
 )
 
-// Runtime has the libraries of a state, except that of redis, and their data for one execution.
+// Runtime has the libraries of a state, except for "redis", and their data for one execution. It
+// belongs to one goroutine at a time.
 type Runtime struct {
 	*sandbox.State
 
-	// For the lifetime of the state.
+	// The next fields are for the lifetime of the state.
 	//
-	// stringMeta is the table that getmetatable returns as the strings' metatable.
+	// stringMeta is the table that getmetatable returns for a string.
 	stringMeta   *glua.LTable
 	ipairsStep   *glua.LFunction
 	nextFunction *glua.LFunction
 	nullValue    *glua.LUserData
 
-	// For one execution.
+	// The next fields are for one execution.
 	//
 	// yielded is the number of values of the last yield.
 	yielded int
@@ -27,10 +28,11 @@ type Runtime struct {
 	json    jsonSettings
 }
 
-// Begin prepares the libraries for another script.
+// Begin prepares the libraries for another script. The script gets its own sequence of random
+// numbers.
 func (r *Runtime) Begin() { r.random.restart() }
 
-// End discards what a script has set and made.
+// End discards the settings and coroutines of a script.
 func (r *Runtime) End() {
 	r.json = jsonSettings{}
 	if len(r.threads) > 0 {

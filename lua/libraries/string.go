@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// openString makes the library and the metatable of all strings. Arithmetic on strings uses that
-// too, since the interpreter would read "010" as eight.
+// openString sets the library string and the metatable of all strings. The metatable also has the
+// arithmetic operators, since the interpreter itself would read "010" as eight.
 func (r *Runtime) openString() {
 	l := r.L
 	library := r.Table(map[string]glua.LGFunction{
@@ -37,8 +37,9 @@ func (r *Runtime) openString() {
 	r.stringMeta = r.ReadOnly(shown)
 }
 
-// arithmetic returns an operator with at least one string operand. The other operand may have a
-// metamethod, which the interpreter does not find if the string comes first.
+// arithmetic returns a metamethod that applies f to two numbers or strings. The interpreter calls
+// it if an operand is a string. It raises an error if the other operand is neither a number nor a
+// numeric string.
 func arithmetic(f func(a, b float64) float64) glua.LGFunction {
 	return func(l *glua.LState) int {
 		a, ok1 := value.ToNumber(l.Get(1))
@@ -69,7 +70,8 @@ func stringLen(l *glua.LState) int {
 	return 1
 }
 
-// span converts the two indices of sub and byte to a range of s.
+// span converts the indices first and last of string.sub and string.byte, which count from 1 or
+// from the end, to the range of s that begins at the first result and ends before the second.
 func span(l *glua.LState, s string, first, last int64) (int, int) {
 	from := relative(first, len(s))
 	to := relative(last, len(s))
@@ -114,7 +116,8 @@ func (r *Runtime) stringChar(l *glua.LState) int {
 	return 1
 }
 
-// mapped announces to the guard a string as long as the first argument, and returns that argument.
+// mapped returns the first argument. Before that it announces to the guard the memory and time for
+// a new string of the same length.
 func (r *Runtime) mapped(l *glua.LState) string {
 	s := sandbox.CheckText(l, 1)
 	r.Guard.Announce(l, len(s))
@@ -130,7 +133,7 @@ func (r *Runtime) upper(l *glua.LState) int {
 	return changeCase(l, r.mapped(l), 'a', 'z')
 }
 
-// changeCase changes the case of the ASCII letters in a range.
+// changeCase pushes s with the case changed of all bytes from from to to, which are ASCII letters.
 func changeCase(l *glua.LState, s string, from, to byte) int {
 	b := []byte(s)
 	for i, c := range b {

@@ -11,7 +11,8 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// structLibrary packs numbers and strings into bytes by a format, with the sizes of C on x86-64.
+// structLibrary returns the functions of the library struct, which packs numbers and strings into
+// bytes by a format. Sizes are those of C on x86-64.
 func (r *Runtime) structLibrary() map[string]glua.LGFunction {
 	return map[string]glua.LGFunction{"pack": r.structPack, "unpack": r.structUnpack, "size": structSize}
 }
@@ -21,18 +22,18 @@ const (
 	maxAlignment   = 8
 )
 
-// layout iterates over a format.
+// layout iterates over the items of a format.
 type layout struct {
 	l      *glua.LState
 	format string
 	at     int
 	big    bool
 	align  int
-	// total is the number of bytes before the present item.
+	// total is the number of bytes before the present item, from which next computes the padding.
 	total int
 }
 
-// item is one letter of a format with its size, and the padding before it.
+// item is one letter of a format, with its size and the padding in front of it in bytes.
 type item struct {
 	letter    byte
 	size, pad int
@@ -42,7 +43,8 @@ func newLayout(l *glua.LState) *layout {
 	return &layout{l: l, format: sandbox.CheckText(l, 1), align: 1}
 }
 
-// digits reads a number in the format.
+// digits reads a decimal number at the present place of the format. If there is none, it returns
+// otherwise.
 func (f *layout) digits(otherwise int) int {
 	if f.at >= len(f.format) || !value.IsDigit(f.format[f.at]) {
 		return otherwise
@@ -58,7 +60,8 @@ func (f *layout) digits(otherwise int) int {
 	return n
 }
 
-// next returns the next letter that describes bytes.
+// next returns the next item. It executes letters that only change the settings, such as ">". It
+// returns false at the end of the format.
 func (f *layout) next() (item, bool) {
 	for f.at < len(f.format) {
 		letter := f.format[f.at]
@@ -160,7 +163,8 @@ func (r *Runtime) packItem(f *layout, b *sandbox.Builder, it item, arg int) {
 	}
 }
 
-// order reverses little-endian bytes if the format is big-endian.
+// order converts between little-endian bytes and the byte order of the format. It may reverse b in
+// place.
 func (f *layout) order(b []byte) []byte {
 	if f.big {
 		for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
@@ -170,7 +174,7 @@ func (f *layout) order(b []byte) []byte {
 	return b
 }
 
-// integerBytes converts a number modulo 2^64; higher bytes are zero.
+// integerBytes returns the size little-endian bytes of n modulo 2^64. Bytes beyond eight are zero.
 func integerBytes(n float64, size int) []byte {
 	var u uint64
 	if n < 0 {
@@ -228,7 +232,8 @@ func (r *Runtime) structUnpack(l *glua.LState) int {
 	return len(results) + 1
 }
 
-// text reads a string: c0 takes its size from the number before it.
+// text reads the string of it from data at index at. It returns the string, the index behind it,
+// and results. For the format c0 it takes the size from the last of results, and removes that.
 func (f *layout) text(data string, at int, it item, results []glua.LValue) (string, int, []glua.LValue) {
 	if it.letter == 's' {
 		i := strings.IndexByte(data[at:], 0)

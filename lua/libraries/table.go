@@ -138,7 +138,8 @@ func (r *Runtime) foreach(l *glua.LState) int {
 	return 0
 }
 
-// visit leaves the result on the stack if it ends the iteration.
+// visit calls f with k and v. If f returns a value other than nil, which ends the iteration, visit
+// leaves it on the stack and returns true.
 func (r *Runtime) visit(l *glua.LState, f *glua.LFunction, k, v glua.LValue) bool {
 	r.Guard.Step(l, 1)
 	l.Push(f)
@@ -152,8 +153,8 @@ func (r *Runtime) visit(l *glua.LState, f *glua.LFunction, k, v glua.LValue) boo
 	return false
 }
 
-// sort sorts a copy of the elements and stores it back, so that an inconsistent order, or one that
-// changes the table, does no harm.
+// sort implements table.sort. It sorts a copy of the elements and stores that back, so that an
+// inconsistent order function, or one that changes the table, does no harm.
 func (r *Runtime) sort(l *glua.LState) int {
 	t := r.Writable(l, sandbox.CheckTable(l, 1))
 	var order *glua.LFunction
@@ -206,7 +207,8 @@ func (r *Runtime) less(l *glua.LState, order *glua.LFunction, a, b glua.LValue) 
 	return r.compare(l, a, b)
 }
 
-// compare compares values that may have a metamethod.
+// compare compares a and b by the metamethod __lt. It raises an error if they have none or are of
+// different types.
 func (r *Runtime) compare(l *glua.LState, a, b glua.LValue) bool {
 	r.Guard.Step(l, 1)
 	if sandbox.NameOf(a) != sandbox.NameOf(b) {
