@@ -8,19 +8,19 @@ import (
 
 const (
 	maxCaptures = 32
-	// maxDepth bounds the recursion; Lua's own bound is its C stack.
+	// maxDepth bounds the recursion, which in Lua is bounded by the C stack.
 	maxDepth = 20000
 
-	// open is the length of a capture that has not ended, position that of a capture of an index
-	// instead of a text.
+	// open is the length of a capture that has not ended. position is the length of a capture of an
+	// index, as by "()", instead of a text.
 	open     = -1
 	position = -2
 )
 
-// ErrBudget is the error of a match that has used up its steps, or was ended by Poll.
+// ErrBudget is the error of a match that has used up its steps, or that Poll has ended.
 var ErrBudget = errors.New("script spends too many steps on patterns")
 
-// Errors with the texts of Lua.
+// Errors of patterns, with the texts of Lua.
 var (
 	errEnds     = errors.New("malformed pattern (ends with '%')")
 	errBracket  = errors.New("malformed pattern (missing ']')")
@@ -37,12 +37,14 @@ type capture struct {
 	start, length int
 }
 
-// Matcher matches one pattern at indices of one subject.
+// Matcher matches one pattern at any indices of one subject. It belongs to one goroutine.
 type Matcher struct {
 	Subject, Pattern string
-	// Steps is decremented; below zero the match fails with ErrBudget.
+	// Steps is the number of steps that are left. Match decrements it, and fails with ErrBudget
+	// when it is below zero.
 	Steps int64
-	// Poll is called regularly, and ends the match if it returns true.
+	// Poll, unless it is nil, is called every few thousand steps. If it returns true, the match
+	// fails with ErrBudget.
 	Poll func() bool
 
 	level    int
@@ -51,10 +53,11 @@ type Matcher struct {
 	err      error
 }
 
-// pollEvery is the number of steps between two calls of Poll: about 0.2 ms.
+// pollEvery is the number of steps between two calls of Poll, which take about 0.2 ms.
 const pollEvery = 1 << 12
 
-// pay takes n steps and reports whether there were any left.
+// pay takes n steps from the budget. It returns false, and the match fails, if the budget is used
+// up or Poll ends the match.
 func (m *Matcher) pay(n int) bool {
 	before := m.Steps
 	m.Steps -= int64(n)
@@ -76,8 +79,9 @@ func (m *Matcher) fail(err error) int {
 	return -1
 }
 
-// Match matches the pattern from index p with the subject from index s and returns the end of the
-// match, or -1. After an error, such as one in the pattern, the matcher must not be used.
+// Match matches the pattern from index p with the subject from index s. It returns the index in the
+// subject at which the match ends, or -1 if there is none. After an error, such as one in the
+// pattern, the matcher must not be used again.
 func (m *Matcher) Match(s, p int) (end int, err error) {
 	m.level, m.depth = 0, 0
 	end = m.at(s, p)
@@ -87,9 +91,10 @@ func (m *Matcher) Match(s, p int) (end int, err error) {
 // Captures returns the number of captures of the last match.
 func (m *Matcher) Captures() int { return m.level }
 
-// Capture returns capture i of the last match, which is the subject from start to end: a text, or
-// an index in the subject counted from 1, which is 0 for a text. Without captures the first is the
-// whole match.
+// Capture returns capture i, from 0 on, of the last match, which was the subject from start to end.
+// If the capture is a text, place is 0. If it is an index of the subject, text is "" and place is
+// the index counted from 1. If the pattern has no captures, capture 0 is the whole match. An error
+// means that the capture does not exist or has not ended.
 func (m *Matcher) Capture(i, start, end int) (text string, place int, err error) {
 	if i >= m.level {
 		if i != 0 {
@@ -107,7 +112,8 @@ func (m *Matcher) Capture(i, start, end int) (text string, place int, err error)
 	return m.Subject[c.start : c.start+c.length], 0, nil
 }
 
-// at matches the rest of the pattern from p, inside of another match.
+// at matches the pattern from index p with the subject from index s, as a part of the same match.
+// It returns the end of the match, or -1.
 func (m *Matcher) at(s, p int) int {
 	if m.depth == maxDepth {
 		return m.fail(errComplex)
@@ -166,8 +172,9 @@ func (m *Matcher) walk(s, p int) int {
 	return s
 }
 
-// item matches a single-character class with its suffix. Either the match continues behind it, or
-// it ends with result.
+// item matches the single-character class at p, with its suffix, with the subject from s. If done
+// is false, the match continues at nextS and nextP. If done is true, item has also matched the rest
+// of the pattern, and the match ends with result.
 func (m *Matcher) item(s, p int) (nextS, nextP, result int, done bool) {
 	end := m.classEnd(p)
 	if end < 0 {
@@ -198,7 +205,8 @@ func (m *Matcher) item(s, p int) (nextS, nextP, result int, done bool) {
 	return s + 1, end, 0, false
 }
 
-// classEnd returns the index behind the single-character class at p.
+// classEnd returns the index behind the single-character class at p, or -1 if the class is
+// malformed.
 func (m *Matcher) classEnd(p int) int {
 	c := m.Pattern[p]
 	p++
@@ -212,7 +220,7 @@ func (m *Matcher) classEnd(p int) int {
 		if p < len(m.Pattern) && m.Pattern[p] == '^' {
 			p++
 		}
-		// The first character counts, even "]".
+		// A "]" that is the first character is a member of the set.
 		for first := true; ; first = false {
 			if p >= len(m.Pattern) {
 				return m.fail(errBracket)
@@ -243,8 +251,8 @@ func (m *Matcher) single(s, p, end int) bool {
 	return m.Pattern[p] == c
 }
 
-// inSet reports whether the set from the "[" at p to the "]" at last has c. A set can be as long as
-// a pattern, so it is counted against the budget.
+// inSet reports whether the set from the "[" at p to the "]" at last contains c. A set can be as
+// long as the pattern, so inSet counts its length against the budget.
 func (m *Matcher) inSet(c byte, p, last int) bool {
 	m.pay((last - p) / 8)
 	in := true
@@ -384,7 +392,7 @@ func (m *Matcher) back(s int, digit byte) int {
 	}
 	c := m.captures[i]
 	if c.length == position {
-		// Lua compares with a length of -2, which never matches.
+		// Lua compares a text of length -2, which never matches.
 		return -1
 	}
 	if !m.pay(c.length / 8) {
@@ -396,8 +404,8 @@ func (m *Matcher) back(s int, digit byte) int {
 	return -1
 }
 
-// inClass reports whether c is in the class of a letter after "%"; other characters stand for
-// themselves.
+// inClass reports whether c belongs to the class that "%" and class denote. If class is not the
+// letter of a class, the class contains only that character.
 func inClass(c, class byte) bool {
 	var in bool
 	switch class | 0x20 {
