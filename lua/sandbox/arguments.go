@@ -6,7 +6,8 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// ArgError raises an error about an argument with the text of Lua.
+// ArgError raises an error about argument i with the text of Lua, "bad argument #i to 'function'
+// (message)".
 func ArgError(l *glua.LState, i int, message string) {
 	name := "?"
 	if frame, ok := l.GetStack(0); ok {
@@ -21,7 +22,7 @@ func typeError(l *glua.LState, i int, expected string) {
 	ArgError(l, i, expected+" expected, got "+typeName(l, i))
 }
 
-// typeName returns the type of an argument, which may be missing.
+// typeName returns the name of the type of argument i, or "no value" if the argument is missing.
 func typeName(l *glua.LState, i int) string {
 	if i > l.GetTop() {
 		return "no value"
@@ -29,10 +30,10 @@ func typeName(l *glua.LState, i int) string {
 	return NameOf(l.Get(i))
 }
 
-// NameOf returns the name of a value's type.
+// NameOf returns the name of the type of v, such as "table".
 func NameOf(v glua.LValue) string { return v.Type().String() }
 
-// CheckAny returns an argument that may be nil but not missing.
+// CheckAny returns argument i, which may be nil. It raises an error if the argument is missing.
 func CheckAny(l *glua.LState, i int) glua.LValue {
 	if i > l.GetTop() {
 		ArgError(l, i, "value expected")
@@ -40,7 +41,7 @@ func CheckAny(l *glua.LState, i int) glua.LValue {
 	return l.Get(i)
 }
 
-// CheckTable returns an argument that has to be a table.
+// CheckTable returns argument i. It raises an error if the argument is not a table.
 func CheckTable(l *glua.LState, i int) *glua.LTable {
 	t, ok := l.Get(i).(*glua.LTable)
 	if !ok {
@@ -49,7 +50,7 @@ func CheckTable(l *glua.LState, i int) *glua.LTable {
 	return t
 }
 
-// CheckFunction returns an argument that has to be a function.
+// CheckFunction returns argument i. It raises an error if the argument is not a function.
 func CheckFunction(l *glua.LState, i int) *glua.LFunction {
 	f, ok := l.Get(i).(*glua.LFunction)
 	if !ok {
@@ -58,7 +59,7 @@ func CheckFunction(l *glua.LState, i int) *glua.LFunction {
 	return f
 }
 
-// CheckThread returns an argument that has to be a coroutine.
+// CheckThread returns argument i. It raises an error if the argument is not a coroutine.
 func CheckThread(l *glua.LState, i int) *glua.LState {
 	thread, ok := l.Get(i).(*glua.LState)
 	if !ok {
@@ -67,7 +68,8 @@ func CheckThread(l *glua.LState, i int) *glua.LState {
 	return thread
 }
 
-// CheckNumber is luaL_checknumber: it accepts strings that are numbers.
+// CheckNumber returns argument i, which is a number or a string that is one. It raises an error for
+// any other value. It corresponds to luaL_checknumber of Lua.
 func CheckNumber(l *glua.LState, i int) float64 {
 	if n, ok := l.Get(i).(glua.LNumber); ok {
 		return float64(n)
@@ -79,10 +81,10 @@ func CheckNumber(l *glua.LState, i int) float64 {
 	return f
 }
 
-// CheckInt is CheckNumber truncated to an integer, as in C.
+// CheckInt returns argument i like CheckNumber, truncated to an integer as in C.
 func CheckInt(l *glua.LState, i int) int64 { return value.Truncate(CheckNumber(l, i)) }
 
-// OptInt is CheckInt for an argument that may be nil or missing.
+// OptInt returns argument i like CheckInt, or otherwise if the argument is nil or missing.
 func OptInt(l *glua.LState, i int, otherwise int64) int64 {
 	if l.Get(i) == glua.LNil {
 		return otherwise
@@ -90,7 +92,8 @@ func OptInt(l *glua.LState, i int, otherwise int64) int64 {
 	return CheckInt(l, i)
 }
 
-// CheckText is luaL_checklstring: it converts numbers to strings.
+// CheckText returns argument i, which is a string or a number, as a string. It raises an error for
+// any other value. It corresponds to luaL_checklstring of Lua.
 func CheckText(l *glua.LState, i int) string {
 	if s, ok := l.Get(i).(glua.LString); ok {
 		return string(s)
@@ -102,7 +105,7 @@ func CheckText(l *glua.LState, i int) string {
 	return s
 }
 
-// OptText is CheckText for an argument that may be nil or missing.
+// OptText returns argument i like CheckText, or otherwise if the argument is nil or missing.
 func OptText(l *glua.LState, i int, otherwise string) string {
 	if l.Get(i) == glua.LNil {
 		return otherwise

@@ -8,8 +8,9 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// Builder builds a string. It announces its memory to the guard before it allocates it, and raises
-// an error if the string is too long.
+// Builder builds a string for a script. It announces memory to the guard before it allocates it,
+// and raises an error if the string is too long or if there is not enough memory. Buf has the bytes
+// so far; code that appends to Buf itself must call Grow first.
 type Builder struct {
 	guard *Guard
 	l     *glua.LState
@@ -19,7 +20,7 @@ type Builder struct {
 // NewBuilder returns an empty Builder.
 func (g *Guard) NewBuilder(l *glua.LState) Builder { return Builder{guard: g, l: l} }
 
-// Grow makes room for n more bytes.
+// Grow makes room for n more bytes in Buf.
 func (b *Builder) Grow(n int) {
 	size := len(b.Buf) + n
 	if size <= cap(b.Buf) {
@@ -63,7 +64,8 @@ func (b *Builder) WriteRune(c rune) {
 	b.Buf = utf8.AppendRune(b.Buf, c)
 }
 
-// Value returns the string. Nothing may be appended afterwards.
+// Value returns the string, which shares the bytes of Buf: nothing may be appended afterwards.
+// Value counts the bytes as instructions.
 func (b *Builder) Value() glua.LString {
 	b.guard.Spend(len(b.Buf) / BytesPerStep)
 	return glua.LString(value.View(b.Buf))

@@ -10,34 +10,36 @@ import (
 )
 
 const (
-	// BytesPerStep is the number of bytes that are copied in the time of an instruction.
+	// BytesPerStep is the number of bytes that are copied in the time of one instruction.
 	BytesPerStep = 64
 )
 
-// Reasons of this package for ending a script; callers pass others to Kill. That of memory has the
-// text of Lua.
+// Reasons of this package for ending a script. Other packages pass their own to Kill. reasonMemory
+// has the text of Lua.
 const (
 	reasonMemory  = "not enough memory"
 	reasonEndless = "script takes too long for what it says"
 )
 
-// Guard is called before every instruction: the interpreter calls the Done of its context there.
-// Guard is not used as a context otherwise.
+// Guard counts and bounds the instructions and the memory of a script. The interpreter calls Done
+// before every instruction, since it takes the guard for the context of the state; the guard is not
+// used as a context otherwise.
 //
-// Any goroutine may set killed. It stays set, since a script could catch one error and continue.
-// All other fields belong to the executing goroutine.
+// Any goroutine may set killed by calling Kill. killed remains set, since a script could catch one
+// error and continue. All other fields belong to the goroutine that executes the script.
 type Guard struct {
 	killed atomic.Bool
 	reason atomic.Pointer[string]
 
 	Limits Limits
-	// left counts down from given to 0, when the heap is checked again.
+	// left is the number of instructions until the next check of the heap, which happens when left
+	// is below 0. given is the value of left after the last check.
 	left, given int
 	usage       usage
 	Patterns    int64
 	coroutines  int
-	// spent is the approximate number of instructions so far. At budget, if that is not 0, pause is
-	// called once; without a pause the script is killed.
+	// spent is the number of instructions until the last check. When it reaches budget, the guard
+	// calls pause, or kills the script if pause is nil. A budget of 0 means no bound.
 	spent, budget int64
 	pause         func()
 }
@@ -52,7 +54,7 @@ var closed = func() chan struct{} {
 
 func newGuard(m *Memory) Guard { return Guard{Limits: m.limits, usage: newUsage(m)} }
 
-// begin prepares the guard for another script.
+// begin prepares the guard for another script. killed and the budget stay as they are.
 func (g *Guard) begin() {
 	g.given = int(g.usage.stride.Load())
 	g.left = g.given
@@ -62,32 +64,34 @@ func (g *Guard) begin() {
 	g.spent = 0
 }
 
-// end discards the data of the script.
+// end drops pause and budget, and ends the count of the script's memory.
 func (g *Guard) end() {
 	g.pause, g.budget = nil, 0
 	g.usage.end()
 }
 
-// PauseAfter makes the next script call pause, once, after about that many instructions.
+// PauseAfter makes the next script call pause, once, after about the given number of instructions.
+// If pause is nil, the script is killed instead.
 func (g *Guard) PauseAfter(instructions int, pause func()) {
 	g.budget, g.pause = int64(instructions), pause
 }
 
-// Spent returns the approximate number of instructions of the last script.
+// Spent returns the approximate number of instructions of the last script, or of the present one.
 func (g *Guard) Spent() int { return int(g.spent) + g.given - g.left }
 
-// Killed reports whether the script has to end.
+// Killed reports whether the script has been killed. Any goroutine may call it.
 func (g *Guard) Killed() bool { return g.killed.Load() }
 
-// Lacked reports whether the script was ended because the heap was at its bound, even if others
-// have filled it.
+// Lacked reports whether the script was ended because the heap was at its bound. The script need
+// not be the cause: keys or other scripts may have filled the heap.
 func (g *Guard) Lacked() bool { return g.usage.lacked }
 
-// Spend counts n instructions that were done elsewhere. The next instruction makes the checks.
+// Spend counts n instructions for work outside of the interpreter. It does not check any bound; the
+// next instruction does.
 func (g *Guard) Spend(n int) { g.left -= n }
 
-// Done counts an instruction. The channel is nil to make the interpreter continue, or closed to
-// make it raise Err.
+// Done counts an instruction, and checks the bounds if it is time. It returns nil if the script may
+// continue, or a closed channel, which makes the interpreter raise Err, if it has been killed.
 func (g *Guard) Done() <-chan struct{} {
 	g.left--
 	if g.left < 0 {
@@ -99,22 +103,23 @@ func (g *Guard) Done() <-chan struct{} {
 	return nil
 }
 
-// Err returns the error for a killed script.
+// Err returns the error of a killed script.
 func (g *Guard) Err() error { return errors.New(g.Why()) }
 
-// Deadline implements context.Context and returns nothing.
+// Deadline implements context.Context. It returns no deadline.
 func (g *Guard) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Value implements context.Context and returns nothing.
+// Value implements context.Context. It returns nil.
 func (g *Guard) Value(any) any { return nil }
 
-// Kill ends the script; see lua.Run.Kill. Any goroutine may call it.
+// Kill ends the present script, or the next one, with an error whose text is reason. If Kill is
+// called more than once, the first reason counts. Any goroutine may call it.
 func (g *Guard) Kill(reason string) {
 	g.reason.CompareAndSwap(nil, &reason)
 	g.killed.Store(true)
 }
 
-// Why returns the reason why the script was ended.
+// Why returns the reason with which the script was killed, or a default text.
 func (g *Guard) Why() string {
 	if p := g.reason.Load(); p != nil {
 		return *p
@@ -122,7 +127,8 @@ func (g *Guard) Why() string {
 	return "script was stopped"
 }
 
-// look compares the heap with the bound for scripts.
+// look checks the budget and the heap, and kills the script if it is over a bound. It may call
+// pause. It then sets the number of instructions until the next check.
 func (g *Guard) look() {
 	g.spent += int64(g.given - g.left)
 	g.left = 0
@@ -140,7 +146,7 @@ func (g *Guard) look() {
 	g.left = g.given
 }
 
-// PauseNow calls pause, if it has not been called yet, before an operation that takes long.
+// PauseNow calls pause if it has not been called yet. Call it before an operation that takes long.
 func (g *Guard) PauseNow() {
 	if pause := g.pause; pause != nil {
 		g.pause, g.budget = nil, 0
@@ -148,8 +154,8 @@ func (g *Guard) PauseNow() {
 	}
 }
 
-// MayGoOn checks the budget and, if that is due, the heap, and reports whether the script may
-// continue. It is for code that cannot raise errors.
+// MayGoOn reports whether the script may continue. If it is time, it checks the budget and the heap
+// first. It is for code that cannot raise errors.
 func (g *Guard) MayGoOn() bool {
 	if g.left < 0 {
 		g.look()
@@ -157,8 +163,8 @@ func (g *Guard) MayGoOn() bool {
 	return !g.killed.Load()
 }
 
-// Step counts n steps of a library function's loop as instructions, and raises an error if the
-// script is killed.
+// Step counts n instructions for steps of a library function's loop. If it is time, it checks the
+// bounds. It raises an error if the script has been killed.
 func (g *Guard) Step(l *glua.LState, n int) {
 	g.left -= n
 	if g.left < 0 {
@@ -167,14 +173,14 @@ func (g *Guard) Step(l *glua.LState, n int) {
 	g.Stop(l)
 }
 
-// Stop raises an error if the script is killed.
+// Stop raises an error if the script has been killed.
 func (g *Guard) Stop(l *glua.LState) {
 	if g.killed.Load() {
 		Raisef(l, "%s", g.Why())
 	}
 }
 
-// Coroutine counts a new coroutine, and raises an error if there are too many.
+// Coroutine counts a new coroutine. It raises an error if the script has created too many.
 func (g *Guard) Coroutine(l *glua.LState) {
 	g.coroutines++
 	if g.coroutines > g.Limits.Coroutines {
@@ -182,8 +188,8 @@ func (g *Guard) Coroutine(l *glua.LState) {
 	}
 }
 
-// Announce is called before a string of n bytes is built. It raises an error if the string is too
-// long, or if there is not enough memory.
+// Announce must be called before a string of n bytes is built. It counts the copying as
+// instructions. It raises an error if the string is too long or if there is not enough memory.
 func (g *Guard) Announce(l *glua.LState, n int) {
 	if n < 0 || n > g.Limits.Strings {
 		Raisef(l, "string is too long, at most %d bytes", g.Limits.Strings)
@@ -192,18 +198,20 @@ func (g *Guard) Announce(l *glua.LState, n int) {
 	g.Reserve(l, n)
 }
 
-// Reserve is called before n bytes are allocated, not as a single string. It raises an error if
-// there is not enough memory.
+// Reserve must be called before n bytes are allocated for anything but a single string. It may
+// start a garbage collection. It raises an error if there is not enough memory.
 func (g *Guard) Reserve(l *glua.LState, n int) {
 	if !g.Fits(n) {
 		g.Stop(l)
 	}
 }
 
-// Fits is Reserve for code that cannot raise errors: it reports whether the script may continue.
+// Fits does the same as Reserve for code that cannot raise errors. It reports whether the script
+// may continue.
 func (g *Guard) Fits(n int) bool {
 	g.usage.announced += int64(n)
-	// The first check must come before much memory is allocated, to count it.
+	// Check the heap before the first large allocation, since only growth after the first check is
+	// counted.
 	if g.usage.announced > memoryStep || g.left < 0 || n > 4096 && !g.usage.looked {
 		g.look()
 	}

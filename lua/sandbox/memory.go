@@ -9,50 +9,53 @@ import (
 )
 
 const (
-	// checkEvery is the maximum number of instructions, or steps of a library's loop, between two
-	// checks of the heap. One instruction allocates at most 1 MiB (a table's array that grows to
-	// its maximum).
+	// checkEvery is the maximum number of instructions, or of steps of a library's loop, between
+	// two checks of the heap. One instruction allocates at most 1 MiB, when the array of a table
+	// grows to its maximum.
 	checkEvery = 256
-	// memoryStep is the number of bytes that a script announces between two checks of the heap.
+	// memoryStep is the number of bytes that a script may announce between two checks of the heap.
 	memoryStep = 256 << 10
-	// LeastMemory is what a script may allocate even if the heap is at its bound, so that small
-	// scripts run when memory is full.
+	// LeastMemory is the number of bytes that a script may allocate even if the heap is at its
+	// bound. Small scripts can run then when memory is full.
 	LeastMemory = 1 << 20
 	// garbageSize is the number of bytes that a script must allocate for [Limits.FreeGarbage] to be
 	// called.
 	garbageSize = 16 << 20
-	// After a garbage collection this part of the bound must be free for a script to continue, but
-	// at most maxGain bytes: otherwise it would collect more than it runs.
+	// For a script to continue when the heap was at its bound, a garbage collection must free the
+	// fraction 1/gainShare of the bound, or maxGain bytes if that is less. Otherwise the script
+	// would spend most of its time on collections.
 	gainShare = 8
 	maxGain   = 64 << 20
 )
 
 // Memory counts the memory of all scripts of a pool: reachable objects, and garbage that has not
-// been collected yet. Both are in the heap, and only a garbage collection can distinguish them. So
-// a script that would bring the sum over a bound starts a collection first, and is ended if that
-// does not help. The only data that is kept from one script to the next is the number of bytes
-// allocated since the last collection.
+// been collected yet. Both are in the heap, and only a garbage collection can distinguish them.
+// Therefore a script that would bring the sum over a bound starts a collection first, and is ended
+// only if that does not free enough. The only count that is kept from one script to the next is the
+// number of bytes allocated since the last collection. Any number of goroutines may use a Memory.
 type Memory struct {
 	limits Limits
-	// since is the number of bytes that scripts have allocated since the last collection began.
+	// since is the number of bytes that have been allocated, while scripts ran, since the last
+	// collection that a script started.
 	since atomic.Int64
-	// taking is the number of bytes that scripts have announced and are about to allocate.
+	// taking is the number of bytes that scripts have announced and not allocated yet.
 	taking atomic.Int64
-	// stride is the number of instructions between two checks: fewer if less room is left, since
-	// one instruction can allocate 1 MiB.
+	// stride is the number of instructions between two checks of the heap. It is smaller if less
+	// room is left, since one instruction can allocate 1 MiB.
 	stride atomic.Int64
-	// collecting is held during a collection.
+	// collecting is held during a collection. It guards nothing else.
 	collecting sync.Mutex
 }
 
-// NewMemory returns a Memory without any allocations.
+// NewMemory returns a Memory for scripts with the given limits.
 func NewMemory(limits Limits) *Memory {
 	m := &Memory{limits: limits}
 	m.stride.Store(checkEvery)
 	return m
 }
 
-// room returns the maximum size of the heap, and how many bytes of it are used by others.
+// room returns the maximum size of the heap, and the part of it that is used by other things than
+// scripts; see Limits.Room.
 func (m *Memory) room() (bound, kept int64) {
 	if m.limits.Room == nil {
 		return math.MaxInt64, 0
@@ -60,7 +63,8 @@ func (m *Memory) room() (bound, kept int64) {
 	return m.limits.Room()
 }
 
-// setStride makes checks more frequent if less room is left.
+// setStride sets and returns the number of instructions between two checks of the heap, which is
+// smaller if less room is left. left is the number of bytes by which the heap may grow.
 func (m *Memory) setStride(left int64) int {
 	n := min(max(left>>21, checkEvery/16), checkEvery)
 	if m.stride.Load() != n {
@@ -69,8 +73,8 @@ func (m *Memory) setStride(left int64) int {
 	return int(n)
 }
 
-// collect frees memory that no script can reach. It takes milliseconds, about one for each hundred
-// megabytes of live heap.
+// collect runs a garbage collection, which takes about a millisecond for each hundred megabytes of
+// live heap. If another goroutine collects, collect waits for it first.
 func (m *Memory) collect() {
 	m.collecting.Lock()
 	defer m.collecting.Unlock()
@@ -78,31 +82,33 @@ func (m *Memory) collect() {
 	runtime.GC()
 }
 
-// Indices of the samples of a usage.
+// Indices of the metrics in samples.
 const (
 	heapObjects = iota
 	heapAllocated
 	heapSamples
 )
 
-// usage is the memory of one execution. It belongs to the executing goroutine.
+// usage is the memory of one execution. It belongs to the goroutine that executes the script.
 type usage struct {
 	*Memory
 	samples [heapSamples]metrics.Sample
-	// looked says that allocated has been set.
+	// looked says that allocated has been set, by the first check of the heap.
 	looked    bool
-	allocated uint64 // the process's count at the last check
-	// lacked says that the script was ended because the heap was at its bound, even if others have
-	// filled it.
+	allocated uint64 // the number of bytes that the process had allocated at the last check
+	// lacked says that the script was ended because the heap was at its bound, perhaps because of
+	// keys or other scripts.
 	lacked bool
-	// own is the number of bytes allocated since the first check, by this script or concurrently.
+	// own is the number of bytes that the process has allocated since the first check of the
+	// script. It includes allocations of other goroutines.
 	own int64
-	// announced is the number of bytes that are about to be allocated and are not counted yet;
-	// taking is the part of it in the count of all scripts.
+	// announced is the number of bytes that are about to be allocated and that no check has counted
+	// yet. taking is the number of bytes of this script that are in Memory.taking.
 	announced, taking int64
-	// settled says that base has been set: the size of the heap after the first collection, without
-	// what others used then. From then on it may grow by allowed: the limit minus everything that
-	// the script had allocated by then, reachable or not.
+	// settled says that base and allowed have been set, after the first collection. base is the
+	// size of the heap then, without the part that Limits.Room calls kept. The heap without that
+	// part may grow from base by allowed bytes: the limit minus all that the script had allocated
+	// by then, reachable or not, and at least half of the limit.
 	settled       bool
 	base, allowed int64
 }
@@ -120,7 +126,8 @@ func (u *usage) begin() {
 	u.own, u.announced = 0, 0
 }
 
-// end counts the memory that is garbage from now on.
+// end counts the memory of the script, which becomes garbage. It calls FreeGarbage if there is much
+// of it.
 func (u *usage) end() {
 	if !u.looked {
 		return
@@ -132,7 +139,8 @@ func (u *usage) end() {
 	}
 }
 
-// measure reads the number of bytes of objects in the heap and counts the new ones.
+// measure returns the number of bytes of objects in the heap. It adds what was allocated since the
+// last call to own and to since.
 func (u *usage) measure() int64 {
 	metrics.Read(u.samples[:])
 	allocated := u.samples[heapAllocated].Value.Uint64()
@@ -145,7 +153,8 @@ func (u *usage) measure() int64 {
 	return int64(u.samples[heapObjects].Value.Uint64())
 }
 
-// take notes that n bytes are about to be allocated, and that earlier ones have been.
+// take sets the number of bytes that this script is about to allocate to n. Bytes that it took
+// before are allocated by now.
 func (u *usage) take(n int64) {
 	if n != u.taking {
 		u.Memory.taking.Add(n - u.taking)
@@ -153,8 +162,9 @@ func (u *usage) take(n int64) {
 	}
 }
 
-// fits checks the heap. It returns false if the announced bytes do not fit even after a collection.
-// It calls beside before it collects, since that takes a while.
+// fits checks the heap, counts the announced bytes and reports whether they fit. If they do not
+// fit, or if there may be much garbage, it calls beside, because a collection takes a while, then
+// runs a collection and decides by its result.
 func (u *usage) fits(beside func()) bool {
 	objects := u.measure()
 	u.take(u.announced)
@@ -180,7 +190,7 @@ func (u *usage) fits(beside func()) bool {
 	return objects-kept-u.base+u.taking <= u.allowed
 }
 
-// left returns the number of bytes by which the heap may grow.
+// left returns the number of bytes by which the heap may grow, as of the last measure.
 func (u *usage) left() int64 {
 	bound, _ := u.room()
 	return bound - int64(u.samples[heapObjects].Value.Uint64())

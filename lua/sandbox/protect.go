@@ -7,38 +7,43 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// ProtectedCall is a protected call in progress.
+// ProtectedCall is a protected call in progress, such as pcall.
 type ProtectedCall struct {
-	// last is the highest captured variable at the beginning of the call.
+	// last is the highest captured variable on the stack when the call began, or nil.
 	last *glua.Upvalue
-	// Handler is the handler that a script passed to xpcall, or nil.
+	// Handler is the function that a script passed to xpcall, or nil.
 	Handler *glua.LFunction
-	// Top says that the call is the script itself.
+	// Top says that the call is the script itself. done says that caught has handled the error.
 	Top  bool
 	done bool
 }
 
-// calls are the protected calls of a state, and their outcome.
+// calls has the protected calls of a state, the innermost last in marks, and their outcome.
 type calls struct {
 	guard *Guard
-	// dirty says that the state must not be used again.
+	// dirty says that the interpreter failed or its stack overflowed. The state must not be used
+	// for another script.
 	dirty   bool
 	onError *glua.LFunction
 	marks   []ProtectedCall
-	// Unhandled says that the handler of the last protected call failed.
+	// Unhandled says that the last protected call failed without being handled: the handler itself
+	// raised an error, or the interpreter panicked.
 	Unhandled bool
-	// Failure is the error that ended the script.
+	// Failure is the error that ended the script. Its zero value means that there was none.
 	Failure Failure
 }
 
-// Failure is an uncaught error, and the position where it was raised.
+// Failure is an uncaught error. Source and Line are the position at which it was raised; Source is
+// "" if the position is unknown.
 type Failure struct {
 	Value  glua.LValue
 	Source string
 	Line   int
 }
 
-// Protect calls the function below nargs arguments on the stack. It recovers from panics.
+// Protect calls the function that is on the stack below nargs arguments, and leaves nret results on
+// the stack. m is the kind of call. If the function raises an error or panics, Protect returns an
+// error, whose value is that of ObjectOf.
 func (c *calls) Protect(l *glua.LState, nargs, nret int, m ProtectedCall) (err error) {
 	m.last = highestUpvalue(l)
 	c.marks = append(c.marks, m)
@@ -46,7 +51,7 @@ func (c *calls) Protect(l *glua.LState, nargs, nret int, m ProtectedCall) (err e
 	previous := *errorFunc(l)
 	defer func() {
 		if p := recover(); p != nil {
-			// There are no registers left, so PCall could not call its handler either.
+			// The interpreter has no registers left, so PCall could not call its handler.
 			c.overflow(fmt.Sprint(p))
 			err = fmt.Errorf("%v", p)
 		}
@@ -64,15 +69,17 @@ func (c *calls) Protect(l *glua.LState, nargs, nret int, m ProtectedCall) (err e
 	return err
 }
 
-// Inspect marks the state as dirty after an error that makes it unreliable.
+// Inspect marks the state as dirty if err makes it unreliable. If the interpreter panicked, Inspect
+// also kills the script.
 func (c *calls) Inspect(err error) {
 	if failed, ok := err.(*glua.ApiError); ok { //nolint:errorlint // PCall returns this very type
 		c.suspect(failed.Object)
 	}
 }
 
-// suspect classifies an error by its text, which is all that is left of a panic when its handler is
-// called. A script that raises such a text ends itself.
+// suspect classifies the error value by its text, since the text is all that is left of a panic
+// when the handler is called. A script that raises an error with such a text itself is ended, too,
+// or its state is not used again.
 func (c *calls) suspect(value glua.LValue) {
 	text, _ := value.(glua.LString)
 	switch {
@@ -83,24 +90,28 @@ func (c *calls) suspect(value glua.LValue) {
 	}
 }
 
-// overflow ends the script, since the state after a panic must not be used.
+// overflow kills the script and marks the state as dirty, since the state must not be used after a
+// panic. text is the text of the panic.
 func (c *calls) overflow(text string) {
 	c.dirty = true
 	reason := "the interpreter failed"
 	if strings.Contains(text, "registry overflow") || strings.Contains(text, "index out of range") {
-		// The interpreter exceeds its registers if a call has too many arguments.
+		// If a call has too many arguments, the interpreter exceeds its registers.
 		reason = "stack overflow"
 	}
 	c.guard.Kill(reason)
 }
 
-// caught is called when an error is raised, before the stack is unwound.
+// caught is the function that the interpreter calls when an error is raised, before the stack is
+// unwound. It calls the handler of xpcall, closes the captured variables of the call, and returns
+// the value of the error.
 func (c *calls) caught(l *glua.LState) int {
 	m, depth := c.marks[len(c.marks)-1], len(c.marks)
 	value := l.Get(1)
 	c.suspect(value)
 	if message, ok := value.(glua.LString); ok {
-		// The interpreter includes long keys in a message, and makes several copies of it.
+		// The interpreter includes a long key in its message, and makes several copies of the
+		// message.
 		c.guard.Fits(errorCopies * len(message))
 	}
 	switch {
@@ -118,8 +129,8 @@ func (c *calls) caught(l *glua.LState) int {
 	return 1
 }
 
-// failed notes the error and its position: the function that raised it, or its caller if that
-// function is one in Go.
+// failed stores the error value in c.Failure, with the position of the function that raised it. If
+// that function is one in Go, the position is that of its caller.
 func (c *calls) failed(l *glua.LState, value glua.LValue) {
 	c.Failure = Failure{Value: value}
 	for level := 1; level <= 2; level++ {
@@ -137,7 +148,7 @@ func (c *calls) failed(l *glua.LState, value glua.LValue) {
 	}
 }
 
-// ObjectOf returns the raised value.
+// ObjectOf returns the value that a script or a library raised with err, or the text of err.
 func ObjectOf(err error) glua.LValue {
 	if failed, ok := err.(*glua.ApiError); ok { //nolint:errorlint // PCall returns this very type
 		return failed.Object

@@ -6,20 +6,23 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// errorCopies is the number of copies of a long message while it is raised.
+// errorCopies is the number of copies of a long message that exist while it is raised.
 const errorCopies = 3
 
-// Throw raises a string unchanged: it must not be used as a format.
+// Throw raises text unchanged. Use it instead of Raisef for a text that must not be interpreted as
+// a format.
 func Throw(l *glua.LState, text glua.LString) { l.Error(text, 0) }
 
-// reserver is the part of the guard for long messages.
+// reserver is the part of Guard that Raisef uses for long messages. Raisef gets it from the context
+// of the state.
 type reserver interface {
 	Killed() bool
 	Reserve(l *glua.LState, n int)
 }
 
-// Raisef raises a message preceded by the position of the caller, unless the caller is a function
-// in Go.
+// Raisef raises an error whose message is preceded by the position of the caller in the script. If
+// the caller is a function in Go, the message has no position. Raisef reserves memory for long
+// arguments.
 func Raisef(l *glua.LState, format string, args ...any) {
 	for _, arg := range args {
 		if text, ok := arg.(string); ok && len(text) > 4096 {
@@ -31,7 +34,8 @@ func Raisef(l *glua.LState, format string, args ...any) {
 	l.Error(glua.LString(Where(l, 1)+fmt.Sprintf(format, args...)), 0)
 }
 
-// Where returns the position of a function on the stack as the beginning of a message.
+// Where returns the position of the function at the given level of the stack, as the beginning of a
+// message: "source:line: ". It returns "" if the position is unknown.
 func Where(l *glua.LState, level int) string {
 	frame, ok := l.GetStack(level)
 	if !ok {

@@ -2,7 +2,8 @@ package sandbox
 
 import glua "github.com/yuin/gopher-lua"
 
-// views are empty tables that read from other tables and refuse writes.
+// views has the read-only views of a state. A view is an empty table that reads from another table
+// and refuses writes.
 type views struct {
 	l *glua.LState
 	// behind has the original table of each view.
@@ -11,8 +12,9 @@ type views struct {
 
 const errReadonly = "Attempt to modify a readonly table"
 
-// ReadOnly returns an empty table that reads from t and refuses writes. Only its metatable does
-// that, so every function in Go that bypasses metatables must call Original first.
+// ReadOnly returns a view of t: an empty table that reads from t and refuses writes. Only the
+// metatable of the view does that, so every function in Go that bypasses metatables must call
+// Original first.
 func (v *views) ReadOnly(t *glua.LTable) *glua.LTable {
 	l := v.l
 	view := l.CreateTable(0, 0)
@@ -27,7 +29,7 @@ func (v *views) ReadOnly(t *glua.LTable) *glua.LTable {
 	return view
 }
 
-// Original returns the table behind a view, or t itself.
+// Original returns the table behind t if t is a view, else t itself.
 func (v *views) Original(t *glua.LTable) *glua.LTable {
 	if t.Metatable == glua.LNil {
 		return t
@@ -44,7 +46,7 @@ func (v *views) IsReadOnly(t *glua.LTable) bool {
 	return ok
 }
 
-// Writable raises an error for a table that a script must not change.
+// Writable returns t. It raises an error if t is a view, which scripts must not change.
 func (v *views) Writable(l *glua.LState, t *glua.LTable) *glua.LTable {
 	if t.Metatable != glua.LNil {
 		if v.IsReadOnly(t) {

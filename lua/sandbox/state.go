@@ -6,14 +6,15 @@ import (
 	"github.com/cellserver/cellserver/lua/value"
 )
 
-// State is a state of the interpreter for untrusted scripts: it is bounded by a guard, gives no
-// access to the outside, has globals that cannot be changed, and recovers from all errors. It
-// belongs to one goroutine at a time.
+// State is a state of the interpreter for untrusted scripts. A guard bounds its time and memory, it
+// gives no access to the outside, its globals cannot be changed by scripts, and it recovers from
+// all errors. It belongs to one goroutine at a time.
 type State struct {
 	Guard Guard
 	// L is the interpreter's state.
 	L *glua.LState
-	// Globals is the table in which functions look up globals. Scripts never get it.
+	// Globals is the table in which functions look up globals. Scripts never get this table, but a
+	// view of it, _G.
 	Globals *glua.LTable
 	views
 	calls
@@ -26,14 +27,16 @@ const (
 	registryStep    = 4096
 )
 
-// The interpreter has this setting for all states. It is set before the first one is made.
+// MaxArrayIndex is a variable of the interpreter for all states. It must be set before the first
+// state is made.
 var _ = func() bool {
 	glua.MaxArrayIndex = value.ArrayMax
 	return true
 }()
 
-// Open makes the state. Its only global is _G, a read-only view of the globals; the compiler
-// rewrites assignments to globals to assignments to _G.
+// Open makes the state, with memory counted by m. Its only global is _G, a read-only view of the
+// globals. The compiler rewrites an assignment to a global to an assignment to _G, which raises an
+// error. Reading a global that does not exist raises an error, too.
 func (s *State) Open(m *Memory) {
 	s.Guard = newGuard(m)
 	s.L = glua.NewState(glua.Options{
@@ -61,33 +64,34 @@ func (s *State) Begin() {
 	s.Failure = Failure{}
 }
 
-// End discards the data of a script.
+// End drops the script's values from the stack, and ends the count of its memory.
 func (s *State) End() {
 	s.L.SetTop(0)
 	s.Guard.end()
 	s.Failure = Failure{}
 }
 
-// Clean reports whether another script may run in this state: the script was not killed, nothing
-// overflowed and little memory was allocated.
+// Clean reports whether another script may run in this state. It is false if the script was killed,
+// if the interpreter failed or its stack overflowed, or if more than LeastMemory was allocated.
 func (s *State) Clean() bool {
 	return !s.dirty && !s.Guard.Killed() && s.Guard.usage.own <= LeastMemory
 }
 
-// Close closes the state.
+// Close closes the state, which must not be used afterwards.
 func (s *State) Close() {
 	s.Guard.usage.take(0)
 	s.L.Close()
 }
 
-// Add adds a library of functions as a global that cannot be changed, and returns its table.
+// Add adds a library as a global called name, which is a view that scripts cannot change. It
+// returns the table behind the view, so that the caller can add constants.
 func (s *State) Add(name string, functions map[string]glua.LGFunction) *glua.LTable {
 	t := s.Table(functions)
 	s.Globals.RawSetString(name, s.ReadOnly(t))
 	return t
 }
 
-// Table returns a table of functions.
+// Table returns a new table of the given functions.
 func (s *State) Table(functions map[string]glua.LGFunction) *glua.LTable {
 	t := s.L.CreateTable(0, len(functions))
 	for name, f := range functions {

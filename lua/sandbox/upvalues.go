@@ -7,12 +7,13 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// The interpreter closes the wrong variables when an error is caught (#448 of gopher-lua). Without
-// an error function it closes those of every function on the stack, so that an outer function and
-// its closures no longer share a local. With an error function it closes none, so that a closure
-// that survives reads registers that other functions use by then. It should close those that were
-// captured since the protected call began. There is no exported way to do that, hence these three
-// fields. A test compares their types with what is assumed here.
+// The interpreter closes the wrong captured variables when an error is caught (#448 of gopher-lua).
+// Without an error function it closes the variables of every function on the stack, so that an
+// outer function and its closures no longer share a local. With an error function it closes none,
+// so that a closure that survives reads registers which other functions use by then. It should
+// close those that were captured since the protected call began. The interpreter exports no way to
+// do that, so this package accesses three of its fields by their offsets. A test compares the types
+// of the fields with those that are assumed here.
 var (
 	openUpvalues = offsetOf(reflect.TypeFor[glua.LState](), "uvcache")
 	hasErrorFunc = offsetOf(reflect.TypeFor[glua.LState](), "hasErrorFunc")
@@ -27,8 +28,8 @@ func offsetOf(t reflect.Type, name string) uintptr {
 	return field.Offset
 }
 
-// openList returns the list of variables on the stack of l that closures have captured, the lowest
-// first.
+// openList returns the list of the variables on the stack of l that closures have captured. The
+// lowest on the stack comes first.
 func openList(l *glua.LState) **glua.Upvalue {
 	return (**glua.Upvalue)(unsafe.Add(unsafe.Pointer(l), openUpvalues))
 }
@@ -37,13 +38,14 @@ func after(u *glua.Upvalue) **glua.Upvalue {
 	return (**glua.Upvalue)(unsafe.Add(unsafe.Pointer(u), nextUpvalue))
 }
 
-// errorFunc returns the flag that says whether l leaves captured variables open when it raises an
-// error.
+// errorFunc returns the flag hasErrorFunc of l. If it is true, l leaves captured variables open
+// when an error is raised.
 func errorFunc(l *glua.LState) *bool {
 	return (*bool)(unsafe.Add(unsafe.Pointer(l), hasErrorFunc))
 }
 
-// highestUpvalue returns the last captured variable, or nil.
+// highestUpvalue returns the captured variable that is the highest on the stack of l, or nil if
+// there is none.
 func highestUpvalue(l *glua.LState) *glua.Upvalue {
 	var last *glua.Upvalue
 	for u := *openList(l); u != nil; u = *after(u) {
@@ -52,8 +54,8 @@ func highestUpvalue(l *glua.LState) *glua.Upvalue {
 	return last
 }
 
-// closeUpvaluesAfter closes the variables that were captured after last. The registers must still
-// exist.
+// closeUpvaluesAfter closes the captured variables above last on the stack of l, or all if last is
+// nil. The registers of the variables must still exist.
 func closeUpvaluesAfter(l *glua.LState, last *glua.Upvalue) {
 	link := openList(l)
 	if last != nil {
@@ -63,7 +65,7 @@ func closeUpvaluesAfter(l *glua.LState, last *glua.Upvalue) {
 		next := *after(u)
 		u.Close()
 		if u.Value() == nil {
-			// The register no longer exists. A Lua value must not be nil in Go.
+			// The register no longer exists. A value of Lua must not be nil in Go.
 			u.SetValue(glua.LNil)
 		}
 		*after(u) = nil
