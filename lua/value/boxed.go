@@ -7,8 +7,8 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// boxed has the small numbers as values, each of which would otherwise cost an allocation. Replies
-// of limiters have many of them, including -1.
+// boxed has the numbers from -1 to 127 as values. Making one would cost an allocation, and replies
+// of limiters have many of them.
 var boxed = func() (b [129]glua.LValue) {
 	for i := range b {
 		b[i] = glua.LNumber(i - 1)
@@ -16,7 +16,7 @@ var boxed = func() (b [129]glua.LValue) {
 	return b
 }()
 
-// Number returns n as a value, without an allocation if it is small.
+// Number returns n as a value of the interpreter. It makes no allocation if n is from -1 to 127.
 func Number(n int64) glua.LValue {
 	if n >= -1 && n < int64(len(boxed))-1 {
 		return boxed[n+1]
@@ -24,14 +24,14 @@ func Number(n int64) glua.LValue {
 	return glua.LNumber(n)
 }
 
-// View returns b as a string without a copy. It is only for bytes that do not change while a script
-// runs, and for strings that do not outlive the script.
+// View returns b as a string that shares its bytes. The bytes must not change while a script runs,
+// and the string must not outlive the script.
 func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Bytes returns s as bytes, which must not be changed.
+// Bytes returns the bytes of s without a copy. They must not be changed.
 func Bytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// words is the layout of an interface value in the runtime.
+// words is the layout in memory of an interface value.
 type words struct{ table, data unsafe.Pointer }
 
 var stringTable = func() unsafe.Pointer {
@@ -39,14 +39,15 @@ var stringTable = func() unsafe.Pointer {
 	return (*words)(unsafe.Pointer(&v)).table
 }()
 
-// StringAt returns the string in a slot as a value, without an allocation. The value changes with
-// the slot.
+// StringAt returns the string in slot as a value of the interpreter, without an allocation. The
+// value refers to slot: it changes when slot is set.
 func StringAt(slot *glua.LString) glua.LValue {
 	v := words{stringTable, unsafe.Pointer(slot)}
 	return *(*glua.LValue)(unsafe.Pointer(&v))
 }
 
-// FromFloat returns a number as a value, without an allocation if it is a small integer.
+// FromFloat returns f as a value of the interpreter. It makes no allocation if f is an integer from
+// -1 to 127.
 func FromFloat(f float64) glua.LValue {
 	if n := int64(f); float64(n) == f && n >= -1 && n < 128 && (n != 0 || !math.Signbit(f)) {
 		return Number(n)

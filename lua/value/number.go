@@ -9,7 +9,7 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// Append formats a number as Lua 5.1 does, with C's "%.14g".
+// Append appends f as Lua 5.1 formats numbers, with C's "%.14g", and returns the extended slice.
 func Append(b []byte, f float64) []byte {
 	if i := int64(f); float64(i) == f && i > -100_000_000_000_000 && i < 100_000_000_000_000 && (i != 0 || !math.Signbit(f)) {
 		return strconv.AppendInt(b, i, 10)
@@ -17,7 +17,8 @@ func Append(b []byte, f float64) []byte {
 	return AppendG(b, f, 14)
 }
 
-// AppendG formats a number with C's "%.<digits>g".
+// AppendG appends f as C's "%.<digits>g" formats it, and returns the extended slice. A negative NaN
+// is "-nan".
 func AppendG(b []byte, f float64, digits int) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -33,23 +34,24 @@ func AppendG(b []byte, f float64, digits int) []byte {
 	return strconv.AppendFloat(b, f, 'g', digits, 64)
 }
 
-// Spell is tostring for a number.
+// Spell returns n as Lua's tostring does.
 func Spell(n glua.LNumber) string {
 	var scratch [32]byte
 	return string(Append(scratch[:0], float64(n)))
 }
 
-// IsSpace is C's isspace.
+// IsSpace reports whether c is ASCII white space, as C's isspace does.
 func IsSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// IsDigit is C's isdigit.
+// IsDigit reports whether c is a decimal digit, as C's isdigit does.
 func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// IsLetter is C's isalpha.
+// IsLetter reports whether c is an ASCII letter, as C's isalpha does.
 func IsLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// Parse parses a number as Lua 5.1 does: C's strtod, hexadecimal integers, and white space around
-// the number. The interpreter differs: it reads octal numbers (#478 of gopher-lua), and no
+// Parse parses a number as Lua 5.1 does. It accepts what C's strtod accepts, including hexadecimal
+// numbers, with white space around it; a number too large is infinite. It returns false if s is not
+// a number. The interpreter differs: it reads octal numbers (#478 of gopher-lua), and accepts no
 // exponents in tonumber (#472).
 func Parse(s string) (float64, bool) {
 	for len(s) > 0 && IsSpace(s[0]) {
@@ -72,7 +74,7 @@ func Parse(s string) (float64, bool) {
 		return parseHex(digits[2:], negative)
 	}
 	if name := strings.ToLower(digits); name == "nan" || strings.HasPrefix(name, "nan(") && strings.HasSuffix(name, ")") {
-		// strtod keeps the sign, and prints it.
+		// strtod keeps the sign of a NaN, and Append writes it.
 		return math.Copysign(math.NaN(), sign(negative)), true
 	}
 	f, err := strconv.ParseFloat(s, 64)
@@ -91,7 +93,8 @@ func sign(negative bool) float64 {
 
 func isRange(err error) bool { return errors.Is(err, strconv.ErrRange) }
 
-// parseHex parses the text after 0x: glibc's strtod accepts fractions and binary exponents too.
+// parseHex parses s, the text after "0x". Like strtod of glibc, it also accepts fractions and
+// binary exponents.
 func parseHex(s string, negative bool) (float64, bool) {
 	text := "0x" + s
 	if !strings.ContainsAny(s, "pP") {
@@ -107,8 +110,9 @@ func parseHex(s string, negative bool) (float64, bool) {
 	return f, true
 }
 
-// ParseBase parses an integer in another base than 10, as strtoul does: it saturates instead of
-// wrapping around, and a minus sign negates modulo 2^64.
+// ParseBase parses an integer in the given base, which is not 10, as C's strtoul does. A number too
+// large becomes 2^64-1 instead of wrapping around, and a minus sign negates modulo 2^64. It returns
+// false if s is not such an integer.
 func ParseBase(s string, base int) (float64, bool) {
 	s = strings.TrimFunc(s, func(r rune) bool { return r < 128 && IsSpace(byte(r)) })
 	negative := false
@@ -132,7 +136,8 @@ func ParseBase(s string, base int) (float64, bool) {
 	return float64(u), true
 }
 
-// ToNumber is lua_tonumber: a number, or a string that is one.
+// ToNumber returns v as a number, as lua_tonumber does. It returns false unless v is a number or a
+// string that is one.
 func ToNumber(v glua.LValue) (float64, bool) {
 	switch v := v.(type) {
 	case glua.LNumber:
@@ -144,7 +149,8 @@ func ToNumber(v glua.LValue) (float64, bool) {
 	}
 }
 
-// Text is lua_tostring: a string, or a number converted to one.
+// Text returns v as a string, as lua_tostring does. It returns false unless v is a string or a
+// number.
 func Text(v glua.LValue) (string, bool) {
 	switch v := v.(type) {
 	case glua.LString:
@@ -156,8 +162,8 @@ func Text(v glua.LValue) (string, bool) {
 	}
 }
 
-// Truncate is C's cast of a double to a 64-bit integer: towards zero, and the lowest integer for
-// values out of range.
+// Truncate returns f as a 64-bit integer, as C's cast of a double on x86-64: it rounds towards
+// zero, and returns the lowest integer for NaN and for values out of range.
 func Truncate(f float64) int64 {
 	if !(f > -9223372036854775808.0 && f < 9223372036854775808.0) {
 		return math.MinInt64

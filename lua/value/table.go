@@ -2,15 +2,15 @@ package value
 
 import glua "github.com/yuin/gopher-lua"
 
-// ElementSize is the memory of an element of a table's array in bytes.
+// ElementSize is the memory in bytes of an element in the array of a table.
 const ElementSize = 16
 
-// ArrayMax is the highest index that a table keeps in its array part: setting it in an empty table
-// fills the whole array (#501 of gopher-lua), 1 MiB.
+// ArrayMax is the highest index that a table keeps in its array part. It is small, since setting
+// this index in an empty table fills the whole array, 1 MiB (#501 of gopher-lua).
 const ArrayMax = 1 << 16
 
-// Length returns a border of t. The interpreter's own length ends at the last index of the array
-// part.
+// Length returns a border of t, as Lua's operator "#": an index whose element is not nil while the
+// next one is, or 0. The interpreter's own length ends at the last index of the array part.
 func Length(t *glua.LTable) int {
 	n := t.Len()
 	if n < ArrayMax-1 {
