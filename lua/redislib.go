@@ -17,8 +17,8 @@ import (
 // commandSteps is the minimum cost of a command, in instructions of the interpreter.
 const commandSteps = 16
 
-// redisVersion is the version of Redis whose scripting this package implements, and which scripts
-// see as redis.REDIS_VERSION.
+// redisVersion is the version of Redis whose scripting this package implements. Scripts see it as
+// the field REDIS_VERSION of redis.
 const redisVersion = "7.0.15"
 
 var redisConstants = map[string]int{

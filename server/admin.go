@@ -20,15 +20,19 @@ import (
 	"github.com/cellserver/cellserver/session"
 )
 
-// adminPort is the HTTP port for operators. It has no listener if admin-port is not set.
+// adminPort is the HTTP port for operators. If the option admin-port is not set, port is nil and
+// there are no listeners.
 type adminPort struct {
 	port      *admin.Server
 	listeners []net.Listener
-	// certificates returns the TLS configuration; nil without certificates.
+	// certificates returns the present TLS configuration. It is nil if the server has no
+	// certificates.
 	certificates func() *tls.Config
 }
 
-// openAdmin creates the admin port and opens its listeners, or uses the given ones.
+// openAdmin creates the admin port. It uses the listeners given if that is not nil, else inherited
+// sockets, else it opens those of the configuration. It does nothing if no admin port is
+// configured. It returns an error if other machines could reach the port without a password.
 func (s *Server) openAdmin(given []net.Listener) error {
 	addresses := s.config.AdminAddresses()
 	if len(addresses) == 0 && given == nil && len(s.given.Inherited["admin-port"]) == 0 {
@@ -44,7 +48,7 @@ func (s *Server) openAdmin(given []net.Listener) error {
 		}
 		conf.TLS = &tls.Config{
 			MinVersion:             tls.VersionTLS12,
-			SessionTicketsDisabled: true, // the ticket keys would belong to this configuration only, even after a reload
+			SessionTicketsDisabled: true, // session tickets would become invalid with every reload, since their keys belong to one configuration
 			GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.admin.certificates(), nil },
 		}
 	}
@@ -87,7 +91,8 @@ func (s *Server) adminConfig() admin.Config {
 	}
 }
 
-// adminHosts returns the names of the option admin-hosts, and the name of the machine.
+// adminHosts returns the host names that requests to the admin port may have: those of the option
+// admin-hosts, and the name of the machine.
 func (s *Server) adminHosts() []string {
 	hosts := strings.Fields(s.config.Value("admin-hosts"))
 	if name, err := os.Hostname(); err == nil {
@@ -96,8 +101,8 @@ func (s *Server) adminHosts() []string {
 	return hosts
 }
 
-// listenAll opens a port on all addresses of an option like bind. An address that begins with "-"
-// may be missing on this machine.
+// listenAll opens port on all addresses, which have the form of the option bind. An address that
+// begins with "-" may be missing on this machine. On an error all listeners are closed.
 func (s *Server) listenAll(addresses []string, port string) (all []net.Listener, err error) {
 	for _, a := range addresses {
 		address, optional := strings.CutPrefix(a, "-")
@@ -127,8 +132,8 @@ func hasPasswords(users *acl.Users) bool {
 	})
 }
 
-// may reports whether a user may call a command. If the command does not exist, only users without
-// restrictions may.
+// may reports whether the user u may call the command called name. If the command does not exist,
+// only a user without restrictions may call it.
 func (s *Server) may(u *acl.User, name string) bool {
 	r := u.Rules()
 	cmd := s.engine.Commands.Find([]byte(name))
@@ -138,7 +143,8 @@ func (s *Server) may(u *acl.User, name string) bool {
 	return cmd.Refused(r, [][]byte{[]byte(name)}, false).Reason == acl.DeniedNothing
 }
 
-// loopsAnswer returns the reason why an event loop does not answer, "" if all answer.
+// loopsAnswer returns why an event loop does not answer before ctx ends, or "" if all event loops
+// answer. A transport without event loops always answers.
 func (s *Server) loopsAnswer(ctx context.Context) string {
 	looped, ok := s.transport.(interface {
 		Answer(ctx context.Context) error
@@ -152,16 +158,16 @@ func (s *Server) loopsAnswer(ctx context.Context) string {
 	return ""
 }
 
-// heldTime is for how long an exclusive command may block the store before the server counts as not
-// ready.
+// heldTime is the time for which an exclusive command may block the store before the server counts
+// as not ready.
 const heldTime = time.Second
 
-// holdsLong reports whether the exclusive command r has blocked the store for heldTime, or so long
-// that other clients get BUSY errors.
+// holdsLong reports whether the exclusive command r has blocked the store for heldTime or longer,
+// or so long that other clients get BUSY errors.
 func holdsLong(r session.Running) bool { return r.Busy || r.For >= heldTime }
 
-// notReady returns the reason why the server should get no commands, "" if there is none. The event
-// loops have to answer before ctx ends.
+// notReady returns, in one word, why the server should get no commands, or "" if it should. It
+// waits for the event loops to answer until ctx ends.
 func (s *Server) notReady(ctx context.Context) string {
 	running, holds := s.engine.Running()
 	switch {
@@ -185,8 +191,8 @@ func (s *Server) notReady(ctx context.Context) string {
 	return ""
 }
 
-// adminLogins implements [admin.Logins]: login attempts are counted together with those of the
-// Redis protocol.
+// adminLogins implements [admin.Logins]. It counts login attempts together with those of the Redis
+// protocol.
 type adminLogins struct{ s *Server }
 
 // Attempt implements [admin.Logins].
@@ -208,14 +214,15 @@ func (l adminLogins) Attempt(user, address string) (wait time.Duration, refused 
 	}
 }
 
-// note adds a failed attempt to ACL LOG.
+// note adds a failed login of user from address to the entries of ACL LOG.
 func (l adminLogins) note(user, address string) {
 	e := l.s.engine
 	e.Refusals.Add(acl.LogEntry{Reason: acl.DeniedAuth, Object: "HTTP", User: user, Client: "addr=" + address},
 		int64(e.Options.Civil())/int64(time.Millisecond))
 }
 
-// serveAdmin serves the admin port until endAdmin.
+// serveAdmin serves all listeners of the admin port until endAdmin. It calls start with a function
+// for each of them, and each function calls fail with its error.
 func (s *Server) serveAdmin(start func(f func()), fail func(error)) {
 	for _, l := range s.admin.listeners {
 		start(func() { fail(s.admin.port.Serve(l)) })
@@ -225,10 +232,11 @@ func (s *Server) serveAdmin(start func(f func()), fail func(error)) {
 	}
 }
 
-// adminLinger bounds the time of requests to the admin port when the server stops.
+// adminLinger is the time that requests to the admin port may take when the server stops.
 const adminLinger = time.Second
 
-// endAdmin closes the admin port. It is the last port that answers.
+// endAdmin closes the admin port and waits for its requests, for adminLinger at most. The admin
+// port is the last port of the server that answers.
 func (s *Server) endAdmin() error {
 	if s.admin.port == nil {
 		return nil
@@ -241,7 +249,7 @@ func (s *Server) endAdmin() error {
 	return nil
 }
 
-// AdminAddr returns the first address of the admin port, nil without one.
+// AdminAddr returns the address of the first listener of the admin port, or nil if there is none.
 func (s *Server) AdminAddr() net.Addr {
 	if len(s.admin.listeners) == 0 {
 		return nil

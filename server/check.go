@@ -8,8 +8,9 @@ import (
 	"github.com/cellserver/cellserver/policy/policyfile"
 )
 
-// Check returns the faults of a configuration that a start of the server would find, including
-// faults in the files that it names. It opens no listener and changes nothing.
+// Check returns all faults of the configuration c that a start of the server would find, including
+// those in the files that c names. It is nil if there are none. Check opens no listener and changes
+// nothing.
 func Check(c *config.Config) error {
 	o := Options{}
 	table, err := o.commandTable(c)

@@ -8,30 +8,34 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// clientKinds records the names and libraries that clients report: a new version of a library may
-// explain other changes. Only one goroutine uses it.
+// clientKinds records, as entries of RL.CHANGES, names and libraries that clients report for the
+// first time, since a new version of a library may explain other changes. It belongs to the
+// goroutine that samples.
 type clientKinds struct {
 	known  map[clientKind]bool
-	libs   map[string]clientKind // the last kind with each name
+	libs   map[string]clientKind // the kind seen last, by the name of its clients
 	looks  int
-	tokens int // how many changes may be recorded now
+	tokens int // the number of changes that may be recorded now
 }
 
 // clientKind is a client name, a library and its version.
 type clientKind struct{ name, lib, version string }
 
 const (
-	// lookEvery is the number of seconds between two looks. firstLooks is the number of looks after
-	// a start during which clients may reconnect without being new.
+	// lookEvery is the number of calls of look, one a second, between two that compare the clients.
+	// firstLooks is the number of such comparisons after a start during which a client with a new
+	// name is not recorded, since clients reconnect then.
 	lookEvery  = 5
 	firstLooks = 12
-	// maxKinds bounds the known kinds. maxTokens bounds how many changes are recorded at once; each
-	// look adds a token.
+	// maxKinds is the maximum number of known kinds; when it is reached, all are forgotten.
+	// maxTokens is the maximum number of changes that are recorded at once; each comparison adds a
+	// token.
 	maxKinds  = 1024
 	maxTokens = 5
 )
 
-// look records kinds of clients that were not known before.
+// look records the kinds of clients that were not known before. It is called once a second, and
+// compares the clients in every lookEvery-th call.
 func (k *clientKinds) look(e *session.Engine) {
 	k.looks++
 	if k.looks%lookEvery != 0 {
@@ -64,7 +68,8 @@ func (k *clientKinds) look(e *session.Engine) {
 	}
 }
 
-// text describes the new kind.
+// text describes the new kind in a sentence. before is the kind that clients of the same name had
+// before; had is false if there was none.
 func (kind clientKind) text(before clientKind, had bool) string {
 	name, lib := kind.name, strings.TrimSpace(kind.lib+" "+kind.version)
 	if name == "" {

@@ -16,7 +16,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Figures returns all figures of a server with every group of commands, for the documentation.
+// Figures returns all figures of a server that has every group of commands. It is for the
+// documentation.
 func Figures() []figure.Figure {
 	all := serverFigures()
 	for _, g := range commands.Groups() {
@@ -25,7 +26,8 @@ func Figures() []figure.Figure {
 	return all
 }
 
-// addFigures adds the server's own figures to those of its engine.
+// addFigures adds the figures of serverFigures to the registry of the engine, with the sources from
+// which they read.
 func (s *Server) addFigures() {
 	r := s.engine.Figures
 	r.Add(serverFigures()...)
@@ -87,19 +89,20 @@ func ownFigures() []figure.Figure {
 	}
 }
 
-// lastKeys has the last keyspace statistics.
+// lastKeys has the keyspace statistics of the last reading.
 type lastKeys struct {
 	mu     sync.Mutex
 	asking bool           // guarded by mu: a goroutine is reading the statistics
 	keys   keyspace.Stats // guarded by mu: the last statistics
 }
 
-// keysWait bounds how long a read of the figures waits for the keyspace, which a script may have
-// locked.
+// keysWait is the maximum time for which a reading of the figures waits for the keyspace, which a
+// script may have locked.
 const keysWait = 200 * time.Millisecond
 
-// look returns the keyspace statistics. While a script has the keyspace locked it returns the last
-// ones, because the metrics are needed most then.
+// look returns the keyspace statistics. If it does not get them within keysWait, or if another
+// goroutine is reading them, it returns those of the last reading: while a script has the keyspace
+// locked, operators need the metrics most.
 func (l *lastKeys) look(s *Server) keyspace.Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,10 +129,12 @@ func (l *lastKeys) look(s *Server) keyspace.Stats {
 	return l.keys
 }
 
-// healthy reports whether changes are persisted as configured.
+// healthy reports whether changes are persisted as configured: none are refused, and the last
+// snapshot has not failed.
 func (m *persistenceManager) healthy() bool { return !m.Refuses() && !m.saveFailed.Load() }
 
-// unsafe returns how long the oldest change that is not safe on disk has been waiting.
+// unsafe returns for how long the oldest change that is not safe on disk has been waiting. It is 0
+// if there is no such change or no log on disk.
 func (m *persistenceManager) unsafe() time.Duration {
 	if l := m.fileLog(); l != nil {
 		return l.Stats().Unsafe

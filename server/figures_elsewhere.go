@@ -12,13 +12,14 @@ import (
 	"github.com/cellserver/cellserver/replication/protocol"
 )
 
-// storeState is the state of the store at one reading of the figures; nil without a store.
+// storeState is the state of the option store's servers at one reading of the figures. A nil
+// *storeState means that the server has no store.
 type storeState struct{ cluster.Info }
 
-// up reports whether the store answers: its nodes are known, and each of them answers.
+// up reports whether the store answers. It does if its nodes are known and each of them answers.
 func (i *storeState) up() bool { return i.reason() == "" }
 
-// reason returns why the store does not answer, "" if it does.
+// reason returns why the store does not answer, or "" if it does.
 func (i *storeState) reason() string {
 	if i.Fault != "" {
 		return i.Fault
@@ -31,13 +32,15 @@ func (i *storeState) reason() string {
 	return ""
 }
 
-// away reports whether no node of the store answers.
+// away reports whether no node of the store answers, or the nodes are not known.
 func (i *storeState) away() bool {
 	up := func(n cluster.NodeInfo) bool { return n.State == "up" }
 	return i.Fault != "" || len(i.Nodes) > 0 && !slices.ContainsFunc(i.Nodes, up)
 }
 
-// nodeState is the state of replication at one reading of the figures.
+// nodeState is the state of replication at one reading of the figures. good is the number of
+// replicas that count for min-replicas-to-write, and wanted is min-replicas-to-write, or 0 if it
+// does not apply.
 type nodeState struct {
 	protocol.Role
 	replicas     []replication.ReplicaInfo
@@ -47,11 +50,11 @@ type nodeState struct {
 	lagKnown     bool
 }
 
-// linkUp reports whether a replica is connected to the stream of its primary.
+// linkUp reports whether this server is a replica that gets the changes of its primary.
 func (n *nodeState) linkUp() bool { return n.State == "connected" }
 
-// replicationState returns the present state of replication. If nothing is replicated it is that of
-// a primary without replicas.
+// replicationState returns the present state of replication. For a server without replication it is
+// that of a primary without replicas.
 func (s *Server) replicationState() nodeState {
 	r := s.replicator
 	if r == nil {
@@ -66,7 +69,8 @@ func (s *Server) replicationState() nodeState {
 	return n
 }
 
-// provideElsewhere registers the sources of the figures of the store and of replication.
+// provideElsewhere registers the sources from which the figures of the store and of replication
+// read.
 func (s *Server) provideElsewhere(r *figure.Registry) {
 	figure.Provide(r, func(*figure.View) *storeState {
 		if s.store == nil {
@@ -77,7 +81,8 @@ func (s *Server) provideElsewhere(r *figure.Registry) {
 	figure.Provide(r, func(*figure.View) nodeState { return s.replicationState() })
 }
 
-// storeFigures returns the figures of the store. They are absent on a server without one.
+// storeFigures returns the figures of the store. A server without the option store does not emit
+// them.
 func storeFigures() []figure.Figure {
 	of := func(read func(i *storeState, emit figure.Emit)) func(*figure.View, figure.Emit) {
 		return func(v *figure.View, emit figure.Emit) {
@@ -175,7 +180,8 @@ func replicationFigures() []figure.Figure {
 	}
 }
 
-// ackAge returns the longest time since a replica with a complete state has acknowledged anything.
+// ackAge returns the longest time for which a replica with a complete state has acknowledged
+// nothing. It is 0 without such replicas.
 func (n *nodeState) ackAge() (age time.Duration) {
 	for _, r := range n.replicas {
 		if r.Online {
@@ -185,7 +191,7 @@ func (n *nodeState) ackAge() (age time.Duration) {
 	return age
 }
 
-// unserved returns, in one word, why calls of limiters cannot be served; "" if they can.
+// unserved returns, in one word, why calls of limiters cannot be served, or "" if they can.
 func (s *Server) unserved() string {
 	switch halts, node := s.engine.Halts.Load(), s.engine.Options.Node; {
 	case halts&command.HaltNoReplicas != 0 && (node == nil || !node.EnoughReplicas()):
@@ -201,10 +207,10 @@ func (s *Server) unserved() string {
 	return "no-store"
 }
 
-// failsClosed reports whether fail-policy answers some keys with an error.
+// failsClosed reports whether, for some keys, fail-policy answers calls with an error.
 func (s *Server) failsClosed() bool {
 	policies := s.config.FailPolicies()
-	if policies[""] == "" { // closed is the default
+	if policies[""] == "" { // without a policy for all keys, the default is closed
 		return true
 	}
 	for _, policy := range policies {

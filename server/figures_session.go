@@ -13,25 +13,27 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Bounds on label values that clients determine.
+// Maximum numbers of values of labels that clients determine.
 const (
 	maxFailures = 16
-	// sharedSeries bounds the series of a figure which share the total bound: see
-	// metrics.SharedSeries.
+	// sharedSeries is the maximum number of series of a figure that shares the maximum for all
+	// figures; see metrics.SharedSeries.
 	sharedSeries = 1 << 10
 )
 
-// durationBounds are the upper bounds of the histogram of command durations. Powers of two of
-// nanoseconds are bounds of the buckets in which the server counts, so these counts are exact.
+// durationBounds has the upper bounds of the buckets in the histogram of command durations. The
+// server itself counts in buckets with bounds of powers of two nanoseconds, so with such bounds the
+// counts are exact.
 var durationBounds = [...]time.Duration{1 << 13, 1 << 15, 1 << 17, 1 << 19, 1 << 20, 1 << 22, 1 << 24, 1 << 27, 1 << 30, 1 << 33}
 
 // engineOf returns the engine of the server that v reads.
 func engineOf(v *figure.View) *session.Engine { return figure.Of[*Server](v).engine }
 
-// processMemory is the result of [env.Process].Memory.
+// processMemory has the results of [env.Process].Memory, in bytes.
 type processMemory struct{ rss, heap int64 }
 
-// total returns a reader for a field of [command.Statistics].
+// total returns a reader of a figure that has the value which read takes from the
+// [command.Statistics].
 func total(read func(st *command.Statistics) int64) func(*figure.View, figure.Emit) {
 	return figure.One(func(v *figure.View) int64 {
 		st := figure.Of[command.Statistics](v)
@@ -184,14 +186,16 @@ func readCommands(v *figure.View, emit figure.Emit) {
 	}
 }
 
-// decided has the number of calls that were reported as allowed.
+// decided has, for each limiter command, the number of calls that the last reading reported as
+// allowed.
 type decided struct {
 	mu      sync.Mutex
 	allowed map[int]int64 // guarded by mu: by id of the command, at the last reading
 }
 
-// readDecisions reads the calls of limiters. A limiter that was not called yet has series, too: a
-// rate over a counter that begins with its first event misses that event.
+// readDecisions emits the numbers of calls of limiters by their outcome. It emits zeros for a
+// limiter that was not called yet, since a rate over a counter that begins with its first event
+// misses that event.
 func readDecisions(v *figure.View, emit figure.Emit) {
 	e := engineOf(v)
 	for id, n := range figure.Of[command.Statistics](v).Commands {
@@ -200,16 +204,16 @@ func readDecisions(v *figure.View, emit figure.Emit) {
 			continue
 		}
 		allowed := figure.Of[*Server](v).decided.of(id, n)
-		failed := n.Failed + n.Rejected // before it ran, such as for lack of replicas
+		failed := n.Failed + n.Rejected // Rejected counts calls that failed before they ran, such as for lack of replicas
 		emit(float64(allowed), cmd.Name, "allowed")
 		emit(float64(n.Denied), cmd.Name, "denied")
 		emit(float64(failed), cmd.Name, "error")
 	}
 }
 
-// of returns how many calls of a command were allowed. A call is counted before its result is
-// known, and its counters change one after the other. The result must not decrease, except when all
-// counters were reset.
+// of returns the number of calls of the command id that were allowed. The result never decreases
+// except when the statistics are reset. This needs the value of the last reading, since a call is
+// counted before its outcome is known, and the counters in n do not change at the same instant.
 func (d *decided) of(id int, n stats.Totals) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -243,7 +247,7 @@ func spreadDurations(v *figure.View, emit func(figure.Buckets, ...string)) {
 	}
 }
 
-// infoFigures returns the figures that only INFO shows.
+// infoFigures returns the figures that only INFO shows, and the metrics do not.
 func infoFigures() []figure.Figure {
 	measure := func(read func(m *stats.Measures) int64) func(*figure.View, figure.Emit) {
 		return figure.One(func(v *figure.View) int64 {

@@ -12,19 +12,21 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// firstInherited is the first file descriptor that a service manager passes.
+// firstInherited is the first file descriptor that a service manager passes, SD_LISTEN_FDS_START of
+// systemd.
 const firstInherited = 3
 
-// inheritedVariables are the environment variables that describe these descriptors.
+// inheritedVariables are the environment variables that describe the passed descriptors.
 var inheritedVariables = []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}
 
-// Inherited returns the sockets that a service manager has opened for this process, by the option
-// that each replaces ([Options.Inherited]); nil if there are none. It implements sd_listen_fds of
-// systemd. It removes the variables from the environment, so a second call returns none.
+// Inherited returns the listening sockets that a service manager has passed to this process, by the
+// option whose listeners they replace; see [Options.Inherited]. The result is nil if there are
+// none. Inherited implements sd_listen_fds of systemd. It removes the variables from the
+// environment, so a second call returns none.
 func Inherited() (map[string][]net.Listener, error) {
 	pid, n, names := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS"), strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
 	if pid != strconv.Itoa(os.Getpid()) {
-		return nil, nil // they are for another process, from which this one inherited its environment
+		return nil, nil // the descriptors are for another process, whose environment this process has inherited
 	}
 	for _, v := range inheritedVariables {
 		if err := os.Unsetenv(v); err != nil {
@@ -53,8 +55,9 @@ func Inherited() (map[string][]net.Listener, error) {
 	return inherited, nil
 }
 
-// inheritedSocket returns a listener for a descriptor, which it closes: the listener has a
-// duplicate. A descriptor that is not a listening socket may belong to the runtime, and stays open.
+// inheritedSocket returns a listener for a file descriptor. It closes the descriptor, of which the
+// listener has a duplicate. If the descriptor is not a listening socket, it returns an error and
+// leaves the descriptor open, since it may belong to Go's runtime.
 func inheritedSocket(descriptor int) (net.Listener, error) {
 	if err := checkListens(descriptor); err != nil {
 		return nil, fmt.Errorf("inherited sockets: descriptor %d: %w", descriptor, err)
@@ -73,8 +76,9 @@ func inheritedSocket(descriptor int) (net.Listener, error) {
 // inheritedOptions are the options that inherited sockets can replace.
 var inheritedOptions = []string{"port", "tls-port", "unixsocket", "admin-port"}
 
-// checkInherited refuses sockets for which the configuration has no use. tls-port and admin-port
-// are off unless they are set, and their protection is configured together with them.
+// checkInherited returns an error for a socket that the configuration does not use. tls-port and
+// admin-port are off unless they are set, and must be set with a socket, too, because their
+// protection is configured together with them.
 func (s *Server) checkInherited() error {
 	for option, sockets := range s.given.Inherited {
 		switch {
@@ -87,8 +91,8 @@ func (s *Server) checkInherited() error {
 	return nil
 }
 
-// useInherited serves the sockets that were passed for an option, and reports whether there are
-// any.
+// useInherited adds the sockets that were passed for option to the listeners. It reports whether
+// there are any.
 func (s *Server) useInherited(option string) bool {
 	sockets := s.given.Inherited[option]
 	for _, l := range sockets {
@@ -100,8 +104,8 @@ func (s *Server) useInherited(option string) bool {
 	return len(sockets) > 0
 }
 
-// inheritedAdmin returns the inherited sockets of the admin port. A socket that other machines can
-// reach has the same requirements as an address of admin-bind.
+// inheritedAdmin returns the sockets that were passed for the admin port. It returns an error if
+// other machines can reach one of them without a password, as for an address of admin-bind.
 func (s *Server) inheritedAdmin() ([]net.Listener, error) {
 	sockets := s.given.Inherited["admin-port"]
 	for _, l := range sockets {
@@ -112,9 +116,10 @@ func (s *Server) inheritedAdmin() ([]net.Listener, error) {
 	return sockets, nil
 }
 
-// reachable returns an address of the server that other machines can reach, or "".
+// reachable returns an address of this server that other machines can reach, or "" if there is
+// none.
 func (s *Server) reachable() string {
-	for _, option := range append(slices.Clone(portOptions), "unixsocket") { // a socket passed for unixsocket need not be one
+	for _, option := range append(slices.Clone(portOptions), "unixsocket") { // a socket passed for unixsocket may be one of TCP
 		for _, l := range s.given.Inherited[option] {
 			if reachableAddr(l.Addr()) {
 				return l.Addr().String()
@@ -124,7 +129,7 @@ func (s *Server) reachable() string {
 	return s.config.Reachable()
 }
 
-// reachableAddr reports whether other machines may reach an address.
+// reachableAddr reports whether other machines may reach the address a.
 func reachableAddr(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && !tcp.IP.IsLoopback()

@@ -17,17 +17,19 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// listener is one of the listeners for clients.
+// listener is one of the server's listeners for clients.
 type listener struct {
 	net.Listener
-	option string // the option that it was opened for
-	// late says that it was opened while the server was running: the server continues if it fails.
+	option string // the option for which the listener was opened
+	// late says that the listener was opened while the server was running. If it fails, the server
+	// continues. retired says that the listener has been closed on purpose.
 	late    bool
 	retired atomic.Bool
 }
 
-// listen opens the listeners of the configuration, or uses the given ones. For an option with
-// inherited sockets it opens none.
+// listen opens the listeners of the configuration, except for options with inherited sockets, which
+// it uses instead. If given is not nil, it uses only the listeners in it. It sets the port that
+// INFO shows. It returns an error if there is no listener.
 func (s *Server) listen(given []net.Listener) error {
 	open := &s.listening.open
 	for _, l := range given {
@@ -66,12 +68,12 @@ func (s *Server) listen(given []net.Listener) error {
 	return nil
 }
 
-// portOptions are the options for client ports, in the order of [listening].
+// portOptions are the options for client ports, in the order of listening.open.
 var portOptions = []string{"port", "tls-port"}
 
 var errNoListener = errors.New("nothing to listen on: bind is empty or port and tls-port are 0, and there is no unixsocket")
 
-// optionOf returns the option that would have opened l.
+// optionOf returns the option that would have opened a listener of the type of l.
 func optionOf(l net.Listener) string {
 	switch l.(type) {
 	case *transport.TLSListener:
@@ -82,9 +84,9 @@ func optionOf(l net.Listener) string {
 	return "port"
 }
 
-// bindNetwork returns the network and the host of an address in Redis' words: "*" is
-// every IPv4 address and "::*" every IPv6 address. IPv6 sockets accept no IPv4, so that
-// both may be given.
+// bindNetwork returns the network and the host to listen on for an address of the option bind. As
+// in Redis, "*" stands for every IPv4 address and "::*" for every IPv6 address. IPv6 sockets accept
+// no IPv4 connections, so that both may be given.
 func bindNetwork(address string) (network, host string) {
 	switch {
 	case address == "*":
@@ -94,14 +96,14 @@ func bindNetwork(address string) (network, host string) {
 	case strings.Contains(address, ":"):
 		return "tcp6", address
 	case net.ParseIP(address) != nil:
-		return "tcp4", address // Go would take 0.0.0.0 for every address of both families
+		return "tcp4", address // with the network tcp, Go would take 0.0.0.0 for all addresses of both families
 	}
 	return "tcp", address
 }
 
-// listenTCP opens the port of an option on all addresses of c, with or without TLS. An address that
-// begins with "-" may be missing on this machine. On an error it also returns the listeners that it
-// has opened before.
+// listenTCP opens the port of option on all addresses of c, with TLS if option is tls-port. It
+// opens none if the port is 0. An address that begins with "-" may be missing on this machine. On
+// an error it also returns the listeners that it has opened before, which the caller must close.
 func (s *Server) listenTCP(c *config.Config, option string) (opened []*listener, err error) {
 	addresses, port := c.Addresses(), c.Value(option)
 	if len(addresses) == 0 || port == "0" {
@@ -133,8 +135,8 @@ func (s *Server) listenTCP(c *config.Config, option string) (opened []*listener,
 	return opened, nil
 }
 
-// openPort opens a TCP port. It is plain TCP: with Multipath TCP, which Go prefers, accepted
-// connections do not inherit the options of the listener.
+// openPort opens a TCP port, by Options.Listen if that is set. It uses plain TCP: with Multipath
+// TCP, which Go prefers, accepted connections do not inherit the options of the listener.
 func (s *Server) openPort(network, address string) (net.Listener, error) {
 	if s.given.Listen != nil {
 		return s.given.Listen(network, address)
@@ -144,14 +146,16 @@ func (s *Server) openPort(network, address string) (net.Listener, error) {
 	return c.Listen(context.Background(), network, address)
 }
 
-// missingAddress reports whether the machine lacks the address or its family.
+// missingAddress reports whether err means that this machine lacks the address or its address
+// family.
 func missingAddress(err error) bool {
 	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
 }
 
-// listenUnix opens the socket. It is created without permissions and gets unixsocketperm
-// afterwards, so that a process without permission can never connect (the class of CVE-2023-45145).
-// A socket without a server is left over from a crash, and is replaced.
+// listenUnix opens a Unix socket at path. The socket is created without permissions for others and
+// gets those of unixsocketperm afterwards, so that a process without permission can never connect
+// (the class of CVE-2023-45145). A socket that no server uses is left over from a crash, and
+// listenUnix replaces it. With an error about the permissions it also returns the listener.
 func (s *Server) listenUnix(path string) (l net.Listener, err error) {
 	if conn, err := net.Dial("unix", path); err == nil {
 		return nil, errors.Join(fmt.Errorf("listening on %s: another server is there", path), conn.Close())
@@ -177,29 +181,29 @@ func (s *Server) listenUnix(path string) (l net.Listener, err error) {
 	return l, nil
 }
 
-// isSocket distinguishes a socket from a file that was named by mistake: both refuse
-// connections, but only a socket may be removed.
+// isSocket reports whether the file at path is a socket. A file that was named by mistake refuses
+// connections like a socket without a server, but must not be removed.
 func isSocket(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode()&os.ModeSocket != 0
 }
 
-// listening has the listeners of the server.
+// listening has the listeners for clients.
 type listening struct {
 	mu    sync.Mutex        // guards the fields below
-	open  []*listener       // first those of port, then of tls-port, then of unixsocket
+	open  []*listener       // in the order port, tls-port, unixsocket
 	serve func(l *listener) // nil before Run
 	ended bool
 }
 
-// all returns the listeners.
+// all returns a copy of the list of listeners.
 func (ls *listening) all() []*listener {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	return slices.Clone(ls.open)
 }
 
-// notePort sets the port that INFO shows.
+// notePort sets the port that INFO shows: that of the first TCP listener, or 0.
 func (s *Server) notePort() {
 	port := 0
 	for _, l := range s.listening.all() {
@@ -213,7 +217,7 @@ func (s *Server) notePort() {
 
 func (s *Server) tcpPort() int { return int(s.port.Load()) }
 
-// Addr returns the first address that the server listens on.
+// Addr returns the address of the first listener for clients.
 func (s *Server) Addr() net.Addr { return s.listening.all()[0].Addr() }
 
 func (s *Server) addresses() []string {

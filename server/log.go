@@ -9,16 +9,16 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// logging is the log of a server, and its settings.
+// logging has the log of a server, and its settings.
 type logging struct {
 	log     *slog.Logger
 	bounds  *logBounds
 	logFile *os.File
 	level   slog.LevelVar
-	exposed bool // logExposure has warned
+	exposed bool // logExposure has logged its warning
 }
 
-// logLevels maps Redis' names of severities to levels.
+// logLevels maps the values of the option loglevel to levels of [slog].
 var logLevels = map[string]slog.Level{
 	"debug":   slog.LevelDebug,
 	"verbose": slog.LevelDebug,
@@ -27,8 +27,9 @@ var logLevels = map[string]slog.Level{
 	"nothing": slog.LevelError + 1,
 }
 
-// openLog uses the given logger or creates one. Logs never contain a key, a value or a password,
-// and every line of the server passes boundedLog.
+// openLog sets s.log to given, or to a new logger on the file of the option logfile or standard
+// error. Every line of the server passes boundedLog. Lines never contain a key, a value or a
+// password.
 func (s *Server) openLog(given *slog.Logger) error {
 	s.level.Set(logLevels[s.config.Value("loglevel")])
 	if given != nil {
@@ -49,7 +50,7 @@ func (s *Server) openLog(given *slog.Logger) error {
 	return nil
 }
 
-// logIdle logs the configured options that have no effect in this server.
+// logIdle logs the configured options of Redis that have no effect in this server.
 func logIdle(c *config.Config, log *slog.Logger) {
 	for _, m := range c.Modules() {
 		log.Info("redis-cell is built in, so its module is not loaded", "loadmodule", m)
@@ -59,8 +60,9 @@ func logIdle(c *config.Config, log *slog.Logger) {
 	}
 }
 
-// logExposure warns if every client that can reach the server has full access, at the start and
-// after CONFIG SET.
+// logExposure logs a warning if other machines can reach this server and each of its clients has
+// full access. It is called at the start and after CONFIG SET, and logs again only after the server
+// was protected meanwhile.
 func (s *Server) logExposure() {
 	a := s.reachable()
 	exposed := a != "" && s.engine.Users.Default.Rules().Open() && s.config.Value("protected-mode") == "no"

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// logQuota limits the lines of one kind: ten at once, and then one in ten seconds.
+// logQuota is the limit for lines of one kind: ten at once, and then one in ten seconds.
 var logQuota = func() gcra.Quota {
 	q, err := gcra.NewQuota(9, 1, 10)
 	if err != nil {
@@ -21,19 +21,19 @@ var logQuota = func() gcra.Quota {
 	return q
 }()
 
-// maxLogKinds bounds the number of kinds. A kind is a message, which is always a constant in the
-// source, so there are far fewer.
+// maxLogKinds is the maximum number of kinds that are counted separately. The kind of a line is its
+// message, which is a constant in the source, so there are far fewer.
 const maxLogKinds = 256
 
 // boundedLog is a handler with a limit for each kind of line, because any client that can reach the
-// server may cause a line with every connection. A line says how many lines before it were left out
-// (left_out).
+// server may cause a line with every connection. A line has the attribute left_out if lines of the
+// same kind were left out before it.
 type boundedLog struct {
 	slog.Handler
 	bounds *logBounds
 }
 
-// logBounds is the state that a boundedLog and its derived handlers share.
+// logBounds is the state that a boundedLog shares with the handlers derived from it.
 type logBounds struct {
 	stopwatch func() time.Duration
 
@@ -41,10 +41,10 @@ type logBounds struct {
 	kinds map[string]*logKind // guarded by mu
 }
 
-// logKind is the state of one message.
+// logKind is the state of one kind of lines.
 type logKind struct {
 	tat   limit.Instant
-	left  int64 // the number of lines left out since the last one that was written
+	left  int64 // the number of lines left out since the last line that was written
 	level slog.Level
 	to    slog.Handler
 }
@@ -76,8 +76,9 @@ func (h boundedLog) WithGroup(name string) slog.Handler {
 	return boundedLog{h.Handler.WithGroup(name), h.bounds}
 }
 
-// admit reports whether a line may be written, and how many lines of its kind were left out before
-// it.
+// admit reports whether a line with the given message may be written. If it may, left is the number
+// of lines with this message that were left out since the last one. level and to are stored for
+// reportLeftOut.
 func (b *logBounds) admit(message string, level slog.Level, to slog.Handler) (left int64, write bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,15 +101,15 @@ func (b *logBounds) admit(message string, level slog.Level, to slog.Handler) (le
 	return left, true
 }
 
-// take charges a line to its kind, if the limit permits it. The caller holds mu.
+// take charges a line to k and returns true, if the limit permits it. The caller holds mu.
 func (b *logBounds) take(k *logKind) bool {
 	next, d, _ := gcra.Decide(k.tat, limit.Instant(b.stopwatch()), &logQuota, 1)
 	k.tat = next
 	return d.Allowed()
 }
 
-// reportLeftOut logs how many lines were left out of each kind without a line since: as soon as the
-// limit permits a line, or at once if all is true.
+// reportLeftOut logs, for each kind whose lines were left out, how many they were. It reports a
+// kind only if the limit permits a line; if all is true, it reports every kind.
 func (b *logBounds) reportLeftOut(all bool) {
 	type line struct {
 		message string

@@ -9,38 +9,40 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// longInput is the state of the janitor about long commands.
+// longInput is the state of the janitor for long commands.
 type longInput struct {
-	held int          // consecutive looks at which long input was held; used by the janitor only
-	most atomic.Int64 // the most bytes outside of Go's heap that a look has found in this second
+	held int          // the number of consecutive looks that have held long input; used only by the janitor
+	most atomic.Int64 // the maximum number of bytes of input outside of Go's heap in this second
 }
 
-// Clients send hundreds of megabytes a second. The input is outside of Go's heap (see transport),
-// but long commands produce as much garbage, and the collector may be slower. So the janitor checks
-// both every longInputPause while parts of long commands arrive. It refuses commands, and while
-// Go's heap exceeds its bound it holds long input until the collector has caught up: TCP flow
-// control then stops the clients.
+// Clients may send hundreds of megabytes a second. The bytes that a transport reads are outside of
+// Go's heap, but long commands produce as much garbage in it, and the collector may be slower. So
+// while parts of long commands arrive, the janitor looks at the memory of clients and at the heap
+// every longInputPause. It refuses commands if clients take too much memory. While Go's heap
+// exceeds its bound, it holds long input until the collector has caught up. TCP flow control stops
+// the clients then.
 const (
-	// longInputPause is the time between two looks. longInputShare is added for each connection, so
-	// that looks at thousands of connections take a small part of a processor. Clients send a few
-	// megabytes meanwhile.
+	// longInputPause is the time between two looks, without longInputShare for each connection, so
+	// that looks at thousands of connections take only a small part of a processor. Clients send a
+	// few megabytes between two looks.
 	longInputPause = 5 * time.Millisecond
 	longInputShare = 2 * time.Microsecond
-	// heapTolerance is by how many bytes Go's heap may exceed its bound before long input is held:
-	// collections begin a little late.
+	// heapTolerance is the number of bytes by which Go's heap may exceed its bound before long
+	// input is held, since collections begin a little late.
 	heapTolerance = 4 << 20
-	// maxHolds is for how many consecutive looks long input is held. Then every session gets a
-	// turn, even if the heap still exceeds its bound: scripts or replies may keep it so for long.
+	// maxHolds is the maximum number of consecutive looks for which long input is held. After that
+	// every session processes some input even if the heap still exceeds its bound, since scripts or
+	// replies may keep it so for long.
 	maxHolds = 20
 )
 
-// untilNextLook returns the time until the janitor's next look.
+// untilNextLook returns the time from now to the janitor's next look at long input.
 func (s *Server) untilNextLook() time.Duration {
 	return longInputPause + time.Duration(s.transport.Stats().Connections)*longInputShare
 }
 
-// boundLongInput refuses commands that exceed maxmemory-clients, and holds long input while there
-// is too much garbage. It reports whether there is, so that another look is due.
+// boundLongInput refuses commands that exceed maxmemory-clients, and holds long input while Go's
+// heap exceeds its bound. It returns true if the heap does, so that the janitor has to look again.
 func (s *Server) boundLongInput() (again bool) {
 	s.longInput.most.Store(max(s.longInput.most.Load(), transport.MappedInput()))
 	s.engine.RefuseCommands(s.clientMemory())
@@ -56,7 +58,8 @@ func (s *Server) boundLongInput() (again bool) {
 	return again
 }
 
-// heapExceeds reports whether Go's heap exceeds its bound by more than heapTolerance.
+// heapExceeds reports whether Go's heap exceeds its bound by more than heapTolerance. It returns
+// false if no bound was set.
 func (s *Server) heapExceeds() bool {
 	if s.limitHeap == nil {
 		return false
@@ -67,7 +70,8 @@ func (s *Server) heapExceeds() bool {
 	return bound < math.MaxInt64-heapTolerance && s.sizeOfHeap() > bound+heapTolerance
 }
 
-// sizeOfHeap returns the memory that the bound of Go's heap counts: see [debug.SetMemoryLimit].
+// sizeOfHeap returns the number of bytes that the bound of Go's heap limits; see
+// [debug.SetMemoryLimit]. It returns 0 if the runtime lacks a metric.
 func (s *Server) sizeOfHeap() int64 {
 	if s.heapSize != nil {
 		return s.heapSize()

@@ -10,14 +10,14 @@ import (
 	"github.com/cellserver/cellserver/replication"
 )
 
-// keepsNone is the state of a manager while files do not have the changes.
+// keepsNone is the state of a persistenceManager while changes are not written to files.
 type keepsNone struct {
 	volatile  atomic.Bool // there is no file: the log only passes changes to replicas
-	suspended atomic.Bool // a full resynchronization is under way, whose state is not complete
-	making    sync.Mutex  // held while that log is created
+	suspended atomic.Bool // a full resynchronization is under way, and the state in memory is incomplete or not in the files
+	making    sync.Mutex  // held while the volatile log is created
 }
 
-// fileLog returns the log on disk, nil without appendonly.
+// fileLog returns the log on disk, or nil if there is none.
 func (m *persistenceManager) fileLog() *persistence.Log {
 	if m.volatile.Load() {
 		return nil
@@ -25,8 +25,9 @@ func (m *persistenceManager) fileLog() *persistence.Log {
 	return m.log.Load()
 }
 
-// Log implements [replication.Files]. Without appendonly it creates a log that only passes changes
-// on, and makes the keyspace report changes to it.
+// Log implements [replication.Files]. If there is no log on disk, it creates one that only passes
+// changes to replicas, and makes the keyspace report changes to m. To do so it waits for exclusive
+// use of the keyspace.
 func (m *persistenceManager) Log() (replication.Log, error) {
 	m.making.Lock()
 	defer m.making.Unlock()
@@ -53,13 +54,14 @@ func (m *persistenceManager) Origin() *persistence.Origin {
 	return found.origin
 }
 
-// findOrigin returns the origin if the files that are about to be loaded are those of a replica,
-// and this server is to be one. The keyspace then removes no key that the primary may still have
-// prolonged.
+// findOrigin returns the origin of the files that are about to be loaded if they are those of a
+// replica and this server is to be a replica, else nil. If there is an origin, the keyspace removes
+// no key that had not expired long before the last recorded instant, since the primary may have
+// prolonged it.
 func (m *persistenceManager) findOrigin() (*persistence.Origin, error) {
 	o := m.dir.Origin()
 	if m.dir.DataSet().Restored {
-		return nil, nil // the operator does not want the changes that followed the origin
+		return nil, nil // the operator does not want the changes that the primary made after the origin
 	}
 	if o == nil || m.s.config.Replication().Host == "" || !m.s.config.Yes("appendonly") {
 		return nil, nil
@@ -78,7 +80,7 @@ func (m *persistenceManager) DataSet() string { return m.hasDataSet().ID }
 // Restored implements [replication.Files].
 func (m *persistenceManager) Restored() bool { return m.hasDataSet().Restored }
 
-// hasDataSet returns the data set in memory.
+// hasDataSet returns the data set of the keys in memory. It is zero before findDataSet.
 func (m *persistenceManager) hasDataSet() persistence.DataSet {
 	if has := m.dataSet.has.Load(); has != nil {
 		return *has
@@ -86,13 +88,14 @@ func (m *persistenceManager) hasDataSet() persistence.DataSet {
 	return persistence.DataSet{}
 }
 
-// SetDataSet implements [replication.Files]. The manifest is updated soon after.
+// SetDataSet implements [replication.Files]. The manifest is updated within a second.
 func (m *persistenceManager) SetDataSet(id string) {
 	m.dataSet.has.Store(&persistence.DataSet{ID: id})
 	m.dataSet.changed.Store(true)
 }
 
-// findDataSet sets the data set to that of the files. A server that starts empty begins a new one.
+// findDataSet sets the data set in memory to that of the loaded files. If the server starts without
+// files, it begins a new data set.
 func (m *persistenceManager) findDataSet() {
 	var has persistence.DataSet
 	if m.dir != nil {
@@ -108,7 +111,7 @@ func (m *persistenceManager) findDataSet() {
 }
 
 // keepDataSet writes the data set to the manifest if replication has changed it. It does nothing
-// while a snapshot is being written, which may take long.
+// while a snapshot is being written, since that may take long; it has to be called again.
 func (m *persistenceManager) keepDataSet() {
 	if !m.dataSet.changed.Load() || m.fileLog() == nil || !m.writing.TryLock() {
 		return
@@ -124,8 +127,8 @@ func (m *persistenceManager) keepDataSet() {
 // errFullSync is the reason why the files keep the state from before a full resynchronization.
 var errFullSync = errors.New("a full sync with the primary is under way")
 
-// Suspend implements [replication.Files]. It waits for the end of a snapshot that is being
-// written.
+// Suspend implements [replication.Files]. It waits for the end of a snapshot that is being written,
+// and locks m.writing until rewriteState unlocks it.
 func (m *persistenceManager) Suspend() {
 	if m.suspended.Swap(true) {
 		return
@@ -136,8 +139,8 @@ func (m *persistenceManager) Suspend() {
 	}
 }
 
-// Rewrite implements [replication.Files]. If the log cannot continue at once, it continues after the
-// new base was written.
+// Rewrite implements [replication.Files]. If the log cannot accept effects at once, it accepts them
+// after finish has written the new base.
 func (m *persistenceManager) Rewrite() (finish func(context.Context) error) {
 	if !m.suspended.Load() {
 		return func(context.Context) error { return nil }

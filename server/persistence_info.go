@@ -63,15 +63,16 @@ func (m *persistenceManager) Info() []env.InfoField {
 		field("aof_faults", st.Faults))
 }
 
-// snapshots has the figures of INFO about the snapshots of this process.
+// snapshots has the figures of INFO about the snapshots that this process has written.
 type snapshots struct {
-	written atomic.Int64
+	written atomic.Int64 // reading of the stopwatch when the last one began
 	began   atomic.Int64 // stopwatch reading when the last one began
 	took    atomic.Int64 // nanoseconds that the last one took, even if it failed; 0 before the first
 }
 
-// seconds returns how long the last snapshot took and, if one is being written, for how long, in
-// whole seconds; -1 for none, as in Redis.
+// seconds returns how many whole seconds the last snapshot took, and for how many the present one
+// has been running. As in Redis, took is -1 if there was none, and running is -1 if saving is
+// false.
 func (n *snapshots) seconds(saving bool, now time.Duration) (took, running int64) {
 	took, running = -1, -1
 	if n.written.Load() > 0 || n.took.Load() > 0 {
@@ -84,7 +85,7 @@ func (n *snapshots) seconds(saving bool, now time.Duration) (took, running int64
 }
 
 // loadingInfo returns the fields of INFO about loading. Loading is over when commands are no longer
-// refused because of it, which is a little later than isLoaded.
+// refused because of it, which is a little later than when isLoaded returns true.
 func (m *persistenceManager) loadingInfo() []env.InfoField {
 	if !m.s.engine.Loading() {
 		return []env.InfoField{{Name: "loading", Value: "0"}, {Name: "async_loading", Value: "0"}}

@@ -10,15 +10,19 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// loaded is the result of loading, for INFO and for the node.
+// loaded is the result of loading the files, for INFO and for the replication node. torn is the
+// number of bytes of an incomplete record that were cut off.
 type loaded struct {
 	keys, records, torn int64
 	took                time.Duration
-	// origin describes the primary that the state of the files came from; nil if there is none.
+	// origin describes the primary from which the state in the files came. It is nil if there is
+	// none.
 	origin *persistence.Origin
 }
 
-// openPersistence opens the directory if it has state or will have some.
+// openPersistence creates s.persistence. It opens and locks the directory of persistence if the
+// directory exists or will get files. With the option store it ignores the directory. If fsys is
+// nil, it uses the operating system's files.
 func (s *Server) openPersistence(fsys persistence.FS) error {
 	if fsys == nil {
 		fsys = persistence.OS{}
@@ -36,12 +40,12 @@ func (s *Server) openPersistence(fsys persistence.FS) error {
 	return m.take()
 }
 
-// keeps reports whether changes will be persisted.
+// keeps reports whether the configuration persists changes: by the log, or by save points.
 func (m *persistenceManager) keeps() bool {
 	return m.s.config.Yes("appendonly") || m.s.config.Value("save") != ""
 }
 
-// read validates the directory and computes the start of the clock.
+// read validates the directory and determines at which instant the server's clock continues.
 func (m *persistenceManager) read() error {
 	if m.dir == nil {
 		return nil
@@ -63,10 +67,11 @@ func (m *persistenceManager) read() error {
 	return nil
 }
 
-// prepare makes the keyspace report changes. If there is nothing to load, it loads at once.
+// prepare makes the keyspace report changes if something uses them. If there is nothing to load
+// from files, it completes the loading at once.
 func (m *persistenceManager) prepare() error {
 	if m.keeps() {
-		m.s.keyspace.SetJournal(m) // otherwise changes need not be reported
+		m.s.keyspace.SetJournal(m) // without persistence, changes need not be reported
 	} else if m.s.replicator != nil && m.s.config.Number("repl-ack-replies") > 0 {
 		if _, err := m.Log(); err != nil {
 			return err
@@ -83,7 +88,7 @@ func (m *persistenceManager) prepare() error {
 	return nil
 }
 
-// load fills the keyspace and starts the log.
+// load loads the files into the keyspace, starts the log and sets m.loaded. It logs its progress.
 func (m *persistenceManager) load() error {
 	m.began.Store(int64(m.s.stopwatch()))
 	origin, err := m.findOrigin()
@@ -116,7 +121,7 @@ func (m *persistenceManager) load() error {
 	return nil
 }
 
-// leaveLoading ends loading early because the server stops.
+// leaveLoading interrupts loading, if it is not done, because the server stops.
 func (m *persistenceManager) leaveLoading() {
 	if !m.isLoaded() {
 		m.left.Store(true)
@@ -144,7 +149,7 @@ func (m *persistenceManager) startLog() error {
 	return nil
 }
 
-// report logs the progress of loading, every few seconds, until stop is called.
+// report logs the progress of loading every two seconds, until the caller calls stop.
 func (m *persistenceManager) report() (stop func()) {
 	done := make(chan struct{})
 	var reporting sync.WaitGroup
@@ -171,8 +176,8 @@ func (m *persistenceManager) logLoading() {
 	m.s.log.Info("loading", "percent", 100*read/max(total, 1), "keys", m.progress.Keys.Load(), "records", m.progress.Records.Load(), "eta", eta.Round(time.Second).String())
 }
 
-// far returns how many bytes there are to load, how many have been loaded, and how long the rest
-// takes at the average speed so far.
+// far returns the number of bytes to load, the number of those that have been loaded, and the time
+// that the rest takes at the average speed so far; 0 if the speed is unknown.
 func (m *persistenceManager) far() (total, read int64, eta time.Duration) {
 	total, read = m.progress.Total.Load(), m.progress.Done.Load()
 	if read > 0 && total > read {

@@ -18,43 +18,44 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// dataSet is the data set in memory.
+// dataSet has the data set of the keys in memory.
 type dataSet struct {
 	has     atomic.Pointer[persistence.DataSet] // nil until loaded
-	changed atomic.Bool                         // the manifest may have another
+	changed atomic.Bool                         // the data set was changed and the manifest may name another
 }
 
-// persistenceManager runs persistence: it loads, journals, saves when that is due, and repairs the
-// log after a fault. It implements [env.Persistence] and, around the log, [keyspace.Journal].
-// Without appendonly it only counts changes and saves.
+// persistenceManager runs persistence: it loads the files, passes changes to the log, writes a
+// snapshot when one is due, and repairs the log after a fault. It implements [env.Persistence], and
+// [keyspace.Journal] around the log. Without appendonly it only counts changes and writes
+// snapshots.
 type persistenceManager struct {
 	s  *Server
 	fs persistence.FS
-	// start is the instant at which the clock continues; 0 if nothing was loaded.
+	// start is the instant at which the server's clock continues. It is 0 if no files were read.
 	start limit.Instant
-	log   atomic.Pointer[persistence.Log] // nil without appendonly, and while loading
+	log   atomic.Pointer[persistence.Log] // nil while loading, and without appendonly unless replicas need it
 
 	mu  sync.Mutex
-	dir *persistence.Dir // guarded by mu; nil until something is persisted
+	dir *persistence.Dir // guarded by mu; nil until a file is read or written
 
 	keepsNone
-	changes   atomic.Int64 // records of effects since the start
+	changes   atomic.Int64 // the number of records of effects since the start
 	writing   sync.Mutex   // held while a snapshot is written
 	saving    atomic.Bool  // a snapshot is being written
 	heal      chan struct{}
 	work      sync.WaitGroup
 	closeOnce sync.Once
 
-	lastSave   atomic.Int64 // civil Unix seconds
-	savedAt    atomic.Int64 // stopwatch reading
-	savedTo    atomic.Int64 // changes that the last snapshot contains
+	lastSave   atomic.Int64 // in Unix seconds of civil time
+	savedAt    atomic.Int64 // reading of the stopwatch at the last snapshot
+	savedTo    atomic.Int64 // the number of changes that the last snapshot contains
 	saveFailed atomic.Bool
-	failures   atomic.Int64 // consecutive failures of automatic rewrites
-	retryAt    atomic.Int64 // stopwatch reading before which no rewrite is tried
+	failures   atomic.Int64 // the number of consecutive failures of snapshots
+	retryAt    atomic.Int64 // reading of the stopwatch before which no automatic snapshot is tried
 	snapshots  snapshots
 
 	progress persistence.Progress
-	began    atomic.Int64           // stopwatch reading when loading began
+	began    atomic.Int64           // reading of the stopwatch when loading began
 	loaded   atomic.Pointer[loaded] // nil until loading is done
 	left     atomic.Bool            // the server stops before loading is done
 
@@ -65,7 +66,8 @@ func (m *persistenceManager) path() string {
 	return filepath.Join(m.s.config.Value("dir"), m.s.config.Value("appenddirname"))
 }
 
-// take opens and locks the directory. The caller holds mu, or no other goroutine uses m yet.
+// take opens and locks the directory of persistence, and sets m.dir. The caller holds mu, or no
+// other goroutine uses m yet.
 func (m *persistenceManager) take() (err error) {
 	path, err := filepath.Abs(m.path())
 	if err != nil {
@@ -77,7 +79,8 @@ func (m *persistenceManager) take() (err error) {
 	return err
 }
 
-// open returns the directory. It opens the directory first if nothing was persisted so far.
+// open returns the directory of persistence. It opens and reads the directory first if m has not
+// used it before.
 func (m *persistenceManager) open() (*persistence.Dir, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +97,7 @@ func (m *persistenceManager) open() (*persistence.Dir, error) {
 	return m.dir, nil
 }
 
-// record returns the clock's reading in all its forms.
+// record returns the reading of the server's clock in the form in which files store it.
 func (m *persistenceManager) record() clock.Record {
 	if c, ok := m.s.clock.(interface{ Record() clock.Record }); ok {
 		return c.Record()
@@ -151,8 +154,8 @@ func (m *persistenceManager) Position() uint64 {
 	return l.Position()
 }
 
-// Fault implements [env.Persistence]. The message begins like the system's messages in C, as in
-// Redis.
+// Fault implements [env.Persistence]. The message begins with a capital letter, as the messages of
+// C's strerror do in replies of Redis.
 func (m *persistenceManager) Fault() string {
 	l := m.log.Load()
 	if l == nil {
@@ -170,7 +173,8 @@ func (m *persistenceManager) Awaited() bool {
 	return m.s.replicator.delays()
 }
 
-// systemWords returns the system's message in an error, without paths, as in C.
+// systemWords returns the text of the innermost error in err, without paths and with a capital
+// letter, as C's strerror.
 func systemWords(err error) string {
 	for u := err; u != nil; u = errors.Unwrap(u) {
 		err = u
@@ -179,7 +183,8 @@ func systemWords(err error) string {
 	return strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
 }
 
-// faulted starts the repair of the log.
+// faulted makes run repair the log after a fault. It does not block. The log calls it on its own
+// goroutine.
 func (m *persistenceManager) faulted(error) {
 	select {
 	case m.heal <- struct{}{}:
@@ -187,7 +192,8 @@ func (m *persistenceManager) faulted(error) {
 	}
 }
 
-// run repairs and saves until ctx ends.
+// run repairs the log and writes snapshots when they are due, until ctx ends. Then it interrupts a
+// snapshot that is being written, and waits for its end.
 func (m *persistenceManager) run(ctx context.Context) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -208,7 +214,7 @@ func (m *persistenceManager) run(ctx context.Context) {
 	}
 }
 
-// interrupt stops a snapshot that is being written.
+// interrupt stops a snapshot that is being written, or loading.
 func (m *persistenceManager) interrupt() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -220,10 +226,11 @@ func (m *persistenceManager) interrupt() {
 // errLoading is the reason why a snapshot is refused during loading.
 var errLoading = errors.New("the dataset is still being loaded")
 
-// isLoaded reports whether the state of the files was loaded.
+// isLoaded reports whether the loading of the files is complete.
 func (m *persistenceManager) isLoaded() bool { return m.loaded.Load() != nil }
 
-// due reports whether the log has grown enough, or a save point has been reached.
+// due reports whether a snapshot is due, because the log has grown enough or a save point has been
+// reached. It returns false while a retry has to wait.
 func (m *persistenceManager) due() bool {
 	if int64(m.s.stopwatch()) < m.retryAt.Load() {
 		return false
@@ -240,8 +247,8 @@ func (m *persistenceManager) due() bool {
 	return grown >= m.s.config.Number("auto-aof-rewrite-min-size") && grown >= base/100*percent
 }
 
-// begin starts a snapshot in the background, unless one is being written. It reports whether it
-// did.
+// begin starts to write a snapshot in the background. It returns false, and starts none, if one is
+// being written, if the files are being loaded, or if persistence is suspended.
 func (m *persistenceManager) begin() bool {
 	if !m.isLoaded() || m.suspended.Load() || !m.claim() {
 		return false
@@ -268,8 +275,8 @@ func (m *persistenceManager) Save() error {
 	return m.write(context.Background())
 }
 
-// claim reserves the right to write a snapshot, which release gives back. It returns false if one
-// is being written.
+// claim reserves the right to write a snapshot until release. It returns false if another goroutine
+// has that right.
 func (m *persistenceManager) claim() bool {
 	if !m.writing.TryLock() {
 		return false
@@ -283,13 +290,17 @@ func (m *persistenceManager) release() {
 	m.writing.Unlock()
 }
 
-// Limits of retries after failures (Redis: AOF_REWRITE_LIMITE_THRESHOLD and its delays).
+// Delays after failed snapshots. After failuresAllowed consecutive failures, m waits for a minute,
+// and for twice as long after each further failure, up to maxRetryDelay. They correspond to
+// AOF_REWRITE_LIMITE_THRESHOLD of Redis and its delays.
 const (
 	failuresAllowed = 3
 	maxRetryDelay   = time.Hour
 )
 
-// write writes a snapshot, unless ctx ends before.
+// write writes a snapshot and updates the figures about snapshots. If ctx ends before, it returns
+// an error and counts no failure. It logs other errors, unless the log was to be repaired. The
+// caller has claimed the right to write.
 func (m *persistenceManager) write(ctx context.Context) error {
 	healing := m.Refuses()
 	began, upTo := m.s.stopwatch(), m.changes.Load()
@@ -325,11 +336,12 @@ func (m *persistenceManager) write(ctx context.Context) error {
 	return nil
 }
 
-// saveAtStop writes the final snapshot. A log is complete, so with a log a snapshot is written
-// only on demand, or if the log was given up: its content on disk is unknown then.
+// saveAtStop writes the final snapshot, if one is needed. mode says what the operator has
+// requested. A log on disk is complete, so with a log a snapshot is written only on request, or if
+// the log refuses changes: its content on disk is unknown then.
 func (m *persistenceManager) saveAtStop(mode env.StopMode) error {
 	if m.left.Load() || !m.isLoaded() {
-		return nil // memory has no more than the files
+		return nil // memory has nothing that the files lack
 	}
 	if m.suspended.Load() {
 		if mode != env.StopSaving || !m.s.replicator.node.IsWhole() {
@@ -342,7 +354,7 @@ func (m *persistenceManager) saveAtStop(mode env.StopMode) error {
 	if !wanted && !m.Refuses() {
 		return nil
 	}
-	m.writing.Lock() // a snapshot that is being written is older than the last change
+	m.writing.Lock() // wait for a snapshot that is being written, since it lacks the last changes
 	m.saving.Store(true)
 	defer m.release()
 	if err := m.write(context.Background()); err != nil {
@@ -351,10 +363,11 @@ func (m *persistenceManager) saveAtStop(mode env.StopMode) error {
 	return nil
 }
 
-// rewriteState writes the base of a state that was copied from a primary. If ctx ends before,
+// rewriteState writes a snapshot of the state that was copied from a primary, and ends the
+// suspension of persistence by unlocking m.writing. If ctx ends before, it returns an error, and
 // persistence stays suspended.
 func (m *persistenceManager) rewriteState(ctx context.Context) (err error) {
-	m.changes.Add(1) // for save points: no file has the new state
+	m.changes.Add(1) // count a change for the save points, since no file has the new state
 	if m.fileLog() != nil {
 		m.saving.Store(true)
 		err = m.write(ctx)
@@ -371,7 +384,8 @@ func (m *persistenceManager) rewriteState(ctx context.Context) (err error) {
 // LastSave implements [env.Persistence].
 func (m *persistenceManager) LastSave() int64 { return m.lastSave.Load() }
 
-// close closes the log. Everything that was acknowledged is durable then.
+// close waits for a snapshot that is being written, then closes the log. All changes that were
+// acknowledged are durable when it returns. Only the first call has an effect.
 func (m *persistenceManager) close() (err error) {
 	m.closeOnce.Do(func() {
 		m.work.Wait()

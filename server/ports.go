@@ -8,8 +8,10 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// preparePorts opens the ports that differ in next. It returns a function that starts to serve
-// clients there and closes the old ports. Connected clients stay connected.
+// preparePorts opens the client ports whose options in next differ from the present ones. It
+// returns a function that serves clients on the new ports and closes the old ones. Connected
+// clients stay connected. apply is nil if no port differs. On an error it has closed the ports that
+// it opened.
 func (s *Server) preparePorts(next *config.Config) (apply func(), err error) {
 	var changed []string
 	for _, option := range portOptions {
@@ -39,7 +41,8 @@ func (s *Server) preparePorts(next *config.Config) (apply func(), err error) {
 	return func() { s.replaceListeners(changed, opened) }, nil
 }
 
-// replaceListeners serves opened, and then closes the previous listeners of these options.
+// replaceListeners serves clients on opened, and then closes the listeners that the given options
+// had before. If the server is stopping, it closes opened instead.
 func (s *Server) replaceListeners(options []string, opened []*listener) {
 	ls := &s.listening
 	ls.mu.Lock()
@@ -78,7 +81,7 @@ func (s *Server) replaceListeners(options []string, opened []*listener) {
 	s.log.Info("the server listens on other ports", "addresses", s.addresses())
 }
 
-// begin calls serve for all listeners, including later ones, until end.
+// begin calls serve for each listener, and for those that replaceListeners adds later.
 func (ls *listening) begin(serve func(l *listener)) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -88,15 +91,16 @@ func (ls *listening) begin(serve func(l *listener)) {
 	}
 }
 
-// end stops listeners that are not served yet from being served.
+// end makes replaceListeners add no listeners any more.
 func (ls *listening) end() {
 	ls.mu.Lock()
 	ls.ended = true
 	ls.mu.Unlock()
 }
 
-// serve accepts clients of l until it is retired or the server ends. fail is called with the error
-// that ends a listener which the server needs.
+// serve accepts clients of l until l is retired or the server stops. If l fails, and was not opened
+// while the server was running, serve calls fail with the error. It also calls fail, with nil, when
+// the transport ends.
 func (s *Server) serve(l *listener, fail func(error)) {
 	err := s.transport.Serve(l.Listener)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// process implements [env.Process] for the running binary.
+// process implements [env.Process] for the running program.
 type process struct {
 	s          *Server
 	runID      string
@@ -20,7 +20,7 @@ type process struct {
 
 func newProcess(s *Server) *process {
 	id := make([]byte, 20)
-	_, _ = rand.Read(id) // never fails, by its contract
+	_, _ = rand.Read(id) // rand.Read never fails, by its contract
 	exe, err := os.Executable()
 	if err != nil {
 		exe = os.Args[0]
@@ -38,8 +38,9 @@ func (p *process) ConfigFile() string                       { return p.s.config.
 func (p *process) Executable() string                       { return p.executable }
 func (p *process) TCPPort() int                             { return p.s.tcpPort() }
 
-// Memory reads the Go heap from the runtime and the resident set size from the operating system, if
-// that is known. Input that is kept outside of Go's heap counts as a part of the heap.
+// Memory returns the resident set size of the process and the size of the objects in Go's heap, in
+// bytes. Input outside of Go's heap counts as a part of the heap. If the operating system does not
+// tell the resident set size, rss is heap.
 func (p *process) Memory() (rss, heap int64) {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
@@ -63,7 +64,7 @@ func (p *process) Measures() stats.Measures {
 // CPU implements [env.Process].
 func (p *process) CPU() (sys, user time.Duration) { return cpuTime() }
 
-// Network implements [env.Process] with the counters of the transports.
+// Network implements [env.Process] with the counters of the transport.
 func (p *process) Network() stats.Traffic {
 	var t transport.Stats
 	if p.s.transport != nil {

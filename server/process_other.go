@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// residentSet returns 0, because there is no portable way to read it: Memory then returns the Go
-// heap.
+// residentSet returns 0, which means that the resident set size is unknown: there is no portable
+// way to read it.
 func residentSet() int64 { return 0 }
 
 func systemMemory() int64 { return 0 }

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// residentSet reads the resident set size in bytes from /proc; 0 without one.
+// residentSet returns the resident set size of the process in bytes, or 0 if the system has no
+// /proc.
 func residentSet() int64 {
 	content, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -29,7 +30,7 @@ func residentSet() int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// systemMemory reads the memory of the machine in bytes from /proc; 0 without one.
+// systemMemory returns the memory of the machine in bytes, or 0 if the system has no /proc.
 func systemMemory() int64 {
 	content, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -54,7 +55,8 @@ func cpuTime() (sys, user time.Duration) {
 	return time.Duration(u.Stime.Nano()), time.Duration(u.Utime.Nano())
 }
 
-// raiseFiles raises the limit of open files towards want, and returns the new limit.
+// raiseFiles raises the limit of open files to want if that is permitted, and returns the resulting
+// limit. It never lowers the limit. If it cannot read the limit, it returns want.
 func raiseFiles(want uint64) uint64 {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
@@ -70,8 +72,8 @@ func raiseFiles(want uint64) uint64 {
 	return r.Cur
 }
 
-// setBacklog sets how many connections the kernel keeps before they are accepted; Go requests as
-// many as the system permits.
+// setBacklog sets to n the number of connections that the kernel keeps for l before they are
+// accepted. Go itself requests as many as the system permits.
 func setBacklog(l *net.TCPListener, n int) error {
 	raw, err := l.SyscallConn()
 	if err != nil {
@@ -82,8 +84,8 @@ func setBacklog(l *net.TCPListener, n int) error {
 	return errors.Join(err, refused)
 }
 
-// checkListens returns an error for a descriptor that is not a listening socket. A connected or
-// datagram socket could be served, and would then fail at every accept.
+// checkListens returns an error if descriptor is not a listening socket. Without this check a
+// connected or datagram socket would be served, and fail at every accept.
 func checkListens(descriptor int) error {
 	on, err := syscall.GetsockoptInt(descriptor, syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
 	if err != nil {
@@ -95,7 +97,8 @@ func checkListens(descriptor int) error {
 	return nil
 }
 
-// withUmask runs f so that only the owner can use the files that f creates.
+// withUmask runs f. Files that f creates can be used only by their owner. The umask is that of the
+// process, so files that other goroutines create meanwhile are affected, too.
 func withUmask(f func() error) error {
 	old := syscall.Umask(0o177)
 	defer syscall.Umask(old)

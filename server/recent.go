@@ -10,23 +10,23 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// recent has the figures of INFO about the last seconds, and about the time since the start. The
-// janitor writes it, and any goroutine may read it.
+// recent has the figures of INFO about the last seconds, and some about the time since the start.
+// The janitor writes them, and any goroutine may read them.
 type recent struct {
 	mu                sync.Mutex
-	moved             transport.Stats    // at the last tick; guarded by mu, like the fields below
+	moved             transport.Stats    // counters at the last tick; guarded by mu, as are the fields below
 	inRate, outRate   float64            // bytes per second between the last two ticks
 	inputs, outputs   [recentSlots]int64 // the largest buffers at each of the last ticks
-	slot              int                // index for the next tick
-	startMem, peakMem int64              // memory of the process at its start, and its maximum
+	slot              int                // the index in inputs and outputs for the next tick
+	startMem, peakMem int64              // memory of the process at its start, and its maximum since
 	swept             atomic.Int64       // nanoseconds that the removal of expired keys took; not guarded
 }
 
 // recentSlots is the number of ticks over which the largest client buffer is shown, as in Redis.
 const recentSlots = 8
 
-// tick records the transport's counters, the largest client buffers and the memory in use, at the
-// end of a period.
+// tick records figures at the end of a period: now are the counters of the transport, input and
+// output the largest client buffers, and used is the memory in use, all but now in bytes.
 func (r *recent) tick(now transport.Stats, input, output, used int64, period time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,14 +38,14 @@ func (r *recent) tick(now transport.Stats, input, output, used int64, period tim
 	r.peakMem = max(r.peakMem, used)
 }
 
-// started records the memory of the process before it loads anything.
+// started records used, the memory of the process in bytes at its start.
 func (r *recent) started(used int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.startMem, r.peakMem = used, used
 }
 
-// traffic returns the network figures.
+// traffic returns the network figures. now are the present counters of the transport.
 func (r *recent) traffic(now transport.Stats) stats.Traffic {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *recent) traffic(now transport.Stats) stats.Traffic {
 	}
 }
 
-// memory returns the memory of the process at its start, and its maximum.
+// memory returns, in bytes, the memory of the process at its start and its maximum since.
 func (r *recent) memory() (start, peak int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,17 +20,18 @@ import (
 // reloading is locked while the configuration is read again.
 type reloading struct {
 	sync.Mutex
-	changed []*acl.User // users whose clients have to be closed
+	changed []*acl.User // the users whose clients have to be closed
 }
 
-// policies are the policies that the server stores. With the option store there are none.
+// policies has the policies that the server stores. With the option store the registry is nil, and
+// there are no policies.
 type policies struct {
 	registry *registry.Registry
 	file     *policyfile.File // nil without the option policy-file
 }
 
-// start applies the present configuration to a part of the server, and registers the part for every
-// reload.
+// start calls prepare with the present configuration and applies the result. It also registers
+// prepare for every reload.
 func (s *Server) start(prepare config.Prepare) error {
 	apply, err := prepare(s.config)
 	if err != nil {
@@ -43,21 +44,22 @@ func (s *Server) start(prepare config.Prepare) error {
 	return nil
 }
 
-// Reload reads the configuration and the files that it names again, and applies all of it, or
-// nothing if there is a fault. It logs every fault. by names the originator. Any goroutine may call
-// it.
+// Reload reads the configuration again, with the files that it names, and applies all of it. If
+// there is a fault, it applies nothing, logs every fault and returns an error. by names what
+// requested the reload, for RL.CHANGES. Any goroutine may call Reload.
 func (s *Server) Reload(by string) error {
 	_, err := s.reloadFor(by, 0)
 	return err
 }
 
-// reloadFor is Reload on behalf of the client with that ID. closes says that the caller has to
-// close that client's connection after the reply, because its user has changed.
+// reloadFor implements Reload on behalf of the client with the ID client; 0 is no client. closes
+// says that the caller has to close that client's connection after the reply, because its user has
+// changed.
 func (s *Server) reloadFor(by string, client int64) (closes bool, err error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	s.reloading.changed = nil
-	if s.persistence.isLoaded() { // before that the service manager must not get the ready state
+	if s.persistence.isLoaded() { // while loading, the service manager must not be notified that the server is ready
 		s.tellManager("RELOADING=1\nSTATUS=Reading the configuration again\n")
 		defer s.tellManager(ready)
 	}
@@ -80,7 +82,8 @@ func (s *Server) reloadFor(by string, client int64) (closes bool, err error) {
 	return false, err
 }
 
-// Rewrite writes the settings and users into the file with which the server was started.
+// Rewrite writes the present settings and users into the file with which the server was started. It
+// logs the result.
 func (s *Server) Rewrite() error {
 	err := s.config.Rewrite(s.userLines, func(path string, content []byte) error {
 		return optionfile.Write(path, func() error {
@@ -102,8 +105,9 @@ func (s *Server) Rewrite() error {
 	return nil
 }
 
-// userLines returns the lines of all users, or nil if the lines of the file are equivalent, or if
-// the option aclfile keeps users in their own file.
+// userLines returns the lines for all users that Rewrite has to write. has are the lines in the
+// file. userLines returns nil, which means that the lines of the file can stay, if they are
+// equivalent, or if the option aclfile stores users in a file of their own.
 func (s *Server) userLines(has []acl.Line) []string {
 	if s.config.Value("aclfile") != "" {
 		return nil
@@ -120,9 +124,10 @@ func (s *Server) userLines(has []acl.Line) []string {
 	return besideIncluded(users, has, want)
 }
 
-// besideIncluded returns want without the lines that an included file has and the file itself does
-// not replace. If a user of an included file is no longer wanted, the result has a line that
-// removes all permissions: the user cannot be left out.
+// besideIncluded returns want, the lines of all users, without the lines that an included file has
+// already, unless the file itself replaces them. If an included file defines a user that is not in
+// want, the result has a line that removes all its permissions, since the included file would
+// define the user again.
 func besideIncluded(users *acl.Users, has []acl.Line, want []string) (lines []string) {
 	var included []acl.Line
 	own := make(map[string]bool)
@@ -152,13 +157,13 @@ func besideIncluded(users *acl.Users, has []acl.Line, want []string) (lines []st
 		}
 	}
 	if lines == nil {
-		lines = []string{} // nil would mean that there is nothing to write
+		lines = []string{} // nil would mean that the lines of the file can stay
 	}
 	return lines
 }
 
-// openPolicies creates the registry of policies, and registers it for loaded and replicated
-// records.
+// openPolicies creates the registry of policies, and makes it observe the records that are loaded,
+// replicated and changed by commands. With the option policy-file it also creates the policy file.
 func (s *Server) openPolicies(o *env.Options) {
 	r := registry.New(registry.Options{Failed: func(err error) { s.log.Error("a record of policies cannot be read", "error", err) }})
 	s.keyspace.ObserveSystem(r.Observe)
@@ -169,13 +174,14 @@ func (s *Server) openPolicies(o *env.Options) {
 	}
 }
 
-// preparePolicies is a [config.Prepare]: it reads the policy file.
+// preparePolicies is a [config.Prepare]. It reads the policy file, and returns a function that
+// applies it.
 func (s *Server) preparePolicies(*config.Config) (apply func(), err error) {
 	return s.policies.file.Prepare(s.settlePolicies)
 }
 
-// settlePolicies applies the policy file, unless this is a replica or the server is loading: it is
-// called again after that.
+// settlePolicies applies the policy file. It does nothing on a replica or while the server is
+// loading; it is called again after that.
 func (s *Server) settlePolicies() { s.settlePoliciesUnless(command.HaltReadOnly | command.HaltLoading) }
 
 func (s *Server) settlePoliciesUnless(halts uint32) {
@@ -186,5 +192,6 @@ func (s *Server) settlePoliciesUnless(halts uint32) {
 	}
 }
 
-// maxFaultLines bounds the lines about faults: the log passes ten lines of a kind at once.
+// maxFaultLines is the maximum number of lines about faults, since the log passes ten lines of a
+// kind at once. Further faults are joined into the last line.
 const maxFaultLines = 10

@@ -14,9 +14,9 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// openReplication creates the replication node, which is a primary until it is told to follow one.
-// There is no node if the keys are in another store, or if the clock, as in some tests, cannot
-// follow another one.
+// openReplication creates the replication node, which is a primary until it begins to follow
+// another server. There is no node, and s.replicator stays nil, if the keys are in another store,
+// or if the clock, as in some tests, cannot follow another clock.
 func (s *Server) openReplication(o *env.Options) {
 	c, ok := s.clock.(replication.Clock)
 	if s.config.Remote() || !ok {
@@ -50,7 +50,8 @@ func (s *Server) openReplication(o *env.Options) {
 	s.replicator, o.Node = r, nodeWithRedis{r.node, link, replicas}
 }
 
-// replicator connects a node of package replication with the server, as its [replication.Host].
+// replicator connects a node of package replication with the server, as the node's
+// [replication.Host]. A nil *replicator means that nothing is replicated.
 type replicator struct {
 	s       *Server
 	source  *replication.Source
@@ -58,7 +59,8 @@ type replicator struct {
 	barrier replication.ReplyBarrier
 }
 
-// begin makes the node a replica of the primary that the configuration names.
+// begin makes the node a replica of the primary that the configuration names. Without one it stays
+// a primary.
 func (r *replicator) begin() {
 	if r == nil {
 		return
@@ -69,7 +71,7 @@ func (r *replicator) begin() {
 	}
 }
 
-// settings returns the options about replication.
+// settings returns the present settings of replication.
 func (r *replicator) settings() replication.Settings {
 	c := r.s.config.Replication()
 	return replication.Settings{
@@ -80,7 +82,8 @@ func (r *replicator) settings() replication.Settings {
 	}
 }
 
-// port returns the port that a replica announces.
+// port returns the port that this server announces to its primary: replica-announce-port if that is
+// set, else the port on which it serves replicas.
 func (r *replicator) port(c *config.Replication) int {
 	if c.AnnouncePort != 0 {
 		return c.AnnouncePort
@@ -91,21 +94,23 @@ func (r *replicator) port(c *config.Replication) int {
 	return int(r.s.port.Load())
 }
 
-// refuses reports whether this server is a replica that refuses the state of its primary.
+// refuses reports whether this server is a replica that refuses the data set of its primary.
 func (r *replicator) refuses() bool { return r != nil && r.node.Refuses() }
 
-// run replicates until ctx ends. The state must be loaded.
+// run runs the node and the barrier for replies until ctx ends. The files must have been loaded.
 func (r *replicator) run(ctx context.Context) {
 	var watching sync.WaitGroup
 	watching.Go(func() { r.barrier.Run(ctx) })
-	_ = r.node.Run(ctx) // it ends with ctx only
+	_ = r.node.Run(ctx) // Run returns only when ctx ends
 	watching.Wait()
 	r.source.Close()
 }
 
-// The methods below implement [replication.Host]. Most set a halt.
+// The methods below implement [replication.Host]. Those with the parameter on set a condition in
+// which the engine refuses commands.
 
-// SetReadOnly refuses changes by clients. A new primary applies its policy file.
+// SetReadOnly makes the engine refuse changes by clients if on is true. When a server becomes a
+// primary, SetReadOnly also applies the policy file.
 func (r *replicator) SetReadOnly(on bool) {
 	r.s.engine.SetHalt(command.HaltReadOnly, on)
 	if !on && r.s.policies.file != nil {
@@ -113,31 +118,32 @@ func (r *replicator) SetReadOnly(on bool) {
 	}
 }
 
-// SetMasterDown refuses most commands while the link to the primary is down.
+// SetMasterDown makes the engine refuse most commands while the link to the primary is down.
 func (r *replicator) SetMasterDown(on bool) { r.s.engine.SetHalt(command.HaltMasterDown, on) }
 
-// SetNoReplicas refuses changes while there are too few replicas.
+// SetNoReplicas makes the engine refuse changes while there are too few replicas.
 func (r *replicator) SetNoReplicas(on bool) { r.s.engine.SetHalt(command.HaltNoReplicas, on) }
 
-// SetLoading refuses commands during a full synchronization, as while files are loaded.
+// SetLoading makes the engine refuse commands during a full resynchronization, as while files are
+// loaded.
 func (r *replicator) SetLoading(on bool) { r.s.engine.SetLoading(on) }
 
-// PauseWrites postpones commands that may change something.
+// PauseWrites makes the engine postpone commands that may change something, until Resume.
 func (r *replicator) PauseWrites() { r.s.engine.PauseHandover() }
 
-// Resume ends PauseWrites.
+// Resume ends the effect of PauseWrites.
 func (r *replicator) Resume() { r.s.engine.EndHandover() }
 
-// Unblock ends the waits whose clients only a primary can answer.
+// Unblock ends the waits of clients that only a primary can answer.
 func (r *replicator) Unblock() {
 	r.s.engine.UnblockAll()
 	r.barrier.Abandon()
 }
 
-// SetPrimary sets the primary that CONFIG GET and CONFIG REWRITE show.
+// SetPrimary sets the primary that CONFIG GET shows and CONFIG REWRITE writes.
 func (r *replicator) SetPrimary(host, port string) { r.s.config.SetPrimary(host, port) }
 
-// putInForce applies the options of the configuration.
+// putInForce applies the present settings of replication.
 func (r *replicator) putInForce() {
 	if r == nil {
 		return
@@ -146,7 +152,8 @@ func (r *replicator) putInForce() {
 	r.node.PutInForce()
 }
 
-// await reports whether the reply to a change may leave; see [replication.ReplyBarrier].
+// await reports whether the reply to the change at position may be sent to p; see
+// [replication.ReplyBarrier]. Without replication it may.
 func (r *replicator) await(position uint64, p transport.Peer) transport.Outcome {
 	if r == nil {
 		return transport.Kept
@@ -154,5 +161,5 @@ func (r *replicator) await(position uint64, p transport.Peer) transport.Outcome 
 	return r.barrier.Await(position, p)
 }
 
-// delays reports whether replies to changes wait for replicas.
+// delays reports whether replies to changes wait for acknowledgements of replicas.
 func (r *replicator) delays() bool { return r != nil && r.barrier.Delays() }

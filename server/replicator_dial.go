@@ -9,7 +9,8 @@ import (
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 
-// dial opens a connection to a primary.
+// dial opens a connection to a primary, with TLS if tls-replication says so. It gives up after the
+// replication timeout.
 func (r *replicator) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c := r.s.config.Replication()
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
@@ -21,7 +22,7 @@ func (r *replicator) dial(ctx context.Context, network, address string) (net.Con
 	if !c.TLS {
 		return dial(ctx, network, address)
 	}
-	conf, err := tlsconfig.Client(r.s.config.TLSOptions()) // the certificate files may have changed
+	conf, err := tlsconfig.Client(r.s.config.TLSOptions()) // read the certificate files again, since they may have changed
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +40,8 @@ func (r *replicator) dial(ctx context.Context, network, address string) (net.Con
 	return secure, nil
 }
 
-// dialLink opens the connection of the replication link, which CLIENT LIST shows.
+// dialLink opens the connection of the replication link and registers it, so that CLIENT LIST shows
+// it.
 func (r *replicator) dialLink(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := r.dial(ctx, network, address)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/cellserver/cellserver/session"
 )
 
-// redisLink runs the commands of a Redis or Valkey that the node follows on a session of its own. It
-// implements replication.RedisFollower and redis.Runner. The goroutine of the link sets ctx, primary
-// and address before it starts the goroutine that calls dialSecond.
+// redisLink runs the commands that come from a Redis or Valkey which the node follows, in a session
+// of their own. It implements replication.RedisFollower and redis.Runner. The goroutine of the link
+// sets ctx, primary and address before it starts the goroutine that calls dialSecond.
 type redisLink struct {
 	*redis.Follower
 	r *replicator
-	// address is that of the primary.
+	// address is the network address of the primary.
 	address string
 	ctx     context.Context
 	primary *session.Primary
@@ -45,13 +45,13 @@ func (l *redisLink) Follow(ctx context.Context, conn net.Conn, in *bufio.Reader,
 	return l.Follower.Follow(ctx, conn, in, reply) //nolint:wrapcheck // it says what it was about
 }
 
-// Run implements redis.Runner.
+// Run implements redis.Runner. It runs a command of the primary in the database db.
 func (l *redisLink) Run(db int, args [][]byte) error {
 	return l.primary.Run(l.ctx, db, args) //nolint:wrapcheck // the reply of a command
 }
 
-// dialSecond opens a second connection to the primary, as the user of the first. It is called while
-// the link to that primary is open.
+// dialSecond opens a second connection to the primary and authenticates it with the configured user
+// and password. It must be called only while the link to the primary is open.
 func (l *redisLink) dialSecond(ctx context.Context) (net.Conn, error) {
 	conn, err := l.r.dial(ctx, "tcp", l.address)
 	if err != nil {
@@ -61,8 +61,8 @@ func (l *redisLink) dialSecond(ctx context.Context) (net.Conn, error) {
 	return redis.Authenticate(ctx, conn, c.User, c.Password, c.Timeout) //nolint:wrapcheck // it says what it was about
 }
 
-// nodeWithRedis is a node whose INFO also shows the Redis that it follows, and what replicas that are
-// a Redis were not sent.
+// nodeWithRedis is a node whose INFO also shows the Redis that it follows, and the data that could
+// not be sent to replicas that are a Redis.
 type nodeWithRedis struct {
 	*replication.Node
 	link     *redisLink

@@ -34,8 +34,8 @@ func newReporting(s *Server) *reporting {
 	return r
 }
 
-// reporting samples the server once a second and creates reports from the samples. It implements
-// [report.Source].
+// reporting takes a sample of the server once a second, and creates reports from the samples. It
+// implements [report.Source].
 type reporting struct {
 	s        *Server
 	recorder *report.Recorder
@@ -43,10 +43,10 @@ type reporting struct {
 	id       string
 	used     atomic.Int64 // bytes of memory in use, at the last sample
 	clients  clientKinds  // used by the sampling goroutine only
-	busy     bool         // used by the sampling goroutine only: warnOfScript has warned
+	busy     bool         // used only by the sampling goroutine: warnOfScript has logged its warning
 }
 
-// run samples until ctx ends.
+// run takes samples until ctx ends.
 func (r *reporting) run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -60,7 +60,7 @@ func (r *reporting) run(ctx context.Context) {
 	}
 }
 
-// sample takes one sample. Only one goroutine calls it.
+// sample takes one sample. Only the sampling goroutine may call it.
 func (r *reporting) sample() {
 	e := r.s.engine
 	resets, resetting := e.Resets()
@@ -80,12 +80,13 @@ func (r *reporting) sample() {
 	}
 	r.clients.look(e)
 	if again, now := e.Resets(); resetting || now || again != resets {
-		return // some counts are from before the reset and some from after; the next sample is consistent
+		return // Counts of this sample may be from before and after the reset. The next sample is consistent
 	}
 	r.recorder.Add(s)
 }
 
-// warnOfScript logs once that a script blocks the store.
+// warnOfScript logs a warning when script, which may be nil, has blocked the store so long that
+// other clients get BUSY errors. It logs once for each such script.
 func (r *reporting) warnOfScript(script *report.RunningScript) {
 	busy := script != nil && script.Busy
 	if busy && !r.busy {
@@ -99,7 +100,7 @@ func (r *reporting) warnOfScript(script *report.RunningScript) {
 	r.busy = busy
 }
 
-// figures returns the values that checks need in addition to numbers.
+// figures returns values other than numbers that the checks of a report need.
 func (r *reporting) figures() report.Figures {
 	e := r.s.engine
 	f := report.Figures{FailedLogins: e.Refusals.Count(acl.DeniedAuth)}
@@ -123,7 +124,7 @@ func (r *reporting) figures() report.Figures {
 	return f
 }
 
-// failedLogins returns the user names with failed login attempts in the last minute.
+// failedLogins returns the user names for which logins have failed in the last minute.
 func (r *reporting) failedLogins() (failed []report.FailedLogin) {
 	e, after := r.s.engine, r.s.engine.CivilMillis()-time.Minute.Milliseconds()
 	for _, entry := range e.Refusals.Newest(128) {
@@ -140,13 +141,14 @@ func (r *reporting) failedLogins() (failed []report.FailedLogin) {
 	return failed
 }
 
-// answer implements RL.REPORT.
+// answer implements the command RL.REPORT called name. u is the user, from the address of the
+// client, and given has the arguments.
 func (r *reporting) answer(u *acl.User, from, name string, given map[string][]string) ([]byte, error) {
 	q, err := report.ParseQuery(name, given, r.Databases())
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller is told as it is
+		return nil, err //nolint:wrapcheck // the command replies this error
 	}
-	return r.reporter.Answer(u, from, q) //nolint:wrapcheck // likewise
+	return r.reporter.Answer(u, from, q) //nolint:wrapcheck // the command replies this error, too
 }
 
 // Identity implements [report.Source].
@@ -262,7 +264,7 @@ func (r *reporting) May(u *acl.User, name string) bool {
 	return false
 }
 
-// executeTimeout bounds the time of a command of the admin port.
+// executeTimeout is the maximum time that a command of the admin port may take.
 const executeTimeout = 10 * time.Second
 
 // Execute implements [report.Source].

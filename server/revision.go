@@ -6,20 +6,21 @@ import (
 	"sync"
 )
 
-// revision returns the commit that this program was compiled from, and whether the source had
-// uncommitted changes. The commit is "" if the build does not have it, such as in tests. The build
-// information is read once.
+// revision returns the commit from which this program was compiled, and whether its source had
+// uncommitted changes. The commit is "" if the build does not record it, as in tests. revision
+// reads the build information only once.
 var revision = sync.OnceValues(func() (commit string, modified bool) {
 	build, _ := debug.ReadBuildInfo()
 	return revisionOf(build)
 })
 
-// pseudoVersion matches the version of a module between two tags, which ends in twelve digits of
-// the commit.
+// pseudoVersion matches the version of a module between two tags, and captures the twelve digits of
+// the commit in it.
 var pseudoVersion = regexp.MustCompile(`-(?:0\.)?[0-9]{14}-([0-9a-f]{12})(?:\+|$)`)
 
-// revisionOf returns the commit of a build: a build of a checkout has a stamp, and one by `go
-// install module@version` has the version of the module.
+// revisionOf returns the commit of build, and whether the source had uncommitted changes. A build
+// of a checkout records the commit as a setting, and one by `go install module@version` as a part
+// of the version.
 func revisionOf(build *debug.BuildInfo) (commit string, modified bool) {
 	if build == nil {
 		return "", false
@@ -50,7 +51,7 @@ func shortRevision() (commit string, modified bool) {
 	return commit[:digits], modified
 }
 
-// VersionText returns the version and, if known, the revision, such as "0.1.0 (60cbce0b,
+// VersionText returns the version and, if it is known, the revision, such as "0.1.0 (60cbce0b,
 // modified)".
 func VersionText() string {
 	if commit, _ := revision(); commit == "" {

@@ -1,6 +1,6 @@
 // Package server assembles the parts of the program: configuration, keyspace, commands and
-// transports. Tests run it within the test process and with their own clock. Package main only
-// passes arguments and signals to it.
+// transports. Tests run a [Server] within the test process and with a clock of their own. Package
+// main only passes arguments and signals to this package.
 package server
 
 import (
@@ -35,59 +35,62 @@ import (
 	"github.com/cellserver/cellserver/transport/goroutine"
 )
 
-// Version is this server's own version. Clients see [command.RedisVersion].
+// Version is the version of cellserver. Clients see [command.RedisVersion] as the version of Redis.
 const Version = "0.1.0"
 
-// Options are the parts that a caller, such as a test, may replace.
+// Options has the parts of a server that a caller, such as a test, may replace. The zero value is a
+// server as the configuration describes it.
 type Options struct {
-	// Groups returns the groups of commands that the server has; nil is [commands.Groups].
+	// Groups returns the groups of commands that the server has; nil uses [commands.Groups].
 	Groups func() []command.Group
-	// Clock is the clock that decides; nil is a [clock.System].
+	// Clock is the clock by which the server decides; nil uses a [clock.System].
 	Clock clock.Clock
-	// Time has the sources of that [clock.System]; the zero value uses the machine's clocks.
+	// Time has the sources of time for the [clock.System]. The zero value uses the machine's
+	// clocks.
 	Time clock.Options
 	// Log receives messages for operators; nil creates a log from the configuration.
 	Log *slog.Logger
 	// Terminal is the terminal for the text at the start; nil if there is none.
 	Terminal io.Writer
-	// Listen opens the ports of the configuration, with or without TLS; nil uses package net.
+	// Listen opens the ports of the configuration; TLS is added to its listeners. nil uses package
+	// net.
 	Listen func(network, address string) (net.Listener, error)
-	// Listeners replace the listeners of the configuration.
+	// Listeners replaces the listeners for clients of the configuration; nil replaces nothing.
 	Listeners []net.Listener
-	// Inherited are sockets that replace the listeners of an option: port, tls-port, unixsocket or
-	// admin-port (see [Inherited]).
+	// Inherited has sockets that replace the listeners of an option: port, tls-port, unixsocket or
+	// admin-port. See [Inherited].
 	Inherited map[string][]net.Listener
-	// AdminListeners replace the listeners of the admin port.
+	// AdminListeners replaces the listeners of the admin port; nil replaces nothing.
 	AdminListeners []net.Listener
-	// FS is the file system for persistence; nil is the operating system's.
+	// FS is the file system for persistence; nil uses that of the operating system.
 	FS persistence.FS
-	// Env modifies the options of the engine before it is created; nil changes nothing.
+	// Env modifies the options of the engine before the engine is created; nil modifies nothing.
 	Env func(*env.Options)
-	// OpenStore opens the store of the option store; nil is [cluster.Open].
+	// OpenStore opens the store that the option store names; nil uses [cluster.Open].
 	OpenStore func(cluster.Options) (RemoteStore, error)
-	// Dial opens connections to a primary, before TLS; nil is [net.Dialer.DialContext].
+	// Dial opens connections to a primary, without TLS; nil uses [net.Dialer.DialContext].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Node replaces the server's replication node; nil uses the server's.
+	// Node replaces the replication node in commands; nil uses the server's own.
 	Node env.Node
-	// WrapStore wraps the store of each worker; nil does not.
+	// WrapStore wraps the store that each worker uses; nil wraps nothing.
 	WrapStore func(env.Store) env.Store
-	// LimitHeap is [debug.SetMemoryLimit], if the process consists of only this server. It is
-	// called with the part of maxmemory for Go's heap whenever that changes; nil sets no limit.
+	// LimitHeap is [debug.SetMemoryLimit] in a process that has only this server. It is called with
+	// the part of maxmemory for Go's heap, whenever that changes. nil sets no limit.
 	LimitHeap func(bytes int64) int64
-	// HeapSize returns the bytes that LimitHeap bounds; nil asks Go's runtime.
+	// HeapSize returns the number of bytes that LimitHeap bounds; nil asks Go's runtime.
 	HeapSize func() int64
-	// FreeHeap is [debug.FreeOSMemory], on the same condition. A background goroutine calls it when
-	// much of Go's heap is no longer used; nil does nothing.
+	// FreeHeap is [debug.FreeOSMemory] in a process that has only this server. A background
+	// goroutine calls it when much of Go's heap is no longer used. nil does nothing.
 	FreeHeap func()
 }
 
-// Server is one cellserver within this process.
+// Server is one cellserver within this process. [New] creates it, and Run serves.
 type Server struct {
 	config *config.Config
 	logging
-	pidFile     string // the file that New has written, "" for none
+	pidFile     string // the file that New has written, or ""
 	manager     serviceManager
-	given       Options // the options of New
+	given       Options // the options that were passed to New
 	clock       clock.Clock
 	keyspace    *keyspace.Keyspace
 	store       RemoteStore // nil without the option store
@@ -111,14 +114,16 @@ type Server struct {
 	stopping
 }
 
-// stopping is the request to stop.
+// stopping has the request to stop. stop is closed when there is one.
 type stopping struct {
 	stopOnce sync.Once
 	stopMode atomic.Uint32 // an env.StopMode
 	stop     chan struct{}
 }
 
-// New assembles a server and opens its listeners. Run loads the state and accepts clients.
+// New assembles a server and opens its listeners. It changes c: it registers functions there that
+// are called when settings change. On an error everything that New has opened is closed. Run loads
+// the state and accepts clients.
 func New(c *config.Config, o Options) (*Server, error) {
 	table, err := o.commandTable(c)
 	if err != nil {
@@ -185,7 +190,8 @@ func New(c *config.Config, o Options) (*Server, error) {
 	return s, nil
 }
 
-// commandTable creates the table of commands with the renames of the configuration.
+// commandTable creates the table of commands, with the renames of the configuration and, with the
+// option store, only the commands that a store can decide.
 func (o *Options) commandTable(c *config.Config) (*command.Table, error) {
 	groups, newTable := commands.Groups, command.NewRenamedTable
 	if o.Groups != nil {
@@ -201,7 +207,8 @@ func (o *Options) commandTable(c *config.Config) (*command.Table, error) {
 	return table, nil
 }
 
-// assemble creates the clock, the keyspace, the store that the configuration names, and the engine.
+// assemble creates the clock, the keyspace, the store that the configuration names, replication and
+// the engine. source is the clock to use, or nil.
 func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (RemoteStore, error), table *command.Table) error {
 	c := s.config
 	if s.clock = source; s.clock == nil {
@@ -257,7 +264,8 @@ func (s *Server) assemble(source clock.Clock, open func(cluster.Options) (Remote
 	return nil
 }
 
-// keyspaceOptions sets the options for an engine whose keyspace decides asks and stores policies.
+// keyspaceOptions sets those options in o that an engine needs whose keyspace decides asks and
+// stores policies.
 func (s *Server) keyspaceOptions(o *env.Options) {
 	s.openPolicies(o)
 	wrap := s.given.WrapStore
@@ -271,7 +279,7 @@ func (s *Server) keyspaceOptions(o *env.Options) {
 	o.SuspendExpiry = s.keyspace.SuspendExpiry
 }
 
-// abandon releases what New has opened before it failed.
+// abandon releases all that New has opened before it failed.
 func (s *Server) abandon() (err error) {
 	err = closeAll(s.listening.open)
 	for _, l := range s.admin.listeners {
@@ -288,7 +296,7 @@ func (s *Server) abandon() (err error) {
 	return err
 }
 
-// openTransport creates the transport of the configuration.
+// openTransport creates the transport that the configuration names.
 func (s *Server) openTransport() error {
 	s.kind = transport.Kind(s.config.Value("transport")).Resolve()
 	t, err := newTransport(s.kind, s.engine, s.transportLimits(), s.config.Loops(), s.log)
@@ -299,8 +307,9 @@ func (s *Server) openTransport() error {
 	return nil
 }
 
-// newTransport makes a transport of a kind that is resolved. loops is the number of event loops;
-// a transport of goroutines has none. It fails if the system lacks the kind.
+// newTransport creates a transport of the given kind, which must be resolved. loops is the number
+// of event loops; a transport of goroutines has none. newTransport returns an error if the
+// operating system lacks the kind.
 func newTransport(kind transport.Kind, h transport.Handler, lim transport.Limits, loops int, log *slog.Logger) (transport.Transport, error) {
 	switch kind {
 	case transport.KindGoroutine:
@@ -321,7 +330,7 @@ func (s *Server) transportLimits() transport.Limits {
 	return l
 }
 
-// putInForce applies the current settings to all parts.
+// putInForce applies the present settings to all parts of the server.
 func (s *Server) putInForce() {
 	limits := s.config.Limits()
 	limits.MaxClients = min(limits.MaxClients, s.clientsForFiles(limits.MaxClients))
@@ -340,12 +349,13 @@ func (s *Server) putInForce() {
 	s.level.Set(logLevels[s.config.Value("loglevel")])
 }
 
-// reservedFiles is the number of open files for listeners, logs and everything else but clients
-// (Redis: CONFIG_MIN_RESERVED_FDS).
+// reservedFiles is the number of open files for everything but clients, such as listeners and logs.
+// It is CONFIG_MIN_RESERVED_FDS of Redis.
 const reservedFiles = 32
 
-// filesBeside returns how many open files are needed in addition to clients: each TLS handshake on
-// an event loop has a second descriptor, and connections to the admin port are not clients.
+// filesBeside returns how many open files the server needs in addition to one for each client. A
+// TLS handshake on an event loop has a second descriptor, and connections to the admin port are not
+// clients.
 func (s *Server) filesBeside() int {
 	n := reservedFiles
 	if s.config.Value("tls-port") != "0" && s.kind == transport.KindEpoll {
@@ -357,7 +367,8 @@ func (s *Server) filesBeside() int {
 	return n
 }
 
-// clientsForFiles returns how many clients the limit of open files permits, up to want.
+// clientsForFiles returns how many clients the limit of open files permits, which is want at most.
+// It raises the limit if it can, and logs a warning if fewer than want are permitted.
 func (s *Server) clientsForFiles(want int) int {
 	beside := s.filesBeside()
 	files := raiseFiles(uint64(want + beside))
@@ -369,8 +380,9 @@ func (s *Server) clientsForFiles(want int) int {
 	return allowed
 }
 
-// Run serves until Stop is called or ctx ends. Then it runs the commands that clients have already
-// sent, and returns. It waits for every goroutine that it starts.
+// Run serves until Stop is called, ctx ends or a listener fails. Then it runs the commands that
+// clients have already sent, writes the final snapshot if one is needed, and returns the errors of
+// all these steps. It waits for every goroutine that it has started. Run may be called only once.
 func (s *Server) Run(ctx context.Context) error {
 	housekeeping, endHousekeeping := context.WithCancel(context.Background())
 	replicating, endReplication := context.WithCancel(context.Background())
@@ -379,7 +391,7 @@ func (s *Server) Run(ctx context.Context) error {
 	fail := func(err error) {
 		select {
 		case failed <- err:
-		default: // an earlier error is reported
+		default: // another error will be reported already
 		}
 	}
 	var loading sync.WaitGroup
@@ -432,21 +444,23 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// warnOfHistory logs that the loaded history has changes of policies that this build cannot read.
+// warnOfHistory logs a warning if the loaded history has changes of policies that this version
+// cannot read.
 func (s *Server) warnOfHistory() {
 	if n, why := s.policies.registry.Unreadable(); n > 0 {
 		s.log.Warn("changes of policies that this version cannot read are left out of RL.CHANGES", "changes", n, "error", why)
 	}
 }
 
-// load loads the state, while clients get LOADING errors.
+// load loads the files, while clients get LOADING errors, and then reports that the server is
+// ready. It returns nil if the server stops before loading is done.
 func (s *Server) load() error {
 	if !s.persistence.isLoaded() {
 		s.log.Info("loading; clients get -LOADING meanwhile", "addresses", s.addresses())
 		err := s.persistence.load()
 		switch {
 		case s.persistence.left.Load():
-			return nil // the server stops, so the loaded state is not needed
+			return nil // the server stops and does not need the state
 		case err != nil:
 			return err
 		}
@@ -454,7 +468,7 @@ func (s *Server) load() error {
 			return err
 		}
 		s.warnOfHistory()
-		s.settlePoliciesUnless(command.HaltReadOnly) // the first call must find the policies applied
+		s.settlePoliciesUnless(command.HaltReadOnly) // apply the policies before the first call
 		s.engine.SetLoading(false)
 		if s.policies.file.Due() { // the file was read again meanwhile
 			s.settlePolicies()
@@ -465,7 +479,8 @@ func (s *Server) load() error {
 	return nil
 }
 
-// drain stops accepting connections, ends the waits and lets the transports finish.
+// drain stops accepting connections, ends the waits of clients, and waits for the transport to
+// process what clients have sent, for shutdown-timeout at most.
 func (s *Server) drain() error {
 	limit := s.config.Seconds("shutdown-timeout")
 	s.tellManager("STOPPING=1\n")
@@ -479,16 +494,17 @@ func (s *Server) drain() error {
 	return nil
 }
 
-// stopAs is Stop with a mode, which says whether to write a snapshot first.
+// stopAs makes Run end, with a mode that says whether to write a snapshot first.
 func (s *Server) stopAs(mode env.StopMode) {
 	s.stopMode.Store(uint32(mode))
 	s.Stop()
 }
 
-// Stop ends Run. It may be called from any goroutine, any number of times.
+// Stop makes Run end, and returns at once. It may be called by any goroutine, any number of times.
 func (s *Server) Stop() { s.stopOnce.Do(func() { close(s.stop) }) }
 
-// janitor enforces the limits of clients and updates periodic statistics.
+// janitor enforces the limits of clients, bounds the memory and updates periodic statistics, until
+// ctx ends.
 func (s *Server) janitor(ctx context.Context) {
 	const period, watch = time.Second, 100 * time.Millisecond
 	tick, look := time.NewTicker(period), time.NewTicker(watch)
@@ -528,7 +544,7 @@ func (s *Server) janitor(ctx context.Context) {
 	}
 }
 
-// beat updates the recent figures at the end of a period. Any goroutine may call it.
+// beat updates the figures about recent seconds, at the end of a period. Any goroutine may call it.
 func (s *Server) beat(period time.Duration) {
 	now := s.transport.Stats()
 	input, output := int64(0), int64(0)
@@ -538,10 +554,11 @@ func (s *Server) beat(period time.Duration) {
 	s.recent.tick(now, input, output, s.reports.used.Load(), period)
 }
 
-// Engine returns the engine, for tests and for generators of documentation.
+// Engine returns the engine. It is for tests and for generators of documentation.
 func (s *Server) Engine() *session.Engine { return s.engine }
 
-// Keyspace returns the keyspace, for tests. With the option store it is that of fail-policy local.
+// Keyspace returns the keyspace. It is for tests. With the option store it is the keyspace of
+// fail-policy local.
 func (s *Server) Keyspace() *keyspace.Keyspace { return s.keyspace }
 
 // Traffic returns the counters of the transport.
@@ -551,10 +568,11 @@ func (s *Server) clockStepped(step time.Duration) {
 	s.log.Warn("the wall clock was stepped; decisions continue with the server's own clock", "step", step.String())
 }
 
-// stopwatch returns the time since New.
+// stopwatch returns the time since New was called. It never decreases.
 func (s *Server) stopwatch() time.Duration { return time.Since(s.began) }
 
-// noteEvent records an event for LATENCY if it took long enough. Any goroutine may call it.
+// noteEvent records an event for LATENCY if took is at least the configured threshold. Any
+// goroutine may call it.
 func (s *Server) noteEvent(e stats.Event, took time.Duration) {
 	if s.engine != nil && s.engine.Events.Watches(took) {
 		s.engine.Events.Note(e, took, s.engine.CivilMillis()/1000)

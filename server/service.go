@@ -13,14 +13,15 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// notifySocket is the environment variable with the socket on which systemd expects notifications.
+// notifySocket is the environment variable that has the address of the socket on which systemd
+// expects notifications.
 const notifySocket = "NOTIFY_SOCKET"
 
-// ready is the notification that clients are served, also sent after a reload.
+// ready is the notification that the server serves clients. It is also sent after a reload.
 const ready = "READY=1\nSTATUS=Ready to accept connections\n"
 
-// serviceManagerOf returns the socket of the service manager, according to the option
-// supervised and the environment.
+// serviceManagerOf returns the service manager that listens at the address socket, or none if the
+// option supervised is no.
 func serviceManagerOf(c *config.Config, socket string) serviceManager {
 	if c.Value("supervised") == "no" {
 		return ""
@@ -28,13 +29,13 @@ func serviceManagerOf(c *config.Config, socket string) serviceManager {
 	return serviceManager(socket)
 }
 
-// Background reports whether the server should run in the background. As in Redis it should
-// not under a service manager, which watches the process that it has started.
+// Background reports whether the server should run in the background. As in Redis, it should not if
+// a service manager watches the process that it has started.
 func Background(c *config.Config) bool {
 	return c.Yes("daemonize") && serviceManagerOf(c, os.Getenv(notifySocket)) == ""
 }
 
-// tellManager notifies the service manager, if there is one.
+// tellManager sends the notification news to the service manager, if there is one.
 func (s *Server) tellManager(news string) {
 	if s.manager == "" {
 		if s.config.Value("supervised") == "systemd" && strings.HasPrefix(news, "READY") {
@@ -47,11 +48,11 @@ func (s *Server) tellManager(news string) {
 	}
 }
 
-// serviceManager is the address of the service manager's socket, "" if none listens.
+// serviceManager is the address of the socket of the service manager, or "" if there is none.
 type serviceManager string
 
-// send implements sd_notify. An address that begins with '@' is an abstract one, which package net
-// supports.
+// send sends a notification, as sd_notify does. Package net supports abstract addresses, which
+// begin with '@'.
 func (m serviceManager) send(news string) error {
 	conn, err := net.Dial("unixgram", string(m))
 	if err != nil {
@@ -61,8 +62,8 @@ func (m serviceManager) send(news string) error {
 	return errors.Join(err, conn.Close())
 }
 
-// writePIDFile writes the process id. Like Redis, the server continues if it cannot write
-// the file.
+// writePIDFile writes the process id to the file of the option pidfile. Like Redis, the server
+// continues if it cannot write the file.
 func (s *Server) writePIDFile() {
 	path := s.config.Path("pidfile")
 	if path == "" {
@@ -85,13 +86,14 @@ func (s *Server) removePIDFile() error {
 	return nil
 }
 
-// checkDir returns why the server cannot work in dir, in Redis' words.
+// checkDir returns an error, in the words of Redis, if the server cannot work in the directory of
+// the option dir.
 func checkDir(c *config.Config) error {
 	dir := c.Value("dir")
 	var err error = syscall.ENOENT // the error of chdir for an empty path
 	if dir != "" {
-		// The dot at the end checks the permission to enter the directory, which chdir needs as
-		// well.
+		// The dot at the end makes Stat need the permission to enter the directory, which chdir
+		// needs as well.
 		_, err = os.Stat(dir + string(os.PathSeparator) + ".")
 	}
 	if err != nil {

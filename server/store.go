@@ -9,12 +9,12 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// store adapts a handle of the keyspace to [env.Store]. Methods with the same signature are
-// promoted from the handle. The methods here convert the others.
+// store adapts a handle of the keyspace to [env.Store]. Methods of the handle with the same
+// signature are promoted. The methods here convert the arguments and results of the others.
 type store struct {
 	*keyspace.Handle
 	ks   *keyspace.Keyspace
-	refs []keyspace.Ref // scratch of Lock and AppendMoves
+	refs []keyspace.Ref // a buffer that Lock and AppendMoves reuse
 }
 
 var _ env.Store = (*store)(nil)
@@ -98,7 +98,8 @@ func (s *store) AppendMoves(refs []env.KeyRef) []env.KeyRef {
 	return refs
 }
 
-// Serve implements [env.Store]. The results of both packages have the same numbers.
+// Serve implements [env.Store]. It converts env.Served to keyspace.Served, whose values have the
+// same numbers.
 func (s *store) Serve(f func(owner any, db int, key []byte) env.Served) {
 	s.Handle.Serve(func(w *keyspace.PopWaiter, db int, key []byte) keyspace.Served {
 		return keyspace.Served(f(w.Owner, db, key))
@@ -122,7 +123,7 @@ func (s *store) TypeName(db int, key []byte) string { return s.Kind(db, key).Typ
 // Stats implements [env.Store].
 func (s *store) Stats() env.StoreStats { return storeStats(s.Handle.Stats()) }
 
-// storeStats returns the keyspace statistics for commands and figures.
+// storeStats converts the keyspace statistics for commands and figures.
 func storeStats(st keyspace.Stats) env.StoreStats {
 	out := env.StoreStats{
 		Databases: make([]env.DatabaseStats, len(st.Databases)),

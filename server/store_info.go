@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// storeInfo returns the fields of INFO store.
+// storeInfo returns the fields of the section store of INFO.
 func (s *Server) storeInfo() []env.InfoField {
 	info := s.store.Info()
 	fields := []env.InfoField{
@@ -31,7 +31,8 @@ func (s *Server) storeInfo() []env.InfoField {
 
 func decimal(f cluster.Figure) string { return strconv.FormatFloat(f.Value, 'f', -1, 64) }
 
-// policyFields returns for each policy how many calls it has answered, by reason.
+// policyFields returns a field for each fail-policy, with the number of calls that it has answered,
+// by reason.
 func policyFields(counts []cluster.PolicyCount) (fields []env.InfoField) {
 	for _, policy := range config.FailPolicyNames() {
 		var reasons []string
@@ -47,7 +48,7 @@ func policyFields(counts []cluster.PolicyCount) (fields []env.InfoField) {
 	return fields
 }
 
-// describeNode returns a line about a master, in the form of INFO commandstats.
+// describeNode returns the description of a master of the store, in the form of INFO commandstats.
 func describeNode(n cluster.NodeInfo) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "addr=%s,version=%s,state=%s,reason=%s", n.Addr, n.Version, n.State, n.Reason)

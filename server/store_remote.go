@@ -13,19 +13,21 @@ import (
 	"github.com/cellserver/cellserver/remote"
 )
 
-// RemoteStore decides asks on a server with the option store: a [cluster.Store], or a double in a
-// test.
+// RemoteStore decides asks on a server with the option store. It is a [cluster.Store], or a double
+// in a test.
 type RemoteStore interface {
 	env.Remote
+	// Info returns the state and the figures of the store.
 	Info() cluster.Info
-	// SetFailPolicies applies the option fail-policy, by prefix.
+	// SetFailPolicies applies the option fail-policy. byPrefix has the policy for each prefix of
+	// keys; the prefix "" is all keys.
 	SetFailPolicies(byPrefix map[string]string)
-	// Close answers the asks under way, and ends everything that the store has started.
+	// Close answers the asks under way, and ends every goroutine and connection of the store.
 	Close()
 }
 
-// openCluster opens the store of o. On an error it returns a nil interface: a nil *cluster.Store in
-// the interface would not compare equal to nil.
+// openCluster opens the store of o. On an error it returns nil explicitly: the nil *cluster.Store
+// in the interface would not compare equal to nil.
 func openCluster(o cluster.Options) (RemoteStore, error) {
 	s, err := cluster.Open(o)
 	if err != nil {
@@ -34,14 +36,14 @@ func openCluster(o cluster.Options) (RemoteStore, error) {
 	return s, nil
 }
 
-// remoteStore is the store as sessions use it. Until it has learned the time from its nodes, its
-// instants are those of the server's clock.
+// remoteStore is the store as sessions use it. own returns the time of the server's clock.
 type remoteStore struct {
 	RemoteStore
 	own func() limit.Instant
 }
 
-// Now implements [env.Remote].
+// Now implements [env.Remote]. It returns the store's time or, until the store has learned it from
+// its nodes, that of the server's clock.
 func (r *remoteStore) Now() limit.Instant {
 	if now := r.RemoteStore.Now(); now > 0 {
 		return now
@@ -49,7 +51,7 @@ func (r *remoteStore) Now() limit.Instant {
 	return r.own()
 }
 
-// storeOptions returns the options of the store.
+// storeOptions returns the options of the store that the configuration c describes.
 func storeOptions(c *config.Config) cluster.Options {
 	return cluster.Options{
 		URL:          c.Value("store"),
@@ -66,8 +68,8 @@ func storeOptions(c *config.Config) cluster.Options {
 	}
 }
 
-// openStore opens the store. The keyspace is then that of fail-policy local, which only the store
-// uses.
+// openStore opens the store by open, or by openCluster if open is nil. From then on the keyspace
+// has the keys of fail-policy local, and only the store uses it.
 func (s *Server) openStore(open func(cluster.Options) (RemoteStore, error)) (err error) {
 	if open == nil {
 		open = openCluster
@@ -78,7 +80,7 @@ func (s *Server) openStore(open func(cluster.Options) (RemoteStore, error)) (err
 	return err
 }
 
-// remoteOptions sets the options for an engine whose asks a store decides.
+// remoteOptions sets those options in o that an engine needs whose asks a store decides.
 func (s *Server) remoteOptions(o *env.Options) {
 	r := &remoteStore{s.store, s.clock.Now}
 	stores := remote.New(r, func(d time.Duration, f func()) (stop func() bool) { return s.clock.AfterFunc(d, f).Stop })
@@ -86,31 +88,31 @@ func (s *Server) remoteOptions(o *env.Options) {
 	o.NewStore = func() env.Store { return withMemory{stores.NewStore(), s.keyspace} }
 }
 
-// withMemory is a store with the memory statistics of the keyspace of fail-policy local.
+// withMemory is a store with the memory statistics of ks, the keyspace of fail-policy local.
 type withMemory struct {
 	env.Store
 	ks *keyspace.Keyspace
 }
 
-// Stats implements [env.Store]. It has no databases: clients do not see the keys of fail-policy
-// local.
+// Stats implements [env.Store]. The result has no databases, since clients do not see the keys of
+// fail-policy local.
 func (s withMemory) Stats() env.StoreStats {
 	return env.StoreStats{Memory: memoryStats(s.ks.Stats())}
 }
 
-// closeStore closes the store, if there is one. No more asks may come.
+// closeStore closes the store, if there is one. No goroutine may submit asks afterwards.
 func (s *Server) closeStore() {
 	if s.store != nil {
 		s.store.Close()
 	}
 }
 
-// private decides with the keyspace of fail-policy local.
+// private decides asks for fail-policy local, with a keyspace in this process.
 type private struct {
 	handles chan *keyspace.Handle
 }
 
-// newPrivate creates as many handles as goroutines can decide at once.
+// newPrivate creates a private with as many handles of ks as goroutines can decide at once.
 func newPrivate(ks *keyspace.Keyspace) *private {
 	p := &private{handles: make(chan *keyspace.Handle, runtime.GOMAXPROCS(0))}
 	for range cap(p.handles) {
@@ -119,7 +121,8 @@ func newPrivate(ks *keyspace.Keyspace) *private {
 	return p
 }
 
-// decide decides an ask in this process. Any goroutine may call it.
+// decide decides the ask a in this process. It may wait for another goroutine's decision. Any
+// goroutine may call it.
 func (p *private) decide(a *decide.Ask) {
 	h := <-p.handles
 	defer func() { p.handles <- h }()

@@ -10,13 +10,14 @@ import (
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 
-// certificates are the TLS configurations of new connections, nil without TLS.
+// certificates has the TLS configurations of new connections. They are nil without TLS.
 type certificates struct {
 	clients atomic.Pointer[tls.Config] // of tls-port
 	admin   atomic.Pointer[tls.Config] // of admin-port, which requests no client certificate
 }
 
-// startTLS applies the certificates. CONFIG SET of any TLS option and every reload read them again.
+// startTLS applies the certificates of the configuration. They are read again by CONFIG SET of any
+// TLS option and by every reload.
 func (s *Server) startTLS() error {
 	s.config.OnSet(func(name string) bool { return strings.HasPrefix(name, "tls-") }, s.prepareTLS)
 	if err := s.start(s.prepareTLS); err != nil {
@@ -28,8 +29,8 @@ func (s *Server) startTLS() error {
 	return nil
 }
 
-// prepareTLS reads the TLS files of a configuration, and returns a function that applies them to
-// new connections. Existing connections do not change.
+// prepareTLS reads the TLS files of the configuration next, and returns a function that applies
+// them to new connections. Existing connections do not change. apply is nil if no port uses TLS.
 func (s *Server) prepareTLS(next *config.Config) (apply func(), err error) {
 	conf, err := loadTLS(next)
 	if conf == nil || err != nil {
@@ -45,27 +46,29 @@ func (s *Server) prepareTLS(next *config.Config) (apply func(), err error) {
 	}, nil
 }
 
-// loadTLS reads the files that the configuration names; nil if no port uses TLS.
+// loadTLS reads the TLS files that the configuration names. It returns nil if no port uses TLS.
 func loadTLS(c *config.Config) (*tls.Config, error) {
 	options := c.TLSOptions()
 	if c.Value("tls-port") == "0" {
 		if !c.Yes("admin-tls") || c.Value("admin-port") == "0" {
 			return nil, nil
 		}
-		options.AuthClients = tlsconfig.Ignore // without a port for clients
+		options.AuthClients = tlsconfig.Ignore // there is no TLS port for clients
 	}
 	return tlsconfig.Load(options)
 }
 
-// soonExpired is how long before its expiry the server warns of a certificate.
+// soonExpired is the time before the expiry of a certificate from which on the server logs a
+// warning.
 const soonExpired = 14 * 24 * time.Hour
 
-// useTLS applies a configuration to the admin port and, with clients set, to the port for clients.
-// Otherwise that port is closed or about to be closed, and keeps its configuration for clients that
-// still connect.
+// useTLS makes new connections to the admin port use conf and, if clients is true, those to
+// tls-port, too. If clients is false, tls-port is closed or is about to be closed, and keeps its
+// configuration for clients that still connect. useTLS logs the certificate if it has changed, or
+// if it expires soon.
 func (s *Server) useTLS(conf *tls.Config, clients bool) {
 	forAdmin := conf.Clone()
-	forAdmin.ClientAuth, forAdmin.ClientCAs = tls.NoClientCert, nil // browsers use a password
+	forAdmin.ClientAuth, forAdmin.ClientCAs = tls.NoClientCert, nil // browsers log in with a password
 	forAdmin.SessionTicketsDisabled = true
 	old := s.tls.admin.Swap(forAdmin)
 	if clients {

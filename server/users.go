@@ -10,9 +10,10 @@ import (
 	"github.com/cellserver/cellserver/optionfile"
 )
 
-// prepareUsers checks the users of a configuration, and returns a function that applies them. It
-// records the users that were deleted or have other permissions in s.reloading, so that their
-// clients are closed.
+// prepareUsers checks the users of the configuration next, and returns a function that applies
+// them. That function stores the users that were deleted or have other permissions in
+// s.reloading.changed, so that their clients are closed. apply is nil if neither configuration
+// defines users.
 func (s *Server) prepareUsers(next *config.Config) (apply func(), err error) {
 	if !next.DefinesUsers() && !s.config.DefinesUsers() {
 		return nil, nil
@@ -32,8 +33,8 @@ func (s *Server) prepareUsers(next *config.Config) (apply func(), err error) {
 	}, nil
 }
 
-// checkedUsers reads the users of the configuration, and returns an error if they admit other
-// machines without a password.
+// checkedUsers returns the users of the configuration. It returns an error if a client on another
+// machine would have full access without a password.
 func checkedUsers(c *config.Config, users *acl.Users) (*acl.Parsed, error) {
 	parsed, err := parseUsers(c, users)
 	if err == nil && parsed.Rules(acl.DefaultUser).Open() {
@@ -42,8 +43,9 @@ func checkedUsers(c *config.Config, users *acl.Users) (*acl.Parsed, error) {
 	return parsed, err
 }
 
-// parseUsers reads the users of the configuration. If they do not define default, it has the
-// password of requirepass, except with a file of users, as in Redis.
+// parseUsers returns the users of the configuration. If the lines "user" do not define the user
+// default, it has the password of requirepass. As in Redis, requirepass has no effect on the users
+// of aclfile.
 func parseUsers(c *config.Config, users *acl.Users) (parsed *acl.Parsed, err error) {
 	file, password := userFileOf(c), c.Value("requirepass")
 	switch {
@@ -61,8 +63,8 @@ func parseUsers(c *config.Config, users *acl.Users) (parsed *acl.Parsed, err err
 	return parsed, err
 }
 
-// closeClientsOf closes the clients of users except the client with the ID but, and reports whether
-// that client has one of these users.
+// closeClientsOf closes the connections of all clients that have one of the given users, except for
+// the client with the ID but. It reports whether that client has one of these users.
 func (s *Server) closeClientsOf(users []*acl.User, but int64) (is bool) {
 	if len(users) == 0 {
 		return false
@@ -83,10 +85,10 @@ func (s *Server) closeClientsOf(users []*acl.User, but int64) (is bool) {
 	return is
 }
 
-// userFile is the path of the option aclfile. It implements [env.UserFile].
+// userFile is the path in the option aclfile. It implements [env.UserFile].
 type userFile string
 
-// userFileOf returns the file of users, nil without one.
+// userFileOf returns the file of the option aclfile, or nil if it is not set.
 func userFileOf(c *config.Config) *userFile {
 	path := userFile(c.Path("aclfile"))
 	if path == "" {
@@ -103,7 +105,7 @@ func (f *userFile) parse(users *acl.Users) (*acl.Parsed, error) {
 	return users.ParseFile(string(*f), content)
 }
 
-// maxLoadFaults bounds the bytes of faults in the reply of ACL LOAD.
+// maxLoadFaults is the maximum number of bytes for faults in the reply of ACL LOAD.
 const maxLoadFaults = 8 << 10
 
 // Load implements [env.UserFile].

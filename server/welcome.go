@@ -11,12 +11,12 @@ import (
 	"github.com/cellserver/cellserver/config"
 )
 
-// welcome reports that the server accepts clients: in a few lines on a terminal, and in one line in
-// a log.
+// welcome reports that the server accepts clients, by a few lines on a terminal or by one line in
+// the log. If there is a terminal and a log file, it writes to both.
 func (s *Server) welcome() {
 	keeps := s.keeps()
 	if s.given.Terminal != nil {
-		_, _ = fmt.Fprint(s.given.Terminal, s.greeting(keeps)) // fails if the terminal has been closed
+		_, _ = fmt.Fprint(s.given.Terminal, s.greeting(keeps)) // the error means that the terminal has been closed
 	}
 	if s.given.Terminal == nil || s.logFile != nil {
 		s.log.Info("ready to accept connections", "version", Version, "addresses", s.addresses(), "keeps", keeps, "maxmemory", s.config.Number("maxmemory"))
@@ -25,7 +25,7 @@ func (s *Server) welcome() {
 
 const keepsNothing = "nothing, memory only"
 
-// keeps describes which state survives a restart.
+// keeps describes which part of the state survives a restart, and where.
 func (s *Server) keeps() string {
 	dir, err := filepath.Abs(s.persistence.path())
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Server) keeps() string {
 	return keepsNothing
 }
 
-// greeting returns the text for a terminal.
+// greeting returns the text for a terminal. keeps is the result of Server.keeps.
 func (s *Server) greeting(keeps string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cellserver %s is ready. It answers as Redis %s with redis-cell.\n\n", Version, command.RedisVersion)
@@ -68,15 +68,15 @@ func (s *Server) greeting(keeps string) string {
 	return b.String()
 }
 
-// tryLine returns a redis-cli command that reaches this server from its machine.
+// tryLine returns a redis-cli command that reaches this server from its own machine.
 func (s *Server) tryLine() string { return s.cli("") }
 
-// cli returns a redis-cli command that reaches this server from a machine on which this one has the
-// given name; "" for this machine itself.
+// cli returns a redis-cli command that reaches this server from a machine on which name is the name
+// of this one. If name is "", the command is for this machine itself.
 func (s *Server) cli(name string) string {
 	cli := "redis-cli"
 	open := s.listening.all()
-	if len(open) == 0 { // the server has no sockets, as in some tests
+	if len(open) == 0 { // the server has no listener, as in some tests
 		return cli
 	}
 	switch a := open[0].Addr().(type) {

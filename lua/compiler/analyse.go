@@ -257,7 +257,7 @@ func (a *analyser) get(e *ast.AttrGetExpr) {
 		return
 	}
 	if name, ok := e.Object.(*ast.IdentExpr); ok && quickMembers[name.Value] != nil {
-		// This is a constant such as redis.LOG_NOTICE, or a function that the script stores. The
+		// This is a constant such as LOG_NOTICE of redis, or a function that the script stores. The
 		// analysis gives up when the script calls the stored function.
 		a.expression(e.Key)
 		return

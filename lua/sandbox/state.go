@@ -27,8 +27,8 @@ const (
 	registryStep    = 4096
 )
 
-// MaxArrayIndex is a variable of the interpreter for all states. It must be set before the first
-// state is made.
+// The variable MaxArrayIndex of the interpreter applies to all states. It must be set before the
+// first state is made.
 var _ = func() bool {
 	glua.MaxArrayIndex = value.ArrayMax
 	return true
