@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// SatAdd returns a+b, saturating at the ends of int64.
+// SatAdd returns a+b. A sum beyond the range of int64 becomes the nearest int64.
 func SatAdd(a, b int64) int64 {
 	c := a + b
 	if (a^c)&(b^c) < 0 {
@@ -14,7 +14,7 @@ func SatAdd(a, b int64) int64 {
 	return c
 }
 
-// SatSub returns a-b, saturating at the ends of int64.
+// SatSub returns a-b. A difference beyond the range of int64 becomes the nearest int64.
 func SatSub(a, b int64) int64 {
 	c := a - b
 	if (a^b)&(a^c) < 0 {
@@ -23,7 +23,7 @@ func SatSub(a, b int64) int64 {
 	return c
 }
 
-// SatMul returns a*b, saturating at the ends of int64.
+// SatMul returns a*b. A product beyond the range of int64 becomes the nearest int64.
 func SatMul(a, b int64) int64 {
 	hi, lo := bits.Mul64(abs(a), abs(b))
 	if (a < 0) != (b < 0) {
@@ -38,15 +38,15 @@ func SatMul(a, b int64) int64 {
 	return int64(lo)
 }
 
-// MulDivFloor returns floor(a*b/c) with a 128-bit product, saturating at the end of int64. a and b
-// must not be negative and c must be positive.
+// MulDivFloor returns floor(a*b/c). The product has 128 bits, so it does not overflow; a result
+// above math.MaxInt64 becomes math.MaxInt64. a and b must not be negative, and c must be positive.
 func MulDivFloor(a, b, c int64) int64 {
 	q, _ := mulDiv(a, b, c)
 	return q
 }
 
-// MulDivCeil returns ceil(a*b/c) with a 128-bit product, saturating at the end of int64. a and b
-// must not be negative and c must be positive.
+// MulDivCeil returns ceil(a*b/c). The product has 128 bits, so it does not overflow; a result above
+// math.MaxInt64 becomes math.MaxInt64. a and b must not be negative, and c must be positive.
 func MulDivCeil(a, b, c int64) int64 {
 	q, rem := mulDiv(a, b, c)
 	if rem != 0 && q < math.MaxInt64 {
@@ -55,7 +55,7 @@ func MulDivCeil(a, b, c int64) int64 {
 	return q
 }
 
-// CeilDiv returns ceil(a/b) for a >= 0 and b > 0, without overflow.
+// CeilDiv returns ceil(a/b). a must not be negative, and b must be positive.
 func CeilDiv(a, b int64) int64 {
 	q := a / b
 	if a%b != 0 {
@@ -83,7 +83,7 @@ func abs(a int64) uint64 {
 	return uint64(a)
 }
 
-// end returns the end of int64 that has a's sign.
+// end returns math.MinInt64 if a is negative, else math.MaxInt64.
 func end(a int64) int64 {
 	if a < 0 {
 		return math.MinInt64

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Interval returns T, the time of one unit when count units pass per period, where period is in the
-// unit of the command (a second, or a millisecond under MS):
-// trunc(float64(period*unit)/float64(count)) nanoseconds, saturating at int64. The product is exact
-// before it is converted to a float. Signs are ignored; count must not be zero. A result of 0 means
-// that one unit takes less than a nanosecond.
+// Interval returns T, the time of one unit when count units pass per period. period is a number of
+// units of time, such as seconds, and unit is the length of one of these. The result is
+// trunc(float64(period*unit)/float64(count)) nanoseconds, and saturates at math.MaxInt64. The
+// product is exact before it is converted to a float. Signs are ignored; count must not be zero. A
+// result of 0 means that one unit takes less than a nanosecond.
 //
-// The floating-point division is redis-cell's (src/cell/mod.rs). For periods below 2^53 ns (104
-// days) it equals the integer quotient; beyond, the difference is visible in the stored TAT, and a
-// drop-in replacement has to store the same.
+// The floating-point division is that of redis-cell (src/cell/mod.rs). For periods below 2^53 ns
+// (104 days) it equals the integer quotient. For longer periods the difference is visible in the
+// stored TAT, and a drop-in replacement has to store the same.
 func Interval(period int64, unit time.Duration, count int64) time.Duration {
 	hi, lo := bits.Mul64(abs(period), abs(int64(unit)))
 	f := float128(hi, lo) / float64(abs(count))
@@ -24,13 +24,14 @@ func Interval(period int64, unit time.Duration, count int64) time.Duration {
 	return time.Duration(f)
 }
 
-// float128 returns hi*2^64+lo as the nearest float64, ties to even.
+// float128 returns the float64 that is nearest to hi*2^64+lo. Of two equally near ones it returns
+// the even one.
 func float128(hi, lo uint64) float64 {
 	if hi == 0 {
 		return float64(lo)
 	}
-	// The upper 64 bits have 11 more than a float. The lower bits only matter for breaking a tie,
-	// if one of them is set.
+	// The upper 64 bits have 11 bits more than a float64. The lower bits only matter for breaking a
+	// tie, and for that only whether any of them is set.
 	n := bits.LeadingZeros64(hi)
 	top := hi<<n | lo>>(64-n)
 	if lo<<n != 0 {
