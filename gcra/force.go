@@ -7,13 +7,13 @@ import (
 )
 
 // ForceInto charges quantity cells at now even if that exceeds the limit, and writes the answer to
-// d. The call is never refused; [limit.Decision.RetryAfter] is the time until one cell may arrive
-// if more than the limit is used, otherwise [limit.NoRetry]. A limit of 0 or less denies, as it
-// does in [DecideInto]. The caller treats next as that of [DecideInto], which also decides a
-// quantity that is not positive.
+// d. It never refuses a positive quantity, unless q admits nothing because its limit is 0 or less.
+// [limit.Decision.RetryAfter] is the time until one cell may arrive if more than the limit is used,
+// otherwise [limit.NoRetry]. A quantity that is not positive is decided by [DecideInto]. The caller
+// treats next and write as those of [DecideInto].
 //
-// The error is [limit.ErrOverflow] if the new TAT would be later than the last instant. Then
-// nothing must be written, and d is undefined.
+// The error is [limit.ErrOverflow] if the new TAT would be later than the last instant. Then the
+// caller must store nothing, and d is undefined.
 func ForceInto(d *limit.Decision, tat, now limit.Instant, q *Quota, quantity int64) (next limit.Instant, write bool, err error) {
 	if quantity <= 0 || q.limit <= 0 {
 		next, write = DecideInto(d, tat, now, q, quantity)
@@ -34,7 +34,8 @@ func ForceInto(d *limit.Decision, tat, now limit.Instant, q *Quota, quantity int
 	return now + limit.Instant(after), true, nil
 }
 
-// Free returns the largest quantity that [Decide] allows at now, 0 if it denies even one cell.
+// Free returns the largest quantity that [Decide] would allow at now. It is 0 if Decide would deny
+// even one cell.
 func Free(tat, now limit.Instant, q *Quota) int64 {
 	if q.denies {
 		return 0
@@ -44,7 +45,7 @@ func Free(tat, now limit.Instant, q *Quota) int64 {
 	return max(0, min(free, (int64(limit.MaxInstant.Sub(now))-debt)/q.interval))
 }
 
-// owed returns the time from now to tat, in nanoseconds, at least 0.
+// owed returns the time from now to tat in nanoseconds, or 0 if tat has passed.
 func owed(tat, now limit.Instant) int64 {
 	if tat <= now {
 		return 0

@@ -32,9 +32,9 @@ func Decide(tat, now limit.Instant, q *Quota, quantity int64) (next limit.Instan
 	return next, d, write
 }
 
-// DecideInto is [Decide] with the decision written to d, whose five fields are too
-// many for the compiler to pass around in registers: on the hot path that is a
-// fifth of the whole call.
+// DecideInto does the same as [Decide] and writes the decision to d. A Decision has five fields,
+// too many for the compiler to return in registers, which on the hot path takes a fifth of the time
+// of the whole call.
 func DecideInto(d *limit.Decision, tat, now limit.Instant, q *Quota, quantity int64) (next limit.Instant, write bool) {
 	debt := int64(0)
 	if tat > now {
@@ -63,7 +63,7 @@ func DecideInto(d *limit.Decision, tat, now limit.Instant, q *Quota, quantity in
 	return now + limit.Instant(after), true
 }
 
-// fits reports whether used + quantity <= most, without overflow of the sum; used must not be
+// fits reports whether used + quantity <= most, without overflow of the sum. used must not be
 // negative.
 func fits(used, quantity, most int64) bool {
 	if quantity > math.MaxInt64-used {
@@ -72,7 +72,7 @@ func fits(used, quantity, most int64) bool {
 	return used+quantity <= most
 }
 
-// charged returns max(0, debt + interval*quantity), saturating at the end of uint64.
+// charged returns max(0, debt + interval*quantity). It saturates at math.MaxUint64.
 func charged(debt, interval, quantity int64) uint64 {
 	if quantity < 0 {
 		hi, lo := bits.Mul64(uint64(interval), -uint64(quantity))
@@ -89,7 +89,7 @@ func charged(debt, interval, quantity int64) uint64 {
 	return sum
 }
 
-// deny fills in the decision of a call that changes nothing.
+// deny sets d to the decision of a call that is refused and changes nothing.
 func deny(d *limit.Decision, q *Quota, debt, used, quantity int64) {
 	d.Refused = 1
 	d.Limit = q.limit
@@ -101,13 +101,13 @@ func deny(d *limit.Decision, q *Quota, debt, used, quantity int64) {
 	}
 	d.Remaining = remaining(q.limit, used)
 	if quantity <= q.limit {
-		// The call passes once the debt has come down to T*(limit-quantity), which
-		// is below the debt that denied it and so cannot wrap.
+		// The call passes once the debt has decreased to T*(limit-quantity). That is less than the
+		// debt that denied the call, so the difference cannot wrap.
 		d.RetryAfter = time.Duration(debt - limit.SatMul(q.interval, limit.SatSub(q.limit, quantity)))
 	}
 }
 
-// remaining returns most - used, within 0 and most; 0 for a negative limit.
+// remaining returns most - used, or 0 if that is negative. used must not be negative.
 func remaining(most, used int64) int64 {
 	if used >= most {
 		return 0
@@ -115,9 +115,9 @@ func remaining(most, used int64) int64 {
 	return most - used
 }
 
-// RetrySeconds returns RetryAfter in the whole seconds that CL.THROTTLE replies: with redis-cell's
-// rounding, which drops less than a millisecond, but at least 1 after a denial that may pass later.
-// A client that got 0 would call again at once, be denied again, and spin.
+// RetrySeconds returns RetryAfter of d in whole seconds, as CL.THROTTLE replies it. It rounds as
+// redis-cell does, which drops less than a millisecond, but returns at least 1 after a denial that
+// may pass later. A client that got 0 would call again at once, be denied again, and spin.
 func RetrySeconds(d limit.Decision) int64 {
 	s := limit.CellSeconds(d.RetryAfter)
 	if s == 0 && !d.Allowed() {

@@ -7,38 +7,37 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// ErrZeroRate says that one cell would take no time at all: count or period is
-// zero, or there are more cells than nanoseconds in a period.
+// ErrZeroRate means that one cell would take no time: count or period is zero, or a period has more
+// cells than nanoseconds.
 var ErrZeroRate = errors.New("zero rates are not supported")
 
-// Quota has the limit of a caller in the derived numbers that [Decide] needs. It is a value of 24
-// bytes without pointers. Only [NewQuota] and [NewQuotaPer] make valid quotas; the zero value is
+// Quota has the numbers that [Decide] needs, derived from the arguments of a call. It is a value of
+// 24 bytes without pointers. Only [NewQuota] and [NewQuotaPer] make valid quotas; the zero value is
 // not valid.
 type Quota struct {
-	// interval is T, the emission interval: at least 1 ns.
+	// interval is T, the emission interval in nanoseconds. It is at least 1.
 	interval int64
-	// limit is max burst + 1, held at int64. It is zero or negative when the max
-	// burst is negative.
+	// limit is max burst + 1, where math.MaxInt64 is not exceeded. It is zero or negative if the
+	// max burst is negative.
 	limit int64
-	// denies is set when exactly one of count and period is negative: such a rate
-	// runs backwards and admits nothing.
+	// denies is true if exactly one of count and period is negative. Such a rate admits nothing.
 	denies bool
 }
 
-// NewQuota returns the quota of CL.THROTTLE: count cells per period seconds, and a burst of
-// maxBurst more than one. It is the only function here that can fail, with [ErrZeroRate].
+// NewQuota returns the quota of a call of CL.THROTTLE: count cells per period seconds, of which
+// maxBurst + 1 may arrive at once. The only error is [ErrZeroRate].
 //
-// Every other combination has a meaning, redis-cell's where that is sane: a
-// negative max burst makes a limit of zero or less, which admits no positive
-// quantity; count and period both negative act as if both were positive; exactly
-// one of them negative denies every call. A max burst of the largest int64
-// saturates.
+// Every combination of arguments other than a zero rate has a meaning, which is that of redis-cell
+// where that is reasonable. A negative maxBurst makes a limit of zero or less, which admits no
+// positive quantity. If count and period are both negative, they act as if both were positive. If
+// exactly one of them is negative, every call is denied. With a maxBurst of math.MaxInt64, the
+// limit is math.MaxInt64.
 func NewQuota(maxBurst, count, period int64) (Quota, error) {
 	return NewQuotaPer(maxBurst, count, period, time.Second)
 }
 
-// NewQuotaPer is [NewQuota] with a period in the given unit, for callers whose
-// periods may be milliseconds.
+// NewQuotaPer does the same as [NewQuota] with a period in the given unit, which may be a
+// millisecond.
 func NewQuotaPer(maxBurst, count, period int64, unit time.Duration) (Quota, error) {
 	if count == 0 || period == 0 {
 		return Quota{}, ErrZeroRate
@@ -54,14 +53,14 @@ func NewQuotaPer(maxBurst, count, period int64, unit time.Duration) (Quota, erro
 	}, nil
 }
 
-// Limit returns the number of cells admitted at once: max burst + 1.
+// Limit returns the number of cells that are admitted at once: max burst + 1.
 func (q *Quota) Limit() int64 { return q.limit }
 
-// Interval returns the emission interval T, the time that one cell takes.
+// Interval returns the emission interval T, the time of one cell.
 func (q *Quota) Interval() time.Duration { return time.Duration(q.interval) }
 
-// Share returns the quota of one of n servers that divide this one: rate and limit divided by n, a
-// positive limit at least 1.
+// Share returns the quota of each of n servers that share q equally. Its rate and its limit are
+// those of q divided by n, and the limit is at least 1 if that of q is positive.
 func (q *Quota) Share(n int64) Quota {
 	s := *q
 	if n > 1 {
