@@ -7,24 +7,26 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// PhaseAt returns the phase of windows of which one starts at the instant t, in the past or in the
-// future. window must be positive.
+// PhaseAt returns the phase of windows of which one starts at the instant t. The phase is the
+// distance from the Unix epoch to the first start of a window at or after it. window must be
+// positive.
 func PhaseAt(t limit.Instant, window time.Duration) time.Duration {
 	return time.Duration(floorMod(int64(t), int64(window)))
 }
 
-// PhaseOf returns the phase that a key with the given [HashKey] has: the hash as
-// a fraction of 2^64 of the window, so that a key keeps its share of the window
-// when the window changes. window must be positive.
+// PhaseOf returns the phase for a key whose [HashKey] is hash. It is the fraction hash / 2^64 of
+// the window, so that a key keeps its relative phase when the window changes. window must be
+// positive.
 func PhaseOf(hash uint64, window time.Duration) time.Duration {
 	hi, _ := bits.Mul64(hash, uint64(window))
 	return time.Duration(hi)
 }
 
-// HashKey returns the hash from which ANCHOR KEY takes a phase: 64-bit FNV-1a over the key's bytes,
-// then MurmurHash3's 64-bit finalizer, because with FNV alone short keys have similar high bits,
-// which [PhaseOf] uses. It has no seed, since a key must have the same phase after a restart and on
-// every server. So it does not protect against chosen keys, but these only gain a common phase.
+// HashKey returns the hash from which ANCHOR KEY takes a phase: 64-bit FNV-1a over the bytes of
+// key, then the 64-bit finalizer of MurmurHash3. The finalizer is needed because FNV alone gives
+// short keys similar high bits, which [PhaseOf] uses. The hash has no seed, since a key must have
+// the same phase after a restart and on every server. So clients can choose keys with the same
+// phase, but gain nothing else by that.
 func HashKey(key []byte) uint64 {
 	const (
 		fnvOffset = 0xcbf29ce484222325
@@ -39,8 +41,8 @@ func HashKey(key []byte) uint64 {
 	return h ^ h>>33
 }
 
-// elapsedAt returns the time since the start of the window that contains at, among windows of the
-// given phase: 0 <= elapsed < window.
+// elapsedAt returns the time from the start of the window that contains at to at. The windows have
+// the given phase. The result is from 0 to window-1.
 func elapsedAt(at limit.Instant, phase, window int64) int64 {
 	e := floorMod(int64(at), window) - phase
 	if e < 0 {
@@ -49,7 +51,7 @@ func elapsedAt(at limit.Instant, phase, window int64) int64 {
 	return e
 }
 
-// floorMod returns a mod b in 0..b-1 for a positive b, whatever a's sign.
+// floorMod returns a mod b, from 0 to b-1 even for a negative a. b must be positive.
 func floorMod(a, b int64) int64 {
 	m := a % b
 	if m < 0 {

@@ -7,33 +7,34 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// buckets is the state of BUCKETS m at one instant. Slot i of a window covers the times since the
-// window's start from ceil(i*W/m) to ceil((i+1)*W/m), so that W need not be divisible by m. A slot
-// leaves the sum one window after it began.
+// buckets is the state of BUCKETS m at one instant. Let W be the window. Slot i covers the times
+// since the start of its window from ceil(i*W/m) to ceil((i+1)*W/m), so that W need not be
+// divisible by m. A slot stops counting one window after it began.
 //
-// The depth of a slot is 0 for the current slot and m-1 for the oldest that still counts. In the
-// stored ring slot i has position i, whichever window it belongs to.
+// The depth of a slot is its distance from the current slot: 0 for the current slot, and m-1 for
+// the oldest that still counts. In the stored ring, slot i is at position i, whichever window it
+// belongs to.
 type buckets struct {
 	start  limit.Instant
 	window int64
 	slots  int
 	// slot is the index of the current slot in its window.
 	slot int
-	// elapsed is the time since start, 0 <= elapsed < window.
+	// elapsed is the time since start, 0 <= elapsed < window, in nanoseconds.
 	elapsed int64
-	// lag is how far the clock is behind the current slot (see counter.lag).
+	// lag is the time by which the clock is behind the current slot; see counter.lag.
 	lag time.Duration
 
-	// ring has the stored counters, and shift is the number of slots that have begun since: the
-	// counters of the first shift depths are invalid. A value that is not stored yet has no ring
-	// and a shift of m.
+	// ring has the stored counters. shift is the number of slots that have begun since the ring was
+	// stored: the counters at depths below shift are invalid. A new state has no ring, and its
+	// shift is m.
 	ring  []byte
 	shift int
-	// The change by the call: every slot above depth top is now empty, and the slot at depth top
-	// counts head. Below it the ring is valid. top may be m.
+	// top and head are the change by the call. Every slot at a depth below top is now empty, and
+	// the slot at depth top counts head. At depths above top the ring is valid. top may be m.
 	top  int
 	head int64
-	// sum is the sum of all slots, with the change.
+	// sum is the sum of the counts of all slots, with the change by the call.
 	sum int64
 }
 
@@ -49,7 +50,8 @@ func (s *buckets) place(c *Call, now limit.Instant, units int64) {
 	s.slot = s.slotAt(s.elapsed)
 }
 
-// roll advances s from the slot in which it was stored to the slot of now, and computes the sum.
+// roll advances s from the slot in which it was stored to the slot of now, and computes the sum. If
+// now is before the stored slot, s stays at the beginning of that slot, and lag is the difference.
 func (s *buckets) roll(now limit.Instant) {
 	stored := s.slot
 	at := max(now, s.start.Add(time.Duration(s.begin(stored))))
@@ -74,7 +76,7 @@ func (s *buckets) roll(now limit.Instant) {
 	s.head = s.stored(0)
 }
 
-// total returns the sum of the ring from position from to position to-1.
+// total returns the sum of the counters at the positions from to to-1 of the ring.
 func (s *buckets) total(from, to int) (sum int64) {
 	for i := from; i < to; i++ {
 		sum += slotCount(s.ring, i)
@@ -86,12 +88,12 @@ func (s *buckets) slotAt(elapsed int64) int {
 	return int(limit.MulDivFloor(elapsed, int64(s.slots), s.window))
 }
 
-// begin returns the time from a window's start to the beginning of its slot i.
+// begin returns the time from the start of a window to the beginning of its slot i.
 func (s *buckets) begin(i int) int64 {
 	return limit.MulDivCeil(int64(i), s.window, int64(s.slots))
 }
 
-// position returns the position in the ring of the slot at a depth.
+// position returns the position in the ring of the slot at the given depth.
 func (s *buckets) position(depth int) int {
 	i := s.slot - depth
 	if i < 0 {
@@ -100,7 +102,7 @@ func (s *buckets) position(depth int) int {
 	return i
 }
 
-// stored returns the count at a depth without the change by this call.
+// stored returns the count of the slot at the given depth, without the change by this call.
 func (s *buckets) stored(depth int) int64 {
 	if depth < s.shift || depth >= s.slots {
 		return 0
@@ -108,7 +110,7 @@ func (s *buckets) stored(depth int) int64 {
 	return slotCount(s.ring, s.position(depth))
 }
 
-// count returns the count at a depth with the change by this call.
+// count returns the count of the slot at the given depth, with the change by this call.
 func (s *buckets) count(depth int) int64 {
 	switch {
 	case depth < s.top:
@@ -122,7 +124,7 @@ func (s *buckets) count(depth int) int64 {
 // current returns the count of the current slot.
 func (s *buckets) current() int64 { return s.count(0) }
 
-// leaves returns the time until the slot at a depth leaves the sum.
+// leaves returns the time until the slot at the given depth stops counting.
 func (s *buckets) leaves(depth int) time.Duration {
 	end := s.begin(s.position(depth)) - s.elapsed
 	if depth <= s.slot {
@@ -162,7 +164,8 @@ func (s *buckets) reset() time.Duration {
 	return 0
 }
 
-// add charges the current slot. It must not follow a take.
+// add adds n units to the current slot. It returns false if the sum would exceed int64. It must not
+// be called after take.
 func (s *buckets) add(n int64) bool {
 	if n > math.MaxInt64-s.sum {
 		return false

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Check returns [ErrCorrupt] unless value is valid for [Decide] under mode. It is for bytes from a
-// file, and never panics.
+// Check returns nil if value is valid for [Decide] under mode, otherwise [ErrCorrupt]. value may be
+// any bytes, such as those of a file. Check never panics.
 func Check(mode Mode, value []byte) error {
 	var ok bool
 	switch mode {
@@ -112,7 +112,8 @@ func (s *buckets) decode(value []byte) {
 	}
 }
 
-// encode writes the changes by the call; the rest of the ring is as it was.
+// encode writes the changes by the call into value, which has the stored ring. Other counters of
+// the ring stay as they are.
 func (s *buckets) encode(value []byte) {
 	putInt(value, 0, int64(s.start))
 	putInt(value, 1, s.window)
@@ -126,7 +127,7 @@ func (s *buckets) encode(value []byte) {
 	}
 }
 
-// decode decodes value and returns the capacity of the ring.
+// decode decodes value into s, whose ring refers to value, and returns the capacity of the ring.
 func (s *log) decode(value []byte) int {
 	*s = log{
 		window: getInt(value, 0),
@@ -145,7 +146,7 @@ func (s *log) encodeHeader(value []byte, head int) {
 	binary.LittleEndian.PutUint32(value[2*word+word/2:], uint32(s.size()))
 }
 
-// encode writes the changes by the call: the header and the last entry.
+// encode writes the changes by the call into value: the header and the last entry.
 func (s *log) encode(value []byte) {
 	s.encodeHeader(value, s.head)
 	if s.placed {
@@ -154,7 +155,8 @@ func (s *log) encode(value []byte) {
 	}
 }
 
-// relay writes the whole log to value, the oldest entry first. old has its kept entries.
+// relay writes the whole log to value, with the oldest entry first. old is the stored value, which
+// has the entries that s keeps.
 func (s *log) relay(value, old []byte) {
 	s.encodeHeader(value, 0)
 	to := value[logHeader:]
@@ -168,15 +170,16 @@ func (s *log) relay(value, old []byte) {
 	}
 }
 
-// capacity returns the capacity for the present number of entries, if size is the present capacity:
-// twice as many when they no longer fit, fewer when most of the ring is unused.
+// capacity returns the capacity that the ring should have for the present number of entries. size
+// is its present capacity. The capacity doubles when the entries no longer fit, and is reduced when
+// an eighth of the ring or less is used.
 func (s *log) capacity(size int) int {
 	n := s.size()
 	if n <= size && (size <= smallestRing || n*8 > size) {
 		return size
 	}
 	if n <= size {
-		n *= 2 // a ring that shrinks keeps room to grow again
+		n *= 2 // leave room for as many entries again
 	}
 	return max(smallestRing, 1<<bits.Len(uint(n-1)))
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// counter is the state of COUNTER at one instant: the units of the window that contains the
-// instant, and those of the window before. The latter are weighted by the overlap of their window
-// with a span of one window that ends at the instant.
+// counter is the state of COUNTER at one instant. It has the units of the window that contains the
+// instant, and those of the window before. The latter count only in proportion to the overlap of
+// their window with a span that has the length of a window and ends at the instant.
 type counter struct {
 	start      limit.Instant
 	window     int64
 	curr, prev int64
-	// elapsed is the time since start, 0 <= elapsed < window.
+	// elapsed is the time since start, 0 <= elapsed < window, in nanoseconds.
 	elapsed int64
-	// lag is by how much the clock is behind start. It is 0 unless the clock was set back; then
-	// time stands still at start until the clock has reached it again.
+	// lag is the time by which the clock is behind start. It is 0 unless the clock was set back. In
+	// that case the state stays as it is at start until the clock has reached start again.
 	lag time.Duration
 }
 
@@ -29,7 +29,7 @@ func (s *counter) place(c *Call, now limit.Instant, units int64) {
 	}
 }
 
-// roll advances s from the window in which it was stored to the window of now.
+// roll advances s from the window in which it was stored to the window that contains now.
 func (s *counter) roll(now limit.Instant) {
 	at := max(now, s.start)
 	s.lag = at.Sub(now)
@@ -55,9 +55,10 @@ func (s *counter) used() uint64 {
 
 func (s *counter) charged() uint64 { return uint64(s.curr) }
 
-// decayed returns the earliest time since a window's start at which at most room of the n units of
-// the window before still count, 0 <= room < n. It may be the whole window. From floor(n*(W-e)/W)
-// <= room follows W-e < (room+1)*W/n.
+// decayed returns the earliest time since the start of a window at which at most room of the n
+// units of the window before still count. It may be the whole window. room must be from 0 to n-1.
+// With W for the window and e for the result, the condition floor(n*(W-e)/W) <= room is equivalent
+// to W-e < (room+1)*W/n.
 func (s *counter) decayed(n, room int64) int64 {
 	return s.window - limit.MulDivCeil(limit.SatAdd(room, 1), s.window, n) + 1
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Decide decides c at now on the value that is stored under the key (mode [None] for an absent key)
-// and fills p. It reads value and never writes to it. It ignores the value's own expiry, since an
-// expired key is absent.
+// Decide decides c at now and writes the result to p. value is stored under the key with mode,
+// which is [None] for an absent key. Decide reads value and never writes to it. It ignores the
+// expiry of the key, since an expired key counts as absent.
 //
-// A limit of 0 refuses every quantity above 0, however it is charged, and writes nothing.
+// A limit of 0 refuses every quantity above 0, whatever c.Charge is, and the plan stores nothing.
 //
-// If c's mode, window or phase is not that of the stored value, a call that changes the state
-// carries the estimate over to the new windows, as usage at this instant. Every other call is
-// answered from the stored windows with c's limit, so that its times are exact.
+// If the mode, window or phase of c is not that of the stored value, a call that changes the state
+// converts it: the units in use become units of the new windows that were used at now. Every other
+// call is answered from the stored windows with the limit of c, so that its times are exact.
 //
 // The error is [limit.ErrOverflow] if a count would exceed int64, and [limit.ErrWrongType] for an
-// unknown mode; then p keeps the key, and its decision is undefined. c must be valid
-// ([Call.Validate]) and value must pass [Check].
+// unknown mode. With an error, the plan changes nothing, and its decision is undefined. c must be
+// valid ([Call.Validate]) and value must pass [Check].
 func Decide(mode Mode, value []byte, _, now limit.Instant, c *Call, p *Plan) error {
 	p.Action = Keep
 	p.found = mode != None
@@ -41,8 +41,9 @@ func Decide(mode Mode, value []byte, _, now limit.Instant, c *Call, p *Plan) err
 	return err
 }
 
-// open returns the stored state at now, an unused limiter of c's kind if there is none, or nil for
-// an unknown mode.
+// open returns the stored state at now, or an unused limiter of the mode of c if there is none. It
+// returns nil for an unknown mode. It sets p.Foreign, and p.replace if the state cannot be updated
+// in place.
 func (p *Plan) open(mode Mode, value []byte, now limit.Instant, c *Call) window {
 	w := p.stored(mode, value, now, c)
 	p.Foreign = p.replace && mode != None && (c.Mode != Fixed || mode != Fixed || c.otherWindows(p.fixed.start, p.fixed.window))
@@ -83,14 +84,14 @@ func (p *Plan) stored(mode Mode, value []byte, now limit.Instant, c *Call) windo
 	return nil
 }
 
-// otherWindows reports whether c's windows differ from those of the given length of which one
-// starts at start. First accepts any phase.
+// otherWindows reports whether the windows of c differ from those that have the given length and of
+// which one starts at start. With c.First any phase is the same.
 func (c *Call) otherWindows(start limit.Instant, window int64) bool {
 	return window != int64(c.Window) ||
 		!c.First && floorMod(int64(start), window) != int64(c.Phase)
 }
 
-// place returns a new state of c's kind with only the given units, at now.
+// place returns a new state in the mode of c, in which only the given units are in use, since now.
 func (p *Plan) place(now limit.Instant, c *Call, units int64) window {
 	switch c.Mode {
 	case Fixed:
@@ -140,7 +141,7 @@ func (p *Plan) decide(w window, now limit.Instant, c *Call) error {
 	return nil
 }
 
-// free returns the number of units that c may take.
+// free returns the number of units that c may take when used units are in use.
 func (p *Plan) free(c *Call, used uint64) int64 {
 	if used >= uint64(c.Limit) {
 		return 0
@@ -152,7 +153,8 @@ func (p *Plan) free(c *Call, used uint64) int64 {
 	return free
 }
 
-// refuse refuses that many units, and computes when quantity units would pass.
+// refuse sets the decision to a refusal of as many units as refused says, and computes when
+// quantity units would pass. If these never pass, RetryAfter stays [limit.NoRetry].
 func (p *Plan) refuse(w window, c *Call, used uint64, refused, quantity int64) {
 	p.Decision.Refused = refused
 	if quantity > c.Limit || c.Even && quantity > c.share() {
@@ -181,7 +183,7 @@ func (p *Plan) admit(w window, now limit.Instant, c *Call, used uint64, granted 
 	return nil
 }
 
-// penalize refuses c and charges it nevertheless, up to one unit beyond the limit.
+// penalize refuses c and charges its quantity nevertheless, up to one unit beyond the limit.
 func (p *Plan) penalize(w window, now limit.Instant, c *Call, used uint64) error {
 	before := used
 	if !p.replace {
@@ -205,8 +207,8 @@ func (p *Plan) penalize(w window, now limit.Instant, c *Call, used uint64) error
 	return nil
 }
 
-// charge adds n units to w, which is first converted to a limiter of c's kind if necessary. It
-// returns the charged limiter.
+// charge adds n units to w, and returns the limiter that has them. If necessary, that is a new
+// limiter in the mode of c, with the used units in it.
 func (p *Plan) charge(w window, now limit.Instant, c *Call, used, n uint64) (window, error) {
 	if p.replace {
 		total, carry := bits.Add64(used, n, 0)
@@ -223,9 +225,9 @@ func (p *Plan) charge(w window, now limit.Instant, c *Call, used, n uint64) (win
 	return w, nil
 }
 
-// refund gives units back. It never creates a key and is never refused.
+// refund gives units back. It never creates a key, and is never refused.
 func (p *Plan) refund(w window, now limit.Instant, c *Call, used uint64) error {
-	n := -uint64(c.Quantity) // also right for the smallest int64
+	n := -uint64(c.Quantity) // correct for the smallest int64, too
 	switch {
 	case !p.found || c.Charge == Peek:
 		p.describe(w)
@@ -243,7 +245,7 @@ func (p *Plan) refund(w window, now limit.Instant, c *Call, used uint64) error {
 	return nil
 }
 
-// describe fills in the parts of the decision that describe the state.
+// describe sets the parts of the decision that depend only on the state: Remaining and ResetAfter.
 func (p *Plan) describe(w window) {
 	if used := w.used(); used < uint64(p.Decision.Limit) {
 		p.Decision.Remaining = p.Decision.Limit - int64(used)
@@ -251,7 +253,7 @@ func (p *Plan) describe(w window) {
 	p.Decision.ResetAfter = w.reset()
 }
 
-// conclude describes w and plans to store it, or to delete its key if nothing is used.
+// conclude describes w, and plans to store it. If no units are in use, it plans to delete the key.
 func (p *Plan) conclude(w window, now limit.Instant, c *Call) {
 	p.describe(w)
 	switch {

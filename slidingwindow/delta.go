@@ -8,34 +8,38 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// A delta is the change by a plan in a LOG or in BUCKETS, in absolute terms, so that a long value
-// need not be recorded as a whole. LOG:
+// A delta describes the change that a plan makes in a LOG or in BUCKETS, so that a long value need
+// not be recorded as a whole. Its numbers are absolute: applying a delta twice has the same effect
+// as once. The fields for a LOG:
 //
-//	flags    a byte: 1 some entries were dropped, 2 some were cut off
+//	flags    a byte: 1 entries were dropped, 2 entries were cut off
 //	at       8 bytes, the instant of the entry that is now the newest
 //	dropped  if flag 1: varint at - D, entries up to and with D are gone
 //	cut      if flag 2: varint at - F, entries from F on were gone before
-//	units    varint, what the newest entry counts
+//	units    varint, the units of the newest entry
 //
-// Entries from at on are removed before the newest is added in any case. BUCKETS:
+// In any case, entries from at on are removed before the newest entry is added. The fields for
+// BUCKETS:
 //
 //	slots    varint
 //	start    8 bytes
-//	slot     varint, the current one
-//	emptied  varint, so many slots count nothing: the current one and those before
-//	depth    varint, so many slots before the current one is the one that
-//	         counts something else now; slots if there is none
-//	units    varint, what it counts, if there is one
+//	slot     varint, the index of the current slot
+//	emptied  varint, the number of slots that are empty now: the current one
+//	         and those before it
+//	depth    varint, the depth of the slot whose count has changed; slots if
+//	         there is none
+//	units    varint, the count of that slot, if there is one
 //
-// Numbers of 8 bytes are little-endian, varints unsigned; differences wrap around.
+// Numbers of 8 bytes are little-endian, and varints are unsigned. Differences wrap around.
 const (
 	flagDropped = 1
 	flagCut     = 2
 )
 
-// AppendDelta appends to dst the change by p, whose Action is Store, in value, on which p was
-// decided. It must be called before Apply. It returns false if there is no delta and the whole
-// value has to be recorded: for other modes, after a change of the windows, and for a new key.
+// AppendDelta appends the change by p to dst. p.Action must be Store, and value must be the value
+// on which p was decided. AppendDelta must be called before Apply. It returns false, and appends
+// nothing, if the whole value has to be recorded: in other modes than LOG and BUCKETS, after a
+// change of the windows, and for a new key.
 func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
 	switch {
 	case p.replace || p.Action != Store:
@@ -53,7 +57,7 @@ func (s *log) appendDelta(dst, value []byte) []byte {
 	size := before.decode(value)
 	dropped := (s.head - before.head) & (size - 1)
 	if dropped == 0 && s.base != before.base {
-		dropped = size // a full ring that was dropped as a whole
+		dropped = size // a full ring was dropped as a whole
 	}
 	at, flags := s.last.at, byte(0)
 	total := s.base
@@ -88,14 +92,14 @@ func (s *buckets) appendDelta(dst []byte) []byte {
 	return dst
 }
 
-// ApplyDelta returns value with the change of delta, and treats value and dst as [Plan.Apply] does.
-// value must pass [Check] under mode; then so does the result. delta may be any bytes: an invalid
-// delta is [ErrCorrupt], and does not change value.
+// ApplyDelta returns value with the change of delta. It treats value and dst as [Plan.Apply] does.
+// value must pass [Check] under mode; then the result does, too. delta may be any bytes. If it is
+// invalid, ApplyDelta returns [ErrCorrupt] and does not change value.
 //
-// value may be newer than delta: once all deltas up to the state of value have been applied, it is
-// the same as before. In between it may count less than it should, if more would not fit. A delta
-// for another number of slots does not change value, since a later effect must have replaced the
-// value.
+// value may be newer than delta. In that case its counts may be too small for a while, where larger
+// ones would not fit, but when all deltas up to the state of value have been applied, value is the
+// same as before. A delta for another number of slots does not change value, since a later effect
+// must have replaced the value.
 func ApplyDelta(mode Mode, value, dst, delta []byte) ([]byte, error) {
 	d := deltaReader{rest: delta}
 	switch mode {
@@ -107,7 +111,8 @@ func ApplyDelta(mode Mode, value, dst, delta []byte) ([]byte, error) {
 	return value, ErrCorrupt
 }
 
-// deltaReader decodes a delta; broken says that the delta is invalid.
+// deltaReader decodes a delta. rest is the part that has not been read, and broken says that the
+// delta is invalid.
 type deltaReader struct {
 	rest   []byte
 	broken bool
@@ -123,7 +128,7 @@ func (d *deltaReader) varint() uint64 {
 	return n
 }
 
-// upTo reads a number from 0 to most.
+// upTo reads a varint from 0 to most. A larger number makes the delta invalid.
 func (d *deltaReader) upTo(most uint64) int64 {
 	n := d.varint()
 	if n > most {
@@ -143,8 +148,8 @@ func (d *deltaReader) instant() limit.Instant {
 	return t
 }
 
-// CheckDelta returns [ErrCorrupt] unless delta, which may be any bytes, is valid for [ApplyDelta]
-// under mode.
+// CheckDelta returns nil if delta is valid for [ApplyDelta] under mode, otherwise [ErrCorrupt].
+// delta may be any bytes.
 func CheckDelta(mode Mode, delta []byte) error {
 	d := deltaReader{rest: delta}
 	switch mode {
@@ -161,7 +166,7 @@ func CheckDelta(mode Mode, delta []byte) error {
 	return nil
 }
 
-// logDelta is a decoded delta of a LOG.
+// logDelta is a decoded delta of a LOG. Its fields are those of the delta as instants.
 type logDelta struct {
 	drops            bool
 	at, dropped, cut limit.Instant

@@ -12,8 +12,8 @@ type fixed struct {
 	start  limit.Instant
 	window int64
 	count  int64
-	// left is the time to the window's end: longer than the window if the clock was set back, not
-	// positive once the window is over.
+	// left is the time to the end of the window. It is longer than the window if the clock was set
+	// back, and not positive if the window is over.
 	left time.Duration
 }
 
@@ -26,7 +26,7 @@ func (s *fixed) place(c *Call, now limit.Instant, units int64) {
 	}
 }
 
-// roll computes the rest of the window at now; a window that is over counts nothing.
+// roll sets s.left to the rest of the window at now. If the window is over, the count becomes 0.
 func (s *fixed) roll(now limit.Instant) {
 	s.left = time.Duration(limit.SatSub(s.window, int64(now.Sub(s.start))))
 	if s.over() {

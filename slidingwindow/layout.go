@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Every value is a sequence of little-endian words of eight bytes:
+// The sizes of a stored value and of its parts, in bytes. Every value is a sequence of
+// little-endian words of eight bytes:
 //
 //	COUNTER  start, window, current count, previous count
 //	FIXED    start, window, count
@@ -16,7 +17,8 @@ import (
 //	         instant, running total
 //	BUCKETS  start, window, current slot, then m counts
 //
-// Instants are Unix nanoseconds. start is that of the window in which the value was last stored.
+// Instants are Unix nanoseconds. start is the start of the window in which the value was last
+// stored.
 const (
 	word         = 8
 	counterSize  = 4 * word
@@ -24,17 +26,17 @@ const (
 	logHeader    = 3 * word
 	entrySize    = 2 * word
 	bucketHeader = 3 * word
-	// smallestRing and largestRing bound the capacity of a LOG's ring.
+	// smallestRing and largestRing are the bounds of the capacity of a LOG's ring, in entries.
 	smallestRing = 2
 	largestRing  = 1 << 30
 )
 
-// ErrCorrupt is the error of [Check] for bytes that are not a valid value.
+// ErrCorrupt means that bytes are not a valid value or delta.
 var ErrCorrupt = errors.New("bytes are not a sliding window")
 
 func entries(ring []byte) int { return len(ring) / entrySize }
 
-// entry is an instant and the total of units up to and including it.
+// entry is an entry of a LOG: an instant, and the total of all units up to it and at it.
 type entry struct {
 	at    limit.Instant
 	total uint64

@@ -8,24 +8,25 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// log is the state of LOG at one instant. The stored ring has, for each distinct instant at which
-// units passed, the instant and the total of all units up to and including it. A count is the
-// difference of two totals, so totals may wrap around.
+// log is the state of LOG at one instant. For each distinct instant at which units passed, the
+// stored ring has the instant, and the total of all units up to it and at it. The number of units
+// between two entries is the difference of their totals, so totals may wrap around.
 type log struct {
 	window int64
 	now    limit.Instant
 	// max is the maximum number of entries after a call.
 	max int64
 
-	// ring has the stored entries, the oldest at position head.
+	// ring has the stored entries. The oldest is at position head.
 	ring []byte
 	head int
 	// base is the total before the first entry that counts.
 	base uint64
-	// kept is the number of entries of the ring that count, from head on, with the change by this
-	// call: without expired ones, and without the newest if the call replaces or drops it.
+	// kept is the number of entries in the ring that count, from head on, with the change by this
+	// call. Expired entries do not count, and neither does the newest one if the call replaces or
+	// drops it.
 	kept int
-	// last is the entry that the call adds after the kept ones, if placed is true.
+	// last is the entry that the call adds after the kept ones. It is valid only if placed is true.
 	last   entry
 	placed bool
 }
@@ -38,8 +39,8 @@ func (s *log) place(c *Call, now limit.Instant, units int64) {
 	}
 }
 
-// roll drops the entries that have expired at now. It examines the first entries in doubling steps,
-// so that its cost is logarithmic in the number of dropped entries.
+// roll sets s.now, and drops the entries that have expired at now. It examines the first entries in
+// doubling steps, so that its cost is logarithmic in the number of dropped entries.
 func (s *log) roll(now limit.Instant) {
 	s.now = now
 	bound := 1
@@ -62,7 +63,7 @@ func (s *log) drop(n int) {
 
 func (s *log) expired(i int) bool { return int64(s.now.Sub(s.at(i).at)) >= s.window }
 
-// at returns the i-th entry that counts; the last one may not be stored yet.
+// at returns entry i of those that count. The last one may not be in the ring yet.
 func (s *log) at(i int) entry {
 	if i >= s.kept {
 		return s.last
@@ -87,8 +88,8 @@ func (s *log) used() uint64 {
 
 func (s *log) charged() uint64 { return s.used() }
 
-// reaching returns the first entry up to and including which at least n units are counted, 1 <= n
-// <= used.
+// reaching returns the index of the first entry up to which at least n units are counted, with its
+// own. n must be from 1 to the units in use.
 func (s *log) reaching(n uint64) int {
 	return sort.Search(s.size()-1, func(i int) bool { return s.at(i).total-s.base >= n })
 }
@@ -108,8 +109,9 @@ func (s *log) reset() time.Duration {
 	return 0
 }
 
-// add adds n units at now, in a new entry unless the newest has the same instant or the log is
-// full; then the newest entry moves to now. It must not follow a take.
+// add adds n units at now. They get a new entry, unless the newest entry has the same instant or
+// the log has its maximum number of entries; in those cases the newest entry gets the units and the
+// instant. add returns false if the count would exceed int64. It must not be called after take.
 func (s *log) add(n int64) bool {
 	used := s.used()
 	if used > math.MaxInt64-uint64(n) {

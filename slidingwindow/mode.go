@@ -5,7 +5,7 @@ import "fmt"
 // Mode is the form of a stored value. The numbers are part of the file formats.
 type Mode uint8
 
-// The modes. None stands for an absent key.
+// The modes. None is the mode of an absent key.
 const (
 	None    Mode = 0
 	Counter Mode = 1
@@ -14,7 +14,7 @@ const (
 	Buckets Mode = 4
 )
 
-// String returns the mode's word in lower case, as OBJECT ENCODING shows it.
+// String returns the name of the mode in lower case, as OBJECT ENCODING shows it.
 func (m Mode) String() string {
 	switch m {
 	case None:

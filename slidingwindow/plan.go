@@ -11,34 +11,35 @@ type Action uint8
 
 // The actions.
 const (
-	// Keep stores nothing.
+	// Keep changes nothing.
 	Keep Action = iota
-	// Store stores the result of Apply, with the plan's mode and expiry.
+	// Store stores the result of Apply, with the mode and the expiry of the plan.
 	Store
 	// Delete removes the key, since the limiter is as if it had never been used.
 	Delete
 )
 
-// Plan is the result of [Decide] for one call. It is scratch that belongs to the caller and may be
-// reused; a copy of it is independent. It has no reference to the value on which it was decided.
+// Plan is the result of [Decide] for one call. It belongs to the caller and may be reused. A copy
+// of a plan is independent. A plan has no reference to the value on which it was decided.
 type Plan struct {
 	Decision limit.Decision
 	Action   Action
-	// Mode and Expiry are to be stored with the value if Action is Store. Expiry is the instant at
-	// which the limiter is unused again.
+	// Mode and Expiry have to be stored with the value if Action is Store. Expiry is the instant at
+	// which the limiter is as if it had never been used.
 	Mode   Mode
 	Expiry limit.Instant
-	// Foreign says that the key has the usage of a limit with other windows than the call's.
+	// Foreign says that the stored units were used under a limit with other windows than those of
+	// the call.
 	Foreign bool
 
-	// found says that the key exists, and replace that the state to store is a new one: the key did
-	// not exist, or its windows were other than the call's.
+	// found says that the key exists. replace says that a new state has to be stored: the key did
+	// not exist, or its windows were not those of the call.
 	found, replace bool
-	// slot is the count of the current slot of BUCKETS, under Even.
+	// slot is the count of the current slot of BUCKETS. It is used only if Call.Even is set.
 	slot int64
-	// At the end of Decide, the one of Mode has the state after the call: for LOG the kept entries
-	// and the last one, for BUCKETS the emptied slots and the changed one. The others may have the
-	// stored state.
+	// After Decide, the field for Mode has the state after the call: for LOG the kept entries and
+	// the last one, for BUCKETS the emptied slots and the changed one. The other fields may have
+	// the stored state.
 	counter counter
 	fixed   fixed
 	buckets buckets
@@ -47,26 +48,27 @@ type Plan struct {
 
 // window is the state of a limiter at one instant, in any mode.
 type window interface {
-	// used returns the estimate on which is decided.
+	// used returns the number of units in use by which calls are decided. For COUNTER it is an
+	// estimate.
 	used() uint64
-	// charged returns the units to which a penalty adds: the estimate, but for COUNTER only the
-	// units of the present window.
+	// charged returns the number of units to which a penalty adds. It is the same as used, except
+	// for COUNTER, where it has only the units of the present window.
 	charged() uint64
-	// retry returns the time until quantity more units fit under most, without
-	// traffic; only where they could (quantity <= most) but now do not.
+	// retry returns the time until quantity more units fit under most if no calls come meanwhile.
+	// It must be called only if they do not fit now and quantity <= most.
 	retry(most, quantity int64) time.Duration
-	// reset returns the time until used is 0, without traffic.
+	// reset returns the time until used is 0 if no calls come meanwhile.
 	reset() time.Duration
-	// add charges n units, or returns false if a count would exceed int64.
+	// add charges n units. It returns false if a count would exceed int64.
 	add(n int64) bool
-	// take gives back up to n units, the newest first.
+	// take gives back up to n units, those that were used last first.
 	take(n uint64)
 }
 
 // Apply returns the bytes to store for a plan whose Action is Store. value is the stored value on
-// which the plan was decided, nil if there was none. Apply either updates value in place and
-// returns it, or does not change it and writes the new value into dst's capacity, or into new
-// memory if that is too small. dst must not overlap value.
+// which the plan was decided, or nil if there was none. Apply either updates value in place and
+// returns it, or does not change it and writes the new value into dst, up to its capacity. If dst
+// is too small, Apply allocates memory. dst must not overlap value.
 func (p *Plan) Apply(value, dst []byte) []byte {
 	switch p.Mode {
 	case Counter:
@@ -95,12 +97,13 @@ func (p *Plan) applyLog(value, dst []byte) []byte {
 		return value
 	}
 	fresh := sized(dst, logHeader+capacity*entrySize)
-	clear(fresh) // unused slots are stored and replicated too, so they must not have bytes of another key
+	clear(fresh) // unused slots are stored and replicated, too, so they must not have bytes of another key
 	p.log.relay(fresh, value)
 	return fresh
 }
 
-// room returns the size bytes to encode into: those of the old value if it is updated in place.
+// room returns size bytes in which to encode the state: those of value if the state is updated in
+// place, else those of dst or new ones.
 func (p *Plan) room(value, dst []byte, size int) []byte {
 	if !p.replace || len(value) == size {
 		return value
