@@ -7,15 +7,16 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// fresh returns the bucket of a new key.
+// fresh returns the bucket of a new key, which has c.Init tokens.
 func fresh(now limit.Instant, c *Call) (state, error) {
 	s, err := emptied(now, c, c.Capacity-c.Init)
 	s.stored = s.most
 	return s, err
 }
 
-// emptied returns a bucket of the call's mode in which used whole tokens are missing, which may be
-// more than its capacity. A Warmup bucket has no such tokens; the caller sets its stored permits.
+// emptied returns a bucket of the mode of c from which used whole tokens are missing; these may be
+// more than its capacity. For a Warmup bucket, used has no effect, and the caller sets the stored
+// permits. The error is [limit.ErrOverflow] if the debt cannot be stored.
 func emptied(now limit.Instant, c *Call, used int64) (state, error) {
 	s := state{mode: c.Mode, at: now}
 	switch c.Mode {
@@ -30,8 +31,8 @@ func emptied(now limit.Instant, c *Call, used int64) (state, error) {
 	return s, s.push(now, times(c.Interval, used))
 }
 
-// settle advances a stored bucket to now in the modes where that changes more than the distance to
-// an instant.
+// settle advances a stored bucket to now. Only Interval and Warmup buckets change, since the others
+// store an instant from which their balance follows.
 func (s *state) settle(now limit.Instant) {
 	switch s.mode {
 	case Interval:
@@ -41,9 +42,9 @@ func (s *state) settle(now limit.Instant) {
 	}
 }
 
-// balance returns the number of whole tokens in a bucket of the given capacity; it is negative if
-// more than the capacity is in use. For Warmup it is what a change of mode carries over: nothing
-// while a wait is promised.
+// balance returns the number of whole tokens in a bucket of the given capacity. It is negative if
+// more tokens than the capacity are in use. For Warmup it is the number of tokens that a change of
+// mode keeps, which is 0 while a wait is promised.
 func (s *state) balance(now limit.Instant, capacity int64) int64 {
 	switch s.mode {
 	case Interval:
@@ -60,15 +61,15 @@ func (s *state) balance(now limit.Instant, capacity int64) int64 {
 }
 
 // wait returns the time until the balance of a bucket of the given capacity is at least need,
-// without further calls; 0 if it is already. It is not called for a Warmup bucket, which has no
-// such balance.
+// without further calls. It returns 0 if the balance is that large already. For a Warmup bucket,
+// which has no such balance, it always returns 0.
 func (s *state) wait(now limit.Instant, capacity, need int64) time.Duration {
 	spare := limit.SatSub(capacity, need)
 	switch s.mode {
 	case Interval:
 		return s.batchWait(now, spare)
 	case Leaky:
-		// A unit that has begun to leave does not count, so the balance rises 1 ns after the
+		// A unit that has begun to leave does not count. So the balance increases 1 ns after the
 		// backlog is a whole number of units.
 		over := plus(until(s.at, now), -times(s.interval, limit.SatAdd(spare, 1)))
 		return max(0, plus(over, 1))
@@ -78,7 +79,7 @@ func (s *state) wait(now limit.Instant, capacity, need int64) time.Duration {
 	return max(0, plus(until(s.at, now), -times(s.interval, spare)))
 }
 
-// remaining returns field 3 of the answer.
+// remaining returns the number of remaining tokens in the answer.
 func (s *state) remaining(now limit.Instant, capacity int64) int64 {
 	if s.mode == Warmup {
 		if s.at > now {
@@ -89,8 +90,8 @@ func (s *state) remaining(now limit.Instant, capacity int64) int64 {
 	return max(0, min(s.balance(now, capacity), capacity))
 }
 
-// reset returns field 5 of the answer: the time until the bucket is full, or until a call need not
-// wait.
+// reset returns the time of the reset in the answer: the time until the bucket is full, or for
+// Leaky and Warmup until a call need not wait.
 func (s *state) reset(now limit.Instant) time.Duration {
 	if s.mode == Interval {
 		return s.batchWait(now, 0)
@@ -106,7 +107,8 @@ func (s *state) idle(now limit.Instant) limit.Instant {
 	return now.Add(s.reset(now))
 }
 
-// take charges quantity tokens, a positive number, at the prices of the call.
+// take takes quantity tokens, which must be positive, at the prices of c. The error is
+// [limit.ErrOverflow] if the resulting debt cannot be stored.
 func (s *state) take(now limit.Instant, quantity int64, c *Call) error {
 	switch s.mode {
 	case Interval:
@@ -122,7 +124,8 @@ func (s *state) take(now limit.Instant, quantity int64, c *Call) error {
 	return s.fits(now)
 }
 
-// push moves the instant d further into the future.
+// push moves the instant s.at further into the future by d. The error is [limit.ErrOverflow] if the
+// resulting debt cannot be stored.
 func (s *state) push(now limit.Instant, d time.Duration) error {
 	debt := plus(until(s.at, now), d)
 	if debt > maxDebt || debt > limit.MaxInstant.Sub(now) {
@@ -132,8 +135,9 @@ func (s *state) push(now limit.Instant, d time.Duration) error {
 	return nil
 }
 
-// give returns quantity tokens, a positive number, at the price of interval each. More than are in
-// use make the bucket full.
+// give returns quantity tokens, which must be positive, to the bucket. In the modes that store an
+// instant, each token is worth interval. If more tokens are returned than are in use, the bucket is
+// full.
 func (s *state) give(now limit.Instant, quantity int64, interval time.Duration) {
 	if s.mode == Interval {
 		s.used = max(0, s.used-quantity)
@@ -142,7 +146,7 @@ func (s *state) give(now limit.Instant, quantity int64, interval time.Duration) 
 	s.at = max(now, now.Add(plus(until(s.at, now), -times(interval, quantity))))
 }
 
-// fits reports whether the bucket's debt can be stored.
+// fits returns [limit.ErrOverflow] if the debt of the bucket is too large to be stored.
 func (s *state) fits(now limit.Instant) error {
 	reset := s.reset(now)
 	if reset > maxDebt || reset > limit.MaxInstant.Sub(now) {
@@ -151,7 +155,7 @@ func (s *state) fits(now limit.Instant) error {
 	return nil
 }
 
-// full reports whether there is nothing to remember.
+// full reports whether the bucket is as if it had never been used, so that it need not be stored.
 func (s *state) full(now limit.Instant) bool {
 	return s.reset(now) == 0 && (s.mode != Warmup || s.stored >= s.most)
 }

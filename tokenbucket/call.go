@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// NoLimit as the value of [Call.MaxWait] accepts any wait.
+// NoLimit as [Call.MaxWait] accepts any wait.
 const NoLimit time.Duration = math.MaxInt64
 
 // Charge is the way in which a call takes its quantity.
@@ -18,62 +18,63 @@ type Charge uint8
 const (
 	// Whole takes the whole quantity or nothing.
 	Whole Charge = iota
-	// Peek answers like Whole and changes nothing.
+	// Peek answers like Whole, and takes nothing.
 	Peek
-	// Partial takes as many of the tokens as there are.
+	// Partial takes as many tokens of the quantity as there are.
 	Partial
-	// Force takes the whole quantity even if that overdraws the bucket.
+	// Force takes the whole quantity even if that makes the balance negative.
 	Force
 )
 
-// Call has the parameters of one call. It may be reused. [Decide] requires calls that
-// [Call.Validate] accepts.
+// Call has the parameters of one call of TB.ACQUIRE. [Decide] must be called only with calls that
+// [Call.Validate] accepts. A Call may be reused.
 type Call struct {
 	Mode   Mode
 	Charge Charge
 
-	// Capacity is the maximum number of tokens in the bucket. 0 refuses every call with a positive
-	// quantity, in every mode.
+	// Capacity is the maximum number of tokens in the bucket. A capacity of 0 refuses every call
+	// with a positive quantity, in every mode.
 	Capacity int64
-	// Count tokens are added per Period; both are at least 1. Period saturates at the end of int64.
-	// Interval mode uses them, the other modes use Interval.
+	// Count is the number of tokens that are added per Period. Both are at least 1, and a longer
+	// period than math.MaxInt64 nanoseconds becomes that. Only Interval mode uses them; the other
+	// modes use Interval.
 	Count  int64
 	Period time.Duration
 	// Interval is T, the time of one token: [limit.Interval] of period and count.
 	Interval time.Duration
-	// Quantity is the number of requested tokens: 0 only reads the state, and a negative number
+	// Quantity is the number of requested tokens. 0 only reads the state, and a negative number
 	// gives tokens back.
 	Quantity int64
-	// Init is the number of tokens of a key that this call creates, from 0 to Capacity; Capacity
+	// Init is the number of tokens in the bucket of a new key, from 0 to Capacity. It is Capacity
 	// unless the call sets it.
 	Init int64
 
-	// MaxWait is how long the caller is ready to wait for tokens that it takes now. Waits says that
-	// MaxWait was given, even if it is 0. Leaky needs the difference: its queue waits for any time
-	// unless MaxWait was given.
+	// MaxWait is the time for which the caller is ready to wait for tokens that it takes now. Waits
+	// says that the call sets MaxWait, even to 0. Leaky mode needs the difference, since its queue
+	// lets calls wait for any time unless MaxWait is set.
 	MaxWait time.Duration
 	Waits   bool
 
-	// Warmup and Cold are the parameters of Warmup mode: the duration of the warm-up, and the price
-	// in T of the first permit of a cold bucket (at least 1; Guava's default is 3). Cold is a
-	// factor of Guava's curve and therefore a double.
+	// Warmup and Cold are the parameters of Warmup mode. Warmup is the duration of the warm-up.
+	// Cold is the price, in multiples of T, of the first permit of a cold bucket; it is at least 1,
+	// and 3 by default, as in Guava. Cold is a factor of Guava's curve and therefore a double.
 	Warmup time.Duration
 	Cold   float64
 
-	// Denied decides as if the call were refused, whatever the bucket holds. It is for a clause of
-	// a call with several limits of which another one refuses: the answer is that of Peek, and what
-	// a refusal stores is stored.
+	// Denied makes Decide act as if the bucket refused the call. It is for a call with several
+	// limits of which another one refuses. The answer is that of Peek, and the plan stores what a
+	// refusal stores.
 	Denied bool
 
-	// Millis and Block do not affect the decision; the command uses them. Millis replies in
-	// milliseconds. Block delays the reply of a grant by its wait.
+	// Millis and Block do not affect the decision; the command uses them. Millis says that times
+	// are replied in milliseconds. Block says that the reply of a grant is delayed by its wait.
 	Millis, Block bool
 }
 
-// Validate checks whether the parameters can be used in calculations, without a stored state. The
-// error is [limit.ErrRateTooHigh] if a token takes less than a nanosecond, and [limit.ErrOverflow]
-// if a duration that follows from the parameters alone would exceed 2^62 ns (2^61 ns for the
-// warm-up).
+// Validate reports whether the parameters can be used in calculations, whatever state is stored.
+// The error is [limit.ErrRateTooHigh] if a token takes less than a nanosecond, and
+// [limit.ErrOverflow] if a duration that follows from the parameters alone would exceed 2^62 ns, or
+// 2^61 ns for the warm-up.
 func (c *Call) Validate() error {
 	switch {
 	case c.Interval <= 0:
@@ -88,7 +89,7 @@ func (c *Call) Validate() error {
 	return nil
 }
 
-// exceeds reports whether d*n is more than maxDebt; d must not be negative.
+// exceeds reports whether d*n is more than maxDebt. d must not be negative.
 func exceeds(d time.Duration, n uint64) bool {
 	hi, lo := bits.Mul64(uint64(d), n)
 	return hi != 0 || lo > uint64(maxDebt)
@@ -97,11 +98,11 @@ func exceeds(d time.Duration, n uint64) bool {
 // looks reports whether the call is answered like a Peek.
 func (c *Call) looks() bool { return c.Charge == Peek || c.Denied }
 
-// startsShort reports whether new keys of the call start below capacity.
+// startsShort reports whether new keys of the call start with fewer tokens than the capacity.
 func (c *Call) startsShort() bool { return c.Init < c.Capacity }
 
-// need returns the smallest balance, in whole tokens, at which the call passes in its mode. It is
-// for calls whose bucket is still stored in another form. A Warmup call has no such balance.
+// need returns the smallest balance in whole tokens at which the call passes in its own mode. It is
+// used when the bucket is stored in another mode. A Warmup call has no such balance.
 func (c *Call) need() int64 {
 	quantity := c.Quantity
 	if c.Charge == Partial {

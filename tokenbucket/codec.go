@@ -16,7 +16,8 @@ var (
 	errState = errors.New("a token bucket with a number out of range")
 )
 
-// size returns the length of the stored form: 8 bytes for each number, little-endian.
+// size returns the length of the stored form in bytes, or 0 for a mode that is not stored. The form
+// has 8 bytes for each number, little-endian:
 //
 //	Greedy    TAT, T
 //	Debt      TAT, T, capacity
@@ -24,7 +25,7 @@ var (
 //	Leaky     next, T
 //	Warmup    next, stored, most (doubles), warm-up duration
 //
-// Instants are Unix nanoseconds, durations nanoseconds.
+// Instants are Unix nanoseconds, and durations are nanoseconds.
 func (m Mode) size() int {
 	switch m {
 	case Greedy, Leaky:
@@ -37,7 +38,7 @@ func (m Mode) size() int {
 	return 0
 }
 
-// append appends the stored form of s to dst.
+// append appends the stored form of s to dst and returns the extended slice.
 func (s *state) append(dst []byte) []byte {
 	dst = appendInt(dst, int64(s.at))
 	switch s.mode {
@@ -57,7 +58,7 @@ func appendInt(dst []byte, n int64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, uint64(n))
 }
 
-// decode reads a stored form that Check has accepted.
+// decode returns the bucket that is stored in value, which Check must have accepted.
 func decode(mode Mode, value []byte) state {
 	s := state{mode: mode, at: limit.Instant(word(value, 0))}
 	switch mode {
@@ -79,8 +80,8 @@ func word(value []byte, i int) int64 {
 	return int64(binary.LittleEndian.Uint64(value[8*i:]))
 }
 
-// Check returns an error unless value, which may come from a file, is a bucket stored in the mode.
-// On a value that it accepts, Decide fails only with [limit.ErrOverflow].
+// Check returns nil if value, which may come from a file, is a bucket stored in mode, otherwise an
+// error. With a value that Check accepts, Decide returns no other error than [limit.ErrOverflow].
 func Check(mode Mode, value []byte) error {
 	if mode.size() == 0 {
 		return errMode

@@ -10,31 +10,32 @@ import (
 type Action uint8
 
 const (
-	// Keep: nothing is written, neither value nor expiry.
+	// Keep changes neither the value nor the expiry of the key.
 	Keep Action = iota
-	// Store: value, mode and expiry become those of the [Plan].
+	// Store stores the result of [Plan.Apply], with the mode and the expiry of the plan.
 	Store
-	// Delete: the key is removed, since a full bucket need not be stored.
+	// Delete removes the key, since a full bucket need not be stored.
 	Delete
 )
 
-// Plan is the result of a decision: the answer, and the change of the key. It belongs to the caller
-// and may be reused.
+// Plan is the result of [Decide] or [Cancel]: the answer, and the change of the key. It belongs to
+// the caller and may be reused.
 type Plan struct {
 	Decision limit.Decision
 	Action   Action
-	// Mode and Expiry are to be stored with the value if Action is Store. Expiry is the instant
-	// from which on the key is as if it did not exist.
+	// Mode and Expiry have to be stored with the value if Action is Store. Expiry is the instant
+	// from which on the bucket is as if it had never been used.
 	Mode   Mode
 	Expiry limit.Instant
-	// Foreign says that the key has the usage of a limit with another mode or rate.
+	// Foreign says that the stored tokens were used under a limit with another mode or rate.
 	Foreign bool
 
 	next state
 }
 
-// Apply returns the bytes to store under the key, or value unchanged unless p.Action is [Store].
-// They use the memory of value, or of dst if value has none, as far as its capacity allows.
+// Apply returns the bytes to store under the key, or value unchanged unless p.Action is [Store]. It
+// writes them into the memory of value if that is large enough, else into that of dst. It allocates
+// memory only if both are too small.
 func (p *Plan) Apply(value, dst []byte) []byte {
 	if p.Action != Store {
 		return value
@@ -45,14 +46,17 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 	return p.next.append(value[:0])
 }
 
-// Decide decides c at now on the value stored in mode, which [Check] must have accepted, and fills
-// p. For an absent key the mode is None and value is ignored. The expiry is always ignored, since
-// value has the whole state. Decide reads value and keeps no reference to it.
+// Decide decides c at now and writes the result to p. value is stored under the key in mode, and
+// [Check] must have accepted it. For an absent key mode is None and value is ignored. Decide
+// ignores the expiry of the key, since value has the whole state. It reads value and keeps no
+// reference to it.
 //
-// A capacity of 0 refuses every quantity above 0, however it is charged, and writes nothing.
+// A capacity of 0 refuses every quantity above 0, whatever c.Charge is, and the plan stores
+// nothing.
 //
-// The error is [limit.ErrOverflow] if the call, or the conversion for it, would make a debt of more
-// than 2^62 ns or one that ends after the last instant; then p.Action is Keep.
+// The error is [limit.ErrOverflow] if the call, or the conversion of the bucket for it, would make
+// a debt of more than 2^62 ns or one that ends after the last instant. In that case p.Action is
+// Keep.
 func Decide(mode Mode, value []byte, _ limit.Instant, now limit.Instant, c *Call, p *Plan) error {
 	*p = Plan{}
 	if c.Capacity == 0 {
@@ -77,8 +81,9 @@ func Decide(mode Mode, value []byte, _ limit.Instant, now limit.Instant, c *Call
 	return b.acquire(p)
 }
 
-// closed decides a call with a capacity of 0, which has no bucket of its own: the stored state
-// stays in its mode and at its rate until it has run off, and a refund gives some of it back.
+// closed decides a call whose capacity is 0. Such a call has no bucket of its own. The stored state
+// stays in its mode and at its rate until it is unused again, and a call with a negative quantity
+// gives tokens back to it.
 func closed(mode Mode, value []byte, now limit.Instant, c *Call, p *Plan) {
 	b := bucket{now: now, call: c, exists: mode != None}
 	if b.exists {
@@ -107,10 +112,11 @@ func closed(mode Mode, value []byte, now limit.Instant, c *Call, p *Plan) {
 	}
 }
 
-// Cancel gives back what c has taken earlier, for a caller that has stopped waiting for it, and
-// fills p. Unlike a call with a negative quantity it uses the bucket as it is stored now, without
-// conversion to c's mode and rate, which another call may have changed. The instants that were
-// promised to other callers do not move; the returned tokens serve later calls.
+// Cancel gives back the tokens that c has taken earlier, for a caller that has stopped waiting for
+// them, and writes the result to p. Unlike a call with a negative quantity, Cancel uses the bucket
+// as it is stored now, without conversion to the mode and rate of c, since another call may have
+// changed these. The instants that were promised to other callers do not move; the returned tokens
+// serve later calls.
 func Cancel(mode Mode, value []byte, now limit.Instant, c *Call, p *Plan) {
 	*p = Plan{}
 	if mode == None || c.Quantity <= 0 {
@@ -132,13 +138,13 @@ type bucket struct {
 	now    limit.Instant
 	call   *Call
 	exists bool
-	// was is the stored bucket, advanced to now. is is the bucket for the call, in the call's mode
-	// and at its rate.
+	// was is the stored bucket, advanced to now. is is the bucket for the call, in its mode and at
+	// its rate.
 	was, is state
-	// foreign says that was is a bucket of another kind than is. Then was answers calls that take
-	// nothing.
+	// foreign says that the call needs another kind of bucket than was. In that case was answers
+	// calls that take nothing.
 	foreign bool
-	// rewrites says that even a refusal stores is.
+	// rewrites says that even a refused call stores is.
 	rewrites bool
 }
 
@@ -167,9 +173,9 @@ func (b *bucket) open(mode Mode, value []byte, now limit.Instant, c *Call) (err 
 	return err
 }
 
-// converted returns the bucket in the call's mode with the same balance in whole tokens and a phase
-// that starts now. A Warmup bucket starts cold, and is busy until the balance is no longer
-// negative.
+// converted returns a bucket in the mode of c with the same balance in whole tokens. Its first
+// period starts at now. A Warmup bucket starts cold, and lets calls wait until the balance would no
+// longer be negative.
 func (s *state) converted(now limit.Instant, c *Call) (state, error) {
 	used := limit.SatSub(c.Capacity, s.balance(now, c.Capacity))
 	to, err := emptied(now, c, used)
@@ -188,7 +194,8 @@ func (b *bucket) shown() *state {
 	return &b.is
 }
 
-// status answers a quantity of 0, which is refused while more than the capacity is in use.
+// status answers a call with a quantity of 0. The call is refused while more tokens than the
+// capacity are in use.
 func (b *bucket) status(p *Plan) {
 	b.answer(p, b.shown())
 	if wait := b.shown().wait(b.now, b.call.Capacity, 0); wait > 0 {
@@ -196,8 +203,9 @@ func (b *bucket) status(p *Plan) {
 	}
 }
 
-// refund gives -Quantity tokens back; an absent key stays absent. Unlike other calls that change
-// nothing, a peek at a refund shows an Interval bucket in the call's batches already.
+// refund decides a call with a negative quantity, which gives tokens back. An absent key stays
+// absent. For a peek it only computes the answer. Unlike other calls that change nothing, the peek
+// is answered by a stored Interval bucket in the batches of the call.
 func (b *bucket) refund(p *Plan) {
 	if b.exists && !b.call.looks() {
 		b.is.give(b.now, limit.SatSub(0, b.call.Quantity), b.call.Interval)
@@ -212,8 +220,9 @@ func (b *bucket) refund(p *Plan) {
 	b.refused(p)
 }
 
-// force takes the whole quantity. The answer has the time to wait if that overdraws the bucket; in
-// the modes in which calls always wait, the time for which this one has to.
+// force takes the whole quantity. If that makes the balance negative, the answer has the time to
+// wait until the balance recovers. In Leaky and Warmup mode it has the time for which this call has
+// to wait.
 func (b *bucket) force(p *Plan) error {
 	c, wait := b.call, until(b.is.at, b.now)
 	if err := b.is.take(b.now, c.Quantity, c); err != nil {
@@ -231,7 +240,8 @@ func (b *bucket) force(p *Plan) error {
 	return nil
 }
 
-// acquire decides a positive quantity with Whole, Peek or Partial.
+// acquire decides a call with a positive quantity whose Charge is Whole, Peek or Partial, or that
+// is Denied.
 func (b *bucket) acquire(p *Plan) error {
 	c := b.call
 	granted, after := b.is.judge(b.now, c)
@@ -264,8 +274,9 @@ func (b *bucket) acquire(p *Plan) error {
 	return nil
 }
 
-// judge returns the number of units that a call of a positive quantity gets, and the wait in its
-// answer: for a grant until it may be used, for a refusal until the same call would pass.
+// judge returns the number of tokens that a call with a positive quantity gets. after is the wait
+// in its answer: for a grant, the time until the tokens may be used; for a refusal, the time until
+// the same call would pass.
 func (s *state) judge(now limit.Instant, c *Call) (granted int64, after time.Duration) {
 	switch {
 	case c.Charge != Partial && c.Quantity > c.Capacity && s.mode != Debt:
@@ -285,7 +296,8 @@ func (s *state) judge(now limit.Instant, c *Call) (granted int64, after time.Dur
 	return reserve(s.wait(now, c.Capacity, c.Quantity), c)
 }
 
-// reserve grants the quantity if the caller is ready to wait for it.
+// reserve grants the whole quantity if the caller is ready to wait for the given time. Otherwise
+// after is the time until it would be.
 func reserve(wait time.Duration, c *Call) (granted int64, after time.Duration) {
 	if wait > c.MaxWait {
 		return 0, wait - c.MaxWait
@@ -293,7 +305,7 @@ func reserve(wait time.Duration, c *Call) (granted int64, after time.Duration) {
 	return c.Quantity, orNoRetry(wait)
 }
 
-// answer fills in the fields that describe a bucket.
+// answer sets the fields of the decision that describe the bucket s.
 func (b *bucket) answer(p *Plan, s *state) {
 	p.Decision = limit.Decision{
 		Limit:      b.call.Capacity,
@@ -303,15 +315,15 @@ func (b *bucket) answer(p *Plan, s *state) {
 	}
 }
 
-// refused plans what a call stores that takes nothing.
+// refused plans what a call stores that takes nothing, which is a changed bucket or nothing.
 func (b *bucket) refused(p *Plan) {
 	if b.rewrites && b.call.Charge != Peek {
 		b.store(p, &b.is)
 	}
 }
 
-// store plans to store s, or to delete the key if it need not be stored. A key that starts below
-// its capacity lives for a while after it is full.
+// store plans to store s, or to delete the key if s need not be stored. The key of a call that
+// starts short stays for idleLife after its bucket is full.
 func (b *bucket) store(p *Plan, s *state) {
 	short := b.call.startsShort()
 	if s.full(b.now) && !short {

@@ -6,10 +6,11 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Describe calls emit with each field of a stored value that RL.INFO shows: the stored numbers
-// (instants in nanoseconds since the Unix epoch, durations in nanoseconds, counts at now), the
-// tokens in use, and reset-ms. Limits that the mode does not store are left out. The permits of a
-// Warmup bucket are in millionths. value must pass [Check].
+// Describe calls emit with each field that RL.INFO shows of a stored value: the stored numbers, the
+// tokens in use and reset-ms. Instants are in nanoseconds since the Unix epoch, durations in
+// nanoseconds, and counts are those at now. The permits of a Warmup bucket are in millionths.
+// Parameters that the mode does not store are left out. value must pass [Check] under mode. For an
+// unknown mode Describe emits nothing.
 func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string, value int64)) {
 	if mode.size() == 0 {
 		return
@@ -45,13 +46,13 @@ func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string
 	emit("reset-ms", limit.MillisUp(s.reset(now)))
 }
 
-// Unknown is the result of [Room] for a number that the state does not have.
+// Unknown in [Room] is a number that is not known, since the stored state does not have it.
 const Unknown int64 = -1
 
 // Room returns the limit and the remaining tokens of a stored bucket, as a call with quantity 0
-// would answer them. Only Debt stores its capacity; for other modes it is the argument capacity,
-// and [Unknown] if that is. What remains of Warmup does not depend on a capacity. value must pass
-// [Check].
+// would answer them. Debt mode stores its capacity; in other modes the argument is used. If that is
+// [Unknown], both results are, except in Warmup mode, where the remaining tokens do not depend on
+// the capacity. value must pass [Check] under mode.
 func Room(mode Mode, value []byte, now limit.Instant, capacity int64) (most, remaining int64) {
 	if mode.size() == 0 {
 		return Unknown, Unknown
@@ -67,7 +68,7 @@ func Room(mode Mode, value []byte, now limit.Instant, capacity int64) (most, rem
 	return capacity, s.remaining(now, capacity)
 }
 
-// millionths returns permits in millionths, saturating at the end of int64.
+// millionths returns permits in millionths. A number too large becomes math.MaxInt64.
 func millionths(permits float64) int64 {
 	const most = 1 << 63
 	if n := permits * 1e6; n < most {

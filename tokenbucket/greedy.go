@@ -6,12 +6,13 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// reprice converts a Greedy or Debt bucket to the call's form, interval and capacity, and reports
-// whether that changes the stored state.
+// reprice converts a Greedy or Debt bucket to the mode, interval and capacity of c. changed is true
+// if the interval changes, or the capacity of a Debt bucket, so that the stored state must be
+// replaced. The error is [limit.ErrOverflow] if the new debt cannot be stored.
 //
-// The debt in tokens stays the same, rounded up to the nanosecond. Under Debt it follows Guava's
-// setRate instead: the stored tokens scale with the capacity, and a promised wait keeps its
-// instant. A change between the two forms follows the first rule.
+// The debt in tokens stays the same, rounded up to the nanosecond. A Debt bucket that stays one
+// follows Guava's setRate instead: the stored tokens scale with the capacity, and the instant until
+// which a caller has to wait does not change.
 func (s *state) reprice(now limit.Instant, c *Call) (changed bool, err error) {
 	debt := until(s.at, now)
 	switch {
@@ -30,8 +31,9 @@ func (s *state) reprice(now limit.Instant, c *Call) (changed bool, err error) {
 	return true, s.push(now, debt)
 }
 
-// rescaledDebt converts a debt from a bucket that fills up in from to one that fills up in to. The
-// part that exceeds the bucket is a wait that a caller was promised, which keeps its length.
+// rescaledDebt converts a debt of a bucket that fills up in the time from to one of a bucket that
+// fills up in the time to. A debt above from includes a wait that a caller was promised. That part
+// keeps its length.
 func rescaledDebt(debt, from, to time.Duration) time.Duration {
 	if debt >= from {
 		return plus(to, debt-from)

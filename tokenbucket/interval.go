@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// credit adds the batches that were due since the bucket was stored. A full bucket has no phase:
-// the next call that takes from it starts one.
+// credit adds the batches that were due since the bucket was stored. A bucket that is full by then
+// has no phase: the next call that takes from it starts a new period.
 func (s *state) credit(now limit.Instant) {
 	if now > s.at {
 		batches := int64(now.Sub(s.at) / s.period)
@@ -19,8 +19,8 @@ func (s *state) credit(now limit.Instant) {
 	}
 }
 
-// batchWait returns the time until at most spare tokens are in use: until the start of the batch
-// that refills the last of the others.
+// batchWait returns the time until at most spare tokens are in use. This is the start of the batch
+// that returns the last of the other tokens.
 func (s *state) batchWait(now limit.Instant, spare int64) time.Duration {
 	if s.used <= spare {
 		return 0
@@ -29,7 +29,7 @@ func (s *state) batchWait(now limit.Instant, spare int64) time.Duration {
 	return max(0, plus(s.at.Sub(now), times(s.period, batches)))
 }
 
-// samePair reports whether the bucket has the call's count and period.
+// samePair reports whether the bucket has the count and period of c.
 func (s *state) samePair(c *Call) bool {
 	return s.count == c.Count && s.period == c.Period
 }

@@ -6,20 +6,21 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// state is a decoded bucket. The mode decides which fields are used.
+// state is a decoded bucket. The mode determines which fields are used.
 type state struct {
 	mode Mode
-	// at is the TAT of Greedy and Debt, the start of the current batch of Interval,
-	// and the first instant that Leaky and Warmup have not promised.
+	// at is the TAT in Greedy and Debt mode, the start of the current batch in Interval mode, and
+	// the first instant that is not promised to a caller in Leaky and Warmup mode.
 	at limit.Instant
-	// interval is T: Greedy, Debt, Leaky.
+	// interval is T, the time of one token, in Greedy, Debt and Leaky mode.
 	interval time.Duration
-	// capacity is that of the call that stored it: Debt.
+	// capacity is the capacity of the last call that stored a Debt bucket.
 	capacity int64
-	// used tokens are missing, count of them come back every period: Interval.
+	// used is the number of missing tokens in Interval mode. count of them come back every period.
 	used, count int64
 	period      time.Duration
-	// stored permits of at most most, which fill up within warmup: Warmup.
+	// stored is the number of stored permits in Warmup mode, most is its maximum, and warmup is the
+	// time in which a bucket without permits reaches that.
 	stored, most float64
 	warmup       time.Duration
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// curve is Guava's price of a permit as a function of how many are stored
-// (SmoothRateLimiter.SmoothWarmingUp): one interval up to threshold, then rising
-// in a straight line to Cold intervals when the bucket is cold, with most stored.
-// The area below the line between threshold and most is the warm-up duration.
+// curve is the price of a permit as a function of the number of stored permits, as in Guava
+// (SmoothRateLimiter.SmoothWarmingUp). Up to threshold permits, the price is one interval. From
+// there it rises in a straight line to Cold intervals when the bucket is cold, with most permits
+// stored. The area below the line between threshold and most is the duration of the warm-up.
 //
-// Permits are doubles here, as they are in Guava, and this is the only place where
-// a decision depends on one. What a call has to pay is at most 3 ns below the exact
-// integral, one for each part that is cut to whole nanoseconds (permits above the
-// threshold, below it, and not stored), give or take an error below 2^-49 of Cold
-// times the warm-up duration: less than a nanosecond for the default factor and a
-// warm-up of two days.
+// Permits are doubles here, as they are in Guava, and this is the only place where a decision
+// depends on one. The price of a call is at most 3 ns below the exact integral, since each of three
+// parts is cut to whole nanoseconds: permits above the threshold, those below it, and those that
+// are not stored. In addition there is an error below 2^-49 times Cold times the duration of the
+// warm-up, in either direction. It is less than a nanosecond for the default factor and a warm-up
+// of two days.
 type curve struct {
 	stable, threshold, most, slope float64
 }
@@ -32,8 +32,8 @@ func newCurve(c *Call) curve {
 	return k
 }
 
-// price returns the cost of permits from stored ones, which must be at least as many. Each of the
-// two parts of the curve is truncated to whole nanoseconds.
+// price returns the cost of taking permits from a bucket that has stored permits, at least as many.
+// Each of the two parts of the curve is truncated to whole nanoseconds.
 func (k *curve) price(stored, permits float64) time.Duration {
 	var price time.Duration
 	if above := stored - k.threshold; above > 0 {
@@ -45,12 +45,12 @@ func (k *curve) price(stored, permits float64) time.Duration {
 	return price + time.Duration(k.stable*permits)
 }
 
-// at returns the price of one permit, above permits above the threshold.
+// at returns the price of one permit if as many permits as above are stored beyond the threshold.
 func (k *curve) at(above float64) float64 { return k.stable + above*k.slope }
 
-// spend takes quantity permits, the stored ones first, and returns their cost. Permits that are not
-// stored cost one interval each; only the fraction of one beside the stored permits is a
-// floating-point product.
+// spend takes quantity permits from s, the stored ones first, and returns their cost. Permits that
+// are not stored cost one interval each. Only the fraction of a permit that completes the stored
+// ones to a whole number is a floating-point product.
 func (s *state) spend(quantity int64, k curve) time.Duration {
 	if float64(quantity) <= s.stored {
 		cost := k.price(s.stored, float64(quantity))
@@ -68,7 +68,8 @@ func (s *state) spend(quantity int64, k curve) time.Duration {
 	return plus(cost, times(time.Duration(k.stable), rest))
 }
 
-// gather stores the permits that accumulate while no caller waits.
+// gather adds the permits that have accumulated by now since s.at. It does nothing while a caller
+// waits.
 func (s *state) gather(now limit.Instant) {
 	if now <= s.at {
 		return
@@ -78,8 +79,8 @@ func (s *state) gather(now limit.Instant) {
 	s.at = now
 }
 
-// rescale converts the bucket to the call's curve. The stored permits keep their share of the
-// maximum, and a promised wait keeps its instant, as with Guava's setRate.
+// rescale converts the bucket to the curve of c. As with Guava's setRate, the stored permits keep
+// their ratio to the maximum, and the instant until which a caller has to wait does not change.
 func (s *state) rescale(c *Call) {
 	most := newCurve(c).most
 	if s.stored >= s.most {
