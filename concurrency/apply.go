@@ -7,9 +7,9 @@ import (
 )
 
 // Apply returns the bytes to store for a plan whose Action is Store. value is the stored value on
-// which the plan was decided, empty if there was none. Apply may change value in place and return
-// it; otherwise it writes into dst's capacity, or into new memory if that is too small. Afterwards
-// value must not be used again. dst must not overlap value.
+// which the plan was decided, or empty if there was none. Apply may change value in place and
+// return it; otherwise it writes the new value into dst, up to its capacity, or into new memory if
+// dst is too small. value must not be used after Apply. dst must not overlap value.
 func (p *Plan) Apply(value, dst []byte) []byte {
 	switch {
 	case p.Effect == Nothing:
@@ -20,8 +20,8 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 	return index(value).apply(dst, p)
 }
 
-// apply writes a new set without the expired leases and with p's effect, as an index if it has
-// become too large for a list.
+// apply writes the list without its expired leases and with the effect of p. It returns an index if
+// the set has become too large for a list.
 func (l list) apply(dst []byte, p *Plan) []byte {
 	out := sized(dst, max(len(l), listHeader)+entryHeader+len(p.Member))[:listHeader]
 	count := byte(0)
@@ -54,13 +54,13 @@ func (l list) apply(dst []byte, p *Plan) []byte {
 	return out
 }
 
-// dropMost is the maximum number of expired members that a call drops. It is more than the one
-// member that a call adds, so a backlog shrinks, and a set never holds more members than were live
-// at one time.
+// dropMost is the maximum number of expired members that a call drops. A call adds at most one
+// member, so a backlog of expired members shrinks, and a set never stores more members than were
+// live at one time.
 const dropMost = 8
 
-// apply drops some expired members and carries out p's effect, in place unless the value needs a
-// new layout.
+// apply drops up to dropMost expired members and carries out the effect of p. It changes x in place
+// unless the value needs a new layout.
 func (x index) apply(dst []byte, p *Plan) []byte {
 	for range dropMost {
 		first := x.at(0)

@@ -7,13 +7,13 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The bounds of a call's parameters.
+// The bounds of the parameters of a call.
 const (
 	// MaxLease is the longest lease, 2^61 ns or about 73 years.
 	MaxLease time.Duration = 1 << 61
-	// MaxMemberSize is the maximum number of bytes of a member's name.
+	// MaxMemberSize is the maximum length in bytes of a member's name.
 	MaxMemberSize = 1024
-	// DefaultMaxMembers is the maximum number of members of a set unless a call sets another.
+	// DefaultMaxMembers is the maximum number of members of a set if a call sets no other maximum.
 	DefaultMaxMembers = 100_000
 	// LargestMaxMembers is the largest maximum that a call may set.
 	LargestMaxMembers = 1 << 20
@@ -24,34 +24,36 @@ type Op uint8
 
 // The operations.
 const (
-	// Acquire asks for a lease, or refreshes the one that the member holds.
+	// Acquire requests a lease, or refreshes the lease that the member holds.
 	Acquire Op = iota
-	// Release ends the member's lease.
+	// Release ends the lease of the member.
 	Release
-	// Renew refreshes the member's lease if it holds one.
+	// Renew refreshes the lease of the member if it holds one.
 	Renew
 )
 
-// Call has the parameters of one CC.ACQUIRE, CC.RELEASE or CC.RENEW, with every time in
-// nanoseconds. It may be reused. [Call.Validate] checks it.
+// Call has the parameters of one CC.ACQUIRE, CC.RELEASE or CC.RENEW, with all times in nanoseconds.
+// [Call.Validate] checks them. A Call may be reused.
 type Call struct {
 	Op Op
-	// Member is the name of the lease's holder: any bytes, at most [MaxMemberSize]. Apply copies
-	// them.
+	// Member is the name of the holder of the lease, any bytes up to the length [MaxMemberSize].
+	// Apply copies them.
 	Member []byte
-	// Limit is the maximum number of members at once. 0 refuses every call, also that of a member
-	// that holds a lease. Only Acquire has a limit.
+	// Limit is the maximum number of members that hold a lease at the same time. A limit of 0
+	// refuses every call, even that of a member that holds a lease. Only Acquire has a limit.
 	Limit int64
-	// Lease is the duration of the lease from now on, from 1 ns to [MaxLease]. Release has none.
+	// Lease is the duration of the lease from now on, from 1 ns to [MaxLease]. Release has no
+	// duration.
 	Lease time.Duration
 	// Peek makes Acquire only report whether it would pass.
 	Peek bool
-	// MaxMembers bounds the number of members of the set, whatever the limit; 0 means
+	// MaxMembers is the maximum number of members of the set, whatever Limit is; 0 means
 	// [DefaultMaxMembers].
 	MaxMembers int64
 
-	// Millis, Block and Timeout do not affect the decision; the command uses them. Millis replies
-	// in milliseconds. Block waits for a lease, for at most Timeout, where 0 means no bound.
+	// Millis, Block and Timeout do not affect the decision; the command uses them. Millis says that
+	// times are replied in milliseconds. Block says that the command waits for a lease, for at most
+	// Timeout, where 0 means no bound.
 	Millis  bool
 	Block   bool
 	Timeout time.Duration
@@ -59,18 +61,19 @@ type Call struct {
 
 // The errors of [Call.Validate].
 var (
-	// ErrRange: a negative limit, or a lease that is not positive.
+	// ErrRange means that a limit is negative or a lease is not positive.
 	ErrRange = errors.New("limit or lease is out of range")
-	// ErrExclusive: options that contradict each other.
+	// ErrExclusive means that options contradict each other.
 	ErrExclusive = errors.New("options exclude each other")
-	// ErrMemberTooLong: a member above [MaxMemberSize].
+	// ErrMemberTooLong means that a member is longer than [MaxMemberSize].
 	ErrMemberTooLong = errors.New("member is too long")
-	// ErrLeaseTooLong: a lease above [MaxLease].
+	// ErrLeaseTooLong means that a lease is longer than [MaxLease].
 	ErrLeaseTooLong = errors.New("lease is too long")
 )
 
 // Validate returns nil for a valid call, otherwise the first of [ErrExclusive], [ErrRange],
-// [ErrLeaseTooLong] and [ErrMemberTooLong] that applies. [Decide] requires valid calls.
+// [ErrLeaseTooLong] and [ErrMemberTooLong] that applies. [Decide] must be called only with valid
+// calls.
 func (c *Call) Validate() error {
 	switch {
 	case c.Op > Renew,
@@ -95,5 +98,5 @@ func (c *Call) maxMembers() int64 {
 	return min(c.MaxMembers, LargestMaxMembers)
 }
 
-// until returns the instant at which a lease granted at now expires.
+// until returns the instant at which a lease that is granted at now expires.
 func (c *Call) until(now limit.Instant) limit.Instant { return now.Add(c.Lease) }

@@ -7,8 +7,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Check returns [ErrCorrupt] unless value is valid for [Decide] and Apply under mode. It is for
-// bytes from a file: it never panics, and takes time in proportion to the length of value.
+// Check returns nil if value is valid for [Decide] and Apply under mode, otherwise [ErrCorrupt].
+// value may be any bytes, such as those of a file. Check never panics, and takes time in proportion
+// to the length of value.
 func Check(mode Mode, value []byte) error {
 	ok := mode == Leases && len(value) > 0
 	if ok {
@@ -27,7 +28,7 @@ func Check(mode Mode, value []byte) error {
 	return nil
 }
 
-// sound reports whether l, which may be any bytes, is a valid list.
+// sound reports whether l is a valid list. l may be any bytes.
 func (l list) sound() bool {
 	if len(l) < listHeader {
 		return false
@@ -61,7 +62,7 @@ func (l list) sound() bool {
 	return n > 0 && n == l.size()
 }
 
-// sound reports whether x, which may be any bytes, is a valid index.
+// sound reports whether x is a valid index. x may be any bytes.
 func (x index) sound() bool {
 	if len(x) < indexHeader {
 		return false
@@ -86,17 +87,17 @@ func (x index) sound() bool {
 	return total == live && byExpiry.sound(x) && byName.sound(x)
 }
 
-// sound reports whether t is a balanced tree of all members in order. The numbers of every node
-// must have been checked before.
+// sound reports whether t is a balanced tree of all members of x in order. The numbers in every
+// node, except for the links of trees, must have been checked before.
 func (t tree) sound(x index) bool {
 	before := none
 	return t.soundBelow(x, t.root(x), uint32(x.size()), &before)
 }
 
-// soundBelow reports whether the subtree at top has size members, all of them after before, which
-// is set to the last one. Sizes decrease and siblings must balance at every level, so the recursion
-// cannot loop or go deep. Members in strict order are distinct, so if their number is right, all
-// members are in the tree.
+// soundBelow reports whether the subtree at top has exactly size members, in order and all of them
+// after the member before. It sets before to the last of them. Sizes decrease and siblings must
+// balance at every level, so the recursion cannot loop or go deep. Members in strict order are
+// distinct, so if their number is right, all members are in the tree.
 func (t tree) soundBelow(x index, top ref, size uint32, before *ref) bool {
 	if top == none || size == 0 {
 		return top == none && size == 0

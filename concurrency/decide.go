@@ -2,20 +2,22 @@ package concurrency
 
 import "github.com/cellserver/cellserver/limit"
 
-// Decide decides c at now on the value that is stored under the key (mode [None] for an absent key)
-// and fills p. It reads value and never writes to it. expiry is the key's own expiry, which may
-// differ from the last lease's.
+// Decide decides c at now and writes the result to p. value is stored under the key with mode,
+// which is [None] for an absent key. expiry is the expiry of the key, which another command may
+// have set to another instant than the end of the last lease. Decide reads value and never writes
+// to it.
 //
-// A limit of 0 refuses every Acquire, also that of a member that holds a lease; the lease ends when
-// it expires. Otherwise Acquire is refused while as many members as its limit hold a lease and the
-// member is not among them. It may be tried again when so many of those leases have expired that
-// there is room. An admitted Acquire and a successful Renew set the lease to end c.Lease from now,
-// even if that is earlier than before, and the key's expiry to the end of the last lease. A Release
-// does not change an expiry that another command has set.
+// A limit of 0 refuses every Acquire, even that of a member that holds a lease; that lease ends
+// when it expires. With any other limit, Acquire is refused if the member holds no lease and as
+// many other members as the limit, or more, do. It may pass again when enough of their leases have
+// expired. An admitted Acquire and a successful Renew make the lease end c.Lease after now, even if
+// it ended later before, and set the expiry of the key to the end of the last lease. A Release does
+// not change an expiry that another command has set.
 //
-// The error is [limit.ErrTooManyMembers] if the set has the maximum number of members although not
-// the limit, and [limit.ErrWrongType] for an unknown mode; then p keeps the key, and its decision
-// is undefined. c must be valid ([Call.Validate]) and value must pass [Check].
+// The error is [limit.ErrTooManyMembers] if the set has its maximum number of members but fewer
+// than the limit, and [limit.ErrWrongType] for an unknown mode. With an error, the plan changes
+// nothing, and its decision is undefined. c must be valid ([Call.Validate]) and value must pass
+// [Check].
 func Decide(mode Mode, value []byte, expiry, now limit.Instant, c *Call, p *Plan) error {
 	*p = Plan{Mode: Leases, Member: c.Member, Now: now}
 	p.Decision.RetryAfter = limit.NoRetry
@@ -39,14 +41,14 @@ func Decide(mode Mode, value []byte, expiry, now limit.Instant, c *Call, p *Plan
 	return nil
 }
 
-// holdings is what a call needs to know of a set at one instant.
+// holdings has the numbers that decide a call, for a set at one instant.
 type holdings struct {
 	// stored is the number of members, and live the number of those that still hold a lease.
 	stored, live int
-	// held says that the call's member is one of the live members.
+	// held says that the member of the call holds a live lease.
 	held bool
-	// last is the latest expiry of all members, and others that of all members but the call's. They
-	// are before now if there is no such live lease.
+	// last is the latest expiry of all members, and others is the latest one of all members but
+	// that of the call. They are not after now if there is no such live lease.
 	last, others limit.Instant
 }
 
@@ -97,7 +99,7 @@ func (p *Plan) renew(h *holdings, c *Call) {
 	p.hold(h, c)
 }
 
-// hold grants c's member a lease from now on.
+// hold plans a lease for the member of c, which begins now.
 func (p *Plan) hold(h *holdings, c *Call) {
 	p.Action = Store
 	p.Effect = Holds

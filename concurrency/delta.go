@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// A delta is the effect of a plan on one member of a set, so that a large set need not be recorded
-// as a whole:
+// A delta describes the effect of a plan on one member of a set, so that a large set need not be
+// recorded as a whole:
 //
 //	effect  a byte: 1 the member holds a lease, 2 it holds none
 //	now     8 bytes, the instant of the call, little-endian
-//	lease   if it holds one: unsigned varint, how long after now it ends
+//	lease   if it holds one: unsigned varint, the time from now to its end
 //	member  the rest
 const (
 	deltaHolds = byte(Holds)
 	deltaGone  = byte(Gone)
 )
 
-// mostStored bounds the members that deltas can add to a set: those of two sets of the largest
-// size, since a delta may be applied to a newer set.
+// mostStored is the maximum number of members up to which deltas add members to a set. It is twice
+// the largest size of a set, since a delta may be applied to a newer set.
 const mostStored = 2 * LargestMaxMembers
 
-// AppendDelta appends to dst the change by p, whose Action is Store, in value, on which p was
-// decided. It must be called before Apply. It returns false if the whole value has to be recorded,
-// because there was none.
+// AppendDelta appends the change by p to dst. p.Action must be Store, and value must be the value
+// on which p was decided. AppendDelta must be called before Apply. It returns false, and appends
+// nothing, if the whole value has to be recorded, because value is empty.
 func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
 	if len(value) == 0 || p.Action != Store || p.Effect == Nothing {
 		return dst, false
@@ -36,13 +36,13 @@ func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
 	return append(dst, p.Member...), true
 }
 
-// ApplyDelta returns value with the change of delta, and treats value and dst as [Plan.Apply] does.
-// value must pass [Check] under mode; then so does the result. delta may be any bytes: an invalid
-// delta is [ErrCorrupt], and does not change value.
+// ApplyDelta returns value with the change of delta. It treats value and dst as [Plan.Apply] does.
+// value must pass [Check] under mode; then the result does, too. delta may be any bytes. If it is
+// invalid, ApplyDelta returns [ErrCorrupt] and does not change value.
 //
-// value may be newer than delta: once all deltas up to the state of value have been applied, the
-// same members hold leases again. A set never becomes empty, since an empty set is invalid: its
-// last member stays with an expired lease.
+// value may be newer than delta. When all deltas up to the state of value have been applied, the
+// same members hold leases as before. A set never becomes empty, since an empty set is invalid: its
+// last member stays, with an expired lease.
 func ApplyDelta(mode Mode, value, dst, delta []byte) ([]byte, error) {
 	p, ok := planOf(delta)
 	if !ok || mode != Leases {
@@ -63,8 +63,8 @@ func ApplyDelta(mode Mode, value, dst, delta []byte) ([]byte, error) {
 	return p.Apply(value, dst), nil
 }
 
-// CheckDelta returns [ErrCorrupt] unless delta, which may be any bytes, is valid for [ApplyDelta]
-// under mode.
+// CheckDelta returns nil if delta is valid for [ApplyDelta] under mode, otherwise [ErrCorrupt].
+// delta may be any bytes.
 func CheckDelta(mode Mode, delta []byte) error {
 	if _, ok := planOf(delta); !ok || mode != Leases {
 		return ErrCorrupt
@@ -72,7 +72,8 @@ func CheckDelta(mode Mode, delta []byte) error {
 	return nil
 }
 
-// planOf decodes a delta, which may be any bytes.
+// planOf returns the plan that delta describes. ok is false if delta, which may be any bytes, is
+// invalid.
 func planOf(delta []byte) (p Plan, ok bool) {
 	if len(delta) < 9 {
 		return p, false

@@ -12,21 +12,21 @@ const (
 	formIndex = 2
 )
 
-// The sizes at which a set changes its form. They differ so that a set does not change its form by
-// turns.
+// A set becomes an index above listMost members, and a list again at indexLeast. These differ so
+// that a set does not change its form with every call.
 const (
 	listMost   = 64
 	indexLeast = 32
 )
 
-// ErrCorrupt is the error of [Check] for bytes that are not a valid value.
+// ErrCorrupt means that bytes are not a valid value or delta.
 var ErrCorrupt = errors.New("bytes are not a set of leases")
 
 func getInstant(b []byte) limit.Instant { return limit.Instant(binary.LittleEndian.Uint64(b)) }
 
 func putInstant(b []byte, t limit.Instant) { binary.LittleEndian.PutUint64(b, uint64(t)) }
 
-// sized returns size bytes of dst's memory, or of new memory if dst has less.
+// sized returns size bytes of the memory of dst, or new ones if its capacity is less.
 func sized(dst []byte, size int) []byte {
 	if cap(dst) < size {
 		return make([]byte, size)

@@ -20,7 +20,7 @@ func (x index) expired(now limit.Instant) (n int) {
 	return n
 }
 
-// at returns the i-th member by expiry; there must be one.
+// at returns member i in the order of expiries. i must be less than the number of members.
 func (x index) at(i int) ref {
 	t := byExpiry
 	r := t.root(x)
@@ -40,7 +40,7 @@ func (x index) at(i int) ref {
 
 func (x index) expiry(i int) limit.Instant { return x.until(x.at(i)) }
 
-// find returns the node of member, or none.
+// find returns the node of member, or none if the set does not have it.
 func (x index) find(member []byte) ref {
 	t := byName
 	r := t.root(x)
@@ -54,7 +54,7 @@ func (x index) find(member []byte) ref {
 	return none
 }
 
-// add puts a new member into a set that has room for it.
+// add adds a new member, whose lease ends at until, to a set that has room for it.
 func (x index) add(until limit.Instant, member []byte) {
 	r := ref(x.size() + 1)
 	x.setU32(headSize, r)
@@ -71,7 +71,7 @@ func (x index) add(until limit.Instant, member []byte) {
 	byName.insert(x, r)
 }
 
-// drop removes a member and moves the last node into its place.
+// drop removes the member at r, and moves the last node into its place.
 func (x index) drop(r ref) {
 	byExpiry.remove(x, r)
 	byName.remove(x, r)

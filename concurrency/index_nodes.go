@@ -6,23 +6,24 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// index is the form of a large set: a header, a row of nodes with one for each member and spare
-// ones, and the members' names with spare memory after them. The nodes are linked to two balanced
-// trees over the same members, see tree.
+// index is the form of a large set. It has a header, then an array of nodes, one for each member
+// and spare ones, then the names of the members, with spare memory after them. Each node belongs to
+// two balanced trees; see tree.
 //
-//	header  form (4 bytes, the first counts), then 32 bits each: members, nodes
-//	        there is room for, root by expiry, root by name, bytes of names in
-//	        use (names of dropped members included), bytes of live names, 0
-//	node    expiry (64 bits), then 32 bits each: left, right and size by expiry,
-//	        left, right and size by name, where the name begins; its length (16
-//	        bits), 0
+//	header  form (4 bytes, of which the first is used), then 32 bits each:
+//	        members, nodes there is room for, root by expiry, root by name,
+//	        bytes of names in use (with those of dropped members), bytes of
+//	        live names, 0
+//	node    expiry (64 bits), then 32 bits each: left, right and size by
+//	        expiry, left, right and size by name, where the name begins;
+//	        then its length (16 bits), 0
 //
-// A reference is the position of a node in the row, counted from 1; 0 is none. The order of the
-// nodes has no meaning: the last one moves into the place of a dropped one, so that the row has no
+// A reference to a node is its position in the array, counted from 1; 0 is none. The order of nodes
+// has no meaning: the last node moves into the place of a dropped one, so that the array has no
 // gaps.
 type index []byte
 
-// ref is a reference to a node.
+// ref is a reference to a node of an index.
 type ref = uint32
 
 const none ref = 0
@@ -33,7 +34,7 @@ const (
 
 	headSize  = 4
 	headRoom  = 8
-	headRoots = 12 // by expiry, then by name
+	headRoots = 12 // two roots: by expiry, then by name
 	headUsed  = 20
 	headLive  = 24
 
@@ -54,7 +55,7 @@ func (x index) node(r ref) int { return indexHeader + int(r-1)*nodeBytes }
 
 func (x index) until(r ref) limit.Instant { return getInstant(x[x.node(r):]) }
 
-// names returns all names and the spare memory after them.
+// names returns all names, and the spare memory after them.
 func (x index) names() []byte { return x[indexHeader+x.room()*nodeBytes:] }
 
 func (x index) name(r ref) []byte {

@@ -2,15 +2,16 @@ package concurrency
 
 import "github.com/cellserver/cellserver/limit"
 
-// A value is laid out with half as much spare memory as it needs, and gets a new layout when that
-// is used up or three quarters of the memory are unused, so that the cost of copying all members is
-// shared by as many calls.
+// A new layout has half as much spare memory as the value needs. The value gets another layout when
+// the spare memory is used up, or when three quarters of the memory are unused. So the cost of
+// copying all members is shared by as many calls.
 
-// spacious returns n and half of n.
+// spacious returns 1.5 n, which is n with spare memory.
 func spacious(n int) int { return n + n/2 }
 
-// laidOut returns the same set in other memory, with room for the given number of members, for
-// bytes more of names, and spare memory. It leaves out the names of dropped members.
+// laidOut returns the same set in other memory, of dst or new, without the names of dropped
+// members. It has room for the given number of members, for names that are longer by the given
+// number of bytes, and spare memory.
 func (x index) laidOut(dst []byte, members, bytes int) index {
 	room := spacious(members)
 	names := spacious(int(x.u32(headLive)) + bytes)
@@ -29,7 +30,8 @@ func (x index) laidOut(dst []byte, members, bytes int) index {
 	return y
 }
 
-// shrunk returns x, or the same set in less memory if most of it is unused.
+// shrunk returns x, or the same set in less memory if most of the memory is unused. A small set
+// becomes a list.
 func (x index) shrunk(dst []byte) []byte {
 	switch {
 	case x.size() <= indexLeast:
@@ -40,7 +42,7 @@ func (x index) shrunk(dst []byte) []byte {
 	return x
 }
 
-// list returns the set as a list.
+// list returns the set in the form of a list.
 func (x index) list(dst []byte) []byte {
 	out := sized(dst, listHeader+x.size()*entryHeader+int(x.u32(headLive)))[:listHeader]
 	out[0], out[1] = formList, byte(x.size())
@@ -51,7 +53,7 @@ func (x index) list(dst []byte) []byte {
 	return out
 }
 
-// indexOf returns the set of a list as an index.
+// indexOf returns the set l in the form of an index.
 func indexOf(l list) []byte {
 	room := spacious(l.size())
 	names := spacious(len(l) - listHeader - l.size()*entryHeader)

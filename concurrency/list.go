@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// list is the form of a small set: the form byte, the number of members (one
-// byte), and for each member, the earliest expiry first, its expiry (8 bytes), the
+// list is the form of a small set. It has the form byte and the number of members (one byte). After
+// these come the members, that with the earliest expiry first, each with its expiry (8 bytes), the
 // length of its name (2 bytes) and the name.
 type list []byte
 
@@ -17,7 +17,7 @@ const (
 	entryHeader = 10
 )
 
-// next returns the first of the entries in rest, and the others.
+// next returns the expiry and the name of the first entry in rest, and the other entries.
 func (list) next(rest []byte) (until limit.Instant, member, others []byte) {
 	end := entryHeader + int(binary.LittleEndian.Uint16(rest[8:]))
 	return getInstant(rest), rest[entryHeader:end], rest[end:]
@@ -35,7 +35,7 @@ func (l list) expired(now limit.Instant) (n int) {
 	return n
 }
 
-// expiry returns the i-th expiry; there must be one.
+// expiry returns expiry i, the earliest being 0. i must be less than the number of members.
 func (l list) expiry(i int) limit.Instant {
 	rest := l[listHeader:]
 	for range i {

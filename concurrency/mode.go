@@ -5,13 +5,13 @@ import "fmt"
 // Mode is the kind of a stored value. The numbers are part of the file formats.
 type Mode uint8
 
-// The modes. Beside None, which means an absent key, there is one.
+// The modes. None is the mode of an absent key, and Leases that of a set.
 const (
 	None   Mode = 0
 	Leases Mode = 1
 )
 
-// String returns the mode's word in lower case, as OBJECT ENCODING shows it.
+// String returns the name of the mode in lower case, as OBJECT ENCODING shows it.
 func (m Mode) String() string {
 	switch m {
 	case None:

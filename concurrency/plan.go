@@ -11,9 +11,9 @@ type Action uint8
 
 // The actions.
 const (
-	// Keep stores nothing.
+	// Keep changes nothing.
 	Keep Action = iota
-	// Store stores the result of Apply, with the plan's mode and expiry.
+	// Store stores the result of Apply, with the mode and the expiry of the plan.
 	Store
 	// Delete removes the key, since no member holds a lease any more.
 	Delete
@@ -25,32 +25,32 @@ type Effect uint8
 
 // The effects.
 const (
-	// Nothing happens.
+	// Nothing changes no member.
 	Nothing Effect = iota
-	// Holds: the member holds a lease until Until.
+	// Holds gives the member a lease until Plan.Until.
 	Holds
-	// Gone: the member holds no lease.
+	// Gone ends the lease of the member.
 	Gone
 )
 
-// Plan is the result of [Decide] for one call. It is scratch that belongs to the caller and may be
-// reused. It refers to the call's member but not to the value.
+// Plan is the result of [Decide] for one call. It belongs to the caller and may be reused. It
+// refers to the member of the call, but not to the value.
 type Plan struct {
-	// Decision is the answer of an Acquire. For Release and Renew only Refused, which is 1 if the
-	// member holds no lease, and ResetAfter are defined.
+	// Decision is the answer of an Acquire. For Release and Renew only two fields are defined:
+	// Refused, which is 1 if the member holds no lease, and ResetAfter.
 	Decision limit.Decision
 	Action   Action
-	// Mode and Expiry are to be stored with the value if Action is Store.
+	// Mode and Expiry have to be stored with the value if Action is Store.
 	Mode   Mode
 	Expiry limit.Instant
 
-	// Effect is the change of Member. Leases that have expired at Now may be dropped as well, which
-	// no call can observe.
+	// Effect is the change of Member, whose lease ends at Until if it holds one. Apply may also
+	// drop leases that have expired at Now, which no call can observe.
 	Effect Effect
 	Member []byte
 	Until  limit.Instant
 	Now    limit.Instant
 }
 
-// after returns the time from now to at, 0 if at has passed.
+// after returns the time from now to at, or 0 if at has passed.
 func after(at, now limit.Instant) time.Duration { return max(0, at.Sub(now)) }

@@ -3,14 +3,14 @@ package concurrency
 import "github.com/cellserver/cellserver/limit"
 
 // set is a stored value: the members that hold or held a lease. Members are numbered from 0 in the
-// order of their expiries; the order among equal expiries depends on the form. An empty set is that
-// of an absent key.
+// order of their expiries; the order among equal expiries depends on the form. An empty slice is
+// the set of an absent key.
 //
-// The first byte of a value tells its form. Numbers are little-endian, instants
-// Unix nanoseconds.
+// The first byte of a value identifies its form. Numbers are little-endian, and instants are Unix
+// nanoseconds.
 type set []byte
 
-// size returns the number of members, expired ones included.
+// size returns the number of members, with expired ones.
 func (s set) size() int {
 	switch {
 	case len(s) == 0:
@@ -21,7 +21,7 @@ func (s set) size() int {
 	return index(s).size()
 }
 
-// expired returns the number of members whose leases are not live at now.
+// expired returns the number of members whose leases have expired at now.
 func (s set) expired(now limit.Instant) int {
 	switch {
 	case len(s) == 0:
@@ -32,7 +32,7 @@ func (s set) expired(now limit.Instant) int {
 	return index(s).expired(now)
 }
 
-// expiry returns the i-th expiry, [limit.MinInstant] if there is none.
+// expiry returns the expiry of member i, or [limit.MinInstant] if there is no such member.
 func (s set) expiry(i int) limit.Instant {
 	switch {
 	case i < 0 || i >= s.size():
@@ -43,7 +43,8 @@ func (s set) expiry(i int) limit.Instant {
 	return index(s).expiry(i)
 }
 
-// find returns the expiry of member's lease, if it has one, live or not.
+// find returns the expiry of the lease of member, which may have passed. It returns false if the
+// set does not have member.
 func (s set) find(member []byte) (limit.Instant, bool) {
 	switch {
 	case len(s) == 0:
@@ -60,7 +61,8 @@ func (s set) find(member []byte) (limit.Instant, bool) {
 
 // Describe calls emit with the fields that RL.INFO shows of a stored value: used, the number of
 // members that hold a lease at now; members, the number of all stored members; and reset-ms, the
-// time until the last lease expires. value must pass [Check].
+// time until the last lease expires. It returns used. value must pass [Check] under mode. For
+// another mode than Leases it emits nothing and returns 0.
 func Describe(mode Mode, value []byte, now limit.Instant, emit func(field string, value int64)) (used int64) {
 	if mode != Leases {
 		return 0

@@ -2,14 +2,14 @@ package concurrency
 
 import "bytes"
 
-// tree is one of the two trees over the nodes of an index: a weight-balanced tree, whose subtrees
-// know their sizes. The sizes are used for balancing, and in the tree by expiry also for counting
-// expired members and for finding the i-th expiry.
+// tree is one of the two trees over the nodes of an index. It is a weight-balanced tree, in which
+// every node stores the size of its subtree. The sizes are used for balancing and, in the tree by
+// expiry, for counting expired members and finding expiry i.
 //
-// A node is balanced while the weight of neither side, its size plus one, is more than three times
-// the other's; a rotation is double if the weight of the inner grandchild is at least twice that of
-// the outer one. These are the integer parameters <3, 2> that Hirai and Yamamoto proved to be right
-// ("Balancing weight-balanced trees", 2011).
+// The weight of a side of a node is the size of its subtree plus one. A node is balanced while the
+// weight of neither side is more than three times that of the other. A rotation is double if the
+// weight of the inner grandchild is at least twice that of the outer one. Hirai and Yamamoto proved
+// that these integer parameters, <3, 2>, are correct ("Balancing weight-balanced trees", 2011).
 type tree int
 
 const (
@@ -29,7 +29,7 @@ func (t tree) setRoot(x index, r ref)   { x.setU32(headRoots+int(t)*4, r) }
 func (t tree) left(x index, r ref) ref  { return x.u32(t.link(x, r)) }
 func (t tree) right(x index, r ref) ref { return x.u32(t.link(x, r) + 4) }
 
-// child returns the right child or the left one.
+// child returns the right child of r if right is true, else the left one.
 func (t tree) child(x index, r ref, right bool) ref {
 	if right {
 		return t.right(x, r)
@@ -44,7 +44,7 @@ func (t tree) size(x index, r ref) uint32 {
 	return x.u32(t.link(x, r) + 8)
 }
 
-// set gives r its children, and with them its size.
+// set sets the children of r, and its size, which follows from theirs.
 func (t tree) set(x index, r, left, right ref) {
 	at := t.link(x, r)
 	x.setU32(at, left)
@@ -52,8 +52,9 @@ func (t tree) set(x index, r, left, right ref) {
 	x.setU32(at+8, t.size(x, left)+t.size(x, right)+1)
 }
 
-// compare orders two members: by expiry, then by name, or by name alone. Names
-// differ, so no two members are equal.
+// compare returns a negative number if member a is before member b, else a positive one. byExpiry
+// orders by expiry and then by name, byName by name alone. Names are distinct, so no two members
+// are equal.
 func (t tree) compare(x index, a, b ref) int {
 	if t == byExpiry {
 		if ua, ub := x.until(a), x.until(b); ua != ub {
@@ -70,7 +71,7 @@ func (t tree) insert(x index, r ref) {
 	t.setRoot(x, t.inserted(x, t.root(x), r))
 }
 
-// inserted returns the subtree at top with r in it.
+// inserted adds r to the subtree at top and returns the new top.
 func (t tree) inserted(x index, top, r ref) ref {
 	if top == none {
 		t.set(x, r, none, none)
@@ -86,7 +87,7 @@ func (t tree) remove(x index, r ref) {
 	t.setRoot(x, t.removed(x, t.root(x), r))
 }
 
-// removed returns the subtree at top without r, which is in it.
+// removed removes r, which must be in the subtree at top, and returns the new top.
 func (t tree) removed(x index, top, r ref) ref {
 	left, right := t.left(x, top), t.right(x, top)
 	switch {
@@ -98,7 +99,8 @@ func (t tree) removed(x index, top, r ref) ref {
 	return t.balanced(x, top, left, t.removed(x, right, r))
 }
 
-// joined returns one tree of two siblings, under a member of the larger one.
+// joined joins two subtrees that were siblings, and returns the new top, which is a member of the
+// larger one.
 func (t tree) joined(x index, left, right ref) ref {
 	switch {
 	case left == none:
@@ -113,7 +115,7 @@ func (t tree) joined(x index, left, right ref) ref {
 	return t.balanced(x, top, left, t.removed(x, right, top))
 }
 
-// edge returns the last member of the subtree at top, or the first.
+// edge returns the last member of the subtree at top if last is true, else the first.
 func (t tree) edge(x index, top ref, last bool) ref {
 	for {
 		next := t.child(x, top, last)
@@ -124,8 +126,8 @@ func (t tree) edge(x index, top ref, last bool) ref {
 	}
 }
 
-// balanced returns the tree of top over two subtrees that were balanced before one of them changed
-// by one member.
+// balanced makes left and right the children of top, rotates if necessary, and returns the new top.
+// The children must have been balanced before one of them changed by one member.
 func (t tree) balanced(x index, top, left, right ref) ref {
 	l, r := t.size(x, left)+1, t.size(x, right)+1
 	switch {
@@ -138,7 +140,8 @@ func (t tree) balanced(x index, top, left, right ref) ref {
 	return top
 }
 
-// rotated moves weight to the light side; heavyRight says that the right side is the heavy one.
+// rotated moves members from the heavy side of top to the light one, and returns the new top.
+// heavyRight says that the heavy side is the right one.
 func (t tree) rotated(x index, top, light, heavy ref, heavyRight bool) ref {
 	inner, outer := t.child(x, heavy, !heavyRight), t.child(x, heavy, heavyRight)
 	if t.size(x, inner)+1 < weightGamma*(t.size(x, outer)+1) {
@@ -153,7 +156,8 @@ func (t tree) rotated(x index, top, light, heavy ref, heavyRight bool) ref {
 	return inner
 }
 
-// arrange gives r two children, from left to right or mirrored.
+// arrange sets the children of r: first on the left and second on the right, or mirrored if
+// leftToRight is false.
 func (t tree) arrange(x index, r, first, second ref, leftToRight bool) {
 	if leftToRight {
 		t.set(x, r, first, second)
@@ -162,8 +166,8 @@ func (t tree) arrange(x index, r, first, second ref, leftToRight bool) {
 	}
 }
 
-// redirect makes every reference to node from refer to node to, which is not in the tree, since
-// node from is about to move there.
+// redirect makes the link to the node from refer to the node to. The caller then moves the node
+// from to the place of to, which is not in the tree.
 func (t tree) redirect(x index, from, to ref) {
 	r := t.root(x)
 	if r == from {
