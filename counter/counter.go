@@ -12,25 +12,26 @@ import (
 
 // Call has the parameters of one INCREX.
 type Call struct {
-	// By is added, unless Float is set. The sum must be from Lower to Upper, both included; without
-	// a bound they are the ends of int64.
+	// By is added to the number, unless Float is set. The sum must be from Lower to Upper, both
+	// included. If a call sets no bounds, they are math.MinInt64 and math.MaxInt64.
 	By, Lower, Upper int64
-	// Float has the numbers of a call with fractions; nil for other calls.
+	// Float has the numbers of a call with fractions. It is nil for a call with integers.
 	Float *Floats
 
 	// Saturate stores the nearest bound instead of a sum that is out of bounds.
 	Saturate bool
-	// IfAbsent and IfExists make the call change nothing if its key exists, or does not exist.
+	// IfAbsent makes the call change nothing if its key exists, and IfExists if its key does not
+	// exist.
 	IfAbsent, IfExists bool
 
-	// Expiry says how the call changes the expiry, and At is the new expiry. An instant that has
-	// passed removes the key.
+	// Expiry says how the call changes the expiry of the key, and At is the new expiry. If At has
+	// passed, the key is removed.
 	Expiry Expiry
 	At     limit.Instant
 }
 
-// Floats are the numbers of a call with fractions. None of them is nil: without a bound they are
-// [longdouble.Max] and its negative. By is finite.
+// Floats has the numbers of a call with fractions. None of them is nil. If a call sets no bounds,
+// they are [longdouble.Max] and its negative. By is finite.
 type Floats struct{ By, Lower, Upper *big.Float }
 
 // Expiry is how a call changes the expiry of its key.
@@ -54,17 +55,19 @@ const (
 	Remove               // remove the key, which exists
 )
 
-// Result is the answer: the number that the key holds after the call, and what was added to it.
+// Result is the answer to a call: Value is the number that the key holds after the call, and
+// Applied is the number that was added to it.
 type Result struct {
 	Value, Applied int64
-	// Texts has both, in this order, for a call with fractions; nil for other calls.
+	// Texts has the same two numbers as texts, for a call with fractions. It is nil for a call with
+	// integers.
 	Texts *[2]string
-	// Denied says that nothing was added because the sum is out of bounds.
+	// Denied says that nothing was added, because the sum would be out of bounds.
 	Denied bool
 }
 
-// Decision returns r, the answer to c, as that of a limiter with the limit c.Upper. Fractions are
-// cut off. It has no wait, since the reply of INCREX has none.
+// Decision returns r, the answer to c, in the form of a limiter whose limit is c.Upper. It cuts
+// fractions off. RetryAfter is [limit.NoRetry], since the reply of INCREX has no wait.
 func (c *Call) Decision(r *Result) limit.Decision {
 	d := limit.Decision{Limit: c.Upper, Remaining: left(c.Upper, r.Value), RetryAfter: limit.NoRetry}
 	if r.Texts != nil {
@@ -79,36 +82,38 @@ func (c *Call) Decision(r *Result) limit.Decision {
 	return d
 }
 
-// left returns upper - value, at least 0.
+// left returns upper - value, but at least 0.
 func left(upper, value int64) int64 { return max(0, limit.SatAdd(upper, -max(value, -math.MaxInt64))) }
 
-// Plan is the result of [Decide] for one call. It is scratch that may be reused.
+// Plan is the result of [Decide] for one call. It belongs to the caller and may be reused.
 type Plan struct {
 	Action Action
 	Expiry limit.Instant
 	Result
 }
 
-// The errors of calls that change nothing. The errors for a value that is not a number are
+// The errors of calls that change nothing. For a value that is not a number, the errors are
 // [limit.ErrNotInteger] and [longdouble.ErrNotFloat].
 var (
-	// ErrAppliedOverflow: the difference to the bound exceeds int64.
+	// ErrAppliedOverflow means that the difference to the bound exceeds int64.
 	ErrAppliedOverflow = errors.New("applied increment would overflow")
-	// ErrAppliedInfinite is the same for numbers with fractions.
+	// ErrAppliedInfinite means that the difference to the bound is infinite, in a call with
+	// fractions.
 	ErrAppliedInfinite = errors.New("applied increment would be infinite")
-	// ErrInfinite: the key holds an infinity.
+	// ErrInfinite means that the key holds an infinity.
 	ErrInfinite = errors.New("stored number is infinite")
 )
 
-// MaxInteger is the length of the longest text of an int64.
+// MaxInteger is the length in bytes of the longest text of an int64.
 const MaxInteger = 20
 
-// MaxText is the length of the longest text that a call stores: an integer of 4,933 digits, a
-// fraction of 17, a point and a sign.
+// MaxText is the length in bytes of the longest text that a call stores: an integer of 4,933
+// digits, a fraction of 17 digits, a point and a sign.
 const MaxText = 4933 + 17 + 2
 
-// Decide decides c at now on value, which its key holds until expiry, [limit.MaxInstant] for a key
-// without one, and fills p. exists is false for an absent or expired key; value is ignored then.
+// Decide decides c at now and writes the result to p. The key holds value until expiry, which is
+// [limit.MaxInstant] for a key without expiry. exists is false for an absent or expired key; value
+// and expiry are ignored then. With an error, the plan changes nothing.
 func Decide(value []byte, exists bool, expiry, now limit.Instant, c *Call, p *Plan) error {
 	p.Action, p.Result = Keep, Result{}
 	if !exists {
@@ -142,7 +147,8 @@ func Decide(value []byte, exists bool, expiry, now limit.Instant, c *Call, p *Pl
 
 var zero = []byte("0")
 
-// addInt fills in the result in integers, and reports whether it has to be stored.
+// addInt sets the result of a call with integers. It returns true if the result has to be stored.
+// declined says that IfAbsent or IfExists prevents the change.
 func (p *Plan) addInt(value []byte, c *Call, declined bool) (passes bool, err error) {
 	was, ok := ParseInt(value)
 	if !ok {
@@ -166,8 +172,8 @@ func (p *Plan) addInt(value []byte, c *Call, declined bool) (passes bool, err er
 	return true, nil
 }
 
-// addFloat is addInt with fractions. What was applied is the difference of both numbers, which may
-// differ from By if the sum was rounded.
+// addFloat does the same as addInt for a call with fractions. The number that was applied is the
+// difference of the new and the old number. It may differ from By if the sum was rounded.
 func (p *Plan) addFloat(value []byte, c *Call, declined bool) (passes bool, err error) {
 	f := c.Float
 	was, ok := longdouble.Parse(value)
@@ -198,7 +204,7 @@ func (p *Plan) addFloat(value []byte, c *Call, declined bool) (passes bool, err 
 	return true, nil
 }
 
-// nearest returns the number within the bounds of f that is nearest to x.
+// nearest returns the number from f.Lower to f.Upper that is nearest to x.
 func nearest(x *big.Float, f *Floats) *big.Float {
 	switch {
 	case x.Cmp(f.Lower) < 0:
@@ -211,7 +217,7 @@ func nearest(x *big.Float, f *Floats) *big.Float {
 
 func text(x *big.Float) string { return string(longdouble.Append(nil, x)) }
 
-// Append appends the text to store after [Store].
+// Append appends the text to store if p.Action is [Store], and returns the extended slice.
 func (p *Plan) Append(dst []byte) []byte {
 	if p.Texts != nil {
 		return append(dst, p.Texts[0]...)
@@ -219,8 +225,8 @@ func (p *Plan) Append(dst []byte) []byte {
 	return strconv.AppendInt(dst, p.Value, 10)
 }
 
-// Check returns [limit.ErrWrongType] unless value can have been stored by a call: digits, with at
-// most one point among them, and an optional minus sign in front.
+// Check returns nil if value can have been stored by a call, otherwise [limit.ErrWrongType]. Such a
+// value has an optional minus sign, digits, and at most one point between two of the digits.
 func Check(value []byte) error {
 	digits := value
 	if len(digits) > 0 && digits[0] == '-' {
@@ -242,8 +248,8 @@ func Check(value []byte) error {
 	return nil
 }
 
-// ParseInt parses the number in a string as Redis does: only in the form that Redis itself writes,
-// without a plus sign or leading zeros.
+// ParseInt parses the integer in a string as Redis does: it accepts only the form that Redis itself
+// writes, without a plus sign or leading zeros. ok is false for anything else.
 func ParseInt(b []byte) (n int64, ok bool) {
 	if len(b) == 0 || len(b) > MaxInteger {
 		return 0, false
@@ -255,7 +261,7 @@ func ParseInt(b []byte) (n int64, ok bool) {
 	if len(digits) == 0 || digits[0] == '0' && len(b) > 1 {
 		return 0, false
 	}
-	if len(digits) > 18 { // may not fit
+	if len(digits) > 18 { // the number may exceed int64
 		for _, c := range digits {
 			if c-'0' > 9 {
 				return 0, false
