@@ -1,8 +1,8 @@
 // Package longdouble reads, adds and writes numbers with a fraction as Redis does. Redis uses C's
-// long double, which on x86 has a mantissa of 64 bits and exponents to 2^16384, and writes "%.17Lf"
-// without the zeros at the end. A *big.Float of 64 bits is the same number and rounds in the same
-// way.
+// long double, which on x86 has a mantissa of 64 bits and exponents to 2^16384, and writes numbers
+// by "%.17Lf" without the zeros at the end. A *big.Float with a precision of 64 bits has the same
+// values and rounds in the same way.
 //
-// [Parse] and [Append] are the two directions, and [AddTexts] is INCRBYFLOAT. Scores of sorted sets
-// are doubles and not here.
+// [Parse] reads a number, [Append] writes one, and [AddTexts] is INCRBYFLOAT. Scores of sorted sets
+// are doubles, for which this package has nothing.
 package longdouble

@@ -9,14 +9,15 @@ import (
 
 const (
 	mantissaBits = 64
-	// maxExponent is the largest, in the sense of big.Float.MantExp.
+	// maxExponent is the largest exponent, as defined by big.Float.MantExp.
 	maxExponent = 16384
-	// maxText is the longest number that Redis reads, and a byte.
+	// maxText is one more than the length of the longest number that Redis reads.
 	maxText = 5 * 1024
 )
 
-// Parse reads what Redis' string2ld does: what strtold does without spaces
-// in front, but nothing that is NaN or out of range.
+// Parse parses a number as string2ld of Redis does. It accepts what C's strtold accepts, except for
+// white space in front, NaN, and numbers out of range. Infinities are accepted. ok is false for
+// anything else.
 func Parse(b []byte) (x *big.Float, ok bool) {
 	if len(b) == 0 || len(b) >= maxText {
 		return nil, false
@@ -46,8 +47,9 @@ func Parse(b []byte) (x *big.Float, ok bool) {
 
 func newNumber() *big.Float { return new(big.Float).SetPrec(mantissaBits) }
 
-// scanNumber reads digits with at most one point among them and an exponent: of ten
-// behind an e, or of two behind a p for hexadecimal ones.
+// scanNumber sets x to the number in b, which has digits, a point at most, and an optional
+// exponent. In base 10 the exponent is one of ten after "e", in base 16 one of two after "p". It
+// returns false if b is malformed or the number is out of range.
 func scanNumber(x *big.Float, b []byte, base int) bool {
 	mark := byte('e')
 	if base == 16 {
@@ -84,11 +86,12 @@ func scanNumber(x *big.Float, b []byte, base int) bool {
 }
 
 func isDigit(c byte, base int) bool {
-	l := c | 0x20 // in lower case, if it is a letter
+	l := c | 0x20 // c in lower case, if it is a letter
 	return '0' <= c && c <= '9' || base == 16 && 'a' <= l && l <= 'f'
 }
 
-// scanExponent reads an exponent of any length; beyond what matters it stands still.
+// scanExponent reads a decimal exponent of any length. A number beyond the range of int32 becomes
+// one at its end, which is out of range in any case.
 func scanExponent(b []byte) (n int64, ok bool) {
 	if len(b) == 0 {
 		return 0, false
@@ -109,10 +112,10 @@ func scanExponent(b []byte) (n int64, ok bool) {
 	return n, len(b) > 0
 }
 
-// scale makes x the number mantissa × 10^exponent, or 2^exponent in base 16, rounded
-// once. It reports false for what is out of range.
+// scale sets x to mantissa × 10^exponent, or to mantissa × 2^exponent in base 16, rounded once. It
+// returns false if the number is out of range.
 func scale(x *big.Float, mantissa *big.Int, base int, exponent int64) bool {
-	const beyond = 4 * maxText // no mantissa makes good for such an exponent
+	const beyond = 4 * maxText // with such an exponent, the number is out of range for any mantissa
 	switch {
 	case mantissa.Sign() == 0:
 		return true
@@ -132,26 +135,26 @@ func scale(x *big.Float, mantissa *big.Int, base int, exponent int64) bool {
 	return x.MantExp(nil) <= maxExponent && x.Cmp(nothing) > 0
 }
 
-// nothing is what strtold rounds to 0, as everything below, and says that it did:
-// half of the smallest number.
+// nothing is half of the smallest positive number. Numbers up to it are rounded to 0 by strtold,
+// which reports that as an error of the range.
 var nothing = new(big.Float).SetMantExp(big.NewFloat(1), -16446)
 
 func powerOfTen(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }
 
-// exactly is n in as many bits as it takes.
+// exactly returns n with as many bits of precision as it needs.
 func exactly(n *big.Int) *big.Float { return new(big.Float).SetInt(n) }
 
-// Max returns the largest number, LDBL_MAX of x86.
+// Max returns the largest finite number, LDBL_MAX on x86.
 func Max() *big.Float {
 	most := new(big.Int).Lsh(big.NewInt(1), mantissaBits)
 	x := newNumber().SetInt(most.Sub(most, big.NewInt(1)))
 	return x.SetMantExp(x, maxExponent-mantissaBits)
 }
 
-// Neg returns -x.
+// Neg returns -x. It does not change x.
 func Neg(x *big.Float) *big.Float { return newNumber().Neg(x) }
 
-// Add adds; ok is false if x, y or the sum is no finite number.
+// Add returns x+y. ok is false if x, y or the sum is not finite.
 func Add(x, y *big.Float) (sum *big.Float, ok bool) {
 	if x.IsInf() || y.IsInf() {
 		return nil, false
@@ -160,11 +163,12 @@ func Add(x, y *big.Float) (sum *big.Float, ok bool) {
 	return sum, sum.MantExp(nil) <= maxExponent
 }
 
-// Append appends x, which is finite, in decimal with up to 17 digits behind the point.
+// Append appends x in decimal, with up to 17 digits after the point, and returns the extended
+// slice. x must be finite.
 func Append(dst []byte, x *big.Float) []byte {
 	from := len(dst)
 	dst = x.Append(dst, 'f', 17)
-	dst = bytes.TrimRight(dst, "0") // there is a point
+	dst = bytes.TrimRight(dst, "0") // the text has a point, so these are zeros of the fraction
 	dst = bytes.TrimSuffix(dst, []byte("."))
 	if string(dst[from:]) == "-0" {
 		return append(dst[:from], '0')
@@ -172,13 +176,15 @@ func Append(dst []byte, x *big.Float) []byte {
 	return dst
 }
 
-// What is wrong with an operand of a sum, or with the sum.
+// The errors of AddTexts: an operand is not a number, or the sum is not finite.
 var (
 	ErrNotFloat  = errors.New("not a number")
 	ErrNotFinite = errors.New("sum is not finite")
 )
 
-// AddTexts adds two numbers in decimal as Redis does, in the 80-bit numbers of x86.
+// AddTexts returns the sum of two numbers in decimal, calculated in the 80-bit numbers of x86 as
+// Redis does. The error is [ErrNotFloat] if a or b is not a number, and [ErrNotFinite] if the sum,
+// a or b is not finite.
 func AddTexts(a, b []byte) (sum []byte, err error) {
 	x, ok := Parse(a)
 	if !ok {
