@@ -1,7 +1,7 @@
 // Package activation starts programs with sockets that already listen, as systemd does
-// (sd_listen_fds). A test then knows the address of a program before the program runs, no other
-// process can take the address, and an early client waits. The package needs a shell. Programs that
-// cannot inherit sockets get ports of freeport.
+// (sd_listen_fds). So a test knows the address of a program before the program runs, no other
+// process can take the address, and a client that connects early waits. The package needs a shell.
+// Programs that cannot inherit sockets get ports of package freeport.
 package activation
 
 import (
@@ -15,17 +15,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Socket is a listening loopback socket. It is closed when the test ends or, by Close, when no
-// further program will get it: then it lives as long as the programs that have it.
+// Socket is a listening socket on a loopback address. It is closed at the end of the test, or by
+// Close when no further program will get it. Programs that have been started with it keep it open
+// until they end.
 type Socket struct {
-	// Name is the option that the socket replaces.
+	// Name is the option of the program whose listener the socket replaces, such as "port".
 	Name string
-	// Addr is host and port.
+	// Addr is the host and the port of the socket.
 	Addr string
 	file *os.File
 }
 
-// Open opens a socket for a program to serve in place of the option name.
+// Open opens a socket that a program will serve in place of a listener for the option name. The
+// socket is closed at the end of the test.
 func Open(tb testing.TB, name string) *Socket {
 	tb.Helper()
 	s, err := Listen(name)
@@ -34,7 +36,7 @@ func Open(tb testing.TB, name string) *Socket {
 	return s
 }
 
-// Listen is Open for a socket that the caller closes.
+// Listen does the same as Open for a socket that the caller closes.
 func Listen(name string) (*Socket, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -54,11 +56,11 @@ func (s *Socket) Port() string {
 	return port
 }
 
-// Close closes the socket in this process.
+// Close closes the socket in this process. It may be called more than once.
 func (s *Socket) Close() { _ = s.file.Close() } // a second call returns an error
 
-// Give makes a command that does not run yet start its program with sockets. The program's
-// environment is this process's, unless the command has one.
+// Give changes cmd, which must not be started yet, so that its program inherits the sockets. If
+// cmd.Env is nil, the program gets the environment of this process.
 func Give(cmd *exec.Cmd, sockets ...*Socket) {
 	names := make([]string, len(sockets))
 	for i, s := range sockets {
@@ -69,7 +71,8 @@ func Give(cmd *exec.Cmd, sockets ...*Socket) {
 		cmd.Env = os.Environ()
 	}
 	cmd.Env = append(cmd.Env, fmt.Sprint("LISTEN_FDS=", len(sockets)), "LISTEN_FDNAMES="+strings.Join(names, ":"))
-	// A process learns its ID only when it runs, so the shell passes its own on.
+	// The program must get its own process ID, which is not known before it is started. Therefore a
+	// shell sets the variable and executes the program in the same process.
 	cmd.Args = append([]string{"sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 	cmd.Path, cmd.Err = "/bin/sh", nil
 }
