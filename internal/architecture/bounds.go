@@ -2,13 +2,14 @@ package architecture
 
 import "fmt"
 
-// A package with more production files or lines than these may have two concerns.
+// mostFiles and mostLines are the bounds of a package's production files and of their lines. A
+// larger package may have two concerns.
 const (
 	mostFiles = 35
 	mostLines = 4500
 )
 
-// larger has a reason for each package that exceeds a bound and is still one concern.
+// larger has, for each package that exceeds a bound and still has one concern, the reason for that.
 var larger = map[string]string{
 	"keyspace":    "shards, their locks, and the waits, watches and expiries under these locks change together",
 	"persistence": "manifest, base and log are read, checked and recovered together: each depends on the offsets of the others",
@@ -17,8 +18,8 @@ var larger = map[string]string{
 	"session":     "feeding a session, its waits and its state end together: each depends on the progress of the others",
 }
 
-// CheckBounds returns the packages that exceed a bound without a reason, and the reasons that no
-// package needs. reasons has the reasons by package.
+// CheckBounds returns a violation for each package that exceeds a bound without a reason, and for
+// each reason that is not needed. reasons has the reasons by package.
 func CheckBounds(measures []Measure, reasons map[string]string) (found []Violation) {
 	needed := map[string]bool{}
 	for _, m := range measures {
@@ -47,5 +48,5 @@ func CheckBounds(measures []Measure, reasons map[string]string) (found []Violati
 	return found
 }
 
-// CheckOurBounds is [CheckBounds] with the reasons of this module.
+// CheckOurBounds does the same as [CheckBounds] with the reasons of this module.
 func CheckOurBounds(measures []Measure) []Violation { return CheckBounds(measures, larger) }

@@ -14,20 +14,20 @@ import (
 
 // Violation is one broken rule.
 type Violation struct {
-	// Where is the file and line, in the form that editors understand.
+	// Where is the file and the line, in the form that editors understand, or the package.
 	Where string
-	// What is the finding.
+	// What describes the finding.
 	What string
-	// Why is the reason of the rule.
+	// Why is the reason of the rule that is broken.
 	Why string
 }
 
 // String returns the violation on one line.
 func (v Violation) String() string { return v.Where + ": " + v.What + ": " + v.Why }
 
-// Check reads every Go file below root, the folder of go.mod, and returns the violations of the rules.
-// It leaves out folders with a go.mod of their own, hidden folders, testdata, and the folders of
-// package managers.
+// Check reads every Go file below root, the folder of go.mod, and returns all violations of the
+// rules. It leaves out folders with a go.mod of their own, hidden folders, testdata, and the
+// folders of package managers.
 func Check(root fs.FS) ([]Violation, error) {
 	var found []Violation
 	places := map[int]bool{}
@@ -50,8 +50,9 @@ func Check(root fs.FS) ([]Violation, error) {
 	return found, err
 }
 
-// CheckTests reads the tests under root, the folder of another module of this project, and returns
-// what starts a program or opens a port without the tag for that. Nothing else binds that module.
+// CheckTests reads the tests below root, the folder of another module of this project. It returns a
+// violation for each test that starts a program or opens a port without the build tag for that. The
+// other rules do not apply to that module.
 func CheckTests(root fs.FS) ([]Violation, error) {
 	var found []Violation
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -88,7 +89,7 @@ func skip(root fs.FS, dir string) error {
 	return nil
 }
 
-// parse reads a file.
+// parse parses the file called name, and returns a checker for it.
 func parse(root fs.FS, name string) (*checker, *ast.File, error) {
 	source, err := fs.ReadFile(root, name)
 	if err != nil {
@@ -126,12 +127,12 @@ func checkFile(root fs.FS, name string, places map[int]bool) ([]Violation, error
 	return c.found, nil
 }
 
-// checker gathers the violations of one file.
+// checker collects the violations of one file.
 type checker struct {
 	file string
 	pkg  string // the folder, relative to the module
 	test bool
-	// places has the indexes of the programPlaces that a file has needed.
+	// places has the indexes of the programPlaces that a file needs. All files share the map.
 	places map[int]bool
 	files  *token.FileSet
 	found  []Violation
@@ -164,7 +165,8 @@ func (c *checker) checkImport(imported string, pos token.Pos) {
 	}
 }
 
-// checkOwn checks an import of a package of this module. own is its folder.
+// checkOwn checks the import, at pos, of a package of this module. own is the folder of the
+// package.
 func (c *checker) checkOwn(own string, pos token.Pos) {
 	what := c.pkg + " imports " + own
 	switch {
@@ -184,8 +186,8 @@ func (c *checker) checkOwn(own string, pos token.Pos) {
 	}
 }
 
-// layerOf returns the layer of a package. A package below commands has one if it is a group or one of
-// the groupParts.
+// layerOf returns the layer of a package. A package below commands has a layer only if it is a
+// group or one of groupParts. known is false for a package without a layer.
 func layerOf(pkg string) (l layer, known bool) {
 	l, known = layers[pkg]
 	if !within(pkg, "commands") || pkg == "commands" || slices.Contains(groupParts, pkg) {
@@ -200,8 +202,8 @@ func layerOf(pkg string) (l layer, known bool) {
 	return l, true
 }
 
-// checkClock reports every use of a function of package time that reads the clock, also if the file
-// imports the package under another name.
+// checkClock reports every use of a function of package time that reads the clock, under whatever
+// name the file imports the package. In a pure package it also reports uses of timers.
 func (c *checker) checkClock(tree *ast.File) {
 	name := timeName(tree)
 	if name == "" {
@@ -226,7 +228,8 @@ func (c *checker) checkClock(tree *ast.File) {
 	})
 }
 
-// timeName returns the name of package time in the file, or "" if the file does not import it.
+// timeName returns the name by which the file refers to package time, or "" if it does not import
+// the package.
 func timeName(tree *ast.File) string {
 	for _, spec := range tree.Imports {
 		if spec.Path.Value != `"time"` {
@@ -240,7 +243,7 @@ func timeName(tree *ast.File) string {
 	return ""
 }
 
-// within reports whether p is the path dir or lies below it.
+// within reports whether p is the path dir or a path below it.
 func within(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
 
 func hasAnyPrefix(s string, prefixes []string) bool {

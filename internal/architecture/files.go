@@ -7,14 +7,15 @@ import (
 
 const filesWhy = "a file that an option names may be a device or a FIFO, or hang: read it with optionfile, which accepts regular files only, bounds their size, and gives up in time"
 
-// fileCalls are the functions that read files, by the name of their package.
+// fileCalls has the functions that read files, by the name of their package.
 var fileCalls = map[string][]string{
 	"os":       {"Open", "OpenFile", "OpenInRoot", "ReadFile", "ReadDir", "DirFS", "OpenRoot"},
 	"tls":      {"LoadX509KeyPair"},
 	"filepath": {"Glob", "Walk", "WalkDir"},
 }
 
-// filePlaces are the production files, and folders of them, that may read files without optionfile.
+// filePlaces are the production files, or folders of them, that may read files without package
+// optionfile.
 var filePlaces = []place{
 	{"optionfile", "the package that the others use"},
 	{"persistence/osfs.go", "the files of the server's own directory"},
@@ -28,7 +29,7 @@ var filePlaces = []place{
 	{"examples", "demonstrations"},
 }
 
-// checkFiles reports calls that read a file without optionfile.
+// checkFiles reports calls of functions that read a file, unless the file is one of filePlaces.
 func (c *checker) checkFiles(tree *ast.File) {
 	if slices.ContainsFunc(filePlaces, func(p place) bool { return within(c.file, p.path) }) {
 		return

@@ -1,34 +1,36 @@
-// Package architecture checks the rules of the code base: imports, clocks, files, and the sizes of packages.
-// The rules are data with a reason each: [layers], [groups], [externals], [clockFiles], [filePlaces]
-// and [larger]. [Check] and [CheckBounds] read the source of a module and return every violation
-// together with the reason. [Pages] writes what the imports and the package comments say: the
-// picture in ARCHITECTURE.md, and docs/packages.md.
+// Package architecture checks the rules of the code base: imports, clocks, files, and the sizes of
+// packages. The rules are data, and each has a reason: [layers], [groups], [externals],
+// [clockFiles], [filePlaces] and [larger]. [Check] and [CheckBounds] read the source of a module
+// and return every violation with the reason of its rule. [Pages] generates two pages from the
+// imports and the package comments: the picture in ARCHITECTURE.md, and docs/packages.md.
 //
-// The functions read the files of all platforms, tests included, on every platform. They compile
+// The functions read the files of all platforms, with tests, on every platform. They compile
+// nothing. Package comments, in a folder of its own beside this one, checks the names in comments.
 // nothing. Package comments, in the folder beside it, checks what comments refer to.
 package architecture
 
 import "slices"
 
-// module is the import path of this module, without a final slash.
+// module is the import path of this module, without a slash at the end.
 const module = "github.com/cellserver/cellserver"
 
-// layer says what a package may import of this module and of the standard library. The rule is for
-// production files: a test may import everything.
+// layer has the rule for the imports of a package. The rule applies to production files; tests may
+// import any package.
 type layer struct {
-	// imports are the packages of this module that may be imported.
+	// imports are the packages of this module that the package may import.
 	imports []string
-	// pure forbids the packages of the standard library that are listed in impure.
+	// pure says that the package must not import the packages of the standard library that are
+	// listed in impure.
 	pure bool
-	// why is the sentence that a violation shows.
+	// why is the reason, which a violation shows.
 	why string
 }
 
-// families are the packages that decide, and the types that they share.
+// families are the packages that decide, and package limit with the types that they share.
 var families = []string{"limit", "gcra", "slidingwindow", "tokenbucket", "concurrency", "counter"}
 
-// groups are the packages with commands, one concern each. A group imports neither another group nor
-// session, so each group can be read, tested and left out by itself.
+// groups are the packages with commands, each for one concern. A group imports neither another
+// group nor session, so each group can be read, tested and left out on its own.
 var groups = []string{
 	"commands/admin",
 	"commands/connection",
@@ -49,8 +51,8 @@ var groups = []string{
 	"commands/users",
 }
 
-// groupParts are the other packages below commands: the definition of a command, and code that groups
-// share. They contain no command.
+// groupParts are the packages, most of them below commands, that groups share: the definition of a
+// command and common code. They contain no command.
 var groupParts = []string{
 	"commands/blocking",
 	"commands/command",
@@ -60,10 +62,10 @@ var groupParts = []string{
 	"replication/protocol",
 }
 
-// vocabulary are the packages with the terms of all commands. They know no command.
+// vocabulary are the packages with terms that all commands use. They do not know any command.
 var vocabulary = []string{"acl", "arg", "budget", "clause", "figure", "glob", "stats", "syntax"}
 
-// groupLayer is the layer of each group that has no row in layers.
+// groupLayer is the layer of each group that has no entry in layers.
 var groupLayer = layer{
 	imports: slices.Concat(groupParts, vocabulary, []string{"decide", "collection", "longdouble", "policy", "resp", "shared"}, families),
 	why:     "a group imports commands/command and what groups share; clients are in commands/command, and the interface to the store in commands/env",
@@ -71,9 +73,9 @@ var groupLayer = layer{
 
 const groupWhy = "groups of commands never import each other, and neither sessions nor the packages that groups share may import one: put what two groups need into commands/command or a package beside it"
 
-// layers is the import direction. A new package needs a row here, with its reason. Packages below
-// cmd/ and internal/ need none: they may import everything, and [Check] keeps production code from
-// importing those below internal/.
+// layers has the layer of each package, and with it the import direction. A new package needs an
+// entry with a reason. Packages below cmd/ and internal/ need none: they may import any package,
+// and [Check] keeps production code from importing those below internal/.
 var layers = map[string]layer{
 	"limit":         {pure: true, why: "limit has the types that all packages share, so it imports none of them"},
 	"gcra":          {imports: []string{"limit"}, pure: true, why: pureWhy},
@@ -330,7 +332,8 @@ const pureWhy = "an algorithm turns a state and an instant into a decision: no c
 
 const exampleWhy = "a demonstration starts the server as a program, as its readers do: it imports none of its packages"
 
-// impure lists the packages that a pure package may not import, with all packages below them.
+// impure lists the packages that a pure package must not import. Packages below them must not be
+// imported, either.
 var impure = []string{"net", "os", "log", "sync", "context"}
 
 // external says which folders may import a package of another module.
@@ -338,7 +341,7 @@ type external struct {
 	path string
 	// in lists the folders whose production files may import the package.
 	in []string
-	// inTests lets every test file import the package.
+	// inTests allows every test file to import the package.
 	inTests bool
 	why     string
 }
@@ -388,9 +391,9 @@ var externals = []external{
 
 const terminalWhy = "only the program that runs in a terminal draws in one (docs/adr/0014)"
 
-// clockFiles are the folders and files, by a prefix of their paths, whose production code may read
-// the wall clock: programs and tests, the transport, which sets deadlines of sockets, the clocks of
-// the stores, and the assembly, which passes a stopwatch to its parts.
+// clockFiles are the folders and files, by prefixes of their paths, whose production code may read
+// the wall clock. They are programs and tests, the transport, which sets deadlines of sockets, the
+// clocks of the stores, and the assembly, which passes a stopwatch to its parts.
 var clockFiles = []string{"cmd/", "compat_test/", "examples/", "internal/", "transport/", "keyspace/clock", "cluster/timing.go", "server/server.go"}
 
 const clockWhy = "the store owns the clock (docs/adr/0003): take an instant or a clock as a parameter"

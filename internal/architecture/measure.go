@@ -12,16 +12,16 @@ import (
 
 // Measure is the size of a package. It counts the files of all platforms.
 type Measure struct {
-	// Package is the folder, relative to the module.
+	// Package is the folder of the package, relative to the module.
 	Package string
-	// Files and Lines count the production files and their lines.
+	// Files and Lines are the numbers of production files and of their lines.
 	Files, Lines int
-	// TestFiles and TestLines count the test files and their lines.
+	// TestFiles and TestLines are the numbers of test files and of their lines.
 	TestFiles, TestLines int
 }
 
-// Measures returns the size of every package below root that has production files. It leaves out what
-// [Check] leaves out.
+// Measures returns the size of every package below root that has production files, in the order of
+// their folders. It leaves out the same folders as [Check].
 func Measures(root fs.FS) ([]Measure, error) {
 	folders := map[string]*Measure{}
 	err := Walk(root, func(name string, source []byte) error {
@@ -44,7 +44,7 @@ func Measures(root fs.FS) ([]Measure, error) {
 	return all, nil
 }
 
-// add counts a file.
+// add counts the file called name with the given source.
 func (m *Measure) add(name string, source []byte) {
 	lines := bytes.Count(source, []byte("\n"))
 	if strings.HasSuffix(name, "_test.go") {
@@ -54,7 +54,7 @@ func (m *Measure) add(name string, source []byte) {
 	m.Files, m.Lines = m.Files+1, m.Lines+lines
 }
 
-// Table returns the measures as a table in Markdown. The last line has the sums.
+// Table returns all measures as a table in Markdown. The last line has the sums.
 func Table(all []Measure) string {
 	var b strings.Builder
 	b.WriteString("| package | files | lines | test files | test lines |\n|---|--:|--:|--:|--:|\n")

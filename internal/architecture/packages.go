@@ -13,23 +13,24 @@ import (
 	"strings"
 )
 
-// Package is what a folder says of itself.
+// Package describes a folder with Go files.
 type Package struct {
-	// Folder is relative to the module.
+	// Folder is the path of the folder, relative to the module.
 	Folder string
-	// Name is that of the package clause, with the suffix _test if the folder has only tests.
+	// Name is the name in the package clause. It ends in _test if the folder has only external
+	// tests.
 	Name string
-	// Comment is the first sentence of the package comment. Where is the file and line of the comment, or
-	// of the package clause if there is none.
+	// Comment is the first sentence of the package comment, or "". Where is the file and the line
+	// of the comment, or of the package clause if there is no comment.
 	Comment, Where string
-	// Imports are the folders of this module that production files import, sorted.
+	// Imports are the folders of this module whose packages the production files import, sorted.
 	Imports []string
-	// Tests is set if the folder has only test files.
+	// Tests says that the folder has only test files.
 	Tests bool
 }
 
-// Packages reads every package below root, in the order of their folders. It leaves out what [Check]
-// leaves out.
+// Packages returns the description of every package below root, in the order of their folders. It
+// leaves out the same folders as [Check].
 func Packages(root fs.FS) ([]Package, error) {
 	folders := map[string]*Package{}
 	err := Walk(root, func(name string, source []byte) error {
@@ -52,8 +53,8 @@ func Packages(root fs.FS) ([]Package, error) {
 	return all, nil
 }
 
-// read adds a file. Production files go before tests, in which a package comment is only looked for
-// if there are no others.
+// read adds the file called name to p. If the folder has production files, test files have no
+// effect; otherwise the package comment may be in a test file.
 func (p *Package) read(name string, source []byte) error {
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, name, source, parser.ImportsOnly|parser.ParseComments)
@@ -86,7 +87,8 @@ func (p *Package) read(name string, source []byte) error {
 	return nil
 }
 
-// title returns how the package comment begins: Package and the name, or Command and the folder.
+// title returns the words with which the package comment must begin: "Package" and the name or, for
+// a program, "Command" and the last element of the folder.
 func (p Package) title() string {
 	if p.Name == "main" {
 		return "Command " + path.Base(p.Folder) + " "
@@ -94,12 +96,12 @@ func (p Package) title() string {
 	return "Package " + p.Name + " "
 }
 
-// longestComment is how many characters the first sentence of a package comment may have. A longer
-// sentence has more than one thought.
+// longestComment is the maximum number of characters in the first sentence of a package comment. A
+// longer sentence has more than one thought.
 const longestComment = 120
 
-// CheckComments returns the packages without a comment, and those whose comment does not begin as
-// godoc shows it, in one short sentence.
+// CheckComments returns a violation for each package without a comment, and for each whose comment
+// does not begin with its title or has a first sentence that is too long.
 func CheckComments(packages []Package) (found []Violation) {
 	for _, p := range packages {
 		what := ""
@@ -121,8 +123,8 @@ func CheckComments(packages []Package) (found []Violation) {
 	return found
 }
 
-// Modules reads the packages of the modules below root that have a go.mod of their own. [Check] leaves
-// them out.
+// Modules returns the packages of the modules below root that have a go.mod of their own, which
+// [Check] leaves out. Their folders are relative to root.
 func Modules(root fs.FS) (all []Package, err error) {
 	err = fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() || name == "." {
@@ -145,10 +147,11 @@ func Modules(root fs.FS) (all []Package, err error) {
 	return all, err
 }
 
-// program is the package whose imports are the server.
+// program is the folder of the program whose imports make up the server.
 const program = "cmd/cellserver"
 
-// reached returns the folders that a package imports, directly or not, and its own.
+// reached returns the folder from, and all folders that its package imports, directly or
+// indirectly.
 func reached(packages []Package, from string) map[string]bool {
 	imports := map[string][]string{}
 	for _, p := range packages {
@@ -168,8 +171,8 @@ func reached(packages []Package, from string) map[string]bool {
 	return found
 }
 
-// PackagesPage returns docs/packages.md: a line for each package, as the package says it. modules are
-// the packages of other modules.
+// PackagesPage returns the text of docs/packages.md. It has a line for each package, with the first
+// sentence of the package comment. modules are the packages of other modules.
 func PackagesPage(packages, modules []Package) string {
 	var b strings.Builder
 	b.WriteString(`# Packages
@@ -194,7 +197,8 @@ production files of the folder import. [ARCHITECTURE.md](../ARCHITECTURE.md) has
 	return b.String()
 }
 
-// section writes a table of packages. Packages without a comment are left out.
+// section writes a section with a table of the packages to b. It leaves out packages without a
+// comment.
 func section(b *strings.Builder, title, text string, packages []Package) {
 	fmt.Fprintf(b, "\n## %s\n\n%s\n\n| folder | what it is | imports of ours |\n|---|---|---|\n", title, text)
 	for _, p := range packages {
@@ -204,7 +208,8 @@ func section(b *strings.Builder, title, text string, packages []Package) {
 	}
 }
 
-// line writes the row of a package: its sentence without the beginning that all have.
+// line writes the row of the package in the table: the first sentence of its comment, without the
+// title, and its imports.
 func (p Package) line(b *strings.Builder) {
 	sentence := strings.TrimPrefix(p.Comment, p.title())
 	sentence = strings.NewReplacer("|", `\|`, "[", "", "]", "").Replace(sentence)

@@ -7,13 +7,14 @@ import (
 
 //go:generate go run ./cmd -write ../..
 
-// The pages that [Pages] returns, relative to the module.
+// Files of the pages that [Pages] returns, relative to the module.
 const (
 	packagesPage     = "docs/packages.md"
 	architecturePage = "ARCHITECTURE.md"
 )
 
-// Pages returns the pages of the module in root that are generated from its packages, by file.
+// Pages returns, by file, the text of those pages of the module in root that are generated from its
+// packages.
 func Pages(root fs.FS) (map[string]string, error) {
 	packages, err := Packages(root)
 	if err != nil {

@@ -8,25 +8,28 @@ import (
 	"strings"
 )
 
-// The measures of the picture, in characters.
+// Sizes in the picture, in characters.
 const (
 	pictureWidth = 98
-	boxWidth     = 44 // the most between the borders of a box
+	boxWidth     = 44 // the maximum between the borders of a box
 )
 
-// box is a part of the picture: a folder with what is below it, or several that import the same.
+// box is a box of the picture. It stands for a folder with the packages below it, or for several
+// folders with the same imports.
 type box struct {
 	name string
-	// members are the packages of the box without the one that gives it its name.
+	// members are the packages in the box, except for the one that gives the box its name.
 	members []string
-	// imports are the boxes that this one imports, those left out that another of them imports.
+	// imports are the boxes that this box imports, without those that one of the others imports,
+	// too.
 	imports []string
-	// level is how far below the program the box stands: below every box that imports it.
+	// level is the row of the box. The program is in row 0, and each box is in a row below all
+	// boxes that import it.
 	level int
 }
 
-// Picture draws the packages that the server consists of, in rows of boxes. A box imports only boxes
-// of rows further down.
+// Picture draws the packages of the server in rows of boxes. A box imports only boxes in rows
+// further down.
 func Picture(packages []Package) string {
 	boxes := arrange(packages)
 	var b strings.Builder
@@ -44,9 +47,10 @@ func Picture(packages []Package) string {
 	}
 }
 
-// boxNames returns the box of each package of the server: the outermost folder above it that is a
-// package, too. Groups of commands have a box, and so has what they share. Folders that would import
-// each other are taken apart.
+// boxNames returns, for each folder of the server, the name of its box. This is the outermost
+// folder above it that is a package, too. There are special boxes for groups of commands and for
+// the packages that groups share. If two boxes would import each other, their folders get boxes of
+// their own.
 func boxNames(packages []Package) map[string]string {
 	server := reached(packages, program)
 	names := map[string]string{}
@@ -78,7 +82,7 @@ func boxNames(packages []Package) map[string]string {
 	}
 }
 
-// graph has what each box imports.
+// graph has, for each box, the boxes that it imports.
 type graph map[string]map[string]bool
 
 func boxImports(packages []Package, names map[string]string) graph {
@@ -100,7 +104,7 @@ func boxImports(packages []Package, names map[string]string) graph {
 	return edges
 }
 
-// reach returns the boxes that a box imports, directly or not.
+// reach returns all boxes that the box from imports, directly or indirectly.
 func (g graph) reach(from string) map[string]bool {
 	found := map[string]bool{}
 	var visit func(name string)
@@ -116,7 +120,7 @@ func (g graph) reach(from string) map[string]bool {
 	return found
 }
 
-// level returns the length of the longest path from the program to a box.
+// level returns the length of the longest path of imports from the program to the box called name.
 func (g graph) level(name string) int {
 	level := 0
 	for from, imports := range g {
@@ -127,7 +131,8 @@ func (g graph) level(name string) int {
 	return level
 }
 
-// direct returns the imports of a box, those left out that another of them reaches.
+// direct returns the boxes that the box called name imports, without those that one of the others
+// imports, directly or indirectly.
 func (g graph) direct(name string) (all []string) {
 	for to := range g[name] {
 		implied := false
@@ -142,7 +147,7 @@ func (g graph) direct(name string) (all []string) {
 	return all
 }
 
-// arrange returns all boxes in the order of their names.
+// arrange returns all boxes of the picture, in the order of their names.
 func arrange(packages []Package) (all []box) {
 	names := boxNames(packages)
 	edges := boxImports(packages, names)
@@ -158,7 +163,7 @@ func arrange(packages []Package) (all []box) {
 	return all
 }
 
-// merge joins the boxes of a row that have no members and import the same.
+// merge joins those boxes of a row that have no members and the same imports.
 func merge(band []box) (all []box) {
 	for _, x := range band {
 		i := slices.IndexFunc(all, func(o box) bool {
@@ -173,7 +178,7 @@ func merge(band []box) (all []box) {
 	return all
 }
 
-// lines returns what stands in a box.
+// lines returns the text in a box.
 func (x box) lines() []string {
 	all := wrap(x.name, "")
 	if len(x.members) > 0 {
@@ -185,7 +190,7 @@ func (x box) lines() []string {
 	return all
 }
 
-// wrap breaks a text into lines that fit in a box, each after an indent.
+// wrap breaks text into lines that fit into a box. Each line begins with indent.
 func wrap(text, indent string) (all []string) {
 	line := indent
 	for _, word := range strings.Split(text, " ") {
@@ -201,10 +206,10 @@ func wrap(text, indent string) (all []string) {
 	return append(all, line)
 }
 
-// width counts characters: each that the picture has takes one column.
+// width returns the number of characters in s. Every character in the picture takes one column.
 func width(s string) int { return len([]rune(s)) }
 
-// drawBand draws the boxes of one level, side by side as far as they fit.
+// drawBand draws the boxes of one level, as many side by side as fit.
 func drawBand(b *strings.Builder, band []box) {
 	for len(band) > 0 {
 		total, n := 0, 0
@@ -228,7 +233,7 @@ func widest(lines []string) (most int) {
 	return most
 }
 
-// drawRow draws boxes of one height.
+// drawRow draws boxes side by side, all with the height of the highest.
 func drawRow(b *strings.Builder, row []box) {
 	height := 0
 	for _, x := range row {
@@ -254,13 +259,14 @@ func drawRow(b *strings.Builder, row []box) {
 	}
 }
 
-// The marks around the picture in ARCHITECTURE.md.
+// pictureBegins and pictureEnds are the marks around the picture in ARCHITECTURE.md.
 const (
 	pictureBegins = "<!-- picture: make generate -->\n"
 	pictureEnds   = "<!-- picture: end -->\n"
 )
 
-// WithPicture returns a page in which the picture stands between its marks.
+// WithPicture returns page with a new picture of packages between the marks. It returns an error if
+// page does not have the marks.
 func WithPicture(page string, packages []Package) (string, error) {
 	before, rest, found := strings.Cut(page, pictureBegins)
 	_, after, ended := strings.Cut(rest, pictureEnds)

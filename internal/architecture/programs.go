@@ -13,14 +13,14 @@ const realTag = "real"
 
 const programsWhy = "`go test ./...` starts no program and opens no port outside of transport, so it needs nothing but Go and passes on a busy machine: use inproc.Feed or inproc.Bubble, or put the test behind the build tag " + realTag
 
-// programPackages are the packages with which tests start programs or choose ports.
+// programPackages are the packages by which tests start programs or choose ports.
 var programPackages = []string{
 	"os/exec", module + "/internal/activation", module + "/internal/freeport", module + "/internal/programs", module + "/internal/storetest",
 	module + "/compat_test/clients/process",
 }
 
-// portCalls are the functions that listen at a port of this machine or connect to one, by the name of
-// their package.
+// portCalls has the functions that listen on a port of this machine or connect to one, by the name
+// of their package.
 var portCalls = map[string][]string{
 	"net":      {"Listen", "ListenPacket", "ListenTCP", "ListenUDP", "ListenUnix", "ListenUnixgram", "Dial", "DialTimeout", "DialTCP", "DialUnix"},
 	"tls":      {"Listen", "Dial", "DialWithDialer"},
@@ -29,7 +29,8 @@ var portCalls = map[string][]string{
 	"inproc":   {"Start", "Serve", "ServeAdmin", "ServeTimed", "ServeWith", "Dial"},
 }
 
-// place is a file, or a folder with all below it, that is excepted from a rule, and the reason.
+// place is a file, or a folder with all files below it, that is exempt from a rule, with the
+// reason.
 type place struct{ path, why string }
 
 // programPlaces are the places whose tests may start programs or open ports without the tag real. A
@@ -38,7 +39,7 @@ var programPlaces = []place{
 	{"transport", "the tests are about sockets; they use this machine and port 0"},
 }
 
-// placeOf returns the index in programPlaces of the place that contains a file, or -1.
+// placeOf returns the index of the element of programPlaces that contains file, or -1.
 func placeOf(file string) int {
 	return slices.IndexFunc(programPlaces, func(p place) bool { return within(file, p.path) })
 }
@@ -60,7 +61,8 @@ func isReal(tree *ast.File) bool {
 	return false
 }
 
-// checkPrograms reports a test without the tag real that starts a program or opens a port.
+// checkPrograms reports each import and call by which a test without the tag real starts a program
+// or opens a port. In one of programPlaces it only notes that the place is needed.
 func (c *checker) checkPrograms(tree *ast.File) {
 	if isReal(tree) {
 		return
@@ -86,7 +88,8 @@ func (c *checker) checkPrograms(tree *ast.File) {
 	})
 }
 
-// unneededPlaces returns the places of programPlaces in which no test starts a program or opens a port.
+// unneededPlaces returns a violation for each of programPlaces in which no test starts a program or
+// opens a port.
 func unneededPlaces(needed map[int]bool) (found []Violation) {
 	for i, p := range programPlaces {
 		if !needed[i] {

@@ -6,8 +6,8 @@ import (
 	"path"
 )
 
-// Walk calls see with the name and the source of each Go file below root, in the order of their
-// names. It leaves out what [Check] leaves out.
+// Walk calls see with the name and the source of each Go file below root, in lexical order. It
+// leaves out the same folders as [Check]. It stops at the first error, and returns it.
 func Walk(root fs.FS, see func(name string, source []byte) error) error {
 	return fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {

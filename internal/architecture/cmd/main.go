@@ -47,7 +47,7 @@ func run(args []string, stdout io.Writer) error {
 	return err
 }
 
-// show prints the picture, or the table of packages.
+// show prints the picture if picture is true, else the table of packages.
 func show(root fs.FS, picture bool, stdout io.Writer) error {
 	packages, err := architecture.Packages(root)
 	if err != nil {
@@ -65,7 +65,7 @@ func show(root fs.FS, picture bool, stdout io.Writer) error {
 	return err
 }
 
-// write writes the pages that are made of the packages below root.
+// write writes the generated pages of the module in root.
 func write(root string) error {
 	pages, err := architecture.Pages(os.DirFS(root))
 	if err != nil {
