@@ -22,15 +22,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Authority signs certificates.
+// Authority is a certificate authority, which signs certificates.
 type Authority struct {
-	// File is the path of its certificate in PEM.
+	// File is the path of the certificate of the authority, in PEM.
 	File string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// Subject describes the subject of a certificate.
+// Subject describes the certificate to issue. Name is the common name, URIs are alternative names,
+// and Expired makes the certificate one that has expired.
 type Subject struct {
 	Name    string
 	URIs    []string
@@ -39,13 +40,14 @@ type Subject struct {
 	RSA bool
 }
 
-// Pair is a certificate with its key.
+// Pair is a certificate with its key, as files in PEM and in the form of package tls.
 type Pair struct {
 	CertFile, KeyFile string
 	TLS               tls.Certificate
 }
 
-// hosts returns addresses of this machine. Some of them are hosts of a simulated network.
+// hosts returns the addresses for which certificates are valid. They are loopback addresses, some
+// of them of hosts in a simulated network.
 func hosts() (all []net.IP) {
 	for i := range byte(16) {
 		all = append(all, net.IPv4(127, 0, 0, i+1))
@@ -53,7 +55,7 @@ func hosts() (all []net.IP) {
 	return all
 }
 
-// New creates an authority.
+// New creates an authority. Its file is removed at the end of the test.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{File: filepath.Join(t.TempDir(), "ca.crt")}
@@ -73,7 +75,8 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-// Issue signs a certificate for s that is valid for servers on this machine and for clients.
+// Issue returns a new certificate for s, which is valid for clients, and for servers on this
+// machine.
 func (a *Authority) Issue(t testing.TB, s Subject) Pair {
 	t.Helper()
 	key := newKey(t, s.RSA)
@@ -118,7 +121,8 @@ func newKey(t testing.TB, isRSA bool) crypto.Signer {
 	return key
 }
 
-// Client returns the configuration of a client that trusts a and presents the certificates.
+// Client returns the configuration of a client that trusts certificates of a and presents those in
+// shows.
 func (a *Authority) Client(shows ...Pair) *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
