@@ -9,61 +9,61 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Clock implements clock.Clock and stands still between calls of Set and Advance. Any goroutine
-// may call its methods.
+// Clock is a clock that implements clock.Clock. It moves only by Set and Advance. Any goroutine may
+// call its methods.
 type Clock struct {
 	mu     sync.Mutex
 	now    limit.Instant
 	civil  time.Duration
 	timers []*timer // not sorted: tests have few timers
 	serial int
-	set    chan struct{} // closed when a timer is set, if something waits for that
+	set    chan struct{} // closed when a timer is set; nil if no goroutine waits for that
 }
 
 type timer struct {
 	clock  *Clock
 	at     limit.Instant
-	serial int // earlier timers of the same instant fire first
+	serial int // of the timers of one instant, the lowest serial fires first
 	f      func()
 }
 
 // New returns a clock that stands at start.
 func New(start limit.Instant) *Clock { return &Clock{now: start} }
 
-// Now returns the instant that the clock was last set to.
+// Now returns the instant to which the clock was set last.
 func (c *Clock) Now() limit.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Civil converts an instant to civil time.
+// Civil returns the civil time at the instant i.
 func (c *Clock) Civil(i limit.Instant) limit.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return i.Add(c.civil)
 }
 
-// Derived is the inverse of Civil.
+// Derived returns the instant at which civil time is i. It is the inverse of Civil.
 func (c *Clock) Derived(i limit.Instant) limit.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return i.Add(-c.civil)
 }
 
-// SetCivil sets by how much civil time is ahead.
+// SetCivil sets the offset by which civil time is ahead of the clock.
 func (c *Clock) SetCivil(offset time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.civil = offset
 }
 
-// Advance moves the clock by d.
+// Advance moves the clock forward by d, as Set does.
 func (c *Clock) Advance(d time.Duration) { c.Set(c.Now().Add(d)) }
 
-// Set moves the clock to i. It first calls, on this goroutine, the functions of all timers that are
-// due by then, in order, each with the clock at the timer's instant. If i is in the past, it only
-// sets the clock back, so that a test can check that the server ignores that.
+// Set moves the clock to i. Before that it calls the functions of all timers that are due at i, on
+// this goroutine and in order, with the clock at the instant of each timer. If i is in the past,
+// Set only sets the clock back, so that a test can check that the server ignores that.
 func (c *Clock) Set(i limit.Instant) {
 	for {
 		t := c.take(i)
@@ -77,20 +77,21 @@ func (c *Clock) Set(i limit.Instant) {
 	c.now = i
 }
 
-// Follow moves the clock to the instant of a primary's clock, but not back.
+// Follow moves the clock to at, an instant of a primary's clock. It does not move the clock back.
 func (c *Clock) Follow(at limit.Instant) {
 	if at > c.Now() {
 		c.Set(at)
 	}
 }
 
-// StopFollowing does nothing: this clock needs no source.
+// StopFollowing does nothing, since this clock has no source that it follows.
 func (c *Clock) StopFollowing() {}
 
-// ForgetPrimary does nothing: this clock has learned nothing.
+// ForgetPrimary does nothing, since this clock has learned nothing from a primary.
 func (c *Clock) ForgetPrimary() {}
 
-// take removes the first timer that is due at i and moves the clock to it.
+// take removes the first timer that is due at i, and moves the clock to its instant. It returns nil
+// if no timer is due.
 func (c *Clock) take(i limit.Instant) *timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +114,7 @@ func (t *timer) before(u *timer) bool {
 	return t.at < u.at || t.at == u.at && t.serial < u.serial
 }
 
-// AfterFunc calls f when the clock has moved by d.
+// AfterFunc makes the clock call f when it has moved forward by d.
 func (c *Clock) AfterFunc(d time.Duration, f func()) clock.Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +128,7 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) clock.Timer {
 	return t
 }
 
-// AwaitTimers returns when at least n timers are waiting.
+// AwaitTimers returns when at least n timers are set.
 func (c *Clock) AwaitTimers(n int) {
 	for {
 		c.mu.Lock()
@@ -144,14 +145,15 @@ func (c *Clock) AwaitTimers(n int) {
 	}
 }
 
-// Timers returns the number of waiting timers.
+// Timers returns the number of timers that have not fired.
 func (c *Clock) Timers() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.timers)
 }
 
-// Stop prevents the call of the timer's function, and reports whether it did.
+// Stop prevents the call of the timer's function. It returns false if the function was or is being
+// called, or if the timer was stopped before.
 func (t *timer) Stop() bool {
 	c := t.clock
 	c.mu.Lock()
