@@ -1,6 +1,6 @@
 // Package comments finds comments that name what does not exist. [Check] parses a module, indexes
-// all declared names, and follows each reference of a comment. Nothing is compiled, so the files of
-// all platforms are read on each of them.
+// all declared names, and looks up each name to which a comment refers. It compiles nothing, so it
+// reads the files of all platforms on each of them.
 package comments
 
 import (
@@ -22,21 +22,22 @@ const (
 	whyDoc     = "a doc comment begins with the name that it documents"
 )
 
-// Check returns the comments of the module in root that refer to a name that does not exist:
+// Check returns a violation for each comment of the module in root that refers to a name that does
+// not exist. It checks these names:
 //
-//   - a doc link in brackets, to a declaration, a method, or either of another package;
-//   - the name of a package, a dot and an exported name in prose, if the package is of the module
-//     or the file imports it from the standard library;
-//   - the name of a type, a dot, and a member that the type does not have;
-//   - a field or method of the receiver, or of a parameter, of the commented function, and one of a
-//     receiver that the function does not have;
-//   - an interface after the word "implements";
-//   - the first word of a doc comment, if it is an identifier other than the declared name.
+//   - in a doc link in brackets, the name of a declaration, or of a method or a field, in this
+//     or another package;
+//   - in prose, the name of a package, a dot and an exported name, if the package belongs to
+//     the module or the file imports it from the standard library;
+//   - in prose, the name of a type, a dot, and the name of a member;
+//   - in prose, the name of a receiver or parameter, a dot, and the name of a member, and the
+//     receiver itself;
+//   - after the word "implements", the name of an interface;
+//   - the first word of a doc comment, if it is an identifier: it must be the declared name.
 //
-// It returns the package comments that [architecture.CheckComments] finds, too. pages are files in
-// Markdown, whose code spans are checked for Go files and for names of packages of the module.
-//
-// std is the source of the standard library, the folder src of GOROOT.
+// Check also returns the violations of [architecture.CheckComments]. pages are files in Markdown
+// below root, in whose code spans it checks the names of Go files and of declarations of the
+// module. std is the source of the standard library, the folder src of GOROOT.
 func Check(root, std fs.FS, pages ...string) ([]architecture.Violation, error) {
 	x, err := newIndex(root, std)
 	if err != nil {
@@ -66,7 +67,7 @@ func Check(root, std fs.FS, pages ...string) ([]architecture.Violation, error) {
 	return found, nil
 }
 
-// compare orders places in files: by name, and then by line.
+// compare orders two places in files, of the form "file:line", by file and then by line.
 func compare(a, b string) int {
 	nameA, lineA, _ := strings.Cut(a, ":")
 	nameB, lineB, _ := strings.Cut(b, ":")
@@ -79,21 +80,22 @@ func compare(a, b string) int {
 	return strings.Compare(lineA, lineB)
 }
 
-// checker gathers the violations of one file.
+// checker collects the violations of one file.
 type checker struct {
 	*index
 	file  *file
 	found []architecture.Violation
 }
 
-// scope is what a comment may mean by a name that is no package: a receiver and parameters with
-// their types, and local variables, whose types are not known.
+// scope has the names that a comment may use besides names of packages and declarations: the
+// receiver and the parameters of a function with their types, and its local variables, whose types
+// are not known.
 type scope struct {
-	within   bool // of a function
+	within   bool // the comment belongs to a function
 	from, to token.Pos
 	types    map[string]*entry
 	locals   map[string]bool
-	links    map[string]bool // the texts of link targets, such as [RFC]: https://...
+	links    map[string]bool // texts of link targets, such as [RFC]: https://...
 }
 
 func (c *checker) check() {
@@ -119,7 +121,7 @@ func (c *checker) report(pos token.Pos, line int, what, why string) {
 	})
 }
 
-// scopes returns a scope for each function, its doc comment included.
+// scopes returns a scope for each function of the file. The function's doc comment is in the scope.
 func (c *checker) scopes() (all []scope) {
 	for _, d := range c.file.tree.Decls {
 		f, ok := d.(*ast.FuncDecl)
@@ -151,7 +153,7 @@ func (c *checker) scopes() (all []scope) {
 	return all
 }
 
-// declare adds the names that a node of a body declares.
+// declare adds the names that n, a node of the function's body, declares.
 func (s *scope) declare(n ast.Node) {
 	add := func(e ast.Expr) {
 		if name, ok := e.(*ast.Ident); ok {
@@ -181,16 +183,16 @@ func (s *scope) declare(n ast.Node) {
 	}
 }
 
-// line is a line of prose of a comment.
+// line is a line of prose in a comment.
 type line struct {
-	pos  token.Pos // of its comment
-	at   int       // the lines from there
+	pos  token.Pos // the position of its comment
+	at   int       // the number of lines after that position
 	text string
 }
 
 var directive = regexp.MustCompile(`^//[a-z0-9]+:[a-z0-9]|^//(line|extern|export) |^// ?\+build`)
 
-// lines returns the lines of prose of a comment: no directives, and no blocks of code.
+// lines returns the lines of prose in group. It leaves out directives and blocks of code.
 func lines(group *ast.CommentGroup) (all []line) {
 	for _, comment := range group.List {
 		if directive.MatchString(comment.Text) {
@@ -248,8 +250,8 @@ func (c *checker) checkLine(l line, s scope) {
 	}
 }
 
-// isReference reports whether what stands around text[from:to] lets it be a reference: it is no part
-// of a path, an address, or an option.
+// isReference reports whether text[from:to] can be a reference. It cannot if the characters around
+// it make it a part of a path, an address or an option, or if it is the name of a file.
 func isReference(text string, from, to int) bool {
 	if from > 0 && strings.IndexByte(`./-@#$%:~\_`, text[from-1]) >= 0 {
 		return false
@@ -260,17 +262,18 @@ func isReference(text string, from, to int) bool {
 	return !fileName.MatchString(text[from:to])
 }
 
-// checkLink checks a doc link. Those that begin with a small letter are ours: such a name counts if
-// it can be no word of a syntax.
+// checkLink checks the doc link to name. A link to an unexported name is not a form of godoc, but
+// of this project: checkLink checks it only if it cannot be a word of a syntax, since it has at
+// least four characters and a capital inside.
 func (c *checker) checkLink(l line, name string) {
 	if shout.MatchString(name) && c.file.pkg.names[name] == nil || fileName.MatchString(name) {
-		return // a word of a syntax, such as NX or file.conf
+		return // a word in the syntax of a command, such as NX, or a file such as file.conf
 	}
 	where, rest := "", name
 	if slash := strings.LastIndexByte(name, '/'); slash >= 0 {
 		dot := strings.IndexByte(name[slash:], '.')
 		if dot < 0 {
-			return // a package by its path
+			return // a link to a package by its path
 		}
 		where, rest = name[:slash+dot], name[slash+dot+1:]
 	}
@@ -295,10 +298,10 @@ func (c *checker) checkLink(l line, name string) {
 	switch {
 	case len(parts) == 1:
 		if known || packages != nil || c.file.imports[name] != "" || !ast.IsExported(name) && (len(name) < 4 || !camel.MatchString(name)) {
-			return // a package, or a word of a syntax
+			return // a link to a package, or a word in the syntax of a command
 		}
 	case !known && c.file.imports[parts[0]] != "":
-		return // of another module
+		return // a link to a package of another module, whose names are not indexed
 	case !known:
 		packages = c.elsewhere(parts[0])
 	}
@@ -308,8 +311,8 @@ func (c *checker) checkLink(l line, name string) {
 	c.report(l.pos, l.at, "["+name+"]", whyMissing)
 }
 
-// elsewhere returns the packages of the standard library that other files of the module import by a
-// name. A doc link may mean them.
+// elsewhere returns the packages of the standard library that any file of the module imports by the
+// given name. A doc link may refer to them without an import.
 func (c *checker) elsewhere(name string) (found []*pkg) {
 	for _, imported := range c.libraries[name] {
 		if p := c.library(imported); p != nil {
@@ -319,7 +322,7 @@ func (c *checker) elsewhere(name string) (found []*pkg) {
 	return found
 }
 
-// has reports whether a package has a name, and the members that follow it.
+// has reports whether p declares names[0], and whether that has the members in the rest of names.
 func (c *checker) has(p *pkg, names []string) bool {
 	e := p.names[names[0]]
 	if e == nil {
@@ -336,7 +339,7 @@ func (c *checker) has(p *pkg, names []string) bool {
 	return c.path(e, names[1:]) == ""
 }
 
-// checkDotted checks a name with a dot in prose.
+// checkDotted checks name, a name with a dot in prose.
 func (c *checker) checkDotted(l line, name string, s scope) {
 	parts := strings.Split(name, ".")
 	if e, ok := s.types[parts[0]]; ok {
@@ -367,8 +370,8 @@ func (c *checker) checkDotted(l line, name string, s scope) {
 	c.report(l.pos, l.at, name, whyMissing)
 }
 
-// isStray reports whether a name in a function begins with a letter that the function does not declare,
-// as the name of a receiver that has another name now.
+// isStray reports whether parts[0] is a single small letter that the function does not declare,
+// such as the former name of a receiver.
 func (c *checker) isStray(parts []string, s scope) bool {
 	name := parts[0]
 	if len(name) > 1 || name < "a" || !s.within || s.locals[name] || c.file.imports[name] != "" || c.file.pkg.names[name] != nil {
@@ -377,7 +380,8 @@ func (c *checker) isStray(parts []string, s scope) bool {
 	return len(c.file.pkg.variables[name]) == 0 && len(parts[1]) > 1
 }
 
-// isVariable reports whether a field or variable of the package can be meant by the first name.
+// isVariable reports whether parts[0] can be a field or a variable of the package that has the
+// members in the rest of parts.
 func (c *checker) isVariable(parts []string) bool {
 	return slices.ContainsFunc(c.file.pkg.variables[parts[0]], func(v *entry) bool {
 		e := c.typeOf(v.file, v.of)
@@ -385,8 +389,8 @@ func (c *checker) isVariable(parts []string) bool {
 	})
 }
 
-// known reports whether a capitalized word is a name here or in an indexed package that the file
-// imports, or is no name at all.
+// known reports whether name is declared in this package or in an indexed one that the file
+// imports. It also returns true for a word that cannot be a name.
 func (c *checker) known(name string) bool {
 	if c.file.pkg.names[name] != nil || !camel.MatchString(name) {
 		return true

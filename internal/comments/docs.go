@@ -44,8 +44,9 @@ func (c *checker) checkGroup(d *ast.GenDecl) {
 	c.checkDoc(d.Doc, all...)
 }
 
-// checkFields checks the comments above the fields of a struct and the methods of an interface. Such a
-// comment may be about all lines below it, so only a name that the type does not have counts.
+// checkFields checks the comments above the fields of a struct and the methods of an interface in
+// expr. Such a comment may describe all lines below it, so it may begin with the name of any of
+// them.
 func (c *checker) checkFields(expr ast.Expr) {
 	ast.Inspect(expr, func(n ast.Node) bool {
 		var list *ast.FieldList
@@ -75,8 +76,9 @@ func (c *checker) checkFields(expr ast.Expr) {
 
 var firstWord = regexp.MustCompile(`^[A-Za-z_]\w*`)
 
-// checkDoc reports a doc comment whose first word is an identifier and none of names: it has a
-// capital inside, or it begins with a small letter, as no sentence does.
+// checkDoc reports a doc comment that begins with an identifier which is not one of names. A word
+// is an identifier if it has a capital inside, or if it begins with a small letter, since no
+// sentence does.
 func (c *checker) checkDoc(doc *ast.CommentGroup, names ...string) {
 	if doc == nil {
 		return
@@ -96,6 +98,6 @@ func (c *checker) checkDoc(doc *ast.CommentGroup, names ...string) {
 	c.report(doc.Pos(), 0, "the doc comment of "+strings.Join(names, ", ")+" begins with "+word, whyDoc)
 }
 
-// other reports whether a capitalized word is the name of another declaration of the package, so that
-// the comment has strayed from it.
+// other reports whether word is the name of another declaration in the package. In that case the
+// comment has remained from that declaration.
 func (c *checker) other(word string) bool { return c.file.pkg.names[word] != nil }

@@ -15,31 +15,33 @@ import (
 	"github.com/cellserver/cellserver/internal/architecture"
 )
 
-// index has the declared names of every package of a module and, once a comment refers to one,
-// of packages of the standard library.
+// index has the declared names of all packages of a module. When a comment refers to a package of
+// the standard library, the index gets its names, too.
 type index struct {
 	module string // the import path of the module
 	std    fs.FS
 	files  *token.FileSet
-	// packages are those of the module, by folder, and those of the standard library, by import path.
+	// packages has the packages of the module by folder, and standard those of the standard library
+	// by import path.
 	packages, standard map[string]*pkg
-	// named are the packages of the module by their last element.
+	// named has the packages of the module by the last element of their folders.
 	named map[string][]*pkg
-	// libraries are the import paths outside of the module, by the name that files give them.
+	// libraries has the import paths outside of the module, by the names by which files refer to
+	// them.
 	libraries map[string][]string
 }
 
-// pkg is a folder: a package and its tests, with the files of all platforms.
+// pkg has the names in a folder: those of a package and its tests, in the files for all platforms.
 type pkg struct {
 	dir   string
 	names map[string]*entry
 	files []*file
-	// variables are the types of fields and variables, by name: a name with a dot in prose may begin
-	// with one of them.
+	// variables has the fields and variables of the package by name, since a name with a dot in
+	// prose may begin with one of them.
 	variables map[string][]*entry
 }
 
-// file is a parsed file, and what it calls the packages that it imports.
+// file is a parsed file. imports has its import paths, by the names by which it refers to them.
 type file struct {
 	name    string
 	pkg     *pkg
@@ -47,18 +49,18 @@ type file struct {
 	imports map[string]string
 }
 
-// entry is a declared name. A type has members.
+// entry is a declared name. If it is a type, it has members.
 type entry struct {
 	file *file
-	// of is the type expression: of a type what it is defined as, of a field or variable its type.
+	// of is a type expression: for a type its definition, and for a field or a variable its type.
 	of      ast.Expr
 	members map[string]*entry
-	// embedded are the types whose members are members of this one.
+	// embedded has the types whose members are also members of this type.
 	embedded []ast.Expr
 	isType   bool
 }
 
-// newIndex parses every Go file of the module in root, tests included.
+// newIndex returns an index of every Go file of the module in root, with tests.
 func newIndex(root, std fs.FS) (*index, error) {
 	module, err := moduleOf(root)
 	if err != nil {
@@ -97,7 +99,7 @@ func newPkg(dir string) *pkg {
 	return &pkg{dir: dir, names: map[string]*entry{}, variables: map[string][]*entry{}}
 }
 
-// add parses a file and records what it declares.
+// add parses the file called name and adds its declarations to p.
 func (x *index) add(p *pkg, name string, source []byte, mode parser.Mode) error {
 	tree, err := parser.ParseFile(x.files, name, source, mode|parser.SkipObjectResolution)
 	if err != nil {
@@ -134,7 +136,7 @@ func (x *index) add(p *pkg, name string, source []byte, mode parser.Mode) error 
 
 var version = regexp.MustCompile(`^v[0-9]+$|\.v[0-9]+$`)
 
-// nameOf guesses the name of a package from its import path.
+// nameOf guesses the name of the package with the given import path.
 func nameOf(imported string) string {
 	base := path.Base(imported)
 	if version.MatchString(base) && !strings.Contains(base, ".") {
@@ -154,7 +156,8 @@ func (f *file) addFunc(d *ast.FuncDecl) {
 	}
 }
 
-// declare returns the entry of a name of the package, a new one if a method comes before its type.
+// declare returns the entry of name in the package. It creates the entry if there is none, as when
+// a method comes before its type.
 func (f *file) declare(name string) *entry {
 	e := f.pkg.names[name]
 	if e == nil {
@@ -182,8 +185,8 @@ func (f *file) addSpec(spec ast.Spec) {
 	}
 }
 
-// addMembers adds the fields of a struct and the methods of an interface. The fields of structs
-// without a name in it count as its own: prose does not name them otherwise.
+// addMembers adds the fields of a struct and the methods of an interface in expr to e. Fields of
+// nameless structs in expr become members of e, too, since prose refers to them in this way.
 func (f *file) addMembers(e *entry, expr ast.Expr) {
 	ast.Inspect(expr, func(n ast.Node) bool {
 		var list *ast.FieldList
@@ -212,8 +215,8 @@ func (f *file) addMembers(e *entry, expr ast.Expr) {
 	})
 }
 
-// typeName returns the last name of a type expression, without its package, pointer and parameters, or
-// "" if the type has no name.
+// typeName returns the last name in a type expression, without its package, pointer and type
+// parameters. It returns "" if the type has no name.
 func typeName(expr ast.Expr) string {
 	switch t := expr.(type) {
 	case *ast.Ident:
@@ -232,8 +235,9 @@ func typeName(expr ast.Expr) string {
 	return ""
 }
 
-// imported returns the packages that a file may mean by a name: the one that it imports, or those
-// of the module. known is false for a package of another module, whose names are not indexed.
+// imported returns the packages to which name may refer in the file f: the package that f imports
+// by this name or, if there is none, those of the module. known is false for a package of another
+// module, whose names are not indexed.
 func (x *index) imported(f *file, name string) (found []*pkg, known bool) {
 	imported, ok := f.imports[name]
 	if !ok {
@@ -249,7 +253,7 @@ func (x *index) imported(f *file, name string) (found []*pkg, known bool) {
 	return nil, false
 }
 
-// own returns the package of the module with an import path, or nil.
+// own returns the package of the module with the given import path, or nil.
 func (x *index) own(imported string) *pkg {
 	if dir, ok := strings.CutPrefix(imported, x.module+"/"); ok {
 		return x.packages[dir]
@@ -257,7 +261,8 @@ func (x *index) own(imported string) *pkg {
 	return nil
 }
 
-// library returns a package of the standard library, or nil. It parses the package at the first call.
+// library returns the package of the standard library with the given import path, or nil. It parses
+// the package when it is first called for it.
 func (x *index) library(imported string) *pkg {
 	if first, _, _ := strings.Cut(imported, "/"); strings.Contains(first, ".") {
 		return nil
@@ -288,8 +293,8 @@ func (x *index) library(imported string) *pkg {
 	return p
 }
 
-// typeOf returns the declaration of the type that an expression names. It is nil if the type has no
-// name, or is not indexed.
+// typeOf returns the declaration of the type that expr names in the file f. It returns nil if the
+// type has no name or is not indexed.
 func (x *index) typeOf(f *file, expr ast.Expr) *entry {
 	switch t := expr.(type) {
 	case *ast.StarExpr:
@@ -320,8 +325,8 @@ func (x *index) typeOf(f *file, expr ast.Expr) *entry {
 	return nil
 }
 
-// member returns the member of a type by name, the embedded ones included. sure is false if the
-// type, or one that it embeds, is not indexed.
+// member returns the member of e called name, which may be a member of an embedded type, or nil.
+// sure is false if the answer is uncertain because e or an embedded type is not indexed.
 func (x *index) member(e *entry, name string, depth int) (found *entry, sure bool) {
 	if e == nil || depth > 8 {
 		return nil, false
@@ -348,7 +353,8 @@ func (x *index) member(e *entry, name string, depth int) (found *entry, sure boo
 	return nil, sure
 }
 
-// path follows members from a type, and returns the first name that is no member, or "".
+// path follows the members names, one after another, from the type e. It returns the first of names
+// that is certainly not a member, or "".
 func (x *index) path(e *entry, names []string) (missing string) {
 	for _, name := range names {
 		m, sure := x.member(e, name, 0)
@@ -368,7 +374,7 @@ func (x *index) path(e *entry, names []string) (missing string) {
 	return ""
 }
 
-// isBasic reports whether an expression is a type of the language, which has no members.
+// isBasic reports whether expr is a type of the language, which has no members.
 func isBasic(expr ast.Expr) bool {
 	name, ok := expr.(*ast.Ident)
 	if !ok {

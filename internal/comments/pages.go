@@ -17,8 +17,8 @@ var (
 	goFile   = regexp.MustCompile(`^[\w./-]+\.go$`)
 )
 
-// checkPage returns the Go files and the names of packages of the module that a page in Markdown has
-// in code spans and that do not exist. A file without a folder may be anywhere.
+// checkPage returns a violation for each code span of a page in Markdown that is a Go file or an
+// exported name of the module, but does not exist. A file without a folder may be in any folder.
 func (x *index) checkPage(root fs.FS, page string) ([]architecture.Violation, error) {
 	text, err := fs.ReadFile(root, page)
 	if err != nil {
@@ -45,8 +45,8 @@ func (x *index) checkPage(root fs.FS, page string) ([]architecture.Violation, er
 	return found, nil
 }
 
-// exists reports whether a code span is neither a Go file nor an exported name of a package of the
-// module, or is one that exists.
+// exists returns false if span is a Go file, or an exported name of a package of the module, that
+// does not exist.
 func (x *index) exists(root fs.FS, span string) bool {
 	if goFile.MatchString(span) {
 		if strings.Contains(span, "/") {
@@ -68,7 +68,7 @@ func (x *index) exists(root fs.FS, span string) bool {
 	return slices.ContainsFunc(packages, func(p *pkg) bool { return c.has(p, parts[1:]) })
 }
 
-// hasFile reports whether a folder of the module has a file of this name.
+// hasFile reports whether any folder of the module has a Go file called name.
 func (x *index) hasFile(name string) bool {
 	for _, p := range x.packages {
 		if slices.ContainsFunc(p.files, func(f *file) bool { return path.Base(f.name) == name }) {
