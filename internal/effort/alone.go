@@ -2,8 +2,8 @@ package effort
 
 import "testing"
 
-// Alone skips a test under the race detector. It is for tests that use one goroutine and so have no
-// races: the detector would only make them ten times slower.
+// Alone skips a test if the race detector is enabled. It is for tests that use only one goroutine
+// and so have no races, which the detector would make ten times slower.
 func Alone(tb testing.TB) {
 	tb.Helper()
 	if RaceDetector {

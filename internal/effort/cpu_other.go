@@ -4,9 +4,9 @@ package effort
 
 import "time"
 
-// begun is the start of the time that CPU returns.
+// begun is the instant from which CPU counts.
 var begun = time.Now()
 
-// CPU returns how long this process has been running, because processor time is not available on
-// this system.
+// CPU returns the time since this process was started, because this system does not provide
+// processor time.
 func CPU() time.Duration { return time.Since(begun) }

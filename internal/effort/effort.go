@@ -1,6 +1,7 @@
-// Package effort determines how much work a randomized or exhaustive test does. `go test` does
-// little, so that the suite takes minutes. `make long` sets CELL_LONG to 1 and does much.
-// CELL_LONG=n does n times as much, for a night.
+// Package effort determines how much work a randomized or exhaustive test does. With `go test`,
+// tests do little work, so that all of them take minutes. `make long` sets the environment variable
+// CELL_LONG to 1, which makes them do much more. CELL_LONG=n makes them do n times as much again,
+// for a run that takes a night.
 package effort
 
 import (
@@ -8,8 +9,8 @@ import (
 	"strconv"
 )
 
-// Steps returns the number of steps of a test: few, or many times CELL_LONG. A CELL_LONG that is
-// not a number above 0 counts as not set.
+// Steps returns the number of steps that a test should do: few if CELL_LONG is not set, otherwise
+// many multiplied by CELL_LONG. If CELL_LONG is not a number above 0, it counts as not set.
 func Steps(few, many int) int {
 	if n := factor(); n > 0 {
 		return many * n
@@ -17,7 +18,7 @@ func Steps(few, many int) int {
 	return few
 }
 
-// Long reports whether a test should do everything that it can.
+// Long reports whether a test should do as much work as it can, because CELL_LONG is set.
 func Long() bool { return factor() > 0 }
 
 func factor() int {

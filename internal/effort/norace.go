@@ -2,5 +2,6 @@
 
 package effort
 
-// RaceDetector says whether the race detector is enabled. Memory figures have no meaning with it.
+// RaceDetector says whether the race detector is enabled. If it is, measurements of memory have no
+// meaning.
 const RaceDetector = false
