@@ -2,13 +2,14 @@ package faultfs
 
 import "math/rand/v2"
 
-// sector is the number of bytes that a disk writes entirely or not at all.
+// sector is the number of bytes that a disk writes either entirely or not at all.
 const sector = 512
 
-// Crash returns the disk after a power failure at this moment: everything that was synced, and of
-// everything else what rng decides, file by file, sector by sector and name by name. Names change
-// in any order, a rename as a whole. Sectors within a file that were not written are zero. The
-// length of a file is any that it has had.
+// Crash returns a copy of the disk as it is after a power failure at this moment. The copy has
+// everything that was synced. Of all other changes rng chooses those that it has, for each name and
+// each sector separately. Changes of names may take effect in any order, but a rename is atomic.
+// Sectors inside a file that were not written are zero. A file that has grown since the last sync
+// may have any length between the two, and a file that was truncated has its old or its new length.
 func (m *FS) Crash(rng *rand.Rand) *FS {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,7 +38,8 @@ func (m *FS) crash(rng *rand.Rand) *FS {
 	return out
 }
 
-// Kill returns the disk after the process was killed: everything that it has written.
+// Kill returns a copy of the disk as it is after the process was killed: it has everything that the
+// process has written.
 func (m *FS) Kill() *FS {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +51,7 @@ func (m *FS) Kill() *FS {
 	return out
 }
 
-// survivor returns what is left of a file after a crash.
+// survivor returns the content of a file after a crash, which rng chooses.
 func (n *inode) survivor(rng *rand.Rand) []byte {
 	length := len(n.synced)
 	if d := len(n.data) - len(n.synced); d > 0 {
@@ -68,7 +70,8 @@ func (n *inode) survivor(rng *rand.Rand) []byte {
 	return out
 }
 
-// step records a call and returns the injected error, if any. mu must be held.
+// step records a call, and returns the error that Inject has set for it, or nil. The caller holds
+// mu.
 func (m *FS) step(op, name string, size int) error {
 	c := Call{op, name, size}
 	m.calls = append(m.calls, c)

@@ -28,7 +28,7 @@ func (m *FS) Create(name string) (persistence.File, error) {
 	return &file{fs: m, name: name, node: node}, nil
 }
 
-// change applies a change of a name that is not durable yet. mu must be held.
+// change applies e, a change of a name, which is not durable before SyncDir. The caller holds mu.
 func (m *FS) change(e entry) {
 	apply(m.names, e)
 	m.pending = append(m.pending, e)
@@ -152,7 +152,8 @@ func (u unlocker) Close() error {
 	return nil
 }
 
-// Content returns the present content of a file.
+// Content returns a copy of the present content of the file called name, or nil if there is no such
+// file.
 func (m *FS) Content(name string) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -162,7 +163,8 @@ func (m *FS) Content(name string) []byte {
 	return nil
 }
 
-// SetContent sets the content of a file to b, durably.
+// SetContent sets the content of the file called name to b, durably. It creates the file if
+// necessary.
 func (m *FS) SetContent(name string, b []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,7 +172,7 @@ func (m *FS) SetContent(name string, b []byte) {
 	m.names[name], m.durable[name] = node, node
 }
 
-// Names returns the names of all files.
+// Names returns the names of all files, sorted.
 func (m *FS) Names() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

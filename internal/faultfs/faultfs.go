@@ -1,5 +1,5 @@
-// Package faultfs is a file system in memory for tests of persistence. It records every call,
-// makes a chosen call fail, and returns what would be on the disk if the machine lost power
+// Package faultfs is a file system in memory for tests of persistence. It records every call, makes
+// chosen calls fail, and returns the content that the disk would have if the machine lost power
 // now.
 package faultfs
 
@@ -10,11 +10,11 @@ import (
 	"sync"
 )
 
-// Call is a recorded call.
+// Call is a recorded call of the file system.
 type Call struct {
 	Op   string // create, open, append, rename, remove, list, mkdir, syncdir, lock, write, read, size, sync, truncate, close
 	Name string
-	Size int // of a write
+	Size int // the number of bytes of a write, otherwise 0
 }
 
 // String returns the call as transcripts show it.
@@ -25,11 +25,12 @@ func (c Call) String() string {
 	return c.Op + " " + c.Name
 }
 
-// FS is the file system. The zero value is not usable; see [New].
+// FS is the file system. The zero value is not usable; use [New]. Any goroutine may call its
+// methods.
 type FS struct {
 	mu      sync.Mutex
-	names   map[string]*inode // the names as the running system sees them
-	durable map[string]*inode // the names that are durable on disk
+	names   map[string]*inode // the files by name, as the running system sees them
+	durable map[string]*inode // the files by name, as they are durable on disk
 	pending []entry           // changes of names that are not durable
 	dirs    map[string]bool
 	locked  map[string]bool
@@ -38,23 +39,24 @@ type FS struct {
 	watch   func(n int, crash func(*rand.Rand) *FS)
 }
 
-// inode is the content of a file.
+// inode is the content of a file: data as the running system sees it, and synced as it is durable
+// on disk.
 type inode struct {
 	data   []byte
 	synced []byte
-	// lost are the parts of data that no later Sync writes; see [file.Sync].
+	// lost has the parts of data that no later Sync writes; see [file.Sync].
 	lost []span
 }
 
-// span is the bytes of a file from one offset up to another.
+// span is the range of bytes of a file from an offset up to another one.
 type span struct{ from, to int }
 
-// entry is a change of a name: to is the new file, or nil for a removal.
+// entry is a change of a name. to is the new file, or nil if the name is removed.
 type entry struct {
 	dir  string
 	name string
 	to   *inode
-	// from is the old name of a rename, which is atomic.
+	// from is the old name in a rename, which is atomic, otherwise "".
 	from string
 }
 
@@ -63,27 +65,27 @@ func New() *FS {
 	return &FS{names: map[string]*inode{}, durable: map[string]*inode{}, dirs: map[string]bool{}, locked: map[string]bool{}}
 }
 
-// ErrShort is an error for Inject: the write stores a half and then fails.
+// ErrShort is an error for Inject. A write that gets it stores half of its bytes and then fails.
 var ErrShort = errors.New("no space left on device (half was written)")
 
-// Inject calls f for every call that changes or syncs something, with the number n of the call,
-// counted from 1. If f returns an error, the call returns it and does nothing, except for ErrShort.
-// nil ends the injection.
+// Inject makes the file system call f for every call that it records, with the number n of the
+// call, counted from 1. If f returns an error, the call returns that and does nothing, except with
+// ErrShort. Inject forgets the recorded calls. A nil f ends the injection.
 func (m *FS) Inject(f func(n int, c Call) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.inject, m.calls = f, nil
 }
 
-// Watch calls f before every call of the file system, with a function that returns a copy as
-// [FS.Crash] does. f must not use the file system in any other way.
+// Watch makes the file system call f before every call, with a function that returns a copy of the
+// disk as [FS.Crash] does. f must not use the file system in any other way, since a lock is held.
 func (m *FS) Watch(f func(n int, crash func(*rand.Rand) *FS)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.watch = f
 }
 
-// Calls returns the calls since New or the last Inject.
+// Calls returns a copy of the calls that were recorded since New or the last Inject.
 func (m *FS) Calls() []Call {
 	m.mu.Lock()
 	defer m.mu.Unlock()

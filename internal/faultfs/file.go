@@ -12,7 +12,7 @@ type file struct {
 	node *inode
 }
 
-// Write implements [persistence.File]: it appends, as all writers of this program do.
+// Write implements [persistence.File]. It appends to the file, as all writers of this program do.
 func (f *file) Write(b []byte) (int, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
@@ -48,8 +48,8 @@ func (f *file) Size() (int64, error) {
 	return int64(len(f.node.data)), nil
 }
 
-// Sync implements [persistence.File]. As on Linux, a failed Sync marks everything as clean: what it
-// did not write is never written.
+// Sync implements [persistence.File]. As on Linux, a failed Sync marks all data as clean: data that
+// it did not write is never written by a later Sync, either.
 func (f *file) Sync() error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
