@@ -1,10 +1,10 @@
 // Package freeport chooses ports for programs that tests start and that cannot inherit a listener.
-// These are nodes of a cluster, replicas and sentinels, which tell each other their ports,
-// redis_exporter, scripts played by Redis that ask for addresses of clients, and servers that a
-// benchmark measures over TCP. Our own programs get listeners (see internal/activation), except in
-// an image without a shell, or if a page shows how to set a port. A Redis that needs no port uses a
-// Unix socket. A test also chooses a port if it comes back to an address that was closed for a
-// while.
+// These are nodes of a cluster, replicas and sentinels, which tell each other their ports;
+// redis_exporter; the Redis that plays a script which asks for addresses of clients; and servers
+// that a benchmark measures over TCP. Our own programs get listeners (see internal/activation),
+// except in an image without a shell, or if a page shows how to set a port. A Redis that needs no
+// port uses a Unix socket. A test also chooses a port if it needs to use the same address again
+// after it was closed for a while.
 package freeport
 
 import (
@@ -14,24 +14,25 @@ import (
 	"sync"
 )
 
-// Ports are below the range from which systems choose ports of clients and of listeners without a
-// fixed port. So only another user of this package could take a port between its choice and the
-// start of the server, or during a restart.
+// firstPort and lastPort are the range of ports. It is below the range from which systems choose
+// ports for clients, and for listeners without a fixed port. So only another user of this package
+// could take a port between its choice and the start of the server, or during a restart.
 const firstPort, lastPort = 18000, 32000
 
-// maxPorts bounds the ports that are kept for a process.
+// maxPorts is the maximum number of ports that are reserved for one process.
 const maxPorts = 2000
 
-// chosen are the ports that this process has chosen. A test often chooses several before its server
-// listens on the first, or comes back to one that it has left. A UDP socket on each port keeps
-// other processes from choosing it: tests of several packages run at the same time.
+// chosen has the ports that this process has chosen. A test often chooses several ports before its
+// server listens on the first, or uses a port again that was closed. Tests of several packages run
+// at the same time, so a UDP socket on each port keeps other processes from choosing it.
 var chosen = struct {
 	sync.Mutex
 	ports map[string]net.PacketConn // guarded by the mutex
 }{ports: make(map[string]net.PacketConn)}
 
-// Choose returns a loopback port on which no process listens and that neither this process nor
-// another test process has chosen. After thousands of calls a port may be chosen again.
+// Choose returns a loopback port on which no process listens, and which neither this process nor
+// another test process has chosen. After maxPorts calls, the ports are released and may be chosen
+// again.
 func Choose() string {
 	chosen.Lock()
 	defer chosen.Unlock()
