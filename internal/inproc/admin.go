@@ -17,34 +17,35 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// AdminPort is the admin port of a [Node] of [World.StartAdmin].
+// AdminPort is the number of the admin port of a server that [World.StartAdmin] has started.
 const AdminPort = 9121
 
-// Operated is a server with an admin port, as an operator sees it.
+// Operated is a node with an admin port, and the HTTP client of an operator.
 type Operated struct {
 	*Node
 	http *http.Client
 }
 
-// StartAdmin is [World.Start] for a server with an admin port.
+// StartAdmin does the same as [World.Start] for a server with an admin port.
 func (w *World) StartAdmin(options ...string) *Operated {
 	w.t.Helper()
 	return w.StartAdminWith(nil, options...)
 }
 
-// StartAdminWith is [World.StartWith] for a server with an admin port.
+// StartAdminWith does the same as [World.StartWith] for a server with an admin port.
 func (w *World) StartAdminWith(setup func(*server.Options), options ...string) *Operated {
 	w.t.Helper()
 	n := w.StartWith(setup, append([]string{"--admin-port", strconv.Itoa(AdminPort)}, options...)...)
 	return &Operated{n, w.HTTP(n.Host)}
 }
 
-// URL returns the URL of a path of the admin port.
+// URL returns the URL of path on the admin port.
 func (o *Operated) URL(path string) string {
 	return "http://" + o.AdminAddr().String() + path
 }
 
-// Ask sends a request to the admin port. err is an error of HTTP itself.
+// Ask sends r to the admin port and returns the status and the body of the response. err is an
+// error of HTTP itself.
 func (o *Operated) Ask(r *http.Request) (status int, body string, err error) {
 	answer, err := o.http.Do(r)
 	if err != nil {
@@ -55,7 +56,8 @@ func (o *Operated) Ask(r *http.Request) (status int, body string, err error) {
 	return answer.StatusCode, string(all), err //nolint:wrapcheck // it says what failed
 }
 
-// Get sends a GET request as a user, or without authentication if user is "".
+// Get sends a GET request for path as the given user, or without authentication if user is "". It
+// fails the test if there is no response.
 func (o *Operated) Get(path, user, password string) (status int, body string) {
 	t := o.world.t
 	t.Helper()
@@ -69,12 +71,12 @@ func (o *Operated) Get(path, user, password string) (status int, body string) {
 	return status, body
 }
 
-// RunHeaders returns the headers that a request to run a command requires.
+// RunHeaders returns the headers that a request to run a command must have.
 func RunHeaders() http.Header {
 	return http.Header{"Content-Type": {"application/json"}, "X-Cellserver-Action": {"1"}}
 }
 
-// Post sends a request with that body to run a command.
+// Post sends a request with header and body to run a command.
 func (o *Operated) Post(header http.Header, body string) (status int, answer string, err error) {
 	t := o.world.t
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, o.URL("/api/v1/run"), strings.NewReader(body))
@@ -83,7 +85,8 @@ func (o *Operated) Post(header http.Header, body string) (status int, answer str
 	return o.Ask(r)
 }
 
-// Series returns the metrics by name and labels.
+// Series returns the values of all metrics, by name and labels. It fails the test if a series
+// occurs twice.
 func (o *Operated) Series() map[string]string {
 	t := o.world.t
 	t.Helper()
@@ -97,8 +100,8 @@ func (o *Operated) Series() map[string]string {
 	return all
 }
 
-// StepAdmin is [Step] for a server with an admin port, for scripts that never wait. It also returns
-// a function that gets a path of that port.
+// StepAdmin does the same as [Step] for a server with an admin port, for tests of scripts that
+// never wait. It also returns a function that sends a GET request for a path to that port.
 func StepAdmin(tb testing.TB, options ...string) (*Stepped, func(path string) (status int, body string)) {
 	tb.Helper()
 	network := simnet.New()

@@ -17,27 +17,29 @@ import (
 	"github.com/cellserver/cellserver/internal/simnet"
 )
 
-// Patience bounds every wait of a [Client] for something that must happen. It only determines how
-// long a broken test takes to fail.
+// Patience is the maximum time that a [Client] waits for something that must happen. It only
+// determines how long a broken test takes to fail.
 const Patience = time.Minute
 
-// Client is a raw connection: it compares bytes.
+// Client is a raw connection of a test. It sends and compares bytes. It fails the test if something
+// does not happen as required.
 type Client struct {
 	net.Conn
-	// R reads the received bytes.
+	// R reads the bytes that were received.
 	R *bufio.Reader
-	// Patience bounds the wait for a reply.
+	// Patience is the maximum time to wait for a reply. NewClient sets it to the constant Patience.
 	Patience time.Duration
 	tb       testing.TB
 }
 
-// NewClient returns a client over conn, which is closed when the test ends.
+// NewClient returns a client that uses conn, which is closed at the end of the test.
 func NewClient(tb testing.TB, conn net.Conn) *Client {
 	tb.Cleanup(func() { _ = conn.Close() })
 	return &Client{Conn: conn, R: bufio.NewReader(conn), Patience: Patience, tb: tb}
 }
 
-// Dial connects a client to a socket of this machine.
+// Dial connects a client to a socket of this machine. The connection is closed at the end of the
+// test.
 func Dial(tb testing.TB, network, address string) *Client {
 	tb.Helper()
 	conn, err := net.Dial(network, address)
@@ -45,7 +47,7 @@ func Dial(tb testing.TB, network, address string) *Client {
 	return NewClient(tb, conn)
 }
 
-// Send writes bytes as they are.
+// Send sends raw as it is, and reads nothing.
 func (c *Client) Send(raw string) {
 	c.tb.Helper()
 	require.NoError(c.tb, c.SetWriteDeadline(time.Now().Add(c.Patience)))
@@ -53,20 +55,20 @@ func (c *Client) Send(raw string) {
 	require.NoError(c.tb, err)
 }
 
-// Command sends one command and reads nothing.
+// Command sends a command and reads nothing.
 func (c *Client) Command(args ...string) {
 	c.tb.Helper()
 	c.Send(string(Encode(nil, args...)))
 }
 
-// Do sends one command and returns the bytes of its reply.
+// Do sends a command and returns the bytes of its reply.
 func (c *Client) Do(args ...string) string {
 	c.tb.Helper()
 	c.Command(args...)
 	return c.Reply()
 }
 
-// Reply returns the bytes of the next reply.
+// Reply returns the bytes of the next reply. It waits for the reply, for c.Patience at most.
 func (c *Client) Reply() string {
 	c.tb.Helper()
 	require.NoError(c.tb, c.SetReadDeadline(time.Now().Add(c.Patience)))
@@ -75,7 +77,7 @@ func (c *Client) Reply() string {
 	return text
 }
 
-// Expect reads as many replies as there are in want and compares them.
+// Expect reads one reply for each element of want, and requires the bytes to be equal.
 func (c *Client) Expect(want ...string) {
 	c.tb.Helper()
 	for i, w := range want {
@@ -83,7 +85,7 @@ func (c *Client) Expect(want ...string) {
 	}
 }
 
-// Silent requires that no byte has arrived and none would arrive without time passing. It works
+// Silent requires that no byte has arrived, and that none would arrive if no time passed. It works
 // only in a [Bubble], and does not let time pass.
 func (c *Client) Silent() {
 	c.tb.Helper()
@@ -95,7 +97,7 @@ func (c *Client) Silent() {
 	}
 }
 
-// ExpectEnd requires the server to close the connection without another byte.
+// ExpectEnd requires that the server closes the connection without sending another byte.
 func (c *Client) ExpectEnd() {
 	c.tb.Helper()
 	require.NoError(c.tb, c.SetReadDeadline(time.Now().Add(c.Patience)))
@@ -104,7 +106,8 @@ func (c *Client) ExpectEnd() {
 	require.Empty(c.tb, string(rest))
 }
 
-// Info returns the value of a field of INFO.
+// Info returns the value of field in the reply of INFO. It fails the test if INFO does not have the
+// field.
 func (c *Client) Info(field string) string {
 	c.tb.Helper()
 	for line := range strings.SplitSeq(c.Do("INFO", "everything"), "\r\n") {
@@ -116,13 +119,13 @@ func (c *Client) Info(field string) string {
 	return ""
 }
 
-// ID returns the reply of CLIENT ID.
+// ID returns the ID of the client, as CLIENT ID replies it.
 func (c *Client) ID() string {
 	c.tb.Helper()
 	return strings.Trim(c.Do("CLIENT", "ID"), ":\r\n")
 }
 
-// ReadReply reads one reply of either protocol, including nested ones, and returns its bytes.
+// ReadReply reads one reply of RESP2 or RESP3, with nested replies, and returns its bytes.
 func ReadReply(r *bufio.Reader) (string, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {
@@ -158,20 +161,20 @@ func ReadReply(r *bufio.Reader) (string, error) {
 	return text.String(), nil
 }
 
-// Bulk encodes a bulk string.
+// Bulk returns s encoded as a bulk string.
 func Bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
-// Array encodes an array of encoded replies.
+// Array returns an encoded array of replies, which are encoded already.
 func Array(replies ...string) string {
 	return fmt.Sprintf("*%d\r\n%s", len(replies), strings.Join(replies, ""))
 }
 
-// Five encodes the five integers of a limiter's reply.
+// Five returns the encoded five integers of a limiter's reply.
 func Five(limited, limit, remaining, retry, reset int64) string {
 	return fmt.Sprintf("*5\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n:%d\r\n", limited, limit, remaining, retry, reset)
 }
 
-// Silent calls [Client.Silent] for all conns.
+// Silent calls [Client.Silent] for each of conns.
 func Silent(conns ...*Client) {
 	for _, c := range conns {
 		c.Silent()
@@ -184,7 +187,7 @@ func (c *Client) Say(words string) string {
 	return c.Do(strings.Fields(words)...)
 }
 
-// Set requires each of the commands to be answered with [OK].
+// Set requires the reply to each of commands, given as words in a string, to be [OK].
 func (c *Client) Set(commands ...string) {
 	c.tb.Helper()
 	for _, words := range commands {
@@ -192,7 +195,8 @@ func (c *Client) Set(commands ...string) {
 	}
 }
 
-// As authenticates the client as the user "app", after admin has given that user the rules.
+// As makes admin create the user "app" with the given rules, and authenticates c as that user. It
+// returns c.
 func (c *Client) As(admin *Client, rules ...string) *Client {
 	c.tb.Helper()
 	require.Equal(c.tb, OK, admin.Do(append([]string{"ACL", "SETUSER", "app", "reset", "on", ">p"}, rules...)...))
@@ -200,7 +204,8 @@ func (c *Client) As(admin *Client, rules ...string) *Client {
 	return c
 }
 
-// Field returns a field of a line of CLIENT LIST, such as addr.
+// Field returns the value of the field called name in a line of CLIENT LIST, or "". It does not
+// find the first field of the line.
 func Field(line, name string) string {
 	_, rest, _ := strings.Cut(line, " "+name+"=")
 	value, _, _ := strings.Cut(rest, " ")

@@ -11,15 +11,15 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Fed is a [Session] that ends with its test, and fails the test if the server closes the session.
+// Fed is a [Session] that ends with its test. It fails the test if the server closes the session.
 type Fed struct {
 	*Session
 	tb testing.TB
-	// leave ends a session of Another.
+	// leave ends the session. It is nil for a session of Open, which ends only with the test.
 	leave func()
 }
 
-// Open is [Feed] for a test. The server's clock starts at [Epoch].
+// Open does the same as [Feed] for a test. The clock of the server starts at [Epoch].
 func Open(tb testing.TB, options ...string) *Fed {
 	tb.Helper()
 	s, err := Feed(Epoch, options...)
@@ -28,7 +28,7 @@ func Open(tb testing.TB, options ...string) *Fed {
 	return &Fed{Session: s, tb: tb}
 }
 
-// OpenTimed is Open for a server with the machine's clock, which has the same cost as in
+// OpenTimed does the same as Open for a server with the machine's clock, whose cost is that of
 // production.
 func OpenTimed(tb testing.TB, options ...string) *Fed {
 	tb.Helper()
@@ -42,7 +42,7 @@ func OpenTimed(tb testing.TB, options ...string) *Fed {
 	return f
 }
 
-// Another opens another session of the same server, with its own worker.
+// Another opens another session of the same server, with a worker of its own.
 func (f *Fed) Another() *Fed {
 	f.tb.Helper()
 	s, rejection := f.server.Open(loopback)
@@ -52,10 +52,10 @@ func (f *Fed) Another() *Fed {
 	return &Fed{s, f.tb, leave}
 }
 
-// Leave ends a session of Another as if its client had disconnected.
+// Leave ends a session that Another has opened, as if its client had disconnected.
 func (f *Fed) Leave() { f.leave() }
 
-// Beside is Another with the worker of f.
+// Beside opens another session of the same server, with the worker of f.
 func (f *Fed) Beside() *Fed {
 	f.tb.Helper()
 	other := f.Another()
@@ -63,14 +63,14 @@ func (f *Fed) Beside() *Fed {
 	return other
 }
 
-// Do feeds a command and returns the reply. It waits for work in the background.
+// Do feeds a command and returns the reply. If the session parks, Do waits until it is woken.
 func (f *Fed) Do(args ...string) string {
 	f.tb.Helper()
 	return string(f.Packet(Encode(nil, args...)))
 }
 
-// Packet feeds commands that arrive at once, and returns all replies. They are valid until the next
-// call.
+// Packet feeds commands that arrive at once, and returns all replies, which are valid until the
+// next call. If the session parks, Packet waits until it is woken.
 func (f *Fed) Packet(in []byte) []byte {
 	out, err := f.Send(in)
 	if err != nil {
@@ -80,14 +80,14 @@ func (f *Fed) Packet(in []byte) []byte {
 	return out
 }
 
-// Turn feeds the session once, as a transport does, and returns the result. The output is appended
-// to out.
+// Turn feeds the session once, as a transport does, and returns the result, in which the output is
+// appended to out.
 func (f *Fed) Turn(in, out []byte) transport.Turn { return f.session.Feed(f.worker, in, out) }
 
-// Woken returns when a parked or waiting session may be fed again.
+// Woken waits until a parked or waiting session has been woken, and may be fed again.
 func (f *Fed) Woken() { <-f.peer.wake }
 
-// Rest waits until a parked session is woken, and returns its replies.
+// Rest waits until a parked session is woken, and returns its remaining replies.
 func (f *Fed) Rest() string {
 	f.tb.Helper()
 	f.Woken()

@@ -7,14 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A reply with everything that [Client.FillShort] creates is longer than what a kernel buffers.
+// ShortValues is the number of values that [Client.FillShort] creates of each kind, and ShortSize
+// is their length in bytes. A reply with all values of one kind is longer than a kernel buffers.
 const (
 	ShortValues = 600
 	ShortSize   = 15_000
 )
 
-// FillShort creates keys with short strings, which it returns, and a hash, a list and a set with as
-// many elements.
+// FillShort creates ShortValues keys with strings, and a hash, a list and a set with as many
+// elements each. It returns the keys of the strings.
 func (c *Client) FillShort() (keys []string) {
 	c.tb.Helper()
 	const each = 20

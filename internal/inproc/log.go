@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// LogBuffer collects a log that several goroutines write.
+// LogBuffer collects a log. Any number of goroutines may write to it.
 type LogBuffer struct {
 	mu   sync.Mutex // guards the fields below
 	text strings.Builder
-	more chan struct{} // closed at the next write, if a goroutine waits for that
+	more chan struct{} // closed at the next write; nil if no goroutine waits for that
 }
 
 // Write implements [io.Writer].
@@ -23,14 +23,14 @@ func (b *LogBuffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// String returns all that was logged.
+// String returns all text that was logged.
 func (b *LogBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
 }
 
-// Await returns when text has been logged.
+// Await returns when text has been logged. It waits without a limit.
 func (b *LogBuffer) Await(text string) {
 	for {
 		b.mu.Lock()

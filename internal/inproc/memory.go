@@ -2,7 +2,8 @@ package inproc
 
 import "runtime"
 
-// HeapBytes returns the bytes of reachable objects in this process.
+// HeapBytes runs garbage collections and returns the number of bytes of reachable objects in this
+// process.
 func HeapBytes() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -11,7 +12,8 @@ func HeapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// AllocatedBy returns how many bytes f allocates. Allocations of other goroutines count as well.
+// AllocatedBy calls f and returns the number of bytes that are allocated meanwhile. Allocations of
+// other goroutines count as well.
 func AllocatedBy(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

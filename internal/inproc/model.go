@@ -9,16 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Model is the simplest implementation of a type of keys.
+// Model is a simple implementation of a type of keys, with which a test compares the server.
 type Model interface {
-	// Do makes a random change to a key, and returns the command for it and the expected reply.
+	// Do makes a random change to a key of the model. It returns the command for the change and the
+	// expected reply.
 	Do(r *rand.Rand) (command []string, reply string)
-	// RequireState compares everything that the server has with the model.
+	// RequireState requires all keys of the server, which c asks, to be those of the model.
 	RequireState(t *testing.T, c *Client)
 }
 
-// AgainstModel requires thousands of random commands to have the replies of a model, and the state
-// to be the same after each of a few restarts.
+// AgainstModel runs thousands of random commands. It requires the replies to be those of m, and the
+// state to be the same after each of a few restarts.
 func AgainstModel(t *testing.T, m Model) {
 	t.Helper()
 	Bubble(t, func(t *testing.T, w *World) {
@@ -41,8 +42,8 @@ func AgainstModel(t *testing.T, m Model) {
 }
 
 // FullMemory requires that a key stops growing when memory is full, and that commands that shrink
-// it still work. The command add makes the key grow, and remove is a command that removes an
-// element.
+// the key still work. add is a command that makes the key grow, and remove is a command, without
+// the element, that removes an element.
 func FullMemory(t *testing.T, add string, remove ...string) {
 	t.Helper()
 	Bubble(t, func(t *testing.T, w *World) {

@@ -25,17 +25,18 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// Port is the port of every [Node].
+// Port is the port of each [Node].
 const Port = 6379
 
-// Node is a server in a [World], with its own host and disk. Its clock is the bubble's.
+// Node is a server in a [World]. It has a host and a disk of its own. Its clock is that of the
+// bubble, plus its skew.
 type Node struct {
 	*server.Server
-	// Host is its address, Disk its file system, and Log its log.
+	// Host is the address of the node, Disk its file system, and Log its log.
 	Host string
 	Disk *faultfs.FS
 	Log  *LogBuffer
-	// Made, unless it is nil, is called by Run after the server is assembled and before it runs.
+	// Made is called by Run after the server has been assembled and before it runs. It may be nil.
 	Made func()
 
 	world   *World
@@ -45,14 +46,14 @@ type Node struct {
 	done    chan error // nil while the server does not run
 }
 
-// Start runs a server until the test ends. options are those of the command line, and the first may
-// be the path of a file. When Start returns the server has loaded its state.
+// Start runs a server until the end of the test. options are those of the command line; the first
+// may be the path of a configuration file. When Start returns, the server has loaded its state.
 func (w *World) Start(options ...string) *Node {
 	w.t.Helper()
 	return w.StartWith(nil, options...)
 }
 
-// StartWith is Start with options of the server that setup changes, unless it is nil.
+// StartWith does the same as Start. setup, unless it is nil, may change the options of the server.
 func (w *World) StartWith(setup func(*server.Options), options ...string) *Node {
 	w.t.Helper()
 	n := w.Node(setup, options...)
@@ -60,7 +61,7 @@ func (w *World) StartWith(setup func(*server.Options), options ...string) *Node 
 	return n
 }
 
-// Node is StartWith for a server that does not run yet: see [Node.Run].
+// Node does the same as StartWith, but does not run the server. [Node.Run] does that.
 func (w *World) Node(setup func(*server.Options), options ...string) *Node {
 	n := &Node{Host: w.Host(), Disk: faultfs.New(), Log: &LogBuffer{}, world: w, setup: setup, options: options}
 	w.t.Cleanup(func() {
@@ -71,17 +72,17 @@ func (w *World) Node(setup func(*server.Options), options ...string) *Node {
 	return n
 }
 
-// Run assembles the server and runs it. When it returns, everything that needs no time to pass has
-// been loaded.
+// Run assembles the server and runs it. When it returns, the server has loaded everything that
+// needs no time to pass.
 func (n *Node) Run() error {
-	dir, err := filepath.Abs(".") // the same name in each run for the files on Disk
+	dir, err := filepath.Abs(".") // the name of the directory on Disk must be the same in each run
 	if err != nil {
 		return err
 	}
 	args := []string{
 		"--transport", "goroutine", "--dir", dir, "--bind", n.Host, "--port", strconv.Itoa(Port), "--admin-bind", n.Host,
 	}
-	if len(n.options) > 0 && !strings.HasPrefix(n.options[0], "-") { // a file
+	if len(n.options) > 0 && !strings.HasPrefix(n.options[0], "-") { // the path of a configuration file
 		args = append(n.options[:1:1], append(args, n.options[1:]...)...)
 	} else {
 		args = append(args, n.options...)
@@ -112,13 +113,13 @@ func (n *Node) Run() error {
 	return nil
 }
 
-// time returns the node's clock in nanoseconds.
+// time returns the time of the node's clocks in nanoseconds since the Unix epoch.
 func (n *Node) time() int64 { return time.Now().Add(n.skew).UnixNano() }
 
-// Skew changes the node's clocks, and so its time, by d. The server must not be running.
+// Skew moves the clocks of the node by d. The server must not be running.
 func (n *Node) Skew(d time.Duration) { n.skew += d }
 
-// Stop ends the server as SIGTERM does, and returns the result of Run.
+// Stop ends the server as SIGTERM does, and returns the result of its Run.
 func (n *Node) Stop() error {
 	n.Server.Stop()
 	err := <-n.done
@@ -126,60 +127,60 @@ func (n *Node) Stop() error {
 	return err
 }
 
-// Ended waits until a server ends by itself, and returns the result of Run.
+// Ended waits until the server ends without Stop, and returns the result of its Run.
 func (n *Node) Ended() error {
 	err := <-n.done
 	n.done = nil
 	return err
 }
 
-// Kill ends the server as kill -9 does: clients see their connections reset, and the disk has what
+// Kill ends the server as kill -9 does. The connections of clients are reset, and the disk has what
 // was written so far.
 func (n *Node) Kill() { n.die((*faultfs.FS).Kill) }
 
-// Crash is Kill for a machine that loses power: rng decides which data that was not synced the disk
-// has.
+// Crash does the same as Kill for a machine that loses power. rng chooses which of the data that
+// was not synced remains on the disk.
 func (n *Node) Crash(rng *rand.Rand) {
 	n.die(func(disk *faultfs.FS) *faultfs.FS { return disk.Crash(rng) })
 }
 
 // die isolates the server, so that nothing it does from now on has an effect outside, and then ends
-// it.
+// it. left returns the disk that remains for the next run.
 func (n *Node) die(left func(*faultfs.FS) *faultfs.FS) {
 	n.world.Net.Unplug(n.Host)
 	disk := n.Disk
 	n.Disk = left(disk)
 	n.Server.Stop()
 	if err := <-n.done; err != nil {
-		_, _ = io.WriteString(n.Log, "ended: "+err.Error()+"\n") // the server has lost its disk and its network
+		_, _ = io.WriteString(n.Log, "ended: "+err.Error()+"\n") // the error is expected, since the server has lost its disk and its network
 	}
 	n.done = nil
 	n.world.Net.Unplug(n.Host)
 }
 
-// Restart runs a stopped node again, with additional options.
+// Restart runs a stopped node again, with additional options, which also apply to later runs.
 func (n *Node) Restart(options ...string) {
 	n.world.t.Helper()
 	n.options = slices.Concat(n.options, options)
 	require.NoError(n.world.t, n.Run())
 }
 
-// Addr returns the address of the node.
+// Addr returns the address of the node with its port.
 func (n *Node) Addr() string { return net.JoinHostPort(n.Host, strconv.Itoa(Port)) }
 
-// Dial connects a client on the node's own host.
+// Dial connects a client on the node's own host to the node.
 func (n *Node) Dial() *Client {
 	n.world.t.Helper()
 	return n.DialFrom(n.Host)
 }
 
-// DialFrom connects a client on another host.
+// DialFrom connects a client on host to the node.
 func (n *Node) DialFrom(host string) *Client {
 	n.world.t.Helper()
 	return n.DialAt(host, n.Addr())
 }
 
-// DialAt connects a client on a host to an address.
+// DialAt connects a client on host to address, which need not be that of the node.
 func (n *Node) DialAt(host, address string) *Client {
 	n.world.t.Helper()
 	conn, err := n.world.Net.Dial(n.world.t.Context(), host, address)
@@ -187,7 +188,7 @@ func (n *Node) DialAt(host, address string) *Client {
 	return NewClient(n.world.t, conn)
 }
 
-// Follow makes n a replica of primary, and returns when it has the state.
+// Follow makes n a replica of primary, and returns when n has the state of primary.
 func (n *Node) Follow(primary *Node) {
 	n.world.t.Helper()
 	c := n.Dial()
@@ -199,7 +200,8 @@ func (n *Node) Follow(primary *Node) {
 	})
 }
 
-// Agree waits until replicas have the offset of n, and requires their state to be equal to n's.
+// Agree waits until each of replicas has reached the offset of n, and requires its state to be
+// equal to that of n.
 func (n *Node) Agree(replicas ...*Node) {
 	n.world.t.Helper()
 	for _, r := range replicas {
@@ -211,7 +213,7 @@ func (n *Node) Agree(replicas ...*Node) {
 	}
 }
 
-// Replication returns the fields of INFO replication.
+// Replication returns the fields of INFO replication of the node.
 func (n *Node) Replication() map[string]string {
 	n.world.t.Helper()
 	c := n.Dial()
@@ -225,7 +227,7 @@ func (n *Node) Replication() map[string]string {
 	return fields
 }
 
-// State returns all keys that have not expired with their values, by database and key.
+// State returns all keys that have not expired, with their values and expiries, by "database/key".
 func (n *Node) State() map[string]entry.Entry {
 	n.world.t.Helper()
 	all := map[string]entry.Entry{}
@@ -241,7 +243,8 @@ func (n *Node) State() map[string]entry.Entry {
 	return all
 }
 
-// FillDisk makes writes to the node's disk fail for lack of space, or succeed again.
+// FillDisk makes writes to the disk of the node fail for lack of space if full is true, else
+// succeed again.
 func (n *Node) FillDisk(full bool) {
 	if !full {
 		n.Disk.Inject(nil)
@@ -255,16 +258,17 @@ func (n *Node) FillDisk(full bool) {
 	})
 }
 
-// StartStepped is [World.Start] for a server whose clock moves only when the test moves it, and
-// counts timers. Timeouts that do not use the store's clock still pass with the bubble's time.
+// StartStepped does the same as [World.Start] for a server whose clock moves only when the test
+// moves it. The clock also counts timers. Timeouts that do not use this clock still pass with the
+// time of the bubble.
 func (w *World) StartStepped(options ...string) (*Node, *clocktest.Clock) {
 	w.t.Helper()
 	clock := clocktest.New(Epoch)
 	return w.StartWith(func(o *server.Options) { o.Clock = clock }, options...), clock
 }
 
-// StartOn is [World.Start] for a server on a given disk, such as a result of [faultfs.FS.Kill] for
-// the disk of a running server.
+// StartOn does the same as [World.Start] for a server on the given disk, such as the result of
+// [faultfs.FS.Kill] for the disk of a running server.
 func (w *World) StartOn(disk *faultfs.FS, options ...string) *Node {
 	w.t.Helper()
 	n := w.Node(nil, options...)
@@ -273,7 +277,7 @@ func (w *World) StartOn(disk *faultfs.FS, options ...string) *Node {
 	return n
 }
 
-// StartAt is StartOn for a server whose clocks start at another instant.
+// StartAt does the same as StartOn for a server whose clocks start at the instant at.
 func (w *World) StartAt(at limit.Instant, disk *faultfs.FS, options ...string) *Node {
 	w.t.Helper()
 	n := w.Node(nil, options...)
@@ -283,8 +287,9 @@ func (w *World) StartAt(at limit.Instant, disk *faultfs.FS, options ...string) *
 	return n
 }
 
-// Now returns the instant of the node's clock.
+// Now returns the present instant of the node's clocks.
 func (n *Node) Now() limit.Instant { return limit.Instant(n.time()) }
 
-// Left returns the disk as if the process were killed now. The server continues.
+// Left returns a copy of the disk as it would be if the process were killed now. The server
+// continues.
 func (n *Node) Left() *faultfs.FS { return n.Disk.Kill() }

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// OpenWith is [Open] with options of the server that setup changes. If setup sets a clock, it
-// replaces the stepped clock.
+// OpenWith does the same as [Open]. setup may change the options of the server. If it sets a clock,
+// the server has that clock, and otherwise one that only the test moves.
 func OpenWith(tb testing.TB, setup func(*server.Options), options ...string) *Fed {
 	tb.Helper()
 	o := server.Options{}

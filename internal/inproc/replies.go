@@ -8,18 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Replies of many commands.
+// Frequent replies.
 const (
 	OK     = "+OK\r\n"
 	Queued = "+QUEUED\r\n"
 	Pong   = "+PONG\r\n"
 	// OOM is the reply while memory is full.
 	OOM = "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
-	// ExecAbort is what EXEC replies after a command that could not be queued.
+	// ExecAbort is the reply to EXEC if a command before it could not be queued.
 	ExecAbort = "-EXECABORT Transaction discarded because of previous errors.\r\n"
 )
 
-// Numbers returns all integers of a reply, including nested ones: five for each limiter.
+// Numbers returns all integers in an encoded reply, with those of nested replies. For the reply of
+// a limiter these are five.
 func Numbers(reply string) (all []int64) {
 	for line := range strings.SplitSeq(reply, "\r\n") {
 		if rest, ok := strings.CutPrefix(line, ":"); ok {
@@ -31,7 +32,8 @@ func Numbers(reply string) (all []int64) {
 	return all
 }
 
-// Dialogue sends each packet separately and compares all replies to it.
+// Dialogue sends the first element of each step, and requires the replies to it to be the second
+// element, which may have several replies.
 func (c *Client) Dialogue(steps ...[2]string) {
 	c.tb.Helper()
 	for _, s := range steps {
@@ -44,7 +46,7 @@ func (c *Client) Dialogue(steps ...[2]string) {
 	}
 }
 
-// InfoNumber is [Client.Info] for a numeric field.
+// InfoNumber returns the value of a numeric field of INFO; see [Client.Info].
 func (c *Client) InfoNumber(field string) int64 {
 	c.tb.Helper()
 	n, err := strconv.ParseInt(c.Info(field), 10, 64)
@@ -52,7 +54,8 @@ func (c *Client) InfoNumber(field string) int64 {
 	return n
 }
 
-// Listed returns a numeric field of CLIENT LIST for the client with that name.
+// Listed returns the value of a numeric field in the line of CLIENT LIST for the client called
+// name.
 func (c *Client) Listed(name, field string) int64 {
 	c.tb.Helper()
 	for line := range strings.Lines(c.Do("CLIENT", "LIST")) {

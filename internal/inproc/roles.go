@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// AwaitLink returns when n is a replica of primary and has its state.
+// AwaitLink returns when n is a replica of primary and has its state. It fails the test after a
+// minute.
 func (n *Node) AwaitLink(primary *Node) {
 	n.world.t.Helper()
 	n.world.Until("the link is up", 3*time.Millisecond, time.Minute, func() bool {
@@ -17,7 +18,7 @@ func (n *Node) AwaitLink(primary *Node) {
 	})
 }
 
-// HandOver makes n, a primary, hand over to next, and returns when the roles have changed.
+// HandOver makes the primary n hand over to next, and returns when the roles have changed.
 func (n *Node) HandOver(next *Node) {
 	n.world.t.Helper()
 	c := n.Dial()
@@ -41,7 +42,7 @@ func (n *Node) Promote() {
 	})
 }
 
-// Syncs returns how many full and how many partial resynchronizations n has served.
+// Syncs returns the numbers of full and of partial resynchronizations that n has served.
 func (n *Node) Syncs() (full, partial int64) {
 	counts := n.Engine().Options.Node.Counts()
 	return counts.SyncFull, counts.SyncPartialOK

@@ -11,9 +11,9 @@ import (
 	"github.com/cellserver/cellserver/internal/script"
 )
 
-// PlayScripts plays the scripts in a directory, such as testdata/scripts of a group of commands.
-// Each section has its own server for each of its protocols, in a bubble whose time the script
-// sets.
+// PlayScripts plays the scripts in dir, such as testdata/scripts of a group of commands. It plays
+// each section once in each of its protocols, with a server of its own in a bubble. The script
+// moves the clock of the server.
 func PlayScripts(t *testing.T, dir string) {
 	t.Helper()
 	all, err := script.LoadDir(dir)
@@ -32,8 +32,8 @@ func PlayScripts(t *testing.T, dir string) {
 	}
 }
 
-// PlaySection plays a section on its own server in a bubble. groups are the server's groups of
-// commands; nil is all.
+// PlaySection plays section of the script s in the protocol version proto, with a server of its own
+// in a bubble. groups returns the server's groups of commands; nil is all groups.
 func PlaySection(t *testing.T, s *script.Script, section *script.Section, proto int, groups func() []command.Group) {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,7 +47,8 @@ func PlaySection(t *testing.T, s *script.Script, section *script.Section, proto 
 	})
 }
 
-// SectionOptions returns the options that a section requires, and the directory of its server.
+// SectionOptions returns the options of a server for the section s: those that the section
+// requires, and the directory dir.
 func SectionOptions(s *script.Section, dir string) []string {
 	options := []string{"--dir", dir}
 	for _, option := range s.Config {
@@ -56,7 +57,8 @@ func SectionOptions(s *script.Section, dir string) []string {
 	return options
 }
 
-// PutKinds returns a function that creates keys of the kinds that scripts name, by calling store.
+// PutKinds returns a function that creates a key of a kind by calling store. The function gets the
+// kind by the name that scripts use, "string" or "list".
 func PutKinds(store func(key string, kind entry.Kind, value string, ttl time.Duration) error) func(kind, key, value string, ttl time.Duration) error {
 	kinds := map[string]entry.Kind{"string": entry.String, "list": entry.List}
 	return func(kind, key, value string, ttl time.Duration) error { return store(key, kinds[kind], value, ttl) }

@@ -13,19 +13,19 @@ import (
 	"github.com/cellserver/cellserver/internal/certtest"
 )
 
-// Secure is a [Node] that has a port with TLS and one without.
+// Secure is a [Node] with two ports, one of them with TLS.
 type Secure struct {
 	*Node
-	// Authority has signed Pair, the certificate of the server. Clients' certificates must be
-	// signed by it, too.
+	// Authority has signed Pair, the certificate of the server. It must also sign the certificates
+	// of clients.
 	Authority *certtest.Authority
 	Pair      certtest.Pair
 	// TLSPort is the port with TLS.
 	TLSPort string
 }
 
-// StartTLS is Start for a server with TLS, which requests no client certificate unless options say
-// so.
+// StartTLS does the same as Start for a server with TLS. The server requests no client certificate
+// unless options say so.
 func (w *World) StartTLS(options ...string) *Secure {
 	w.t.Helper()
 	s := &Secure{Authority: certtest.New(w.t), TLSPort: strconv.Itoa(Port + 1)}
@@ -37,20 +37,20 @@ func (w *World) StartTLS(options ...string) *Secure {
 	return s
 }
 
-// DialPort connects a client without TLS to a port of the node.
+// DialPort connects a client without TLS to the given port of the node.
 func (n *Node) DialPort(port string) *Client {
 	n.world.t.Helper()
 	return n.DialAt(n.Host, net.JoinHostPort(n.Host, port))
 }
 
-// OpenAt reports whether the node listens on a port.
+// OpenAt reports whether the node listens on port.
 func (n *Node) OpenAt(port string) bool {
 	n.world.t.Helper()
 	conn, err := n.world.Net.Dial(n.world.t.Context(), n.Host, net.JoinHostPort(n.Host, port))
 	return err == nil && conn.Close() == nil
 }
 
-// Take makes another listener occupy a port of the node until the test ends.
+// Take occupies port of the node by another listener until the end of the test.
 func (n *Node) Take(port string) {
 	n.world.t.Helper()
 	l, err := n.world.Net.Listen(net.JoinHostPort(n.Host, port))
@@ -58,12 +58,12 @@ func (n *Node) Take(port string) {
 	n.world.t.Cleanup(func() { _ = l.Close() }) // it cannot fail
 }
 
-// Handshake connects to the TLS port.
+// Handshake connects to the TLS port and performs the handshake.
 func (s *Secure) Handshake(conf *tls.Config) (*tls.Conn, error) {
 	return s.HandshakeAt(s.TLSPort, conf)
 }
 
-// HandshakeAt connects with TLS to a port, which need not use TLS.
+// HandshakeAt connects to port, which need not be one with TLS, and performs a TLS handshake.
 func (n *Node) HandshakeAt(port string, conf *tls.Config) (*tls.Conn, error) {
 	n.world.t.Helper()
 	ctx := n.world.t.Context()
@@ -72,7 +72,8 @@ func (n *Node) HandshakeAt(port string, conf *tls.Config) (*tls.Conn, error) {
 		return nil, err
 	}
 	conn := tls.Client(raw, conf)
-	// A deadline instead of a context, because another goroutine would watch the context.
+	// Set a deadline instead of one in the context, because another goroutine would watch the
+	// context.
 	if err := raw.SetDeadline(time.Now().Add(Patience)); err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func (n *Node) HandshakeAt(port string, conf *tls.Config) (*tls.Conn, error) {
 	return conn, nil
 }
 
-// DialTLS connects a client with TLS, which must succeed.
+// DialTLS connects a client with TLS. It fails the test if that does not succeed.
 func (s *Secure) DialTLS(conf *tls.Config) *Client {
 	s.world.t.Helper()
 	conn, err := s.Handshake(conf)
@@ -91,8 +92,8 @@ func (s *Secure) DialTLS(conf *tls.Config) *Client {
 	return NewClient(s.world.t, conn)
 }
 
-// Serves reports whether a client with TLS gets a reply. With TLS 1.3 a client learns only from its
-// first read that its certificate is refused.
+// Serves reports whether the server replies to a client with the given configuration. With TLS 1.3,
+// a client whose certificate is refused learns that only when it reads.
 func (s *Secure) Serves(conf *tls.Config) bool {
 	s.world.t.Helper()
 	conn, err := s.Handshake(conf)

@@ -18,26 +18,29 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// Server is a server in the test's process.
+// Server is a server in the process of the test. Clock is nil if the server has the machine's
+// clock.
 type Server struct {
 	*server.Server
 	Clock *clocktest.Clock
 }
 
-// New assembles a server whose clock starts at start, with options as on the command line
-// ("--requirepass", "secret"), that will serve the listeners. It does not run yet.
+// New assembles a server that will serve clients on listeners when Run is called. Its clock stands
+// at start until the test moves it. options are those of a command line, such as "--requirepass",
+// "secret".
 func New(start limit.Instant, listeners []net.Listener, options ...string) (*Server, error) {
 	return newServer(clocktest.New(start), listeners, server.Options{}, options)
 }
 
-// newServer is New with further options of the server.
+// newServer does the same as New. o has further options of the server. If clock is nil, the server
+// has the clock in o, or the machine's.
 func newServer(clock *clocktest.Clock, listeners []net.Listener, o server.Options, options []string) (*Server, error) {
 	c, err := config.Load(options, nil)
 	if err != nil {
 		return nil, fmt.Errorf("reading options: %w", err)
 	}
 	o.Listeners, o.Log = listeners, slog.New(slog.DiscardHandler)
-	if clock != nil { // otherwise the machine's clock
+	if clock != nil { // if it is nil, the clock stays that in o, or the machine's
 		o.Clock = clock
 	}
 	s, err := server.New(c, o)
@@ -47,7 +50,8 @@ func newServer(clock *clocktest.Clock, listeners []net.Listener, o server.Option
 	return &Server{Server: s, Clock: clock}, nil
 }
 
-// Start serves a port of this machine until the test ends.
+// Start runs a server on a port of this machine until the end of the test. Its clock stands at
+// start until the test moves it.
 func Start(tb testing.TB, start limit.Instant, options ...string) *Server {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -65,8 +69,8 @@ func Start(tb testing.TB, start limit.Instant, options ...string) *Server {
 	return s
 }
 
-// Put sets a key of database 0 to a value of a kind that no command of this server can store.
-// Without a ttl it never expires.
+// Put sets key in database 0 to value with the given kind, even if no command of this server can
+// store such a value. The key expires after ttl; if ttl is 0, it never does.
 func (s *Server) Put(key string, kind entry.Kind, value string, ttl time.Duration) error {
 	v := s.Keyspace().NewHandle()
 	defer v.Close()

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Session is a connection without a socket.
+// Session is a connection of a client without a socket. Close ends it.
 type Session struct {
 	server  *Server
 	session transport.Session
@@ -22,9 +22,10 @@ type Session struct {
 	out     []byte
 }
 
-// Feed creates a server without sockets and a session on it. Close ends both.
+// Feed creates a server without sockets and opens a session on it. The server's clock stands at
+// start. Session.Close ends both. options are those of a command line.
 func Feed(start limit.Instant, options ...string) (*Session, error) {
-	// This transport has no cost while no client connects.
+	// The transport does nothing while no client connects, so it has no cost.
 	s, err := New(start, []net.Listener{}, append([]string{"--transport", "goroutine"}, options...)...)
 	if err != nil {
 		return nil, err
@@ -36,11 +37,11 @@ func Feed(start limit.Instant, options ...string) (*Session, error) {
 	return session, nil
 }
 
-// loopback is the default address of clients without sockets.
+// loopback is the address of clients without sockets if the test gives no other.
 var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
 
-// Open opens a session as if a client had connected from that address. If the server refuses it,
-// Open returns the error reply.
+// Open opens a session as if a client had connected from the address from. If the server refuses
+// the session, Open returns nil and the error reply.
 func (s *Server) Open(from net.Addr) (session *Session, rejection []byte) {
 	p := &peer{from: from, wake: make(chan struct{}, 1)}
 	opened, rejection := s.Engine().Open(p)
@@ -53,14 +54,15 @@ func (s *Server) Open(from net.Addr) (session *Session, rejection []byte) {
 // Server returns the server of the session.
 func (s *Session) Server() *Server { return s.server }
 
-// errClosed is the error for input after which the server has closed the session.
+// errClosed means that the server has closed the session.
 var errClosed = errors.New("the server closed the session")
 
-// Do feeds a command and returns the reply, which is valid until the next call. It waits for a
-// command that runs in the background.
+// Do feeds a command and returns the reply, which is valid until the next call. If the session
+// parks, Do waits until it is woken.
 func (s *Session) Do(args ...string) ([]byte, error) { return s.Send(Encode(nil, args...)) }
 
-// Send is Do for several commands that arrive at once.
+// Send feeds several commands that arrive at once, and returns the replies, which are valid until
+// the next call. If the session parks, Send waits until it is woken.
 func (s *Session) Send(in []byte) ([]byte, error) {
 	s.out = s.out[:0]
 	for {
@@ -78,7 +80,7 @@ func (s *Session) Send(in []byte) ([]byte, error) {
 	}
 }
 
-// Value is Do for a command with one reply, which it parses.
+// Value feeds a command that has one reply, and returns the parsed reply.
 func (s *Session) Value(args ...string) (script.Value, error) {
 	out, err := s.Do(args...)
 	if err != nil {
@@ -95,14 +97,15 @@ func (s *Session) Value(args ...string) (script.Value, error) {
 	return v, nil
 }
 
-// Close ends the session and its server.
+// Close ends the session and its server. It must not be called if other sessions of the server are
+// in use.
 func (s *Session) Close() {
 	s.session.Closed()
 	s.server.Engine().Close()
 	s.server.Keyspace().Close()
 }
 
-// Encode appends a command as clients send it.
+// Encode appends a command, encoded as clients send it, to b and returns the extended slice.
 func Encode(b []byte, args ...string) []byte {
 	b = fmt.Appendf(b, "*%d\r\n", len(args))
 	for _, a := range args {
@@ -111,13 +114,13 @@ func Encode(b []byte, args ...string) []byte {
 	return b
 }
 
-// peer is the peer of a session without a transport.
+// peer is the peer of a session without a transport. It ignores most calls.
 type peer struct {
 	from net.Addr
-	wake chan struct{} // has a buffer of one: further wakes before a Feed have no effect
+	wake chan struct{} // has a buffer of one, so that several wakes before a Feed count as one
 }
 
-// NewPeer returns the peer for a session that a test opens itself. It ignores all calls.
+// NewPeer returns a peer for a session that a test opens itself. It ignores all calls.
 func NewPeer() transport.Peer { return &peer{from: loopback, wake: make(chan struct{}, 1)} }
 
 func (p *peer) Wake() {

@@ -13,11 +13,11 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// Served is a whole server with a socket of this machine, for tests that depend on the transport.
-// Its clock moves only when the test moves it, except with [ServeTimed].
+// Served is a running server with a socket of this machine, for tests that depend on the transport.
+// Its clock moves only when the test moves it, unless [ServeTimed] has started the server.
 type Served struct {
 	*Server
-	// Log is the server's log.
+	// Log is the log of the server.
 	Log *LogBuffer
 
 	tb    testing.TB
@@ -25,7 +25,7 @@ type Served struct {
 	ended sync.Once
 }
 
-// EachTransport runs f for every kind of transport that the machine has.
+// EachTransport runs f as a subtest for every kind of transport that this machine has.
 func EachTransport(t *testing.T, f func(t *testing.T, kind string)) {
 	t.Helper()
 	kinds := []string{"goroutine"}
@@ -37,15 +37,15 @@ func EachTransport(t *testing.T, f func(t *testing.T, kind string)) {
 	}
 }
 
-// Serve runs a server with a kind of transport, and with options as on the command line, until the
-// test ends.
+// Serve runs a server with the given kind of transport until the end of the test. options are those
+// of a command line.
 func Serve(tb testing.TB, kind string, options ...string) *Served {
 	tb.Helper()
 	return ServeWith(tb, kind, nil, options...)
 }
 
-// ServeTimed is Serve for a server with the machine's clock, for tests with other programs. When it
-// returns the server has loaded its state.
+// ServeTimed does the same as Serve for a server with the machine's clock. It is for tests with
+// other programs. When it returns, the server has loaded its state.
 func ServeTimed(tb testing.TB, kind string, options ...string) *Served {
 	tb.Helper()
 	s := ServeWith(tb, kind, func(o *server.Options) { o.Clock = nil }, options...)
@@ -54,7 +54,8 @@ func ServeTimed(tb testing.TB, kind string, options ...string) *Served {
 	return s
 }
 
-// ServeAdmin is Serve for a server with an admin port, whose URL it returns.
+// ServeAdmin does the same as Serve for a server with an admin port, and also returns the URL of
+// that port.
 func ServeAdmin(tb testing.TB, kind string, options ...string) (s *Served, url string) {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,7 +64,7 @@ func ServeAdmin(tb testing.TB, kind string, options ...string) (s *Served, url s
 	return s, "http://" + l.Addr().String()
 }
 
-// ServeWith is Serve with options of the server that setup changes, unless it is nil.
+// ServeWith does the same as Serve. setup, unless it is nil, may change the options of the server.
 func ServeWith(tb testing.TB, kind string, setup func(*server.Options), options ...string) *Served {
 	tb.Helper()
 	s := &Served{Log: &LogBuffer{}, tb: tb, done: make(chan error, 1)}
@@ -75,13 +76,13 @@ func ServeWith(tb testing.TB, kind string, setup func(*server.Options), options 
 	return s
 }
 
-// Dial connects a client by a socket.
+// Dial connects a client to the server through a socket.
 func (s *Served) Dial() *Client {
 	s.tb.Helper()
 	return Dial(s.tb, "tcp", s.Addr().String())
 }
 
-// End stops the server and returns after Run has returned.
+// End stops the server and waits until it has ended. Only the first call has an effect.
 func (s *Served) End() {
 	s.ended.Do(func() {
 		s.Stop()
@@ -89,8 +90,8 @@ func (s *Served) End() {
 	})
 }
 
-// Await waits, outside of a [Bubble], until ok returns true. It fails the test if that takes longer
-// than Patience.
+// Await waits, outside of a [Bubble], until ok returns true. It fails the test with what if that
+// takes longer than Patience.
 func Await(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
 	require.Eventually(tb, ok, Patience, time.Millisecond, what)

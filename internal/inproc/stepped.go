@@ -16,12 +16,12 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// Stepped is a whole server on a simulated network, outside of a [Bubble]: its clock moves only
-// when the test moves it. It is for tests that a bubble cannot run, such as with a script that
-// never waits and so keeps virtual time from passing.
+// Stepped is a running server on a simulated network, outside of a [Bubble]. Its clock moves only
+// when the test moves it. It is for tests that cannot run in a bubble, such as those of a script
+// that never waits and so keeps virtual time from passing.
 type Stepped struct {
 	*Server
-	// Log is the server's log.
+	// Log is the log of the server.
 	Log *LogBuffer
 
 	tb    testing.TB
@@ -31,14 +31,14 @@ type Stepped struct {
 	done  chan error
 }
 
-// Step runs a server with options as on the command line until the test ends. When it returns the
-// server has loaded its state. The clock starts at [Epoch].
+// Step runs a server until the end of the test. options are those of a command line. When Step
+// returns, the server has loaded its state. The clock stands at [Epoch] until the test moves it.
 func Step(tb testing.TB, options ...string) *Stepped {
 	tb.Helper()
 	return StepWith(tb, nil, options...)
 }
 
-// StepWith is Step with options of the server that setup changes, unless it is nil.
+// StepWith does the same as Step. setup, unless it is nil, may change the options of the server.
 func StepWith(tb testing.TB, setup func(*server.Options), options ...string) *Stepped {
 	tb.Helper()
 	s := &Stepped{
@@ -56,8 +56,9 @@ func StepWith(tb testing.TB, setup func(*server.Options), options ...string) *St
 	return s
 }
 
-// newStepped assembles a server that serves l and logs to log, with options that setup changes,
-// unless it is nil. Its clock starts at [Epoch] and moves when the test moves it.
+// newStepped assembles a server that will serve clients on l and write its log to log. setup,
+// unless it is nil, may change the options of the server. The clock stands at [Epoch] until the
+// test moves it.
 func newStepped(tb testing.TB, l net.Listener, log *LogBuffer, setup func(*server.Options), options []string) *Server {
 	tb.Helper()
 	s := &Server{Clock: clocktest.New(Epoch)}
@@ -75,7 +76,7 @@ func newStepped(tb testing.TB, l net.Listener, log *LogBuffer, setup func(*serve
 	return s
 }
 
-// Dial connects a client.
+// Dial connects a client to the server.
 func (s *Stepped) Dial() *Client {
 	s.tb.Helper()
 	conn, err := s.net.Dial(s.tb.Context(), "127.0.0.1", s.addr)
@@ -83,7 +84,7 @@ func (s *Stepped) Dial() *Client {
 	return NewClient(s.tb, conn)
 }
 
-// End stops the server and returns after Run has returned.
+// End stops the server and waits until it has ended. Only the first call has an effect.
 func (s *Stepped) End() {
 	s.ended.Do(func() {
 		s.Stop()

@@ -16,7 +16,7 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// Still is a server in a [Bubble] whose clock moves only when a test moves it, however much time
+// Still is a server in a [Bubble] whose clock moves only when the test moves it, however much time
 // passes in the bubble.
 type Still struct {
 	*Server
@@ -24,15 +24,15 @@ type Still struct {
 	addr  string
 }
 
-// Still runs a server whose clock stands at start until the test ends. groups are its groups of
-// commands; nil is all.
+// Still runs a server until the end of the test. Its clock stands at start. groups returns the
+// server's groups of commands; nil is all groups.
 func (w *World) Still(start limit.Instant, groups func() []command.Group, options ...string) *Still {
 	w.t.Helper()
 	return w.still(clocktest.New(start), server.Options{Groups: groups}, options)
 }
 
-// StillWithStore is Still for a server with the option store, whose asks the returned double
-// decides.
+// StillWithStore does the same as Still for a server with the option store. The returned double
+// decides its asks.
 func (w *World) StillWithStore(start limit.Instant, options ...string) (*Still, *remotedouble.Double) {
 	w.t.Helper()
 	clock := clocktest.New(start)
@@ -41,7 +41,7 @@ func (w *World) StillWithStore(start limit.Instant, options ...string) (*Still, 
 	return w.still(clock, server.Options{OpenStore: open}, options), double
 }
 
-// newDouble returns a double of a remote store with that clock.
+// newDouble returns a double of a remote store with the given clock.
 func newDouble(tb testing.TB, clock *clocktest.Clock) *remotedouble.Double {
 	ks := keyspace.New(keyspace.Options{Databases: 1, Clock: clock})
 	tb.Cleanup(ks.Close)
@@ -63,16 +63,16 @@ func (w *World) still(clock *clocktest.Clock, o server.Options, options []string
 	return &Still{Server: s, world: w, addr: l.Addr().String()}
 }
 
-// Connect opens a connection to the server.
+// Connect opens a connection to the server. The caller closes it.
 func (s *Still) Connect() (net.Conn, error) {
 	return s.DialContext(s.world.t.Context(), "tcp", s.addr)
 }
 
-// DialContext connects to an address of the bubble's network from a loopback host. Clients of
+// DialContext connects from a loopback host to address in the network of the bubble. Client
 // libraries use it to reach the server at its [Still.Address].
 func (s *Still) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
 	return s.world.Net.Dial(ctx, "127.0.0.1", address)
 }
 
-// Address returns the server's address.
+// Address returns the address of the server with its port.
 func (s *Still) Address() string { return s.addr }

@@ -8,19 +8,20 @@ import (
 	"github.com/cellserver/cellserver/server"
 )
 
-// Timers is a clock for a bubble that counts the timers of its server.
+// Timers is a clock for a server in a bubble. It counts the timers that have not fired.
 type Timers struct {
 	*clock.System
 	waiting atomic.Int64
 }
 
-// StartTimed is [World.Start] for a server whose timers are counted.
+// StartTimed does the same as [World.Start] for a server whose timers the returned clock counts.
 func (w *World) StartTimed(options ...string) (*Node, *Timers) {
 	w.t.Helper()
 	return w.StartTimedWith(func(*server.Options) {}, options...)
 }
 
-// StartTimedWith is [World.StartWith] for a server whose timers are counted.
+// StartTimedWith does the same as [World.StartWith] for a server whose timers the returned clock
+// counts.
 func (w *World) StartTimedWith(setup func(*server.Options), options ...string) (*Node, *Timers) {
 	w.t.Helper()
 	now := func() int64 { return time.Now().UnixNano() }
@@ -31,10 +32,10 @@ func (w *World) StartTimedWith(setup func(*server.Options), options ...string) (
 	}, options...), c
 }
 
-// Timers returns the number of waiting timers.
+// Timers returns the number of timers that have neither fired nor been stopped.
 func (c *Timers) Timers() int { return int(c.waiting.Load()) }
 
-// AfterFunc calls AfterFunc of the embedded clock and counts the timer.
+// AfterFunc makes the embedded clock call f after d, and counts the timer.
 func (c *Timers) AfterFunc(d time.Duration, f func()) clock.Timer {
 	c.waiting.Add(1)
 	return &counted{c, c.System.AfterFunc(d, func() {
@@ -43,7 +44,7 @@ func (c *Timers) AfterFunc(d time.Duration, f func()) clock.Timer {
 	})}
 }
 
-// counted is a timer of Timers.
+// counted is a timer that Timers counts.
 type counted struct {
 	timers *Timers
 	clock.Timer
