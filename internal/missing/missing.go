@@ -1,16 +1,16 @@
 // Package missing lists the commands of Redis that this server lacks, with the reasons.
-// tools/docgen writes docs/missing.md from the list. `cellserver doctor` compares the list with
-// the commands that a Redis has received.
+// tools/docgen generates docs/missing.md from the list. `cellserver doctor` compares the list with
+// the commands that a Redis has executed.
 package missing
 
 import "slices"
 
-// Group is a set of missing commands with the same reason.
+// Group is a set of commands that are missing for the same reason.
 type Group struct {
 	What     string
 	Status   string   // Planned or StaysOut
 	Why      string   // sentences in Markdown
-	Commands []string // as COMMAND LIST of Redis names them, subcommands as "container|name"
+	Commands []string // named as in COMMAND LIST of Redis, subcommands as "container|name"
 }
 
 // The values of Group.Status.
@@ -19,7 +19,8 @@ const (
 	StaysOut = "stays out"
 )
 
-// Of returns the group of a missing command. is reports whether the command is missing.
+// Of returns the group that has command. is reports whether there is one, which means that command
+// is missing.
 func Of(command string) (g Group, is bool) {
 	for _, g := range slices.Concat(FromRedis, Newer) {
 		if slices.Contains(g.Commands, command) {
@@ -29,8 +30,9 @@ func Of(command string) (g Group, is bool) {
 	return Group{}, false
 }
 
-// FromRedis lists every command and subcommand of Redis 7.2 that the command table lacks. A test
-// compares it and the table with Redis' list: every command is in exactly one of the two.
+// FromRedis lists all commands and subcommands of Redis 7.2 that the command table lacks. A test
+// compares the list and the table with the list of Redis: every command is in exactly one of the
+// two.
 var FromRedis = []Group{
 	{
 		What: "Streams", Status: StaysOut, Why: "No limiter needs this type. Queues belong on Redis.",
@@ -110,8 +112,8 @@ var FromRedis = []Group{
 }
 
 // Newer lists the commands that were added after Redis 7.2, up to Redis 8.8 and Valkey 9.2, and
-// that the command table lacks, except those of modules that come with Redis 8. A test checks it
-// like FromRedis.
+// that the command table lacks. It does not have commands of the modules that come with Redis 8. A
+// test checks it in the same way as FromRedis.
 var Newer = []Group{
 	{
 		What: "Fields that expire", Status: StaysOut, Why: "A field ends with its hash. A limiter has a key for each state.",
