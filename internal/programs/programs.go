@@ -1,7 +1,7 @@
-// Package programs finds the programs and libraries that a test needs and not every machine has.
-// Without one, a local test is skipped with one SKIP line. With CI=true, where make setup must have
-// installed it, the test fails. A test that cannot run for a reason that make setup cannot fix,
-// such as the operating system or a missing permission, calls Skip itself.
+// Package programs finds the programs and libraries that a test needs and not every machine has. If
+// one is missing, a local test is skipped, with one line that begins with SKIP. With CI=true, where
+// make setup must have installed it, the test fails. A test that cannot run for a reason that make
+// setup cannot remove, such as the operating system or a missing permission, calls Skip itself.
 package programs
 
 import (
@@ -10,10 +10,12 @@ import (
 	"testing"
 )
 
-// Required reports whether a missing program is a failure: the environment has CI=true.
+// Required reports whether a missing program makes a test fail, because the environment has
+// CI=true.
 func Required() bool { return os.Getenv("CI") == "true" }
 
-// Missing ends the test because it lacks something that format names, such as "no promtool".
+// Missing ends the test because something is missing, which format and args name, such as "no
+// promtool". The test fails if Required returns true, else it is skipped.
 func Missing(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	if Required() {
@@ -22,7 +24,8 @@ func Missing(tb testing.TB, format string, args ...any) {
 	tb.Skipf("SKIP: "+format+" (make setup installs it)", args...)
 }
 
-// Find returns the path of a program. If there is none the test ends as with [Missing].
+// Find returns the path of the program called name. If there is none, the test ends as by
+// [Missing].
 func Find(tb testing.TB, name string) string {
 	tb.Helper()
 	path, err := exec.LookPath(name)
@@ -32,7 +35,7 @@ func Find(tb testing.TB, name string) string {
 	return path
 }
 
-// Need is Find for several programs that are started by their names.
+// Need does the same as Find for several programs that the test starts by their names.
 func Need(tb testing.TB, names ...string) {
 	tb.Helper()
 	for _, name := range names {
