@@ -1,5 +1,6 @@
-// Package remotedouble provides an [env.Remote] for tests, and a server that uses it. It is a
-// keyspace that answers on other goroutines, in random order between keys.
+// Package remotedouble provides an [env.Remote] for tests, and a server that uses it. The double
+// decides asks with a keyspace, on other goroutines than the caller's, and in random order between
+// keys.
 package remotedouble
 
 import (
@@ -14,14 +15,15 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Double decides asks. Asks about one key are decided in order.
+// Double decides asks. It decides asks about one key in the order of their submission. It
+// implements [env.Remote] and [server.RemoteStore]. Any goroutine may call its methods.
 type Double struct {
 	Keyspace *keyspace.Keyspace
 
 	mu      sync.Mutex
-	changed *sync.Cond // on mu
+	changed *sync.Cond // uses mu
 	rng     *rand.Rand // guarded by mu
-	jobs    []*job     // guarded by mu: in the order of submission, including the running ones
+	jobs    []*job     // guarded by mu; in the order of submission, with those that are being decided
 	decided int        // guarded by mu
 	held    bool       // guarded by mu
 	closed  bool       // guarded by mu
@@ -29,7 +31,7 @@ type Double struct {
 	running sync.WaitGroup
 }
 
-// job is a set of asks that are decided at one instant.
+// job is a set of asks that are decided together, at one instant.
 type job struct {
 	asks  []*decide.Ask
 	of    *submission
@@ -38,18 +40,19 @@ type job struct {
 
 // submission is one call of Submit.
 type submission struct {
-	left int // jobs, guarded by the mutex of the double
+	left int // the number of jobs that are not decided, guarded by the mutex of the double
 	done func()
 }
 
 const (
-	// deciders is how many jobs are decided at once.
+	// deciders is the number of jobs that are decided at the same time.
 	deciders = 4
-	// inView is the number of jobs from which the next one is chosen.
+	// inView is the number of jobs at the head of the queue from which the next one is chosen.
 	inView = 128
 )
 
-// New returns a double over ks, which the caller closes. Close ends the double.
+// New returns a double over ks, which the caller must close after Close. seed determines the random
+// order of jobs.
 func New(ks *keyspace.Keyspace, seed uint64) *Double {
 	d := &Double{Keyspace: ks, rng: rand.New(rand.NewPCG(seed, 1))}
 	d.changed = sync.NewCond(&d.mu)
@@ -59,10 +62,10 @@ func New(ks *keyspace.Keyspace, seed uint64) *Double {
 	return d
 }
 
-// SetFailPolicies implements [server.RemoteStore]. It does nothing: a double always answers.
+// SetFailPolicies implements [server.RemoteStore]. It does nothing, since a double always answers.
 func (d *Double) SetFailPolicies(map[string]string) {}
 
-// Close waits for the asks that are being decided and drops the rest.
+// Close waits for the asks that are being decided, and drops the rest without an answer.
 func (d *Double) Close() {
 	d.mu.Lock()
 	d.closed = true
@@ -71,7 +74,8 @@ func (d *Double) Close() {
 	d.running.Wait()
 }
 
-// Put sets a key to a value of that kind. Without a ttl it never expires.
+// Put sets key in database 0 to value, with the given kind. The key expires after ttl; if ttl is 0,
+// it never does.
 func (d *Double) Put(key string, kind entry.Kind, value string, ttl time.Duration) error {
 	h := d.Keyspace.NewHandle()
 	defer h.Close()
@@ -88,10 +92,10 @@ func (d *Double) Now() limit.Instant { return d.Keyspace.Clock().Now() }
 // Info implements [server.RemoteStore].
 func (*Double) Info() cluster.Info { return cluster.Info{Kind: "double"} }
 
-// Hold keeps all asks undecided until Release.
+// Hold makes asks wait, until Release. Asks that are being decided are not affected.
 func (d *Double) Hold() { d.setHeld(true) }
 
-// Release ends Hold.
+// Release ends the effect of Hold.
 func (d *Double) Release() { d.setHeld(false) }
 
 func (d *Double) setHeld(held bool) {
@@ -101,14 +105,15 @@ func (d *Double) setHeld(held bool) {
 	d.changed.Broadcast()
 }
 
-// Fail makes f determine the error of each ask; if f returns nil the ask is decided.
+// Fail makes the double call f for each ask. If f returns an error, the ask gets that error,
+// otherwise it is decided.
 func (d *Double) Fail(f func(a *decide.Ask) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fault = f
 }
 
-// Pending returns how many asks wait to be decided, or are being decided.
+// Pending returns the number of asks that wait to be decided or are being decided.
 func (d *Double) Pending() (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,7 +123,7 @@ func (d *Double) Pending() (n int) {
 	return n
 }
 
-// Decided returns how many asks have been decided.
+// Decided returns the number of asks that have been answered.
 func (d *Double) Decided() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,7 +146,7 @@ func (d *Double) Submit(asks []*decide.Ask, together bool, done func()) {
 	d.changed.Broadcast()
 }
 
-// decide decides jobs until the double is closed.
+// decide decides jobs until the double is closed. Several goroutines run it.
 func (d *Double) decide() {
 	h := d.Keyspace.NewHandle()
 	defer h.Close()
@@ -171,8 +176,8 @@ func (d *Double) decide() {
 	}
 }
 
-// take starts a random job that does not have to wait for an earlier one. It returns nil after the
-// double was closed.
+// take waits for a job that may start, chooses one at random, marks it as begun and returns it,
+// with the function of Fail. It returns nil when the double is closed.
 func (d *Double) take() (*job, func(a *decide.Ask) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,7 +194,8 @@ func (d *Double) take() (*job, func(a *decide.Ask) error) {
 	}
 }
 
-// free returns the jobs that may start.
+// free returns the jobs that may start: those that do not have to wait for an earlier job about one
+// of their keys. The caller holds mu.
 func (d *Double) free() (free []*job) {
 	if d.held {
 		return nil
@@ -203,7 +209,7 @@ func (d *Double) free() (free []*job) {
 				if may && i == 0 {
 					free = append(free, j)
 				}
-				return free // all later jobs wait for it
+				return free // all later jobs have to wait for this one
 			}
 			for _, key := range keys {
 				may = may && !busy[key]
@@ -222,7 +228,7 @@ func (d *Double) free() (free []*job) {
 	return free
 }
 
-// keysOf returns the keys of an ask. all says that it is about all keys.
+// keysOf returns the keys that a concerns. all is true, and keys is nil, if that is every key.
 func keysOf(a *decide.Ask) (keys []string, all bool) {
 	switch {
 	case a.Family == decide.Several:
@@ -236,7 +242,8 @@ func keysOf(a *decide.Ask) (keys []string, all bool) {
 	return []string{string(a.Key)}, false
 }
 
-// end removes a decided job from the queue.
+// end removes the decided job j from the queue. If it is the last of its submission, end calls the
+// function done.
 func (d *Double) end(j *job) {
 	d.mu.Lock()
 	d.decided += len(j.asks)

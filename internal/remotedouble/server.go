@@ -17,7 +17,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Server is an engine without a keyspace, whose asks a double decides.
+// Server is an engine without a keyspace of its own. A double decides its asks.
 type Server struct {
 	*session.Engine
 	Double *Double
@@ -25,13 +25,15 @@ type Server struct {
 	Stores *remote.Stores
 }
 
-// NewServer returns a server whose clock stands at start. set may change its options.
+// NewServer returns a server with a new double, and with a clock that stands at start. seed is that
+// of the double. set may change the options of the engine; it may be nil.
 func NewServer(start limit.Instant, seed uint64, set func(o *env.Options)) (*Server, error) {
 	clock := clocktest.New(start)
 	return Share(New(keyspace.New(keyspace.Options{Databases: 1, Clock: clock}), seed), clock, set)
 }
 
-// Share returns another server that uses d.
+// Share returns another server that uses the double d. clock must be the clock of the keyspace of
+// d.
 func Share(d *Double, clock *clocktest.Clock, set func(o *env.Options)) (*Server, error) {
 	table, err := commands.NewStoreTable(nil)
 	if err != nil {
@@ -51,7 +53,8 @@ func Share(d *Double, clock *clocktest.Clock, set func(o *env.Options)) (*Server
 	return s, nil
 }
 
-// Close ends a server whose sessions are closed, and its double.
+// Close ends the server and its double, and closes the keyspace. All sessions must be closed
+// before.
 func (s *Server) Close() {
 	s.Engine.Drain()
 	s.Engine.Close()
@@ -59,18 +62,19 @@ func (s *Server) Close() {
 	s.Double.Keyspace.Close()
 }
 
-// Session is a client of a server without a socket. The server need not have a double.
+// Session is the session of a client without a socket. Its engine need not use a double.
 type Session struct {
 	transport.Session
 	worker transport.Worker
 	peer   *peer
-	Turns  int // since it was opened
+	Turns  int // the number of calls of Turn
 }
 
-// Open opens a session of e with its own worker.
+// Open opens a session of e, with a worker of its own.
 func Open(e *session.Engine) (*Session, error) { return OpenWith(e, e.NewWorker()) }
 
-// OpenWith is Open with a worker that other sessions use, too, but not at the same time.
+// OpenWith opens a session of e with the given worker. Other sessions may use the worker, too, but
+// not at the same time.
 func OpenWith(e *session.Engine, worker transport.Worker) (*Session, error) {
 	p := &peer{wake: make(chan struct{}, 1)}
 	opened, rejection := e.Open(p)
@@ -80,15 +84,15 @@ func OpenWith(e *session.Engine, worker transport.Worker) (*Session, error) {
 	return &Session{Session: opened, worker: worker, peer: p}, nil
 }
 
-// Feed feeds bytes, and returns the replies to all complete commands, and whether the session is
-// over. It waits for waiting commands.
+// Feed feeds the session with in, and returns the replies to all complete commands. over is true if
+// the session has been closed. If a command waits, Feed waits until it is woken.
 func (s *Session) Feed(in []byte) (out []byte, over bool) {
 	_, out, over = s.FeedMore(in, nil)
 	return out, over
 }
 
-// FeedMore is Feed that appends to out, and also returns the rest of in: the beginning of a
-// command.
+// FeedMore does the same as Feed. It appends the replies to out, and also returns the rest of in,
+// which is the beginning of an incomplete command.
 func (s *Session) FeedMore(in, out []byte) (rest, replies []byte, over bool) {
 	for {
 		var next transport.Next
@@ -105,11 +109,12 @@ func (s *Session) FeedMore(in, out []byte) (rest, replies []byte, over bool) {
 	}
 }
 
-// Turn feeds the session once. It returns the rest of in, and out with the replies.
+// Turn feeds the session once. It returns the rest of in, out with the replies appended, and what
+// the session does next.
 func (s *Session) Turn(in, out []byte) (rest, replies []byte, next transport.Next) {
 	s.Turns++
 	select {
-	case <-s.peer.wake: // this Feed is the one that the wake asked for
+	case <-s.peer.wake: // this Feed is the one that the wake has requested
 	default:
 	}
 	turn := s.Session.Feed(s.worker, in, nil)
@@ -119,12 +124,12 @@ func (s *Session) Turn(in, out []byte) (rest, replies []byte, next transport.Nex
 // Woken reports whether the session has been woken.
 func (s *Session) Woken() bool { return len(s.peer.wake) > 0 }
 
-// Aborted reports whether the connection was aborted.
+// Aborted reports whether the session has aborted the connection.
 func (s *Session) Aborted() bool { return s.peer.aborted.Load() }
 
-// peer is the peer of a session without a transport.
+// peer is the peer of a session without a transport. It ignores most calls.
 type peer struct {
-	wake    chan struct{} // has a buffer of one: further wakes before a Feed have no effect
+	wake    chan struct{} // has a buffer of one, so that several wakes before a Feed count as one
 	aborted atomic.Bool
 }
 
