@@ -1,6 +1,6 @@
 // Package replicationtest provides an [env.Node] without a network, for tests of commands and
-// sessions. It sends a stream to its replicas, records their acknowledgements, and wakes the
-// clients that wait for these.
+// sessions. The node sends a stream to its replicas, records their acknowledgements, and wakes the
+// clients that wait for acknowledgements.
 package replicationtest
 
 import (
@@ -17,16 +17,16 @@ import (
 // ID is the replication ID of every Node.
 const ID = "1111111111111111111111111111111111111111"
 
-// ErrCut is the error with which Cut closes replicas.
+// ErrCut is the error with which Cut ends the streams of replicas.
 var ErrCut = errors.New("cut by the test")
 
-// Node is a primary, until Follow makes it a replica. Any goroutine may use it.
+// Node is a primary, or a replica after ReplicaOf. Any goroutine may call its methods.
 type Node struct {
 	mu        sync.Mutex
-	role      protocol.Role            // guarded by mu; Role adds Replicas
-	stream    []byte                   // guarded by mu: everything that was written
-	replicas  map[int64]*Replica       // guarded by mu, by the id of their client
-	waiters   map[transport.Peer]bool  // guarded by mu: woken by the next ACK
+	role      protocol.Role            // guarded by mu; the method Role adds the replicas
+	stream    []byte                   // guarded by mu: all bytes that Write has got
+	replicas  map[int64]*Replica       // guarded by mu, by the ID of their client
+	waiters   map[transport.Peer]bool  // guarded by mu: clients that the next ACK wakes
 	handovers []protocol.Failover      // guarded by mu
 	counts    protocol.Counts          // guarded by mu
 	calls     map[int64]protocol.PSync // guarded by mu
@@ -37,17 +37,17 @@ func New() *Node {
 	return &Node{replicas: make(map[int64]*Replica), waiters: make(map[transport.Peer]bool), calls: make(map[int64]protocol.PSync)}
 }
 
-// Replica is a replica of the node, and its pump.
+// Replica is a replica of the node. It is also the pump that sends the stream.
 type Replica struct {
 	node   *Node
 	call   protocol.PSync
-	at     int    // guarded by node.mu: bytes that were sent
+	at     int    // guarded by node.mu: the number of bytes that were sent
 	ack    uint64 // guarded by node.mu
 	cut    bool   // guarded by node.mu
-	closed int    // guarded by node.mu: calls of Closed
+	closed int    // guarded by node.mu: the number of calls of Closed
 }
 
-// Write appends to the stream and wakes all replicas.
+// Write appends b to the stream and wakes all replicas.
 func (n *Node) Write(b []byte) {
 	n.mu.Lock()
 	n.stream = append(n.stream, b...)
@@ -66,7 +66,7 @@ func (n *Node) peers() (peers []transport.Peer) {
 	return peers
 }
 
-// Cut ends the stream of all replicas with ErrCut.
+// Cut ends the streams of all replicas with ErrCut.
 func (n *Node) Cut() {
 	n.mu.Lock()
 	for _, r := range n.replicas {
@@ -79,7 +79,7 @@ func (n *Node) Cut() {
 	}
 }
 
-// Calls returns the answered PSYNC calls, in the order of the clients.
+// Calls returns the PSYNC calls that were answered, in the order of the IDs of the clients.
 func (n *Node) Calls() (calls []protocol.PSync) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -90,14 +90,14 @@ func (n *Node) Calls() (calls []protocol.PSync) {
 	return calls
 }
 
-// Handovers returns the calls of Failover.
+// Handovers returns the calls of Failover that were accepted.
 func (n *Node) Handovers() []protocol.Failover {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.handovers)
 }
 
-// SetState changes the state of the link of a replica.
+// SetState sets the state of the link of a replica to its primary, such as "connected".
 func (n *Node) SetState(state string) {
 	n.mu.Lock()
 	n.role.State = state
@@ -122,8 +122,8 @@ func (n *Node) Promote(done func()) {
 	}
 }
 
-// PSync implements [env.Node]: a replica with the same replication ID continues at its offset,
-// and any other starts at the beginning of the stream.
+// PSync implements [env.Node]. A replica that names the replication ID continues at its offset. Any
+// other replica begins at the start of the stream.
 func (n *Node) PSync(c protocol.PSync) ([]byte, transport.Pump, resp.Error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -185,7 +185,7 @@ func (n *Node) Acknowledge(id int64, says protocol.Ack) {
 	}
 }
 
-// Await implements [env.Node]. A position is an offset of the stream.
+// Await implements [env.Node]. position is an offset of the stream.
 func (n *Node) Await(least int, position uint64, p transport.Peer) (acked int, o transport.Outcome) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -203,7 +203,7 @@ func (n *Node) Acked(position uint64) int {
 	return n.acked(position)
 }
 
-// acked counts the replicas that have the position. The caller holds mu.
+// acked returns the number of replicas that have acknowledged position. The caller holds mu.
 func (n *Node) acked(position uint64) (count int) {
 	for _, r := range n.replicas {
 		if r.ack >= position {
@@ -213,7 +213,7 @@ func (n *Node) acked(position uint64) (count int) {
 	return count
 }
 
-// EnoughReplicas implements [env.Node]: no replica is required.
+// EnoughReplicas implements [env.Node]. It returns true, since no replica is required.
 func (n *Node) EnoughReplicas() bool { return true }
 
 // Failover implements [env.Node].
