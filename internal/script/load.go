@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// Folders are the kinds of scripts, each of which is the name of a folder: the replies of Redis, of
-// redis-cell in Redis, and of this server only.
+// Folders are the folders of scripts, one for each kind: scripts with the replies of Redis, of
+// Redis with the module redis-cell, and of this server only.
 var Folders = []string{"redis", "redis-cell", "cellserver"}
 
-// places are the directories of scripts below the root of the repository. A script about one group
-// of commands is next to that group.
+// places are patterns for the directories that have the folders, below the root of the repository.
+// A script about one group of commands is in the directory of that group.
 var places = []string{"commands/*/testdata/scripts", "compat_test/scripts"}
 
-// Files returns the scripts of some folders in the repository with that root, in the order of
-// folders and then by name. The order does not depend on the places.
+// Files returns the paths of the scripts in the given folders of the repository at root. They are
+// in the order of folders, and in each folder sorted by name, whichever directory they are in. It
+// returns an error if there is none, or if two have the same name.
 func Files(root string, folders ...string) ([]string, error) {
 	var patterns []string
 	for _, place := range places {
@@ -27,7 +28,7 @@ func Files(root string, folders ...string) ([]string, error) {
 	return files(patterns, folders)
 }
 
-// files returns the scripts of some folders below the directories that match patterns.
+// files does the same as Files for folders below the directories that match patterns.
 func files(patterns, folders []string) (all []string, err error) {
 	for _, folder := range folders {
 		var found []string
@@ -52,13 +53,13 @@ func files(patterns, folders []string) (all []string, err error) {
 	return all, nil
 }
 
-// nameOf returns the name of the script in a file: its folder and its file name, such as
-// redis/strings.
+// nameOf returns the name of the script in file: its folder and its file name without the
+// extension, such as "redis/strings".
 func nameOf(file string) string {
 	return filepath.Base(filepath.Dir(file)) + "/" + strings.TrimSuffix(filepath.Base(file), ".script")
 }
 
-// Load parses the files of [Files].
+// Load parses the files that [Files] returns.
 func Load(root string, folders ...string) ([]*Script, error) {
 	all, err := Files(root, folders...)
 	if err != nil {
@@ -67,7 +68,7 @@ func Load(root string, folders ...string) ([]*Script, error) {
 	return parseFiles(all)
 }
 
-// LoadDir parses the scripts in the folders of one directory.
+// LoadDir parses the scripts in the [Folders] of the directory dir.
 func LoadDir(dir string) ([]*Script, error) {
 	all, err := files([]string{dir}, Folders)
 	if err != nil {

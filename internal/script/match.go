@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// matcher compares the replies of one connection with patterns.
+// matcher compares the replies on one connection with patterns.
 type matcher struct {
 	proto int
-	// bound receives the values that `as` names, also those of patterns that do not match in the
-	// end.
+	// bound receives the values that patterns bind with `as`. It also gets values of a pattern that
+	// matches only a part of the reply.
 	bound map[string]string
 }
 
-// matches reports whether v matches the pattern want.
+// matches reports whether v matches the pattern want, and binds the value if want has a name.
 func (m *matcher) matches(want *pattern, v Value) bool {
 	if !m.matchesBare(want, v) {
 		return false
@@ -88,7 +88,7 @@ func either(condition bool, a, b byte) byte {
 	return b
 }
 
-// says reports whether the text matches the pattern's text.
+// says reports whether text matches the text or the regular expression of p.
 func (p *pattern) says(text string) bool {
 	if p.re != nil {
 		return p.re.MatchString(text)
@@ -116,7 +116,9 @@ func (m *matcher) inOrder(want *pattern, got []Value) bool {
 	return true
 }
 
-// anyOrder assigns to every pattern the first matching element that is not assigned yet.
+// anyOrder assigns to each pattern in want the first matching element of got that no other pattern
+// has. It returns false if one has no element, or if elements are left and want is not open. It
+// does not try other assignments.
 func (m *matcher) anyOrder(want *pattern, got []Value) bool {
 	if len(got) < len(want.elems) || len(got) > len(want.elems) && !want.open {
 		return false
@@ -137,7 +139,8 @@ func (m *matcher) anyOrder(want *pattern, got []Value) bool {
 	return true
 }
 
-// matchesMap compares in order or, for an open map, searches for each pair.
+// matchesMap compares the pairs in order or, if want is open, searches for each pair of want in
+// got.
 func (m *matcher) matchesMap(want *pattern, got []Value) bool {
 	if !want.open {
 		return m.inOrder(want, got)

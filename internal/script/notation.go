@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// A pattern says what a reply must be, type and all:
+// A pattern describes a reply, with its type:
 //
 //	12              the integer 12        int         any integer
 //	"text"          a bulk string         int(0..9)   an integer from 0 to 9
@@ -20,25 +20,26 @@ import (
 //	txt"text"       a verbatim string     txt/re/     a verbatim string
 //	null            no value ($-1)        null-array  no array (*-1)
 //	double(1.5)     a double              bool(t)     a boolean
-//	[p, p]          an array              [p, ...]    an array with more behind
+//	[p, p]          an array              [p, ...]    an array with more elements
 //	any[p, p]       an array in any order
 //	{p: p, p: p}    a map in this order   {p: p, ...} a map that has these pairs
 //	~[p, p]         a set, in any order   >[p, p]     a push
 //	closed          no reply: the server closes the connection
 //
-// On RESP2 a map is the flat array, a set an array, a verbatim string and a double a bulk string,
-// and a boolean an integer. On RESP3 both nulls are "_". After a pattern, `as name` binds the
-// integer, the text, or the match of a group of the regexp. A status or error without quotes
-// extends to the end of the line or the next , ] or }.
+// In RESP2 a map is a flat array, a set is an array, a verbatim string or a double is a bulk
+// string, and a boolean is an integer. In RESP3 both nulls are "_". `as name` after a pattern binds
+// the integer, the text, or the text that the first group of the regular expression matches. A
+// status or error without quotes extends to the end of the line or, inside of brackets, to the next
+// comma or closing bracket.
 type pattern struct {
 	kind   patternKind
-	text   string // also the format of a verbatim string, before a colon
+	text   string // the text; for a double or a boolean the content of the parentheses
 	re     *regexp.Regexp
-	low    int64 // of an integer
+	low    int64 // low and high are the bounds of an integer
 	high   int64
-	elems  []pattern // keys and values in turn, for a map
-	open   bool      // there may be more elements
-	name   string    // the name to bind
+	elems  []pattern // the elements; for a map its keys and values in turn
+	open   bool      // the reply may have more elements
+	name   string    // the name to bind, or ""
 	format string
 }
 
@@ -63,7 +64,7 @@ const (
 	wantClosed
 )
 
-// parsePattern parses a whole line.
+// parsePattern parses a line that consists of one pattern.
 func parsePattern(text string) (pattern, error) {
 	p := parser{rest: text, top: true}
 	want, err := p.pattern()
@@ -78,12 +79,13 @@ func parsePattern(text string) (pattern, error) {
 
 type parser struct {
 	rest string
-	top  bool // not inside brackets: an error may contain any character
+	top  bool // the parser is not inside brackets, so a status or an error may contain any character
 }
 
 func (p *parser) space() { p.rest = strings.TrimLeft(p.rest, " \t") }
 
-// take removes prefix from the rest, and reports whether it was there.
+// take removes prefix from the rest of the text. It returns false, and removes nothing, if the rest
+// does not begin with prefix.
 func (p *parser) take(prefix string) bool {
 	rest, ok := strings.CutPrefix(p.rest, prefix)
 	if ok {
@@ -152,7 +154,7 @@ func (p *parser) integer() (pattern, error) {
 	return pattern{kind: wantInt, low: n, high: n}, err
 }
 
-// word returns the next letters, digits and dashes.
+// word removes the letters, digits and dashes at the beginning of the rest and returns them.
 func (p *parser) word() string {
 	end := 0
 	for end < len(p.rest) && (p.rest[end] == '-' || 'a' <= p.rest[end] && p.rest[end] <= 'z' || '0' <= p.rest[end] && p.rest[end] <= '9') {
@@ -163,7 +165,7 @@ func (p *parser) word() string {
 	return word
 }
 
-// named parses a pattern that begins with a letter.
+// named parses a pattern that begins with a lower-case letter.
 func (p *parser) named() (pattern, error) {
 	switch word := p.word(); word {
 	case "null":
@@ -190,7 +192,7 @@ func (p *parser) named() (pattern, error) {
 	}
 }
 
-// interval parses the part after int: nothing, or (low..high).
+// interval parses the text after "int": nothing, or "(low..high)".
 func (p *parser) interval() (pattern, error) {
 	want := pattern{kind: wantInt, low: -1 << 63, high: 1<<63 - 1}
 	if !strings.HasPrefix(p.rest, "(") {
@@ -217,7 +219,8 @@ func (p *parser) parenthesis() (string, error) {
 	return content, nil
 }
 
-// line parses a status or an error: quoted, a regexp, or bare.
+// line parses a status or an error, which is a string in quotes, a regular expression, or bare
+// text.
 func (p *parser) line(kind patternKind) (pattern, error) {
 	if p.rest != "" && (p.rest[0] == '"' || p.rest[0] == '/') {
 		return p.stringOf(kind)
@@ -236,7 +239,7 @@ func (p *parser) line(kind patternKind) (pattern, error) {
 	return pattern{kind: kind, text: text}, nil
 }
 
-// stringOf parses a string in double quotes or a regexp between slashes.
+// stringOf parses a string in double quotes, or a regular expression between slashes.
 func (p *parser) stringOf(kind patternKind) (pattern, error) {
 	want := pattern{kind: kind}
 	if p.rest == "" || p.rest[0] != '"' && p.rest[0] != '/' {
@@ -268,7 +271,7 @@ func (p *parser) stringOf(kind patternKind) (pattern, error) {
 	return want, nil
 }
 
-// aggregate parses the elements up to the closing bracket.
+// aggregate parses the elements of an aggregate up to the closing bracket.
 func (p *parser) aggregate(kind patternKind, closing string) (pattern, error) {
 	want := pattern{kind: kind}
 	top := p.top
@@ -301,7 +304,8 @@ func (p *parser) aggregate(kind patternKind, closing string) (pattern, error) {
 	}
 }
 
-// splitWords splits a line into words as redis-cli does.
+// splitWords splits text into words as redis-cli does. It returns an error if there is no word or a
+// quote is not closed.
 func splitWords(text string) ([]string, error) {
 	fields, ok := resp.SplitWords([]byte(text))
 	if !ok || len(fields) == 0 {

@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// Recorded is a step of a recorded scenario, or the line that starts one.
+// Recorded is a step of a recorded scenario, or the line that begins a scenario, which has only its
+// name.
 type Recorded struct {
 	Scenario string
 	Line     int `json:"-"`
@@ -22,13 +23,14 @@ type Recorded struct {
 	Cmd   []string
 	Reply any
 	Error *string
-	// Ours replaces Reply and Error where this server intentionally differs. Any of OursAny is
-	// right if the recording leaves a choice.
+	// Ours replaces Reply and Error if this server intentionally replies something else. OursAny
+	// has several replies, of which each is accepted, if the recording leaves a choice.
 	Ours    any
 	OursAny []any `json:"ours_any"`
 }
 
-// ReadRecorded reads a file of recorded scenarios, which may be compressed.
+// ReadRecorded reads a file of recorded scenarios, with one JSON value per line. If its name ends
+// in .gz, the file is compressed.
 func ReadRecorded(file string) (all []Recorded, err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -46,7 +48,7 @@ func ReadRecorded(file string) (all []Recorded, err error) {
 	for n := 1; lines.Scan(); n++ {
 		r := Recorded{Line: n}
 		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
-		d.UseNumber() // int64 does not fit a float64
+		d.UseNumber() // an int64 does not fit into a float64
 		if err := d.Decode(&r); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
 		}
@@ -58,7 +60,7 @@ func ReadRecorded(file string) (all []Recorded, err error) {
 	return all, nil
 }
 
-// Accepts reports whether the step accepts the reply v.
+// Accepts reports whether v is a reply that the step accepts.
 func (r *Recorded) Accepts(v Value) bool {
 	switch {
 	case r.OursAny != nil:
@@ -76,7 +78,7 @@ func (r *Recorded) Accepts(v Value) bool {
 	return equals(r.Reply, v)
 }
 
-// Wanted returns the accepted reply as text.
+// Wanted returns the replies that the step accepts, as text for a message.
 func (r *Recorded) Wanted() string {
 	want := r.Reply
 	switch {
@@ -90,7 +92,8 @@ func (r *Recorded) Wanted() string {
 	return fmt.Sprint(want)
 }
 
-// equals compares a reply with a recorded one. A status counts as a string.
+// equals reports whether v is the recorded reply want. A status is equal to a string with the same
+// text.
 func equals(want any, v Value) bool {
 	switch want := want.(type) {
 	case nil:

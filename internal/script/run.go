@@ -12,24 +12,24 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Target is a server to run scripts against.
+// Target is a server against which scripts are run. Dial opens a connection to it.
 type Target struct {
 	Dial func() (net.Conn, error)
-	// Clock is the server's clock; nil for a server in real time.
+	// Clock is the clock of the server. It is nil for a server in real time.
 	Clock Clock
-	// Put creates a key of a kind ("string" or "list") for a script; nil if that is not possible.
-	// Without a ttl the key never expires.
+	// Put creates a key of the kind "string" or "list" with a value. The key expires after ttl; if
+	// ttl is 0, it never does. Put is nil if keys cannot be created in this way.
 	Put func(kind, key, value string, ttl time.Duration) error
 }
 
-// Clock is a clock that moves only when a script moves it.
+// Clock is a clock that only a script moves.
 type Clock interface {
 	Advance(d time.Duration)
 	Set(i limit.Instant)
 	Timers() int
 }
 
-// Difference is a reply that is not the expected one.
+// Difference is a reply that does not match the expected one.
 type Difference struct {
 	Line int
 	// Command is the text of the last command on the connection.
@@ -37,7 +37,7 @@ type Difference struct {
 	What    string
 }
 
-// Report describes a difference in a section of the script, with its location.
+// Report returns the text of a message about d, a difference in a section of s, with its location.
 func (s *Script) Report(d Difference) string {
 	const most = 3000 // so that a very long reply does not hide others
 	if len(d.What) > most {
@@ -46,24 +46,24 @@ func (s *Script) Report(d Difference) string {
 	return fmt.Sprintf("%s:%d: %s\n%s", s.File, d.Line, d.Command, d.What)
 }
 
-// Result is the result of a section.
+// Result is the result of running a section.
 type Result struct {
 	Differences []Difference
-	// Answered are the commands whose replies were compared.
+	// Answered has the texts of the commands whose replies were compared.
 	Answered []string
-	// LeftOut is the reason why the steps from some line on were not run; "" if all were.
+	// LeftOut is the reason why the steps from some line on were not run, or "" if all were run.
 	LeftOut string
 }
 
 const (
-	// replyTimeout bounds the wait for a reply: long enough for a busy machine.
+	// replyTimeout is the maximum time to wait for a reply. It is long enough for a busy machine.
 	replyTimeout = time.Minute
-	// longestWait bounds how long a step may sleep against a server in real time.
+	// longestWait is the maximum time for which a step sleeps with a server in real time.
 	longestWait = 1100 * time.Millisecond
 )
 
-// Run plays a section in one protocol. A difference in a reply does not end it. The returned error
-// does.
+// Run runs the section s in the protocol version proto. It continues after a reply that differs,
+// and reports that in the result. It ends at any other failure, and returns that as an error.
 func Run(s *Section, proto int, t Target) (Result, error) {
 	r := runner{target: t, proto: proto, conns: map[string]*conn{}, bound: map[string]string{}}
 	defer r.close()
@@ -81,7 +81,7 @@ func Run(s *Section, proto int, t Target) (Result, error) {
 	return r.result, r.finish()
 }
 
-// leftOut is the reason why the rest of a section cannot be run against this target.
+// leftOut is an error: the reason why the rest of a section cannot be run against this target.
 type leftOut string
 
 func (l leftOut) Error() string { return string(l) }
@@ -100,7 +100,7 @@ type conn struct {
 	in     *bufio.Reader
 	proto  int
 	last   string // the text of the last command
-	hello  int    // the protocol that the running command asks for, 0 if none
+	hello  int    // the protocol that the running HELLO or RESET requests, or that of the connection
 	closed bool
 }
 
@@ -148,8 +148,8 @@ func (r *runner) step(s *Step) error {
 	}
 }
 
-// conn returns the connection with that name, and opens it in the section's protocol if there is
-// none.
+// conn returns the connection called name. If there is none, it opens one, in the protocol of the
+// section.
 func (r *runner) conn(name string) (*conn, error) {
 	if c := r.conns[name]; c != nil {
 		return c, nil
@@ -176,7 +176,8 @@ func (r *runner) conn(name string) (*conn, error) {
 	return c, nil
 }
 
-// protocolOf returns the protocol of a connection after the command has succeeded.
+// protocolOf returns the protocol that a connection has when the command in words has succeeded.
+// now is its present protocol.
 func protocolOf(words []string, now int) int {
 	switch name := strings.ToLower(words[0]); {
 	case name == "reset" && len(words) == 1:
@@ -215,7 +216,7 @@ func (c *conn) read() (Value, error) {
 
 func deadline() time.Time { return time.Now().Add(replyTimeout) }
 
-// expect reads one reply and compares it.
+// expect reads one reply and compares it with the pattern in text.
 func (r *runner) expect(c *conn, s *Step, text string) error {
 	want, err := parsePattern(text)
 	if err != nil {
@@ -278,7 +279,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// direct runs a directive.
+// direct executes the directive in text.
 func (r *runner) direct(text string) error {
 	words, err := splitWords(text)
 	if err != nil {
@@ -320,7 +321,7 @@ func (r *runner) advance(d time.Duration) error {
 	return nil
 }
 
-// untilBlocked waits until n clients are blocked, according to INFO.
+// untilBlocked waits until INFO shows that n clients are blocked.
 func (r *runner) untilBlocked(n int) error {
 	control, err := r.target.Dial()
 	if err != nil {
@@ -338,8 +339,8 @@ func (r *runner) untilBlocked(n int) error {
 	})
 }
 
-// untilTimers waits for n timers, because a command whose timer is set only after the clock was
-// moved would wait forever.
+// untilTimers waits until n timers are set. A script needs that before it moves the clock, because
+// a command that sets its timer afterwards would wait forever.
 func (r *runner) untilTimers(n int) error {
 	if r.target.Clock == nil {
 		return nil
@@ -349,7 +350,8 @@ func (r *runner) untilTimers(n int) error {
 	})
 }
 
-// until waits for a condition that becomes true by itself.
+// until waits for condition, which becomes true without further steps, for replyTimeout at most.
+// what describes the condition in the error.
 func until(what string, condition func() (bool, error)) error {
 	for began := time.Now(); time.Since(began) < replyTimeout; time.Sleep(time.Millisecond) {
 		if ok, err := condition(); ok || err != nil {

@@ -1,29 +1,29 @@
 // Package script runs plain-text conversations with a Redis server: commands and their expected
-// replies. [Parse] reads a [Script], and [Run] plays one [Section] of it against a [Target] and
-// reports every [Difference].
+// replies. [Parse] reads a [Script], and [Run] runs one [Section] of it against a [Target] and
+// returns every [Difference].
 //
 // A script is a list of lines:
 //
 //	# a comment
-//	== title            a section: it starts without keys and without connections
+//	== title            a section: it begins without keys and without connections
 //	> SET k "v\x00"     a command, with the quoting of redis-cli
-//	< "v"               the reply it must get, in the notation of notation.go
+//	< "v"               the reply that the command must have; see notation.go
 //	    continued       a line that begins with a space continues the one before
 //	a> PING             the same on another connection, which is called a
-//	>> "PING\r\n"       bytes, sent as they are
-//	>3 PING, <2 "x"     only on a connection that speaks RESP3, or RESP2
+//	>> "PING\r\n"       bytes that are sent as they are
+//	>3 PING, <2 "x"     only on a connection with RESP3, or with RESP2
 //	< closed            the server closes the connection
-//	@ proto 3           run the section in that protocol only
+//	@ proto 3           run the section in this protocol only
 //	@ config name value the server must have been started with this option
-//	@ string k v 5s     make a plain string, here with a time to live
-//	@ list k            make a key that no limiter can work on
-//	@ +1.5s             time passes
-//	@ 1700000000000000000   time is that unix nanosecond
+//	@ string k v 5s     create a plain string, here with a time to live
+//	@ list k            create a key of a type that limiters refuse
+//	@ +1.5s             let this time pass
+//	@ 1700000000000000000   set the clock to this Unix nanosecond
 //	@ blocked 2         wait until 2 clients are blocked
-//	@ timers 1          wait until 1 timer is set, where time stands still
+//	@ timers 1          wait until 1 timer is set, if the clock stands still
 //
-// A command without a reply line must get no reply. `${name}` is the value that a pattern has bound
-// (`int as name`), and `${100*x}` is x repeated a hundred times.
+// A command without a line for its reply must get no reply. `${name}` is the value that a pattern
+// has bound by `as name`, and `${100*x}` is x repeated a hundred times.
 package script
 
 import (
@@ -37,34 +37,34 @@ import (
 // Script is a parsed file.
 type Script struct {
 	Name string
-	// File is the path of the script; "" if it was not read from a file.
+	// File is the path of the script, or "" if it was not read from a file.
 	File     string
 	Sections []*Section
 }
 
-// Section is an independent conversation.
+// Section is a part of a script that runs independently of other sections.
 type Section struct {
 	Title string
-	// Protocols are the protocols to run it in.
+	// Protocols are the protocol versions in which the section is run.
 	Protocols []int
-	// Config are options with which the server must have been started.
+	// Config has the options, as names and values, with which the server must have been started.
 	Config [][2]string
 	Steps  []Step
 }
 
-// Step is one line.
+// Step is one line of a section. Line is its number in the file.
 type Step struct {
 	Line int
 	Kind Kind
-	// Conn is the name of the connection; "" is one as well.
+	// Conn is the name of the connection. "" is the name of a connection, too.
 	Conn string
-	// Proto restricts the step to connections of that protocol unless it is 0.
+	// Proto restricts the step to connections with that protocol version. 0 is no restriction.
 	Proto int
-	// Text is the rest of the line: a command, bytes, a pattern or a directive.
+	// Text is the text of the line after the mark: a command, bytes, a pattern or a directive.
 	Text string
 }
 
-// Kind is what a step does.
+// Kind says what a step does.
 type Kind uint8
 
 // The kinds of steps.
@@ -75,7 +75,7 @@ const (
 	Directive
 )
 
-// Parse parses a script. name is used in messages.
+// Parse parses the text of a script. name is the name of the script in messages.
 func Parse(name, text string) (*Script, error) {
 	s := &Script{Name: name}
 	for _, l := range joinLines(text) {
@@ -91,7 +91,8 @@ type line struct {
 	text   string
 }
 
-// joinLines removes comments and empty lines, and joins continued lines.
+// joinLines returns the lines of text without comments and empty lines. It joins each line with
+// those that continue it.
 func joinLines(text string) (lines []line) {
 	for i, l := range strings.Split(text, "\n") {
 		l = strings.TrimRight(l, " \t\r")
@@ -134,7 +135,7 @@ func (s *Script) addLine(text string, number int) error {
 	return nil
 }
 
-// Section returns the section with that title, or nil.
+// Section returns the section with the given title, or nil if there is none.
 func (s *Script) Section(title string) *Section {
 	i := slices.IndexFunc(s.Sections, func(c *Section) bool { return c.Title == title })
 	if i < 0 {
@@ -143,10 +144,10 @@ func (s *Script) Section(title string) *Section {
 	return s.Sections[i]
 }
 
-// RunName returns the name of a test of the section in one protocol.
+// RunName returns the name of a test that runs the section in the protocol version proto.
 func (s *Section) RunName(proto int) string { return s.Title + "/RESP" + strconv.Itoa(proto) }
 
-// parseStep parses `[conn]mark[proto] text`.
+// parseStep parses a line of the form `[conn]mark[proto] text`, or a directive.
 func parseStep(text string) (Step, error) {
 	if rest, ok := strings.CutPrefix(text, "@ "); ok {
 		return Step{Kind: Directive, Text: strings.TrimSpace(rest)}, nil
@@ -175,7 +176,8 @@ func parseStep(text string) (Step, error) {
 	return step, step.check()
 }
 
-// check finds mistakes before a script runs: every variable counts as 1.
+// check returns an error if the text of the step is malformed, so that a mistake is found before
+// the script runs. It replaces every variable by 1.
 func (s *Step) check() error {
 	text, err := expand(s.Text, func(string) (string, bool) { return "1", true })
 	if err != nil {
@@ -189,7 +191,8 @@ func (s *Step) check() error {
 	return err
 }
 
-// settle applies a directive about the whole section, or reports that the directive is a step.
+// settle applies a directive that concerns the whole section. For any other directive it returns
+// true: the directive is a step.
 func (s *Section) settle(text string) (step bool, err error) {
 	words, err := splitWords(text)
 	if err != nil {
@@ -215,12 +218,12 @@ func (s *Section) settle(text string) (step bool, err error) {
 
 // directive is a parsed directive that is a step.
 type directive struct {
-	word    string // string, list, blocked, timers, advance, set
+	word    string // string, list, blocked, timers, advance or set
 	key     string
 	value   string
-	ttl     time.Duration // also the duration of advance
+	ttl     time.Duration // the time to live of a string, or the duration of advance
 	instant int64
-	count   int // of blocked or timers
+	count   int // the number of blocked clients or timers
 }
 
 func parseDirective(words []string) (d directive, err error) {
@@ -250,8 +253,8 @@ func parseDirective(words []string) (d directive, err error) {
 	return d, fmt.Errorf("no such directive: %q", strings.Join(words, " "))
 }
 
-// expand replaces every `${name}` by the result of value, and every `${n*text}` by text repeated n
-// times.
+// expand returns text in which each `${name}` is replaced by the result of value, and each
+// `${n*text}` by text repeated n times. It returns an error if value does not have the name.
 func expand(text string, value func(name string) (string, bool)) (string, error) {
 	var b strings.Builder
 	for {
@@ -282,8 +285,7 @@ func expand(text string, value func(name string) (string, bool)) (string, error)
 	}
 }
 
-// Commands returns the arguments of every command that the script sends and expects a reply to, in
-// any protocol.
+// Commands returns the words of every command in the script that expects a reply, in any protocol.
 func (s *Script) Commands() (all [][]string) {
 	for _, section := range s.Sections {
 		for i, step := range section.Steps {
@@ -298,7 +300,7 @@ func (s *Script) Commands() (all [][]string) {
 	return all
 }
 
-// answered reports whether the next step on the connection of step i is a reply.
+// answered reports whether the next step on the connection of step i expects a reply.
 func (s *Section) answered(i int) bool {
 	for _, next := range s.Steps[i+1:] {
 		if next.Kind != Directive && next.Conn == s.Steps[i].Conn {

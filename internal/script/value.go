@@ -11,22 +11,22 @@ import (
 
 // Value is a parsed reply.
 type Value struct {
-	// Type is the first byte of the reply. "$-1" and "*-1" keep theirs, with Null set.
+	// Type is the first byte of the reply. For "$-1" and "*-1", Type is that byte and Null is true.
 	Type byte
 	Null bool
-	// Text is the content of every type that is not an integer or an aggregate. That of a verbatim
+	// Text is the content of a reply that is not an integer or an aggregate. That of a verbatim
 	// string includes its format, "txt:...".
 	Text string
 	Int  int64
-	// Elems are the elements of an aggregate. A map has alternating keys and values.
+	// Elems has the elements of an aggregate. For a map these are alternating keys and values.
 	Elems []Value
 }
 
-// maxReply bounds the lengths in a reply, so that a broken server cannot exhaust the memory of the
-// test.
+// maxReply is the maximum length in a reply that is accepted, so that a broken server cannot
+// exhaust the memory of the test.
 const maxReply = 64 << 20
 
-// ReadValue reads one reply of either protocol.
+// ReadValue reads one reply of RESP2 or RESP3.
 func ReadValue(r *bufio.Reader) (Value, error) {
 	line, err := readLine(r)
 	if err != nil {
@@ -165,7 +165,7 @@ func (v Value) mapString() string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// quote writes text between double quotes, with the escapes of redis-cli.
+// quote returns text in double quotes, with the escapes of redis-cli.
 func quote(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
