@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Conn is one end of a connection.
+// Conn is one end of a connection. in is the stream of bytes to this end, and out that of bytes
+// from it.
 type Conn struct {
 	n             *Network
 	in, out       *stream
@@ -23,7 +24,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 }
 
 // Write implements [net.Conn]. It waits while the buffer is full. As with TCP, the first write
-// after the peer has closed is lost without an error: writes fail after it has arrived.
+// after the peer has closed the connection is lost without an error. Writes fail when the bytes of
+// that write have arrived.
 func (c *Conn) Write(b []byte) (int, error) {
 	n, err := c.out.write(b)
 	if err == syscall.ECONNRESET { //nolint:errorlint // write returns it as it is
@@ -32,7 +34,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return n, c.wrap("write", err)
 }
 
-// wrap wraps an error as package net does.
+// wrap wraps err as package net does. It returns nil and io.EOF unchanged.
 func (c *Conn) wrap(op string, err error) error {
 	if err == nil || err == io.EOF { //nolint:errorlint // read returns it as it is
 		return err
@@ -40,7 +42,7 @@ func (c *Conn) wrap(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
 }
 
-// Idle reports whether a Read would wait: nothing has arrived, and the connection is open.
+// Idle reports whether a Read would wait, because no byte has arrived and the connection is open.
 func (c *Conn) Idle() bool {
 	s := c.in
 	s.mu.Lock()
@@ -49,7 +51,7 @@ func (c *Conn) Idle() bool {
 	return !s.closed && !s.broken && (!known || at.After(time.Now()))
 }
 
-// Close implements [net.Conn]. Earlier writes still arrive.
+// Close implements [net.Conn]. Bytes that were written before still arrive.
 func (c *Conn) Close() error {
 	c.n.mu.Lock()
 	delete(c.n.conns, c)
@@ -61,7 +63,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// CloseWrite lets the peer read to the end. This end can still read.
+// CloseWrite makes the peer read the end after all written bytes. This end can still read.
 func (c *Conn) CloseWrite() error {
 	c.out.end()
 	return nil
@@ -85,31 +87,31 @@ func (c *Conn) SetReadDeadline(t time.Time) error { c.in.setDeadline(&c.in.readB
 // SetWriteDeadline implements [net.Conn].
 func (c *Conn) SetWriteDeadline(t time.Time) error { c.out.setDeadline(&c.out.writeBy, t); return nil }
 
-// segment has the bytes of one write in transit.
+// segment has the bytes of one write that are in transit.
 type segment struct {
 	bytes []byte
-	at    time.Time // when they arrive
+	at    time.Time // when the bytes arrive
 }
 
-// stream is one direction of a connection.
+// stream is one direction of a connection, from a writer to a reader.
 type stream struct {
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond  // on mu
 	delay   func() time.Duration
 	held    bool
 	queue   []segment
-	size    int       // bytes of queue, and bytes that a closed reader does not take
-	last    time.Time // when the last segment arrives: none overtakes another
-	ended   bool      // the writer has closed; the end arrives at last
+	size    int       // the number of bytes in queue, or that a closed reader does not take
+	last    time.Time // when the last segment arrives; no segment overtakes another
+	ended   bool      // the writer has closed; the end arrives at the time last
 	closed  bool      // the reader has closed
 	refused time.Time // when the writer learns that the reader has closed; zero until it has written more
 	broken  bool      // the connection was reset
-	left    int       // bytes until the connection is reset; negative for never
+	left    int       // the number of bytes until the connection is reset; negative for never
 	readBy  time.Time
 	writeBy time.Time
 }
 
-// newStream returns a stream of a link.
+// newStream returns a new stream of a link with the state s.
 func newStream(s *state) *stream {
 	st := &stream{delay: s.delay, held: s.held, left: -1}
 	st.changed.L = &st.mu
@@ -141,7 +143,8 @@ func (s *stream) read(b []byte) (int, error) {
 	}
 }
 
-// arrival returns when the next bytes or the end arrive, if that is known.
+// arrival returns when the next bytes or the end arrive. known is false if nothing is in transit,
+// or if the link is held.
 func (s *stream) arrival() (at time.Time, known bool) {
 	switch {
 	case s.held:
@@ -153,7 +156,7 @@ func (s *stream) arrival() (at time.Time, known bool) {
 	return time.Time{}, false
 }
 
-// take moves arrived bytes into b.
+// take moves bytes that have arrived into b, and returns their number.
 func (s *stream) take(b []byte) (n int) {
 	now := time.Now()
 	for n < len(b) && len(s.queue) > 0 && !s.queue[0].at.After(now) {
@@ -193,7 +196,8 @@ func (s *stream) write(b []byte) (n int, err error) {
 	}
 }
 
-// put sends bytes, and breaks the connection where CutAfter has set that.
+// put sends bytes of b and returns their number. If CutAfter has set a limit, put breaks the
+// connection there.
 func (s *stream) put(b []byte) int {
 	cut := s.left >= 0 && len(b) >= s.left
 	if cut {
@@ -216,15 +220,15 @@ func (s *stream) put(b []byte) int {
 	return len(b)
 }
 
-// refuse makes the writer learn that the reader has closed, at the time when the written bytes
-// arrive.
+// refuse makes the writer learn that the reader has closed, at the time when the bytes that it has
+// written arrive.
 func (s *stream) refuse() {
 	if s.closed && s.size > 0 && !s.held && s.refused.IsZero() {
 		s.refused = s.last
 	}
 }
 
-// arrives sets last to the arrival time of bytes that are sent now.
+// arrives sets s.last to the time at which bytes that are sent now arrive.
 func (s *stream) arrives() {
 	at := time.Now()
 	if s.delay != nil {
@@ -235,7 +239,8 @@ func (s *stream) arrives() {
 	}
 }
 
-// wait waits for a change, or for the earlier of the times that are not zero.
+// wait waits for a change of the stream, or for the earliest of those times that are not zero. The
+// caller holds mu.
 func (s *stream) wait(times ...time.Time) {
 	var first time.Time
 	for _, t := range times {
@@ -254,10 +259,10 @@ func (s *stream) wait(times ...time.Time) {
 	s.changed.Wait()
 }
 
-// expired reports whether a deadline has passed.
+// expired reports whether the deadline t has passed. The zero time is no deadline.
 func expired(t time.Time) bool { return !t.IsZero() && !t.After(time.Now()) }
 
-// change changes the stream and wakes its waiters.
+// change calls f with mu held, and wakes the goroutines that wait for the stream.
 func (s *stream) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,7 +278,7 @@ func (s *stream) setHeld(on bool) { s.change(func() { s.held = on; s.refuse() })
 
 func (s *stream) setLeft(n int) { s.change(func() { s.left = n }) }
 
-// reset breaks the connection, and drops bytes in transit.
+// reset breaks the connection and drops the bytes in transit.
 func (s *stream) reset() { s.change(func() { s.broken, s.queue, s.size = true, nil, 0 }) }
 
 // end makes the reader see the end after all written bytes.
@@ -286,8 +291,8 @@ func (s *stream) end() {
 	})
 }
 
-// close makes the writer fail if the reader gets more bytes, or has unread ones, and reports
-// whether the stream was closed before.
+// close closes the stream for the reader and drops unread bytes. The writer then fails, if there
+// were unread bytes or when it writes more. close returns true if the stream was closed before.
 func (s *stream) close() (was bool) {
 	s.change(func() {
 		was, s.closed, s.queue = s.closed, true, nil

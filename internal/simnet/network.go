@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Buffer is how many bytes a direction of a connection buffers before a write waits, like the
-// buffers of two kernels.
+// Buffer is the number of bytes that each direction of a connection buffers before a write waits.
+// It corresponds to the buffers of two kernels.
 const Buffer = 256 << 10
 
-// backlog bounds the connections that wait to be accepted.
+// backlog is the maximum number of connections that wait to be accepted by one listener.
 const backlog = 511
 
-// firstPort is the first port of clients.
+// firstPort is the lowest port that clients, and listeners without a fixed port, get.
 const firstPort = 32768
 
 // link is a direction between two hosts.
@@ -23,18 +23,18 @@ type link struct{ from, to string }
 
 // state is the state of a link.
 type state struct {
-	delay func() time.Duration // nil is none
+	delay func() time.Duration // nil if there is no delay
 	held  bool
 }
 
-// Network connects hosts. Create one with New.
+// Network connects hosts. Use New to create one.
 type Network struct {
 	mu        sync.Mutex // guards the fields below
 	listeners map[string]*Listener
 	links     map[link]*state
 	conns     map[*Conn]struct{} // both ends of each open connection
 	ports     int
-	moved     chan struct{} // closed when a link is released, and then replaced
+	moved     chan struct{} // closed, and then replaced, when a link is released
 }
 
 // New returns a network without delays.
@@ -45,8 +45,8 @@ func New() *Network {
 	}
 }
 
-// Listen listens on an address with host and port, such as 127.0.0.2:6379. Port 0 selects a free
-// port.
+// Listen returns a listener for an address of host and port, such as 127.0.0.2:6379. Port 0 selects
+// a free port.
 func (n *Network) Listen(address string) (*Listener, error) {
 	addr, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -65,14 +65,14 @@ func (n *Network) Listen(address string) (*Listener, error) {
 	return l, nil
 }
 
-// port returns a port that no other connection has. mu must be held.
+// port returns the next port for a client or a listener. The caller holds mu.
 func (n *Network) port() int {
 	n.ports++
 	return firstPort + n.ports%(1<<15)
 }
 
-// Dial connects the host from to an address. It waits while a link between the two is held, and is
-// refused if no listener has the address.
+// Dial connects the host from to address. It waits while a link between the two hosts is held, and
+// for their delays. It fails if no listener has the address.
 func (n *Network) Dial(ctx context.Context, from, address string) (net.Conn, error) {
 	to, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -115,7 +115,7 @@ func (n *Network) Dial(ctx context.Context, from, address string) (net.Conn, err
 	}
 }
 
-// sleep waits for d or until ctx ends.
+// sleep waits until d has passed or ctx ends. It returns the error of ctx.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -130,7 +130,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// pair creates both ends of a connection. mu must be held.
+// pair creates both ends of a connection. The caller holds mu.
 func (n *Network) pair(from, to *net.TCPAddr) (near, far *Conn) {
 	there, back := newStream(n.state(from.IP.String(), to.IP.String())), newStream(n.state(to.IP.String(), from.IP.String()))
 	near = &Conn{n: n, in: back, out: there, local: from, remote: to}
@@ -138,7 +138,7 @@ func (n *Network) pair(from, to *net.TCPAddr) (near, far *Conn) {
 	return near, far
 }
 
-// state returns the state of a link. mu must be held.
+// state returns the state of the link between two hosts. The caller holds mu.
 func (n *Network) state(from, to string) *state {
 	l := link{from, to}
 	if n.links[l] == nil {
@@ -147,7 +147,7 @@ func (n *Network) state(from, to string) *state {
 	return n.links[l]
 }
 
-// wait returns the delay of the next bytes.
+// wait returns the delay of bytes that are sent now.
 func (s *state) wait() time.Duration {
 	if s.delay == nil {
 		return 0
@@ -155,8 +155,8 @@ func (s *state) wait() time.Duration {
 	return s.delay()
 }
 
-// Delay delays everything that from sends to to. delay returns the delay for each write; nil is
-// none. It is called with a lock held, and must not use the network.
+// Delay delays all bytes that the host from sends to the host to. delay returns the delay of each
+// write; nil means no delay. Delay calls it with a lock held, so it must not use the network.
 func (n *Network) Delay(from, to string, delay func() time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -164,10 +164,10 @@ func (n *Network) Delay(from, to string, delay func() time.Duration) {
 	n.each(from, to, func(s *stream) { s.setDelay(delay) })
 }
 
-// Hold keeps everything that from sends to to from arriving, until Release.
+// Hold keeps all bytes that the host from sends to the host to from arriving, until Release.
 func (n *Network) Hold(from, to string) { n.hold(from, to, true) }
 
-// Release ends a Hold: everything written since arrives now.
+// Release ends the effect of Hold. All bytes that were written meanwhile arrive now.
 func (n *Network) Release(from, to string) { n.hold(from, to, false) }
 
 func (n *Network) hold(from, to string, on bool) {
@@ -181,13 +181,14 @@ func (n *Network) hold(from, to string, on bool) {
 	}
 }
 
-// Part holds both directions between two hosts, and Join releases them.
+// Part holds both directions between two hosts, until Join.
 func (n *Network) Part(a, b string) { n.Hold(a, b); n.Hold(b, a) }
 
-// Join ends a Part.
+// Join ends the effect of Part.
 func (n *Network) Join(a, b string) { n.Release(a, b); n.Release(b, a) }
 
-// each calls f for all open streams of a link, perhaps twice for the same stream. mu must be held.
+// each calls f for all open streams of a link, perhaps twice for the same stream. The caller holds
+// mu.
 func (n *Network) each(from, to string, f func(*stream)) {
 	for c := range n.conns {
 		local, remote := c.local.IP.String(), c.remote.IP.String()
@@ -200,20 +201,20 @@ func (n *Network) each(from, to string, f func(*stream)) {
 	}
 }
 
-// Cut resets all connections between two hosts: bytes in transit are lost.
+// Cut resets all connections between two hosts. Bytes in transit are lost.
 func (n *Network) Cut(a, b string) {
 	n.cut(func(c *Conn) bool { return c.local.IP.String() == a && c.remote.IP.String() == b })
 }
 
-// CutAfter resets each connection from one host to another after n more bytes were written in that
-// direction. Those bytes arrive, and then the other end sees the reset.
+// CutAfter resets each connection between two hosts after the given number of further bytes were
+// written from from to to. Those bytes arrive, and then the other end sees the reset.
 func (n *Network) CutAfter(from, to string, bytes int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.each(from, to, func(s *stream) { s.setLeft(bytes) })
 }
 
-// Unplug resets all connections of a host and closes its listeners, as when it loses power.
+// Unplug resets all connections of host and closes its listeners, as when it loses power.
 func (n *Network) Unplug(host string) {
 	n.cut(func(c *Conn) bool { return c.local.IP.String() == host })
 	n.mu.Lock()
@@ -240,7 +241,7 @@ func (n *Network) cut(which func(*Conn) bool) {
 	}
 }
 
-// Listener accepts connections for an address.
+// Listener accepts connections to one address.
 type Listener struct {
 	n     *Network
 	addr  *net.TCPAddr
@@ -264,7 +265,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements [net.Listener]. Connections that were not accepted are reset.
+// Close implements [net.Listener]. It resets connections that were not accepted.
 func (l *Listener) Close() error {
 	l.once.Do(func() {
 		l.n.mu.Lock()
