@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Patience bounds the wait of Await: far longer than anything that succeeds. A sentinel whose
-// machine was suspended for two seconds does nothing for half a minute (TILT).
+// Patience is the maximum time that Await waits, far longer than anything that succeeds takes. A
+// sentinel on a machine that was suspended for two seconds does nothing for half a minute (TILT).
 const Patience = 2 * time.Minute
 
-// Await calls f until it returns nil, and fails the test if that takes longer than Patience. The
-// interval between the calls does not matter.
+// Await calls f every few milliseconds until it returns nil. If that takes longer than Patience, it
+// fails the test with what and the last error.
 func Await(t testing.TB, what string, f func() error) {
 	t.Helper()
 	if err := await(f, nil); err != nil {
@@ -19,7 +19,7 @@ func Await(t testing.TB, what string, f func() error) {
 	}
 }
 
-// await is Await for a caller that reports the error. It gives up early when ended is closed.
+// await does the same as Await, but returns the error. It gives up when ended is closed.
 func await(f func() error, ended <-chan struct{}) error {
 	deadline := time.Now().Add(Patience)
 	for {

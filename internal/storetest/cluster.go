@@ -18,16 +18,16 @@ import (
 // Slots is the number of slots of a cluster.
 const Slots = 16384
 
-// Cluster is a cluster of nodes. Masters have equal shares of the slots, in their order.
+// Cluster is a cluster of nodes. Masters have equal shares of the slots, in the order of Masters.
 type Cluster struct {
-	Masters, Replicas []*Node // as they were at the start; Replicas[i] copies Masters[i%len]
+	Masters, Replicas []*Node // as at the start; Replicas[i] copies Masters[i%len(Masters)]
 	t                 testing.TB
 	engine            Engine
 	options           Options
 }
 
-// Cluster starts masters and, in total, that number of replicas, and returns when every node knows
-// every other and serves.
+// Cluster starts a cluster with the given numbers of masters and, in total, of replicas. It returns
+// when every node knows all others and serves.
 func (e Engine) Cluster(t testing.TB, masters, replicas int, o Options) *Cluster {
 	t.Helper()
 	if o.NodeTimeout == 0 {
@@ -56,17 +56,17 @@ func (e Engine) Cluster(t testing.TB, masters, replicas int, o Options) *Cluster
 	return c
 }
 
-// start starts the node with that number, which is not connected to other nodes yet.
+// start starts the node with the given number, which is not connected to other nodes yet.
 func (c *Cluster) start(number int) *Node {
 	c.t.Helper()
-	// The ports of the bus are 10,000 above the others by default, which is in the range from which
-	// systems choose ports of clients.
+	// By default, the ports of the cluster bus are 10,000 above the others. Those would be in the
+	// range from which systems choose ports of clients.
 	bus := freeport.Choose()
 	o := c.options
 	o.Args = append([]string{
 		"--cluster-enabled", "yes", "--cluster-node-timeout", milliseconds(o.NodeTimeout), "--cluster-port", bus,
 		"--cluster-announce-bus-port", bus, "--cluster-announce-ip", "127.0.0.1",
-		// A replica takes over however old its data is, because some tests need that.
+		// Some tests need that a replica takes over however old its data is.
 		"--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no",
 	}, o.Args...)
 	if o.Password != "" {
@@ -89,8 +89,9 @@ func (c *Cluster) start(number int) *Node {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// meet introduces all nodes to each other, until each knows all. On a busy machine a node may not
-// answer within the node timeout and is forgotten: then the two meet again.
+// meet introduces all nodes to each other, until each knows all others. On a busy machine a node
+// may not answer within the node timeout, and is forgotten; the two nodes are then introduced
+// again.
 func (c *Cluster) meet() {
 	c.t.Helper()
 	buses := map[*Node]string{}
@@ -109,8 +110,8 @@ func (c *Cluster) meet() {
 	})
 }
 
-// introduce makes n meet the nodes that it does not know, and returns how many introductions are
-// not complete. buses are the bus ports of all nodes.
+// introduce makes n meet the nodes that it does not know, and returns the number of introductions
+// that are not complete. buses has the bus ports of all nodes.
 func (n *Node) introduce(buses map[*Node]string) (pending int) {
 	n.t.Helper()
 	known := n.Do("CLUSTER", "NODES").(string)
@@ -127,7 +128,7 @@ func (n *Node) introduce(buses map[*Node]string) (pending int) {
 	return pending
 }
 
-// replicate makes n a replica of master as soon as n knows it.
+// replicate makes n a replica of master, when n knows master.
 func (n *Node) replicate(master *Node) {
 	n.t.Helper()
 	id := master.ID()
@@ -136,16 +137,16 @@ func (n *Node) replicate(master *Node) {
 	})
 }
 
-// ID returns the node's ID in the cluster.
+// ID returns the ID of the node in the cluster.
 func (n *Node) ID() string {
 	n.t.Helper()
 	return n.Do("CLUSTER", "MYID").(string)
 }
 
-// Nodes returns all nodes with which the cluster was started.
+// Nodes returns all nodes with which the cluster was started, also those that do not run.
 func (c *Cluster) Nodes() []*Node { return slices.Concat(c.Masters, c.Replicas) }
 
-// URL returns the URL of all nodes for --store.
+// URL returns the URL for the option store, with the fronts of all nodes.
 func (c *Cluster) URL() string {
 	var addrs []string
 	for _, n := range c.Nodes() {
@@ -176,8 +177,8 @@ func (c *Cluster) AwaitServing() {
 	}
 }
 
-// AwaitFailover returns when a replica has taken over for a node that was killed, paused or cut
-// off, and all running nodes know that. It returns the new master.
+// AwaitFailover returns when a replica has taken over for old, a node that was killed, paused or
+// cut off, and all running nodes know that. It returns the new master.
 func (c *Cluster) AwaitFailover(old *Node) *Node {
 	c.t.Helper()
 	place := slices.Index(c.Masters, old)
@@ -199,8 +200,8 @@ func (c *Cluster) AwaitFailover(old *Node) *Node {
 	return taken
 }
 
-// place returns the number of a node among masters or replicas: nodes with the same number modulo
-// the number of masters have the same slots.
+// place returns the index of n among the masters or the replicas. Nodes whose indexes are equal
+// modulo the number of masters have the same slots.
 func (c *Cluster) place(n *Node) int {
 	if i := slices.Index(c.Masters, n); i >= 0 {
 		return i

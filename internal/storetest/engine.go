@@ -12,17 +12,17 @@ import (
 	"github.com/cellserver/cellserver/internal/programs"
 )
 
-// Engine is a server program.
+// Engine is a program that is run as a server.
 type Engine struct {
 	// Name is redis-server, valkey-server or cellserver.
 	Name    string
 	program string
-	// watcher is the program of its sentinels, "" for the same program.
+	// watcher is the program of the sentinels, or "" if it is the program of the engine.
 	watcher string
 }
 
-// Cellserver returns the server of this module, which it builds. The program of watcher runs the
-// sentinels that watch it.
+// Cellserver builds the server of this module and returns it as an engine. The program of watcher
+// runs the sentinels that watch it.
 func Cellserver(t testing.TB, watcher Engine) Engine {
 	t.Helper()
 	_, file, _, ok := runtime.Caller(0)
@@ -35,21 +35,21 @@ func Cellserver(t testing.TB, watcher Engine) Engine {
 	return Engine{Name: "cellserver", program: program, watcher: watcher.program}
 }
 
-// Watched returns the same engine with sentinels of watcher.
+// Watched returns the engine e with the program of watcher for its sentinels.
 func (e Engine) Watched(watcher Engine) Engine {
 	e.watcher = watcher.program
 	return e
 }
 
-// Redis returns the redis-server on the path. Without one the test is skipped, or fails in
-// continuous integration.
+// Redis returns the engine redis-server, which must be on the path. If it is missing, the test is
+// skipped or, in continuous integration, fails.
 func Redis(t testing.TB) Engine {
 	t.Helper()
 	return Engine{Name: "redis-server", program: programs.Find(t, "redis-server")}
 }
 
-// Valkey returns the valkey-server on the path, or the one that was built in the checkout that
-// VALKEY_DIR names. Without one the test is skipped, or fails in continuous integration.
+// Valkey returns the engine valkey-server, which is on the path or built in the checkout that
+// VALKEY_DIR names. If it is missing, the test is skipped or, in continuous integration, fails.
 func Valkey(t testing.TB) Engine {
 	t.Helper()
 	if built, err := filepath.Abs(filepath.Join(os.Getenv("VALKEY_DIR"), "src", "valkey-server")); err == nil && os.Getenv("VALKEY_DIR") != "" {
@@ -64,7 +64,7 @@ func Valkey(t testing.TB) Engine {
 	return Engine{Name: "valkey-server", program: program}
 }
 
-// Best returns Valkey if there is one, otherwise Redis, for tests that need only one engine.
+// Best returns Valkey if there is one, otherwise Redis. It is for tests that need only one engine.
 func Best(t testing.TB) Engine {
 	t.Helper()
 	if _, err := exec.LookPath("valkey-server"); err == nil || os.Getenv("VALKEY_DIR") != "" || programs.Required() {
@@ -73,7 +73,7 @@ func Best(t testing.TB) Engine {
 	return Redis(t)
 }
 
-// Each runs f as a subtest with each engine.
+// Each runs f as a subtest with Redis and as another one with Valkey.
 func Each(t *testing.T, f func(t *testing.T, e Engine)) {
 	t.Helper()
 	t.Run("redis", func(t *testing.T) { f(t, Redis(t)) })

@@ -20,31 +20,33 @@ import (
 	"github.com/cellserver/cellserver/internal/freeport"
 )
 
-// Options say how nodes are started.
+// Options determines how nodes are started.
 type Options struct {
-	// Args are additional arguments: "--maxmemory", "3mb".
+	// Args are additional arguments, such as "--maxmemory", "3mb".
 	Args []string
-	// Password is the password of the user default.
+	// Password is the password of the user default, or "" for none.
 	Password string
-	// Users are lines of an ACL file: "user limiter on >secret ~cs:* +@read". They have precedence
-	// over Password.
+	// Users are lines of an ACL file, such as "user limiter on >secret ~cs:* +@read". If there are
+	// any, they determine the users, and Password is only that of clients.
 	Users []string
-	// TLS makes nodes listen only with these certificates, and require client certificates.
+	// TLS makes nodes listen only with TLS and these certificates, and require client certificates.
+	// nil is no TLS.
 	TLS *Certificates
-	// NodeTimeout is the node timeout of a cluster, and after how long sentinels consider a node as
-	// down; 0 is 2 s. With a shorter one a busy machine counts as dead.
+	// NodeTimeout is the node timeout of a cluster, and the time after which sentinels consider a
+	// node as down; 0 is 2 s. With a shorter one, a node on a busy machine may be considered as
+	// down.
 	NodeTimeout time.Duration
-	// Front returns the address at which clients and other nodes of a cluster find the node that
-	// will listen on addr: that of a proxy. nil is addr itself.
+	// Front returns the address, such as that of a proxy, at which clients and other nodes of a
+	// cluster reach the node that will listen on addr. If Front is nil, that is addr itself.
 	Front func(addr string) string
 }
 
-// Node is a process of an engine. If one of its methods fails, the test fails.
+// Node is a process of an engine. Its methods fail the test if they do not succeed.
 type Node struct {
-	// Addr is its address, which restarts do not change. Front is the address that it announces:
-	// see [Options.Front].
+	// Addr is the address of the node, which restarts do not change. Front is the address that the
+	// node announces; see [Options.Front].
 	Addr, Front string
-	// Client is connected to it as the user default.
+	// Client is connected to the node as the user default.
 	Client *redis.Client
 
 	t       testing.TB
@@ -56,14 +58,14 @@ type Node struct {
 	said    log
 }
 
-// Single starts one node without a cluster.
+// Single starts one node, without a cluster.
 func (e Engine) Single(t testing.TB, o Options) *Node {
 	t.Helper()
 	return e.node(t, o)
 }
 
-// Replica starts a replica of master, which connects to the address from, or to master's own if
-// from is "". It returns after the first resynchronization.
+// Replica starts a replica of master, which connects to the address from, or to master.Addr if from
+// is "". It returns after the first resynchronization.
 func (e Engine) Replica(t testing.TB, o Options, master *Node, from string) *Node {
 	t.Helper()
 	if from == "" {
@@ -80,7 +82,7 @@ func (e Engine) Replica(t testing.TB, o Options, master *Node, from string) *Nod
 	return n
 }
 
-// node starts a process with the options and waits until it replies.
+// node starts a process with the given options, and waits until it replies.
 func (e Engine) node(t testing.TB, o Options) *Node {
 	t.Helper()
 	n := &Node{t: t, engine: e, options: o, dir: t.TempDir()}
@@ -95,7 +97,7 @@ func (e Engine) node(t testing.TB, o Options) *Node {
 	return n
 }
 
-// run starts the process until the end of the test, and waits until it replies.
+// run starts the process, which ends with the test, and waits until it replies.
 func (n *Node) run() {
 	n.t.Helper()
 	n.t.Cleanup(func() {
@@ -111,12 +113,12 @@ func (n *Node) run() {
 	n.AwaitReady()
 }
 
-// arguments returns the command line of a node that keeps everything in memory.
+// arguments returns the command line of a node that stores nothing on disk.
 func (n *Node) arguments() []string {
 	o := n.options
 	_, port, err := net.SplitHostPort(n.Addr)
 	require.NoError(n.t, err)
-	// The first snapshot for replicas starts at once, since no other replica will come.
+	// Replicas need not wait for others to share the first snapshot, since there are none.
 	args := []string{"--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}
 	if o.TLS == nil {
 		args = append(args, "--port", port)
@@ -135,8 +137,8 @@ func (n *Node) arguments() []string {
 	return append(args, o.Args...)
 }
 
-// slow bounds how long a client waits for a reply. A machine that is suspended for some seconds is
-// not a fault of the node.
+// slow is the maximum time for which a client waits for a reply. It is long because a machine that
+// is suspended for some seconds is not a fault of the node.
 const slow = 20 * time.Second
 
 // ClientOptions returns the options of a client of this node that does not retry.
@@ -153,7 +155,8 @@ func (n *Node) ClientOptions() *redis.Options {
 	return o
 }
 
-// TLSConfig returns the configuration of a client of a node with TLS, nil for one without.
+// TLSConfig returns the TLS configuration of a client of this node, or nil if the node does not use
+// TLS.
 func (n *Node) TLSConfig() *tls.Config {
 	if n.options.TLS == nil {
 		return nil
@@ -161,16 +164,16 @@ func (n *Node) TLSConfig() *tls.Config {
 	return n.options.TLS.Config()
 }
 
-// quiet drops the log of the client library: tests expect most of its errors.
+// quiet drops the log of the client library, since tests expect most of its errors.
 type quiet struct{}
 
 // Printf implements the logger of the library.
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// URL returns the URL of the node's front for --store.
+// URL returns the URL for the option store, with the front of the node.
 func (n *Node) URL() string { return n.URLAt(n.Front) }
 
-// URLAt returns the URL with another address, that of a proxy.
+// URLAt returns the URL for the option store, with another address, such as that of a proxy.
 func (n *Node) URLAt(addr string) string { return storeURL(n.engine, n.options, addr) }
 
 func storeURL(e Engine, o Options, addrs ...string) string {
@@ -185,7 +188,8 @@ func storeURL(e Engine, o Options, addrs ...string) string {
 	return u.String()
 }
 
-// Start starts the process again after Kill, without waiting until it replies.
+// Start starts the process again after Kill, with more arguments for this run. It does not wait
+// until the process replies.
 func (n *Node) Start(more ...string) {
 	n.t.Helper()
 	p, err := launch(n.engine.program, append(slices.Clone(n.args), more...), n.dir, &n.said)
@@ -193,8 +197,8 @@ func (n *Node) Start(more ...string) {
 	n.process = p
 }
 
-// Restart kills the process and starts it again with its files, which only have the configuration
-// of a cluster. It returns when the node replies.
+// Restart kills the process and starts it again, with more arguments for this run. Its files have
+// only the configuration of a cluster. It returns when the node replies.
 func (n *Node) Restart(more ...string) {
 	n.t.Helper()
 	n.Kill()
@@ -202,8 +206,8 @@ func (n *Node) Restart(more ...string) {
 	n.AwaitReady()
 }
 
-// Follow starts the process again after Kill as a replica of master, without waiting until it
-// replies.
+// Follow starts the process again after Kill, as a replica of master. It does not wait until the
+// process replies.
 func (n *Node) Follow(master *Node) {
 	n.t.Helper()
 	host, port, err := net.SplitHostPort(master.Addr)
@@ -211,7 +215,7 @@ func (n *Node) Follow(master *Node) {
 	n.Start("--replicaof", host, port)
 }
 
-// Kill ends the process at once, as kill -9 does.
+// Kill ends the process at once, as kill -9 does, and returns when it has ended.
 func (n *Node) Kill() { n.process.kill() }
 
 // Alive reports whether the process is running.
@@ -224,7 +228,7 @@ func (n *Node) Alive() bool {
 	}
 }
 
-// Pause suspends the process: connections stay open and get no replies.
+// Pause suspends the process, until Resume. Connections stay open and get no replies.
 func (n *Node) Pause() {
 	n.t.Helper()
 	require.NoError(n.t, n.process.pause())
@@ -254,10 +258,11 @@ func (n *Node) AwaitLink() {
 	})
 }
 
-// Role returns the role in INFO: master or slave.
+// Role returns the role of the node as INFO shows it: master, slave, or "" if the node does not
+// reply.
 func (n *Node) Role() string { return n.Info("replication")["role"] }
 
-// Info returns the fields of a section of INFO; none if the node does not reply.
+// Info returns the fields of a section of INFO. It returns no fields if the node does not reply.
 func (n *Node) Info(section string) map[string]string {
 	text, err := n.Client.Info(context.WithoutCancel(n.t.Context()), section).Result()
 	fields := make(map[string]string)
@@ -272,7 +277,7 @@ func (n *Node) Info(section string) map[string]string {
 	return fields
 }
 
-// Do runs a command and returns its reply.
+// Do runs a command and returns its reply. It fails the test if the reply is an error.
 func (n *Node) Do(words ...any) any {
 	n.t.Helper()
 	reply, err := n.Client.Do(n.t.Context(), words...).Result()

@@ -7,40 +7,41 @@ import (
 	"sync"
 )
 
-// process is a running program.
+// process is a program that was started.
 type process struct {
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has ended
+	ended chan struct{} // closed when the process has ended
 	said  *log
 }
 
-// launch starts a program in a folder. Its output goes to said.
+// launch starts program in the folder dir. Its output goes to said.
 func launch(program string, args []string, dir string, said *log) (*process, error) {
 	p := &process{cmd: exec.Command(program, args...), ended: make(chan struct{}), said: said} //nolint:gosec // an engine that was looked up
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, said, said
 	p.cmd.SysProcAttr = endWithParent()
 	started := make(chan error)
 	go func() {
-		// Pdeathsig applies to the thread that has started the process.
+		// Pdeathsig applies to the thread that started the process, so the goroutine must stay on
+		// it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(p.ended)
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // it usually was killed
+			_ = p.cmd.Wait() // the error usually says that the process was killed
 		}
 	}()
 	return p, <-started
 }
 
-// kill ends the process with SIGKILL and returns after it has ended.
+// kill ends the process with SIGKILL, and returns when it has ended.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may have ended by itself
+	_ = p.cmd.Process.Kill() // the process may have ended by itself
 	<-p.ended
 }
 
-// log has the output of processes.
+// log has the output of one or several processes.
 type log struct {
 	mu    sync.Mutex
 	bytes bytes.Buffer

@@ -4,5 +4,5 @@ package storetest
 
 import "syscall"
 
-// endWithParent returns nil: this system cannot do that.
+// endWithParent returns nil, since this system cannot kill a process when its parent ends.
 func endWithParent() *syscall.SysProcAttr { return nil }

@@ -17,26 +17,27 @@ import (
 	"github.com/cellserver/cellserver/internal/freeport"
 )
 
-// MasterName is the sentinels' name for the node that they watch.
+// MasterName is the name that the sentinels have for the node that they watch.
 const MasterName = "limits"
 
 // Sentinels has three sentinels, the master that they watch, and its replicas.
 type Sentinels struct {
-	Master    *Node // at the start
+	Master    *Node // as at the start
 	Replicas  []*Node
 	Sentinels []*Node
 	t         testing.TB
 }
 
-// Sentinels starts a master, replicas, and three sentinels with a quorum of two. It returns when
-// the sentinels know each other and all replicas. It does not support Options.Front.
+// Sentinels starts a master, the given number of replicas, and three sentinels with a quorum of
+// two. It returns when the sentinels know each other and all replicas. It does not support
+// Options.Front.
 func (e Engine) Sentinels(t testing.TB, replicas int, o Options) *Sentinels {
 	t.Helper()
 	if o.NodeTimeout == 0 {
 		o.NodeTimeout = 2 * time.Second
 	}
 	if o.Password != "" {
-		// A restarted master is a replica.
+		// The master needs the password, too, since it is a replica after a restart.
 		o.Args = append(o.Args, "--masterauth", o.Password)
 	}
 	s := &Sentinels{t: t, Master: e.node(t, o)}
@@ -58,7 +59,7 @@ func (e Engine) Sentinels(t testing.TB, replicas int, o Options) *Sentinels {
 	return s
 }
 
-// sentinel starts a sentinel that watches master.
+// sentinel starts a sentinel that watches master, and waits until it replies.
 func (e Engine) sentinel(t testing.TB, o Options, master *Node) *Node {
 	t.Helper()
 	n := &Node{t: t, engine: e, dir: t.TempDir(), options: Options{TLS: o.TLS}}
@@ -81,7 +82,7 @@ func (e Engine) sentinel(t testing.TB, o Options, master *Node) *Node {
 	if o.Password != "" {
 		lines = append(lines, "sentinel auth-pass "+MasterName+" "+o.Password)
 	}
-	file := filepath.Join(n.dir, "sentinel.conf") // sentinels write their state into it
+	file := filepath.Join(n.dir, "sentinel.conf") // sentinels write their state into this file
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	n.args = []string{file, "--sentinel"}
 	if e.watcher != "" {
@@ -101,9 +102,10 @@ func (s *Sentinels) Addrs() []string {
 	return addrs
 }
 
-// AwaitFailover returns when all sentinels watch another master than old, and that node is a
-// master. The failover has then ended for each of them. The sentinel that leads a failover names
-// the promoted node before that, and waits for it forever if it dies meanwhile.
+// AwaitFailover returns the new master when all sentinels watch another master than old, and that
+// node is a master. The failover has ended for each sentinel then. The sentinel that leads a
+// failover names the promoted node before the failover has ended, and waits for the node forever if
+// it dies meanwhile.
 func (s *Sentinels) AwaitFailover(old *Node) *Node {
 	s.t.Helper()
 	var taken *Node
@@ -125,7 +127,7 @@ func (s *Sentinels) AwaitFailover(old *Node) *Node {
 	return taken
 }
 
-// watched returns what a sentinel reports about the master.
+// watched returns the fields that the sentinel n reports about the master.
 func (n *Node) watched(t testing.TB) (map[string]string, error) {
 	words, err := n.Client.Do(t.Context(), "SENTINEL", "MASTER", MasterName).StringSlice()
 	if err != nil {

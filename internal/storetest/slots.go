@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Owner returns the running node that serves a slot.
+// Owner returns the running node that serves slot.
 func (c *Cluster) Owner(slot int) *Node {
 	c.t.Helper()
 	for _, n := range c.Nodes() {
@@ -29,8 +29,8 @@ func (c *Cluster) Owner(slot int) *Node {
 	return nil
 }
 
-// Served returns the address of the master of each slot as the node reports it; "" for a slot
-// without one.
+// Served returns, for each slot, the address of the master that n reports. It is "" for a slot
+// without a master.
 func (n *Node) Served() (addrs [Slots]string) {
 	n.t.Helper()
 	for _, row := range n.Do("CLUSTER", "SLOTS").([]any) {
@@ -44,14 +44,14 @@ func (n *Node) Served() (addrs [Slots]string) {
 	return addrs
 }
 
-// SlotOf returns the slot of a key.
+// SlotOf returns the slot of key.
 func (c *Cluster) SlotOf(key string) int {
 	c.t.Helper()
 	return int(c.Masters[0].Do("CLUSTER", "KEYSLOT", key).(int64))
 }
 
-// MoveSlots moves the slots first to last with their keys from one master to another, as a
-// resharding does: a few slots at a time, with clients being redirected meanwhile.
+// MoveSlots moves the slots from first to last, with their keys, from one master to another. It
+// moves a few slots at a time, as a resharding does, while clients are redirected.
 func (c *Cluster) MoveSlots(from, to *Node, first, last int) {
 	c.t.Helper()
 	const step = 64
@@ -79,9 +79,9 @@ func (c *Cluster) moveSome(from, to *Node, first, last int) {
 	}
 }
 
-// setSlots runs CLUSTER SETSLOT for each slot on a node. If a replica has not confirmed the command
-// within two seconds, as on a busy machine, Valkey changes nothing and replies NOREPLICAS. A reply
-// may also be late. setSlots then tries again.
+// setSlots runs CLUSTER SETSLOT on n for each slot from first to last. It tries again after a reply
+// that is late or NOREPLICAS: Valkey replies this, and changes nothing, if a replica has not
+// confirmed the command within two seconds, as on a busy machine.
 func (c *Cluster) setSlots(n *Node, first, last int, state, id string) {
 	c.t.Helper()
 	what := fmt.Sprintf("%s of %d to %d at %s", state, first, last, n.Addr)
@@ -101,7 +101,7 @@ func (c *Cluster) setSlots(n *Node, first, last int, state, id string) {
 	})
 }
 
-// moveKeys moves some keys of a slot, and reports whether there may be more.
+// moveKeys moves some keys of slot, and returns false when there are none left.
 func (c *Cluster) moveKeys(from, to *Node, slot int) bool {
 	c.t.Helper()
 	const most = 100
@@ -120,13 +120,13 @@ func (c *Cluster) moveKeys(from, to *Node, slot int) bool {
 	for _, k := range keys {
 		words = append(words, k)
 	}
-	// Keys that have expired meanwhile cannot be moved: the reply is NOKEY.
+	// Keys that have expired meanwhile are not moved; the reply is NOKEY if these are all.
 	err = from.Client.Do(c.t.Context(), words...).Err()
 	require.NoError(c.t, err, "moving %d keys of slot %d", len(keys), slot)
 	return true
 }
 
-// FlushScripts makes all nodes remove all scripts.
+// FlushScripts makes all nodes remove all scripts. It ignores replicas that refuse the command.
 func (c *Cluster) FlushScripts() error {
 	for _, n := range c.Nodes() {
 		if err := n.Client.ScriptFlush(c.t.Context()).Err(); err != nil && !strings.HasPrefix(err.Error(), "READONLY") {
