@@ -1,5 +1,5 @@
 // Package tabletest provides a table of Go maps, with which tests compare the table of package
-// dense.
+// dense. Both tables have the same methods.
 package tabletest
 
 import (
@@ -9,13 +9,14 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Map keeps entries in a fixed number of Go maps by the upper bits of the hash. A scan iterates
-// over the maps: a key never moves from one to another. The methods are those of [dense.Table].
+// Map is a table that keeps entries in a fixed number of Go maps, chosen by the upper bits of the
+// hash. A scan iterates over the maps, since a key never moves from one map to another. The methods
+// are those of [dense.Table].
 type Map struct {
 	mem   *dense.Memory
 	hash  func(key []byte) uint32
-	maps  [subMaps]map[string]uint32 // index into slots
-	slots []mapSlot                  // dense: the last one fills a gap
+	maps  [subMaps]map[string]uint32 // indexes of slots
+	slots []mapSlot                  // without gaps: the last slot moves into the place of a removed one
 	bytes int64
 }
 
@@ -27,12 +28,13 @@ type mapSlot struct {
 const (
 	subMaps  = 64
 	subShift = 32 - 6
-	// slotBytes is about the memory of an entry in addition to key and value: the slot, its share
-	// of a map, and rounding by the runtime.
+	// slotBytes is the approximate memory of an entry in addition to its key and value: the slot,
+	// its share of a map, and the runtime's rounding.
 	slotBytes = 120
 )
 
-// New returns an empty table that reports its approximate memory to m.
+// New returns an empty table that reports its approximate memory to m. hash must be the function
+// with which the caller computes the hashes of keys.
 func New(m *dense.Memory, hash func(key []byte) uint32) *Map {
 	return &Map{mem: m, hash: hash}
 }
