@@ -14,13 +14,14 @@ import (
 	"github.com/cellserver/cellserver/examples/demo"
 )
 
-// house has the processes of the demo.
+// house has the processes of the demonstration.
 type house struct {
 	*demo.Processes
 	ctx context.Context //nolint:containedctx // its end ends all processes
 }
 
-// startCluster starts the nodes and has the engine's own tool make a cluster of them.
+// startCluster starts six nodes, makes a cluster of them with the command line client of the
+// engine, and waits until the cluster is ready. It returns the addresses of the nodes.
 func (h *house) startCluster(engine string, timeout time.Duration) ([]string, error) {
 	ports, err := demo.FreePorts(12)
 	if err != nil {
@@ -52,7 +53,8 @@ func (h *house) startCluster(engine string, timeout time.Duration) ([]string, er
 	})
 }
 
-// startServers starts three servers and waits until they decide.
+// startServers starts three servers that use the given store, and waits until they decide. It
+// returns their addresses.
 func (h *house) startServers(program, store string) ([]string, error) {
 	path, err := filepath.Abs(program)
 	if err != nil {

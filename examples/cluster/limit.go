@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// cluster is the demonstration.
+// cluster has the settings of the demonstration.
 type cluster struct {
-	server string // the program
-	// kill is after how many seconds of load the node is killed, and seconds how long the
-	// load goes on.
+	server string // the path of the program
+	// kill is the number of seconds of load after which a master is killed, and seconds the
+	// duration of the load.
 	kill, seconds int
 	nodeTimeout   time.Duration
 	w             io.Writer
 }
 
-// The limit that is shown, as the words of a command: 100 at once, then 100 each second.
+// key, perSecond and burst are the limit that is shown: 100 calls at once, then 100 in each second.
 const (
 	key       = "api"
 	perSecond = 100

@@ -30,7 +30,8 @@ func main() {
 	}
 }
 
-// run shows all of it.
+// run starts all processes, shows the demonstration and ends the processes. It ends early when ctx
+// ends.
 func (d *cluster) run(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "cellserver-demo-")
 	if err != nil {

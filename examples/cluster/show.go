@@ -15,11 +15,11 @@ import (
 	"github.com/cellserver/cellserver/examples/demo"
 )
 
-// counts are the answers of one server: calls that it admitted, denied, and answered with
-// an error.
+// counts has the numbers of calls that one server has admitted, has denied, and has answered with
+// an error or not at all.
 type counts struct{ admitted, denied, failed atomic.Int64 }
 
-// show has all servers called, kills a master on the way, and prints a line each second.
+// show calls all servers, kills a master after d.kill seconds, and prints a line each second.
 func (d *cluster) show(ctx context.Context, h *house, nodes, servers []string) error {
 	ctx, end := context.WithCancel(ctx)
 	all := make([]counts, len(servers))
@@ -65,7 +65,7 @@ func (d *cluster) show(ctx context.Context, h *house, nodes, servers []string) e
 	return nil
 }
 
-// killOwner kills the node that has the limit.
+// killOwner kills the node that has the limit, and returns when the node has ended.
 func (d *cluster) killOwner(ctx context.Context, h *house, nodes []string) error {
 	c := demo.Client(nodes[0])
 	defer c.Close() //nolint:errcheck // nothing is lost
@@ -89,7 +89,7 @@ func (d *cluster) killOwner(ctx context.Context, h *house, nodes []string) error
 	return errors.New("no node has the limit")
 }
 
-// call asks one server again and again, some calls at a time.
+// call calls the server at addr repeatedly, five calls at a time, until ctx ends.
 func (c *counts) call(ctx context.Context, addr string) {
 	client := demo.Client(addr)
 	defer client.Close() //nolint:errcheck // nothing is lost
@@ -101,7 +101,7 @@ func (c *counts) call(ctx context.Context, addr string) {
 			return
 		case <-pace.C:
 		}
-		replies, _ := client.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its error
+		replies, _ := client.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its own error
 			for range 5 {
 				p.Do(ctx, command()...)
 			}
