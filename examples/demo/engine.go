@@ -5,11 +5,11 @@ import (
 	"os/exec"
 )
 
-// engines are the programs that a demonstration may use, the preferred one first.
+// engines are the names of the engines that a demonstration may use, the preferred one first.
 var engines = []string{"valkey", "redis"}
 
-// Cluster returns the name of an engine of which the server and the command line client are
-// installed: valkey or redis.
+// Cluster returns the name of an engine, valkey or redis, whose server and command line client are
+// installed. It returns an error if there is none.
 func Cluster() (string, error) {
 	for _, name := range engines {
 		if installed(name+"-server") && installed(name+"-cli") {
@@ -19,8 +19,9 @@ func Cluster() (string, error) {
 	return "", errors.New("no valkey-server with valkey-cli, nor redis-server with redis-cli: make setup installs them")
 }
 
-// Sentinel returns the words of the command line that starts a stock sentinel with a
-// configuration file: valkey-sentinel or redis-sentinel, or the server as a sentinel.
+// Sentinel returns the words of the command line that starts a sentinel with the configuration file
+// at the path file. The program is valkey-sentinel, redis-sentinel, or a server that runs as a
+// sentinel. Sentinel returns an error if none is installed.
 func Sentinel(file string) ([]string, error) {
 	for _, name := range engines {
 		if installed(name + "-sentinel") {

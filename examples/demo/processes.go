@@ -1,6 +1,6 @@
 // Package demo has what the demonstrations share. It starts programs on free ports of this machine,
-// waits for them, and kills them. Its main type is [Processes]. What a demonstration shows is in
-// its own folder.
+// waits for them, and kills them. Its main type is [Processes]. Each demonstration has a folder of
+// its own.
 package demo
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// patience is how long Await waits for one address.
+// patience is the maximum time that Await waits for one address.
 const patience = time.Minute
 
-// Processes are the programs of a demonstration. One goroutine may use them.
+// Processes has the programs of a demonstration. It belongs to one goroutine.
 type Processes struct {
 	ctx    context.Context //nolint:containedctx // its end ends all processes
 	dir    string
@@ -34,23 +34,25 @@ type Processes struct {
 // process is a program that was started.
 type process struct {
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has ended
+	ended chan struct{} // closed when the program has ended
 }
 
-// NewProcesses returns none so far. Those that are started end with ctx, and have their
-// folders in dir. The caller calls Wait after the end of ctx.
+// NewProcesses returns a Processes without programs. Programs that it starts end when ctx ends, and
+// have their folders in dir. After that the caller must call Wait.
 func NewProcesses(ctx context.Context, dir string) *Processes {
 	return &Processes{ctx: ctx, dir: dir, byAddr: map[string]*process{}}
 }
 
-// Folder makes and returns the folder of the program that listens on addr.
+// Folder returns the folder of the program that listens on addr. It creates the folder if
+// necessary.
 func (p *Processes) Folder(addr string) (string, error) {
 	folder := filepath.Join(p.dir, strings.ReplaceAll(addr, ":", "-"))
 	return folder, os.MkdirAll(folder, 0o700)
 }
 
-// Start starts a program that will listen on addr, in the folder of that address. What it
-// prints is in the file "log" there. After Kill the same address may be started again.
+// Start starts a program that will listen on addr, in the folder of that address. The output of the
+// program goes to the file "log" in the folder. After Kill, another program may be started for the
+// same address.
 func (p *Processes) Start(addr, program string, args ...string) error {
 	folder, err := p.Folder(addr)
 	if err != nil {
@@ -68,14 +70,14 @@ func (p *Processes) Start(addr, program string, args ...string) error {
 	started := &process{cmd: cmd, ended: make(chan struct{})}
 	p.byAddr[addr] = started
 	p.work.Go(func() {
-		_ = cmd.Wait() // all are killed in the end
+		_ = cmd.Wait() // all programs are killed in the end
 		said.Close()
 		close(started.ended)
 	})
 	return nil
 }
 
-// Kill ends the program on addr with SIGKILL, and returns when it is gone.
+// Kill ends the program that listens on addr with SIGKILL, and returns when the program has ended.
 func (p *Processes) Kill(addr string) error {
 	started := p.byAddr[addr]
 	if err := started.cmd.Process.Kill(); err != nil {
@@ -85,10 +87,11 @@ func (p *Processes) Kill(addr string) error {
 	return nil
 }
 
-// Wait returns when all programs have ended, which they do after the end of the context.
+// Wait returns when all programs have ended. They end when the context of NewProcesses ends.
 func (p *Processes) Wait() { p.work.Wait() }
 
-// Await returns when f has returned nil for every address. It repeats f for at most a minute.
+// Await calls f with a client of each address, and repeats that until f returns nil, for at most a
+// minute per address. It returns the last error, with the address.
 func (p *Processes) Await(addrs []string, f func(c *redis.Client) error) error {
 	for _, addr := range addrs {
 		c := Client(addr)
@@ -103,24 +106,25 @@ func (p *Processes) Await(addrs []string, f func(c *redis.Client) error) error {
 	return nil
 }
 
-// Client returns a client of addr that tries each call once.
+// Client returns a client of the server at addr that does not retry calls.
 func Client(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true, MaxRetries: -1})
 }
 
-// Ports are chosen below those that systems choose for connections. So nothing takes one before
-// its program listens on it, nor while that is killed and away.
+// firstPort and lastPort are the range of ports. It is below the ports that systems choose for
+// connections. So no connection takes a port before its program listens on it, or while that
+// program is killed and not restarted yet.
 const firstPort, lastPort = 18000, 32000
 
-// FreePorts returns n different ports of this machine that are not in use.
+// FreePorts returns n different ports of this machine on which no process listens.
 func FreePorts(n int) (ports []string, err error) {
 	for range 100 * n {
 		port := strconv.Itoa(firstPort + rand.IntN(lastPort-firstPort))
 		var l net.Listener
 		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err != nil {
-			continue // it is in use
+			continue // another process listens on the port
 		}
-		defer l.Close() // all at once, so that no port comes twice
+		defer l.Close() // close all together, so that no port is chosen twice
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil
 		}
