@@ -32,7 +32,7 @@ func count(c *command.Call) {
 	c.W.Int(sum)
 }
 
-// parseCount reads `key [increment]`.
+// parseCount parses the arguments `key [increment]`. The default of increment is 1.
 func parseCount(args [][]byte) (increment int64, err resp.Error) {
 	switch len(args) {
 	case 1:

@@ -1,7 +1,6 @@
-// Package extension adds commands to the server from a module of its own: EX.COUNT, and
-// BACKOFF.TRY with a limiter family that the server does not have. It does step by step
-// what CONTRIBUTING.md says of a new command and a new family, and imports no package that
-// other modules may not import.
+// Package extension adds commands to the server from a module of its own: EX.COUNT, and BACKOFF.TRY
+// with a limiter family that the server does not have. It does the steps for a new command and a
+// new family in CONTRIBUTING.md, and imports no package that other modules must not import.
 package extension
 
 import (
@@ -9,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// Groups returns all groups of the server and the one of this package, for
+// Groups returns all groups of the server, and the group of this package. It is for
 // server.Options.Groups.
 func Groups() []command.Group { return append(commands.Groups(), Group()) }
 

@@ -20,7 +20,7 @@ func tryCommand() *command.Command {
 	}
 }
 
-// try is BACKOFF.TRY.
+// try implements BACKOFF.TRY.
 func try(c *command.Call) {
 	call, err := parseTry(c.Args[2:])
 	if err != "" {
@@ -44,7 +44,7 @@ func try(c *command.Call) {
 
 const errWaits resp.Error = "ERR the waits must be whole seconds, the first at least 1 and at most the longest"
 
-// parseTry reads `first longest`, in seconds.
+// parseTry parses the arguments `first longest`, which are in seconds.
 func parseTry(args [][]byte) (call backoff.Call, err resp.Error) {
 	first, ok1 := arg.Int(args[0])
 	longest, ok2 := arg.Int(args[1])

@@ -1,9 +1,9 @@
-// Package backoff decides how long a caller has to wait after each call: twice as long as
-// after the one before. So a client that guesses passwords has a few attempts, and then hardly
-// any. A caller that waits for twice the required time starts again with the first wait.
+// Package backoff decides how long a caller has to wait after each call: twice as long as after the
+// one before. So a client that guesses passwords has a few attempts, and then hardly any. If a
+// caller waits for twice the required time, its next call has the first wait again.
 //
-// [Decide] judges a [Call] against the bytes that are stored under a key, and returns the
-// bytes to store next. It reads no clock and stores nothing.
+// [Decide] decides a [Call] on the bytes that are stored under a key, and returns the bytes to
+// store next. It reads no clock and stores nothing.
 package backoff
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Call is how long the first wait is, and the longest. First must be positive, and Longest
-// no less.
+// Call has the first wait and the longest wait. First must be positive, and Longest must not be
+// less than First.
 type Call struct{ First, Longest time.Duration }
 
-// stateSize is the size of a state: the instant at which the next call may come, and the
-// wait that ends then.
+// stateSize is the length in bytes of a state: the instant from which on the next call is admitted,
+// and the wait that ends at that instant, 8 bytes each.
 const stateSize = 16
 
 // Decide admits a call at now, or says how long to wait. state is what the last admitted
@@ -51,8 +51,8 @@ func Decide(state []byte, now limit.Instant, c Call) (d limit.Decision, next []b
 	return d, binary.BigEndian.AppendUint64(next, uint64(wait)), until, nil
 }
 
-// end is when a wait that ended at free is forgotten. The last instant there is would mean
-// never.
+// end returns the instant at which a wait that ended at free is forgotten. It is before the last
+// instant, which as an expiry would mean never.
 func end(free limit.Instant, wait int64) limit.Instant {
 	return min(free.Add(time.Duration(wait)), limit.MaxInstant-1)
 }
