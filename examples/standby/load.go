@@ -9,7 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The limit that is asked for, as the words of a command: 100 at once, then 100 each second.
+// limitKey, perSecond and burst are the limit that clients use: 100 calls at once, then 100 in each
+// second.
 const (
 	limitKey  = "api"
 	perSecond = 100
@@ -18,33 +19,34 @@ const (
 
 func throttle() []any { return []any{"CL.THROTTLE", limitKey, burst - 1, perSecond, 1} }
 
-// load is what clients do, and what came of it. Each writer has a counter of its own, so that
-// the reply of INCR shows whether an earlier one was lost.
+// load is a load of clients and its results. Each writer has a counter of its own, so that the
+// reply of INCR shows whether an earlier INCR was lost.
 type load struct {
 	client *redis.Client
 	work   sync.WaitGroup
 
-	mu sync.Mutex // guards what follows
-	// sum are the counts so far.
+	mu sync.Mutex // guards the fields below
+	// sum has the counts so far.
 	sum counts
-	// highest is the last value of each counter that was acknowledged.
+	// highest has, for each counter, the last value that was acknowledged.
 	highest []int64
-	// answered is when a call was answered last, and away the longest time without an answer.
+	// answered is the time of the last answer to any call, and away the longest time without an
+	// answer.
 	answered time.Time
 	away     time.Duration
 }
 
-// counts are what came of calls.
+// counts has the numbers of calls by their outcome.
 type counts struct {
 	acked            int64  // INCR that were answered with a number
-	lost             int64  // of these, how many the server did not have later
+	lost             int64  // the number of these whose effect the server did not have later
 	admitted, denied int64  // CL.THROTTLE
-	failed           int64  // calls of both that were answered with an error, or not
-	why              string // the error of the last of these
+	failed           int64  // calls of INCR or CL.THROTTLE that were answered with an error, or not at all
+	why              string // the error of the last failed call
 }
 
-// newLoad starts writers, and callers of the limit, through a client that asks the sentinels
-// where the primary is. They end with ctx.
+// newLoad starts writers clients that call INCR, and two that call CL.THROTTLE. They use a client
+// that asks the sentinels for the address of the primary. They end when ctx ends.
 func newLoad(ctx context.Context, n *nodes, writers int) *load {
 	l := &load{
 		client: redis.NewFailoverClient(&redis.FailoverOptions{
@@ -61,15 +63,15 @@ func newLoad(ctx context.Context, n *nodes, writers int) *load {
 	return l
 }
 
-// counter is the key of a writer.
+// counter returns the key of the counter of writer i.
 func counter(i int) string { return fmt.Sprintf("counter:%d", i) }
 
-// count adds one to the counter of a writer, again and again.
+// count adds one to the counter of writer i repeatedly, until ctx ends.
 func (l *load) count(ctx context.Context, i int) {
 	for ctx.Err() == nil {
 		value, err := l.client.Incr(ctx, counter(i)).Result()
 		if ctx.Err() != nil && err != nil {
-			return // the end of the load is no failure
+			return // the end of the load is not a failure
 		}
 		l.mu.Lock()
 		if l.note(err) {
@@ -82,7 +84,7 @@ func (l *load) count(ctx context.Context, i int) {
 	}
 }
 
-// ask asks for the limit, again and again, about twice as often as it admits.
+// ask calls CL.THROTTLE repeatedly until ctx ends, about twice as often as the limit admits.
 func (l *load) ask(ctx context.Context) {
 	for ctx.Err() == nil {
 		reply, err := l.client.Do(ctx, throttle()...).Int64Slice()
@@ -99,7 +101,7 @@ func (l *load) ask(ctx context.Context) {
 	}
 }
 
-// note counts a failure, or notes that a call was answered. The caller holds mu.
+// note records the outcome of a call. It returns true if err is nil. The caller holds mu.
 func (l *load) note(err error) bool {
 	if err != nil {
 		l.sum.failed++
@@ -112,8 +114,8 @@ func (l *load) note(err error) bool {
 	return true
 }
 
-// pause waits a little after a call that failed, and less after another: the load is to leave
-// room on a small machine.
+// pause waits a little after a call that failed, and less after a successful one, so that the load
+// leaves room for the servers on a small machine.
 func pause(ctx context.Context, err error) {
 	wait := 200 * time.Microsecond
 	if err != nil {
@@ -132,9 +134,9 @@ func (l *load) now() (counts, time.Duration) {
 	return l.sum, l.away
 }
 
-// check compares the counters with what was acknowledged, after the load has ended. It
-// returns the sum of the counters and how many acknowledged calls are not in them, those
-// before included.
+// check compares the counters with the acknowledged calls, after the load has ended. stored is the
+// sum of the counters, and lost the number of acknowledged calls that are not in them, with those
+// that were lost before.
 func (l *load) check(ctx context.Context) (stored, lost int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

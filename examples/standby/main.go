@@ -1,6 +1,6 @@
-// Command standby shows what a standby is for. It starts a primary, its replicas and three
-// stock sentinels on this machine, calls them through a client of Sentinel, kills the primary,
-// and compares what was acknowledged with what the next primary has: make ha-demo.
+// Command standby shows what a standby is for. It starts a primary, its replicas and three stock
+// sentinels on this machine, and calls them through a client of Sentinel. Then it kills the
+// primary, and compares the acknowledged calls with the state of the next primary: make ha-demo.
 package main
 
 import (
@@ -32,7 +32,8 @@ func main() {
 	}
 }
 
-// run shows all of it.
+// run starts all processes, shows the demonstration and ends the processes. It ends early when ctx
+// ends.
 func (s *show) run(ctx context.Context) error {
 	if s.replicas < 1 || s.acks < 0 || s.acks > s.replicas {
 		return errors.New("there has to be a replica, and no more can acknowledge than there are")

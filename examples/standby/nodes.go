@@ -14,22 +14,22 @@ import (
 	"github.com/cellserver/cellserver/examples/demo"
 )
 
-// masterName is what the sentinels call the primary.
+// masterName is the name that the sentinels have for the primary.
 const masterName = "limits"
 
-// nodes are the servers and the sentinels.
+// nodes has the processes of the servers and of the sentinels.
 type nodes struct {
 	*demo.Processes
 	ctx     context.Context //nolint:containedctx // its end ends all processes
-	program string          // of the servers
+	program string          // the path of the program of the servers
 	acks    string
-	servers []string // the primary at the start is the first
-	// sentinels are where they listen.
+	servers []string // addresses of the servers; the first is the primary at the start
+	// sentinels has the addresses of the sentinels.
 	sentinels []string
 }
 
-// startServers starts the primary and its replicas, and returns when all replicas have what
-// the primary has.
+// startServers starts the primary and its replicas, and returns when all replicas have the state of
+// the primary.
 func (n *nodes) startServers(s *show) (err error) {
 	if n.program, err = filepath.Abs(s.server); err != nil {
 		return err
@@ -60,7 +60,8 @@ func (n *nodes) startServers(s *show) (err error) {
 	return n.Await(n.servers[1:], func(c *redis.Client) error { return contains(n.ctx, c, "replication", "master_link_status:up") })
 }
 
-// startServer starts one server, for the first time or after it was killed.
+// startServer starts the server at addr, for the first time or after it was killed, with more
+// arguments.
 func (n *nodes) startServer(addr string, more ...string) error {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -73,8 +74,8 @@ func (n *nodes) startServer(addr string, more ...string) error {
 	return n.Start(addr, n.program, append(args, more...)...)
 }
 
-// startSentinels starts three sentinels of which two decide, and returns when they know each
-// other and all replicas.
+// startSentinels starts three sentinels with a quorum of two. It returns when they know each other
+// and all replicas.
 func (n *nodes) startSentinels(s *show) error {
 	_, master, err := net.SplitHostPort(n.servers[0])
 	if err != nil {
@@ -91,7 +92,7 @@ func (n *nodes) startSentinels(s *show) error {
 		if err != nil {
 			return err
 		}
-		file := filepath.Join(folder, "sentinel.conf") // the sentinel writes what it learns into it
+		file := filepath.Join(folder, "sentinel.conf") // the sentinel writes its state into this file
 		lines := fmt.Sprintf("bind 127.0.0.1\nport %s\nsentinel monitor %s 127.0.0.1 %s 2\n"+
 			"sentinel down-after-milliseconds %s %d\nsentinel failover-timeout %s 10000\n",
 			port, masterName, master, masterName, s.down.Milliseconds(), masterName)
@@ -111,7 +112,7 @@ func (n *nodes) startSentinels(s *show) error {
 	})
 }
 
-// primary returns where the sentinels say that the primary is.
+// primary returns the address of the primary according to the first sentinel that answers.
 func (n *nodes) primary() (string, error) {
 	for _, addr := range n.sentinels {
 		c := demo.Client(addr)
@@ -123,7 +124,7 @@ func (n *nodes) primary() (string, error) {
 	return "", errors.New("no sentinel answers")
 }
 
-// contains is an error unless a section of INFO has the words.
+// contains returns an error unless the given section of INFO contains words.
 func contains(ctx context.Context, c *redis.Client, section, words string) error {
 	info, err := c.Info(ctx, section).Result()
 	if err == nil && !strings.Contains(info, words) {

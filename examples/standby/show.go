@@ -8,13 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// writers is how many clients count.
+// writers is the number of clients that call INCR.
 const writers = 8
 
-// grace is for how many seconds more the servers are called at most, until the next primary answers.
+// grace is the maximum number of further seconds for which the servers are called until the next
+// primary answers.
 const grace = 60
 
-// play has the servers called, kills the primary on the way, and prints a line each second.
+// play calls the servers, kills the primary after s.kill seconds, and prints a line each second.
 func (s *show) play(ctx context.Context, n *nodes) error {
 	redis.SetLogger(quiet{})
 	loaded, end := context.WithCancel(ctx)
@@ -53,20 +54,21 @@ func (s *show) play(ctx context.Context, n *nodes) error {
 	return s.conclude(ctx, l, time.Since(began))
 }
 
-// events are what happens to the servers while they are called.
+// events has the state of the events that happen to the servers while they are called.
 type events struct {
 	*show
 	*nodes
-	killed string // the primary that was killed, once it was
-	next   string // the primary after it, once there is one
-	back   bool   // that one has answered for a second
+	killed string // the address of the primary that was killed, or ""
+	next   string // the address of the next primary, or ""
+	back   bool   // the next primary has acknowledged calls for a second
 }
 
-// pending reports whether the primary was killed and no other has answered since.
+// pending reports whether the primary was killed and no other server has acknowledged calls since.
 func (e *events) pending() bool { return e.killed != "" && !e.back }
 
-// after performs the events after a second with the given number of acknowledged calls: the
-// primary is killed, the sentinels promote a replica, and the killed server comes back.
+// after carries out the event that is due after the given second, in which acked calls were
+// acknowledged. The events are that the primary is killed, that the sentinels promote a replica,
+// and that the killed server is started again.
 func (e *events) after(second int, acked int64) error {
 	switch {
 	case e.next != "" && acked > 0:
@@ -87,8 +89,8 @@ func (e *events) after(second int, acked int64) error {
 	return nil
 }
 
-// conclude prints the acknowledged calls, the calls that the new primary has, and the longest
-// time without a reply.
+// conclude prints the number of acknowledged calls, the number of calls that the new primary has,
+// and the longest time without an answer.
 func (s *show) conclude(ctx context.Context, l *load, took time.Duration) error {
 	stored, lost, err := l.check(ctx)
 	if err != nil {
@@ -103,7 +105,8 @@ func (s *show) conclude(ctx context.Context, l *load, took time.Duration) error 
 	return nil
 }
 
-// quiet drops what the client library logs: connections to a killed server are expected to fail.
+// quiet drops the log of the client library, since connections to a killed server are expected to
+// fail.
 type quiet struct{}
 
 // Printf implements the logger of the library.

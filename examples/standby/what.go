@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// show is what is shown, and how.
+// show has the settings of the demonstration.
 type show struct {
-	server string // the program
-	// replicas is how many there are at the start, and acks how many of them must have a
-	// change before it is answered (repl-ack-replies).
+	server string // the path of the program
+	// replicas is the number of replicas at the start, and acks the number of replicas that must
+	// have a change before it is answered (repl-ack-replies).
 	replicas, acks int
-	// kill is after how many seconds of load the primary is killed, and seconds how long the
-	// load goes on.
+	// kill is the number of seconds of load after which the primary is killed, and seconds the
+	// duration of the load.
 	kill, seconds int
-	// down is how long the primary must be away before a sentinel calls it down.
+	// down is the time for which the primary must not answer before a sentinel considers it as
+	// down.
 	down time.Duration
 	w    io.Writer
 }
