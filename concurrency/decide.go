@@ -43,7 +43,7 @@ func Decide(mode Mode, value []byte, expiry, now limit.Instant, c *Call, p *Plan
 
 // holdings has the numbers that decide a call, for a set at one instant.
 type holdings struct {
-	// stored is the number of members, and live the number of those that still hold a lease.
+	// stored is the number of stored members, and live the number of those that hold a lease.
 	stored, live int
 	// held says that the member of the call holds a live lease.
 	held bool

@@ -2,7 +2,7 @@ package concurrency
 
 import "fmt"
 
-// Mode is the kind of a stored value. The numbers are part of the file formats.
+// Mode is the kind of a stored value. The values of the constants are part of the file formats.
 type Mode uint8
 
 // The modes. None is the mode of an absent key, and Leases that of a set.

@@ -39,9 +39,9 @@ type Expiry uint8
 
 // The changes of the expiry.
 const (
-	Leave     Expiry = iota // keep the expiry
-	Set                     // set it to At
-	SetIfNone               // set it to At if the key has none
+	Leave     Expiry = iota // keep the present expiry
+	Set                     // set the expiry to At
+	SetIfNone               // set the expiry to At if the key has none
 	Never                   // remove the expiry
 )
 
@@ -52,7 +52,7 @@ type Action uint8
 const (
 	Keep   Action = iota // change nothing
 	Store                // store the number, with Expiry
-	Remove               // remove the key, which exists
+	Remove               // remove the key
 )
 
 // Result is the answer to a call: Value is the number that the key holds after the call, and

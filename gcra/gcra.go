@@ -8,25 +8,24 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Decide reports whether quantity cells may arrive at now, against the stored
-// TAT. A key that does not exist has a TAT of 0; that, and every TAT that has
-// passed, means that nothing is used. now is expected to lie after 1970.
+// Decide determines whether quantity cells may arrive at now. tat is the stored TAT, which is 0 for
+// a key that does not exist. A TAT that has passed means that no cells are in use. now is expected
+// to be after 1970.
 //
-// It is total: no argument makes it panic, wrap or allocate.
+// Decide is total: no argument makes it panic, wrap or allocate.
 //
-// When write is true the caller stores next, which is then the expiry of the key
-// too, since a key exists while its TAT lies after now: if next is not after now
-// there is nothing left to remember and the caller deletes the key instead. When
-// write is false next is tat and the caller touches nothing: a denied call never
-// pays for asking, and a quantity of zero only looks.
+// If write is true, the caller must store next, which is also the expiry of the key, since a key
+// exists while its TAT is after now. If next is not after now, there is nothing left to store, and
+// the caller deletes the key instead. If write is false, next is tat and the caller must change
+// nothing: a denied call is not charged, and a quantity of zero only reads the state.
 //
-// A negative quantity gives cells back, at most until nothing is used. It is
-// denied, as in redis-cell, while more than the limit stays used even so.
+// A negative quantity gives cells back, at most until no cells are in use. As in redis-cell, the
+// call is denied if more cells than the limit are in use even after that.
 //
-// [limit.Decision.RetryAfter] of a denied call is the time until the same call
-// would pass, or [limit.NoRetry] if it never will: the quantity is above the
-// limit, the new TAT would lie past the last instant that exists (in 2262), or the
-// rate runs backwards. It is [limit.NoRetry] for an allowed call as well.
+// [limit.Decision.RetryAfter] of a denied call is the time until the same call would pass. It is
+// [limit.NoRetry] if the call will never pass, because the quantity is above the limit, because the
+// new TAT would be after the last instant (in 2262), or because exactly one of count and period of
+// q is negative. It is [limit.NoRetry] for an allowed call, too.
 func Decide(tat, now limit.Instant, q *Quota, quantity int64) (next limit.Instant, d limit.Decision, write bool) {
 	next, write = DecideInto(&d, tat, now, q, quantity)
 	return next, d, write

@@ -28,7 +28,7 @@ type Decision struct {
 	ResetAfter time.Duration
 }
 
-// Allowed reports whether all requested units were granted.
+// Allowed reports whether all requested units were granted. It is false for a partial grant.
 func (d Decision) Allowed() bool { return d.Refused == 0 }
 
 // The errors of valid calls, which depend on the stored state. Package command has the text of the

@@ -2,8 +2,8 @@ package lua
 
 import "github.com/cellserver/cellserver/shared"
 
-// Host is the environment of one execution. Its methods are called on the goroutine that executes
-// the script, never concurrently.
+// Host is the part of the server that a script can access during one execution. Its methods are
+// called on the goroutine that executes the script, never concurrently.
 type Host interface {
 	// Call runs a command and returns its whole reply, in RESP2 or RESP3 according to proto, which
 	// is 2 unless the script called redis.setresp(3). If the command fails, reply is an error

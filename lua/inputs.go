@@ -12,7 +12,8 @@ import (
 
 // inputs has the tables KEYS and ARGV of a script, and reuses them for the next script if it can.
 type inputs struct {
-	// tables are the globals KEYS and ARGV, or nil if a script may have changed them.
+	// tables has the globals KEYS and ARGV. An element is nil if a script may have changed the
+	// table, so that the next script needs a new one.
 	tables [2]*glua.LTable
 	// slots are the strings to which the values in tables point.
 	slots [2][]glua.LString

@@ -26,7 +26,7 @@ type reader struct {
 	refs    []shared.Ref // the strings that are stored elsewhere and have not been read yet
 }
 
-// line returns b up to its line end.
+// line returns b up to the end of its first line, without the line end.
 func line(b []byte) []byte {
 	if i := bytes.IndexByte(b, '\r'); i >= 0 {
 		return b[:i]

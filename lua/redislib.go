@@ -167,7 +167,7 @@ func (r *redisLibrary) command(l *glua.LState, raise bool, as use) int {
 		return r.give(l, commandError(l, string(line(reply[1:]))), raise)
 	}
 	switch {
-	case len(refs) > 0: // the referenced strings are not in reply
+	case len(refs) > 0: // reply lacks the strings that refs have
 	case as == asNothing && plainReply(reply):
 		return 0
 	case as == asReply && r.proto == 2 && plainReply(reply):

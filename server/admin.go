@@ -71,7 +71,6 @@ func (s *Server) openAdmin(given []net.Listener) error {
 	return nil
 }
 
-// adminConfig returns the configuration of the admin port.
 func (s *Server) adminConfig() admin.Config {
 	c := s.config
 	return admin.Config{
@@ -124,7 +123,7 @@ func (s *Server) listenAll(addresses []string, port string) (all []net.Listener,
 	return all, nil
 }
 
-// hasPasswords reports whether any user has a password.
+// hasPasswords reports whether at least one user has a password.
 func hasPasswords(users *acl.Users) bool {
 	return slices.ContainsFunc(users.Names(), func(name string) bool {
 		u := users.Find(name)

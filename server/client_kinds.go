@@ -18,7 +18,7 @@ type clientKinds struct {
 	tokens int // the number of changes that may be recorded now
 }
 
-// clientKind is a client name, a library and its version.
+// clientKind has the name of a client, and the name and the version of its library.
 type clientKind struct{ name, lib, version string }
 
 const (

@@ -126,7 +126,7 @@ func storeFigures() []figure.Figure {
 	}
 }
 
-// replicationFigures returns the figures of replication.
+// replicationFigures returns the figures of replication, of which some are absent on a primary.
 func replicationFigures() []figure.Figure {
 	of := func(read func(n *nodeState, emit figure.Emit)) func(*figure.View, figure.Emit) {
 		return func(v *figure.View, emit figure.Emit) {

@@ -190,7 +190,7 @@ func readCommands(v *figure.View, emit figure.Emit) {
 // allowed.
 type decided struct {
 	mu      sync.Mutex
-	allowed map[int]int64 // guarded by mu: by id of the command, at the last reading
+	allowed map[int]int64 // guarded by mu; by the ID of the command
 }
 
 // readDecisions emits the numbers of calls of limiters by their outcome. It emits zeros for a

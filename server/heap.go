@@ -197,7 +197,7 @@ func idleHeap() (cycles uint64, idle int64) {
 	var values [4]uint64
 	for i, m := range all {
 		if m.Value.Kind() != metrics.KindUint64 {
-			return 0, 0 // this runtime lacks the metric
+			return 0, 0 // the runtime lacks this metric
 		}
 		values[i] = m.Value.Uint64()
 	}

@@ -73,7 +73,7 @@ func inheritedSocket(descriptor int) (net.Listener, error) {
 	return l, nil
 }
 
-// inheritedOptions are the options that inherited sockets can replace.
+// inheritedOptions are the options whose listeners inherited sockets can replace.
 var inheritedOptions = []string{"port", "tls-port", "unixsocket", "admin-port"}
 
 // checkInherited returns an error for a socket that the configuration does not use. tls-port and

@@ -84,7 +84,7 @@ func (s *Server) sizeOfHeap() int64 {
 	metrics.Read(sizes)
 	for _, m := range sizes {
 		if m.Value.Kind() != metrics.KindUint64 {
-			return 0 // this runtime lacks the metric
+			return 0 // the runtime lacks this metric
 		}
 	}
 	return int64(sizes[ofAll].Value.Uint64() - sizes[ofReleased].Value.Uint64())

@@ -56,8 +56,8 @@ func (m *persistenceManager) Origin() *persistence.Origin {
 
 // findOrigin returns the origin of the files that are about to be loaded if they are those of a
 // replica and this server is to be a replica, else nil. If there is an origin, the keyspace removes
-// no key that had not expired long before the last recorded instant, since the primary may have
-// prolonged it.
+// only keys that had expired [replication.KeepExpired] before the last instant that the files
+// record, since the primary may have prolonged others.
 func (m *persistenceManager) findOrigin() (*persistence.Origin, error) {
 	o := m.dir.Origin()
 	if m.dir.DataSet().Restored {
@@ -88,7 +88,7 @@ func (m *persistenceManager) hasDataSet() persistence.DataSet {
 	return persistence.DataSet{}
 }
 
-// SetDataSet implements [replication.Files]. The manifest is updated within a second.
+// SetDataSet implements [replication.Files]. keepDataSet updates the manifest soon after.
 func (m *persistenceManager) SetDataSet(id string) {
 	m.dataSet.has.Store(&persistence.DataSet{ID: id})
 	m.dataSet.changed.Store(true)

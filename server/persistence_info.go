@@ -66,8 +66,8 @@ func (m *persistenceManager) Info() []env.InfoField {
 // snapshots has the figures of INFO about the snapshots that this process has written.
 type snapshots struct {
 	written atomic.Int64 // reading of the stopwatch when the last one began
-	began   atomic.Int64 // stopwatch reading when the last one began
-	took    atomic.Int64 // nanoseconds that the last one took, even if it failed; 0 before the first
+	began   atomic.Int64 // reading of the stopwatch when the last snapshot began
+	took    atomic.Int64 // the time in nanoseconds that the last snapshot took, even if it failed; 0 before the first
 }
 
 // seconds returns how many whole seconds the last snapshot took, and for how many the present one

@@ -183,8 +183,7 @@ func systemWords(err error) string {
 	return strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
 }
 
-// faulted makes run repair the log after a fault. It does not block. The log calls it on its own
-// goroutine.
+// faulted makes run repair the log after a fault. It does not block.
 func (m *persistenceManager) faulted(error) {
 	select {
 	case m.heal <- struct{}{}:

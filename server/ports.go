@@ -27,7 +27,7 @@ func (s *Server) preparePorts(next *config.Config) (apply func(), err error) {
 		more, err := s.listenTCP(next, option)
 		opened = append(opened, more...)
 		if err != nil {
-			err = next.At(option, fmt.Errorf("Unable to listen on this port: %w", err)) //nolint:staticcheck // Redis' words
+			err = next.At(option, fmt.Errorf("Unable to listen on this port: %w", err)) //nolint:staticcheck // the words of Redis
 			return nil, errors.Join(err, closeAll(opened))
 		}
 	}
@@ -56,7 +56,7 @@ func (s *Server) replaceListeners(options []string, opened []*listener) {
 	}
 	if ls.ended { // the server no longer accepts clients
 		ls.mu.Unlock()
-		_ = closeAll(opened) // no client was accepted on them
+		_ = closeAll(opened) // an error does not matter, since no client was accepted
 		return
 	}
 	ls.open = ls.open[:0:0]

@@ -55,8 +55,8 @@ func cpuTime() (sys, user time.Duration) {
 	return time.Duration(u.Stime.Nano()), time.Duration(u.Utime.Nano())
 }
 
-// raiseFiles raises the limit of open files to want if that is permitted, and returns the resulting
-// limit. It never lowers the limit. If it cannot read the limit, it returns want.
+// raiseFiles raises the limit of open files to want, or as far as is permitted, and returns the
+// resulting limit. It never lowers the limit. If it cannot read the limit, it returns want.
 func raiseFiles(want uint64) uint64 {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {

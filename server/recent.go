@@ -15,18 +15,19 @@ import (
 type recent struct {
 	mu                sync.Mutex
 	moved             transport.Stats    // counters at the last tick; guarded by mu, as are the fields below
-	inRate, outRate   float64            // bytes per second between the last two ticks
+	inRate, outRate   float64            // in bytes per second, between the last two ticks
 	inputs, outputs   [recentSlots]int64 // the largest buffers at each of the last ticks
 	slot              int                // the index in inputs and outputs for the next tick
 	startMem, peakMem int64              // memory of the process at its start, and its maximum since
-	swept             atomic.Int64       // nanoseconds that the removal of expired keys took; not guarded
+	swept             atomic.Int64       // the time in nanoseconds that the removal of expired keys took; not guarded
 }
 
 // recentSlots is the number of ticks over which the largest client buffer is shown, as in Redis.
 const recentSlots = 8
 
-// tick records figures at the end of a period: now are the counters of the transport, input and
-// output the largest client buffers, and used is the memory in use, all but now in bytes.
+// tick records figures at the end of a period. now has the counters of the transport. input and
+// output are the sizes of the largest client buffers in bytes, and used is the memory in use in
+// bytes.
 func (r *recent) tick(now transport.Stats, input, output, used int64, period time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -27,7 +27,7 @@ type reloading struct {
 // there are no policies.
 type policies struct {
 	registry *registry.Registry
-	file     *policyfile.File // nil without the option policy-file
+	file     *policyfile.File // nil if the option policy-file is not set
 }
 
 // start calls prepare with the present configuration and applies the result. It also registers

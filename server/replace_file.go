@@ -21,7 +21,7 @@ func replaceFile(path string, content []byte, mode os.FileMode) error {
 	if err != nil {
 		var at *fs.PathError
 		if errors.As(err, &at) { // the error without the name of the temporary file
-			err = at.Err // without the name of the temporary file
+			err = at.Err // omit the name of the temporary file
 		}
 		return fmt.Errorf("replacing %s: no file can be made in its directory: %w", path, err)
 	}

@@ -82,8 +82,8 @@ func (r *replicator) settings() replication.Settings {
 	}
 }
 
-// port returns the port that this server announces to its primary: replica-announce-port if that is
-// set, else the port on which it serves replicas.
+// port returns the port that this server announces to its primary. It is replica-announce-port if
+// that is set, else tls-port if replication uses TLS, else the TCP port.
 func (r *replicator) port(c *config.Replication) int {
 	if c.AnnouncePort != 0 {
 		return c.AnnouncePort

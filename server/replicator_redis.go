@@ -42,12 +42,12 @@ func (l *redisLink) Follow(ctx context.Context, conn net.Conn, in *bufio.Reader,
 		l.primary.Close()
 		l.primary = nil
 	}()
-	return l.Follower.Follow(ctx, conn, in, reply) //nolint:wrapcheck // it says what it was about
+	return l.Follower.Follow(ctx, conn, in, reply) //nolint:wrapcheck // the error says what failed
 }
 
 // Run implements redis.Runner. It runs a command of the primary in the database db.
 func (l *redisLink) Run(db int, args [][]byte) error {
-	return l.primary.Run(l.ctx, db, args) //nolint:wrapcheck // the reply of a command
+	return l.primary.Run(l.ctx, db, args) //nolint:wrapcheck // the error is the error reply of the command
 }
 
 // dialSecond opens a second connection to the primary and authenticates it with the configured user
@@ -58,7 +58,7 @@ func (l *redisLink) dialSecond(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	c := l.r.s.config.Replication()
-	return redis.Authenticate(ctx, conn, c.User, c.Password, c.Timeout) //nolint:wrapcheck // it says what it was about
+	return redis.Authenticate(ctx, conn, c.User, c.Password, c.Timeout) //nolint:wrapcheck // the error says what failed
 }
 
 // nodeWithRedis is a node whose INFO also shows the Redis that it follows, and the data that could

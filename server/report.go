@@ -41,8 +41,8 @@ type reporting struct {
 	recorder *report.Recorder
 	reporter *report.Reporter
 	id       string
-	used     atomic.Int64 // bytes of memory in use, at the last sample
-	clients  clientKinds  // used by the sampling goroutine only
+	used     atomic.Int64 // the number of bytes of memory in use, at the last sample
+	clients  clientKinds  // used only by the sampling goroutine
 	busy     bool         // used only by the sampling goroutine: warnOfScript has logged its warning
 }
 

@@ -117,7 +117,7 @@ type Server struct {
 // stopping has the request to stop. stop is closed when there is one.
 type stopping struct {
 	stopOnce sync.Once
-	stopMode atomic.Uint32 // an env.StopMode
+	stopMode atomic.Uint32 // the value is an env.StopMode
 	stop     chan struct{}
 }
 
@@ -561,7 +561,7 @@ func (s *Server) Engine() *session.Engine { return s.engine }
 // fail-policy local.
 func (s *Server) Keyspace() *keyspace.Keyspace { return s.keyspace }
 
-// Traffic returns the counters of the transport.
+// Traffic returns the counters of the transport, of all connections together since the start.
 func (s *Server) Traffic() transport.Stats { return s.transport.Stats() }
 
 func (s *Server) clockStepped(step time.Duration) {

@@ -97,7 +97,7 @@ func checkDir(c *config.Config) error {
 		_, err = os.Stat(dir + string(os.PathSeparator) + ".")
 	}
 	if err != nil {
-		return c.At("dir", fmt.Errorf("Can't chdir to '%s': %s", dir, systemWords(err))) //nolint:staticcheck // Redis' words
+		return c.At("dir", fmt.Errorf("Can't chdir to '%s': %s", dir, systemWords(err))) //nolint:staticcheck // the words of Redis
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 
 // certificates has the TLS configurations of new connections. They are nil without TLS.
 type certificates struct {
-	clients atomic.Pointer[tls.Config] // of tls-port
-	admin   atomic.Pointer[tls.Config] // of admin-port, which requests no client certificate
+	clients atomic.Pointer[tls.Config] // for tls-port
+	admin   atomic.Pointer[tls.Config] // for admin-port, which requests no client certificate
 }
 
 // startTLS applies the certificates of the configuration. They are read again by CONFIG SET of any

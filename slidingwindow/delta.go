@@ -217,7 +217,7 @@ func (d *deltaReader) applyLog(value, dst []byte) ([]byte, error) {
 	return p.applyLog(value, dst), nil
 }
 
-// bucketsDelta is a decoded delta of BUCKETS.
+// bucketsDelta is a decoded delta of BUCKETS. top is the depth in the delta.
 type bucketsDelta struct {
 	slots, slot, emptied, top, units int64
 	start                            limit.Instant

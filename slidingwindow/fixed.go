@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// fixed is the state of FIXED at one instant.
+// fixed is the state of FIXED at one instant: the start and the length of a window in nanoseconds,
+// and the units in it.
 type fixed struct {
 	start  limit.Instant
 	window int64

@@ -2,7 +2,7 @@ package slidingwindow
 
 import "fmt"
 
-// Mode is the form of a stored value. The numbers are part of the file formats.
+// Mode is the form of a stored value. The values of the constants are part of the file formats.
 type Mode uint8
 
 // The modes. None is the mode of an absent key.

@@ -11,7 +11,7 @@ import (
 // NoLimit as [Call.MaxWait] accepts any wait.
 const NoLimit time.Duration = math.MaxInt64
 
-// Charge is the way in which a call takes its quantity.
+// Charge is the way in which a call takes its quantity of tokens.
 type Charge uint8
 
 // The ways of charging.
@@ -95,7 +95,7 @@ func exceeds(d time.Duration, n uint64) bool {
 	return hi != 0 || lo > uint64(maxDebt)
 }
 
-// looks reports whether the call is answered like a Peek.
+// looks reports whether the call is answered like a Peek, so that it takes nothing.
 func (c *Call) looks() bool { return c.Charge == Peek || c.Denied }
 
 // startsShort reports whether new keys of the call start with fewer tokens than the capacity.

@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Mode is the stored form of a bucket. The values are part of the file formats and never change
-// their meaning.
+// Mode is the stored form of a bucket. The values of the constants are part of the file formats and
+// never change their meaning.
 type Mode uint8
 
 // The modes. None is the mode of an absent key.

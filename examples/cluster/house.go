@@ -17,7 +17,7 @@ import (
 // house has the processes of the demonstration.
 type house struct {
 	*demo.Processes
-	ctx context.Context //nolint:containedctx // its end ends all processes
+	ctx context.Context //nolint:containedctx // all processes end when this context ends
 }
 
 // startCluster starts six nodes, makes a cluster of them with the command line client of the

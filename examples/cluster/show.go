@@ -68,7 +68,7 @@ func (d *cluster) show(ctx context.Context, h *house, nodes, servers []string) e
 // killOwner kills the node that has the limit, and returns when the node has ended.
 func (d *cluster) killOwner(ctx context.Context, h *house, nodes []string) error {
 	c := demo.Client(nodes[0])
-	defer c.Close() //nolint:errcheck // nothing is lost
+	defer c.Close() //nolint:errcheck // an error of Close does not matter
 	slot, err := c.ClusterKeySlot(ctx, "cs:"+key).Result()
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (d *cluster) killOwner(ctx context.Context, h *house, nodes []string) error
 // call calls the server at addr repeatedly, five calls at a time, until ctx ends.
 func (c *counts) call(ctx context.Context, addr string) {
 	client := demo.Client(addr)
-	defer client.Close() //nolint:errcheck // nothing is lost
+	defer client.Close() //nolint:errcheck // an error of Close does not matter
 	pace := time.NewTicker(10 * time.Millisecond)
 	defer pace.Stop()
 	for {

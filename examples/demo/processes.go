@@ -25,7 +25,7 @@ const patience = time.Minute
 
 // Processes has the programs of a demonstration. It belongs to one goroutine.
 type Processes struct {
-	ctx    context.Context //nolint:containedctx // its end ends all processes
+	ctx    context.Context //nolint:containedctx // all processes end when this context ends
 	dir    string
 	byAddr map[string]*process
 	work   sync.WaitGroup

@@ -143,7 +143,7 @@ func (l *load) check(ctx context.Context) (stored, lost int64, err error) {
 	lost = l.sum.lost
 	for i, highest := range l.highest {
 		value, err := l.client.Get(ctx, counter(i)).Int64()
-		if err != nil && err != redis.Nil { //nolint:errorlint // it is never wrapped
+		if err != nil && err != redis.Nil { //nolint:errorlint // the client library never wraps redis.Nil
 			return 0, 0, fmt.Errorf("reading %s: %w", counter(i), err)
 		}
 		stored += value

@@ -20,7 +20,7 @@ const masterName = "limits"
 // nodes has the processes of the servers and of the sentinels.
 type nodes struct {
 	*demo.Processes
-	ctx     context.Context //nolint:containedctx // its end ends all processes
+	ctx     context.Context //nolint:containedctx // all processes end when this context ends
 	program string          // the path of the program of the servers
 	acks    string
 	servers []string // addresses of the servers; the first is the primary at the start

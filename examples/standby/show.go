@@ -22,7 +22,7 @@ func (s *show) play(ctx context.Context, n *nodes) error {
 	defer end()
 	began := time.Now()
 	l := newLoad(loaded, n, writers)
-	defer l.client.Close() //nolint:errcheck // nothing is lost
+	defer l.client.Close() //nolint:errcheck // an error of Close does not matter
 	defer l.work.Wait()
 	defer end()
 
@@ -109,5 +109,5 @@ func (s *show) conclude(ctx context.Context, l *load, took time.Duration) error 
 // fail.
 type quiet struct{}
 
-// Printf implements the logger of the library.
+// Printf implements the logger of the client library. It does nothing.
 func (quiet) Printf(context.Context, string, ...any) {}

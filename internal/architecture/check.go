@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Violation is one broken rule.
+// Violation is a place in the source that breaks a rule.
 type Violation struct {
 	// Where is the file and the line, in the form that editors understand, or the package.
 	Where string

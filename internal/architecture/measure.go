@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Measure is the size of a package. It counts the files of all platforms.
+// Measure is the size of a package in files and lines. The files for all platforms count.
 type Measure struct {
 	// Package is the folder of the package, relative to the module.
 	Package string

@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Decider is a store that decides asks.
+// Decider is a store that decides asks. Decide returns when it has written the answer to a.
 type Decider interface {
 	Decide(a *decide.Ask)
 }

@@ -93,7 +93,7 @@ func (c *checker) checkDoc(doc *ast.CommentGroup, names ...string) {
 		return // a part of a longer word, such as redis-cell
 	}
 	if shout.MatchString(word) || ast.IsExported(word) && !camel.MatchString(word) && (len(names) != 1 || !c.other(word)) {
-		return // a word of English, or of Redis
+		return // a word of English or of Redis, not an identifier
 	}
 	c.report(doc.Pos(), 0, "the doc comment of "+strings.Join(names, ", ")+" begins with "+word, whyDoc)
 }

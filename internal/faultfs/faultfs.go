@@ -17,7 +17,8 @@ type Call struct {
 	Size int // the number of bytes of a write, otherwise 0
 }
 
-// String returns the call as transcripts show it.
+// String returns the call as a transcript shows it: the operation, the name, and the size of a
+// write.
 func (c Call) String() string {
 	if c.Op == "write" {
 		return fmt.Sprintf("write %s %d", c.Name, c.Size)

@@ -49,11 +49,11 @@ func (o *Operated) URL(path string) string {
 func (o *Operated) Ask(r *http.Request) (status int, body string, err error) {
 	answer, err := o.http.Do(r)
 	if err != nil {
-		return 0, "", err //nolint:wrapcheck // it says what failed
+		return 0, "", err //nolint:wrapcheck // the error says what failed
 	}
 	defer answer.Body.Close()
 	all, err := io.ReadAll(answer.Body)
-	return answer.StatusCode, string(all), err //nolint:wrapcheck // it says what failed
+	return answer.StatusCode, string(all), err //nolint:wrapcheck // the error says what failed
 }
 
 // Get sends a GET request for path as the given user, or without authentication if user is "". It

@@ -20,7 +20,7 @@ type Secure struct {
 	// of clients.
 	Authority *certtest.Authority
 	Pair      certtest.Pair
-	// TLSPort is the port with TLS.
+	// TLSPort is the number of the port with TLS. The other port is Port.
 	TLSPort string
 }
 
@@ -55,7 +55,7 @@ func (n *Node) Take(port string) {
 	n.world.t.Helper()
 	l, err := n.world.Net.Listen(net.JoinHostPort(n.Host, port))
 	require.NoError(n.world.t, err)
-	n.world.t.Cleanup(func() { _ = l.Close() }) // it cannot fail
+	n.world.t.Cleanup(func() { _ = l.Close() }) // Close cannot fail
 }
 
 // Handshake connects to the TLS port and performs the handshake.

@@ -108,7 +108,7 @@ func (n *Node) SetState(state string) {
 func (n *Node) ReplicaOf(host, port string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	at, _ := strconv.Atoi(port) // the command has checked it
+	at, _ := strconv.Atoi(port) // the command has checked the port
 	n.role = protocol.Role{Replica: true, Host: host, Port: at, State: "connect", Offset: -1}
 }
 

@@ -34,7 +34,7 @@ import (
 	"time"
 )
 
-// Script is a parsed file.
+// Script is a parsed script. Name is its name in messages.
 type Script struct {
 	Name string
 	// File is the path of the script, or "" if it was not read from a file.
@@ -216,7 +216,7 @@ func (s *Section) settle(text string) (step bool, err error) {
 	return true, err
 }
 
-// directive is a parsed directive that is a step.
+// directive is a parsed directive that the runner executes as a step.
 type directive struct {
 	word    string // string, list, blocked, timers, advance or set
 	key     string

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Value is a parsed reply.
+// Value is a parsed reply of RESP2 or RESP3.
 type Value struct {
 	// Type is the first byte of the reply. For "$-1" and "*-1", Type is that byte and Null is true.
 	Type byte
@@ -117,7 +117,7 @@ func (v *Value) readElems(r *bufio.Reader, count string) error {
 	return nil
 }
 
-// String returns the value in the notation of scripts.
+// String returns the value in the notation of scripts, for messages.
 func (v Value) String() string {
 	switch {
 	case v.Null && v.Type == '*':

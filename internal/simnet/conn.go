@@ -28,7 +28,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 // that write have arrived.
 func (c *Conn) Write(b []byte) (int, error) {
 	n, err := c.out.write(b)
-	if err == syscall.ECONNRESET { //nolint:errorlint // write returns it as it is
+	if err == syscall.ECONNRESET { //nolint:errorlint // write returns this error unwrapped
 		c.in.reset()
 	}
 	return n, c.wrap("write", err)
@@ -36,7 +36,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 
 // wrap wraps err as package net does. It returns nil and io.EOF unchanged.
 func (c *Conn) wrap(op string, err error) error {
-	if err == nil || err == io.EOF { //nolint:errorlint // read returns it as it is
+	if err == nil || err == io.EOF { //nolint:errorlint // read returns this error unwrapped
 		return err
 	}
 	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
@@ -77,7 +77,7 @@ func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
 // SetDeadline implements [net.Conn].
 func (c *Conn) SetDeadline(t time.Time) error {
-	_ = c.SetReadDeadline(t) // it cannot fail
+	_ = c.SetReadDeadline(t) // SetReadDeadline cannot fail
 	return c.SetWriteDeadline(t)
 }
 
@@ -96,7 +96,7 @@ type segment struct {
 // stream is one direction of a connection, from a writer to a reader.
 type stream struct {
 	mu      sync.Mutex // guards the fields below
-	changed sync.Cond  // on mu
+	changed sync.Cond  // uses mu
 	delay   func() time.Duration
 	held    bool
 	queue   []segment

@@ -18,10 +18,11 @@ const backlog = 511
 // firstPort is the lowest port that clients, and listeners without a fixed port, get.
 const firstPort = 32768
 
-// link is a direction between two hosts.
+// link identifies a link by its two hosts. Bytes move in the direction from the first to the
+// second.
 type link struct{ from, to string }
 
-// state is the state of a link.
+// state has the settings of a link.
 type state struct {
 	delay func() time.Duration // nil if there is no delay
 	held  bool
@@ -226,7 +227,7 @@ func (n *Network) Unplug(host string) {
 	}
 	n.mu.Unlock()
 	for _, l := range ended {
-		_ = l.Close() // it cannot fail
+		_ = l.Close() // Close cannot fail
 	}
 }
 

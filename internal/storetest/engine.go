@@ -14,7 +14,7 @@ import (
 
 // Engine is a program that is run as a server.
 type Engine struct {
-	// Name is redis-server, valkey-server or cellserver.
+	// Name is redis-server, valkey-server or cellserver. The scheme of store URLs follows from it.
 	Name    string
 	program string
 	// watcher is the program of the sentinels, or "" if it is the program of the engine.

@@ -167,7 +167,7 @@ func (n *Node) TLSConfig() *tls.Config {
 // quiet drops the log of the client library, since tests expect most of its errors.
 type quiet struct{}
 
-// Printf implements the logger of the library.
+// Printf implements the logger of the client library. It does nothing.
 func (quiet) Printf(context.Context, string, ...any) {}
 
 // URL returns the URL for the option store, with the front of the node.

@@ -16,7 +16,7 @@ type process struct {
 
 // launch starts program in the folder dir. Its output goes to said.
 func launch(program string, args []string, dir string, said *log) (*process, error) {
-	p := &process{cmd: exec.Command(program, args...), ended: make(chan struct{}), said: said} //nolint:gosec // an engine that was looked up
+	p := &process{cmd: exec.Command(program, args...), ended: make(chan struct{}), said: said} //nolint:gosec // the program was found by this package
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, said, said
 	p.cmd.SysProcAttr = endWithParent()
 	started := make(chan error)

@@ -39,7 +39,8 @@ func (r *Runtime) openString() {
 
 // arithmetic returns a metamethod that applies f to two numbers or strings. The interpreter calls
 // it if an operand is a string. It raises an error if the other operand is neither a number nor a
-// numeric string.
+// numeric string. That operand may have a metamethod of its own, which the interpreter does not
+// find if the string comes first.
 func arithmetic(f func(a, b float64) float64) glua.LGFunction {
 	return func(l *glua.LState) int {
 		a, ok1 := value.ToNumber(l.Get(1))

@@ -272,7 +272,7 @@ func (f *layout) number(data string, it item) glua.LValue {
 	for i := min(len(b), 8) - 1; i >= 0; i-- {
 		u = u<<8 | uint64(b[i])
 	}
-	signed := it.letter >= 'a' // b, h, l, i
+	signed := it.letter >= 'a' // the letters b, h, l and i
 	if !signed {
 		return value.FromFloat(float64(u))
 	}

@@ -17,7 +17,8 @@ type Builder struct {
 	Buf   []byte
 }
 
-// NewBuilder returns an empty Builder.
+// NewBuilder returns an empty Builder for the state l. Its memory and time count for the script of
+// g.
 func (g *Guard) NewBuilder(l *glua.LState) Builder { return Builder{guard: g, l: l} }
 
 // Grow makes room for n more bytes in Buf.
@@ -37,10 +38,10 @@ func (b *Builder) Grow(n int) {
 	b.Buf = grown
 }
 
-// Len returns the present length of the string.
+// Len returns the length of the string so far, in bytes.
 func (b *Builder) Len() int { return len(b.Buf) }
 
-// Put appends one byte.
+// Put appends the byte c.
 func (b *Builder) Put(c byte) {
 	b.Grow(1)
 	b.Buf = append(b.Buf, c)

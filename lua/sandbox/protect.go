@@ -72,7 +72,7 @@ func (c *calls) Protect(l *glua.LState, nargs, nret int, m ProtectedCall) (err e
 // Inspect marks the state as dirty if err makes it unreliable. If the interpreter panicked, Inspect
 // also kills the script.
 func (c *calls) Inspect(err error) {
-	if failed, ok := err.(*glua.ApiError); ok { //nolint:errorlint // PCall returns this very type
+	if failed, ok := err.(*glua.ApiError); ok { //nolint:errorlint // PCall returns exactly this type
 		c.suspect(failed.Object)
 	}
 }
@@ -150,7 +150,7 @@ func (c *calls) failed(l *glua.LState, value glua.LValue) {
 
 // ObjectOf returns the value that a script or a library raised with err, or the text of err.
 func ObjectOf(err error) glua.LValue {
-	if failed, ok := err.(*glua.ApiError); ok { //nolint:errorlint // PCall returns this very type
+	if failed, ok := err.(*glua.ApiError); ok { //nolint:errorlint // PCall returns exactly this type
 		return failed.Object
 	}
 	return glua.LString(err.Error())

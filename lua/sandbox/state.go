@@ -11,7 +11,7 @@ import (
 // all errors. It belongs to one goroutine at a time.
 type State struct {
 	Guard Guard
-	// L is the interpreter's state.
+	// L is the main state of the interpreter. Coroutines have states of their own.
 	L *glua.LState
 	// Globals is the table in which functions look up globals. Scripts never get this table, but a
 	// view of it, _G.
