@@ -22,7 +22,7 @@ const (
 // Op is the operation of a call.
 type Op uint8
 
-// The operations.
+// The values of [Op].
 const (
 	// Acquire requests a lease, or refreshes the lease that the member holds.
 	Acquire Op = iota

@@ -8,8 +8,8 @@ import (
 )
 
 // list is the form of a small set. It has the form byte and the number of members (one byte). After
-// these come the members, that with the earliest expiry first, each with its expiry (8 bytes), the
-// length of its name (2 bytes) and the name.
+// these come the members in the order of their expiries, the earliest first. Each has its expiry (8
+// bytes), the length of its name (2 bytes) and the name.
 type list []byte
 
 const (

@@ -9,7 +9,7 @@ import (
 // Action is what a plan does to its key.
 type Action uint8
 
-// The actions.
+// The values of [Action].
 const (
 	// Keep changes nothing.
 	Keep Action = iota
@@ -23,7 +23,7 @@ const (
 // it.
 type Effect uint8
 
-// The effects.
+// The values of [Effect].
 const (
 	// Nothing changes no member.
 	Nothing Effect = iota

@@ -166,8 +166,8 @@ func (t tree) arrange(x index, r, first, second ref, leftToRight bool) {
 	}
 }
 
-// redirect makes the link to the node from refer to the node to. The caller then moves the node
-// from to the place of to, which is not in the tree.
+// redirect changes the link to the node at the reference from, so that it refers to the reference
+// to. The caller then moves the node there. No node of the tree may be at that reference before.
 func (t tree) redirect(x index, from, to ref) {
 	r := t.root(x)
 	if r == from {

@@ -37,7 +37,7 @@ type Floats struct{ By, Lower, Upper *big.Float }
 // Expiry is how a call changes the expiry of its key.
 type Expiry uint8
 
-// The changes of the expiry.
+// The values of [Expiry].
 const (
 	Leave     Expiry = iota // keep the present expiry
 	Set                     // set the expiry to At
@@ -48,7 +48,7 @@ const (
 // Action is what a plan does to its key.
 type Action uint8
 
-// The actions.
+// The values of [Action].
 const (
 	Keep   Action = iota // change nothing
 	Store                // store the number, with Expiry

@@ -17,8 +17,8 @@ var ErrZeroRate = errors.New("zero rates are not supported")
 type Quota struct {
 	// interval is T, the emission interval in nanoseconds. It is at least 1.
 	interval int64
-	// limit is max burst + 1, where math.MaxInt64 is not exceeded. It is zero or negative if the
-	// max burst is negative.
+	// limit is max burst + 1, or math.MaxInt64 if that would overflow. It is zero or negative if
+	// the max burst is negative.
 	limit int64
 	// denies is true if exactly one of count and period is negative. Such a rate admits nothing.
 	denies bool

@@ -24,14 +24,14 @@ func Interval(period int64, unit time.Duration, count int64) time.Duration {
 	return time.Duration(f)
 }
 
-// float128 returns the float64 that is nearest to hi*2^64+lo. Of two equally near ones it returns
-// the even one.
+// float128 returns the float64 that is nearest to hi*2^64+lo. If two are equally near, it returns
+// the one with an even mantissa.
 func float128(hi, lo uint64) float64 {
 	if hi == 0 {
 		return float64(lo)
 	}
-	// The upper 64 bits have 11 bits more than a float64. The lower bits only matter for breaking a
-	// tie, and for that only whether any of them is set.
+	// The upper 64 bits are 11 bits more than the mantissa of a float64 has. The lower bits matter
+	// only for breaking a tie, for which it is enough to know whether any of them is set.
 	n := bits.LeadingZeros64(hi)
 	top := hi<<n | lo>>(64-n)
 	if lo<<n != 0 {

@@ -90,8 +90,9 @@ func isDigit(c byte, base int) bool {
 	return '0' <= c && c <= '9' || base == 16 && 'a' <= l && l <= 'f'
 }
 
-// scanExponent reads a decimal exponent of any length. A number beyond the range of int32 becomes
-// one at its end, which is out of range in any case.
+// scanExponent reads a decimal exponent of any length. An exponent above math.MaxInt32 becomes
+// math.MaxInt32, which is out of range in any case; a negative one likewise. ok is false if b is
+// malformed.
 func scanExponent(b []byte) (n int64, ok bool) {
 	if len(b) == 0 {
 		return 0, false

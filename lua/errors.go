@@ -36,8 +36,8 @@ func errorTable(l *glua.LState, text string) *glua.LTable {
 	return t
 }
 
-// errorText returns text without line ends at its end. If text has no space, and so no error code,
-// errorText puts "ERR " in front, as Redis does.
+// errorText returns text without the line ends at its end. If text has no space, and so no error
+// code, errorText puts "ERR " in front, as Redis does.
 func errorText(text string) string {
 	text = strings.TrimRight(text, "\r\n")
 	if !strings.Contains(text, " ") {

@@ -13,7 +13,7 @@ type Pool struct {
 	idle   idleRuns
 }
 
-// NewPool returns a pool whose runs have these limits. The runs of one pool share the count of
+// NewPool returns a pool whose runs have the given limits. The runs of one pool share the count of
 // garbage in the heap.
 func NewPool(limits Limits) *Pool {
 	return &Pool{memory: sandbox.NewMemory(limits)}

@@ -220,8 +220,8 @@ func (l adminLogins) note(user, address string) {
 		int64(e.Options.Civil())/int64(time.Millisecond))
 }
 
-// serveAdmin serves all listeners of the admin port until endAdmin. It calls start with a function
-// for each of them, and each function calls fail with its error.
+// serveAdmin starts to serve the listeners of the admin port. It calls start with a function for
+// each of them, which serves the listener until endAdmin and then calls fail with its error.
 func (s *Server) serveAdmin(start func(f func()), fail func(error)) {
 	for _, l := range s.admin.listeners {
 		start(func() { fail(s.admin.port.Serve(l)) })

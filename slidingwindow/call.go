@@ -23,7 +23,7 @@ const (
 // Charge is the way in which a call takes its quantity.
 type Charge uint8
 
-// The ways of charging.
+// The values of [Charge].
 const (
 	// Whole takes the whole quantity or nothing.
 	Whole Charge = iota

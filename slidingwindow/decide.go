@@ -91,7 +91,8 @@ func (c *Call) otherWindows(start limit.Instant, window int64) bool {
 		!c.First && floorMod(int64(start), window) != int64(c.Phase)
 }
 
-// place returns a new state in the mode of c, in which only the given units are in use, since now.
+// place returns a new state in the mode of c. In it, only the given units are in use, and they were
+// used at now.
 func (p *Plan) place(now limit.Instant, c *Call, units int64) window {
 	switch c.Mode {
 	case Fixed:

@@ -36,7 +36,8 @@ var ErrCorrupt = errors.New("bytes are not a sliding window")
 
 func entries(ring []byte) int { return len(ring) / entrySize }
 
-// entry is an entry of a LOG: an instant, and the total of all units up to it and at it.
+// entry is an entry of a LOG: an instant, and the total of all units up to and including that
+// instant.
 type entry struct {
 	at    limit.Instant
 	total uint64

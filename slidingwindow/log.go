@@ -9,8 +9,8 @@ import (
 )
 
 // log is the state of LOG at one instant. For each distinct instant at which units passed, the
-// stored ring has the instant, and the total of all units up to it and at it. The number of units
-// between two entries is the difference of their totals, so totals may wrap around.
+// stored ring has the instant, and the total of all units up to and including that instant. The
+// number of units between two entries is the difference of their totals, so totals may wrap around.
 type log struct {
 	window int64
 	now    limit.Instant
@@ -88,8 +88,8 @@ func (s *log) used() uint64 {
 
 func (s *log) charged() uint64 { return s.used() }
 
-// reaching returns the index of the first entry up to which at least n units are counted, with its
-// own. n must be from 1 to the units in use.
+// reaching returns the index of the first entry for which the units up to and including it are at
+// least n. n must be from 1 to the units in use.
 func (s *log) reaching(n uint64) int {
 	return sort.Search(s.size()-1, func(i int) bool { return s.at(i).total-s.base >= n })
 }

@@ -9,7 +9,7 @@ import (
 // Action is what a plan does to its key.
 type Action uint8
 
-// The actions.
+// The values of [Action].
 const (
 	// Keep changes nothing.
 	Keep Action = iota
@@ -61,7 +61,7 @@ type window interface {
 	reset() time.Duration
 	// add charges n units. It returns false if a count would exceed int64.
 	add(n int64) bool
-	// take gives back up to n units, those that were used last first.
+	// take gives back up to n units. Those that were used last are given back first.
 	take(n uint64)
 }
 
@@ -102,8 +102,8 @@ func (p *Plan) applyLog(value, dst []byte) []byte {
 	return fresh
 }
 
-// room returns size bytes in which to encode the state: those of value if the state is updated in
-// place, else those of dst or new ones.
+// room returns size bytes into which the state is encoded: those of value if the state is updated
+// in place, otherwise those of dst, or new ones if dst is too small.
 func (p *Plan) room(value, dst []byte, size int) []byte {
 	if !p.replace || len(value) == size {
 		return value

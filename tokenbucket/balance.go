@@ -79,7 +79,7 @@ func (s *state) wait(now limit.Instant, capacity, need int64) time.Duration {
 	return max(0, plus(until(s.at, now), -times(s.interval, spare)))
 }
 
-// remaining returns the number of remaining tokens in the answer.
+// remaining returns the field Remaining of the answer.
 func (s *state) remaining(now limit.Instant, capacity int64) int64 {
 	if s.mode == Warmup {
 		if s.at > now {
@@ -90,8 +90,8 @@ func (s *state) remaining(now limit.Instant, capacity int64) int64 {
 	return max(0, min(s.balance(now, capacity), capacity))
 }
 
-// reset returns the time of the reset in the answer: the time until the bucket is full, or for
-// Leaky and Warmup until a call need not wait.
+// reset returns the field ResetAfter of the answer: the time until the bucket is full or, for Leaky
+// and Warmup, until a call need not wait.
 func (s *state) reset(now limit.Instant) time.Duration {
 	if s.mode == Interval {
 		return s.batchWait(now, 0)

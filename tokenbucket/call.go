@@ -14,7 +14,7 @@ const NoLimit time.Duration = math.MaxInt64
 // Charge is the way in which a call takes its quantity of tokens.
 type Charge uint8
 
-// The ways of charging.
+// The values of [Charge].
 const (
 	// Whole takes the whole quantity or nothing.
 	Whole Charge = iota

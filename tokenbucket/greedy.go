@@ -31,9 +31,9 @@ func (s *state) reprice(now limit.Instant, c *Call) (changed bool, err error) {
 	return true, s.push(now, debt)
 }
 
-// rescaledDebt converts a debt of a bucket that fills up in the time from to one of a bucket that
-// fills up in the time to. A debt above from includes a wait that a caller was promised. That part
-// keeps its length.
+// rescaledDebt converts the debt of a bucket that fills up within the duration from to that of a
+// bucket that fills up within the duration to. The part of debt above from is a wait that a caller
+// was promised, and keeps its length.
 func rescaledDebt(debt, from, to time.Duration) time.Duration {
 	if debt >= from {
 		return plus(to, debt-from)

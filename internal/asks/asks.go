@@ -11,7 +11,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Decider is a store that decides asks. Decide returns when it has written the answer to a.
+// Decider is a store that decides asks. Decide returns when it has written the answer into the ask
+// a.
 type Decider interface {
 	Decide(a *decide.Ask)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Clock is a clock that implements clock.Clock. It moves only by Set and Advance. Any goroutine may
-// call its methods.
+// Clock is a clock that implements clock.Clock. It moves only by Set, Advance and Follow. Any
+// goroutine may call its methods.
 type Clock struct {
 	mu     sync.Mutex
 	now    limit.Instant

@@ -52,7 +52,8 @@ type inode struct {
 // span is the range of bytes of a file from an offset up to another one.
 type span struct{ from, to int }
 
-// entry is a change of a name. to is the new file, or nil if the name is removed.
+// entry is a change of the name of a file: to is the file that has the name from now on, or nil if
+// the name is removed.
 type entry struct {
 	dir  string
 	name string

@@ -277,7 +277,7 @@ func (w *World) StartOn(disk *faultfs.FS, options ...string) *Node {
 	return n
 }
 
-// StartAt does the same as StartOn for a server whose clocks start at the instant at.
+// StartAt does the same as StartOn for a server whose clocks start at the given instant.
 func (w *World) StartAt(at limit.Instant, disk *faultfs.FS, options ...string) *Node {
 	w.t.Helper()
 	n := w.Node(nil, options...)

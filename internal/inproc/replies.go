@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Frequent replies.
+// Replies that many tests expect.
 const (
 	OK     = "+OK\r\n"
 	Queued = "+QUEUED\r\n"

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Session is a connection of a client without a socket. Close ends it.
+// Session is a connection of a client without a socket. Close ends the session and its server.
 type Session struct {
 	server  *Server
 	session transport.Session

@@ -48,8 +48,8 @@ func (w *World) Advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// Until lets time pass in steps of step until ok returns true. If that takes longer than most, it
-// fails the test with what.
+// Until lets time pass, in steps of the given length, until ok returns true. If that takes longer
+// than most, it fails the test with what.
 func (w *World) Until(what string, step, most time.Duration, ok func() bool) {
 	w.t.Helper()
 	synctest.Wait()

@@ -67,7 +67,7 @@ type Step struct {
 // Kind says what a step does.
 type Kind uint8
 
-// The kinds of steps.
+// The values of [Kind].
 const (
 	Send Kind = iota
 	SendRaw

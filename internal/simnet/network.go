@@ -156,8 +156,9 @@ func (s *state) wait() time.Duration {
 	return s.delay()
 }
 
-// Delay delays all bytes that the host from sends to the host to. delay returns the delay of each
-// write; nil means no delay. Delay calls it with a lock held, so it must not use the network.
+// Delay sets the delay of all bytes that the host from sends to the host called to. delay returns
+// the delay of each write; nil means no delay. The network calls delay with a lock held, so delay
+// must not use the network.
 func (n *Network) Delay(from, to string, delay func() time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -165,7 +166,8 @@ func (n *Network) Delay(from, to string, delay func() time.Duration) {
 	n.each(from, to, func(s *stream) { s.setDelay(delay) })
 }
 
-// Hold keeps all bytes that the host from sends to the host to from arriving, until Release.
+// Hold stops the link on which the host from sends to the host called to. Bytes that are written
+// meanwhile arrive after Release.
 func (n *Network) Hold(from, to string) { n.hold(from, to, true) }
 
 // Release ends the effect of Hold. All bytes that were written meanwhile arrive now.
@@ -207,8 +209,8 @@ func (n *Network) Cut(a, b string) {
 	n.cut(func(c *Conn) bool { return c.local.IP.String() == a && c.remote.IP.String() == b })
 }
 
-// CutAfter resets each connection between two hosts after the given number of further bytes were
-// written from from to to. Those bytes arrive, and then the other end sees the reset.
+// CutAfter resets each connection between two hosts after the first host has written the given
+// number of further bytes. Those bytes arrive, and then the second host sees the reset.
 func (n *Network) CutAfter(from, to string, bytes int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

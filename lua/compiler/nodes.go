@@ -50,7 +50,7 @@ func hiddenCall(name string, at ast.Expr, args []ast.Expr) *ast.FuncCallExpr {
 	return call
 }
 
-// place gives node, which is new, the line numbers of the node at, which node replaces.
+// place sets the line numbers of node, a new node, to those of at, the node that it replaces.
 func place(node, at ast.Expr) {
 	node.SetLine(at.Line())
 	node.SetLastLine(at.LastLine())

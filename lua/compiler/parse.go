@@ -44,7 +44,8 @@ func ErrTooLong(name string) error {
 	return fmt.Errorf("%s: chunk is too long, at most %d bytes", name, MaxSource)
 }
 
-// syntaxError returns the text, in Lua's form, of the error or panic raised of the parser.
+// syntaxError returns, in Lua's form, the text of raised, which is an error or a panic of the
+// parser.
 func syntaxError(name string, raised any, source []byte) string {
 	cause, ok := raised.(error)
 	if !ok {

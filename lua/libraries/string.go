@@ -134,7 +134,8 @@ func (r *Runtime) upper(l *glua.LState) int {
 	return changeCase(l, r.mapped(l), 'a', 'z')
 }
 
-// changeCase pushes s with the case changed of all bytes from from to to, which are ASCII letters.
+// changeCase pushes s in which all ASCII letters from the byte from to the byte to have the other
+// case.
 func changeCase(l *glua.LState, s string, from, to byte) int {
 	b := []byte(s)
 	for i, c := range b {

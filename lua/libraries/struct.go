@@ -232,8 +232,9 @@ func (r *Runtime) structUnpack(l *glua.LState) int {
 	return len(results) + 1
 }
 
-// text reads the string of it from data at index at. It returns the string, the index behind it,
-// and results. For the format c0 it takes the size from the last of results, and removes that.
+// text reads the string that the item it describes from data, beginning at the index at. It returns
+// the string, the index behind it, and results. For the format c0 it takes the length of the string
+// from the last of results, and removes that.
 func (f *layout) text(data string, at int, it item, results []glua.LValue) (string, int, []glua.LValue) {
 	if it.letter == 's' {
 		i := strings.IndexByte(data[at:], 0)
