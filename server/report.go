@@ -80,7 +80,7 @@ func (r *reporting) sample() {
 	}
 	r.clients.look(e)
 	if again, now := e.Resets(); resetting || now || again != resets {
-		return // Counts of this sample may be from before and after the reset. The next sample is consistent
+		return // some counts may be from before the reset and others from after it; the next sample is consistent
 	}
 	r.recorder.Add(s)
 }

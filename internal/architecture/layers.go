@@ -6,7 +6,6 @@
 //
 // The functions read the files of all platforms, with tests, on every platform. They compile
 // nothing. Package comments, in a folder of its own beside this one, checks the names in comments.
-// nothing. Package comments, in the folder beside it, checks what comments refer to.
 package architecture
 
 import "slices"
