@@ -13,7 +13,7 @@ type Host interface {
 	// not use the slice refs after the next Call.
 	Call(args [][]byte, proto int) (reply []byte, refs []shared.Ref)
 	// Log receives a message of redis.log. level is from 0 (debug) to 3 (warning). msg has at most
-	// 1,024 bytes and is valid only during the call.
+	// 1,024 bytes.
 	Log(level int, msg []byte)
 }
 

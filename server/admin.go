@@ -194,7 +194,7 @@ func (s *Server) notReady(ctx context.Context) string {
 // protocol.
 type adminLogins struct{ s *Server }
 
-// Attempt implements [admin.Logins].
+// Attempt implements [admin.Logins]. It adds refused and failed attempts to ACL LOG.
 func (l adminLogins) Attempt(user, address string) (wait time.Duration, refused bool, judged func(u *acl.User, ok bool)) {
 	e := l.s.engine
 	var a command.Attempt

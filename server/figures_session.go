@@ -16,8 +16,8 @@ import (
 // Maximum numbers of values of labels that clients determine.
 const (
 	maxFailures = 16
-	// sharedSeries is the maximum number of series of a figure that shares the maximum for all
-	// figures; see metrics.SharedSeries.
+	// sharedSeries is the maximum number of series of one figure. The series of several figures
+	// together are also bounded, by metrics.SharedSeries.
 	sharedSeries = 1 << 10
 )
 

@@ -53,7 +53,7 @@ func newLogBounds(stopwatch func() time.Duration) *logBounds {
 	return &logBounds{stopwatch: stopwatch, kinds: make(map[string]*logKind)}
 }
 
-// Handle implements [slog.Handler].
+// Handle implements [slog.Handler]. It drops the line if the limit of its kind does not permit it.
 func (h boundedLog) Handle(ctx context.Context, r slog.Record) error {
 	left, write := h.bounds.admit(r.Message, r.Level, h.Handler)
 	if !write {
@@ -66,12 +66,12 @@ func (h boundedLog) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs implements [slog.Handler].
+// WithAttrs implements [slog.Handler]. The result shares the limits of h.
 func (h boundedLog) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return boundedLog{h.Handler.WithAttrs(attrs), h.bounds}
 }
 
-// WithGroup implements [slog.Handler].
+// WithGroup implements [slog.Handler]. The result shares the limits of h.
 func (h boundedLog) WithGroup(name string) slog.Handler {
 	return boundedLog{h.Handler.WithGroup(name), h.bounds}
 }

@@ -45,7 +45,8 @@ func (m *persistenceManager) Log() (replication.Log, error) {
 	return l, nil
 }
 
-// Origin implements [replication.Files].
+// Origin implements [replication.Files]. It returns nil if something was changed since the files
+// were loaded.
 func (m *persistenceManager) Origin() *persistence.Origin {
 	found := m.loaded.Load()
 	if found == nil || m.changes.Load() > 0 {

@@ -113,7 +113,8 @@ func (m *persistenceManager) putInForce() {
 	}
 }
 
-// Append implements [keyspace.Journal].
+// Append implements [keyspace.Journal]. It counts the change. Without a log it releases refs and
+// returns 0.
 func (m *persistenceManager) Append(record []byte, refs []shared.Ref, at limit.Instant) uint64 {
 	m.changes.Add(1)
 	l := m.log.Load()
@@ -124,13 +125,14 @@ func (m *persistenceManager) Append(record []byte, refs []shared.Ref, at limit.I
 	return l.Append(record, refs, at)
 }
 
-// Refuses implements [keyspace.Journal].
+// Refuses implements [keyspace.Journal]. It returns false without a log.
 func (m *persistenceManager) Refuses() bool {
 	l := m.log.Load()
 	return l != nil && l.Refuses()
 }
 
-// Await implements [env.Persistence].
+// Await implements [env.Persistence]. When the log has the change at position, the outcome is that
+// of the barrier for replies, which waits for replicas. Without a log it is [transport.Kept].
 func (m *persistenceManager) Await(position uint64, p transport.Peer) transport.Outcome {
 	l := m.log.Load()
 	if l == nil {
@@ -145,7 +147,7 @@ func (m *persistenceManager) Await(position uint64, p transport.Peer) transport.
 	return transport.Lost
 }
 
-// Position implements [env.Persistence].
+// Position implements [env.Persistence]. It returns 0 without a log.
 func (m *persistenceManager) Position() uint64 {
 	l := m.log.Load()
 	if l == nil {
@@ -168,7 +170,7 @@ func (m *persistenceManager) Fault() string {
 	return systemWords(err)
 }
 
-// Awaited implements [env.Persistence].
+// Awaited implements [env.Persistence]. It reports whether replies to changes wait for replicas.
 func (m *persistenceManager) Awaited() bool {
 	return m.s.replicator.delays()
 }
@@ -259,10 +261,11 @@ func (m *persistenceManager) begin() bool {
 	return true
 }
 
-// Start implements [env.Persistence].
+// Start implements [env.Persistence]. It begins a snapshot in the background.
 func (m *persistenceManager) Start() bool { return m.begin() }
 
-// Save implements [env.Persistence].
+// Save implements [env.Persistence]. It writes a snapshot and returns when that is done. It returns
+// an error during loading, and while another snapshot is being written.
 func (m *persistenceManager) Save() error {
 	if !m.isLoaded() {
 		return errLoading
@@ -380,7 +383,8 @@ func (m *persistenceManager) rewriteState(ctx context.Context) (err error) {
 	return err
 }
 
-// LastSave implements [env.Persistence].
+// LastSave implements [env.Persistence]. It returns Unix seconds, those of the start if there was
+// no snapshot since.
 func (m *persistenceManager) LastSave() int64 { return m.lastSave.Load() }
 
 // close waits for a snapshot that is being written, then closes the log. All changes that were

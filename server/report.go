@@ -151,7 +151,7 @@ func (r *reporting) answer(u *acl.User, from, name string, given map[string][]st
 	return r.reporter.Answer(u, from, q) //nolint:wrapcheck // the command replies this error, too
 }
 
-// Identity implements [report.Source].
+// Identity implements [report.Source]. It describes this server process.
 func (r *reporting) Identity() report.Server {
 	groups := r.s.engine.Options.Groups
 	return report.Server{
@@ -160,13 +160,13 @@ func (r *reporting) Identity() report.Server {
 	}
 }
 
-// Actions implements [report.Source].
+// Actions implements [report.Source]. It returns the option admin-actions.
 func (r *reporting) Actions() bool { return r.s.config.Yes("admin-actions") }
 
-// Databases implements [report.Source].
+// Databases implements [report.Source]. It returns the number of databases.
 func (r *reporting) Databases() int { return r.s.engine.Limits().Databases }
 
-// Denied implements [report.Source].
+// Denied implements [report.Source]. The result is empty if the server does not count calls by key.
 func (r *reporting) Denied() stats.SeenKeys {
 	if r.s.engine.Seen == nil {
 		return stats.SeenKeys{}
@@ -174,7 +174,7 @@ func (r *reporting) Denied() stats.SeenKeys {
 	return r.s.engine.Seen.Denied(r.s.engine.Options.Now())
 }
 
-// Called implements [report.Source].
+// Called implements [report.Source]. The result is empty if the server does not count calls by key.
 func (r *reporting) Called() stats.SeenKeys {
 	if r.s.engine.Seen == nil {
 		return stats.SeenKeys{}
@@ -182,12 +182,13 @@ func (r *reporting) Called() stats.SeenKeys {
 	return r.s.engine.Seen.Called(r.s.engine.Options.Now())
 }
 
-// GroupOf implements [report.Source].
+// GroupOf implements [report.Source]. It returns the name of the group to which key belongs.
 func (r *reporting) GroupOf(key string) string {
 	return stats.GroupName([]byte(key), r.s.engine.Options.Groups.Delimiter)
 }
 
-// Policy implements [report.Source].
+// Policy implements [report.Source]. If key has the state of a policy or of its candidate, name is
+// the name of the policy, of is the key with which RL.USE is called, and is is true.
 func (r *reporting) Policy(key string) (name, of string, is bool) {
 	policies := r.s.engine.Options.Policies
 	if policies == nil || !strings.Contains(key, ":") {
@@ -201,7 +202,7 @@ func (r *reporting) Policy(key string) (name, of string, is bool) {
 // Changes implements [report.Source].
 func (r *reporting) Changes(since int64) []stats.Change { return r.s.engine.Changes.Since(since) }
 
-// Caller implements [report.Source].
+// Caller implements [report.Source]. It returns false if no client with this ID is connected.
 func (r *reporting) Caller(id int64) (report.Caller, bool) {
 	c := r.s.engine.Client(id)
 	if c == nil {
@@ -218,7 +219,7 @@ func callerOf(c *command.Client) report.Caller {
 	}
 }
 
-// Clients implements [report.Source].
+// Clients implements [report.Source]. It returns most clients at most.
 func (r *reporting) Clients(most int) []report.ClientLine {
 	e, now := r.s.engine, r.s.engine.Options.Now()
 	all := e.Clients()
@@ -237,7 +238,7 @@ func (r *reporting) Clients(most int) []report.ClientLine {
 	return lines
 }
 
-// SlowLog implements [report.Source].
+// SlowLog implements [report.Source]. It returns the newest entries of SLOWLOG, most at most.
 func (r *reporting) SlowLog(most int) []report.SlowCall {
 	entries := r.s.engine.Slow.Newest(most)
 	calls := make([]report.SlowCall, len(entries))
@@ -250,7 +251,8 @@ func (r *reporting) SlowLog(most int) []report.SlowCall {
 	return calls
 }
 
-// May implements [report.Source].
+// May implements [report.Source]. It returns true if a selector of u permits the command without a
+// first argument. It returns false if the command does not exist.
 func (r *reporting) May(u *acl.User, name string) bool {
 	id, known := r.s.engine.Commands.Command(name)
 	if !known {
@@ -267,7 +269,7 @@ func (r *reporting) May(u *acl.User, name string) bool {
 // executeTimeout is the maximum time that a command of the admin port may take.
 const executeTimeout = 10 * time.Second
 
-// Execute implements [report.Source].
+// Execute implements [report.Source]. It gives up after executeTimeout.
 func (r *reporting) Execute(u *acl.User, from string, db int, args [][]byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), executeTimeout)
 	defer cancel()
