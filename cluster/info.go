@@ -78,7 +78,7 @@ var storeRows = []row[whole]{
 	{"remembered", "Writes decided on what was remembered, without a read.", true, func(w whole) float64 { return float64(w.fromMine.Load()) }},
 	{"doubts", "Writes of which the store did not say what became.", true, func(w whole) float64 { return float64(w.doubts.Load()) }},
 	{"own_found", "Writes in doubt found in what others have written since.", true, func(w whole) float64 { return float64(w.found.Load()) }},
-	{"unknown", "Calls in writes of which nobody will know what became.", true, func(w whole) float64 { return float64(w.unknown.Load()) }},
+	{"unknown", "Calls in writes whose outcome is unknown.", true, func(w whole) float64 { return float64(w.unknown.Load()) }},
 	{"repaired", "Keys whose latest writes the store had lost.", true, func(w whole) float64 { return float64(w.repaired.Load()) }},
 	{"undone", "Calls answered with an error whose charge was given back.", true, func(w whole) float64 { return float64(w.undone.Load()) }},
 	{"kept", "Calls answered with an error whose charge could not be given back.", true, func(w whole) float64 { return float64(w.kept.Load()) }},

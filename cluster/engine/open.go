@@ -30,7 +30,7 @@ func Open(o Options) (*Engine, error) {
 		d.connect = o.Dial
 	}
 	if o.Address.TLS != nil && o.Address.TLS.SkipVerify {
-		o.Log.Warn("certificates of the store are not verified: whoever answers is trusted")
+		o.Log.Warn("certificates of the store are not verified: any server that answers is trusted")
 	}
 	e := &Engine{
 		o: o, dial: d, stale: make(chan struct{}, 1), refused: newQueue(0), stop: make(chan struct{}),

@@ -18,17 +18,17 @@ func orders() []*command.Command {
 		{
 			Name: "replicaof", Arity: 3, Flags: admin | command.FlagSyncing,
 			Summary: "Makes the server a replica of another one, or a primary.", Syntax: "<host port | NO ONE>",
-			Reply: "OK: the work goes on beside", Run: follow, Disclosure: command.Disclosure{AuditAttrs: auditFollow},
+			Reply: "OK: the work continues in the background", Run: follow, Disclosure: command.Disclosure{AuditAttrs: auditFollow},
 		},
 		{
 			Name: "slaveof", Arity: 3, Flags: admin | command.FlagSyncing,
-			Summary: "Does the same as REPLICAOF.", Syntax: "<host port | NO ONE>", Reply: "OK: the work goes on beside", Run: follow,
+			Summary: "Does the same as REPLICAOF.", Syntax: "<host port | NO ONE>", Reply: "OK: the work continues in the background", Run: follow,
 			Disclosure: command.Disclosure{AuditAttrs: auditFollow},
 		},
 		{
 			Name: "failover", Arity: -1, Flags: admin,
 			Summary: "Hands over to a replica without losing a decision.",
-			Syntax:  "[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", Reply: "OK: the handover goes on beside", Run: failover,
+			Syntax:  "[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]", Reply: "OK: the failover continues in the background", Run: failover,
 		},
 		{
 			Name: "role", Arity: 1, Flags: command.FlagNoScript | command.FlagLoading | command.FlagStale | command.FlagFast,

@@ -15,7 +15,7 @@ const (
 	// unlimited is a limit that no caller reaches. It keeps a key for one second.
 	unlimited = "SW 4294967295 1 FIXED"
 
-	whyUnlimited = "a policy has a limit: this one is 4294967295 a second, which nobody reaches"
+	whyUnlimited = "a policy has a limit: this one is 4294967295 a second, which no client reaches"
 )
 
 // bounds are the server's defaults.
