@@ -10,7 +10,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ArgsCost returns the memory in bytes that copies of args take, [ArgCost] for each included.
+// ArgsCost returns the memory in bytes that copies of args take: their bytes, and [ArgCost] for
+// each argument.
 func ArgsCost(args [][]byte) (n int) {
 	for _, a := range args {
 		n += len(a) + ArgCost
@@ -18,15 +19,17 @@ func ArgsCost(args [][]byte) (n int) {
 	return n
 }
 
-// OnOff parses ON or OFF in any case. ok is false for any other word.
+// OnOff parses b as ON or OFF, in any case. on is true for ON. ok is false for any other word.
 func OnOff(b []byte) (on, ok bool) {
 	on = arg.IsWord(b, "ON")
 	return on, on || arg.IsWord(b, "OFF")
 }
 
-// ExpiryInstant converts the number of an expiry command into an instant. It returns false for a
-// number that does not fit into milliseconds since the epoch: Redis refuses those, too. A number
-// that fits but exceeds our nanoseconds becomes the last representable instant, in the year 2262.
+// ExpiryInstant converts n, the number of an expiry command in units of unit, into an instant of
+// st. If absolute is set, n counts from the Unix epoch, otherwise from st.Now(). ExpiryInstant
+// returns false for a number that does not fit into milliseconds since the epoch: Redis refuses
+// those, too. A number that fits but exceeds the range of [limit.Instant], in nanoseconds, becomes
+// the last representable instant, in the year 2262.
 func ExpiryInstant(st env.Store, n int64, unit time.Duration, absolute bool) (limit.Instant, bool) {
 	perMilli := int64(unit / time.Millisecond)
 	if n > math.MaxInt64/perMilli || n < math.MinInt64/perMilli {
@@ -43,7 +46,8 @@ func ExpiryInstant(st env.Store, n int64, unit time.Duration, absolute bool) (li
 	return now.Add(time.Duration(limit.SatMul(ms, int64(time.Millisecond)))), true
 }
 
-// ParseNotNegative parses a count as Redis does where the count must not be negative.
+// ParseNotNegative parses b as an integer that is not negative. The error is "" on success, and
+// otherwise Redis' text for a value that is not positive.
 func ParseNotNegative(b []byte) (int64, resp.Error) {
 	n, ok := arg.Int(b)
 	switch {
@@ -55,8 +59,8 @@ func ParseNotNegative(b []byte) (int64, resp.Error) {
 	return n, ""
 }
 
-// MaxQueuedBytes bounds the memory in bytes of the commands that a transaction queues, and of the
-// keys that a client watches or waits for.
+// MaxQueuedBytes is the maximum memory, in bytes, of the commands that one transaction queues, of
+// the keys that one client watches, and of the keys that one blocked client waits for.
 const MaxQueuedBytes = 16 << 20
 
 // ArgCost is the memory in bytes that an argument takes in addition to its own bytes.
@@ -68,14 +72,15 @@ const QueuedCost = 48
 // WatchCost is the memory in bytes that a watched key takes in addition to its own bytes.
 const WatchCost = 256
 
-// CloneArgs returns copies of args, which share one allocation.
+// CloneArgs returns a deep copy of args. The bytes of all arguments are in one allocation.
 func CloneArgs(args [][]byte) [][]byte {
 	out := make([][]byte, len(args))
 	CopyArgs(out, args)
 	return out
 }
 
-// CopyArgs fills out with copies of args, which share one allocation. out may be args itself.
+// CopyArgs sets the elements of out to copies of those of args. The copied bytes are in one
+// allocation. out must be at least as long as args, and may be args itself.
 func CopyArgs(out, args [][]byte) {
 	size := 0
 	for _, a := range args {

@@ -13,9 +13,11 @@ import (
 // The ask refers to the arguments and to memory of the worker that the next Parse reuses. An ask
 // that a Remote decides gets copies of its bytes before that: see [decide.Ask.Own].
 
-// NewAsk returns an ask about key, for the Parse function of the running command to fill in. Only
-// the common fields are reset: fields of another family may still have the values of an earlier
-// call.
+// NewAsk returns an ask about key, for the Parse function of the running command to fill in. It
+// sets the family to f and the database to the client's. In a table whose asks a Remote decides,
+// the ask comes from the worker's Collector; otherwise it is the worker's only one, which the next
+// call reuses. Only the common fields are reset: fields of another family may still have the values
+// of an earlier call.
 func (c *Call) NewAsk(f decide.Family, key []byte) *decide.Ask {
 	if c.Collector != nil {
 		return c.collected(f, key)
@@ -25,15 +27,17 @@ func (c *Call) NewAsk(f decide.Family, key []byte) *decide.Ask {
 	return a
 }
 
-// collected is NewAsk for a command whose ask a Remote decides.
+// collected is NewAsk for a command whose ask a Remote decides: it takes the ask from the
+// Collector.
 func (c *Call) collected(f decide.Family, key []byte) *decide.Ask {
 	a := c.Collector.NewAsk()
 	a.DB, a.Key, a.Family, a.Foreign = c.Client.Selected(), key, f, 0
 	return a
 }
 
-// collects returns the Run function of a command in a table whose asks a Remote decides. A call
-// that may wait uses the command's own Run function, if there is one.
+// collects returns the Run function of cmd for a table whose asks a Remote decides. The function
+// gives the ask to the Collector. If cmd has its own Run and a call may wait for room, that Run is
+// called instead, without the Collector.
 func collects(cmd *Command) func(c *Call) {
 	run, waits := cmd.Run, cmd.Waits
 	if run == nil || waits == nil {
@@ -51,7 +55,9 @@ func collects(cmd *Command) func(c *Call) {
 	}
 }
 
-// Collect is the Run function of a command whose ask a Remote decides.
+// Collect parses the running command and adds its ask to the Collector, which replies after a
+// Remote has decided the ask. If the arguments are wrong, Collect drops the ask and replies with
+// the error at once.
 func (c *Call) Collect() {
 	if err := c.Cmd.Parse(c); err != "" {
 		c.Collector.Drop()
@@ -61,10 +67,10 @@ func (c *Call) Collect() {
 	c.Collector.Add(c)
 }
 
-// OwnAsk returns the ask that Parse of the running command has filled in and that is decided at
-// once. It is for the Run function of a command that may wait, and of the commands that are called
-// most often. Such a Run repeats what asks does, because each additional call on this hot path
-// costs measurable time.
+// OwnAsk returns the worker's own ask, which Parse of the running command has filled in and which
+// is decided at once. It is for the Run function of a command that may wait, and of the commands
+// that are called most often. Such a Run repeats the body of asks, because each additional function
+// call on this hot path costs measurable time.
 func (c *Call) OwnAsk() *decide.Ask { return &c.ask }
 
 // Conclude replies to the decided ask a: with its error, or else by calling answer.
@@ -76,8 +82,9 @@ func (c *Call) Conclude(a *decide.Ask, answer func(*Call, *decide.Ask)) {
 	answer(c, a)
 }
 
-// asks returns the Run function of a command that asks one question and has the store decide it at
-// once.
+// asks returns the Run function of a command that asks one question: it calls parse, has the store
+// decide the ask at once, and calls answer. An error of parse or of the decision is the reply
+// instead.
 func asks(parse func(*Call) resp.Error, answer func(*Call, *decide.Ask)) func(*Call) {
 	return func(c *Call) {
 		if err := parse(c); err != "" {

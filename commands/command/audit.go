@@ -10,9 +10,10 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// audited returns the handler of cmd, which also writes a log line for each call. If the call may
-// explain something that operators see later, the handler also records a change. The table wraps
-// the handler at start-up, so other commands pay nothing.
+// audited returns the handler of cmd for FlagAudit: it runs the command and then writes a log line.
+// If a call that succeeded may explain something that operators see later (cmd.Change), the handler
+// also adds it to the list of changes. The table wraps the handler at start-up, so commands without
+// the flag pay nothing.
 func audited(cmd *Command) func(*Call) {
 	run := cmd.Run
 	message := "audit: " + strings.ToUpper(strings.ReplaceAll(cmd.Name, "|", " "))
@@ -51,7 +52,8 @@ func (s *Server) Changed(kind, text, by string) {
 	s.Changes.Add(stats.Change{At: s.CivilMillis(), Kind: kind, Text: text, By: by})
 }
 
-// CivilMillis returns the time of day in Unix milliseconds.
+// CivilMillis returns the time of day in Unix milliseconds: the civil clock if Options has one, and
+// otherwise the store's clock.
 func (s *Server) CivilMillis() int64 {
 	if s.Options.Civil != nil {
 		return int64(s.Options.Civil()) / int64(time.Millisecond)
@@ -59,7 +61,8 @@ func (s *Server) CivilMillis() int64 {
 	return int64(s.Options.Now()) / int64(time.Millisecond)
 }
 
-// By names the client as the originator of a change: its user and address.
+// By returns a text that names the client as the originator of a change: its user and its address.
+// A client with the ID 0 is a request to the admin port.
 func (s *Client) By() string {
 	if s.ID == 0 {
 		return "admin port, user " + s.UserName() + " from " + s.Addr()
@@ -67,8 +70,9 @@ func (s *Client) By() string {
 	return s.UserName() + ", from " + s.Addr()
 }
 
-// changeText returns the call without arguments that may be secret. It includes only the names of
-// users and policies, the duration of a pause and the database.
+// changeText returns the text of a change for the call c: the command's name and the arguments that
+// are no secrets. Those are the key of a limiter, the names of users and policies, the duration of
+// a pause, and the attributes of the audit log, such as the database.
 func changeText(c *Call) string {
 	text := strings.ToUpper(strings.ReplaceAll(c.Cmd.Name, "|", " "))
 	if at := c.Cmd.Pattern; at > 0 {
@@ -85,18 +89,20 @@ func changeText(c *Call) string {
 	return text
 }
 
-// Bounds on what the list of changes keeps of a call: maxChangeWord bytes of each argument, and
-// maxChangeWords arguments. The list has no key and arguments for a call about a key of more than
-// maxChangeKey bytes, which RL.RESET may have: it would have to keep the whole key to check whether
-// a user may read it.
+// maxChangeWord and maxChangeWords bound what the list of changes keeps of a call: the bytes of
+// each argument, and the number of arguments. maxChangeKey is the maximum length of a key, in
+// bytes, that the list keeps. RL.RESET may name a longer one. The list keeps neither the key nor
+// the arguments of such a call, because it would need the whole key to check whether a user may
+// read it.
 const (
 	maxChangeWord  = 64
 	maxChangeWords = 24
 	maxChangeKey   = 1 << 10
 )
 
-// changeWords joins the arguments of a change with spaces. It quotes those that are empty, contain
-// a space or are not printable.
+// changeWords joins words, the arguments of a change, with spaces. It quotes the words that are
+// empty, contain a space or are not printable, and shortens long words and long lists with an
+// ellipsis.
 func changeWords(words [][]byte) string {
 	var b strings.Builder
 	for i, word := range words {

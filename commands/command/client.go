@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Client is the part of a connection's state that commands and other sessions may use. Fields
-// without a note belong to the goroutine that feeds the client.
+// Client is the part of a connection's state that commands and other sessions may use. A field
+// belongs to the goroutine that feeds the client, unless its comment says otherwise.
 type Client struct {
 	Owner     any // the session; only package session uses it
 	Server    *Server
@@ -32,24 +32,25 @@ type Client struct {
 	// User is the authenticated user, or the user default before authentication. Only the feeding
 	// goroutine sets it.
 	User atomic.Pointer[acl.User]
-	// The fields from Database to Subscriptions are also read by other goroutines: CLIENT LIST, the
-	// janitor.
+	// Other goroutines, such as one that runs CLIENT LIST or the janitor, also read the fields from
+	// Database to Subscriptions.
 	Database atomic.Int32
 	Protocol atomic.Int32 // Proto, for other goroutines
 	Locked   atomic.Int64 // the instant since which authentication is due, 0 if it is not
 	Killed   atomic.Bool
 	Spared   atomic.Bool              // CLIENT NO-EVICT ON
 	Self     atomic.Pointer[Identity] // nil if the client has given no names; set by the feeding goroutine only
-	// Invalidated says that the client receives invalidations of keys that it or another client tracks.
-	// Once set it stays set. Subscriptions is the number of the client's subscriptions, of all
-	// kinds.
+	// Invalidated says that the client receives invalidations of keys that it or another client
+	// tracks. Once Invalidated is set, it stays set. Subscriptions is the number of the client's
+	// subscriptions: to channels, patterns and shard channels.
 	Invalidated   atomic.Bool
 	Subscriptions atomic.Int32
 	clientParts
 }
 
-// HostOf returns the address to which failed login attempts are charged. It has no port, so that a
-// new connection does not reset the count.
+// HostOf returns the address to which failed login attempts of the peer p are charged: its IP
+// address, or [UnixHost]. The address has no port, so that a new connection does not reset the
+// count.
 func HostOf(p transport.Peer) string {
 	if tcp, ok := p.RemoteAddr().(*net.TCPAddr); ok {
 		return tcp.IP.String()
@@ -57,10 +58,11 @@ func HostOf(p transport.Peer) string {
 	return UnixHost
 }
 
-// UnixHost is the address of all clients that connect by a unix socket.
+// UnixHost is the address to which failed login attempts of all clients on unix sockets are
+// charged.
 const UnixHost = "unix"
 
-// Mark sets or clears a mark.
+// Mark sets the mark m of the client if set is true, and clears m otherwise.
 func (s *Client) Mark(m Mark, set bool) {
 	if set {
 		s.Marks |= m
@@ -77,7 +79,9 @@ func (s *Client) ListensOnly() bool { return s.Marks&MarkListening != 0 && s.Pro
 // Subscribed reports whether the client has any subscription. Any goroutine may call it.
 func (s *Client) Subscribed() bool { return s.Subscriptions.Load() > 0 }
 
-// SuppressReply removes what was written since mark if CLIENT REPLY says so, and advances the mode.
+// SuppressReply removes what was written to w since mark if CLIENT REPLY says so. In the mode SKIP
+// it also advances the mode: the reply of CLIENT REPLY SKIP itself is removed, then that of the
+// next command.
 func (s *Client) SuppressReply(w *resp.Writer, mark int) {
 	switch s.Reply {
 	case ReplyOn:
@@ -90,15 +94,16 @@ func (s *Client) SuppressReply(w *resp.Writer, mark int) {
 	w.Cut(mark)
 }
 
-// Addr returns the client's end of the connection as CLIENT LIST shows it. It is used too rarely to
-// be cached. Any goroutine may call it, and Laddr.
+// Addr returns the client's end of the connection as CLIENT LIST shows it. Any goroutine may call
+// it. The result is not cached, because it is rarely needed.
 func (s *Client) Addr() string { return endpoint(s.Peer.RemoteAddr(), s.Peer.LocalAddr()) }
 
-// Laddr returns the server's end of the connection as CLIENT LIST shows it.
+// Laddr returns the server's end of the connection as CLIENT LIST shows it. Any goroutine may call
+// it.
 func (s *Client) Laddr() string { return endpoint(s.Peer.LocalAddr(), nil) }
 
-// endpoint formats an address. A unix socket is shown as its path and port 0. An end without a path
-// shows the path of the other end.
+// endpoint formats the address a. A unix socket is shown as its path and port 0. If a has no path,
+// the path of other, the opposite end, is shown; other may be nil. A nil address is shown as "?:0".
 func endpoint(a, other net.Addr) string {
 	if a == nil {
 		return "?:0"
@@ -113,8 +118,9 @@ func endpoint(a, other net.Addr) string {
 	return path + ":0"
 }
 
-// Kill ends the session: at its next Feed or, if the client does not read its output and so Feed is
-// not called, at once. Any goroutine may call it.
+// Kill ends the client's session: it sets Killed, which the next Feed checks, and aborts the
+// connection, because Feed is not called for a client that does not read its output. Any goroutine
+// may call it.
 func (s *Client) Kill() {
 	s.Killed.Store(true)
 	s.Peer.Abort()
@@ -123,8 +129,8 @@ func (s *Client) Kill() {
 // Name returns the name that CLIENT SETNAME set. Any goroutine may call it.
 func (s *Client) Name() string { return s.Identity().Name }
 
-// Identity returns the names that the client gave for itself and its library. Any goroutine may
-// call it.
+// Identity returns the names that the client gave for itself and for its library; the zero value if
+// it gave none. Any goroutine may call it.
 func (s *Client) Identity() Identity {
 	if n := s.Self.Load(); n != nil {
 		return *n
@@ -139,8 +145,8 @@ func (s *Client) SetName(name []byte) {
 	s.Identify(n)
 }
 
-// Identify sets the names of the client and its library. A client without names takes no memory for
-// them.
+// Identify replaces the names of the client and its library by n. A client without names takes no
+// memory for them. Only the goroutine that feeds the client may call it.
 func (s *Client) Identify(n Identity) {
 	if n == (Identity{}) {
 		s.Self.Store(nil)
@@ -149,11 +155,11 @@ func (s *Client) Identify(n Identity) {
 	s.Self.Store(&n)
 }
 
-// Selected returns the index of the selected database.
+// Selected returns the index of the client's selected database. Any goroutine may call it.
 func (s *Client) Selected() int { return int(s.Database.Load()) }
 
-// Lock requires the client to authenticate again before it may run more commands. now starts the
-// time limit for that.
+// Lock requires the client to authenticate again before it may run more commands. The time limit
+// for that begins at now.
 func (s *Client) Lock(now limit.Instant) {
 	s.Authed, s.Spent = false, 0
 	s.Locked.Store(int64(now))
@@ -167,9 +173,10 @@ func (s *Client) Login(u *acl.User) {
 	s.Locked.Store(0)
 }
 
-// LoginAs calls Login with the user that find returns, if it returns one. It calls find again if
-// users were deleted or replaced meanwhile: the goroutine that closes the clients of those users
-// may have checked this client before it had the user.
+// LoginAs calls Login with the user that find returns, and returns true. If find returns false, the
+// client keeps its user, and LoginAs returns false. If users were deleted or replaced meanwhile,
+// LoginAs undoes the login and calls find again: the goroutine that closes the clients of those
+// users may have checked this client before it had the user.
 func (s *Client) LoginAs(find func() (u *acl.User, ok bool)) bool {
 	user, authed, locked := s.User.Load(), s.Authed, s.Locked.Load()
 	for {
@@ -187,20 +194,23 @@ func (s *Client) LoginAs(find func() (u *acl.User, ok bool)) bool {
 	}
 }
 
-// Admitted reports whether the client may run commands: it has authenticated or need not.
+// Admitted reports whether the client may run commands, because it has authenticated or because the
+// server does not require a login.
 func (s *Client) Admitted() bool { return s.Authed || !s.Server.Users.NeedsLogin() }
 
-// UserName returns the name of the user. Any goroutine may call it.
+// UserName returns the name of the client's user. Any goroutine may call it.
 func (s *Client) UserName() string { return s.User.Load().Name }
 
-// SetProtocol switches the client to RESP2 or RESP3.
+// SetProtocol switches the client to the version proto of RESP: 2 or 3.
 func (s *Client) SetProtocol(proto int) {
 	s.Proto = proto
 	s.Protocol.Store(int32(proto))
 }
 
-// Reset returns the client to the state of a new connection (RESET), except for the state that
-// groups keep.
+// Reset returns the client to the state of a new connection (RESET): RESP2, replies on, database 0,
+// no name, and the user default. If that user needs a password, the client has to authenticate
+// again, and the time limit begins at now. The state that groups keep for the client is not reset:
+// see [Server.Reset].
 func (s *Client) Reset(now limit.Instant) {
 	s.SetProtocol(2)
 	if s.Reply != replySkip { // replySkip suppresses the reply of RESET itself, and ends with it

@@ -8,7 +8,8 @@ import (
 )
 
 // AllCategories returns the categories of the command: its own, and those that Redis derives from
-// flags (setImplicitACLCategories). A module's command has none, as users of redis-cell know it.
+// flags (setImplicitACLCategories). A command with FlagModule has no categories, as in Redis with
+// the module redis-cell.
 func (c *Command) AllCategories() Category {
 	if c.Flags&FlagModule != 0 {
 		return 0
@@ -38,7 +39,7 @@ func (c *Command) AllCategories() Category {
 	return cats
 }
 
-// With adds the flags f to commands and their subcommands, and returns commands.
+// With adds the flags f to commands and to their subcommands, and returns commands.
 func With(f Flag, commands ...*Command) []*Command {
 	for _, c := range commands {
 		c.Flags |= f
@@ -47,25 +48,26 @@ func With(f Flag, commands ...*Command) []*Command {
 	return commands
 }
 
-// OnlyFails reports whether the command exists only to tell callers why it is not available.
+// OnlyFails reports whether every call of the command fails: the command exists only to tell
+// callers why it is not available.
 func (c *Command) OnlyFails() bool { return c.Run != nil && c.Reply == "an error" }
 
-// AlwaysEmpty reports whether the command always replies with an empty result, since the server has
-// nothing that it could report.
+// AlwaysEmpty reports whether the command always replies with an empty result, because the server
+// has no feature whose state the command could report.
 func (c *Command) AlwaysEmpty() bool { return c.Run != nil && strings.HasPrefix(c.Reply, "an empty ") }
 
-// NeedsMemory reports whether a transaction or script may not begin with the command when memory is
-// full. Limiters still run then, except for new keys.
+// NeedsMemory reports whether the command keeps a transaction or script from beginning when memory
+// is full. Commands of limiters do not: they work when memory is full, except for new keys.
 func (c *Command) NeedsMemory() bool {
 	return c.Flags&FlagDenyOOM != 0 && c.Categories&CatRateLimit == 0
 }
 
-// ArityOK reports whether n arguments, the name included, match the arity.
+// ArityOK reports whether n arguments, including the name of the command, match the arity.
 func (c *Command) ArityOK(n int) bool {
 	return n == c.Arity || (c.Arity < 0 && n >= -c.Arity)
 }
 
-// check panics if the entry is incomplete or contradicts itself. It runs at start-up.
+// check panics if the entry is incomplete or contradicts itself. The table calls it at start-up.
 func (c *Command) check() {
 	switch {
 	case c.Name == "" || c.Summary == "" || c.Since == "" || c.Group == "":
@@ -83,7 +85,7 @@ func (c *Command) check() {
 	}
 }
 
-// Subcommand returns the subcommand of c with that name in any case, or nil.
+// Subcommand returns the subcommand of c called name, in any case; nil if there is none.
 func (c *Command) Subcommand(name []byte) *Command {
 	for _, sub := range c.Sub {
 		if EqualFold(name, sub.Name[len(c.Name)+1:]) {
@@ -93,12 +95,13 @@ func (c *Command) Subcommand(name []byte) *Command {
 	return nil
 }
 
-// SpansKeyspace reports whether the command reads or writes keys that are not among its arguments.
+// SpansKeyspace reports whether the command may read or write keys that are not among its
+// arguments.
 func (c *Command) SpansKeyspace() bool {
 	return c.Categories&CatKeyspace != 0 && c.Keys.None() || c.Keys.Derived != nil || c.Flags&FlagAllShards != 0
 }
 
-// HasLongKey reports whether a key among args exceeds [MaxKey].
+// HasLongKey reports whether a key of a call with args, including a derived key, exceeds [MaxKey].
 func (c *Command) HasLongKey(args [][]byte) bool {
 	for i, end, step := c.Keys.Range(args); i < end; i += step {
 		if len(args[i]) > MaxKey {
@@ -109,7 +112,7 @@ func (c *Command) HasLongKey(args [][]byte) bool {
 	return d != nil && size(args[1:d.Last+1]) > MaxKey-d.Extra
 }
 
-// size returns the length of all args together.
+// size returns the sum of the lengths of args in bytes.
 func size(args [][]byte) (n int) {
 	for _, a := range args {
 		n += len(a)
@@ -128,10 +131,12 @@ func (c *Command) Subscribes() bool { return c.Group == "pubsub" && c.Flags&Flag
 // ListenersMay reports whether a RESP2 client with subscriptions may run the command.
 func (c *Command) ListenersMay() bool { return c.Flags&FlagSubscriber != 0 }
 
-// RunsScript reports whether the command is EVAL or one of its variants.
+// RunsScript reports whether the command runs a script: EVAL, EVALSHA and FCALL with their
+// variants.
 func (c *Command) RunsScript() bool { return c.Group == "scripting" && c.Keys.Count > 0 }
 
-// classOf returns how long calls of a command are expected to take.
+// classOf returns the class of c for the statistics of durations: how long calls are expected to
+// take.
 func classOf(c *Command) stats.Class {
 	switch {
 	case c.RunsScript():
@@ -142,5 +147,5 @@ func classOf(c *Command) stats.Class {
 	return stats.Slow
 }
 
-// Shown returns the arguments of a call with secrets masked.
+// Shown returns args, the arguments of a call, with secrets masked. It does not change args.
 func (c *Command) Shown(args [][]byte) [][]byte { return stats.Shown(c.Secrets, args) }

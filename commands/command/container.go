@@ -2,7 +2,7 @@ package command
 
 import "github.com/cellserver/cellserver/resp"
 
-// helpOf returns the HELP subcommand of a container. Its text is generated from the other
+// helpOf returns a new HELP subcommand for container. Its text is generated from the other
 // subcommands, so it cannot leave one out.
 func helpOf(container *Command) *Command {
 	first := container.Sub[0]
@@ -28,8 +28,8 @@ func writeHelp(c *Call, container *Command) {
 	}
 }
 
-// SubcommandSyntax returns Redis' error for a wrong number of arguments of a subcommand, for those
-// that count their arguments themselves.
+// SubcommandSyntax returns Redis' error for a wrong number of arguments of a subcommand. It is for
+// subcommands that check the number of their arguments themselves.
 func SubcommandSyntax(c *Call) resp.Error {
 	return resp.Error("ERR unknown subcommand or wrong number of arguments for '" + string(Echo(c.Args[1], MaxEcho)) +
 		"'. Try " + upper(c.Cmd.Parent.Name) + " HELP.")

@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/syntax"
 )
 
-// WriteInfo writes the reply of COMMAND: the description of all commands.
+// WriteInfo writes the reply of COMMAND to w: the descriptions of all commands, sorted by name.
 func (t *Table) WriteInfo(w *resp.Writer) {
 	w.Array(len(t.Sorted))
 	for _, cmd := range t.Sorted {
@@ -16,7 +16,8 @@ func (t *Table) WriteInfo(w *resp.Writer) {
 	}
 }
 
-// Keep returns the reply for a protocol. The first call for that protocol has write create it.
+// Keep returns the cached reply for the protocol proto, 2 or 3. The first call for a protocol calls
+// write to create the reply. Any goroutine may call Keep. The caller must not change the result.
 func (m *madeOnce) Keep(proto int, write func(w *resp.Writer)) []byte {
 	is := &m[0]
 	if proto == 3 {
@@ -30,8 +31,8 @@ func (m *madeOnce) Keep(proto int, write func(w *resp.Writer)) []byte {
 	return is.text
 }
 
-// Find returns the command with that name or, if the name has a bar, the subcommand. It returns nil
-// if there is none.
+// Find returns the command called name. If name has a bar, it names a subcommand, such as
+// "client|list". The result is nil if there is no such command.
 func (t *Table) Find(name []byte) *Command {
 	container, sub, isSub := bytes.Cut(name, []byte("|"))
 	cmd := t.Lookup(container)
@@ -41,8 +42,8 @@ func (t *Table) Find(name []byte) *Command {
 	return cmd.Subcommand(sub)
 }
 
-// WriteInfo writes the ten fields that Redis 7 has for a command. Clients that read the fields by
-// position reject any other number of fields.
+// WriteInfo writes the ten fields that Redis 7 returns for a command to w. Clients that read the
+// fields by position reject any other number of fields.
 func (c *Command) WriteInfo(w *resp.Writer) {
 	w.Array(10)
 	w.BulkString(c.Name)
@@ -72,8 +73,8 @@ func (c *Command) WriteInfo(w *resp.Writer) {
 	}
 }
 
-// writeKeySpecs writes the key specifications of Redis 7: one range, or two if the first key is
-// used in another way than the rest.
+// writeKeySpecs writes the key specifications of Redis 7 to w: none if no fixed argument is a key,
+// one range, or two ranges if the first key is used in another way than the rest.
 func (c *Command) writeKeySpecs(w *resp.Writer) {
 	k := &c.Keys
 	switch {
@@ -133,8 +134,8 @@ func WriteAllDocs(w *resp.Writer, cmds []*Command) {
 	}
 }
 
-// WriteDocs writes the name of the command and its documentation. redis-cli requires bulk strings
-// here, and arrays for the arguments.
+// WriteDocs writes the name of the command and the map of its documentation to w. redis-cli
+// requires bulk strings in the map, and arrays for the arguments.
 func (c *Command) WriteDocs(w *resp.Writer) {
 	fields := 5
 	if c.Flags&FlagModule != 0 {

@@ -1,8 +1,9 @@
 package command
 
-// Defaults has the fields that most entries of a list share; see [Entries].
+// Defaults has the values of fields that most entries of a list share; see [Entries].
 type Defaults struct {
-	// Keys is for lists in which every command has keys: an entry cannot say that it has none.
+	// Keys is the default of entries without keys and channels. A list may set it only if every
+	// command in the list has keys, because an entry cannot override it with none.
 	Keys       KeySpec
 	Categories Category
 	Group      string
@@ -11,9 +12,9 @@ type Defaults struct {
 	WordWork   int
 }
 
-// Entries sets the fields that the entries of commands leave out to those of d, and returns commands. A
-// container does nothing itself, so it gets only the group and the version. Its subcommands get nothing:
-// their list has its own defaults.
+// Entries sets each field that an entry of commands leaves out to its value in d, and returns
+// commands. A container gets only the group and the version, because it does nothing itself.
+// Subcommands are not changed: their own list has its own defaults.
 func Entries(d Defaults, commands []*Command) []*Command {
 	for _, c := range commands {
 		if container := c.Run == nil && c.Parse == nil; !container {

@@ -11,16 +11,16 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ElementError carries an error reply as an error value through a function of the store.
+// ElementError carries an error reply as a Go error through a function that the store calls.
 type ElementError resp.Error
 
 // Error implements the error interface.
 func (e ElementError) Error() string { return string(e) }
 
-// ErrNoSum refuses a sum that is not a finite number.
+// ErrNoSum is the reply to a floating-point addition whose sum is not a finite number.
 const ErrNoSum resp.Error = "ERR increment would produce NaN or Infinity"
 
-// FloatError returns the reply for an error of a floating-point addition.
+// FloatError returns the reply for err, an error of a floating-point addition or of the store.
 func FloatError(err error) resp.Error {
 	switch {
 	case errors.Is(err, longdouble.ErrNotFloat):
@@ -31,15 +31,15 @@ func FloatError(err error) resp.Error {
 	return StoreError(err)
 }
 
-// ErrKeyTooLong refuses a key of more than [MaxKey] bytes.
+// ErrKeyTooLong is the reply to a command with a key of more than [MaxKey] bytes.
 const ErrKeyTooLong resp.Error = "ERR key is too long, at most 16384 bytes"
 
-// MaxEcho is how many bytes of an unknown name, and how many of its arguments together, the error
-// repeats (Redis: 128).
+// MaxEcho is the maximum number of bytes of an unknown name that an error repeats. The arguments
+// after the name have the same bound, all together. Redis has the bound 128, too.
 const MaxEcho = 128
 
-// notServed returns the error for a command that needs a keyspace, which a server with --store
-// does not have.
+// notServed returns the error for the command called name that needs a keyspace, which a server
+// with --store does not have.
 func notServed(name string) resp.Error {
 	if strings.HasPrefix(name, "rl.") { // no Redis or Valkey has these commands
 		return resp.Error("ERR '" + name + "' is not served with --store")
@@ -47,8 +47,8 @@ func notServed(name string) resp.Error {
 	return resp.Error("ERR '" + name + "' is not served with --store; ask the store itself")
 }
 
-// unknownCommand returns the error for a command that does not exist. It repeats the beginning of
-// the arguments.
+// unknownCommand returns the error for a call of a command that does not exist. The error repeats
+// the name, args[0], and the beginning of the other arguments.
 func unknownCommand(args [][]byte) resp.Error {
 	b := append([]byte("ERR unknown command '"), Echo(args[0], MaxEcho)...)
 	b = append(b, "', with args beginning with: "...)
@@ -64,12 +64,14 @@ func unknownCommand(args [][]byte) resp.Error {
 	return resp.Error(b)
 }
 
-// unknownSubcommand returns the error for a subcommand that does not exist.
+// unknownSubcommand returns the error for a call of container with an unknown subcommand called
+// name.
 func unknownSubcommand(container string, name []byte) resp.Error {
 	return resp.Error("ERR unknown subcommand '" + string(Echo(name, MaxEcho)) + "'. Try " + upper(container) + " HELP.")
 }
 
-// Echo returns at most n bytes of b, up to its first NUL, as C prints strings.
+// Echo returns the first n bytes of b, or fewer if b is shorter or contains a NUL: C prints a
+// string only up to its first NUL.
 func Echo(b []byte, n int) []byte {
 	if len(b) > n {
 		b = b[:n]
@@ -92,31 +94,32 @@ func upper(s string) string {
 	return string(b)
 }
 
-// ErrPatternTooLong refuses a pattern of more than glob.MaxPattern bytes.
+// ErrPatternTooLong is the reply to a pattern of more than [glob.MaxPattern] bytes.
 const ErrPatternTooLong resp.Error = "ERR pattern is too long, at most 1024 bytes"
 
-// ErrReplyTooLong refuses a reply of more than [MaxReply] bytes.
+// ErrReplyTooLong replaces a reply of KEYS or a similar command that exceeds [MaxReply] bytes.
 const ErrReplyTooLong resp.Error = "ERR the reply is too long, use SCAN with a smaller COUNT"
 
-// ErrBusy refuses a command while a script has blocked the store for longer than
+// ErrBusy is the reply to a command while a script has blocked the store for longer than
 // busy-reply-threshold.
 const ErrBusy resp.Error = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
 
-// ErrScriptReply refuses a reply that is too long for a script.
+// ErrScriptReply is the error that a script gets for a command whose reply is too long for scripts.
 const ErrScriptReply resp.Error = "ERR the reply is too large for a script"
 
-// MaxScriptReply bounds the bytes of a reply to a script.
+// MaxScriptReply is the maximum length, in bytes, of a reply to a command that a script calls.
 const MaxScriptReply = 16 << 20
 
 // ErrLongReply is [ErrValuesTooLong] as an error value, for functions that the store calls.
 var ErrLongReply = ElementError(ErrValuesTooLong)
 
-// NoPolicy returns the error for a policy that does not exist.
+// NoPolicy returns the error for a policy called name that does not exist.
 func NoPolicy(name []byte) resp.Error {
 	return resp.Error("NOPOLICY No such policy '" + string(Echo(name, MaxEcho)) + "'")
 }
 
-// StoreError returns the reply for an error of the store.
+// StoreError returns the reply for err, an error of the store. The reply for an unknown error is
+// [resp.ErrInternal].
 func StoreError(err error) resp.Error {
 	if reason, ok := err.(decide.Unavailable); ok { //nolint:errorlint // no caller wraps it
 		return resp.Error("UNAVAILABLE " + string(reason))
@@ -150,18 +153,19 @@ var storeErrors = []struct {
 	{counter.ErrInfinite, resp.ErrInfinite},
 }
 
-// ErrValuesTooLong refuses a reply whose values together exceed [MaxReply].
+// ErrValuesTooLong replaces a reply of stored values that copies more than [MaxReply] bytes.
 const ErrValuesTooLong resp.Error = "ERR the reply is too long"
 
 // ErrNotKept stands for an error of the journal until [Call.Fail] replaces it with the exact
 // reason.
 const ErrNotKept resp.Error = "MISCONF"
 
-// errManyEffects refuses a transaction whose record would be too large.
+// errManyEffects is the reply to a command of a transaction that would make the journal's record of
+// the transaction too large.
 const errManyEffects resp.Error = "ERR the transaction changes too much to be kept as one record"
 
-// Misconf returns the error for an effect that cannot be persisted. fault is "" if the fault is
-// already over when the error is written.
+// Misconf returns the error for an effect that cannot be persisted because of fault, the journal's
+// description of its error. fault is "" if the error was over before the reply is written.
 func Misconf(fault string) resp.Error {
 	if fault == "" {
 		fault = "what was written last is lost"

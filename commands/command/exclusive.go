@@ -7,16 +7,16 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Coroutine describes how a group runs a call of unknown duration: on a coroutine with its own
-// worker, which moves to another goroutine if the call takes long.
+// Coroutine describes how a group runs a call of unknown duration. The call runs on a coroutine
+// with its own worker, which continues on another goroutine if the call takes long.
 type Coroutine struct {
 	// Do runs the call. c belongs to the coroutine's worker and has copies of the arguments. arg is
-	// the argument of RunOnCoroutine. It is valid until c yields.
+	// the argument of [Host.RunOnCoroutine], and is valid until c yields.
 	Do func(c *Call, arg any)
-	// Script returns the running script, and whether it has written. It is called after the call
-	// has yielded.
+	// Script returns the script that runs on w, the coroutine's worker, and whether the script has
+	// written. It is called after the call has yielded.
 	Script func(w *Worker) (script Killable, wrote bool)
-	// Again returns a function that runs the call of Do again from its beginning.
+	// Again returns a function that runs the call of Do once more, from its beginning.
 	Again func(c *Call) func(c *Call)
 }
 
@@ -26,17 +26,17 @@ type Coroutine struct {
 type Exclusive struct {
 	Wait  *Wait
 	Proxy *Client
-	// Do is the rest of the command.
+	// Do runs the rest of the command.
 	Do func(c *Call)
-	// Changes says that a CLIENT PAUSE WRITE delays the command.
+	// Changes says that CLIENT PAUSE WRITE delays the command.
 	Changes bool
-	// Memory was granted before the command ran; nil if none was requested.
+	// Memory is the memory that was granted before the command ran; nil if none was requested.
 	Memory *budget.Grant
-	// Retries is how often the command was restarted for lack of memory.
+	// Retries is the number of times that the command was restarted for lack of memory.
 	Retries int
 
-	// StopTimer stops the timer that reports the command as busy. It is guarded by the queue of
-	// exclusive commands in package session.
+	// StopTimer stops the timer that reports the command as busy. The mutex of the queue of
+	// exclusive commands in package session guards this field.
 	StopTimer func() bool
 
 	mu      sync.Mutex
@@ -49,6 +49,8 @@ type Exclusive struct {
 
 // The replies of SCRIPT KILL when it ends nothing, and the reasons that an ended script reports.
 const (
+	// ErrNotBusy and errUnkillable are the replies of SCRIPT KILL when it ends nothing.
+	// killedByUser and killedByServer are the reasons that an ended script reports.
 	ErrNotBusy    resp.Error = "NOTBUSY No scripts in execution right now."
 	errUnkillable resp.Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
 
@@ -56,7 +58,8 @@ const (
 	killedByServer = "Script killed because the server stops..."
 )
 
-// Begin records script as the running one, so that it can be killed.
+// Begin records script as the running one, so that it can be killed. If SCRIPT KILL came before the
+// first script of x, or the server is stopping, Begin kills the script at once.
 func (x *Exclusive) Begin(script Killable) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -70,7 +73,8 @@ func (x *Exclusive) Begin(script Killable) {
 	}
 }
 
-// BeginRunning is Begin for a script that already runs on a coroutine. No other goroutine may have x yet.
+// BeginRunning is Begin for a script that already runs on a coroutine. wrote is whether the script
+// has written. BeginRunning takes no lock, so no other goroutine may have x yet.
 func (x *Exclusive) BeginRunning(script Killable, wrote bool) {
 	x.script, x.wrote, x.begun = script, wrote, true
 }
@@ -82,8 +86,8 @@ func (x *Exclusive) End() {
 	x.script = nil
 }
 
-// Write records that the script is about to write, after which SCRIPT KILL may not end it. It
-// returns false if the script has already been killed.
+// Write records that the script is about to write: from then on SCRIPT KILL may not end it. Write
+// returns false if the script has already been killed; then it must not write.
 func (x *Exclusive) Write() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -94,8 +98,9 @@ func (x *Exclusive) Write() bool {
 	return true
 }
 
-// Kill ends the running script for SCRIPT KILL, unless it has written. It returns an error reply,
-// or "".
+// Kill implements SCRIPT KILL. It ends the running script, or the next one if none has begun,
+// unless the script has written. The result is the error reply, or "" on success. Any goroutine may
+// call it.
 func (x *Exclusive) Kill() resp.Error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -112,8 +117,8 @@ func (x *Exclusive) Kill() resp.Error {
 	return ""
 }
 
-// Abort ends the running script, even if it has written, and all later scripts of the same
-// transaction.
+// Abort ends the running script, even if it has written, and every later script of the same
+// transaction, because the server stops. Any goroutine may call it.
 func (x *Exclusive) Abort() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -123,7 +128,7 @@ func (x *Exclusive) Abort() {
 	}
 }
 
-// Aborted reports whether the effects of x must be discarded.
+// Aborted reports whether Abort was called: then the effects of x must be discarded.
 func (x *Exclusive) Aborted() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

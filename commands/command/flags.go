@@ -1,10 +1,12 @@
 package command
 
-// Flag is a set of the command flags that COMMAND INFO shows.
+// Flag is a set of command flags: those that COMMAND INFO shows, and those that only the server
+// uses.
 type Flag uint32
 
 // The flags, with the names of Redis.
 const (
+	// The flags of Redis, which COMMAND INFO shows. Redis documents their meaning.
 	FlagWrite Flag = 1 << iota
 	FlagReadonly
 	FlagDenyOOM
@@ -23,18 +25,18 @@ const (
 	FlagSkipSlowlog
 )
 
-// FlagLinear marks commands that may iterate over all elements of the collection that they name. A
-// transaction with such a command counts the size of the collection as work. Commands that take
-// elements from an end, usually a few, do not have the flag. No client sees it.
+// FlagLinear marks commands that may iterate over all elements of a collection that they name. For
+// a transaction with such a command, the size of the collection counts as work. Commands that
+// remove elements from an end, usually a few, do not have the flag. COMMAND does not show the flag.
 const FlagLinear Flag = 1 << 30
 
 // FlagFence marks commands that may wait, that change the state of the client, or that read state
-// other than keys which earlier commands have changed. With a Remote, all earlier commands must be
-// finished before such a command runs. COMMAND does not show the flag.
+// which is not in keys and which earlier commands have changed. With a Remote, such a command runs
+// only after all earlier commands are finished. COMMAND does not show the flag.
 const FlagFence Flag = 1 << 29
 
-// FlagLocal marks commands that reach no key, so they are also served when a Remote has the keys.
-// COMMAND does not show the flag.
+// FlagLocal marks commands that access no key, so that a server whose keys a Remote has also serves
+// them. COMMAND does not show the flag.
 const FlagLocal Flag = 1 << 28
 
 // FlagEveryKey marks commands that show or delete keys which are not among their arguments. COMMAND
@@ -49,9 +51,9 @@ const FlagDecides Flag = 1 << 26
 // subscriptions, its queued commands or watched keys. COMMAND does not show the flag.
 const FlagConnection Flag = 1 << 25
 
-// FlagSyncing marks commands that also run before the state is there, like those with FlagLoading,
-// but only if the reason is that a replica is copying the state of its primary. COMMAND does not
-// show the flag.
+// FlagSyncing marks commands that also run while the server is loading, like those with
+// FlagLoading, but only if it is loading because a replica copies the state of its primary. COMMAND
+// does not show the flag.
 const FlagSyncing Flag = 1 << 24
 
 // FlagImmediate marks commands that run at once inside MULTI instead of being queued for EXEC. COMMAND
@@ -65,23 +67,23 @@ const FlagSubscriber Flag = 1 << 22
 // FlagSelects marks the command that changes the selected database. COMMAND does not show the flag.
 const FlagSelects Flag = 1 << 21
 
-// FlagMayReplicate marks commands that scripts may not run if they may not write, though the
-// commands do not write: Redis' flag may_replicate. COMMAND does not show the flag.
+// FlagMayReplicate marks commands that do not write, but that a read-only script may not run:
+// Redis' flag may_replicate. COMMAND does not show the flag.
 const FlagMayReplicate Flag = 1 << 20
 
 // FlagUnwatches marks commands that end the client's watches of keys. COMMAND does not show the flag.
 const FlagUnwatches Flag = 1 << 19
 
-// FlagValues marks commands that read and whose reply copies stored values, in addition to those with
-// FlagLinear. COMMAND does not show the flag.
+// FlagValues marks commands whose reply copies stored values. Commands with FlagLinear do not need
+// the flag for that. COMMAND does not show the flag.
 const FlagValues Flag = 1 << 18
 
-// FlagAllShards marks commands that read the state of every shard though they are not commands on
-// keys. COMMAND does not show the flag.
+// FlagAllShards marks commands that read the state of every shard, although they are not commands
+// on keys. COMMAND does not show the flag.
 const FlagAllShards Flag = 1 << 17
 
-// FlagAudit marks commands that change something for all clients: a log line names their caller.
-// COMMAND does not show the flag.
+// FlagAudit marks commands that change something for all clients. Each call writes a log line with
+// its caller. COMMAND does not show the flag.
 const FlagAudit Flag = 1 << 31
 
 var flagNames = []struct {
@@ -106,7 +108,7 @@ var flagNames = []struct {
 	{FlagSkipSlowlog, "skip_slowlog"},
 }
 
-// Names returns the flags as COMMAND INFO spells them, in a fixed order.
+// Names returns the names of the flags in f that COMMAND INFO shows, in a fixed order.
 func (f Flag) Names() []string {
 	var names []string
 	for _, n := range flagNames {
@@ -122,6 +124,8 @@ type Category uint32
 
 // The ACL categories of Redis that our commands belong to, and our own @ratelimit and @policy.
 const (
+	// The ACL categories of Redis that commands of this server belong to, and two of its own:
+	// @ratelimit and @policy.
 	CatKeyspace Category = 1 << iota
 	CatRead
 	CatWrite
@@ -149,7 +153,7 @@ type categoryName struct {
 	Name     string
 }
 
-// CategoryNames are the ACL categories and their names, in the order of Redis.
+// CategoryNames lists all ACL categories with their names, in the order of Redis.
 var CategoryNames = []categoryName{
 	{CatKeyspace, "keyspace"},
 	{CatRead, "read"},
@@ -172,7 +176,7 @@ var CategoryNames = []categoryName{
 	{CatPolicy, "policy"},
 }
 
-// Names returns the categories without their '@', in a fixed order.
+// Names returns the names of the categories in c, without '@', in a fixed order.
 func (c Category) Names() []string {
 	var names []string
 	for _, n := range CategoryNames {

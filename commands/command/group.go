@@ -6,28 +6,30 @@ import "github.com/cellserver/cellserver/figure"
 // server, for each worker and for a client.
 type Group struct {
 	Commands []*Command
-	// Needs are the parts without commands that the group shares with others, such as the queues of
-	// clients that wait for elements. A table has each part once, however many of its groups need
-	// it. A part has no Needs itself.
+	// Needs are the parts without commands that the group shares with other groups, such as the
+	// queues of clients that wait for elements. A table has each part once, even if several of its
+	// groups need it. A part must not have Needs itself.
 	Needs []*Group
-	// Server creates the group's state for the server, and returns the hooks by which the group
-	// takes part in the work of others. nil for a group without both.
+	// Server creates the group's state for the server s. It returns the state, which may be nil,
+	// and the hooks by which the group takes part in the work of others. Server is nil for a group
+	// that has neither.
 	Server func(s *Server, slot Slot) (state any, hooks Hooks)
-	// Worker creates the group's state for a new worker, which one goroutine at a time uses; nil if
-	// there is none. It is called after Server. The group's commands access the state by [Scratch].
+	// Worker creates the group's state for the new worker w. One goroutine at a time uses this
+	// state. Worker is nil if there is no such state. It is called after Server. The group's
+	// commands access the state by [Scratch].
 	Worker func(w *Worker, slot Slot) any
-	// Figures are the figures of what the group counts; see [Counted].
+	// Figures are the metrics of what the group counts; see [Counted].
 	Figures []figure.Figure
 }
 
-// OfServer returns the state that the group keeps for the server.
+// OfServer returns the state that the group of slot i keeps for the server s; nil if there is none.
 func (i Slot) OfServer(s *Server) any { return s.states[i] }
 
-// OfWorker returns the state that the group keeps for a worker.
+// OfWorker returns the state that the group of slot i keeps for the worker w; nil if there is none.
 func (i Slot) OfWorker(w *Worker) any { return w.states[i] }
 
-// OfClient returns the state that the group keeps for a client; nil if there is none. Any goroutine
-// may call it.
+// OfClient returns the state that the group of slot i keeps for the client cl; nil if there is
+// none. Any goroutine may call it.
 func (i Slot) OfClient(cl *Client) any {
 	if all := cl.states.Load(); all != nil {
 		for _, s := range *all {
@@ -39,8 +41,8 @@ func (i Slot) OfClient(cl *Client) any {
 	return nil
 }
 
-// Keep stores the state that the group keeps for a client. Only the goroutine that feeds the client
-// may call it.
+// Keep sets the state that the group of slot i keeps for the client cl. Only the goroutine that
+// feeds the client may call it.
 func (i Slot) Keep(cl *Client, state any) {
 	var all []clientState
 	if old := cl.states.Load(); old != nil {
@@ -54,20 +56,23 @@ func (i Slot) Keep(cl *Client, state any) {
 	cl.states.Store(&all)
 }
 
-// Slot returns the place of the state of the command's group.
+// Slot returns the index of the state of the command's group.
 func (c *Command) Slot() Slot { return Slot(c.group) }
 
-// Scratch returns the state that the group of the running command keeps for the worker.
+// Scratch returns the state that the group of the running command keeps for the worker. It panics
+// if the state is not a *T.
 func Scratch[T any](c *Call) *T { return c.states[c.Cmd.group].(*T) }
 
-// ScratchOf returns the state that the group of the running command keeps for another worker.
+// ScratchOf returns the state that the group of the running command keeps for the worker w, which
+// is another one. It panics if the state is not a *T.
 func ScratchOf[T any](c *Call, w *Worker) *T { return w.states[c.Cmd.group].(*T) }
 
-// ServerState returns the state that the group of the running command keeps for the server.
+// ServerState returns the state that the group of the running command keeps for the server. It
+// panics if the state is not a *T.
 func ServerState[T any](c *Call) *T { return c.Server.states[c.Cmd.group].(*T) }
 
-// ClientState returns the state that a group keeps for a client, and creates it if there is none.
-// Only the goroutine that feeds the client may call it.
+// ClientState returns the state that the group of slot keeps for the client cl, and creates it if
+// there is none. Only the goroutine that feeds the client may call it.
 func ClientState[T any](cl *Client, slot Slot) *T {
 	if state, ok := slot.OfClient(cl).(*T); ok {
 		return state
@@ -77,7 +82,7 @@ func ClientState[T any](cl *Client, slot Slot) *T {
 	return state
 }
 
-// Equip has the groups create their state for a new server.
+// Equip has each group create its state for the new server s, and adds the group's hooks.
 func (s *Server) Equip() {
 	for i, g := range s.Commands.groups {
 		if g.Server == nil {
@@ -89,7 +94,7 @@ func (s *Server) Equip() {
 	}
 }
 
-// Equip has the groups create their state for a new worker.
+// Equip has each group create its state for the new worker w.
 func (w *Worker) Equip() {
 	for i, g := range w.Server.Commands.groups {
 		if g.Worker != nil {
@@ -98,8 +103,8 @@ func (w *Worker) Equip() {
 	}
 }
 
-// Find returns the server state of type T, of whichever group keeps one; nil if there is none. It
-// searches all groups, so use it rarely.
+// Find returns the state of type T that any group keeps for the server; nil if there is none. It
+// searches all groups, so it is not for frequent calls.
 func Find[T any](s *Server) *T {
 	for _, state := range s.states {
 		if found, ok := state.(*T); ok {

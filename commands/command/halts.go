@@ -4,15 +4,16 @@ import "github.com/cellserver/cellserver/resp"
 
 // Errors of a node that may not run a command now, with Redis' texts.
 const (
+	// The errors of a server whose role in replication forbids a command, with Redis' texts.
 	ErrReadOnly    resp.Error = "READONLY You can't write against a read only replica."
 	errNoReplicas  resp.Error = "NOREPLICAS Not enough good replicas to write."
 	errMasterDown  resp.Error = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
 	errStaleScript resp.Error = "ERR Can not execute the command on a stale replica"
 )
 
-// Halted returns the error if the server's role in replication forbids a call of cmd, "" if it does
-// not. A command that runs other commands checks each of them when it runs it. The number of
-// arguments must have been checked.
+// Halted returns the error if the server's role in replication forbids the client to call cmd with
+// args; "" if not. Commands from the primary are never forbidden. A command that runs other
+// commands checks each of them when it runs it. The number of arguments must have been checked.
 func (c *Call) Halted(cmd *Command, args [][]byte) resp.Error {
 	switch halts := c.Server.Halts.Load() & HaltReplication; {
 	case halts == 0, c.Client.Marks&MarkPrimary != 0:
@@ -24,19 +25,20 @@ func (c *Call) Halted(cmd *Command, args [][]byte) resp.Error {
 	return ""
 }
 
-// Halted returns the error if a command that waited may not change anything now, "" if it may: the
-// server has become a replica meanwhile, or has too few replicas. The caller checks it inside the
-// store, so no effect of the command follows the change of role. Any goroutine may call it.
+// Halted returns the error if a command that waited may not change anything now, because the server
+// has become a replica meanwhile or has too few replicas; "" if it may. The caller calls it between
+// Enter and Leave of the store, so that no effect of the command follows the change of role. Any
+// goroutine may call it.
 func (p *Wait) Halted() resp.Error {
 	return p.Client.Server.ChangesRefused()
 }
 
-// ChangesRefused returns the error if the server may not change anything now, "" if it may. The
-// caller checks it inside the store. Any goroutine may call it.
+// ChangesRefused returns the error if the server's role in replication forbids changes now; "" if
+// not. The caller calls it between Enter and Leave of the store. Any goroutine may call it.
 func (s *Server) ChangesRefused() resp.Error { return s.changesRefused(s.Halts.Load()) }
 
-// changesRefused returns the error if the set halts forbids changes, "" if it does not. It counts
-// the replicas each time, because a link may have ended just now.
+// changesRefused returns the error if the halts in the set halts forbid changes; "" if not. It
+// counts the replicas at each call, because a link may have ended just now.
 func (s *Server) changesRefused(halts uint32) resp.Error {
 	switch {
 	case halts&HaltReadOnly != 0:
@@ -47,9 +49,9 @@ func (s *Server) changesRefused(halts uint32) resp.Error {
 	return ""
 }
 
-// HaltedScript is Halted for a script. writes is whether the script declares that it may write,
-// stale whether it declares that it may run while the link to the primary is down. As in Redis, a
-// script without declarations may not run then.
+// HaltedScript is Halted for a script. writes is whether the script declares that it may write.
+// stale is whether it declares that it may run while the link to the primary is down. As in Redis,
+// a script without declarations may not run while the link is down.
 func (c *Call) HaltedScript(writes, stale bool) resp.Error {
 	switch halts := c.Server.Halts.Load() & HaltReplication; {
 	case halts == 0, c.Client.Marks&MarkPrimary != 0:
@@ -61,7 +63,7 @@ func (c *Call) HaltedScript(writes, stale bool) resp.Error {
 	return ""
 }
 
-// HaltedInScript is Halted for a command that a script calls.
+// HaltedInScript is Halted for a call of cmd with args by a script.
 func (c *Call) HaltedInScript(cmd *Command, args [][]byte) resp.Error {
 	if c.Server.Halts.Load()&HaltMasterDown != 0 && c.Client.Marks&MarkPrimary == 0 && cmd.Flags&FlagStale == 0 {
 		return errStaleScript
@@ -69,13 +71,14 @@ func (c *Call) HaltedInScript(cmd *Command, args [][]byte) resp.Error {
 	return c.Halted(cmd, args)
 }
 
-// changesPolicies reports whether the command changes policies. They are stored but are not keys,
-// so these commands have no FlagWrite.
+// changesPolicies reports whether the command may change policies. Policies are stored but are not
+// keys, so these commands do not have FlagWrite.
 func (c *Command) changesPolicies() bool { return c.Categories&CatPolicy != 0 && c.Writes != nil }
 
-// alters reports whether a call may change what is stored. A limiter call with quantity 0 or a peek
-// does not, and a replica may answer it. A call with wrong arguments counts as a change: Redis does
-// not check arguments before this either.
+// alters reports whether a call of cmd with args may change what is stored. A limiter call with
+// quantity 0, or one that only peeks, changes nothing, and a replica may answer it. A call with
+// wrong arguments counts as a change: Redis does not check arguments before the role either. To
+// find out, alters may run the Parse function of cmd, which overwrites the worker's ask.
 func (c *Call) alters(cmd *Command, args [][]byte) bool {
 	if cmd.Flags&FlagWrite == 0 {
 		return cmd.changesPolicies()

@@ -6,74 +6,82 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Hooks are functions by which a group takes part in the work of others. A hook may be nil. Hooks
-// without a note are called by the goroutine that feeds the client or uses the worker.
+// Hooks are functions by which a group takes part in the work of other groups and of sessions. A
+// hook may be nil. The goroutine that feeds the client or uses the worker calls a hook, unless the
+// hook's comment says that any goroutine may.
 type Hooks struct {
-	// BatchEnd is called after a batch of commands, while its input is still valid.
+	// BatchEnd is called after a batch of commands on w, while the input of the batch is still
+	// valid.
 	BatchEnd func(w *Worker)
-	// Limited is called with the decision on a for a command of another group. Only one group may
-	// have it.
+	// Limited is called after a command of another group has got a decision on the ask a. At most
+	// one group may have this hook.
 	Limited func(c *Call, a *decide.Ask)
-	// Decided is called with the result of a wait for room.
+	// Decided is called with the result d of a command that has waited for room under a limit, in
+	// the database db at the instant now.
 	Decided func(w *Worker, db int, d *Decided, now limit.Instant)
-	// Decay is called once a minute, and ResetStats by CONFIG RESETSTAT, for every worker. Any
-	// goroutine may call them.
+	// Decay is called once a minute for every worker, and ResetStats by CONFIG RESETSTAT for every
+	// worker. Any goroutine may call them.
 	Decay, ResetStats func(w *Worker)
 
-	// Intercept is called before a command of a client with MarkQueuing runs. It reports whether it
-	// has answered the command. size is the length of the command in bytes. Only one group may have
-	// it.
+	// Intercept is called before a command of a client with MarkQueuing runs. It returns true if it
+	// has replied and the command must not run. size is the length of the command in bytes. At most
+	// one group may have this hook.
 	Intercept func(c *Call, size int) bool
 	// Rejected is called when a command of a client with MarkQueuing or MarkCaching is refused
-	// before it runs. c.Cmd is nil if there is no such command.
+	// before it runs. c.Cmd is nil if the command does not exist.
 	Rejected func(c *Call)
-	// Run runs the command of a client with MarkTracking. Only one group may have it.
+	// Run runs the command of a client with MarkTracking instead of the command's own Run. At most
+	// one group may have this hook.
 	Run func(c *Call)
-	// Awaits reports whether a client with Told set has to wait before it runs the commands that
-	// have arrived. The group wakes the client afterwards.
+	// Awaits reports whether a client with Invalidated set has to wait before it runs the commands
+	// that have arrived. The group wakes the client afterwards.
 	Awaits func(cl *Client) bool
-	// AfterCommand is called after a command has ended and released its locks, for workers that
+	// AfterCommand is called after a command has ended and has released its locks, for workers that
 	// have set Publishes.
 	AfterCommand func(w *Worker)
 
-	// Serve gives elements under the locked keys to the clients that wait for them. Unlocked
-	// answers these clients after everything was unlocked, or disconnects them if the command was
-	// abandoned. It is called for workers that have set Serves. Only one group may have them.
+	// Serve gives elements under the locked keys to the clients that wait for them. Unlocked is
+	// called for workers that have set Serves, after everything was unlocked. It answers those
+	// clients, or disconnects them if the effects of the command were abandoned. At most one group
+	// may have these two hooks.
 	Serve    func(c *Call)
 	Unlocked func(c *Call, abandoned bool)
 
-	// ReadsElsewhere returns a function to call right before and right after the running command
-	// reads on another goroutine; nil if there is nothing to call.
+	// ReadsElsewhere returns a function to be called right before and right after the running
+	// command reads keys on another goroutine; nil if there is nothing to call.
 	ReadsElsewhere func(c *Call) func()
-	// Proxied is called when proxy starts to act for cl on another goroutine, and Merged when that
-	// is over. Transfer moves state that only one of them may have to proxy, and returns how many
-	// bytes that takes.
+	// Proxied is called when proxy starts to act for cl on another goroutine, and Merged when proxy
+	// stops. Transfer moves the state that only one of the two clients may have from cl to proxy,
+	// and returns the memory in bytes that this state takes.
 	Proxied, Merged func(cl, proxy *Client)
 	Transfer        func(cl, proxy *Client) (bytes int)
-	// NeedsStore reports whether cmd, which may run while a script is busy, would wait for
-	// something that the script has locked.
+	// NeedsStore reports whether cmd, which may run while a script is busy, would wait for locks of
+	// the script.
 	NeedsStore func(cl *Client, cmd *Command) bool
 
-	// Reset resets the group's state of a client (RESET). It may do only a part, and reports
-	// whether there is more.
+	// Reset resets the group's state of the client of c (RESET). It may do only a part of the work;
+	// then more is true, and it is called again.
 	Reset func(c *Call) (more bool)
-	// Kept returns how many bytes a client keeps for a transaction, and how many commands are
-	// queued in it, -1 outside of a transaction.
+	// Kept returns the memory in bytes that the group keeps for a transaction of cl, and the number
+	// of commands queued in the transaction, -1 outside of one.
 	Kept func(cl *Client) (bytes, queued int)
-	// Closed is called after a client has disconnected.
+	// Closed is called after the client cl has disconnected.
 	Closed func(cl *Client)
-	// Describe adds the group's fields of CLIENT LIST for a client. Any goroutine may call it.
+	// Describe adds the fields of CLIENT LIST that the group knows about cl to d. Any goroutine may
+	// call it.
 	Describe func(cl *Client, d *Description)
-	// Memory returns how many bytes the group keeps for all clients. Any goroutine may call it.
+	// Memory returns the memory in bytes that the group keeps for all clients. Any goroutine may
+	// call it.
 	Memory func() int64
-	// RulesChanged is called when the permissions of a user have changed. Any goroutine may call
-	// it.
+	// RulesChanged is called when the permissions of the user u have changed from those in before.
+	// Any goroutine may call it.
 	RulesChanged func(u *acl.User, before *acl.Rules)
-	// LimitsChanged is called when limits have changed. Any goroutine may call it.
+	// LimitsChanged is called when [Server.Limits] have changed. Any goroutine may call it.
 	LimitsChanged func()
 }
 
-// hooks has the hooks of all groups.
+// hooks has the hooks of all groups. The other fields repeat those in all that are called often, or
+// that only one group may have.
 type hooks struct {
 	all       []*Hooks
 	batchEnd  []func(w *Worker)
@@ -96,8 +104,8 @@ func (h *hooks) add(n Hooks) {
 	only(&h.unlocked, n.Unlocked)
 }
 
-// only sets a hook that a single group may have. Two groups with it are a programming error, found
-// at start-up.
+// only sets *dst to f, a hook that only one group may have, unless f is nil. It panics if another
+// group has set the hook: that is a programming error, found at start-up.
 func only[F func(*Call) | func(*Call, bool) | func(*Call, int) bool | func(*Call, *decide.Ask)](dst *F, f F) {
 	switch {
 	case f == nil:
@@ -108,7 +116,8 @@ func only[F func(*Call) | func(*Call, bool) | func(*Call, int) bool | func(*Call
 	}
 }
 
-// BatchEnd calls the hooks of groups after a batch of commands.
+// BatchEnd calls the BatchEnd hooks after a batch of commands on w, and lets the worker's ask
+// forget the arguments that it refers to.
 func (s *Server) BatchEnd(w *Worker) {
 	for _, f := range s.hooks.batchEnd {
 		f(w)
@@ -116,8 +125,9 @@ func (s *Server) BatchEnd(w *Worker) {
 	w.ask.Forget()
 }
 
-// Limited counts the decision on a for a command that limits callers but belongs to no group of
-// limiters.
+// Limited calls the Limited hook with the decision on a, for a command that limits callers but does
+// not belong to the limiters' group. If the decision refuses the call, Limited also adds it to
+// c.Denied.
 func (s *Server) Limited(c *Call, a *decide.Ask) {
 	if a.Decision.Refused != 0 {
 		c.Denied++
@@ -127,7 +137,8 @@ func (s *Server) Limited(c *Call, a *decide.Ask) {
 	}
 }
 
-// Decided tells the groups the result of a wait for room under a limit.
+// Decided calls the Decided hooks with d, the result of a wait for room under a limit, on the
+// worker w in the database db.
 func (s *Server) Decided(w *Worker, db int, d *Decided, now limit.Instant) {
 	for _, h := range s.hooks.all {
 		if f := h.Decided; f != nil {
@@ -136,7 +147,7 @@ func (s *Server) Decided(w *Worker, db int, d *Decided, now limit.Instant) {
 	}
 }
 
-// Decay calls the Decay hooks. It is called once a minute.
+// Decay calls the Decay hooks for the worker w. It is called once a minute.
 func (s *Server) Decay(w *Worker) {
 	for _, h := range s.hooks.all {
 		if f := h.Decay; f != nil {
@@ -145,7 +156,7 @@ func (s *Server) Decay(w *Worker) {
 	}
 }
 
-// ResetStats resets the statistics of the groups.
+// ResetStats calls the ResetStats hooks for the worker w: they reset the statistics of the groups.
 func (s *Server) ResetStats(w *Worker) {
 	for _, h := range s.hooks.all {
 		if f := h.ResetStats; f != nil {
@@ -154,12 +165,14 @@ func (s *Server) ResetStats(w *Worker) {
 	}
 }
 
-// Intercepts reports whether a group has answered the command, which is then queued until EXEC.
+// Intercepts reports whether a group has replied to the command of c, so that it must not run:
+// inside MULTI it is queued until EXEC. size is the length of the command in bytes.
 func (s *Server) Intercepts(c *Call, size int) bool {
 	return c.Client.Marks&MarkQueuing != 0 && s.hooks.intercept(c, size)
 }
 
-// Rejected tells the groups that a command is refused before it runs.
+// Rejected calls the Rejected hooks for the command of c, which is refused before it runs, if the
+// client has MarkQueuing or MarkCaching.
 func (s *Server) Rejected(c *Call) {
 	if c.Client.Marks&(MarkQueuing|MarkCaching) == 0 {
 		return
@@ -171,8 +184,8 @@ func (s *Server) Rejected(c *Call) {
 	}
 }
 
-// Handler returns the function that runs the command of c: the Run hook of a group for clients that
-// track keys, or else the command's own.
+// Handler returns the function that runs the command of c. For clients that track keys it is the
+// Run hook of a group, and for all others the command's own Run.
 func (s *Server) Handler(c *Call) func(c *Call) {
 	if c.Client.Marks&MarkTracking != 0 {
 		return s.hooks.run
@@ -180,7 +193,8 @@ func (s *Server) Handler(c *Call) func(c *Call) {
 	return c.Cmd.Run
 }
 
-// Awaits reports whether the client has to wait before it runs the commands that have arrived.
+// Awaits reports whether the client cl has to wait before it runs the commands that have arrived.
+// It calls the Awaits hooks of all groups if the client receives invalidations.
 func (s *Server) Awaits(cl *Client) (waits bool) {
 	if !cl.Invalidated.Load() {
 		return false
@@ -193,7 +207,8 @@ func (s *Server) Awaits(cl *Client) (waits bool) {
 	return waits
 }
 
-// AfterCommand tells the groups that a command is over and has released its locks.
+// AfterCommand calls the AfterCommand hooks if w has set Publishes, and clears Publishes. It is
+// called after a command has ended and has released its locks.
 func (s *Server) AfterCommand(w *Worker) {
 	if !w.Publishes {
 		return
@@ -206,8 +221,8 @@ func (s *Server) AfterCommand(w *Worker) {
 	}
 }
 
-// ReadsElsewhere returns a function to call right before and right after the running command reads
-// on another goroutine; nil if there is nothing to call.
+// ReadsElsewhere returns a function to be called right before and right after the running command
+// reads keys on another goroutine; nil if there is nothing to call.
 func (s *Server) ReadsElsewhere(c *Call) func() {
 	for _, h := range s.hooks.all {
 		if f := h.ReadsElsewhere; f != nil {
@@ -219,7 +234,7 @@ func (s *Server) ReadsElsewhere(c *Call) func() {
 	return nil
 }
 
-// Proxied tells the groups that proxy starts to act for cl on another goroutine.
+// Proxied calls the Proxied hooks when proxy starts to act for cl on another goroutine.
 func (s *Server) Proxied(cl, proxy *Client) {
 	for _, h := range s.hooks.all {
 		if f := h.Proxied; f != nil {
@@ -228,7 +243,7 @@ func (s *Server) Proxied(cl, proxy *Client) {
 	}
 }
 
-// Merged tells the groups that proxy no longer acts for cl.
+// Merged calls the Merged hooks when proxy stops to act for cl.
 func (s *Server) Merged(cl, proxy *Client) {
 	for _, h := range s.hooks.all {
 		if f := h.Merged; f != nil {
@@ -237,8 +252,8 @@ func (s *Server) Merged(cl, proxy *Client) {
 	}
 }
 
-// Transfer moves state that only one of the two may have from cl to proxy, and returns the bytes
-// that it takes.
+// Transfer moves the state that only one of the two clients may have from cl to proxy. It returns
+// the memory in bytes that the state takes.
 func (s *Server) Transfer(cl, proxy *Client) (bytes int) {
 	for _, h := range s.hooks.all {
 		if f := h.Transfer; f != nil {
@@ -248,8 +263,8 @@ func (s *Server) Transfer(cl, proxy *Client) (bytes int) {
 	return bytes
 }
 
-// NeedsStore reports whether cmd, which may run while a script is busy, would wait for something
-// that the script has locked.
+// NeedsStore reports whether cmd, which may run while a script is busy, would wait for locks of the
+// script.
 func (s *Server) NeedsStore(cl *Client, cmd *Command) bool {
 	for _, h := range s.hooks.all {
 		if f := h.NeedsStore; f != nil && f(cl, cmd) {
@@ -259,8 +274,8 @@ func (s *Server) NeedsStore(cl *Client, cmd *Command) bool {
 	return false
 }
 
-// Reset resets the state that groups keep for a client (RESET). It may do only a part, and reports
-// whether there is more.
+// Reset resets the state that groups keep for the client of c (RESET). It may do only a part of the
+// work; then more is true, and the caller has to call Reset again.
 func (s *Server) Reset(c *Call) (more bool) {
 	for _, h := range s.hooks.all {
 		if f := h.Reset; f != nil {
@@ -270,8 +285,8 @@ func (s *Server) Reset(c *Call) (more bool) {
 	return more
 }
 
-// Kept returns how many bytes a client keeps for a transaction, and how many commands are queued in
-// it, -1 outside of a transaction.
+// Kept returns the memory in bytes that the groups keep for a transaction of cl, and the number of
+// commands queued in the transaction, -1 outside of one.
 func (s *Server) Kept(cl *Client) (bytes, queued int) {
 	queued = -1
 	if cl.states.Load() == nil {
@@ -286,7 +301,7 @@ func (s *Server) Kept(cl *Client) (bytes, queued int) {
 	return bytes, queued
 }
 
-// Closed tells the groups that a client has disconnected.
+// Closed calls the Closed hooks after the client cl has disconnected.
 func (s *Server) Closed(cl *Client) {
 	for _, h := range s.hooks.all {
 		if f := h.Closed; f != nil {
@@ -295,7 +310,7 @@ func (s *Server) Closed(cl *Client) {
 	}
 }
 
-// Describe returns what groups add to CLIENT LIST for a client. Any goroutine may call it.
+// Describe returns the fields of CLIENT LIST that groups know about cl. Any goroutine may call it.
 func (s *Server) Describe(cl *Client) Description {
 	d := Description{Redirect: -1}
 	for _, h := range s.hooks.all {
@@ -306,7 +321,7 @@ func (s *Server) Describe(cl *Client) Description {
 	return d
 }
 
-// Memory returns how many bytes groups keep for clients. Any goroutine may call it.
+// Memory returns the memory in bytes that groups keep for all clients. Any goroutine may call it.
 func (s *Server) Memory() (n int64) {
 	for _, h := range s.hooks.all {
 		if f := h.Memory; f != nil {
@@ -316,8 +331,8 @@ func (s *Server) Memory() (n int64) {
 	return n
 }
 
-// RulesChanged tells the groups that the permissions of a user have changed. Any goroutine may call
-// it.
+// RulesChanged calls the RulesChanged hooks when the permissions of the user u have changed from
+// those in before. Any goroutine may call it.
 func (s *Server) RulesChanged(u *acl.User, before *acl.Rules) {
 	for _, h := range s.hooks.all {
 		if f := h.RulesChanged; f != nil {
@@ -326,8 +341,8 @@ func (s *Server) RulesChanged(u *acl.User, before *acl.Rules) {
 	}
 }
 
-// LimitsChanged applies the settings of the slow log and the latency monitor, and tells the groups
-// that limits have changed. Any goroutine may call it.
+// LimitsChanged applies the settings of the slow log and the latency monitor in the new limits, and
+// calls the LimitsChanged hooks. Any goroutine may call it.
 func (s *Server) LimitsChanged() {
 	s.observe(&s.Limits().Observing)
 	for _, h := range s.hooks.all {

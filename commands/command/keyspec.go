@@ -5,63 +5,70 @@ import (
 	"github.com/cellserver/cellserver/arg"
 )
 
-// KeySpec says where the keys are among the arguments: First and Last are 1-based (a negative Last
-// counts from the end), and Step is the distance between them. If the caller gives the number of
-// keys, Count is the index of that argument, and the keys follow it.
+// KeySpec says which arguments of a command are keys. First and Last are indices; the name of the
+// command has the index 0, and a negative Last counts from the end. Step is the distance between
+// two keys. If the caller gives the number of keys, Count is the index of that argument, and the
+// keys follow it.
 type KeySpec struct {
 	First, Last, Step int
 	Count             int
-	// Derived says how the key is made from several arguments; nil if arguments are the keys.
+	// Derived says how the key is made from several arguments; nil if the keys are arguments.
 	Derived *DerivedKey
-	// Use is how the command uses its keys; by default, commands that write read and update them, and
-	// all others read them. Rest is how the command uses the keys after the first, if that differs.
+	// Use says how the command uses its keys. If it is 0, commands that write read and update their
+	// keys, and all others read them. Rest says how the command uses the keys after the first; 0
+	// stands for Use.
 	Use, Rest KeyUse
-	// UseOf returns Use if it depends on the arguments; nil for most commands.
+	// UseOf returns how a call uses its first key, for commands for which that depends on the
+	// arguments; nil for most commands.
 	UseOf func(args [][]byte) KeyUse
-	// Channels are the arguments that name channels which the user must be permitted to use.
+	// Channels says which arguments name channels that the user must be permitted to use.
 	Channels ChannelSpec
-	// single says that the first argument, one key, is all that a user needs permission for. access
-	// is the permission that the key needs.
+	// single says that a user needs permission only for the first argument, which is the only key.
+	// access is the permission that the first key needs.
 	single bool
 	access acl.Access
 }
 
-// DerivedKey says how the key of a call is made from its first arguments, for commands of which no
-// argument is a key. A call may use more keys that belong to this one: a user with access to this key
-// may use all of them.
+// DerivedKey says how the key of a call is made from its first arguments, for commands that have no
+// argument that is a key. Such a call may also use other keys that belong to the derived one: a
+// user with access to the derived key may use all of them.
 type DerivedKey struct {
-	// Append appends the key of a call to dst.
+	// Append appends the key of a call with args to dst and returns the extended buffer.
 	Append func(dst []byte, args [][]byte) []byte
-	// Last is the index of the last argument that the key is made from. The first is 1.
+	// Last is the index of the last argument that the key is made from. The first such argument has
+	// the index 1.
 	Last int
-	// Extra bounds the bytes that the keys of a call have beyond those of these arguments.
+	// Extra is the maximum number of bytes by which a key of a call is longer than the arguments
+	// that it is made from.
 	Extra int
 }
 
-// KeyUse is how a command uses a key: one of the first four flags, and what it does with the value.
-// A command with UseRO alone reveals only that the value exists, its type or its length.
+// KeyUse is a set of flags that says how a command uses a key. It has one of the first four flags,
+// and any of the others, which say what happens to the value. A command with UseRO alone reveals
+// only that the key exists, and the type or the length of its value.
 type KeyUse uint8
 
 // ChannelSpec says which arguments of a command name channels that a user must be permitted to use:
-// those from First to Last, or to the end if Last is -1. First is 0 for most commands: they have
-// none.
+// those with the indices First to Last, or to the end if Last is -1. First is 0 for commands
+// without channels.
 type ChannelSpec struct {
 	First, Last int
-	// Patterns says that the arguments are patterns of channels.
+	// Patterns says that these arguments are patterns of channels.
 	Patterns bool
 }
 
 // OneKey is the KeySpec of commands whose first argument is their only key.
 var OneKey = KeySpec{First: 1, Last: 1, Step: 1}
 
-// Uses returns k for a command that uses its keys in another way than the default.
+// Uses returns a copy of k with the use u, for a command that does not use its keys in the default
+// way.
 func (k KeySpec) Uses(u KeyUse) KeySpec {
 	k.Use = u
 	return k
 }
 
-// Range returns the positions of the keys of a call: from first to end (exclusive) in steps of
-// step. A malformed call has none.
+// Range returns the indices of the keys in args, the arguments of a call: from first to end
+// (exclusive) in steps of step. It does not include a derived key. A malformed call has no keys.
 func (k *KeySpec) Range(args [][]byte) (first, end, step int) {
 	switch {
 	case k.Count > 0:
@@ -83,11 +90,11 @@ func (k *KeySpec) Range(args [][]byte) (first, end, step int) {
 	return k.First, min(last+1, len(args)), k.Step
 }
 
-// None reports whether the command has no keys in any call.
+// None reports whether no call of the command has keys.
 func (k *KeySpec) None() bool { return k.First == 0 && k.Count == 0 && k.Derived == nil }
 
-// Name returns what argument i of a call names, for log entries: the derived key if it is the last
-// argument of one.
+// Name returns the text that a log entry shows for args[i]: the derived key if i is the last
+// argument that the key is made from, and otherwise args[i].
 func (k *KeySpec) Name(args [][]byte, i int) []byte {
 	if d := k.Derived; d != nil && i == d.Last {
 		return d.Append(nil, args)
@@ -95,13 +102,13 @@ func (k *KeySpec) Name(args [][]byte, i int) []byte {
 	return args[i]
 }
 
-// Positions returns the indices in args that hold keys; none for a malformed call.
+// Positions returns the indices of the keys in args; none for a malformed call.
 func (k *KeySpec) Positions(args [][]byte) (at []int) {
 	k.Each(args, func(i int) { at = append(at, i) })
 	return at
 }
 
-// Each calls f with the indices of args that hold keys.
+// Each calls f with the index of each key in args.
 func (k *KeySpec) Each(args [][]byte, f func(i int)) {
 	for i, end, step := k.Range(args); i < end; i += step {
 		f(i)
@@ -110,6 +117,7 @@ func (k *KeySpec) Each(args [][]byte, f func(i int)) {
 
 // The flags of keys, as COMMAND spells them.
 const (
+	// The flags of a KeyUse, named as COMMAND spells them.
 	UseRO KeyUse = 1 << iota // reads
 	UseRW                    // reads and changes
 	UseOW                    // replaces
@@ -122,6 +130,7 @@ const (
 
 // Combinations of uses that several groups have.
 const (
+	// The combinations of flags that several groups use.
 	UsesNothing = UseRO
 	UsesReads   = UseRO | UseAccess
 	UsesInserts = UseRW | UseInsert
@@ -133,7 +142,7 @@ const (
 
 var keyUseNames = [...]string{"RO", "RW", "OW", "RM", "access", "insert", "update", "delete"}
 
-// Names returns the flags as COMMAND spells them.
+// Names returns the names of the flags in u, as COMMAND spells them.
 func (u KeyUse) Names() (names []string) {
 	for i, name := range keyUseNames {
 		if u&(1<<i) != 0 {
@@ -143,7 +152,7 @@ func (u KeyUse) Names() (names []string) {
 	return names
 }
 
-// Access returns the permission that a user needs for the key.
+// Access returns the permission that a user needs for a key that is used as u says.
 func (u KeyUse) Access() (a acl.Access) {
 	if u&UseAccess != 0 {
 		a |= acl.Read
@@ -154,7 +163,8 @@ func (u KeyUse) Access() (a acl.Access) {
 	return a
 }
 
-// complete fills in the defaults.
+// complete fills in the defaults of Use and Rest, and the fields single and access. writes says
+// that the command may write.
 func (k *KeySpec) complete(writes bool) {
 	if k.Use == 0 && writes {
 		k.Use = UseRW | UseAccess | UseUpdate
@@ -168,7 +178,7 @@ func (k *KeySpec) complete(writes bool) {
 	k.access = k.Use.Access()
 }
 
-// UseAt returns how a call uses its n-th key, counted from 0.
+// UseAt returns how a call with args uses its n-th key, counted from 0.
 func (k *KeySpec) UseAt(args [][]byte, n int) KeyUse {
 	switch {
 	case n > 0:

@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// OffloadSized is Offload for a reply that may be large: it first waits for the memory that size
-// says the reply takes. size is nil for a small reply.
+// OffloadSized is Offload for a reply that may be large. It first waits until the memory is granted
+// that the reply takes, which size returns in bytes. size is nil for a small reply.
 func (c *Call) OffloadSized(size func(st env.Store) int, f func(st env.Store, w *resp.Writer)) {
 	if c.Client.Exclusive || c.Client.Background {
 		f(c.Store, c.W)
@@ -15,17 +15,17 @@ func (c *Call) OffloadSized(size func(st env.Store) int, f func(st env.Store, w 
 	c.Server.Host.Offload(c, size, f)
 }
 
-// Offload runs f in the background, with the session parked until f returns. f must not use the
-// Call: arguments that it needs have to be copied before. Inside a transaction, and in the
-// background, f runs at once.
+// Offload runs f on a goroutine in the background, with the session parked until f returns. f
+// writes the reply to w. It must not use the Call: arguments that f needs have to be copied before.
+// Inside a transaction, and in a command that runs in the background already, f runs at once.
 func (c *Call) Offload(f func(st env.Store, w *resp.Writer)) { c.OffloadSized(nil, f) }
 
-// MoveToBackground runs do, which is the running command or the rest of it, on a goroutine outside
-// of the event loops; see [Host].
+// MoveToBackground runs do, which is the running command or the rest of it, on a goroutine in the
+// background; see [Host.Background].
 func (c *Call) MoveToBackground(do func(c *Call)) { c.Server.Host.Background(c, do) }
 
-// LeftLoop reports whether err is errLeaves. If it is, LeftLoop also moves the running command to
-// the background.
+// LeftLoop reports whether err is the error of [Call.StayOnLoop]. If it is, LeftLoop also has the
+// running command start again in the background, and the caller returns without a reply.
 func (c *Call) LeftLoop(err error) bool {
 	if err != errLeaves { //nolint:errorlint // no caller wraps it
 		return false
@@ -35,14 +35,16 @@ func (c *Call) LeftLoop(err error) bool {
 	return true
 }
 
-// SliceWords is how many arguments a command that runs in slices processes at a time. Each argument
-// may take half a microsecond.
+// SliceWords is the number of arguments that a command which runs in slices processes in one slice.
+// Each argument may take half a microsecond.
 const SliceWords = 1 << 10
 
-// InSlices calls do for each of words, arguments of the running command. If there are many it
-// processes SliceWords of them at a time: other clients have their turn in between, and this
-// session runs nothing else before done, which ends the command. Inside a transaction everything is
-// done at once. do and done run on the goroutine that feeds the session. done may be nil.
+// InSlices calls do for each of words, which are arguments of the running command, and then done,
+// which ends the command. If there are more than SliceWords words, it processes SliceWords at a
+// time and lets other clients have their turn in between; the session runs no other command until
+// done has returned. Inside a transaction, in the background, and if there is no memory to keep the
+// words, everything is done at once. do and done run on the goroutine that feeds the session. done
+// may be nil.
 func (c *Call) InSlices(words [][]byte, do func(c *Call, word []byte), done func(c *Call)) {
 	if len(words) <= SliceWords || c.Client.Exclusive || c.Client.Background {
 		c.allAtOnce(words, do, done)
@@ -70,7 +72,7 @@ func (c *Call) InSlices(words [][]byte, do func(c *Call, word []byte), done func
 	c.Park(p)
 }
 
-// allAtOnce is InSlices without interruption.
+// allAtOnce is InSlices without giving other clients a turn.
 func (c *Call) allAtOnce(words [][]byte, do func(c *Call, word []byte), done func(c *Call)) {
 	for _, word := range words {
 		do(c, word)
@@ -80,9 +82,9 @@ func (c *Call) allAtOnce(words [][]byte, do func(c *Call, word []byte), done fun
 	}
 }
 
-// RunInSlices is InSlices for work that is not a list of arguments: slice does a part of it and reports
-// whether there is more. Only the last call of slice may write a reply. The first part is done at
-// once, and inside a transaction all parts are.
+// RunInSlices is InSlices for work that is not a list of arguments. slice does a part of the work
+// and reports whether there is more. Only the last call of slice may write a reply. The first part
+// is done at once. Inside a transaction and in the background, all parts are done at once.
 func (c *Call) RunInSlices(slice func(c *Call) (more bool)) {
 	for slice(c) {
 		if !c.Client.Exclusive && !c.Client.Background {

@@ -1,6 +1,6 @@
 package command
 
-// This file has the small types that the types of types.go consist of.
+// This file has the small types that are used by the types in types.go.
 
 import (
 	"sync"
@@ -10,83 +10,90 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Identity has the names that a client gave for itself and its library. It is replaced, never
-// modified.
+// Identity has the names that a client gave for itself and its library. An Identity in use is
+// replaced, never modified, so any goroutine may read it.
 type Identity struct{ Name, LibName, LibVer string }
 
-// Mark is a set of rare states of a client, which commands test with one comparison.
+// Mark is a set of rare states of a client. Commands test for all of them with one comparison.
 type Mark uint8
 
 const (
-	// MarkQueuing says that a group inspects each command before it runs: see Hooks.Intercept.
+	// MarkQueuing says that a group inspects each command of the client before it runs: see
+	// [Hooks].Intercept.
 	MarkQueuing Mark = 1 << iota
 	// MarkListening says that the client has subscriptions.
 	MarkListening
-	// MarkTracking says that a group runs the commands instead of dispatch: see Hooks.Run.
+	// MarkTracking says that a group runs the client's commands instead of their own Run: see
+	// [Hooks].Run.
 	MarkTracking
-	// MarkCaching says that groups are notified of refused commands: see Hooks.Rejected.
+	// MarkCaching says that groups are notified of refused commands of the client: see
+	// [Hooks].Rejected.
 	MarkCaching
-	// MarkMonitoring says that the client receives all commands (MONITOR): it may not use keys.
+	// MarkMonitoring says that the client receives all commands of other clients (MONITOR). It may
+	// not use keys.
 	MarkMonitoring
-	// MarkReplica says that the client receives the replication stream: it may not use keys.
+	// MarkReplica says that the client receives the replication stream. It may not use keys.
 	MarkReplica
-	// MarkPrimary says that the commands come from the primary that this server follows: neither
-	// the role of this server nor a pause stops them.
+	// MarkPrimary says that the client is the primary that this server follows. Its commands run in
+	// spite of this server's role and of a pause.
 	MarkPrimary
 )
 
-// ReplyMode is the state of CLIENT REPLY.
+// ReplyMode is the mode that CLIENT REPLY sets for a client.
 type ReplyMode uint8
 
 // The modes of CLIENT REPLY.
 const (
 	ReplyOn ReplyMode = iota
 	ReplyOff
-	ReplySkipNext // CLIENT REPLY SKIP itself gets no reply
-	replySkip     // the command after it gets no reply
+	ReplySkipNext // after CLIENT REPLY SKIP: its own reply is suppressed
+	replySkip     // the reply of the command after it is suppressed
 )
 
-// Logins limits failed login attempts by address. Any goroutine may call it.
+// Logins limits failed login attempts by address. Any goroutine may call its methods.
 type Logins interface {
-	// Attempt says whether, and after which delay, the server may tell an address whether its
-	// password is right.
+	// Attempt admits or refuses a login attempt from an address, before the password is checked.
+	// The result says whether the attempt is refused, and after which delay the server may answer
+	// it. The caller then calls Judged or Dropped.
 	Attempt(address string, now limit.Instant) Attempt
-	// Judged records the result of an attempt that was not refused. byPassword is whether the user
-	// needs a password.
+	// Judged records the result of an attempt that was not refused: ok if the password was right.
+	// byPassword says that the user needs a password.
 	Judged(a Attempt, now limit.Instant, ok, byPassword bool)
-	// Dropped releases what an attempt has reserved that will not be answered.
+	// Dropped takes back what Attempt has charged for an attempt that will not be answered.
 	Dropped(a Attempt, now limit.Instant)
 }
 
-// Attempt is a login attempt, as admitted by [Logins].
+// Attempt is the answer of [Logins] to a login attempt.
 type Attempt struct {
 	// Source is the client's address, or the network that is counted as one address.
 	Source string
 	// Wait is the delay before the attempt may be answered, 0 for none.
 	Wait time.Duration
-	// Refused says that there were too many attempts before: the password is not checked.
+	// Refused says that there were too many failed attempts before: the password must not be
+	// checked.
 	Refused bool
-	// Together says that the attempt is also counted with those of all other addresses.
+	// Together says that the attempt also counts against the limit for all addresses together.
 	Together bool
 }
 
-// Killable is a script of an exclusive command, which can be ended between two steps. Any goroutine
-// may call its methods.
+// Killable is a script of an exclusive command. Kill ends the script before its next instruction,
+// with an error that contains reason. Any goroutine may call the methods.
 type Killable interface {
 	Kill(reason string)
 	// Name returns the SHA-1 of the script.
 	Name() string
 }
 
-// Slot is the index of a group's state in the server, its workers and its clients.
+// Slot is the index of a group in its table, and so of the group's state in the server, in workers
+// and in clients.
 type Slot int
 
-// maxGroups bounds the groups of a table, including the parts that they need.
+// maxGroups is the maximum number of groups in a table, including the parts that they need.
 const maxGroups = 24
 
-// madeOnce is a reply that is the same for all clients, for each protocol. It is created when it is
-// first requested: the description of all commands takes milliseconds, and some client libraries
-// request it at each connect.
+// madeOnce caches a reply that is the same for all clients: one text for RESP2 and one for RESP3. A
+// text is created when it is first requested: the description of all commands takes milliseconds,
+// and some client libraries request it at each connect.
 type madeOnce [2]struct {
 	once sync.Once
 	text []byte
@@ -96,11 +103,11 @@ type madeOnce [2]struct {
 type Decided struct {
 	Key      []byte
 	Decision limit.Decision
-	// Counter counts the answer; nil for a call that has no counter of its own.
+	// Counter counts the decision; nil for a call that has no counter of its own.
 	Counter interface{ Answered(denied bool) }
 }
 
-// Plan describes what a call that runs other commands may do.
+// Plan describes what a call that runs other commands may do, for the checks before it runs.
 type Plan struct {
 	Long     bool // its duration is unknown
 	KeysOnly bool // it accesses only the keys that it names
@@ -108,14 +115,15 @@ type Plan struct {
 	AllowOOM bool // it may run when memory is full
 }
 
-// clientState is the state that one group keeps for a client. Most clients have none, and few have
-// more than two.
+// clientState is the state that the group of slot keeps for a client. Most clients have none, and
+// few have more than two.
 type clientState struct {
 	slot  Slot
 	state any
 }
 
-// vocabulary indexes commands and categories by name for ACL rules: a file of users names many.
+// vocabulary maps the names of commands and categories to the IDs of commands, for ACL rules. It is
+// an index because a file of users names many commands.
 type vocabulary struct {
 	commands   map[string]int
 	categories map[string][]int

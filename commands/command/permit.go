@@ -8,21 +8,22 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Refusal says which part of a call a user is not permitted to do.
+// Refusal says why a user may not make a call, and which argument is the reason.
 type Refusal struct {
 	Reason acl.Denied
-	At     int // index of the key or channel among the arguments; 0 for the command
+	At     int // the index of the key or channel in the arguments; 0 if the command itself is refused
 }
 
-// QuickAllowed reports whether a user with the rules r is permitted to make a call, as far as a
-// quick check can tell: it can for calls about one key, which most are. If it returns false,
-// Refused decides.
+// QuickAllowed is a quick check for calls about one key, which most calls are. It returns true if a
+// user with the rules r may call c with args. If it returns false, the caller has to call Refused.
 func (c *Command) QuickAllowed(r *acl.Rules, args [][]byte) bool {
 	return c.Keys.single && r.Allow(c.ID, args[1], c.Keys.access)
 }
 
-// Refused returns the part of a call that a user with the rules r is not permitted to do, with the
-// reason DeniedNothing if the call is permitted. A single selector has to permit all of it.
+// Refused returns the reason why a user with the rules r may not call c with args. Its Reason is
+// DeniedNothing if one selector permits the whole call. Otherwise Refused returns the refusal of
+// the selector that came closest, by reason and then by the position of the argument. For spanning
+// see refusedBy.
 func (c *Command) Refused(r *acl.Rules, args [][]byte, spanning bool) (worst Refusal) {
 	if r.Unrestricted {
 		return Refusal{}
@@ -39,8 +40,8 @@ func (c *Command) Refused(r *acl.Rules, args [][]byte, spanning bool) (worst Ref
 	return worst
 }
 
-// refusedBy is Refused for one selector. spanning says that a command which reaches keys that are
-// not among its arguments needs permission for all keys.
+// refusedBy is Refused for the selector s. spanning says that a command which accesses keys that
+// are not among its arguments needs permission for all keys.
 func (c *Command) refusedBy(s *acl.Selector, args [][]byte, spanning bool) Refusal {
 	if c.Flags&FlagNoAuth == 0 && !s.Command(c.ID, c.firstArgument(args)) {
 		return Refusal{Reason: acl.DeniedCommand}
@@ -59,7 +60,8 @@ func (c *Command) refusedBy(s *acl.Selector, args [][]byte, spanning bool) Refus
 	return Refusal{}
 }
 
-// firstArgument returns the argument that a rule +command|argument refers to.
+// firstArgument returns the argument that a rule such as +command|argument refers to: the first one
+// after the command, or after the subcommand if c is one; nil if there is none.
 func (c *Command) firstArgument(args [][]byte) []byte {
 	at := 1
 	if c.Parent != nil {
@@ -71,7 +73,8 @@ func (c *Command) firstArgument(args [][]byte) []byte {
 	return nil
 }
 
-// refusedKey returns the index of the first key that s does not permit, 0 if it permits all.
+// refusedKey returns the index in args of the first key that s does not permit; 0 if s permits all
+// keys. For a derived key it is the index of the last argument that the key is made from.
 func (c *Command) refusedKey(s *acl.Selector, args [][]byte) (at int) {
 	if d := c.Keys.Derived; d != nil {
 		var room [128]byte
@@ -89,8 +92,8 @@ func (c *Command) refusedKey(s *acl.Selector, args [][]byte) (at int) {
 	return 0
 }
 
-// refusedChannel returns the index of the first channel that s does not permit, 0 if it permits
-// all.
+// refusedChannel returns the index in args of the first channel that s does not permit; 0 if s
+// permits all channels.
 func (c *Command) refusedChannel(s *acl.Selector, args [][]byte) (at int) {
 	ch := &c.Keys.Channels
 	last := ch.Last
@@ -105,9 +108,9 @@ func (c *Command) refusedChannel(s *acl.Selector, args [][]byte) (at int) {
 	return 0
 }
 
-// Forbidden reports whether the user of the client is not permitted to make the call c, and records
-// a refusal in ACL LOG. running is the command that the client has called: that of c, or the one
-// that runs it.
+// Forbidden reports whether the user of the client may not make the call c, and records a refusal
+// in ACL LOG with the context in. running is the command that the client has called: the command of
+// c, or the one that runs it, such as EXEC.
 func (c *Call) Forbidden(in acl.Context, running *Command) (is Refusal, forbidden bool) {
 	if c.Client.User.Load().Rules().Unrestricted {
 		return is, false
@@ -116,7 +119,8 @@ func (c *Call) Forbidden(in acl.Context, running *Command) (is Refusal, forbidde
 	return c.Client.forbidden(c.Store, c.Cmd, c.Args, in)
 }
 
-// forbidden is Call.Forbidden for any call of the client. Any goroutine may call it.
+// forbidden is [Call.Forbidden] for a call of cmd with args by the client s. Any goroutine may call
+// it.
 func (s *Client) forbidden(st env.Store, cmd *Command, args [][]byte, in acl.Context) (is Refusal, forbidden bool) {
 	u := s.User.Load()
 	r := u.Rules()
@@ -135,7 +139,8 @@ func (s *Client) forbidden(st env.Store, cmd *Command, args [][]byte, in acl.Con
 	return is, true
 }
 
-// NoteRefusal adds a refusal of the client to ACL LOG. Any goroutine may call it.
+// NoteRefusal adds the refusal e of the client to ACL LOG, with the line that describes the client.
+// Any goroutine may call it.
 func (s *Client) NoteRefusal(st env.Store, e acl.LogEntry) {
 	now := st.Now()
 	if s.Server.ClientLine != nil {
@@ -144,9 +149,10 @@ func (s *Client) NoteRefusal(st env.Store, e acl.LogEntry) {
 	s.Server.Refusals.Add(e, int64(st.Civil(now))/int64(time.Millisecond))
 }
 
-// Forbidden returns the error for a waiting command if its user is no longer permitted to call it,
-// and records that in ACL LOG; "" if the user is. The goroutine that wakes a command checks it,
-// because rules may have changed while the command waited. Any goroutine may call it.
+// Forbidden returns the error for a waiting command if its user may no longer call it, and "" if
+// the user may. It records a refusal in ACL LOG and sets p.Rejected. The goroutine that wakes a
+// command calls it, because rules may have changed while the command waited. Any goroutine may call
+// it.
 func (p *Wait) Forbidden(st env.Store) resp.Error {
 	if p.Args == nil {
 		return ""
@@ -159,12 +165,13 @@ func (p *Wait) Forbidden(st env.Store) resp.Error {
 	return is.Error(p.Client, p.Cmd)
 }
 
-// Error returns the error reply.
+// Error returns the error reply for the refusal of a call of cmd by cl.
 func (is Refusal) Error(cl *Client, cmd *Command) resp.Error {
 	return resp.Error("NOPERM " + is.Text(cl, cmd))
 }
 
-// Text returns what is refused, in Redis' words and without an error code.
+// Text returns the text of the refusal of a call of cmd by cl, in Redis' words and without an error
+// code.
 func (is Refusal) Text(cl *Client, cmd *Command) string {
 	switch is.Reason {
 	case acl.DeniedKey:

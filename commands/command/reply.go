@@ -7,10 +7,10 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// OK replies with +OK.
+// OK replies with the status +OK.
 func (c *Call) OK() { c.W.Status("OK") }
 
-// Fail replies with an error and counts the call as failed.
+// Fail replies with the error e and sets c.Failed. It replaces [ErrNotKept] by the exact reason.
 func (c *Call) Fail(e resp.Error) {
 	c.Failed = true
 	if e == ErrNotKept {
@@ -19,8 +19,8 @@ func (c *Call) Fail(e resp.Error) {
 	c.W.Error(e)
 }
 
-// WithUsage adds the syntax of the command to an error about an argument. Any other error, or "",
-// is returned unchanged.
+// WithUsage returns e with the syntax of the command added, if e is an error about an argument. Any
+// other error, or "", is returned unchanged.
 func (c *Call) WithUsage(e resp.Error) resp.Error {
 	if e == "" || !resp.IsArgument(e) {
 		return e
@@ -28,14 +28,14 @@ func (c *Call) WithUsage(e resp.Error) resp.Error {
 	return c.Usage(e)
 }
 
-// Usage adds the syntax of the command to an error.
+// Usage returns the error e with the syntax of the command added.
 func (c *Call) Usage(e resp.Error) resp.Error {
 	name := strings.ToUpper(strings.ReplaceAll(c.Cmd.Name, "|", " "))
 	return resp.WithUsage(e, strings.TrimSpace(name+" "+c.Cmd.Syntax))
 }
 
-// Refusal returns the reason why c may not have effects. If the journal has no fault, the
-// transaction has had too many effects.
+// Refusal returns the error that says why c may not have effects now: the fault of the journal or,
+// inside a transaction, the too large record of its effects.
 func (c *Call) Refusal() resp.Error {
 	fault := c.Server.Options.Persistence.Fault()
 	if fault == "" && c.Client.Exclusive {
@@ -44,8 +44,8 @@ func (c *Call) Refusal() resp.Error {
 	return Misconf(fault)
 }
 
-// Bound replaces the reply since mark with an error if it is too long, even if elements of the
-// reply are still missing.
+// Bound replaces the reply since mark by an error if it copies more bytes than [Longest] allows.
+// The caller may call it before the reply is complete.
 func (c *Call) Bound(mark int) {
 	if c.W.Size(mark) > Longest(c.W) {
 		c.W.Cut(mark)
@@ -53,7 +53,7 @@ func (c *Call) Bound(mark int) {
 	}
 }
 
-// NoteLookup counts keyspace hits and misses.
+// NoteLookup counts a lookup of a key as a keyspace hit if found is true, and as a miss otherwise.
 func (c *Call) NoteLookup(found bool) {
 	if found {
 		c.Hits.Add(1)
@@ -65,11 +65,12 @@ func (c *Call) NoteLookup(found bool) {
 // HeadBytes is the memory in bytes that an element of a reply takes in addition to its own bytes.
 const HeadBytes = 16
 
-// CopiedBytes returns how many bytes a reply takes for a value of n bytes.
+// CopiedBytes returns how many bytes a reply takes for a value of n bytes. A long value is not
+// copied: the reply refers to it.
 func CopiedBytes(n int) int { return HeadBytes + shared.Copied(n) }
 
-// Longest returns how many bytes a reply may copy. The bound for a reply to a script may be lower
-// than for one to a client, because no memory was granted for it.
+// Longest returns how many bytes a reply to w may copy. The bound of a reply to a script may be
+// lower than that of a reply to a client, because no memory was granted for it.
 func Longest(w *resp.Writer) int {
 	if w.Most > 0 {
 		return w.Most
@@ -77,7 +78,7 @@ func Longest(w *resp.Writer) int {
 	return MaxReply
 }
 
-// TooLong returns the error that replaces a reply longer than [Longest].
+// TooLong returns the error that replaces a reply to w that is longer than [Longest].
 func TooLong(w *resp.Writer) resp.Error {
 	if w.Most > 0 {
 		return ErrScriptReply
@@ -85,11 +86,12 @@ func TooLong(w *resp.Writer) resp.Error {
 	return ErrValuesTooLong
 }
 
-// InlineReply is how many bytes a reply of unknown length may copy on an event loop. If the reply
-// gets longer, the command starts again in the background.
+// InlineReply is the number of bytes that a reply of unknown length may copy on an event loop. If
+// the reply gets longer, the command starts again in the background.
 const InlineReply = 256 << 10
 
-// ReplyString replies with a value that was read into the worker's scratch buffer.
+// ReplyString replies with value, which was read into c.Text or is pinned in the store; with null
+// if found is false; or with the error err. It also counts the lookup.
 func (c *Call) ReplyString(value []byte, found bool, err error) {
 	c.NoteLookup(found)
 	switch {
@@ -102,8 +104,9 @@ func (c *Call) ReplyString(value []byte, found bool, err error) {
 	}
 }
 
-// ReplySpan replies with value[from:to]. value was read into the worker's scratch buffer or, if it
-// is long, is shared with the store.
+// ReplySpan replies with value[from:to]. value was read into c.Text or, if it has shared.Least
+// bytes or more, is pinned in the store. The reply then refers to the pinned value, and releases it
+// when it has been sent.
 func (c *Call) ReplySpan(value []byte, from, to int) {
 	if len(value) < shared.Least {
 		c.KeepText(value)
@@ -115,7 +118,7 @@ func (c *Call) ReplySpan(value []byte, from, to int) {
 	c.W.Lent(r)
 }
 
-// GiveBack releases a value that was read and is not part of the reply.
+// GiveBack releases value, which was read like that of ReplySpan, if it is not part of the reply.
 func (c *Call) GiveBack(value []byte) {
 	if len(value) < shared.Least {
 		c.KeepText(value)
@@ -125,17 +128,18 @@ func (c *Call) GiveBack(value []byte) {
 	r.Release()
 }
 
-// maxText bounds the bytes of a worker's scratch buffer for values that are kept for later calls.
+// maxText is the maximum size, in bytes, of the buffer c.Text that a worker keeps for later calls.
 const maxText = 64 << 10
 
-// KeepText keeps the memory that c.Text has grown to, up to maxText.
+// KeepText makes text the worker's buffer c.Text if text is larger, up to maxText bytes.
 func (c *Call) KeepText(text []byte) {
 	if cap(text) > cap(c.Text) && cap(text) <= maxText {
 		c.Text = text
 	}
 }
 
-// ReplyWhether replies with 1 or 0, or with the error.
+// ReplyWhether replies with 1 if done is true and with 0 otherwise, or with the error err if it is
+// not nil.
 func (c *Call) ReplyWhether(done bool, err error) {
 	switch {
 	case err != nil:
@@ -147,7 +151,7 @@ func (c *Call) ReplyWhether(done bool, err error) {
 	}
 }
 
-// ReplyCount replies with n, or with the error.
+// ReplyCount replies with n, or with the error err if it is not nil.
 func (c *Call) ReplyCount(n int64, err error) {
 	if err != nil {
 		c.Fail(StoreError(err))

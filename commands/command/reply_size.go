@@ -6,7 +6,8 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// CopiedBy returns about how many bytes the reply of a call copies.
+// CopiedBy returns about how many bytes the reply of a call of cmd with args copies; 0 for a
+// command that replies with no stored values. Above [MaxReply] the result is not exact.
 func CopiedBy(st env.Store, db int, cmd *Command, args [][]byte) (n int) {
 	switch {
 	case !cmd.RepliesValues():
@@ -24,15 +25,16 @@ func CopiedBy(st env.Store, db int, cmd *Command, args [][]byte) (n int) {
 }
 
 const (
-	// unboundLarge is how many bytes large replies may take together if memory has no bound.
-	// leastLarge is how many they may take in any case.
+	// unboundLarge is how many bytes all large replies together may take if memory has no bound.
+	// leastLarge is how many bytes they may take in any case.
 	unboundLarge = 256 << 20
 	leastLarge   = 1 << 20
 )
 
-// LargeRoom returns how many bytes large replies may take together: two thirds of the memory that
-// the process may use in addition to the keys. The rest is for scripts, for the end of each reply,
-// and for garbage.
+// LargeRoom returns how many bytes all large replies together may take. With a bound on Go's heap
+// it is two thirds of the part that is not for keys; the rest is for scripts, for the end of each
+// reply, and for garbage. Otherwise it is half of maxmemory-clients or, without that bound, a
+// constant.
 func (s *Server) LargeRoom() int64 {
 	if s.Options.ScriptRoom != nil {
 		if bound, kept := s.Options.ScriptRoom(); bound != math.MaxInt64 {

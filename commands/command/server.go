@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Server is the part of the server's state that all sessions share and commands may use.
+// Server is the part of the server's state that all sessions share and that commands may use.
 type Server struct {
 	Host         Host
 	Options      env.Options
@@ -25,54 +25,59 @@ type Server struct {
 	Changes      stats.Changes
 	Figures      *figure.Registry // of the server and all its parts
 	Seen         Seen             // nil without limiters
-	// Logins limits guesses of passwords; nil without commands that log in.
+	// Logins limits guesses of passwords; nil if the table has no commands that log in.
 	Logins Logins
-	// ClientLine returns the line of CLIENT LIST for a client; nil without that command.
+	// ClientLine returns the line of CLIENT LIST for cl at the instant now; nil if the table does
+	// not have that command.
 	ClientLine func(cl *Client, now limit.Instant) []byte
-	Draining   atomic.Bool   // set by Drain
-	Halts      atomic.Uint32 // the reasons that keep commands from running: see HaltLoading
-	// Slow and Events record calls and events that took long: SLOWLOG and LATENCY.
+	Draining   atomic.Bool   // set when the server begins to stop: no command may begin to wait
+	Halts      atomic.Uint32 // the bits that keep commands from running: see HaltLoading
+	// Slow records calls that took long (SLOWLOG), and Events other events that took long
+	// (LATENCY).
 	Slow   stats.SlowLog
 	Events stats.Events
-	Ended  atomic.Bool   // set by Close: slow commands may give up
-	Large  budget.Budget // the memory of long replies
+	Ended  atomic.Bool   // set when the server is closed: slow commands may give up
+	Large  budget.Budget // the memory that large replies may take together: see LargeRoom
 	hooks  hooks
 	states [maxGroups]any // of the groups: see Slot
 }
 
 // The reasons that keep commands from running, as a bit set: Server.Halts.
 const (
-	HaltLoading    uint32 = 1 << iota // commands without FlagLoading are refused
+	// The bits of Server.Halts. Most of them keep commands from running.
+	HaltLoading    uint32 = 1 << iota // commands without FlagLoading are refused: the server loads its state
 	HaltChanges                       // commands that may change something are delayed
 	HaltAll                           // all commands are delayed
-	HaltServing                       // stops no command: clients wait for elements, and commands serve them
-	HaltMonitor                       // stops no command: MONITOR clients receive all commands
+	HaltServing                       // no command is stopped: clients wait for elements, and commands have to serve them
+	HaltMonitor                       // no command is stopped: MONITOR clients receive all commands
 	HaltReadOnly                      // commands that change something are refused: this server is a replica
-	HaltNoReplicas                    // likewise, while too few replicas would receive the change
+	HaltNoReplicas                    // commands that change something are refused while too few replicas would receive the change
 	HaltMasterDown                    // commands without FlagStale are refused: the replica has lost the link to its primary
 
 	HaltPaused = HaltChanges | HaltAll
-	// HaltReplication has the halts of a node that replicates.
+	// HaltReplication has the halts that come from the server's role in replication.
 	HaltReplication = HaltReadOnly | HaltNoReplicas | HaltMasterDown
 )
 
-// Limits returns the limits in force.
+// Limits returns the limits in force. The caller must not change them. Any goroutine may call it.
 func (s *Server) Limits() *env.Limits { return s.ActiveLimits.Load() }
 
-// SuspendExpiry stops or resumes the removal of expired keys for the time of a pause, as in Redis.
-// Commands do not find expired keys meanwhile. The caller has locked the pause.
+// SuspendExpiry stops the removal of expired keys if hold is true, for the time of a pause, and
+// resumes it otherwise. As in Redis, commands do not find expired keys during the pause. The caller
+// holds the mutex of the pause.
 func (s *Server) SuspendExpiry(hold bool) {
 	if f := s.Options.SuspendExpiry; f != nil {
 		f(hold)
 	}
 }
 
-// RedisVersion is the Redis version that clients are told. Several client libraries depend on it:
-// below 7.2 they do not send CLIENT SETINFO, and from 7.4 on they send commands that we do not
-// have.
+// RedisVersion is the version of Redis that the server reports to clients. Several client libraries
+// depend on it: below 7.2 they do not send CLIENT SETINFO, and from 7.4 on they send commands that
+// this server does not have.
 const RedisVersion = "7.2.7"
 
-// WriteModules writes a list of modules with redis-cell, by which applications detect CL.THROTTLE.
+// WriteModules writes to w the list of modules, which has one entry: redis-cell. Applications look
+// for it before they use CL.THROTTLE.
 func WriteModules(w *resp.Writer) {
 	w.Array(1)
 	w.Map(4)
@@ -86,11 +91,12 @@ func WriteModules(w *resp.Writer) {
 	w.Array(0)
 }
 
-// Table returns the command table, from which the documentation is generated.
+// Table returns the command table, from which the documentation of the commands is generated.
 func (s *Server) Table() *Table { return s.Commands }
 
-// SetLoading sets or clears the state of loading. While the server loads its state it runs only
-// commands with FlagLoading or, under its conditions, FlagSyncing.
+// SetLoading sets or clears HaltLoading. While the server loads its state, it runs only commands
+// with FlagLoading and, if the state comes from a primary, those with FlagSyncing. Any goroutine
+// may call it.
 func (s *Server) SetLoading(loading bool) {
 	if loading {
 		s.Halts.Or(HaltLoading)
@@ -99,10 +105,11 @@ func (s *Server) SetLoading(loading bool) {
 	}
 }
 
-// Loading reports whether the server is still loading its state.
+// Loading reports whether the server is still loading its state. Any goroutine may call it.
 func (s *Server) Loading() bool { return s.Halts.Load()&HaltLoading != 0 }
 
-// SetHalt sets or clears a halt. Any goroutine may call it.
+// SetHalt sets the bits halt of s.Halts if on is true, and clears them otherwise. Any goroutine may
+// call it.
 func (s *Server) SetHalt(halt uint32, on bool) {
 	if on {
 		s.Halts.Or(halt)
@@ -111,8 +118,8 @@ func (s *Server) SetHalt(halt uint32, on bool) {
 	}
 }
 
-// Node returns the server's role in replication. A server without the option is always a primary
-// without replicas.
+// Node returns the server's side of replication. Without the option of that name it is an
+// [env.Standalone], a primary that never has a replica.
 func (s *Server) Node() env.Node {
 	if s.Options.Node == nil {
 		return env.Standalone{RunID: s.Process().RunID()}
@@ -120,7 +127,8 @@ func (s *Server) Node() env.Node {
 	return s.Options.Node
 }
 
-// Process returns the properties of the process that INFO shows.
+// Process returns the properties of the process that INFO shows; an [env.NoProcess] if Options has
+// none.
 func (s *Server) Process() env.Process {
 	if s.Options.Process == nil {
 		return env.NoProcess{}
@@ -128,7 +136,7 @@ func (s *Server) Process() env.Process {
 	return s.Options.Process
 }
 
-// observe applies the settings of the slow log and the latency monitor.
+// observe applies the settings o to the slow log and the latency monitor.
 func (s *Server) observe(o *stats.Observing) {
 	s.Slow.SetMax(o.SlowEntries)
 	s.Events.SetThreshold(o.Latency)

@@ -9,14 +9,15 @@ import (
 // Activity is what a client is doing, and the memory that is kept for it.
 type Activity struct {
 	Description
-	Active      limit.Instant // when the last bytes arrived
-	LastCommand *Command      // nil before the first
+	Active      limit.Instant // the instant at which the last bytes arrived
+	LastCommand *Command      // nil before the first command
 	Blocked     bool          // the client is blocked in a command
-	Queued      int           // commands that are queued until EXEC, -1 outside of MULTI
+	Queued      int           // the number of commands that are queued until EXEC, -1 outside of MULTI
 	Held        ClientMemory
 }
 
-// Statistics are the figures of the whole server that INFO shows.
+// Statistics are the figures of the whole server that INFO shows. Unless a comment says otherwise,
+// they count from the last CONFIG RESETSTAT.
 type Statistics struct {
 	Commands     []stats.Totals // by Command.ID
 	Hits, Misses int64          // keyspace lookups
@@ -32,29 +33,30 @@ type Statistics struct {
 	Callers      *stats.Callers
 }
 
-// ClientMemory is about how many bytes the server keeps for one client.
+// ClientMemory says about how many bytes the server keeps for one client, by purpose.
 type ClientMemory struct {
-	Input    int64 // input that has arrived and was not run yet
-	Output   int64 // replies that were not sent yet
-	Messages int64 // messages of other goroutines that were not sent yet
-	Queued   int64 // commands that are queued until EXEC, and watched keys
+	Input    int64 // input that has arrived and has not been run yet
+	Output   int64 // replies that have not been sent yet
+	Messages int64 // messages of other goroutines that have not been sent yet
+	Queued   int64 // commands that are queued until EXEC, watched keys, and what a waiting command keeps
 	Topics   int64 // subscriptions
 }
 
-// Sum returns the total.
+// Sum returns the total of all purposes, in bytes.
 func (m ClientMemory) Sum() int64 { return m.Input + m.Output + m.Messages + m.Queued + m.Topics }
 
-// Description is what groups add to CLIENT LIST for a client.
+// Description is what the groups know about a client, for CLIENT LIST.
 type Description struct {
 	Channels, Patterns, ShardChannels    int
 	Tracks, BrokenRedirect, Broadcasting bool
 	Monitors                             bool
-	Redirect                             int64 // the client that receives the invalidations instead, or 0; -1 if the client does not track keys
-	Memory                               int64 // bytes that subscriptions take
+	Redirect                             int64 // the ID of the client that receives the invalidations instead, or 0; -1 if the client does not track keys
+	Memory                               int64 // bytes that the client's subscriptions take
 }
 
-// Counted returns a reader for a figure without labels, which reads it from the server state of
-// type T of a group. The figure is absent if no group keeps such a state.
+// Counted returns the reader of a metric without labels. The reader passes the state of type T that
+// a group keeps for the server to read, and emits the result. If no group keeps such a state, the
+// reader emits nothing.
 func Counted[T any](read func(state *T) int64) func(*figure.View, figure.Emit) {
 	return func(v *figure.View, emit figure.Emit) {
 		if state := Find[T](figure.Of[*Server](v)); state != nil {
@@ -63,7 +65,7 @@ func Counted[T any](read func(state *T) int64) func(*figure.View, figure.Emit) {
 	}
 }
 
-// Figures returns the figures of all groups of the table.
+// Figures returns the metrics of all groups of the table.
 func (t *Table) Figures() (all []figure.Figure) {
 	for i := range t.groups {
 		all = append(all, t.groups[i].Figures...)

@@ -8,15 +8,17 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Table finds commands by name. It is immutable, except for the replies that it caches.
+// Table finds commands by name. It does not change after it was built, except for the replies that
+// it caches. Any goroutine may use it.
 type Table struct {
 	groups  []Group
-	Entries []*Command  // by id: containers, commands and subcommands
+	Entries []*Command  // containers, commands and subcommands; the index is Command.ID
 	Sorted  []*Command  // without subcommands, sorted by name
-	names   []tableName // of Sorted, by the name in use
+	names   []tableName // the commands of Sorted with the names in use, which may be renamed ones
 	Slots   []nameSlot  // open addressing over endsHash; the length is a power of two
-	// Remote says that commands ask a Remote. unserved has the commands that cannot, by the name in
-	// use: see [NewStoreTable].
+	// Remote says that a Remote decides the asks of commands: see [NewStoreTable]. unserved has the
+	// commands that cannot be served then: the key is the name in use, and the value the original
+	// name.
 	Remote   bool
 	unserved map[string]string
 	vocabulary
@@ -24,13 +26,13 @@ type Table struct {
 	Info, Docs madeOnce // the replies about Sorted
 }
 
-// tableName is a command and the name in use for it.
+// tableName is a command and the name that is in use for it.
 type tableName struct {
 	name string
 	cmd  *Command
 }
 
-// NewTable builds a table of the commands of groups. The entries belong to this table from then on
+// NewTable builds the table of the commands of groups. The entries belong to the table from then on
 // and cannot be used for another one. NewTable panics if two entries share a name or an entry is
 // incomplete: that is a programming error, found at start-up.
 func NewTable(groups []Group) *Table {
@@ -68,8 +70,8 @@ func NewTable(groups []Group) *Table {
 	return t
 }
 
-// withParts returns groups, with the parts that they need in front of them. It panics if there are
-// more than maxGroups.
+// withParts returns groups with the parts that they need. Each part is there once, before the first
+// group that needs it. withParts panics if the result has more than maxGroups.
 func withParts(groups []Group) (all []Group) {
 	var parts []*Group
 	for _, g := range groups {
@@ -87,8 +89,8 @@ func withParts(groups []Group) (all []Group) {
 	return all
 }
 
-// attach adds to containers the subcommands that other groups define, such as "client|tracking". If
-// the container's group is not in the table, these subcommands are not either.
+// attach adds to containers the subcommands that other groups define, such as "client|tracking". A
+// subcommand is dropped if its container is not in the table.
 func (t *Table) attach() {
 	for _, g := range t.groups {
 		for _, c := range g.Commands {
@@ -104,6 +106,8 @@ func (t *Table) attach() {
 	}
 }
 
+// add completes the entry c with the fields that the table derives from others, checks it, and
+// appends it to t.Entries.
 func (t *Table) add(c *Command) {
 	if c.Run == nil && c.Parse != nil {
 		c.Run = asks(c.Parse, c.Answer)
@@ -120,17 +124,18 @@ func (t *Table) add(c *Command) {
 	t.Entries = append(t.Entries, c)
 }
 
-// NewRenamedTable is NewTable with renamed commands. Each pair is an old and a new name, and they
-// are applied in order. If the new name is "", the command is removed. COMMAND, INFO and error
-// texts still use the original name, as in Redis.
+// NewRenamedTable is NewTable with renamed commands. Each pair is an old and a new name, and the
+// pairs are applied in order. An empty new name removes the command. COMMAND, INFO and error texts
+// still use the original name, as in Redis. The error says that an old name does not exist or that
+// a new one is in use.
 func NewRenamedTable(groups []Group, pairs [][2]string) (*Table, error) {
 	return renamed(NewTable(groups), pairs)
 }
 
 // NewStoreTable is NewRenamedTable for a server whose keys a Remote has. The table has the commands
-// that ask the Remote ([Command.Parse]) and those that reach no key ([FlagLocal]). All others are
-// refused with an error that names the command. A group without such commands is left out with its
-// hooks.
+// that ask the Remote ([Command].Parse) and those that access no key ([FlagLocal]). Every other
+// command is refused with an error that names it. A group that is left without commands is left out
+// together with its hooks.
 func NewStoreTable(groups []Group, pairs [][2]string) (*Table, error) {
 	unserved := make(map[string]string)
 	served := make([]Group, 0, len(groups))
@@ -145,7 +150,8 @@ func NewStoreTable(groups []Group, pairs [][2]string) (*Table, error) {
 }
 
 // servedOf returns the commands that can be served without a keyspace, and adds the names of the
-// others to unserved.
+// others to unserved. It replaces the Run functions of the commands that ask a Remote, and removes
+// subcommands that cannot be served.
 func servedOf(commands []*Command, unserved map[string]string) (served []*Command) {
 	for _, c := range commands {
 		hadSubs := c.Sub != nil
@@ -162,7 +168,7 @@ func servedOf(commands []*Command, unserved map[string]string) (served []*Comman
 	return served
 }
 
-// Unknown returns the error for a command that is not in the table.
+// Unknown returns the error for a call of a command that is not in the table. args[0] is the name.
 func (t *Table) Unknown(args [][]byte) resp.Error {
 	if name, is := t.unserved[strings.ToLower(string(Echo(args[0], MaxEcho)))]; is {
 		return notServed(name)
@@ -170,7 +176,8 @@ func (t *Table) Unknown(args [][]byte) resp.Error {
 	return unknownCommand(args)
 }
 
-// UnknownSub returns the error for a subcommand that is not in the table.
+// UnknownSub returns the error for a call of container with a subcommand called name that is not in
+// the table.
 func (t *Table) UnknownSub(container *Command, name []byte) resp.Error {
 	if name, is := t.unserved[container.Name+"|"+strings.ToLower(string(Echo(name, MaxEcho)))]; is {
 		return notServed(name)
@@ -178,7 +185,7 @@ func (t *Table) UnknownSub(container *Command, name []byte) resp.Error {
 	return unknownSubcommand(container.Name, name)
 }
 
-// renamed renames commands of a new table.
+// renamed applies pairs to the new table t: see [NewRenamedTable].
 func renamed(t *Table, pairs [][2]string) (*Table, error) {
 	for _, p := range pairs {
 		from, to := strings.ToLower(p[0]), strings.ToLower(p[1])
@@ -210,6 +217,7 @@ func renamed(t *Table, pairs [][2]string) (*Table, error) {
 	return t, nil
 }
 
+// index builds t.Slots from t.names. It panics if a name is there twice.
 func (t *Table) index() {
 	size := 64
 	for size < 4*len(t.names) {
@@ -229,7 +237,7 @@ func (t *Table) index() {
 	}
 }
 
-// Lookup returns the command with that name in any case, or nil.
+// Lookup returns the command whose name in use is name, in any case; nil if there is none.
 func (t *Table) Lookup(name []byte) *Command {
 	first, last := ends(name)
 	mask := len(t.Slots) - 1
@@ -245,8 +253,10 @@ func (t *Table) Lookup(name []byte) *Command {
 	}
 }
 
-// All returns every entry, with subcommands after their containers.
+// All returns all entries. The subcommands of a container follow it. The caller must not change the
+// result.
 func (t *Table) All() []*Command { return t.Entries }
 
-// Top returns the entries except subcommands, sorted by name.
+// Top returns all entries except subcommands, sorted by name. Removed commands are left out. The
+// caller must not change the result.
 func (t *Table) Top() []*Command { return t.Sorted }

@@ -8,77 +8,83 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Wait is a command that waits: for a timer, for a slow command that runs in the background, or for
-// room under a limit. Its session is not fed until the wait is over, so input of the client behind
-// the command waits, too.
+// Wait is a command that waits: for a timer, for its run in the background, for elements, or for
+// room under a limit. Its session is not fed until the wait is over, so later commands of the
+// client wait, too.
 //
-// To reply, a goroutine first claims the wait; only one can. Any goroutine may do that. All fields
-// except State are set before the command is parked, or by the goroutine that has claimed it.
+// To reply, a goroutine first claims the wait with [Wait.Claim]; only one can. Any goroutine may do
+// that. The fields other than State and Gone are set before the command is parked, or by the
+// goroutine that has claimed the wait, unless their comments say otherwise.
 type Wait struct {
 	Client *Client
 	Cmd    *Command
 	Proto  int
 	State  atomic.Int32
-	Gone   atomic.Bool // the client has disconnected: set when the session is closed
+	Gone   atomic.Bool // set when the session is closed, since the client has disconnected
 
-	// Reply, Decided and Broken are valid after State is WaitAnswered. The output is Reply and then
-	// what Resume writes. Decided is the result of a wait for room, nil for other waits. Broken
-	// says that the client is to be closed.
+	// Reply, Decided and Broken are valid after State has become WaitAnswered. The client gets
+	// Reply, and then what Resume writes. Decided is the decision of a wait for room, and nil for
+	// other waits. Broken says that the client has to be closed.
 	Reply   resp.Reply
 	Decided *Decided
 	Broken  bool
-	// Failed says that the reply is an error or contains one. Rejected says that the command was
-	// never run: see [Wait.Forbidden].
+	// Failed says that the reply is an error or contains one. Rejected says that the command never
+	// ran, because its user may no longer call it: see [Wait.Forbidden].
 	Failed, Rejected bool
-	// NoEffect says that the command has had no effect. Its reply does not wait for the disk, since
-	// it is true even if the journal fails.
+	// NoEffect says that the command has had no effect. Its reply is sent without waiting for the
+	// journal, since it is true even if the journal fails.
 	NoEffect bool
 	// RunAgain says that there is no reply: the command has not run yet, and runs from its
 	// beginning when the session is fed again.
 	RunAgain bool
-	// Kept is how many bytes the wait keeps: the argument of [Call.NewWait], what Park adds, and a
-	// transaction of the session that runs exclusively. Only the goroutine that feeds the session
-	// uses it.
+	// Kept is the memory in bytes that the wait keeps: the argument of [Call.NewWait], what Park
+	// adds, and a transaction of the session that runs exclusively. Only the goroutine that feeds
+	// the session uses it.
 	Kept     int
-	reserved int64 // what [Wait.Reserve] has charged
-	// Args are the arguments that are needed to check the user's permission again; nil for a
-	// command that is not checked again.
+	reserved int64 // the bytes that Reserve has charged
+	// Args are the arguments by which the user's permission is checked again before the command
+	// continues; nil for a command that is not checked again.
 	Args [][]byte
-	// Unbegun is closed by [Wait.Refuse]; nil for a command that does not wait for its turn in the
-	// background, or that has too much to undo.
+	// Unbegun is closed by [Wait.Refuse]. It is nil for a command that does not wait for its turn
+	// in the background, and for EXEC, which cannot be refused because its transaction would have
+	// to be undone.
 	Unbegun chan struct{}
 	// Slice does a part of a command that runs in slices, and reports whether there is more to do;
-	// nil for all other commands. Such a wait is for nothing: the session is fed again after other
+	// nil for all other commands. Such a wait needs no event: the session is fed again after other
 	// sessions have had their turn.
 	Slice func(c *Call) (more bool)
 
-	// Reclaimable says that the goroutine that claimed the wait may release it again. wanted is how
-	// the wait was to be ended meanwhile.
+	// Reclaimable says that the goroutine that has claimed the wait may release it with
+	// [Wait.Unclaim]. wanted is the ending, if any, that was requested while the wait was claimed.
 	Reclaimable bool
 	wanted      atomic.Int32
 
 	stats.Waiting // how long the command has run
 
-	// Resume runs when the session is fed again, on the goroutine that feeds it: for a reply that
-	// changes the session. nil if there is nothing to do.
+	// Resume runs when the session is fed again, on the goroutine that feeds it, for a reply that
+	// changes the session. It may write more of the reply to w. It is nil if there is nothing to
+	// do.
 	Resume func(w *resp.Writer)
-	// Render is Resume for the replies of several commands. It applies CLIENT REPLY itself.
+	// Render runs in place of Resume if the output consists of the replies of several commands. It
+	// applies CLIENT REPLY to each of them itself.
 	Render func(c *Call)
-	// Cancel stops whatever the command waits for, without a reply, after the client has
-	// disconnected. nil if there is nothing to stop. It must not block.
+	// Cancel ends what the command waits for, without a reply, after the client has disconnected.
+	// It must not block. It is nil if there is nothing to end.
 	Cancel func()
-	// OnTimeout writes the reply of a wait that is ended early (CLIENT UNBLOCK, shutdown). nil for
-	// a wait that cannot be ended early because it ends soon by itself.
+	// OnTimeout writes the reply of a wait that is ended early by CLIENT UNBLOCK or by the stop of
+	// the server. It is nil for a wait that cannot be ended early, because it ends soon by itself.
 	OnTimeout func(st env.Store, w *resp.Writer)
-	// Unanswered says that a server which stops closes the connection instead of replying with
-	// OnTimeout: that reply would claim that the time is over or that there were no elements, and
-	// both are wrong.
+	// Unanswered says that a server that stops closes the connection instead of replying with
+	// OnTimeout. Such a reply would wrongly say that the time is over or that there were no
+	// elements.
 	Unanswered bool
 }
 
 // The states of a wait: not claimed, claimed, being answered, answered, and discarded because the
 // client is gone.
 const (
+	// The values of Wait.State: not claimed; claimed; being answered; answered; and answered but
+	// discarded, because the client is gone.
 	WaitPending int32 = iota
 	waitClaimed
 	waitAnswering
@@ -86,21 +92,21 @@ const (
 	waitForgotten
 )
 
-// waitCost is the memory in bytes that a wait takes in addition to its Kept and Args: the Wait,
-// closures, timers.
+// waitCost is the memory in bytes that a Wait takes in addition to its Kept and Args: the struct,
+// closures and timers.
 const waitCost = 1 << 10
 
-// NewWait begins to park the running command. The caller fills in what may end the wait and passes
-// the result to Park. kept is about how many bytes of memory the wait keeps, such as copies of
-// keys, in addition to its Args. They are charged to the client.
+// NewWait returns a new wait for the running command. The caller fills in what may end the wait and
+// passes the result to Park. kept is about how many bytes of memory the wait keeps in addition to
+// its Args, such as copies of keys. These bytes are charged to the client.
 func (c *Call) NewWait(kept int) *Wait {
 	return &Wait{Client: c.Client, Cmd: c.Cmd, Proto: c.Client.Proto, Kept: kept}
 }
 
-// Reserve charges the memory of the wait, its Args included, to the total of all clients, and
-// reports whether maxmemory-clients leaves room for it. Call it before a command waits for an event
-// that may never come and keeps memory meanwhile. If the command does not park after all, call
-// Release.
+// Reserve charges the memory of the wait, including its Args, to the total of all clients. It
+// returns false, and charges nothing, if that would exceed maxmemory-clients. Call it before a
+// command waits for an event that may never come and keeps memory meanwhile. If the command does
+// not park after all, call Release.
 func (p *Wait) Reserve() bool {
 	cost := int64(p.cost())
 	if !p.Client.Server.Host.Keep(cost) {
@@ -110,17 +116,18 @@ func (p *Wait) Reserve() bool {
 	return true
 }
 
-// Release refunds what [Wait.Reserve] has charged, if anything.
+// Release gives back what [Wait.Reserve] has charged, if anything.
 func (p *Wait) Release() {
 	p.Client.Server.Host.Keep(-p.reserved)
 	p.reserved = 0
 }
 
-// cost returns how many bytes the wait keeps in all.
+// cost returns the memory in bytes that the wait keeps in all.
 func (p *Wait) cost() int { return p.Kept + waitCost + ArgsCost(p.Args) }
 
-// Park makes the running command wait. The handler must return soon and must not have written
-// anything.
+// Park makes the running command wait for p, and charges the memory of p to the client. The handler
+// must return soon after it and must not write a reply. If the server is stopping, Park ends the
+// wait at once, provided that the wait can be ended early.
 func (c *Call) Park(p *Wait) {
 	p.Kept = p.cost()
 	c.Server.Host.Park(p)
@@ -130,11 +137,12 @@ func (c *Call) Park(p *Wait) {
 	}
 }
 
-// Claim reserves the right to reply, and reports whether it did.
+// Claim reserves the right to reply for the caller. It returns false if another goroutine has
+// claimed the wait or if it was answered.
 func (p *Wait) Claim() bool { return p.State.CompareAndSwap(WaitPending, waitClaimed) }
 
-// Answer sets the reply of a command that the caller has claimed, and wakes its session. fill may
-// be nil.
+// Answer has fill write the reply of a command that the caller has claimed, sets that reply, and
+// wakes the session. fill may be nil: then the reply is empty.
 func (p *Wait) Answer(fill func(w *resp.Writer)) {
 	w := resp.Writer{Proto: p.Proto, Ledger: p.Client.Server.Options.Ledger, OnError: p.NoteError}
 	if fill != nil {
@@ -150,21 +158,23 @@ func (p *Wait) Answer(fill func(w *resp.Writer)) {
 	}
 }
 
-// NoteError is the OnError function of the writer of a reply.
+// NoteError is the OnError function of the writer of p's reply: it sets p.Failed and counts the
+// error e.
 func (p *Wait) NoteError(e resp.Error, from resp.Origin) {
 	p.Failed = true
 	p.Client.Server.Host.CountError(e, from)
 }
 
-// Forget releases a reply whose client is gone.
+// Forget releases the reply of an answered wait whose client is gone. Later calls do nothing.
 func (p *Wait) Forget() {
 	if p.State.CompareAndSwap(WaitAnswered, waitForgotten) {
 		p.Reply.Release()
 	}
 }
 
-// Refuse replies with err to a command that still waits for its turn in the background, and reports
-// whether it did. The memory of its arguments is released soon after.
+// Refuse replies with err to a command that still waits for its turn in the background, and closes
+// p.Unbegun. It returns false if the command does not wait for a turn or has been claimed. The
+// memory of its arguments is released soon after.
 func (p *Wait) Refuse(err resp.Error) bool {
 	if p.Unbegun == nil || !p.Finish(func(w *resp.Writer) { w.Error(err) }) {
 		return false
@@ -173,13 +183,14 @@ func (p *Wait) Refuse(err resp.Error) bool {
 	return true
 }
 
-// Begun reports whether a command that ends by itself has started or was answered: its memory is
-// released soon, too.
+// Begun reports whether the memory of a waiting command is released soon: the command ends by
+// itself, and it runs in slices, has been claimed, or was answered.
 func (p *Wait) Begun() bool {
 	return p.OnTimeout == nil && (p.Slice != nil || p.State.Load() != WaitPending)
 }
 
-// Finish answers the command unless another goroutine has claimed it, and reports whether it did.
+// Finish claims the wait and answers it with the reply that fill writes. It returns false if
+// another goroutine has claimed the wait.
 func (p *Wait) Finish(fill func(w *resp.Writer)) bool {
 	if !p.Claim() {
 		return false
@@ -188,13 +199,15 @@ func (p *Wait) Finish(fill func(w *resp.Writer)) bool {
 	return true
 }
 
-// Work runs f, which may answer p, in the background.
+// Work runs f in the background with a handle of the store of its own: see [Wait.Do]. f may answer
+// p.
 func (p *Wait) Work(f func(st env.Store)) {
 	p.Client.Server.Host.Spawn(func() { p.Do(f) })
 }
 
-// Do runs f with its own handle of the store. If f panics, p is answered with an error and only its
-// client is closed.
+// Do runs f with a handle of the store of its own. If f panics, Do releases the locks of the
+// handle, answers p with an error, and has only the client of p closed. Do may block, so event
+// loops must not call it.
 func (p *Wait) Do(f func(st env.Store)) {
 	e := p.Client.Server.Host
 	e.WithStore(p.Client.ID, func(st env.Store) {
@@ -213,8 +226,9 @@ func (p *Wait) Do(f func(st env.Store)) {
 	})
 }
 
-// Interrupt ends a wait early, with the reply of a timeout or with an error. It reports whether the
-// command was waiting and can be ended early.
+// Interrupt ends the wait early, with an error if withError is set, and otherwise with the reply of
+// a timeout. It returns false if the wait is over or cannot be ended early. The reply is written on
+// another goroutine.
 func (p *Wait) Interrupt(withError bool) bool {
 	if withError {
 		return p.interrupt(endWithError)
@@ -222,6 +236,9 @@ func (p *Wait) Interrupt(withError bool) bool {
 	return p.interrupt(endAsTimeout)
 }
 
+// interrupt ends the wait early in the way that how says, on another goroutine, and reports whether
+// it does. If a goroutine has claimed a Reclaimable wait, interrupt requests the ending and returns
+// true; the wait then ends if that goroutine releases it.
 func (p *Wait) interrupt(how ending) bool {
 	if p.OnTimeout == nil {
 		return false
@@ -239,8 +256,9 @@ func (p *Wait) interrupt(how ending) bool {
 	return true
 }
 
-// Stop ends a wait because the server stops, unless the wait was answered or cannot be ended. The
-// wait is over when Stop returns, except if it Retracts: it may ask a Remote once more.
+// Stop ends the wait because the server stops, unless the wait was claimed or cannot be ended
+// early. When Stop returns, the wait is over, except for a Reclaimable wait: that one ends on
+// another goroutine, and the goroutine that has claimed it may ask a Remote once more.
 func (p *Wait) Stop() {
 	switch {
 	case p.OnTimeout == nil:
@@ -251,7 +269,7 @@ func (p *Wait) Stop() {
 	}
 }
 
-// ending is how a wait is ended early. In [Wait.wanted] 0 means that it is not.
+// ending says how a wait is ended early. In Wait.wanted, 0 means that no ending was requested.
 type ending int32
 
 const (
@@ -260,7 +278,7 @@ const (
 	endUnanswered
 )
 
-// atStop returns how the wait ends if the server stops.
+// atStop returns how the wait ends when the server stops.
 func (p *Wait) atStop() ending {
 	if p.Unanswered {
 		return endUnanswered
@@ -268,7 +286,8 @@ func (p *Wait) atStop() ending {
 	return endAsTimeout
 }
 
-// Unclaim releases a claim without a reply. If the wait was to be ended meanwhile, it ends now.
+// Unclaim releases a claim of the caller without a reply. If an ending was requested meanwhile, or
+// the server is stopping, the wait ends now.
 func (p *Wait) Unclaim() {
 	p.State.Store(WaitPending)
 	switch how := ending(p.wanted.Load()); {
@@ -279,7 +298,8 @@ func (p *Wait) Unclaim() {
 	}
 }
 
-// end answers a claimed command with the reply of a timeout or with an error, or closes its client.
+// end answers a wait that the caller has claimed in the way that how says: with the reply of a
+// timeout, with an error, or by closing the client without a reply.
 func (p *Wait) end(how ending) {
 	p.Do(func(st env.Store) {
 		p.Answer(func(w *resp.Writer) {
@@ -298,12 +318,13 @@ func (p *Wait) end(how ending) {
 }
 
 const (
+	// The errors of a blocked command that is ended early, with Redis' texts.
 	errUnblocked   resp.Error = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 	errRoleChanged resp.Error = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
 )
 
-// whyUnblocked returns the error of a wait that was ended. On a replica it is the change of role,
-// since no command can start to wait for a change there.
+// whyUnblocked returns the error of a wait that is ended with an error. On a replica the reason is
+// the change of the role, since no command can begin to wait for a change there.
 func whyUnblocked(s *Server) resp.Error {
 	if s.Halts.Load()&HaltReadOnly != 0 {
 		return errRoleChanged
@@ -311,20 +332,20 @@ func whyUnblocked(s *Server) resp.Error {
 	return errUnblocked
 }
 
-// MayWait reports whether the running command may wait for room: not inside a transaction, not in
-// the background, and not while the server stops.
+// MayWait reports whether the running command may wait for room or for elements. It may not inside
+// a transaction or script, in the background, or while the server stops.
 func (c *Call) MayWait() bool {
 	return !c.Client.Exclusive && !c.Client.Background && !c.Server.Draining.Load()
 }
 
-// StopKeepsFromWaiting reports whether MayWait is false only because the server stops. A command
-// whose wait is [Wait.Unanswered] then closes its client without a reply.
+// StopKeepsFromWaiting reports whether [Call.MayWait] is false only because the server stops. A
+// command whose wait would be Unanswered then closes its client without a reply.
 func (c *Call) StopKeepsFromWaiting() bool {
 	return !c.Client.Exclusive && !c.Client.Background && c.Server.Draining.Load()
 }
 
-// ResumeOrDrop returns a function for [Host.AfterPause]. It calls begin or, if the command must not run
-// any more, closes the client.
+// ResumeOrDrop returns a function for [Host.AfterPause]. The function calls begin if proceed is
+// true. Otherwise it answers the wait by closing the client.
 func (p *Wait) ResumeOrDrop(begin func()) func(proceed bool) {
 	return func(proceed bool) {
 		if proceed {
@@ -335,7 +356,7 @@ func (p *Wait) ResumeOrDrop(begin func()) func(proceed bool) {
 	}
 }
 
-// ReadsBeside reports whether the command runs on another goroutine until it is done. Keys that it
-// has read may change meanwhile. The client must get their invalidations after the reply, so none
-// are sent before it.
+// ReadsBeside reports whether the command runs on another goroutine until its end. Keys that it has
+// read may change meanwhile. The client has to receive the invalidations of these keys after the
+// reply, so none are sent before the reply.
 func (p *Wait) ReadsBeside() bool { return p.OnTimeout == nil && !p.RunAgain && p.Slice == nil }

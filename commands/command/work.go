@@ -2,9 +2,9 @@ package command
 
 import "errors"
 
-// StayToPop is [Call.StayOnLoop] for a command that is about to remove elements, after it has
-// counted them, and to copy so many bytes of them. A reply that would be too long is refused before
-// anything is removed.
+// StayToPop is [Call.StayOnLoop] for a command that has counted the elements it is about to remove.
+// copied is how many bytes of them the reply copies. If the reply would be too long, StayToPop
+// returns [ErrLongReply], so that the command fails before anything is removed.
 func (c *Call) StayToPop(copied int) error {
 	if copied > Longest(c.W) {
 		return ErrLongReply
@@ -12,30 +12,30 @@ func (c *Call) StayToPop(copied int) error {
 	return c.StayOnLoop(copied / unitBytes)
 }
 
-// unitBytes is how many bytes of a command, or of values that are copied for a reply, count as one
-// unit.
+// unitBytes is the number of bytes of a command, or of values that are copied for a reply, that
+// count as one unit of work.
 const unitBytes = 64
 
-// MaxLoopWork is how many units a single command may do on an event loop: a little less than a
-// millisecond. A command with more units runs in the background.
+// MaxLoopWork is the number of units of work that a single command may do on an event loop: they
+// take a little less than a millisecond. A command with more work runs in the background.
 const MaxLoopWork = 8 << 10
 
-// CommandWork is the work in units of a command in addition to its arguments. writeWork is the work
-// of each argument of a command that writes, unless Command.WordWork says otherwise: a key or an
-// element has to be found or inserted.
+// CommandWork is the work of a command in units, without that of its arguments.
 const CommandWork = 4
 
+// writeWork is the work in units of each argument of a command that writes, since a key or an
+// element has to be found or inserted. Command.WordWork overrides it.
 const writeWork = 2
 
-// maxInlineWords bounds Command.InlineWords: hardly any command does too much work with that few
-// arguments, so dispatch checks nothing more up to this number.
+// maxInlineWords is the maximum of Command.InlineWords. Up to this number of arguments hardly any
+// command does too much work, so dispatch checks nothing more.
 const maxInlineWords = 256
 
-// Units returns the work of so many elements and bytes together.
+// Units returns the work, in units, of processing so many elements and copying so many bytes.
 func Units(elements, bytes int) int { return elements + bytes/unitBytes }
 
-// WordsWork returns the work of a call with n arguments. The bytes of long arguments are not
-// counted: they also have to be copied to move the call to another goroutine.
+// WordsWork returns the work, in units, of a call with n arguments. It does not count the bytes of
+// long arguments: moving the call to another goroutine would have to copy them, too.
 func (c *Command) WordsWork(n int) int {
 	switch {
 	case c.WordWork > 0:
@@ -46,7 +46,8 @@ func (c *Command) WordsWork(n int) int {
 	return n
 }
 
-// MayChange reports whether CLIENT PAUSE WRITE delays a call.
+// MayChange reports whether a call of cmd with args may change something, so that CLIENT PAUSE
+// WRITE delays it.
 func (c *Call) MayChange(cmd *Command, args [][]byte) bool {
 	if cmd.Writes != nil {
 		return cmd.Writes(c, cmd, args)
@@ -54,8 +55,8 @@ func (c *Call) MayChange(cmd *Command, args [][]byte) bool {
 	return cmd.Flags&FlagWrite != 0
 }
 
-// StaysOnLoop returns the reason why a command runs on its loop regardless of the number of its
-// arguments; "" for commands that may leave it.
+// StaysOnLoop returns the reason why the command runs on its event loop regardless of the number of
+// its arguments; "" for commands that may leave the loop.
 func (c *Command) StaysOnLoop() string {
 	switch {
 	case c.Group == "connection":
@@ -72,9 +73,9 @@ func (c *Command) StaysOnLoop() string {
 	return ""
 }
 
-// ExceedsLoop reports whether a command that is about to do so many units has to do them in the
-// background. If not, the units are counted for the batch. Inside a transaction or script, and in
-// the background, everything is done at once.
+// ExceedsLoop reports whether a command that is about to do units of work has to do it in the
+// background. If not, ExceedsLoop adds units to the work of the batch. Inside a transaction or
+// script, and in the background, the result is always false.
 func (c *Call) ExceedsLoop(units int) bool {
 	if units <= MaxLoopWork || c.Client.Exclusive || c.Client.Background {
 		c.Work += units
@@ -83,9 +84,9 @@ func (c *Call) ExceedsLoop(units int) bool {
 	return true
 }
 
-// StayOnLoop is ExceedsLoop for work that is known only after a collection was locked. The function
-// that the store has called returns the error of StayOnLoop. The error means that nothing was
-// changed and that the command runs again in the background.
+// StayOnLoop is [Call.ExceedsLoop] for work whose amount is known only when a collection is locked.
+// It returns an error if the command has to run in the background. The function that the store
+// calls then changes nothing and returns the error, and the command passes it to [Call.LeftLoop].
 func (c *Call) StayOnLoop(units int) error {
 	if c.ExceedsLoop(units) {
 		return errLeaves
@@ -93,12 +94,11 @@ func (c *Call) StayOnLoop(units int) error {
 	return nil
 }
 
-// errLeaves is the error of StayOnLoop.
 var errLeaves = errors.New("to be done in the background")
 
 // WordsLeave reports whether a call with n arguments, more than Command.InlineWords, has to run in
-// the background because of them. If not, their work is counted for the batch, instead of the one
-// unit for each argument that dispatch has counted.
+// the background because of their number. If not, WordsLeave adds their work to that of the batch,
+// and subtracts the one unit for each argument that dispatch has counted.
 func (c *Call) WordsLeave(n int) bool {
 	if c.Cmd.StaysOnLoop() != "" {
 		return false
