@@ -7,58 +7,63 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Limits are the settings that sessions use. CONFIG SET replaces them as a whole, so a batch sees
-// one consistent set.
+// Limits are the settings that sessions use. CONFIG SET replaces the whole struct and never changes
+// its fields, so a batch of commands sees one consistent set.
 type Limits struct {
 	MaxClients int
-	// MaxPerAddress bounds the clients from one address; 0 is no bound.
+	// MaxPerAddress is the maximum number of clients from one address; 0 means no maximum.
 	MaxPerAddress int
 	Databases     int
 	ProtectedMode bool
 	// Password is requirepass, the password of the user default; "" admits every client.
 	Password string
-	// CertificateUser says which part of a client's certificate is the name of its user: CN or URI.
-	// Any other value means none.
+	// CertificateUser says which field of a client's certificate contains the name of its user:
+	// "CN" or "URI". With any other value, certificates do not select users.
 	CertificateUser string
-	// Refusals is how many entries ACL LOG keeps.
+	// Refusals is the maximum number of entries in ACL LOG.
 	Refusals int
-	// AllChannels says that new users may use all channels.
+	// AllChannels says that new users may use all channels (acl-pubsub-default).
 	AllChannels bool
-	// EveryKey says that commands which reach keys other than their arguments, such as KEYS and
-	// FLUSHALL, need a user with permission to read and write every key.
+	// EveryKey says that a command which shows or deletes keys that are not among its arguments,
+	// such as KEYS and FLUSHALL, needs a user with permission to read and write every key.
 	EveryKey bool
-	// Idle closes a client that has sent nothing for this long; 0 never does.
+	// Idle is the time after which a client that has sent nothing is closed; 0 means never.
 	Idle time.Duration
-	// ReplicaTimeout is Idle for a replica (repl-timeout).
+	// ReplicaTimeout is the same for a replica (repl-timeout).
 	ReplicaTimeout time.Duration
-	// Partial closes a client whose unfinished command is older than this.
+	// Partial is the maximum age of an unfinished command: a client that does not complete it in
+	// time is closed.
 	Partial time.Duration
-	// PreAuth closes a client that has not authenticated within this time after it connected.
+	// PreAuth is the time after connecting within which a client must authenticate. After it the
+	// client is closed.
 	PreAuth time.Duration
-	// Frame and FrameUnauth bound commands, with and without authentication.
+	// Frame bounds the size of commands of clients that have authenticated, and FrameUnauth that of
+	// all other clients.
 	Frame, FrameUnauth resp.Limits
-	// LogMaxEntries and MaxMembers bound the entries of SW LOG and the members of CC.
+	// LogMaxEntries is the maximum number of entries of a sliding-window log (SW LOG). MaxMembers
+	// is the maximum number of leases of a concurrency limiter (CC).
 	LogMaxEntries, MaxMembers int64
-	// MaxElements bounds the elements of a hash, sorted set, list or set. The store enforces it;
-	// here it is for texts.
+	// MaxElements is the maximum number of elements of a hash, sorted set, list or set. The store
+	// enforces it; the texts of errors show this value.
 	MaxElements int64
-	// Busy is how long a script may block the store before other clients get a BUSY error; 0 is
-	// without end.
+	// Busy is the time for which a script may block the store before other clients get a BUSY
+	// error; 0 means without end.
 	Busy time.Duration
-	// NearLimit is the percentage of a limit in use from which an allowed call counts as near the
-	// limit.
+	// NearLimit is a percentage: an allowed call counts as near its limit if at least that part of
+	// the limit is in use after it.
 	NearLimit int
-	// ClientMemory is maxmemory-clients in bytes; 0 is no bound.
+	// ClientMemory is maxmemory-clients in bytes; 0 means no bound.
 	ClientMemory int64
-	// TrackingKeys bounds the keys of the invalidation table; 0 is no bound.
+	// TrackingKeys is the maximum number of keys in the invalidation table of client-side caching;
+	// 0 means no maximum.
 	TrackingKeys int64
-	// Output bounds the messages that are queued for a subscriber.
+	// Output bounds the messages that are queued for one subscriber.
 	Output OutputLimit
-	// Observing configures what is recorded about calls.
+	// Observing says what is recorded about calls: durations, slow calls, latency.
 	Observing stats.Observing
 }
 
-// DefaultLimits returns the limits of a server without a configuration.
+// DefaultLimits returns the limits of a server that has no configuration.
 func DefaultLimits() Limits {
 	return Limits{
 		MaxClients:     10000,
@@ -81,14 +86,16 @@ func DefaultLimits() Limits {
 	}
 }
 
-// OutputLimit bounds the bytes that are queued for a client which others write to: the client is
-// disconnected if they exceed Hard, or if they exceed Soft for longer than For. 0 is no bound.
+// OutputLimit bounds the messages that other clients write to a client, in bytes. The client is
+// disconnected if its queued messages exceed Hard, or if they exceed Soft for longer than For. A
+// bound of 0 means none.
 type OutputLimit struct {
 	Hard, Soft int
 	For        time.Duration
 }
 
-// MayBeOver reports whether size has reached one of the bounds.
+// MayBeOver reports whether size, in bytes, has reached Hard or Soft. Whether Soft was exceeded for
+// too long is not checked.
 func (l *OutputLimit) MayBeOver(size int) bool {
 	return l.Soft > 0 && size >= l.Soft || l.Hard > 0 && size >= l.Hard
 }

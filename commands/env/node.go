@@ -6,9 +6,9 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// Node is the server's side of replication: a primary, or a replica of another server. Its
-// methods may be called from any goroutine. None blocks: work that takes time continues in the
-// background.
+// Node is the server's side of replication: the server is a primary, or a replica of another
+// server. Any goroutine may call the methods. No method blocks: work that takes time continues in
+// the background.
 type Node interface {
 	// ReplicaOf makes the node a replica of the server at host and port (REPLICAOF). It returns at
 	// once, and changes nothing if that server is the present primary.
@@ -17,28 +17,30 @@ type Node interface {
 	// a primary. done is called when the node accepts changes, or when the promotion was
 	// superseded; done may be nil, and must not block.
 	Promote(done func())
-	// PSync begins to serve a replica (PSYNC). reply is the whole line with its CRLF. If err is not
-	// empty, it is the reply, and p is nil. Otherwise p supplies what follows the line; p is nil
-	// if the line says that the replica has to try again.
+	// PSync begins to serve a replica that has sent PSYNC. If err is not empty, err is the reply,
+	// and p is nil. Otherwise reply is the whole line of the reply with its CRLF, and p supplies
+	// the stream after that line. p is nil if the line tells the replica to try again later.
 	PSync(c protocol.PSync) (reply []byte, p transport.Pump, err resp.Error)
-	// Acknowledge records what the replica with that client ID acknowledges (REPLCONF ACK). The IDs of
-	// other clients are ignored.
+	// Acknowledge records that the replica with the client ID id has acknowledged a (REPLCONF ACK).
+	// IDs of clients that are not replicas are ignored.
 	Acknowledge(id int64, a protocol.Ack)
-	// Await returns how many replicas have acknowledged everything up to position, and whether n
-	// have. While the outcome is Pending, p is woken when that may have changed.
+	// Await returns the number of replicas that have acknowledged everything up to position, and an
+	// outcome that says whether there are at least n. If the outcome is Pending, p is woken when
+	// the number may have changed.
 	Await(n int, position uint64, p transport.Peer) (acked int, o transport.Outcome)
-	// Acked returns how many replicas have acknowledged everything up to position.
+	// Acked returns the number of replicas that have acknowledged everything up to position.
 	Acked(position uint64) int
-	// EnoughReplicas reports whether at least min-replicas-to-write replicas have acknowledged
-	// something within min-replicas-max-lag. It is called for each change.
+	// EnoughReplicas reports whether at least min-replicas-to-write replicas have sent an
+	// acknowledgement within the last min-replicas-max-lag seconds. It is called before each
+	// change, so it must be quick.
 	EnoughReplicas() bool
-	// Failover begins a failover to a replica, or aborts one. The empty error stands for OK: the
-	// failover continues in the background.
+	// Failover begins a failover to a replica, or aborts one, as c says. The result is the error
+	// reply, or "" on success; then the failover continues in the background.
 	Failover(c protocol.Failover) resp.Error
-	// Role returns what ROLE replies.
+	// Role returns the reply of ROLE.
 	Role() protocol.Role
-	// Info returns the section replication of INFO, in the order of Redis.
+	// Info returns the fields of INFO replication, in the order of Redis.
 	Info() []protocol.Field
-	// Counts returns the figures about replication in the section stats of INFO.
+	// Counts returns the figures about replication that INFO stats shows.
 	Counts() protocol.Counts
 }

@@ -12,65 +12,68 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Options are what a session engine needs from its environment. All fields whose comment does not
-// say what nil means must be set.
+// Options are what a session engine needs from the server around it. A field must be set unless its
+// comment says what its zero value means.
 type Options struct {
-	// NewStore returns a handle of the store for one worker.
+	// NewStore returns a new handle of the store, for one worker.
 	NewStore func() Store
-	// Remote decides the asks of commands instead of the store; nil has the store decide.
+	// Remote decides the asks of commands instead of the store; nil means that the store decides
+	// them.
 	Remote Remote
-	// RemoteInfo returns the fields of INFO about Remote; nil leaves them out.
+	// RemoteInfo returns the fields of INFO about Remote; nil means that INFO shows none.
 	RemoteInfo func() []InfoField
-	// Ledger counts values that were removed from the store while replies refer to them; nil makes
-	// replies copy values.
+	// Ledger counts the values that were removed from the store while replies still refer to them.
+	// nil means that replies copy values.
 	Ledger shared.Ledger
-	// Stopwatch returns a monotonic reading, for measuring how long a command took. No decision
-	// depends on it.
+	// Stopwatch returns a reading of a monotonic clock, by which the durations of commands are
+	// measured. No decision depends on it.
 	Stopwatch func() time.Duration
-	// Now returns the store's time, for the ages of clients.
+	// Now returns the instant of the store's clock, for the ages of clients.
 	Now func() limit.Instant
-	// Civil returns the time of day; nil stands for Now.
+	// Civil returns the time of day; nil means that Now is used.
 	Civil func() limit.Instant
 	// Settings is the configuration that CONFIG shows and changes.
 	Settings Settings
-	// Process has the fields of INFO about the process; nil leaves them out.
+	// Process has the fields of INFO about the process; nil means [NoProcess].
 	Process Process
-	// ObserveExpiry registers an observer of keys that expire without a command; nil if there is
-	// none.
+	// ObserveExpiry registers an observer of the keys that expire without a command; nil if keys
+	// never expire without a command.
 	ObserveExpiry func(Observer)
-	// SuspendExpiry stops (hold) or resumes the removal of expired keys; nil if keys are never
-	// removed by themselves. Any goroutine may call it.
+	// SuspendExpiry stops the removal of expired keys if hold is true, and resumes it otherwise. It
+	// is nil if only commands remove expired keys. Any goroutine may call it.
 	SuspendExpiry func(hold bool)
-	// Persistence persists effects; nil persists nothing.
+	// Persistence persists the effects of commands; nil means that nothing is persisted.
 	Persistence Persistence
-	// Node replicates. nil stands for a primary that never has replicas.
+	// Node is the server's side of replication; nil means a primary that never has replicas.
 	Node Node
-	// UserFile is the file of ACL LOAD and ACL SAVE; nil without a file.
+	// UserFile is the file of ACL LOAD and ACL SAVE; nil if there is no such file.
 	UserFile UserFile
-	// Report returns the JSON of a report, restricted to what the user u may see. Its error
-	// describes what is wrong with the request. nil if there are no reports.
+	// Report returns the JSON of a report, restricted to what the user u may see. An error says
+	// what is wrong with the request. Report is nil if there are no reports.
 	Report func(u *acl.User, from, report string, given map[string][]string) ([]byte, error)
-	// Stop ends the server; SHUTDOWN calls it.
+	// Stop stops the server. SHUTDOWN calls it.
 	Stop func(StopMode)
 	// ScriptRoom returns how many bytes of objects Go's heap may have while scripts run, and how
-	// many of these are reserved for keys; nil is no bound.
+	// many bytes of these are reserved for keys. nil means that there is no bound.
 	ScriptRoom func() (bound, kept int64)
-	// Reload reads the configuration and its files again, and applies all of it or nothing. by
-	// names the originator. closes says that the connection of the client with the ID caller has to
-	// end after its reply, because its user was deleted or has other rules; connections of other
-	// clients have been closed. nil if there is nothing to read.
+	// Reload reads the configuration and its files again, and applies all of it or nothing. by is
+	// the originator, for the list of changes. Connections of users that were deleted or have other
+	// rules are closed. closes is true if that concerns the client with the ID caller, whose
+	// connection has to end after its reply. Reload is nil if there is nothing to read.
 	Reload func(by string, caller int64) (closes bool, err error)
-	// Rewrite writes the configuration into the file that it was read from; nil if there is none.
+	// Rewrite writes the configuration into the file that it was read from (CONFIG REWRITE); nil if
+	// there is no such file.
 	Rewrite func() error
-	// FreeHeap returns garbage in Go's heap to the operating system; nil does nothing.
+	// FreeHeap returns unused memory of Go's heap to the operating system; nil means that it is not
+	// returned.
 	FreeHeap func()
-	// Policies are the policies that the server stores; nil without them.
+	// Policies are the policies that the server stores; nil if it stores none.
 	Policies *registry.Registry
-	// PolicyFile is the file of RL.POLICY RELOAD; nil without a file.
+	// PolicyFile is the file of RL.POLICY RELOAD; nil if there is no such file.
 	PolicyFile PolicyFile
-	// Groups says how decisions are counted by group of keys.
+	// Groups says how decisions are counted by groups of keys.
 	Groups stats.GroupOptions
-	// Log receives messages for operators; nil discards them.
+	// Log receives messages for operators; nil means that they are discarded.
 	Log *slog.Logger
 }
 
@@ -78,7 +81,7 @@ type Options struct {
 type StopMode uint8
 
 const (
-	// StopAsConfigured writes a snapshot if there are save points and no log.
+	// StopAsConfigured writes a snapshot if there are save points and no AOF.
 	StopAsConfigured StopMode = iota
 	// StopSaving writes a snapshot.
 	StopSaving
@@ -86,58 +89,63 @@ const (
 	StopWithoutSaving
 )
 
-// Settings is the configuration as CONFIG uses it.
+// Settings is the configuration as the commands CONFIG GET and CONFIG SET use it.
 type Settings interface {
-	// Get returns the names, in lower case, and current values of all parameters that match
-	// accepts, in the order of their table.
+	// Get returns the name, in lower case, and the current value of each parameter whose name match
+	// accepts, in the order of the table of parameters.
 	Get(match func(name string) bool) (pairs [][2]string)
-	// Set changes all of the given parameters, whose names may be in any case, or none of them. It
-	// may wait for a disk.
+	// Set changes the parameters in pairs, each a name in any case and a value. It changes all of
+	// them or, if it returns an error, none. It may wait for a disk.
 	Set(pairs [][2]string) resp.Error
-	// ReadsFiles reports whether Set reads files for one of these parameters.
+	// ReadsFiles reports whether Set would read files to change the parameters in pairs.
 	ReadsFiles(pairs [][2]string) bool
 }
 
-// UserFile is a file of users. Load applies all of it or nothing, and returns the users that were
-// deleted or have other permissions now.
+// UserFile is the file with the users of the server. Load replaces users by the content of the
+// file, all or nothing, and returns the users that were deleted or whose permissions have changed.
+// Save writes users to the file. Both may wait for a disk.
 type UserFile interface {
 	Load(users *acl.Users) (changed []*acl.User, err error)
 	Save(users *acl.Users) error
 }
 
-// PolicyFile is a file of policies. Load applies all of it or nothing, and returns how many
-// policies and overrides have changed. It may wait for a disk.
+// PolicyFile is the file with the policies of the server. Load applies all of it to st or nothing,
+// with by as the author, and returns the number of policies and overrides that have changed. It may
+// wait for a disk.
 type PolicyFile interface {
 	Load(st registry.Store, by registry.Author) (changed int, err error)
 }
 
 // Process has the fields of INFO about the process of the server.
 type Process interface {
-	// Version is the server's own version. RunID is 40 hexadecimal digits that change with every
-	// start.
+	// Version returns the server's own version.
 	Version() string
-	// Revision returns the first eight digits of the commit that the program was compiled from,
-	// zeros if it is unknown, and whether the source had uncommitted changes.
+	// Revision returns the first eight digits of the commit that the program was compiled from, or
+	// zeros if the commit is unknown, and whether the source had uncommitted changes.
 	Revision() (commit string, modified bool)
 	Uptime() time.Duration
+	// RunID returns 40 hexadecimal digits that are different after every start.
 	RunID() string
 	PID() int
-	// Transport names how connections are served, for the field multiplexing_api.
+	// Transport returns the name of the transport that serves connections, for the field
+	// multiplexing_api.
 	Transport() string
 	ConfigFile() string
 	Executable() string
 	TCPPort() int
-	// Memory returns the resident set size, and the Go heap together with input buffers, in bytes.
+	// Memory returns the resident set size of the process, and the size of Go's heap together with
+	// the input buffers. Both are in bytes.
 	Memory() (rss, heap int64)
-	// CPU returns the processor time used in the system and in user mode.
+	// CPU returns the processor time that the process has used in system mode and in user mode.
 	CPU() (sys, user time.Duration)
-	// Network returns the bytes that the transports have transferred and have queued.
+	// Network returns the bytes that the transports have transferred and those that they have
+	// queued.
 	Network() stats.Traffic
-	// ClockStep returns the difference between the wall clock and the server's own clock.
+	// ClockStep returns by how much the wall clock is ahead of the server's own clock.
 	ClockStep() time.Duration
 }
 
-// NoProcess is a Process without information, for an engine that runs without a server, such as in
+// NoProcess is a Process without information, for an engine that runs without a server, as in
 // tests.
 type NoProcess struct{}
 

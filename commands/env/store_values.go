@@ -7,13 +7,15 @@ import (
 
 // Collections has the methods for keys with elements. A Read method calls f with the collection at
 // key, if there is one. A Write method calls f with the collection at key, or with an empty one if
-// there is none, and stores the changes of f. An empty collection is deleted. The expiry does not
-// change. If f changes nothing, there is no effect.
+// the key does not exist, and stores what f has changed. If the collection is empty after that, the
+// key is deleted. The expiry of the key does not change. If f changes nothing, the method has no
+// effect.
 //
 // f is called with locks held: it must be quick, must not use the store and must not keep
-// references to what it sees. If f may fail, it has to check before it changes anything. Its error
-// is returned. Other errors are limit.ErrWrongType, limit.ErrFull and limit.ErrNotKept. Methods of
-// the collection return collection.ErrFull to f when the maximum number of elements is reached.
+// references to the collection or its elements. If f may fail, it has to check before it changes
+// anything. The method returns the error of f. Other errors are limit.ErrWrongType, limit.ErrFull
+// and limit.ErrNotKept. Methods of the collection return collection.ErrFull to f when the maximum
+// number of elements is reached.
 type Collections interface {
 	ReadHash(db int, key []byte, f func(h *collection.Hash)) (found bool, err error)
 	WriteHash(db int, key []byte, f func(h *collection.Hash) error) error
@@ -25,94 +27,104 @@ type Collections interface {
 	WriteSet(db int, key []byte, f func(s *collection.Set) error) error
 }
 
-// Strings has the methods for plain strings and counters. A cell of CL.THROTTLE is a string, too.
-// It reads as its TAT in decimal nanoseconds, and becomes a plain string when one of these methods
-// changes it. Every call is atomic, happens at one instant and changes nothing if it returns an
-// error. Calls that change something may return limit.ErrFull and limit.ErrNotKept.
+// Strings has the methods for plain strings and counters. A cell of CL.THROTTLE is a string, too:
+// it reads as its theoretical arrival time (TAT) in decimal nanoseconds, and becomes a plain string
+// when one of these methods changes it. Every call is atomic, happens at one instant and changes
+// nothing if it returns an error. Methods that change something may return limit.ErrFull and
+// limit.ErrNotKept.
 type Strings interface {
-	// SetString sets key to value, whatever its type was, and reports whether o permitted it.
+	// SetString sets key to value, whatever the type of the old value was. done is false if o did
+	// not permit it.
 	SetString(db int, key, value []byte, o SetOptions) (done bool, err error)
-	// SwapString is SetString that also returns the old value, as AppendString does. The old value
-	// has to be a string.
+	// SwapString is SetString that also returns the old value, in the same way as AppendString. It
+	// returns limit.ErrWrongType if the old value is not a string.
 	SwapString(dst []byte, db int, key, value []byte, o SetOptions) (old []byte, found, done bool, err error)
-	// AddInt adds by to the number at key, which is 0 without a key.
+	// AddInt adds by to the integer at key and returns the sum. A missing key counts as 0.
 	AddInt(db int, key []byte, by int64) (sum int64, err error)
-	// ExtendString appends more to the string at key. The result must not be longer than most
-	// bytes.
+	// ExtendString appends more to the string at key, and returns its new length in bytes. If that
+	// would exceed most bytes, it returns limit.ErrTooLong.
 	ExtendString(db int, key, more []byte, most int) (length int, err error)
-	// TakeString is AppendString that also deletes the key.
+	// TakeString is AppendString that also deletes key.
 	TakeString(dst []byte, db int, key []byte) (value []byte, found bool, err error)
-	// ReadUntil is AppendString that also sets the expiry of the key to at.
+	// ReadUntil is AppendString that also sets the expiry of key to at.
 	ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (value []byte, found bool, err error)
-	// EachString calls f for the values at keys, until it returns false. A value is valid during
-	// the call, and while a reply refers to it ([resp.Writer.Element]).
+	// EachString calls f for the value at each of keys in order, until f returns false. found is
+	// false if the key does not exist or is not a string. value is valid only during the call, or
+	// as long as a reply refers to it ([resp.Writer.Element]).
 	EachString(db int, keys [][]byte, f func(value []byte, found bool) bool)
-	// SetStrings sets each key of pairs, a list of keys and values, without an expiry. With
-	// ifAbsent set it changes nothing if one of the keys exists.
+	// SetStrings sets the keys in pairs, a list of alternating keys and values, without an expiry.
+	// If ifAbsent is set and one of the keys exists, it changes nothing and done is false.
 	SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err error)
-	// UpdateString sets key to the value that f returns, with the expiry until. A nil value, or an
-	// error, changes nothing. f runs with locks held.
+	// UpdateString calls f with the string at key and its expiry, and sets key to the value that f
+	// returns, with the expiry until. If f returns a nil value or an error, nothing changes. f runs
+	// with locks held and must not use the store.
 	UpdateString(db int, key []byte,
 		f func(old []byte, found bool, expiry limit.Instant) (value []byte, until limit.Instant, err error)) error
 }
 
-// SetOptions say how a string is set.
+// SetOptions say how and under which condition a string is set.
 type SetOptions struct {
-	// Expiry is when the key expires, limit.MaxInstant for never. An instant in the past deletes
-	// the key.
+	// Expiry is the instant at which the key expires, limit.MaxInstant for never. If it is in the
+	// past, the key is deleted.
 	Expiry limit.Instant
-	// KeepTTL keeps the expiry of an existing key.
+	// KeepTTL keeps the expiry of an existing key, instead of setting it to Expiry.
 	KeepTTL bool
-	// IfExists changes nothing if the key does not exist, IfAbsent if it does.
+	// IfExists permits the change only if the key exists, and IfAbsent only if it does not.
 	IfExists, IfAbsent bool
 }
 
-// KeyRef names a key and its database.
+// KeyRef is a key in the database with the index DB.
 type KeyRef struct {
 	DB  int
 	Key []byte
 }
 
-// BlockedPops has the queues of clients that wait for elements of lists and sorted sets. For each
-// key they are in the order of arrival.
+// BlockedPops has the queues of the clients that wait for elements of lists and sorted sets. The
+// queue of a key is in the order of arrival.
 type BlockedPops interface {
-	// EnqueuePop adds a waiter to the end of the queues of keys, which are locked and which the
-	// caller must not modify later. DequeuePop removes it from all queues. It must be called once,
-	// while nothing is locked.
+	// EnqueuePop adds the waiter w to the end of the queues of keys in the database db. The shards
+	// of keys must be locked, and the caller must not modify the bytes of keys later. DequeuePop
+	// removes the waiter of ticket from all queues. It must be called exactly once, while the
+	// caller has no locks.
 	EnqueuePop(db int, keys [][]byte, w PopWait) (ticket any)
 	DequeuePop(ticket any)
-	// AppendMoves appends to refs the keys to which waiters under the keys of refs would move
-	// elements.
+	// AppendMoves appends to refs the keys to which the clients that wait for elements of refs
+	// would move elements, and returns the result.
 	AppendMoves(refs []KeyRef) []KeyRef
-	// Serving says that Serve will be called before Unlock. Serve offers the keys that have changed
-	// since, and those of MarkReady, to their waiters.
+	// Serving says that the caller will call Serve before Unlock, so that other goroutines do not
+	// take the elements that waiting clients get. Serve calls f for the waiters of each key that
+	// has changed since Serving, or that was passed to MarkReady: owner is the Owner of the waiter,
+	// and key has elements of the kind that it waits for.
 	Serving()
 	MarkReady(db int, key []byte)
 	Serve(f func(owner any, db int, key []byte) Served)
-	// IsLocked reports whether this store has locked the shard of key.
+	// IsLocked reports whether this store handle has locked the shard of key.
 	IsLocked(key []byte) bool
 }
 
-// PopWait is a client that waits for elements.
+// PopWait describes a client that waits for elements.
 type PopWait struct {
-	// SortedSet says that the client waits for elements of sorted sets; otherwise of lists.
+	// SortedSet says that the client waits for elements of sorted sets. If it is false, the client
+	// waits for elements of lists.
 	SortedSet bool
-	// Dest is the key to which the client moves an element, nil if it moves none.
+	// Dest is the key to which the client moves an element; nil if it does not move elements. Owner
+	// is passed to the function that Serve calls.
 	Dest  []byte
 	Owner any
-	// Ready is called with locks held when a key has changed and the command that changed it does
-	// not serve waiters. It may only start something.
+	// Ready is called with locks held, so it may only start something. It is called when key has
+	// changed and the command that changed it does not serve waiters.
 	Ready func(db int, key string)
 }
 
-// Served is the result of an attempt to serve a waiter.
+// Served is the result of the function that [BlockedPops].Serve calls.
 type Served uint8
 
 const (
-	// ServedYes says that the waiter has been answered.
+	// ServedYes says that the waiting client has been answered.
 	ServedYes Served = iota
-	// ServedGone says that its wait has ended for another reason.
+	// ServedGone says that the client does not wait any more, for another reason.
 	ServedGone
-	// ServedLater says that keys which it needs are not locked.
+	// ServedLater says that the client cannot be served now, because keys which it needs are not
+	// locked.
 	ServedLater
 )
