@@ -17,37 +17,37 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// wait is a client that waits for room under one key or several, in the order of arrival. Only a
-// client that is the first in the queues of all its keys has a timer, for the instant at which
-// its call may pass. Others are woken when they become the first. There is no polling.
+// wait is a client that waits for room under one or several keys, in the order of arrival. Only a
+// client that is the first in the queues of all its keys has a timer, for the instant at which its
+// call may pass. The other clients are woken when they become the first. There is no polling.
 type wait struct {
 	parked  *command.Wait
-	refs    []env.KeyRef // the keys, in the form that Lock takes
-	tickets []any        // its places in the queues of the keys; all of these queues have one lock
-	ask     decide.Ask   // owns its bytes, and is itself never decided, only copies of it
+	refs    []env.KeyRef // the keys for which the client waits
+	tickets []any        // the places of the wait in the queues of refs, in the same order
+	ask     decide.Ask   // owns its bytes; only copies of it are decided
 	policy  *policy.Counts
 
 	refusal resp.Error // why the call may not pass any more; set by the goroutine that claimed the answer
 
-	due atomic.Bool // an attempt has been started and has not looked at the keys yet
+	due atomic.Bool // an attempt has been started that has not looked at the keys yet
 
 	elsewhere
 
 	mu        sync.Mutex
-	bound     func() bool // guarded by mu: stops the timer of the timeout
-	nextTry   func() bool // guarded by mu: stops the timer of the next attempt
+	bound     func() bool // guarded by mu: stops the timer of the timeout; nil if there is none
+	nextTry   func() bool // guarded by mu: stops the timer of the next attempt; nil if there is none
 	concluded bool        // guarded by mu: no further timer may start
 }
 
-// elsewhere is the state of a wait whose calls a Remote decides.
+// elsewhere is the additional state of a wait whose asks a Remote decides.
 type elsewhere struct {
 	gone  atomic.Bool // the client has disconnected
-	one   sync.Mutex  // held by the running attempt
+	one   sync.Mutex  // held during an attempt, so that only one runs at a time
 	fresh bool        // guarded by one: no attempt has tried to charge yet
 }
 
-// try charges the call if there is room. The keys have to be locked, or the caller has to be the
-// only one that decides for this wait.
+// try decides a copy of the ask, which charges the call if there is room, and returns the copy. The
+// keys have to be locked, or the caller has to be the only goroutine that decides for this wait.
 func (w *wait) try(st env.Store) decide.Ask {
 	a := w.own()
 	st.Decide(&a)
@@ -55,14 +55,16 @@ func (w *wait) try(st env.Store) decide.Ask {
 	return a
 }
 
-// own returns a copy of the ask that may be decided at the same time as other copies.
+// own returns a copy of the ask that shares no clauses with it, so that several copies may be
+// decided at the same time.
 func (w *wait) own() decide.Ask {
 	a := w.ask
 	a.Apart()
 	return a
 }
 
-// look decides the call without charging it. It has the same precondition as try.
+// look decides a copy of the ask without charging it, and returns the copy. It has the same
+// precondition as try.
 func (w *wait) look(st env.Store) decide.Ask {
 	a := w.own()
 	switch a.Family {
@@ -80,9 +82,10 @@ func (w *wait) look(st env.Store) decide.Ask {
 	return a
 }
 
-// lookBehind is look for a call that is not the first in its queues. A member that already holds
-// a place needs no room: its lease is renewed, and the call passes. A server that may change
-// nothing now, such as one that has just become a replica, renews no lease.
+// lookBehind is look for a call that is not the first in its queues. passes is true for a
+// concurrency limiter whose member already holds a lease: the call needs no room, so lookBehind
+// renews the lease. It renews none on a server that may change nothing now, such as one that is
+// paused or has just become a replica.
 func (w *wait) lookBehind(st env.Store) (now decide.Ask, passes bool) {
 	now = w.look(st)
 	server := w.parked.Client.Server
@@ -108,9 +111,10 @@ func saysBlock(args [][]byte) bool {
 	return false
 }
 
-// waitFor answers a at once if possible, and otherwise parks the session until there is room or
-// timeout has passed; 0 means no timeout. A call that can never pass, or for whose wait there is
-// no memory, is answered at once.
+// waitFor replies to the call at once if a passes. If not, it parks the session until there is room
+// or timeout has passed; a timeout of 0 means none. A call that can never pass, or for whose wait
+// there is no memory, gets a reply at once. With a Remote, waitFor always parks the session, or
+// fails if there is no memory.
 func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 	bytes := a.Bytes()
 	kept := bytes + waitingCost(a)
@@ -173,11 +177,12 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 	c.Park(w.parked)
 }
 
-// ticketCost is the memory of a place in the queue of a key, in bytes, in addition to the key.
+// ticketCost is the memory, in bytes, of a place in the queue of a key, without the bytes of the
+// key.
 const ticketCost = 512
 
-// waitingCost returns the bytes that a wait for room keeps in addition to the bytes of its ask:
-// its places in the queues, each with a copy of the key, and the clauses.
+// waitingCost returns the bytes that a wait for room keeps, without the bytes that its ask owns:
+// the places in the queues, each with a copy of the key, and the clauses of a.
 func waitingCost(a *decide.Ask) (n int) {
 	if a.Family != decide.Several {
 		return len(a.Key) + ticketCost
@@ -188,8 +193,8 @@ func waitingCost(a *decide.Ask) (n int) {
 	return n
 }
 
-// waitingArgs returns the arguments of a command that waits under key, as far as the permissions
-// of its user depend on them.
+// waitingArgs returns the arguments on which the permission for a command that waits under key
+// depends: the policy and its key, or else key in place of the first argument.
 func waitingArgs(c *command.Call, key []byte) [][]byte {
 	if namesPolicy(c) {
 		return command.CloneArgs(c.Args[:3])
@@ -225,21 +230,23 @@ func (w *wait) dequeue(st env.Store) {
 	}
 }
 
-// wake starts an attempt, unless one has been started that has not looked yet.
+// wake starts an attempt in the background, unless one has been started that has not looked at the
+// keys yet.
 func (w *wait) wake() {
 	if !w.due.Swap(true) {
 		w.parked.Work(w.attempt)
 	}
 }
 
-// endAfter starts the timer of the timeout.
+// endAfter starts the timer of the timeout: after d the wait ends with a refusal.
 func (w *wait) endAfter(st env.Store, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.bound = st.AfterFunc(d, func() { w.parked.Interrupt(false) })
 }
 
-// tryAfter replaces the timer of the next attempt.
+// tryAfter has the next attempt start after d, instead of when an earlier tryAfter said. It does
+// nothing if the wait has ended.
 func (w *wait) tryAfter(st env.Store, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -252,8 +259,9 @@ func (w *wait) tryAfter(st env.Store, d time.Duration) {
 	w.nextTry = st.AfterFunc(d, w.wake)
 }
 
-// retryAfter returns when there may be room: when the decision says, or when a key expires.
-// EXPIRE may have moved the expiry to before the time that the limiter computes.
+// retryAfter returns the time after which there may be room, given now, a refused copy of the ask.
+// That is when the decision says, or when a key expires if that is earlier: EXPIRE may have moved
+// the expiry to before the instant that the limiter computes.
 func (w *wait) retryAfter(st env.Store, now *decide.Ask) time.Duration {
 	after := now.Decision.RetryAfter
 	for _, ref := range w.refs {
@@ -264,14 +272,15 @@ func (w *wait) retryAfter(st env.Store, now *decide.Ask) time.Duration {
 	return after
 }
 
-// hopeless reports whether now says that the call can never pass.
+// hopeless reports whether the decided ask now has an error or a refusal that no waiting changes.
 func hopeless(now *decide.Ask) bool {
 	return now.Err != nil || now.Decision.Refused != 0 && now.Decision.RetryAfter == limit.NoRetry
 }
 
-// attempt decides the call of the first in the queues, and answers it if it passes or can never
-// pass. The answer is given after the locks are released: by then the effect has been recorded,
-// and the session, which may be fed at once, waits for the records.
+// attempt decides the call if it is the first in its queues, and replies if the call passes or can
+// never pass. During CLIENT PAUSE it waits for the end of the pause. The reply is given after the
+// locks are released: by then the effect has been recorded, and the session, which may be fed at
+// once, waits for the records.
 func (w *wait) attempt(st env.Store) {
 	if w.parked.Client.Server.Host.AfterPause(w.resume) {
 		return // due stays set, so that no other attempt is started
@@ -288,14 +297,16 @@ func (w *wait) attempt(st env.Store) {
 	w.parked.Answer(func(out *resp.Writer) { w.answer(out, &now) })
 }
 
-// decided stores the decision that ended the wait.
+// decided sets the decision in now as the result of the wait, for the statistics, unless now has an
+// error.
 func (w *wait) decided(now *decide.Ask) {
 	if now.Err == nil {
 		w.parked.Decided = &command.Decided{Key: w.ask.Key, Decision: now.Decision, Counter: counter(w.policy)}
 	}
 }
 
-// answer writes the reply of a wait that has ended.
+// answer writes the reply of a wait that has ended: w.refusal if there is one, or else the decision
+// or the error in now.
 func (w *wait) answer(out *resp.Writer, now *decide.Ask) {
 	switch {
 	case w.refusal != "":
@@ -309,10 +320,10 @@ func (w *wait) answer(out *resp.Writer, now *decide.Ask) {
 	}
 }
 
-// decide reports whether the wait is over, and returns the decision; if so, it has claimed the
-// answer. It looks for room before it claims, so that a timeout or an unblock in between can
-// still claim the answer, and it charges only after the claim, so that no charge goes without an
-// answer.
+// decide makes an attempt under the locks of the keys, and reports whether the wait is over. If it
+// is, decide has claimed the answer and returns the decision. It looks for room before it claims,
+// so that a timeout or an unblock in between can still claim the answer. It charges only after the
+// claim, so that every charge has an answer.
 func (w *wait) decide(st env.Store) (now decide.Ask, over bool) {
 	st.Lock(w.refs, nil)
 	defer st.Unlock()
@@ -347,7 +358,8 @@ func (w *wait) decide(st env.Store) (now decide.Ask, over bool) {
 	return now, true
 }
 
-// waitElsewhere parks the session. A Remote decides, so all attempts run in the background.
+// waitElsewhere enqueues the wait, parks the session and starts the first attempt. A Remote
+// decides, so every attempt runs in the background.
 func (w *wait) waitElsewhere(c *command.Call, timeout time.Duration) {
 	w.fresh = true
 	w.enqueue(c.Store)
@@ -364,12 +376,13 @@ func (w *wait) waitElsewhere(c *command.Call, timeout time.Duration) {
 	w.wake()
 }
 
-// noticed is the longest time until a waiter notices that another server's clients have made
-// room.
+// noticed is the longest time after which a waiting client notices room that clients of another
+// server have made.
 const noticed = 100 * time.Millisecond
 
-// decideElsewhere is decide for a server with a Remote. It can lock nothing: other clients may
-// take the room between a look and a charge, and then the wait continues.
+// decideElsewhere is decide for a server with a Remote. It cannot lock the keys, so other clients
+// may take the room between a look and a charge; then it releases its claim, and the wait
+// continues.
 func (w *wait) decideElsewhere(st env.Store) (now decide.Ask, over bool) {
 	w.one.Lock()
 	defer w.one.Unlock()
@@ -414,23 +427,23 @@ func (w *wait) decideElsewhere(st env.Store) (now decide.Ask, over bool) {
 	return now, true
 }
 
-// lookAgain starts the timer of the next attempt if the wait is the first in its queues. Others
-// are woken when they become the first.
+// lookAgain starts the timer of the next attempt if first is true, which means that the wait is the
+// first in its queues. Other waits are woken when they become the first.
 func (w *wait) lookAgain(st env.Store, first bool, now *decide.Ask) {
 	if first {
 		w.tryAfter(st, min(noticed, now.Decision.RetryAfter))
 	}
 }
 
-// resume makes the attempt that a pause has postponed. If the server stops, Drain ends the wait
-// instead.
+// resume makes the attempt that a pause has postponed, if resumed is true. Otherwise the server
+// stops, and Drain ends the wait.
 func (w *wait) resume(resumed bool) {
 	if resumed {
 		w.parked.Work(w.attempt)
 	}
 }
 
-// giveUp ends the wait with the refusal that holds now.
+// giveUp ends the wait after a timeout or an unblock, and writes the refusal that holds now to out.
 func (w *wait) giveUp(st env.Store, out *resp.Writer) {
 	w.end(st)
 	if w.refusal = w.parked.Forbidden(st); w.refusal != "" {
@@ -445,14 +458,15 @@ func (w *wait) giveUp(st env.Store, out *resp.Writer) {
 	w.answer(out, &now)
 }
 
-// leave ends the wait of a client that has disconnected.
+// leave ends the wait of a client that has disconnected, unless another goroutine has claimed the
+// answer.
 func (w *wait) leave(st env.Store) {
 	if w.parked.Claim() {
 		w.end(st)
 	}
 }
 
-// end stops the timers and removes the wait from the queues.
+// end stops the timers, prevents new ones and removes the wait from the queues.
 func (w *wait) end(st env.Store) {
 	w.mu.Lock()
 	w.concluded = true
@@ -466,13 +480,16 @@ func (w *wait) end(st env.Store) {
 	w.dequeue(st)
 }
 
-// answerWaited replies to a call that could have waited and is answered at once.
+// answerWaited replies with the decision on a to a call that could have waited but gets its reply
+// at once. It also counts the decision.
 func answerWaited(c *command.Call, a *decide.Ask) {
 	noteDecided(c, a, &a.Decision)
 	writeUse(c.W, a, &a.Decision)
 }
 
-// noteDecided counts the decision d on a under its key, or each clause under the clause's key.
+// noteDecided counts d, the decision on a: in the denied calls of the command, in the counters of
+// its policy, and in the statistics of its key. For a call of several clauses it counts each clause
+// under the clause's key.
 func noteDecided(c *command.Call, a *decide.Ask, d *limit.Decision) {
 	if d.Refused != 0 {
 		c.Denied++
@@ -487,7 +504,7 @@ func noteDecided(c *command.Call, a *decide.Ask, d *limit.Decision) {
 	noteClauses(c, a)
 }
 
-// answerFive replies with the five integers of a decision.
+// answerFive counts the decision on a and replies with its five integers.
 func answerFive(c *command.Call, a *decide.Ask) {
 	decided(c, a)
 	writeDecision(c.W, &a.Decision, a.Millis)

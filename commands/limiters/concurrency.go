@@ -39,7 +39,7 @@ func askLease(c *command.Call) resp.Error {
 	return c.WithUsage(err)
 }
 
-// leaseAcquire is the handler of CC.ACQUIRE, which may wait.
+// leaseAcquire is the Run function of CC.ACQUIRE, which may wait for a place.
 func leaseAcquire(c *command.Call) {
 	if err := askLease(c); err != "" {
 		c.Fail(err)
@@ -57,7 +57,8 @@ func leaseAcquire(c *command.Call) {
 	answerFive(c, a)
 }
 
-// leaseWaits is the field Waits of CC.ACQUIRE.
+// leaseWaits is the Waits function of CC.ACQUIRE. It reports whether the arguments are valid and
+// contain BLOCK.
 func leaseWaits(s *command.Server, args [][]byte) bool {
 	if !saysBlock(args) {
 		return false
@@ -74,7 +75,7 @@ func askRenew(c *command.Call) resp.Error {
 	return c.WithUsage(clause.LeaseRenew(c.Args[1:], &c.NewAsk(decide.Lease, c.Args[1]).Lease))
 }
 
-// answerLease replies with 1 if the member held a lease that could be changed, else 0.
+// answerLease replies to CC.RELEASE and CC.RENEW: with 1 if the member held a lease, and 0 if not.
 func answerLease(c *command.Call, a *decide.Ask) {
 	if a.Decision.Refused == 0 {
 		c.W.Int(1)

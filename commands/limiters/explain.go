@@ -23,19 +23,21 @@ func explainCommand() *command.Command {
 	}
 }
 
-// explainMember is the member for CC clauses. It holds no place.
+// explainMember is the member for which RL.EXPLAIN decides CC clauses. It is no real member, so it
+// never holds a place.
 var explainMember = []byte("\x00RL.EXPLAIN")
 
-// explanation is the content of the reply of RL.EXPLAIN.
+// explanation is what the reply of RL.EXPLAIN says. limits are those that were decided last: the
+// limits that apply, and later those of the candidate. details are the decisions on their clauses.
 type explanation struct {
 	*useScratch
 	now      limit.Instant
-	decision limit.Decision // of the limits that apply
+	decision limit.Decision // the decision on all clauses together
 	details  []limit.Decision
 	limits   *policy.Limits
 }
 
-// explain is the handler of RL.EXPLAIN.
+// explain is the Run function of RL.EXPLAIN.
 func explain(c *command.Call) {
 	u := &command.Scratch[scratch](c).use
 	if err := u.parse(c.Args[1:]); err != "" {
@@ -59,7 +61,9 @@ func explain(c *command.Call) {
 	e.write(c)
 }
 
-// decide decides the call under limits without charging, and keeps the decision on each clause.
+// decide decides the call under limits without charging it, and sets e.limits, e.details and
+// e.decision. candidate says that limits are those of the policy's candidate, which has its own
+// state.
 func (e *explanation) decide(c *command.Call, limits *policy.Limits, candidate bool) resp.Error {
 	a, err := e.several(c, limits, candidate)
 	if err != "" {
@@ -72,7 +76,8 @@ func (e *explanation) decide(c *command.Call, limits *policy.Limits, candidate b
 	return ""
 }
 
-// write writes the reply. The candidate is decided last.
+// write writes the reply. It decides the call under the policy's candidate at the end, because that
+// replaces the decisions on the limits that apply.
 func (e *explanation) write(c *command.Call) {
 	w, tries := c.W, e.hasCandidate()
 	name, entry := e.entry()
@@ -124,8 +129,8 @@ func (e *explanation) write(c *command.Call) {
 	}
 }
 
-// entry returns the entry that applies to the key, with its kind; nil if the limits of the policy
-// itself apply.
+// entry returns the entry that applies to the key, with the name of its kind: "exemption", "block"
+// or "override". If the limits of the policy itself apply, entry is nil and name is "default".
 func (e *explanation) entry() (name string, entry *policy.Entry) {
 	switch a := &e.applied; {
 	case a.Exempt != nil:
@@ -138,7 +143,8 @@ func (e *explanation) entry() (name string, entry *policy.Entry) {
 	return "default", nil
 }
 
-// answered returns the decision that RL.USE would reply with.
+// answered returns the decision with which RL.USE would reply, in view of a block, an exemption or
+// a shadow policy.
 func (e *explanation) answered() limit.Decision {
 	d := e.decision
 	switch {
@@ -151,7 +157,7 @@ func (e *explanation) answered() limit.Decision {
 	return d
 }
 
-// text returns the explanation as a sentence.
+// text returns the explanation as one English sentence. name and entry are the results of entry.
 func (e *explanation) text(name string, entry *policy.Entry) string {
 	var b strings.Builder
 	verdict := "allowed"
@@ -187,7 +193,8 @@ func (e *explanation) text(name string, entry *policy.Entry) string {
 	return b.String()
 }
 
-// writeClauses writes the decision on each clause.
+// writeClauses writes an array with the decision on each clause. candidate says whether the clauses
+// are those of the candidate.
 func (e *explanation) writeClauses(c *command.Call, candidate bool) {
 	w := c.W
 	w.Array(len(e.details))

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// figures are the statistics of key groups, and of keys that two limits share.
+// figures returns the metrics of groups of keys, and of keys that two limits share.
 func figures() []figure.Figure {
 	return []figure.Figure{
 		{
@@ -36,10 +36,12 @@ func figures() []figure.Figure {
 	}
 }
 
-// groupCounts are the counts of all groups, from one look at the server.
+// groupCounts are the counts of all groups of keys. A view keeps them, so that all metrics of one
+// scrape show the same counts.
 type groupCounts []stats.GroupCount
 
-// eachGroup returns a function that reads a figure for each group.
+// eachGroup returns a reader for a metric that has a value for each group of keys: it calls read
+// for each of them.
 func eachGroup(read func(g *stats.GroupCount, emit figure.Emit)) func(*figure.View, figure.Emit) {
 	return func(v *figure.View, emit figure.Emit) {
 		all := figure.Of[groupCounts](v)

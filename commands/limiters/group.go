@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Group returns the commands of the limiters.
+// Group returns the command group of the limiters. For each server it keeps the counts of groups of
+// keys, sets [command.Server].Seen, and has hooks that maintain the tables of RL.TOP.
 func Group() command.Group {
 	return command.Group{
 		Commands: slices.Concat(throttleCommands(), slidingWindowCommands(), tokenBucketCommands(), concurrencyCommands(),

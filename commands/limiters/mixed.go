@@ -12,36 +12,38 @@ import (
 )
 
 // mixed counts calls that find the state of another limit under their key, such as a window with
-// another mode or a token bucket with another rate. If this happens to a key once, the limit of
-// the key was changed. If it happens repeatedly, two limits share the key and count each other's
-// calls. One call cannot tell the two cases apart, so none is refused. Any goroutine may use it.
+// another mode or a token bucket with another rate. If this happens to a key once, the limit of the
+// key was changed. If it happens repeatedly, two limits share the key and count each other's calls.
+// A single call does not tell which is the case, so no call is refused. Any goroutine may use a
+// mixed.
 type mixed struct {
 	calls atomic.Int64
 
 	mu     sync.Mutex
 	keys   map[topName]*mixedKey // guarded by mu: at most maxMixed
 	warned limit.Instant         // guarded by mu: when the latest warning was logged
-	told   int64                 // guarded by mu: the number of calls that warnings have reported
+	told   int64                 // guarded by mu: the value of calls at the latest warning
 }
 
-// mixedKey has the number of such calls for a key, and the time of the latest.
+// mixedKey has the number of such calls for one key, and the instant of the latest.
 type mixedKey struct {
 	calls int64
 	last  limit.Instant
 }
 
 const (
-	// maxMixed is the largest number of keys that are remembered.
+	// maxMixed is the maximum number of keys that are remembered.
 	maxMixed = 256
-	// mixedFor is how long a key is remembered. From mixedTwice calls on, the key counts as
-	// shared by two limits.
+	// mixedFor is the time for which a key is remembered after its latest call. mixedTwice is the
+	// number of calls from which on the key counts as shared by two limits.
 	mixedFor, mixedTwice = time.Hour, 2
-	// mixedWarning is the least time between two warnings in the log.
+	// mixedWarning is the minimum time between two warnings in the log.
 	mixedWarning = time.Minute
 )
 
-// note counts a call about key. If warn is true, the caller has to log a warning about the given
-// number of calls, which are those since the latest warning.
+// note counts a call at the instant now that has found the state of another limit under key. If
+// warn is true, the caller has to log a warning with calls, the number of such calls since the
+// latest warning. Keys longer than topKey bytes are counted but not remembered.
 func (m *mixed) note(db int, key []byte, now limit.Instant) (calls int64, warn bool) {
 	all := m.calls.Add(1)
 	if len(key) > topKey {
@@ -61,8 +63,8 @@ func (m *mixed) note(db int, key []byte, now limit.Instant) (calls int64, warn b
 	return calls, true
 }
 
-// add begins to count for a key. If there are maxMixed keys, it replaces the one whose latest
-// call is the oldest. m.mu is held.
+// add begins to count for key and returns its entry. If there are maxMixed keys, the new entry
+// replaces the one whose latest call is the oldest. m.mu is held.
 func (m *mixed) add(db int, key []byte, now limit.Instant) *mixedKey {
 	if m.keys == nil {
 		m.keys = make(map[topName]*mixedKey)
@@ -81,7 +83,7 @@ func (m *mixed) add(db int, key []byte, now limit.Instant) *mixedKey {
 	return k
 }
 
-// has reports whether two limits share a key.
+// has reports whether two limits share key, as far as the calls until now show.
 func (m *mixed) has(db int, key string, now limit.Instant) bool {
 	if m.calls.Load() == 0 {
 		return false
@@ -100,8 +102,8 @@ func (m *mixed) reset() {
 	m.keys, m.warned, m.told = nil, 0, 0
 }
 
-// noteMixed counts the decision on a, if key is the key under which it found the state of another
-// limit.
+// noteMixed counts the decision on a if key is the key under which the decision has found the state
+// of another limit. It logs a warning from time to time.
 func (s *scratch) noteMixed(c *command.Call, a *decide.Ask, key []byte) {
 	if a.Family == decide.Several && !bytes.Equal(key, a.Clauses[a.Foreign-1].Key) {
 		return

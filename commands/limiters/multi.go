@@ -20,8 +20,8 @@ func multiCommands() []*command.Command {
 	}}
 }
 
-// clauseWordWork is the work per argument of RL.MULTI: a fifth of the work of a clause, since a
-// clause has about five arguments with its key.
+// clauseWordWork is the work of each argument of RL.MULTI, in units. It is a fifth of the work of a
+// clause, since a clause has about five arguments including its key.
 const clauseWordWork = 5
 
 func askMulti(c *command.Call) resp.Error {

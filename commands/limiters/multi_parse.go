@@ -14,7 +14,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// multiArgs is a parsed RL.MULTI. Its slices belong to a worker and are reused.
+// multiArgs has the parsed arguments of an RL.MULTI. Its slices belong to a worker, which reuses
+// them.
 type multiArgs struct {
 	multiRoom
 	millis bool
@@ -24,25 +25,25 @@ type multiArgs struct {
 	member [][]byte
 }
 
-// multiRoom has the slices that the clauses of an RL.MULTI need.
+// multiRoom has the slices that the clauses of an RL.MULTI need. All three have the same length.
 type multiRoom struct {
 	clauses []decide.Clause
 	details []limit.Decision
 	calls   []clause.Room
 }
 
-// wideMultis keeps slices for calls with more clauses than laneClauses. The slices in the pool
-// refer to no memory in use.
+// wideMultis is a pool of the slices of calls with more than laneClauses clauses. The slices in the
+// pool do not refer to arguments of commands.
 var wideMultis sync.Pool // of *multiRoom
 
-// laneClauses is the number of clauses for which a worker keeps slices.
+// laneClauses is the number of clauses up to which a worker keeps its slices after a batch.
 const laneClauses = 64
 
-// parse reads
+// parse parses the arguments
 //
 //	numkeys key [key ...] clause [clause ...] [MEMBER member] [MS] [PEEK] [WITHDETAILS]
 //
-// o has the bounds. Its unit is found here.
+// into m. o has the bounds for the clauses; parse sets o.Unit. The error is "" on success.
 func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
 	n, ok := arg.Int(args[0])
 	switch {
@@ -79,7 +80,8 @@ func (m *multiArgs) parse(args [][]byte, o clause.Options) resp.Error {
 	return m.lease()
 }
 
-// lease sets the member of the CC clauses.
+// lease sets the member of all CC clauses. It returns an error if there is a CC clause but no
+// MEMBER, or a MEMBER but no CC clause.
 func (m *multiArgs) lease() resp.Error {
 	some := false
 	for i := range m.calls {
@@ -99,9 +101,10 @@ func (m *multiArgs) lease() resp.Error {
 	return ""
 }
 
-// options removes the options of the whole command from the end of args. The member may be any
-// word, even the name of an option or of a family. So the words after the first MEMBER, which no
-// clause contains, are read forwards.
+// options parses the options of the whole command at the end of args, and returns the arguments
+// before them. A member may be any word, even the name of an option or of a family. So options
+// searches for the first MEMBER, which no clause contains, and reads the words after it from left
+// to right.
 func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 	m.millis, m.peek, m.detail, m.member = false, false, false, nil
 	for i, word := range args {
@@ -129,7 +132,8 @@ func (m *multiArgs) options(args [][]byte) ([][]byte, resp.Error) {
 	return args, ""
 }
 
-// flag sets the option that a word names.
+// flag sets the option without a value that word names. It returns an error if word names none, or
+// if the option is set already.
 func (m *multiArgs) flag(word []byte) resp.Error {
 	option := m.option(word)
 	if option == nil {
@@ -138,7 +142,7 @@ func (m *multiArgs) flag(word []byte) resp.Error {
 	return arg.Once(word, option)
 }
 
-// option returns the field of an option without a value, and nil for other words.
+// option returns the field for the option without a value that word names; nil if word names none.
 func (m *multiArgs) option(word []byte) *bool {
 	switch {
 	case arg.IsWord(word, "MS"):
@@ -151,8 +155,8 @@ func (m *multiArgs) option(word []byte) *bool {
 	return nil
 }
 
-// hasDuplicate reports whether two keys are equal. Beyond 16 keys it uses a hash table, because
-// comparing all pairs of thousands of keys would take long.
+// hasDuplicate reports whether two of keys are equal. For more than 16 keys it uses a hash table,
+// because comparing all pairs of thousands of keys would take too long.
 func hasDuplicate(keys [][]byte) bool {
 	if len(keys) > 16 {
 		return hasDuplicateOfMany(keys)
@@ -167,8 +171,8 @@ func hasDuplicate(keys [][]byte) bool {
 	return false
 }
 
-// hasDuplicateOfMany is hasDuplicate with a hash table. The hash is seeded, so that no client can
-// choose keys that collide.
+// hasDuplicateOfMany is hasDuplicate with a hash table. The hash has a random seed, so that a
+// client cannot choose keys that collide.
 func hasDuplicateOfMany(keys [][]byte) bool {
 	seed, mask := maphash.MakeSeed(), uint64(1)<<bits.Len(uint(2*len(keys)))-1
 	slots := make([]int32, mask+1) // a slot has the index of a key plus one; 0 is free
@@ -191,7 +195,8 @@ func (m *multiArgs) grow(n int) {
 	m.clauses, m.details, m.calls = m.clauses[:n], m.details[:n], m.calls[:n]
 }
 
-// newMultiRoom returns slices for at least n clauses.
+// newMultiRoom returns slices for at least n clauses. For more than laneClauses it reuses those of
+// the pool if they are large enough.
 func newMultiRoom(n int) multiRoom {
 	if n > laneClauses {
 		if room, _ := wideMultis.Get().(*multiRoom); room != nil && cap(room.clauses) >= n {
@@ -201,7 +206,8 @@ func newMultiRoom(n int) multiRoom {
 	return multiRoom{make([]decide.Clause, n), make([]limit.Decision, n), make([]clause.Room, n)}
 }
 
-// trim returns the slices of a very wide call to the pool, at the end of the batch.
+// trim moves the slices of a call with more than laneClauses clauses to the pool. It is called at
+// the end of a batch.
 func (m *multiArgs) trim() {
 	if cap(m.clauses) > laneClauses {
 		clear(m.clauses[:cap(m.clauses)]) // they refer to the arguments of the command

@@ -34,8 +34,8 @@ func ratelimitCommands() []*command.Command {
 	}
 }
 
-// rlInfo is the handler of RL.INFO. It collects the fields first, because the reply begins with
-// their number.
+// rlInfo is the Run function of RL.INFO. It writes the fields to a buffer first, because the reply
+// begins with their number.
 func rlInfo(c *command.Call) {
 	by, fault := parseInfo(c.Args[2:])
 	if fault != "" {
@@ -67,7 +67,7 @@ func rlInfo(c *command.Call) {
 	writeTwoLimits(c, two)
 }
 
-// askInfo is the field Parse of RL.INFO.
+// askInfo is the Parse function of RL.INFO, for a server whose keys a Remote has.
 func askInfo(c *command.Call) resp.Error {
 	by, fault := parseInfo(c.Args[2:])
 	if fault != "" {
@@ -77,7 +77,7 @@ func askInfo(c *command.Call) resp.Error {
 	return ""
 }
 
-// answerInfo is the field Answer of RL.INFO.
+// answerInfo is the Answer function of RL.INFO, for a server whose keys a Remote has.
 func answerInfo(c *command.Call, a *decide.Ask) {
 	if !a.Result.Found {
 		c.W.Null()
@@ -96,8 +96,8 @@ func answerInfo(c *command.Call, a *decide.Ask) {
 	writeTwoLimits(c, two)
 }
 
-// hasTwoLimits returns the number of fields for a key that two limits share: 1 if they do, else
-// 0.
+// hasTwoLimits returns 1, the number of additional fields of RL.INFO, if two limits share key, and
+// 0 if not.
 func hasTwoLimits(c *command.Call, db int, key []byte) int {
 	return int(elements.OneIf(command.Scratch[scratch](c).mixed.has(db, string(key), c.Store.Now())))
 }
@@ -110,7 +110,7 @@ func writeTwoLimits(c *command.Call, two int) {
 }
 
 // parseInfo parses the limit that a caller of RL.INFO may give, in the words of a clause of
-// RL.MULTI; nil if there is none.
+// RL.MULTI. by is the parameter of [env.Store].Describe; nil if args is empty.
 func parseInfo(args [][]byte) (by any, err resp.Error) {
 	if len(args) == 0 {
 		return nil, ""

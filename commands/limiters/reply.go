@@ -6,7 +6,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// writeDecision writes the five integers of a decision with times rounded up.
+// writeDecision writes the five integers of d to w. Times are rounded up to seconds, or to
+// milliseconds if millis is true.
 func writeDecision(w *resp.Writer, d *limit.Decision, millis bool) {
 	if millis {
 		w.FiveInts(d.Refused, d.Limit, d.Remaining, limit.MillisUp(d.RetryAfter), limit.MillisUp(d.ResetAfter))
@@ -15,7 +16,8 @@ func writeDecision(w *resp.Writer, d *limit.Decision, millis bool) {
 	w.FiveInts(d.Refused, d.Limit, d.Remaining, limit.SecondsUp(d.RetryAfter), limit.SecondsUp(d.ResetAfter))
 }
 
-// decisionOf returns the decision on a as a whole.
+// decisionOf returns the decision on a as a whole, which for several clauses is their binding
+// decision.
 func decisionOf(a *decide.Ask) limit.Decision {
 	if a.Family == decide.Several {
 		return a.Binding()
@@ -23,7 +25,8 @@ func decisionOf(a *decide.Ask) limit.Decision {
 	return a.Decision
 }
 
-// writeUse writes the decision d on a, and those of its clauses with WITHDETAILS.
+// writeUse writes d, the decision on a as a whole. If a has WithDetails set, it also writes the
+// decision on each clause.
 func writeUse(w *resp.Writer, a *decide.Ask, d *limit.Decision) {
 	if !a.WithDetails {
 		writeDecision(w, d, a.Millis)

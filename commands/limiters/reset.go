@@ -16,9 +16,10 @@ func resetCommand() *command.Command {
 	}
 }
 
-// reset is the handler of RL.RESET. Entries set for the key, such as an override or a block,
-// stay. It deletes the state of as many clauses as a policy may have, because the limits may have
-// had more clauses when the key was last used, or an override may have more.
+// reset is the Run function of RL.RESET. It deletes the state of the key in the policy, but no
+// entries for the key, such as an override or a block. It deletes the state of as many clauses as a
+// policy may have, because the limits may have had more clauses when the key was last used, or an
+// override may have more.
 func reset(c *command.Call) {
 	u := &command.Scratch[scratch](c).use
 	if err := u.parse(c.Args[1:]); err != "" {

@@ -9,14 +9,14 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// watch implements [command.Seen].
+// watch implements [command.Seen] from the tables of all workers.
 type watch struct {
 	s     *command.Server
 	slot  command.Slot
 	mixed *mixed
 }
 
-// TakeGroups implements [command.Seen].
+// TakeGroups implements [command.Seen]. It also clears what the workers have recorded about groups.
 func (w watch) TakeGroups() []stats.SeenGroup {
 	sum := make(map[string]*stats.SeenGroup)
 	w.s.Host.EachWorker(func(worker *command.Worker) {
@@ -46,7 +46,8 @@ func (w watch) TakeGroups() []stats.SeenGroup {
 	return groups
 }
 
-// addCalls adds a kind of calls to the sum over workers.
+// addCalls adds the calls of the kind k to s.Calls, the sums over the workers. Kinds with the same
+// command and limit are added up.
 func addCalls(s *stats.SeenGroup, k *seenKind) {
 	is := k.call()
 	for i := range s.Calls {
@@ -75,6 +76,7 @@ func (w watch) LackedMemory(worker *command.Worker, key []byte) {
 	s.groups.of(key, w.s.Options.Groups.Delimiter).refused++
 }
 
+// keys returns the keys of one table, summed over all workers, in descending order of their rates.
 func (w watch) keys(table func(*scratch) *topTable, now limit.Instant) (seen stats.SeenKeys) {
 	sum, total := make(map[topName]*stats.SeenKey), 0.0
 	since := w.s.Host.EachWorker(func(worker *command.Worker) {
@@ -95,7 +97,8 @@ func (w watch) keys(table func(*scratch) *topTable, now limit.Instant) (seen sta
 	return seen
 }
 
-// look adds the keys of the table to sum, and returns how often all keys occurred recently.
+// look adds the keys of the table to sum, and returns the number of recent events of all keys.
+// PerSecond of the keys in sum has the number of recent events; the caller divides it by the time.
 func (t *topTable) look(now limit.Instant, sum map[topName]*stats.SeenKey) float64 {
 	for i := range t.slots {
 		s := &t.slots[i]

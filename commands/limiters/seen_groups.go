@@ -4,21 +4,23 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// seenGroups has what one worker has seen of key groups since the latest take. It sees only the
-// calls that are noted for RL.TOP.
+// seenGroups has what one worker has recorded about groups of keys since the latest take. It
+// includes only the calls that are sampled for RL.TOP.
 type seenGroups struct {
 	byName map[string]*seenGroup // at most maxSeenGroups
 	// last is the group of the keys that begin with prefix. It is a cache, because most calls are
-	// of the same group as the call before. none is the group of the keys without a delimiter.
+	// of the same group as the call before. none is the group of the keys without a delimiter; nil
+	// until there is one.
 	last, none *seenGroup
 	prefix     []byte
 }
 
-// seenGroup is one group. kinds are its most frequent kinds of calls, found by the algorithm of
-// Misra and Gries: with four counters it keeps each kind that makes up more than a fifth.
+// seenGroup is what was recorded about one group. kinds are its most frequent kinds of calls, found
+// by the algorithm of Misra and Gries: with four counters it keeps each kind that makes up more
+// than a fifth of the calls.
 type seenGroup struct {
 	name    string
-	used    bool // since the latest take
+	used    bool // the group has had calls since the latest take
 	denied  stats.Sketch
 	refused int64
 	kinds   [4]seenKind
@@ -29,11 +31,12 @@ type seenKind struct {
 	count int64
 }
 
-// maxSeenGroups is the largest number of groups that a worker distinguishes. Further groups are
+// maxSeenGroups is the maximum number of groups that a worker distinguishes. Further groups are
 // counted together as stats.OtherGroups.
 const maxSeenGroups = 256
 
-// of returns the group of a key.
+// of returns the group of key, which is the part of key before delimiter, and marks the group as
+// used. It creates the group if necessary.
 func (g *seenGroups) of(key []byte, delimiter string) *seenGroup {
 	if n := len(g.prefix); n > 0 && len(key) >= n && string(key[:n]) == string(g.prefix) {
 		g.last.used = true
@@ -62,7 +65,8 @@ func (g *seenGroups) of(key []byte, delimiter string) *seenGroup {
 	return group
 }
 
-// enter adds a group.
+// enter returns the group called name, and creates it if necessary. If there are too many groups,
+// it returns the group stats.OtherGroups.
 func (g *seenGroups) enter(name string) *seenGroup {
 	if g.byName == nil {
 		g.byName = make(map[string]*seenGroup)
@@ -78,7 +82,7 @@ func (g *seenGroups) enter(name string) *seenGroup {
 	return group
 }
 
-// called adds weight calls like is.
+// called adds weight calls of the kind that is describes to the counters of kinds.
 func (g *seenGroup) called(is *detail, weight int64) {
 	free := -1
 	for i := range g.kinds {
@@ -100,7 +104,8 @@ func (g *seenGroup) called(is *detail, weight int64) {
 	}
 }
 
-// take calls f with each group that was used since the latest take, and clears it.
+// take calls f with each group that was used since the latest take, and then clears the group. It
+// removes the groups that were not used.
 func (g *seenGroups) take(f func(*seenGroup)) {
 	for name, group := range g.byName {
 		if !group.used {

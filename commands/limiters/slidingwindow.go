@@ -20,7 +20,8 @@ func slidingWindowCommands() []*command.Command {
 	}}
 }
 
-// fiveReply describes the reply of the limiters that round times up.
+// fiveReply describes the reply of the limiters that round times up; CL.THROTTLE rounds as
+// redis-cell does.
 const fiveReply = "five integers: limited, limit, remaining, retry after, reset after (seconds, milliseconds with MS)"
 
 func askAllow(c *command.Call) resp.Error {
@@ -30,7 +31,7 @@ func askAllow(c *command.Call) resp.Error {
 	return c.WithUsage(err)
 }
 
-// allow is the handler of SW.ALLOW, which may wait.
+// allow is the Run function of SW.ALLOW, which may wait for room.
 func allow(c *command.Call) {
 	if err := askAllow(c); err != "" {
 		c.Fail(err)
@@ -48,7 +49,8 @@ func allow(c *command.Call) {
 	answerFive(c, a)
 }
 
-// allowWaits is the field Waits of SW.ALLOW.
+// allowWaits is the Waits function of SW.ALLOW. It reports whether the arguments are valid, contain
+// BLOCK and ask for a quantity above 0.
 func allowWaits(s *command.Server, args [][]byte) bool {
 	if !saysBlock(args) {
 		return false

@@ -31,7 +31,8 @@ func throttleCommands() []*command.Command {
 	return []*command.Command{&entry, &alias}
 }
 
-// throttle does what the command table would do with Parse and Answer, with fewer function calls.
+// throttle is the Run function of CL.THROTTLE. It does the same as the function that the command
+// table would make of Parse and Answer, with fewer function calls.
 func throttle(c *command.Call) {
 	if err := askThrottle(c); err != "" {
 		c.Fail(err)
@@ -53,7 +54,8 @@ func askThrottle(c *command.Call) resp.Error {
 	return clause.Throttle(c.Args[1:], &a.Quota, &a.Quantity)
 }
 
-// answerThrottle replies with the rounding of redis-cell.
+// answerThrottle counts the decision on a and replies with its five integers. It rounds times as
+// redis-cell does.
 func answerThrottle(c *command.Call, a *decide.Ask) {
 	decided(c, a)
 	d := &a.Decision

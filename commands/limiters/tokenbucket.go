@@ -32,13 +32,15 @@ func askAcquire(c *command.Call) resp.Error {
 	return c.WithUsage(err)
 }
 
-// acquireWaits is the field Waits of TB.ACQUIRE.
+// acquireWaits is the Waits function of TB.ACQUIRE. It reports whether the arguments are valid and
+// contain BLOCK.
 func acquireWaits(_ *command.Server, args [][]byte) bool {
 	var call tokenbucket.Call
 	return saysBlock(args) && clause.Acquire(args[1:], &call) == "" && call.Block
 }
 
-// answerAcquire replies, or parks the caller of a reservation until its tokens are available.
+// answerAcquire replies with the decision on a. If the bucket has reserved tokens for a call with
+// BLOCK, it parks the client until the tokens are available.
 func answerAcquire(c *command.Call, a *decide.Ask) {
 	if grantsLater(a) {
 		serveOut(c, a)
@@ -47,22 +49,23 @@ func answerAcquire(c *command.Call, a *decide.Ask) {
 	answerFive(c, a)
 }
 
-// grantsLater reports whether the bucket has granted tokens that become available later, to a
-// call with BLOCK.
+// grantsLater reports whether a is a call with BLOCK to which the bucket has granted tokens that
+// become available later.
 func grantsLater(a *decide.Ask) bool {
 	return a.Bucket.Block && a.Decision.Refused == 0 && a.Decision.RetryAfter > 0
 }
 
-// reservation is a granted TB.ACQUIRE whose caller waits until its tokens are available. The
-// units are charged already. If the caller disconnects, they are returned.
+// reservation is a granted TB.ACQUIRE whose client waits until its tokens are available. The bucket
+// is charged already. If the client disconnects before that, the tokens are returned to the bucket.
 type reservation struct {
 	parked *command.Wait
 	ask    decide.Ask  // owns its bytes; its answer is the grant
-	stop   func() bool // stops the timer
+	stop   func() bool // stops the timer that ends the wait
 	policy *policy.Counts
 }
 
-// serveOut parks the caller of a reservation.
+// serveOut parks the client of c until the tokens that a has reserved are available. If there is no
+// memory for that, it returns the tokens and replies with a refusal, as after CLIENT UNBLOCK.
 func serveOut(c *command.Call, a *decide.Ask) {
 	kept := a.Bytes()
 	r := &reservation{parked: c.NewWait(kept), ask: *a, policy: countedBy(c)}
@@ -84,8 +87,8 @@ func serveOut(c *command.Call, a *decide.Ask) {
 	c.Park(r.parked)
 }
 
-// serve replies that the tokens are available. If the user has lost the permission meanwhile, it
-// returns them and replies with the error.
+// serve replies that the tokens are available. If the user may no longer call the command, serve
+// returns the tokens and replies with the error.
 func (r *reservation) serve(st env.Store) {
 	r.parked.Finish(func(w *resp.Writer) {
 		if err := r.parked.Forbidden(st); err != "" {
@@ -98,7 +101,8 @@ func (r *reservation) serve(st env.Store) {
 	})
 }
 
-// giveUp replies to a caller whose wait was ended before its tokens were available.
+// giveUp ends a wait before its tokens are available: it returns the tokens and writes a refusal to
+// w.
 func (r *reservation) giveUp(st env.Store, w *resp.Writer) {
 	r.undo(st)
 	if err := r.parked.Forbidden(st); err != "" {
@@ -109,8 +113,8 @@ func (r *reservation) giveUp(st env.Store, w *resp.Writer) {
 	r.answer(st, w, 1)
 }
 
-// undo returns the units, after a pause if there is one, because nothing may change during a
-// handover.
+// undo stops the timer and returns the tokens to the bucket. During a pause it returns them after
+// the pause, because nothing may change during a handover.
 func (r *reservation) undo(st env.Store) {
 	r.stop()
 	later := func(resumed bool) {
@@ -123,8 +127,8 @@ func (r *reservation) undo(st env.Store) {
 	}
 }
 
-// refund returns the units, unless the server has become a replica. Then the primary has the
-// charge and does not know the caller.
+// refund returns the tokens to the bucket, unless the server has become a replica. In that case the
+// new primary has the charge, and does not know about the wait.
 func (r *reservation) refund(st env.Store) {
 	if r.parked.Client.Server.Halts.Load()&command.HaltReadOnly != 0 {
 		return
@@ -132,15 +136,16 @@ func (r *reservation) refund(st env.Store) {
 	giveBack(st, &r.ask)
 }
 
-// giveBack returns the units of a grant.
+// giveBack returns the tokens of grant, a granted ask, to the bucket.
 func giveBack(st env.Store, grant *decide.Ask) {
 	a := *grant
 	a.Family = decide.Cancel
 	st.Decide(&a)
 }
 
-// answer writes the current state of the bucket. If the key has another type by now, it writes
-// the state at the time of the reservation, since the grant remains valid.
+// answer writes the current state of the bucket to w, with refused (0 or 1) as the first integer.
+// If the key has another type by now, answer writes the state at the time of the reservation, since
+// the grant remains valid.
 func (r *reservation) answer(st env.Store, w *resp.Writer, refused int64) {
 	look := r.ask
 	look.Bucket.Block, look.Bucket.MaxWait = false, 0

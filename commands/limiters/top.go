@@ -12,20 +12,21 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// topEntry is an entry of the reply of RL.TOP.
+// topEntry is a key in the reply of RL.TOP.
 type topEntry struct {
 	topName
 	count     int64
-	perSecond float64 // over the last recentPeriod
-	share     float64 // of the calls on all keys, from 0 to 1
+	perSecond float64 // calls per second over the last recentPeriod
+	share     float64 // the fraction of the calls on all keys, from 0 to 1
 }
 
-// everyDatabase selects all databases in place of one.
+// everyDatabase is the value of topKeys' parameter db that selects all databases.
 const everyDatabase = -1
 
-// topKeys returns the n most frequent keys of a database, or of all, summed over the workers, in
-// descending order. It returns only keys that shown accepts; a nil shown accepts all. Shares
-// refer to the calls on all databases.
+// topKeys returns the n most frequent keys in the database db, summed over the tables of all
+// workers, in descending order. db may be everyDatabase. table selects the table of a worker.
+// topKeys returns only keys that shown accepts; a nil shown accepts all. A share is relative to the
+// calls on all databases.
 func topKeys(c *command.Call, table func(*scratch) *topTable, db, n int, shown func(key string) bool) []topEntry {
 	sum, total, now := make(map[topName]topCount), int64(0), c.Store.Now()
 	since := c.Server.Host.EachWorker(func(w *command.Worker) {
@@ -49,20 +50,21 @@ func topKeys(c *command.Call, table func(*scratch) *topTable, db, n int, shown f
 }
 
 const (
-	// callsSample is the sampling of the table of calls: one call in 16, at random.
+	// callsSample is the sampling rate of the table of calls: one call in 16, at random.
 	callsSample = 16
-	// detailSample is the sampling of details in long batches: one noted call in 3.
+	// detailSample is the sampling rate of details in long batches: one sampled call in 3.
 	detailSample = 3
-	// maxNoted is the largest number of noted calls that a batch gathers before it moves them
-	// into the tables.
+	// maxNoted is the number of sampled calls after which a batch moves them into the tables before
+	// it ends.
 	maxNoted = 256
 )
 
-// callsRate is 1/callsSample as a probability.
+// callsRate is the rate of callsSample in the form that stats.Sampler takes.
 var callsRate = stats.OneIn(callsSample)
 
-// note counts a decision in the group of its key, and samples the key for RL.TOP: some refusals,
-// and about one call in callsSample. The sampled keys are kept until the batch ends.
+// note counts d, the decision on a under key, in the group of key, and samples key for RL.TOP: some
+// refusals, and about one call in callsSample. The samples are moved into the tables when the batch
+// ends.
 func (s *scratch) note(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	if s.counts.Due() {
 		s.counts.Add(key, outcome(d))
@@ -70,8 +72,8 @@ func (s *scratch) note(c *command.Call, a *decide.Ask, key []byte, d *limit.Deci
 	s.noteKey(c, a, key, d)
 }
 
-// noteClauses is note for a call of several clauses: each of its keys may be sampled, and the
-// call counts once in each group of its keys.
+// noteClauses is note for a call of several clauses. Each of its keys may be sampled, but the call
+// counts only once in each group of its keys.
 func noteClauses(c *command.Call, a *decide.Ask) {
 	s := command.Scratch[scratch](c)
 	if s.counts.Due() {
@@ -82,8 +84,8 @@ func noteClauses(c *command.Call, a *decide.Ask) {
 	}
 }
 
-// countClauses counts a call, with a weight of calls, in the groups of its keys. All keys of a
-// policy are in one group.
+// countClauses counts the call that a decides, with the weight calls, once in each group of its
+// keys. All keys of a policy are in one group.
 func (s *scratch) countClauses(c *command.Call, a *decide.Ask, calls int64) {
 	if namesPolicy(c) {
 		s.counts.Count(a.Clauses[0].Key, outcome(worst(a, 0, nil)), calls)
@@ -110,8 +112,9 @@ func (s *scratch) countClauses(c *command.Call, a *decide.Ask, calls int64) {
 	}
 }
 
-// countManyClauses is countClauses for a call of many clauses. It uses a map, because comparing
-// each clause with all others would take seconds for the largest possible call.
+// countManyClauses is countClauses for a call of many clauses. groupBy is the delimiter of groups.
+// It uses a map, because comparing each clause with all others would take seconds for the largest
+// possible call.
 func (s *scratch) countManyClauses(a *decide.Ask, groupBy string, calls int64) {
 	type group struct {
 		name, fixed string
@@ -129,16 +132,16 @@ func (s *scratch) countManyClauses(a *decide.Ask, groupBy string, calls int64) {
 	}
 }
 
-// worse reports whether o counts for a group in place of d: o is refused and d is not, or neither
-// is and o leaves a smaller share of its limit.
+// worse reports whether the decision o counts for a group in place of d: o is refused and d is not,
+// or neither is refused and o leaves a smaller share of its limit.
 func worse(o, d *limit.Decision) bool {
 	left := func(d *limit.Decision) float64 { return float64(d.Remaining) / float64(max(1, d.Limit)) }
 	return d.Refused == 0 && (o.Refused != 0 || left(o) < left(d))
 }
 
-// worst returns the decision that counts for a group: a refused one if there is any, else the one
-// that leaves the smallest share of its limit. It considers clause i and the later clauses for
-// which in is true; a nil in is true for all.
+// worst returns the decision that counts for a group: a refused one if there is any, and otherwise
+// the one that leaves the smallest share of its limit. It considers clause i of a and those later
+// clauses for which in is true; a nil in is true for all of them.
 func worst(a *decide.Ask, i int, in func(j int) bool) *limit.Decision {
 	d := &a.Details[i]
 	for j := i + 1; j < len(a.Details) && d.Refused == 0; j++ {
@@ -149,7 +152,8 @@ func worst(a *decide.Ask, i int, in func(j int) bool) *limit.Decision {
 	return d
 }
 
-// noteKey is note without the count of the group.
+// noteKey is note without the count in the group of key. It also counts a call that has found the
+// state of another limit.
 func (s *scratch) noteKey(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	if a.Foreign != 0 {
 		s.noteMixed(c, a, key)
@@ -162,8 +166,8 @@ func (s *scratch) noteKey(c *command.Call, a *decide.Ask, key []byte, d *limit.D
 	}
 }
 
-// noteDenied notes a sampled refusal. It keeps the details of the first refusal of a batch, and
-// of some of those with a weight above 1.
+// noteDenied adds a sampled refusal to s.noted. It keeps the details of the first refusal of a
+// batch, and of some of those with a weight above 1.
 func (s *scratch) noteDenied(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	k := noted(c, a.DB, key, s.denials.Weight())
 	if len(s.noted) == 0 || k.weight > 1 && s.detailDue() {
@@ -172,8 +176,9 @@ func (s *scratch) noteDenied(c *command.Call, a *decide.Ask, key []byte, d *limi
 	s.noted = append(s.noted, k)
 }
 
-// noteCalled notes a sampled call with the weight callsSample. The first call of a worker has the
-// weight 1, so that RL.TOP shows something from the first call on.
+// noteCalled adds a sampled call with the weight callsSample to s.called, and draws how many calls
+// to skip until the next sample. The first call of a worker has the weight 1, so that RL.TOP shows
+// something from the first call on.
 func (s *scratch) noteCalled(c *command.Call, a *decide.Ask, key []byte, d *limit.Decision) {
 	weight := int64(callsSample)
 	if !s.calledOnce {
@@ -193,8 +198,8 @@ func (s *scratch) noteCalled(c *command.Call, a *decide.Ask, key []byte, d *limi
 	}
 }
 
-// detailDue reports whether to keep the details of a call. This is sampled because it is the most
-// expensive part.
+// detailDue reports whether the details of the present sample are to be kept, and advances the
+// countdown. Only some details are kept, because they are the most expensive part of a sample.
 func (s *scratch) detailDue() bool {
 	s.untilDetail--
 	if s.untilDetail > 0 {
@@ -204,7 +209,7 @@ func (s *scratch) detailDue() bool {
 	return true
 }
 
-// detailed stores the details of a call and returns their index.
+// detailed adds the details of the running command to s.details and returns their index.
 func (s *scratch) detailed(c *command.Call, f decide.Family, d *limit.Decision) int {
 	n := len(s.details)
 	if n < cap(s.details) {
@@ -216,8 +221,8 @@ func (s *scratch) detailed(c *command.Call, f decide.Family, d *limit.Decision) 
 	return n
 }
 
-// noted returns the note of a key. It copies the key if the memory of the key does not last until
-// the batch ends.
+// noted returns a notedKey without details for key. It copies key if its memory may be reused
+// before the batch ends.
 func noted(c *command.Call, db int, key []byte, weight int64) notedKey {
 	if c.Volatile {
 		key = bytes.Clone(key)
@@ -225,7 +230,7 @@ func noted(c *command.Call, db int, key []byte, weight int64) notedKey {
 	return notedKey{key: key, db: db, is: -1, weight: weight}
 }
 
-// flush moves the notes of a batch into the tables.
+// flush moves the samples of the batch into the tables of the worker w, at the present instant.
 func (s *scratch) flush(w *command.Worker) {
 	if len(s.noted) == 0 && len(s.called) == 0 {
 		return
@@ -253,7 +258,7 @@ func (s *scratch) flush(w *command.Worker) {
 	s.noted, s.called, s.details = s.noted[:0], s.called[:0], s.details[:0]
 }
 
-// detailOf returns the details of a noted call, or nil if they were not kept.
+// detailOf returns the details of the sample k, or nil if they were not kept.
 func (s *scratch) detailOf(k *notedKey) *detail {
 	if k.is < 0 {
 		return nil
@@ -261,7 +266,8 @@ func (s *scratch) detailOf(k *notedKey) *detail {
 	return &s.details[k.is]
 }
 
-// topHooks returns the hooks that maintain the tables of RL.TOP.
+// topHooks returns the hooks that maintain the tables of RL.TOP and the counts of groups. slot is
+// that of the group.
 func topHooks(slot command.Slot) command.Hooks {
 	of := func(w *command.Worker) *scratch { return slot.OfWorker(w).(*scratch) }
 	return command.Hooks{
@@ -307,12 +313,13 @@ func topHooks(slot command.Slot) command.Hooks {
 	}
 }
 
-// outcome converts a decision to the form that the counts of groups take.
+// outcome returns d in the form that the counts of groups take.
 func outcome(d *limit.Decision) stats.Outcome {
 	return stats.Outcome{Refused: d.Refused, Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter}
 }
 
-// decided counts and samples the decision of a limiter command.
+// decided counts and samples the decision on a for the running command of a limiter, under the key
+// of a.
 func decided(c *command.Call, a *decide.Ask) {
 	if a.Decision.Refused != 0 {
 		c.Denied++

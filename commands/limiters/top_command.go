@@ -16,11 +16,11 @@ const (
 	topMost    = 1000
 )
 
-// topCall is a parsed RL.TOP.
+// topCall has the parsed arguments of RL.TOP.
 type topCall struct {
-	calls   bool // CALLS rather than DENIED
+	calls   bool // CALLS was given, not DENIED
 	count   int64
-	db      int // unless hasDB is not set
+	db      int // valid if hasDB is set
 	hasDB   bool
 	details bool
 }
@@ -54,8 +54,8 @@ func rlTop(c *command.Call) {
 	}
 }
 
-// readable returns a predicate for the keys that the caller's user may read; nil if it may read
-// all.
+// readable returns a function that reports whether the caller's user may read a key; nil if the
+// user may read all keys.
 func readable(c *command.Call) func(key string) bool {
 	r := c.Client.User.Load().Rules()
 	if slices.ContainsFunc(r.Selectors(), (*acl.Selector).AllKeys) {
@@ -89,10 +89,12 @@ func writeTopDetails(c *command.Call, top []topEntry) {
 	}
 }
 
-// roundTo rounds f to multiples of 1/unit, since an estimate needs no more digits.
+// roundTo rounds f to a multiple of 1/unit. The values are estimates, so more digits would have no
+// meaning.
 func roundTo(f, unit float64) float64 { return math.Round(f*unit) / unit }
 
 // parseTop parses `[DENIED | CALLS] [COUNT count] [DB index] [WITHDETAILS]`, in any order.
+// databases is the number of databases. The error is "" on success.
 func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 	call.count = topDefault
 	var table, count bool
@@ -126,7 +128,7 @@ func parseTop(args [][]byte, databases int) (call topCall, err resp.Error) {
 	return call, ""
 }
 
-// parseDatabase parses the index of a database.
+// parseDatabase parses b as the index of one of so many databases. The error is "" on success.
 func parseDatabase(b []byte, databases int) (db int, err resp.Error) {
 	n, ok := arg.Int(b)
 	switch {

@@ -10,19 +10,21 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// detail describes a call. It has an array for the arguments, because those of the call are gone
-// when its batch ends, and so that storing a detail allocates nothing.
+// detail describes a sampled call. Its array for the arguments exists because the arguments of the
+// call are gone when its batch ends. It is an array, not a slice, so that storing a detail
+// allocates nothing.
 type detail struct {
 	client  int64
 	command string
-	retry   int64 // nanoseconds
+	retry   int64 // when the call may be repeated, in nanoseconds; negative if never
 	words   [stats.MaxSeenArgs]byte
 	length  uint8 // the number of bytes of words in use
-	limit   uint8 // how many of these bytes give the limit
+	limit   uint8 // the number of bytes of words, from the beginning, that give the limit
 }
 
-// set fills d from the running command. If a Remote has decided, the arguments of the command are
-// no longer available.
+// set fills d from the running command, which has made a decision of family. retry is the time
+// after which the call may be repeated, in nanoseconds. If a Remote has decided, the arguments of
+// the command are no longer available.
 func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
 	d.client, d.command, d.retry, d.length, d.limit = c.Client.ID, c.Cmd.Name, retry, 0, 0
 	from, limitWords := 2, 3
@@ -60,7 +62,7 @@ func (d *detail) set(c *command.Call, family decide.Family, retry int64) {
 }
 
 // setBounds adds the arguments of an INCREX that give the limit and its period. It leaves out an
-// instant, which differs for each call.
+// expiry that is an instant, since that is different for each call.
 func (d *detail) setBounds(words [][]byte) {
 	for i := 2; i+1 < len(words); i++ {
 		switch name := words[i]; {
@@ -73,7 +75,7 @@ func (d *detail) setBounds(words [][]byte) {
 	d.limit = d.length
 }
 
-// add appends a word as far as it fits.
+// add appends a space and word to d.words, as far as they fit.
 func (d *detail) add(word []byte) {
 	n := int(d.length)
 	if n > 0 && n < len(d.words) {
@@ -84,7 +86,8 @@ func (d *detail) add(word []byte) {
 	d.length = uint8(n)
 }
 
-// memberAt returns the index of the option MEMBER in an RL.MULTI, or len(words).
+// memberAt returns the index of the option MEMBER in words, the arguments of an RL.MULTI, at or
+// after from. It returns len(words) if there is none.
 func memberAt(words [][]byte, from int) int {
 	for i := from; i < len(words); i++ {
 		if arg.IsWord(words[i], "MEMBER") {
@@ -94,17 +97,17 @@ func memberAt(words [][]byte, from int) int {
 	return len(words)
 }
 
-// call returns d as a value that is independent of the worker's memory.
+// call returns a copy of d that does not refer to the worker's memory.
 func (d *detail) call() stats.SeenCall {
 	return stats.SeenCall{Command: d.command, Args: string(d.words[:d.length]), Limit: int(d.limit), RetryAfter: time.Duration(max(0, d.retry))}
 }
 
-// sameLimit reports whether two calls have the same command and limit.
+// sameLimit reports whether d and o have the same command and the same limit.
 func (d *detail) sameLimit(o *detail) bool {
 	return d.limit == o.limit && d.command == o.command && string(d.words[:d.limit]) == string(o.words[:o.limit])
 }
 
-// callers is a ring of the latest clients that called a key.
+// callers is a ring buffer with the IDs of the latest clients that have called a key.
 type callers struct {
 	ids  [stats.MaxSeenClients]int64
 	last uint8
@@ -120,7 +123,7 @@ func (cs *callers) add(id int64) {
 	cs.ids[cs.last] = id
 }
 
-// list returns the clients, with the newest last.
+// list returns the IDs of the clients; that of the newest client is the last.
 func (cs *callers) list() []int64 {
 	var ids []int64
 	for i := range cs.ids {
@@ -131,13 +134,14 @@ func (cs *callers) list() []int64 {
 	return ids
 }
 
-// quietTime is the time without a call after which the next one counts as a new beginning.
+// quietTime is the time without an occurrence after which the next occurrence of a key counts as
+// its first.
 const quietTime = limit.Instant(60e9)
 
-// span has the first and the latest occurrence of the key of a slot.
+// span has the instants of the first and of the latest occurrence of a key.
 type span struct{ first, last limit.Instant }
 
-// note adds an occurrence at now.
+// note adds an occurrence at the instant now.
 func (t *span) note(now limit.Instant) {
 	if t.first == 0 || now > t.last+quietTime {
 		t.first = now
@@ -145,15 +149,15 @@ func (t *span) note(now limit.Instant) {
 	t.last = max(t.last, now)
 }
 
-// manner has the details of the newest call of a key, and the clients that made such calls. It
-// belongs to another key if known is false.
+// manner has the details of the newest call on the key of a slot, and the clients that made such
+// calls. If known is false, callers and newest are those of an earlier key of the slot.
 type manner struct {
 	known   bool
 	callers callers
 	newest  detail
 }
 
-// note adds a call.
+// note adds the call that is describes.
 func (m *manner) note(is *detail) {
 	if !m.known {
 		m.known, m.callers = true, callers{}

@@ -6,21 +6,21 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// topTable finds the most frequent keys in bounded memory. Each key of a database has one slot by
-// its hash. A call of the slot's key adds to its count, and a call of another key subtracts until
-// the slot is free for that key. So a frequent key keeps its slot against any number of rare ones
-// (the majority vote algorithm of Boyer and Moore, for each slot). A key whose slot is taken uses
-// the neighbouring slot if that is free, so that a few keys are all counted. A count is never
-// higher than the number of noted calls.
+// topTable finds the most frequent keys in bounded memory. The hash of a key selects its slot. A
+// call of the slot's key adds to its count, and a call of another key subtracts from it until the
+// slot is free for the other key. So a frequent key keeps its slot against any number of rare ones
+// (the majority vote algorithm of Boyer and Moore, in each slot). A key whose slot is taken uses
+// the neighbouring slot if that is free, so that a few keys are all counted. The count of a key is
+// never higher than the number of its sampled calls.
 type topTable struct {
 	slots  []topSlot
 	more   []topDetail // parallel to slots
-	total  int64       // calls of all keys, halved together with the slots
+	total  int64       // calls of all keys; halved together with the counts of the slots
 	recent recentCount // calls of all keys
-	seen   int64       // a sum that makes locate's reads have a use
+	seen   int64       // a sum of the counts that locate has read, so that the compiler keeps the reads
 }
 
-// topSlot has the fields that most calls need, in one cache line.
+// topSlot has the fields of a slot that most calls need, in one cache line.
 type topSlot struct {
 	hash   uint64
 	count  int64
@@ -29,7 +29,7 @@ type topSlot struct {
 	db int
 }
 
-// topDetail has the key of a slot and its details.
+// topDetail has the other fields of a slot: the key and its details.
 type topDetail struct {
 	key []byte
 	manner
@@ -37,21 +37,21 @@ type topDetail struct {
 
 const (
 	topSlots = 512
-	// topKey is the length of the longest key that is noted. It keeps the table of a worker below
-	// a megabyte whatever keys a client sends.
+	// topKey is the maximum length in bytes of a key that is kept. It bounds the table of a worker
+	// to less than a megabyte, whatever keys clients send.
 	topKey = 1 << 10
 )
 
 var topSeed = maphash.MakeSeed()
 
-// topHash returns the hash of a key in a database. The factor is odd, so that equal keys in
-// different databases differ in every part of their hashes.
+// topHash returns the hash of key in the database db. The factor of db is odd, so that the hashes
+// of the same key in different databases differ in all parts.
 func topHash(db int, key []byte) uint64 {
 	return maphash.Bytes(topSeed, key) + uint64(db)*0x9e3779b97f4a7c15
 }
 
-// locate computes the hashes of keys and reads all of their slots, so that the cache misses
-// overlap.
+// locate sets the hash of each of keys and reads all of their slots, so that the cache misses
+// overlap. It creates the slots if necessary.
 func (t *topTable) locate(keys []notedKey) {
 	if t.slots == nil {
 		t.slots, t.more = make([]topSlot, topSlots), make([]topDetail, topSlots)
@@ -63,8 +63,8 @@ func (t *topTable) locate(keys []notedKey) {
 	}
 }
 
-// add adds the calls that k stands for at now. is has the details of the latest of them, or is
-// nil.
+// add adds the calls that k stands for at the instant now. is has the details of the latest of
+// these calls, or is nil.
 func (t *topTable) add(k *notedKey, now limit.Instant, is *detail) {
 	t.total += k.weight
 	t.recent.add(now, k.weight)
@@ -99,7 +99,7 @@ func (t *topTable) add(k *notedKey, now limit.Instant, is *detail) {
 	}
 }
 
-// halve halves all counts, so that the table shows recent calls.
+// halve halves all counts, so that earlier calls weigh less than recent ones.
 func (t *topTable) halve() {
 	t.total /= 2
 	for i := range t.slots {
@@ -107,7 +107,7 @@ func (t *topTable) halve() {
 	}
 }
 
-// reset clears the counts.
+// reset sets all counts to 0.
 func (t *topTable) reset() {
 	t.total, t.recent = 0, recentCount{}
 	for i := range t.slots {
@@ -115,19 +115,19 @@ func (t *topTable) reset() {
 	}
 }
 
-// topName is a key and its database.
+// topName is a key and the index of its database.
 type topName struct {
 	db  int
 	key string
 }
 
-// topCount has the number of calls on a key: all of them, and those within the last recentPeriod.
+// topCount has the number of calls on a key: count of all, and recent within the last recentPeriod.
 type topCount struct {
 	count  int64
 	recent float64
 }
 
-// collect adds the counts of the table to sum, and returns the total of all keys.
+// collect adds the counts of the keys in the table to sum, and returns the total of all calls.
 func (t *topTable) collect(now limit.Instant, sum map[topName]topCount) int64 {
 	for i := range t.slots {
 		if s := &t.slots[i]; s.count > 0 {
@@ -139,13 +139,13 @@ func (t *topTable) collect(now limit.Instant, sum map[topName]topCount) int64 {
 	return t.total
 }
 
-// notedKey is a key that was noted for a table of RL.TOP. It refers to the input of its batch,
-// which is kept until the batch ends.
+// notedKey is a sample for a table of RL.TOP: a key and the calls for which it stands. key refers
+// to the input of its batch, which is kept until the batch ends.
 type notedKey struct {
 	key    []byte
 	db     int
-	is     int    // index of the details of its call, or -1
+	is     int    // the index of its details in scratch.details, or -1
 	weight int64  // the number of calls that it stands for
-	like   int64  // the number of calls of its group that its details stand for
+	like   int64  // the number of calls of its group for which its details stand
 	hash   uint64 // of key and db
 }

@@ -19,7 +19,7 @@ func useCommands() []*command.Command {
 	}}
 }
 
-// use is the handler of RL.USE.
+// use is the Run function of RL.USE.
 func use(c *command.Call) {
 	u := &command.Scratch[scratch](c).use
 	if err := u.parse(c.Args[1:]); err != "" {
@@ -58,16 +58,17 @@ func use(c *command.Call) {
 	u.answer(c, a)
 }
 
-// useWrites is the field Writes of RL.USE: a call that only looks changes nothing.
+// useWrites is the Writes function of RL.USE: a call that only looks changes nothing.
 func useWrites(_ *command.Call, _ *command.Command, args [][]byte) bool {
 	var u useScratch
 	return u.parse(args[1:]) != "" || !u.looks()
 }
 
-// useWaits is the field Waits of RL.USE.
+// useWaits is the Waits function of RL.USE. It reports whether the arguments contain BLOCK.
 func useWaits(_ *command.Server, args [][]byte) bool { return saysBlock(args) }
 
-// answer replies with the decision on a, and then decides the same call under the candidate.
+// answer counts the decision on a and replies with it. Then it decides the same call under the
+// policy's candidate, if there is one.
 func (u *useScratch) answer(c *command.Call, a *decide.Ask) {
 	if a.Family != decide.Several && !a.WithDetails && !u.lenient() && u.policy.Candidate == nil { // the common case
 		u.answered(a.Decision.Refused != 0)
@@ -87,7 +88,8 @@ func (u *useScratch) answer(c *command.Call, a *decide.Ask) {
 	}
 }
 
-// allow changes the decision on a into that of a call which passes.
+// allow changes d, the decision on a as a whole, and the details of a into those of a call that
+// passes.
 func (u *useScratch) allow(a *decide.Ask, d *limit.Decision) {
 	d.Refused, d.RetryAfter = 0, limit.NoRetry
 	if a.Family == decide.Several {
@@ -97,7 +99,8 @@ func (u *useScratch) allow(a *decide.Ask, d *limit.Decision) {
 	}
 }
 
-// count counts a call that passes whatever is decided, and whether it would have been denied.
+// count counts a call that passes regardless of the decision, because of an exemption or a shadow
+// policy. denied says whether the call would have been denied otherwise.
 func (u *useScratch) count(denied bool) {
 	counts := u.policy.Counts
 	switch {
@@ -112,8 +115,8 @@ func (u *useScratch) count(denied bool) {
 	}
 }
 
-// replyBlocked denies the call and each of its clauses until the block ends. It decides and
-// charges nothing.
+// replyBlocked replies that the call and each of its clauses are denied until the block ends. It
+// decides and charges nothing.
 func (u *useScratch) replyBlocked(c *command.Call) {
 	m := &command.Scratch[scratch](c).multi
 	m.grow(len(u.limits.Clauses))

@@ -13,9 +13,9 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// ask returns the ask of limits for the key: that of a single family if there is one clause and
-// its family supports the mode, else one of the form of RL.MULTI. The candidate has its own
-// state.
+// ask returns the ask that decides the call under limits. It is the ask of a single family if there
+// is only one clause and its family supports the mode; otherwise it has the form of RL.MULTI.
+// candidate says that limits are those of the policy's candidate, which has its own state.
 func (u *useScratch) ask(c *command.Call, limits *policy.Limits, candidate bool) (a *decide.Ask, err resp.Error) {
 	if len(limits.Clauses) == 1 {
 		a, err = u.one(c, &limits.Clauses[0], candidate)
@@ -29,7 +29,8 @@ func (u *useScratch) ask(c *command.Call, limits *policy.Limits, candidate bool)
 	return a, err
 }
 
-// one returns the ask of a limit with one clause, or nil if its family does not support the mode.
+// one returns the ask of cl, the only clause of a limit; nil if the family of cl does not support
+// the mode.
 func (u *useScratch) one(c *command.Call, cl *policy.Clause, candidate bool) (*decide.Ask, resp.Error) {
 	if cl.Kind == clause.Cell && u.mode != useWhole && u.mode != useWait || cl.Kind == clause.Lease && u.quantity < 0 {
 		return nil, ""
@@ -63,7 +64,7 @@ func (u *useScratch) one(c *command.Call, cl *policy.Clause, candidate bool) (*d
 	return a, ""
 }
 
-// boosted returns the ask of the clause in u.room.
+// boosted returns the ask of the boosted clause in u.room, whose state is under key.
 func (u *useScratch) boosted(c *command.Call, key []byte) (a *decide.Ask, err resp.Error) {
 	err = u.set(c, &u.room)
 	is := u.room.Clause(key)
@@ -85,7 +86,7 @@ func (u *useScratch) boosted(c *command.Call, key []byte) (a *decide.Ask, err re
 	return a, err
 }
 
-// several returns the ask of all clauses.
+// several returns the ask of all clauses of limits, in the form of RL.MULTI.
 func (u *useScratch) several(c *command.Call, limits *policy.Limits, candidate bool) (*decide.Ask, resp.Error) {
 	m := &command.Scratch[scratch](c).multi
 	m.grow(len(limits.Clauses))
@@ -105,7 +106,7 @@ func (u *useScratch) several(c *command.Call, limits *policy.Limits, candidate b
 	return a, ""
 }
 
-// set applies the caller's options to a clause that is one of several, or is boosted.
+// set applies the options of the call to the clause in room, which is one of several or is boosted.
 func (u *useScratch) set(c *command.Call, room *clause.Room) resp.Error {
 	switch room.Kind {
 	case clause.Bucket:
@@ -121,6 +122,8 @@ func (u *useScratch) set(c *command.Call, room *clause.Room) resp.Error {
 
 // The charge modes of the families. Modes that are not listed charge the whole quantity.
 var (
+	// The charge modes of the families, by useMode. A mode that is not in a list charges the whole
+	// quantity.
 	bucketCharges = [...]tokenbucket.Charge{
 		usePeek: tokenbucket.Peek, usePartial: tokenbucket.Partial, useForce: tokenbucket.Force, useBlock: tokenbucket.Whole,
 	}
@@ -129,8 +132,8 @@ var (
 	}
 )
 
-// setBucket applies the options to a token bucket. A call with BLOCK that may not wait here is
-// treated as WAIT 0.
+// setBucket applies the options of the call to the token bucket b. A call with BLOCK that may not
+// wait here is treated like one with WAIT 0.
 func (u *useScratch) setBucket(c *command.Call, b *tokenbucket.Call) resp.Error {
 	b.Quantity, b.Charge = u.quantity, bucketCharges[u.mode]
 	switch u.mode {
@@ -165,8 +168,9 @@ func (u *useScratch) setWindow(c *command.Call, w *slidingwindow.Call) resp.Erro
 	return ""
 }
 
-// setLease applies the options to a lease. The call takes one place whatever its quantity. A call
-// that returns units leaves the places unchanged, and is not refused for lack of one.
+// setLease applies the options of the call to the lease l. The call takes one place, whatever its
+// quantity is. A call that returns units, with a negative quantity, leaves the places unchanged and
+// is not refused for lack of a place.
 func (u *useScratch) setLease(c *command.Call, l *concurrency.Call) resp.Error {
 	l.Op, l.Member, l.MaxMembers = concurrency.Acquire, u.member, c.Server.Limits().MaxMembers
 	l.Peek = u.quantity < 0
@@ -190,8 +194,9 @@ func (u *useScratch) limitOf(i int) int64 {
 	return u.room.Quota.Limit()
 }
 
-// try decides the call under the candidate and compares the decision with that of the policy. An
-// error of the candidate is not reported; the call then counts as denied.
+// try decides the call under the policy's candidate, and counts whether that decision agrees with
+// the policy's; denied says whether the policy has denied the call. An error of the candidate is
+// not reported, and counts as a refusal.
 func (u *useScratch) try(c *command.Call, denied bool) {
 	limits := u.policy.Candidate.Limits
 	u.limits = limits

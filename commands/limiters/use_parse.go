@@ -10,42 +10,43 @@ import (
 
 // The errors of RL.USE for calls that are refused before they are decided.
 const (
+	// The errors of RL.USE for calls whose options the policy does not support.
 	errUseMember  resp.Error = "ERR the policy has a CC clause, which needs MEMBER"
 	errUseForce   resp.Error = "ERR FORCE is not for a policy with a CC clause"
 	errUsePartial resp.Error = "ERR PARTIAL is not for a policy with DEBT"
 )
 
-// useMode is how a call of RL.USE takes its quantity. A call has one mode.
+// useMode says how a call of RL.USE takes its quantity. A call has exactly one mode.
 type useMode uint8
 
 const (
 	useWhole   useMode = iota
 	usePeek            // charges nothing
 	usePartial         // takes what is available
-	useForce           // takes all, even beyond the limit
-	useWait            // reserves, and replies how long to wait
+	useForce           // takes the whole quantity, even beyond the limit
+	useWait            // reserves the quantity, and replies how long to wait
 	useBlock           // waits for room
 )
 
-// useArgs are the arguments of
+// useArgs has the parsed arguments of
 //
 //	RL.USE policy key [quantity] [PEEK | PARTIAL | FORCE | WAIT max | BLOCK timeout]
 //	  [MEMBER m] [MS] [WITHDETAILS]
 type useArgs struct {
-	name, key []byte // of the policy, and the key to charge
+	name, key []byte // name is that of the policy; key is the one to charge
 	quantity  int64
 	mode      useMode
-	// wait is the longest wait of WAIT or BLOCK. With BLOCK, 0 means no bound.
+	// wait is the maximum wait of the modes WAIT and BLOCK. For BLOCK, 0 means no maximum.
 	wait time.Duration
-	// member is the argument of MEMBER, nil without it.
+	// member is the argument of MEMBER; nil if it is not given.
 	member              []byte
 	millis, withDetails bool
-	// options reports that the call had arguments after policy and key.
+	// options says that the call has arguments after policy and key.
 	options bool
 }
 
-// parse parses the arguments, beginning with the policy. It checks them from left to right, and
-// times at the end, because MS may follow them.
+// parse parses args, which begin with the policy, into u. It checks them from left to right, but
+// the time of WAIT or BLOCK at the end, because MS may follow it. The error is "" on success.
 func (u *useArgs) parse(args [][]byte) resp.Error {
 	if u.options { // reset what the previous call has set
 		*u = useArgs{}
@@ -94,7 +95,7 @@ func (u *useArgs) parse(args [][]byte) resp.Error {
 	return u.parseWait(wait)
 }
 
-// is sets the mode, unless it has been set already.
+// is sets the mode to m. It returns a syntax error at word if another mode was set before.
 func (u *useArgs) is(word []byte, m useMode) resp.Error {
 	if u.mode != useWhole {
 		return resp.SyntaxNear(word)

@@ -11,26 +11,28 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// useScratch has the reusable memory of a worker for RL.USE. The zero value is ready.
+// useScratch has the reusable memory of a worker for RL.USE, RL.EXPLAIN and RL.RESET, with the
+// state of the running call. The zero value is ready for use.
 type useScratch struct {
 	useArgs
 	policy  *policy.Policy
 	applied policy.Applied
-	// limits are the limits that apply, before the boost.
+	// limits are the limits that apply to the key, before a boost.
 	limits *policy.Limits
-	room   clause.Room // for the ask of a boosted clause
-	// keys has the state keys of a batch. Its first lasting bytes are referred to until the batch
-	// ends. The bytes after them belong to a single call of a script.
+	room   clause.Room // the boosted clause
+	// keys has the keys of states that the asks of a batch refer to. Its first lasting bytes are in
+	// use until the batch ends. The bytes after them belong to one call of a script, and are
+	// overwritten by the script's next call.
 	keys    []byte
 	lasting int
 }
 
-// maxUseKeys is the size of the largest buffer for state keys that a worker keeps. A batch that
-// needs more gets another buffer, and the first lives as long as something refers to it.
+// maxUseKeys is the maximum size, in bytes, of the buffer for state keys that a worker keeps. A
+// batch that needs more gets another buffer; the first one lives as long as an ask refers to it.
 const maxUseKeys = 64 << 10
 
-// trim resets the keys at the end of a batch. If the buffer was large, it drops it, and clears m,
-// whose clauses refer to it.
+// trim clears keys at the end of a batch. It drops the buffer if it is larger than maxUseKeys, and
+// clears m, whose clauses refer to it.
 func (u *useScratch) trim(m *multiRoom) {
 	u.lasting = 0
 	if u.keys = u.keys[:0]; cap(u.keys) > maxUseKeys {
@@ -39,7 +41,8 @@ func (u *useScratch) trim(m *multiRoom) {
 	}
 }
 
-// find looks up the policy, which is nil if there is none, and the entries that apply to the key.
+// find sets policy to the policy called u.name, or to nil if there is none. If there is one, find
+// also sets the entries that apply to the key and the limits in force.
 func (u *useScratch) find(c *command.Call) {
 	switch u.policy = nil; {
 	case len(u.keys) > maxUseKeys: // a transaction may have thousands of calls
@@ -56,12 +59,13 @@ func (u *useScratch) find(c *command.Call) {
 	}
 }
 
-// blocks reports whether a block denies the call. A call that returns units passes.
+// blocks reports whether a block denies the call. It does not deny a call that returns units.
 func (u *useScratch) blocks() bool {
 	return u.applied.Block != nil && u.applied.Exempt == nil && u.quantity >= 0
 }
 
-// blockedFor returns how long the block lasts from now on; [limit.NoRetry] if it has no end.
+// blockedFor returns the time from now to the end of the block; [limit.NoRetry] if the block has no
+// end.
 func (u *useScratch) blockedFor(now limit.Instant) time.Duration {
 	if u.applied.Block.Until == limit.MaxInstant {
 		return limit.NoRetry
@@ -69,13 +73,15 @@ func (u *useScratch) blockedFor(now limit.Instant) time.Duration {
 	return u.applied.Block.Until.Sub(now)
 }
 
-// lenient reports whether the call passes whatever is decided.
+// lenient reports whether the call passes regardless of the decision, because of an exemption or a
+// shadow policy.
 func (u *useScratch) lenient() bool { return u.applied.Exempt != nil || u.policy.Main.Shadow }
 
-// looks reports whether the call changes nothing.
+// looks reports whether the call changes nothing: it is a PEEK or has the quantity 0.
 func (u *useScratch) looks() bool { return u.mode == usePeek || u.quantity == 0 }
 
-// counted returns the counters for the reply, or nil if the call charges nothing.
+// counted returns the counters of the policy, or nil if the call charges nothing and so is not
+// counted.
 func (u *useScratch) counted() *policy.Counts {
 	if u.looks() || u.quantity < 0 {
 		return nil
@@ -83,25 +89,26 @@ func (u *useScratch) counted() *policy.Counts {
 	return u.policy.Counts
 }
 
-// answered counts the reply to the running call.
+// answered counts the reply to the running call as denied or allowed.
 func (u *useScratch) answered(denied bool) {
 	if n := u.counted(); n != nil {
 		n.Answered(denied)
 	}
 }
 
-// policyKey says how the key of a call about a policy is made from the name of the policy and its
-// subject: it is the key of the first clause.
+// policyKey says how the derived key of a call is made from the name of a policy and the key after
+// it: it is the state key of the first clause.
 var policyKey = command.DerivedKey{
 	Append: func(dst []byte, args [][]byte) []byte { return policy.AppendStateKey(dst, args[1], args[2], 1, false) },
 	Last:   2,
-	Extra:  16, // at most "#try:" and "#", of the clause and of the mark
+	Extra:  16, // at most "#try:", "#" as the mark, and "#" with the number of the clause
 }
 
-// namesPolicy reports whether the running command names a policy.
+// namesPolicy reports whether the first two arguments of the running command are a policy and a
+// key.
 func namesPolicy(c *command.Call) bool { return c.Cmd.Keys.Derived == &policyKey }
 
-// counter returns n as the counter of a wait; nil if there is none.
+// counter returns n as the Counter of a [command.Decided]. For a nil n it returns a nil interface.
 func counter(n *policy.Counts) interface{ Answered(denied bool) } {
 	if n == nil {
 		return nil
@@ -109,8 +116,8 @@ func counter(n *policy.Counts) interface{ Answered(denied bool) } {
 	return n
 }
 
-// countedBy returns the counters for the reply to the running command, or nil if the command
-// names no policy or charges nothing.
+// countedBy returns the counters of the policy that the running command names. It returns nil if
+// the command names no policy or charges nothing.
 func countedBy(c *command.Call) *policy.Counts {
 	if !namesPolicy(c) {
 		return nil
@@ -118,12 +125,13 @@ func countedBy(c *command.Call) *policy.Counts {
 	return command.Scratch[scratch](c).use.counted()
 }
 
-// waits reports whether the caller waits if there is no room.
+// waits reports whether the client is parked if there is no room for the call.
 func (u *useScratch) waits(c *command.Call) bool {
 	return u.mode == useBlock && u.quantity > 0 && !u.lenient() && c.MayWait()
 }
 
-// check returns the error for an option that the limits do not support, or "".
+// check returns the error for an option of the call that u.limits do not support; "" if there is
+// none.
 func (u *useScratch) check() resp.Error {
 	for i := range u.limits.Clauses {
 		cl := &u.limits.Clauses[i]
@@ -139,7 +147,7 @@ func (u *useScratch) check() resp.Error {
 	return ""
 }
 
-// factor returns the factor of the boost, [policy.OneFactor] without a boost.
+// factor returns the factor of the boost that applies; [policy.OneFactor] without a boost.
 func (u *useScratch) factor() int64 {
 	if u.applied.Boost == nil {
 		return policy.OneFactor
@@ -147,8 +155,8 @@ func (u *useScratch) factor() int64 {
 	return u.applied.Boost.Factor
 }
 
-// stateKey returns the key of the state of clause i, counted from 0. It is valid until the batch
-// ends.
+// stateKey returns the key of the state of clause i, counted from 0, of the policy or of its
+// candidate. The key is valid until the batch ends or, in a script, until the next call.
 func (u *useScratch) stateKey(c *command.Call, i int, candidate bool) []byte {
 	if i == 0 && !candidate && c.DerivedKey != nil {
 		return c.DerivedKey
@@ -160,8 +168,8 @@ func (u *useScratch) stateKey(c *command.Call, i int, candidate bool) []byte {
 	return u.keys[from:len(u.keys):len(u.keys)]
 }
 
-// hasCandidate reports whether the candidate is to decide the call: the policy has one, and
-// neither an override nor an exemption applies to the key.
+// hasCandidate reports whether the candidate is to decide the call: the policy has a candidate, and
+// no override and no exemption applies to the key.
 func (u *useScratch) hasCandidate() bool {
 	return u.policy.Candidate != nil && u.applied.Override == nil && u.applied.Exempt == nil
 }
