@@ -131,8 +131,7 @@ func (c *Command) Subscribes() bool { return c.Group == "pubsub" && c.Flags&Flag
 // ListenersMay reports whether a RESP2 client with subscriptions may run the command.
 func (c *Command) ListenersMay() bool { return c.Flags&FlagSubscriber != 0 }
 
-// RunsScript reports whether the command runs a script: EVAL, EVALSHA and FCALL with their
-// variants.
+// RunsScript reports whether the command runs a script: EVAL, EVALSHA or one of their variants.
 func (c *Command) RunsScript() bool { return c.Group == "scripting" && c.Keys.Count > 0 }
 
 // classOf returns the class of c for the statistics of durations: how long calls are expected to

@@ -132,7 +132,7 @@ func waitFor(c *command.Call, a *decide.Ask, timeout time.Duration) {
 	room := w.parked.Reserve()
 	if c.Server.Options.Remote != nil {
 		if !room {
-			c.Fail(resp.ErrOOM) // this server decides nothing here, so there is no other answer
+			c.Fail(resp.ErrOOM) // without a wait no decision can be made: this server does not decide
 			return
 		}
 		w.waitElsewhere(c, timeout)
@@ -283,7 +283,7 @@ func hopeless(now *decide.Ask) bool {
 // once, waits for the records.
 func (w *wait) attempt(st env.Store) {
 	if w.parked.Client.Server.Host.AfterPause(w.resume) {
-		return // due stays set, so that no other attempt is started
+		return // due stays set, so that no other attempt starts before resume
 	}
 	w.due.Store(false)
 	decideOn := w.decide
@@ -393,7 +393,7 @@ func (w *wait) decideElsewhere(st env.Store) (now decide.Ask, over bool) {
 		}
 	}()
 	first, passes := w.first(st), false
-	if !first || !w.fresh { // a refused try may charge, so all attempts but the first one of the first in line only look
+	if !first || !w.fresh { // a refused try may charge, so only the first attempt of a wait that is first in its queues tries without a look
 		if first {
 			now = w.look(st)
 		} else {

@@ -4,8 +4,8 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// Group returns the commands CLIENT TRACKING, CLIENT CACHING, CLIENT TRACKINGINFO and CLIENT
-// GETREDIR, which send clients invalidation messages.
+// Group returns the command group of CLIENT TRACKING, CLIENT CACHING, CLIENT TRACKINGINFO and
+// CLIENT GETREDIR. Its hooks and observers send the invalidation messages.
 func Group() command.Group {
 	return command.Group{
 		Commands: commands(),
@@ -60,7 +60,8 @@ func commands() []*command.Command {
 	})
 }
 
-// invalidatorOf returns the invalidator of the server. The running command must be of this group.
+// invalidatorOf returns the invalidator of the server. The running command must be one of this
+// group.
 func invalidatorOf(c *command.Call) *invalidator { return command.ServerState[invalidator](c) }
 
 func clientTracking(c *command.Call) {

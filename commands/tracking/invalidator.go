@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// invalidator sends invalidation messages to tracking clients.
+// invalidator sends invalidation messages to the clients that track keys. There is one for each
+// server.
 type invalidator struct {
 	server *command.Server
 	slot   command.Slot
@@ -15,21 +16,21 @@ type invalidator struct {
 	clients  atomic.Int64 // the number of tracking clients
 	reads    readTable
 	prefixes prefixTree
-	memory   atomic.Int64 // bytes of prefixes and of their pending keys
+	memory   atomic.Int64 // bytes that the prefixes and their pending keys take
 
-	marks atomic.Uint64 // the latest mark that an observer took
+	marks atomic.Uint64 // the latest mark that an observer has taken; see prefixGroup.mark
 
 	mu      sync.Mutex
 	running bool           // guarded by mu: a goroutine runs serve
-	long    []change       // guarded by mu: changes with many readers, which serve sends
+	long    []change       // guarded by mu: changes of keys with many readers, for serve to send
 	groups  []*prefixGroup // guarded by mu: prefixes with pending keys
 	flushed bool           // guarded by mu: a flush is pending
-	shrinks bool           // guarded by mu: serve has to evict entries until the table is within its bound
+	shrinks bool           // guarded by mu: serve has to evict entries until the table is within its maximum
 
-	// issued counts the requests to serve. told is the number of them that serve has completed.
-	// Both change with mu held.
+	// issued counts the requests to serve. told is the number of requests that serve has completed.
+	// Both are written only with mu held.
 	issued, told atomic.Uint64
-	waiting      map[*command.Client]struct{} // guarded by mu: clients to wake when told changes
+	waiting      map[*command.Client]struct{} // guarded by mu: the clients to wake when told changes
 }
 
 func newInvalidator(s *command.Server, slot command.Slot) *invalidator {
@@ -41,27 +42,28 @@ func newInvalidator(s *command.Server, slot command.Slot) *invalidator {
 	return v
 }
 
-// size returns the bytes that the invalidation table and the prefixes take.
+// size returns the memory, in bytes, that the invalidation table and the prefixes take.
 func (v *invalidator) size() int64 { return v.reads.memory.Load() + v.memory.Load() }
 
-// change is a key that has changed, with the clients that had read it and the id of the client
-// that changed it. The id is 0 if no client, or more than one, changed the key.
+// change is a change of one key. who has the key and the clients that had read it. writer is the ID
+// of the client that changed the key; 0 if no client or more than one client changed it.
 type change struct {
 	who    *readers
 	writer int64
 }
 
-// observer gathers the changes of one store until the store holds no lock. The order of steps
-// prevents stale values: a read registers the client before it looks at the key, a write takes
-// the registrations while the key is locked, and a message that is posted to a client while it
-// runs a command leaves after the reply to that command.
+// observer gathers the changes of one store while it has shards locked, and sends them when they
+// are unlocked. The order of steps prevents stale values in the caches of clients: a read registers
+// the client before it looks at the key; a write takes the registrations while the key is locked;
+// and a message that is posted to a client while it runs a command is sent after the reply to that
+// command.
 type observer struct {
 	invalidator *invalidator
-	worker      *command.Worker // nil for the observer of the expiry sweep
-	reading     *reading        // the read that the worker runs
+	worker      *command.Worker // nil for the observer of keys that expire without a command
+	reading     *reading        // the read that the worker runs; nil if worker is nil
 	found       []change
-	at          map[string]int // index in found by key, once found is long
+	at          map[string]int // the indices in found by key; nil while found is short
 	groups      []*prefixGroup
-	mark        uint64 // the mark for prefix groups until the next release of locks; 0 if there is none yet
+	mark        uint64 // the mark for prefix groups until the next unlock; 0 if none is taken yet
 	flushed     bool
 }

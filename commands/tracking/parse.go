@@ -9,8 +9,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// trackingCall is a parsed CLIENT TRACKING. prefixes are those of the command; BCAST without a
-// prefix has the empty one.
+// trackingCall has the parsed arguments of CLIENT TRACKING. prefixes are those of the command; for
+// BCAST without PREFIX, checkCost adds the empty prefix.
 type trackingCall struct {
 	tracking
 	on       bool
@@ -33,8 +33,8 @@ const (
 	errNoOverlap                = "Prefixes for a single client must not overlap."
 )
 
-// parseTracking parses the arguments of CLIENT TRACKING. exists reports whether a client with an
-// id is connected.
+// parseTracking parses args, the arguments of CLIENT TRACKING. exists reports whether a client with
+// an ID is connected. The error is "" on success.
 func parseTracking(args [][]byte, exists func(id int64) bool) (call trackingCall, err resp.Error) {
 	for i := 1; i < len(args); i++ {
 		more := i+1 < len(args)
@@ -75,8 +75,9 @@ func parseTracking(args [][]byte, exists func(id int64) bool) (call trackingCall
 	return call, ""
 }
 
-// check returns the error for a client whose current tracking is old (nil without tracking) and
-// which asks for call, or "" if the change is allowed.
+// check returns the error if a client may not change its tracking options from old to those of
+// call; "" if it may. old is nil if the client does not track keys. check also adds the empty
+// prefix for BCAST without PREFIX.
 func (call *trackingCall) check(old *tracking) resp.Error {
 	if old == nil {
 		old = &tracking{broadcast: call.broadcast}
@@ -103,8 +104,8 @@ func (call *trackingCall) check(old *tracking) resp.Error {
 	return call.checkCost(old)
 }
 
-// checkCost bounds the memory for the prefixes of one client, and adds the empty prefix if call
-// has none.
+// checkCost returns an error if the prefixes of one client, old ones included, are too long or too
+// many. Before that, it adds the empty prefix if call has none.
 func (call *trackingCall) checkCost(old *tracking) resp.Error {
 	if len(call.prefixes) == 0 {
 		call.prefixes = []string{""}
@@ -122,12 +123,14 @@ func (call *trackingCall) checkCost(old *tracking) resp.Error {
 	return ""
 }
 
-// comparedMost is the largest number of prefixes that are compared pairwise, which finds the same
-// pair that Redis names in its error. With more prefixes any overlapping pair is named.
+// comparedMost is the maximum number of prefixes that are compared pairwise. That finds the same
+// overlapping pair that Redis names in its error. With more prefixes the error may name another
+// pair.
 const comparedMost = 256
 
-// overlap returns an error that names two prefixes of which one begins with the other. It ignores
-// pairs that the client has already.
+// overlap returns an error that names two overlapping prefixes, of which one begins with the other;
+// "" if there are none. It does not compare two prefixes that are both in old, which has the
+// present prefixes of the client.
 func overlap(prefixes, old []string) resp.Error {
 	if len(prefixes)+len(old) > comparedMost {
 		return overlapOfMany(prefixes, old)
@@ -147,8 +150,8 @@ func overlap(prefixes, old []string) resp.Error {
 	return ""
 }
 
-// overlapOfMany is overlap by sorting: strings that begin with a prefix sort directly after it.
-// Prefixes in old may overlap each other, because of the empty one.
+// overlapOfMany is overlap for many prefixes. It sorts them, so that a string that begins with a
+// prefix comes after it. Prefixes in old may overlap each other, because of the empty one.
 func overlapOfMany(prefixes, old []string) resp.Error {
 	all := slices.Concat(prefixes, old)
 	slices.Sort(all)
@@ -173,7 +176,8 @@ func overlapError(prefix, what, other string) resp.Error {
 		" '" + string(command.Echo([]byte(other), command.MaxEcho)) + "'. " + errNoOverlap)
 }
 
-// parseCaching checks the argument of CLIENT CACHING for a tracking client.
+// parseCaching returns the error for the argument word of CLIENT CACHING by a client with the
+// tracking options t; "" if the argument is valid.
 func parseCaching(word []byte, t *tracking) resp.Error {
 	switch {
 	case arg.IsWord(word, "YES") && !t.optIn:

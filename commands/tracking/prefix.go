@@ -6,41 +6,41 @@ import (
 	"sync/atomic"
 )
 
-// prefixTree is a radix tree of the prefixes of clients in BCAST mode. All prefixes of a key lie
-// on one path from the root.
+// prefixTree is a radix tree of the prefixes of all clients in BCAST mode. All prefixes of a key
+// are on one path from the root.
 type prefixTree struct {
 	count atomic.Int64 // prefixes with at least one client
 	mu    sync.RWMutex
 	root  prefixNode // guarded by mu
 }
 
-// prefixNode is a node of the tree. The labels from the root to it make a prefix.
+// prefixNode is a node of the tree. The labels on the path from the root to the node, joined, are
+// its prefix.
 type prefixNode struct {
 	label string
-	group *prefixGroup // nil if no client listens to the prefix
+	group *prefixGroup // nil if no client has this prefix
 	next  map[byte]*prefixNode
 }
 
-// prefixGroup has the clients that listen to one prefix, and the changed keys that they have yet
-// to be sent.
+// prefixGroup has the clients with the same prefix, and the changed keys of which these clients
+// have not been notified yet.
 type prefixGroup struct {
 	prefix string
 
 	mu      sync.Mutex
-	members map[int64]struct{} // guarded by mu: ids of clients
-	// pending has the changed keys, each with the id of the client that changed it; 0 if several
-	// clients did. Guarded by mu.
+	members map[int64]struct{} // guarded by mu: IDs of the clients
+	// pending has the changed keys, each with the ID of the client that changed it; 0 if several
+	// clients did, or none. Guarded by mu.
 	pending map[string]int64
-	mark    uint64 // guarded by mu: the mark of the latest observer that added a key
+	mark    uint64 // guarded by mu: the mark of the observer that added the latest key
 
 	queued bool // guarded by invalidator.mu: the group is in invalidator.groups
 }
 
-// pendingCost is the approximate memory of a pending key, in bytes, in addition to the key
-// itself.
+// pendingCost is the approximate memory, in bytes, of a pending key, without the bytes of the key.
 const pendingCost = 64
 
-// join adds a client to the listeners of a prefix.
+// join adds the client with that ID to the group of prefix, and creates the group if necessary.
 func (t *prefixTree) join(prefix string, id int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,7 +54,8 @@ func (t *prefixTree) join(prefix string, id int64) {
 	n.group.mu.Unlock()
 }
 
-// leave removes a client from the listeners of a prefix.
+// leave removes the client with that ID from the group of prefix, and drops the group if it is
+// empty.
 func (t *prefixTree) leave(prefix string, id int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,9 +73,9 @@ func (t *prefixTree) leave(prefix string, id int64) {
 	}
 }
 
-// changed adds a key to the pending keys of each of its prefixes. It appends to dst the groups
-// that it added the key to, except those which the same mark added a key to last, since they are
-// in dst already. memory is the number of bytes that the key takes.
+// changed adds key, changed by the client writer, to the pending keys of each group whose prefix
+// key begins with. It appends these groups to dst, except those in which the latest key has the
+// same mark: they are in dst already. memory is the number of bytes that the new pending keys take.
 func (t *prefixTree) changed(dst []*prefixGroup, key []byte, writer int64, mark uint64) (noted []*prefixGroup, memory int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -98,8 +99,9 @@ func (t *prefixTree) changed(dst []*prefixGroup, key []byte, writer int64, mark 
 	}
 }
 
-// note adds a key to the pending keys. fresh reports that the previous key came with another
-// mark. name caches the key as a string, "" until the first group needs it.
+// note adds key, changed by the client writer, to the pending keys. fresh is true if the group's
+// latest key came with another mark. *name caches the key as a string; it is "" until the first
+// group needs it. memory is the number of bytes that the pending key takes.
 func (g *prefixGroup) note(key []byte, name *string, writer int64, mark uint64) (fresh bool, memory int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,7 +122,7 @@ func (g *prefixGroup) note(key []byte, name *string, writer int64, mark uint64) 
 	return fresh, int64(len(key) + pendingCost)
 }
 
-// take removes and returns the pending keys, with the ids of the listening clients.
+// take removes the pending keys and returns them, with the IDs of the clients in the group.
 func (g *prefixGroup) take() (pending map[string]int64, members []int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -132,7 +134,7 @@ func (g *prefixGroup) take() (pending map[string]int64, members []int64) {
 	return pending, members
 }
 
-// open returns the node of a prefix, and creates it if necessary.
+// open returns the node of prefix below n, and creates it if necessary.
 func (n *prefixNode) open(prefix string) *prefixNode {
 	for prefix != "" {
 		child := n.next[prefix[0]]
@@ -164,7 +166,7 @@ func (n *prefixNode) add(child *prefixNode) {
 	n.next[child.label[0]] = child
 }
 
-// find returns the group of exactly this prefix, or nil.
+// find returns the group of exactly prefix below n; nil if there is none.
 func (n *prefixNode) find(prefix string) *prefixGroup {
 	for prefix != "" {
 		child := n.next[prefix[0]]
@@ -176,7 +178,8 @@ func (n *prefixNode) find(prefix string) *prefixGroup {
 	return n.group
 }
 
-// drop removes the group of a prefix, and the nodes that only this group needed.
+// drop removes the group of prefix below n, which must exist, and the nodes that only this group
+// needed.
 func (n *prefixNode) drop(prefix string) {
 	if prefix == "" {
 		n.group = nil

@@ -6,8 +6,9 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// remembers reports whether the keys of the running command are to be registered. They are if the
-// command only reads, also when a script calls it; the script itself is not registered.
+// remembers reports whether the keys of the running command are to be registered for a client with
+// the tracking options t. The keys of a command that only reads are, even if a script calls the
+// command. The keys of the script itself are not.
 func remembers(c *command.Call, t *tracking) bool {
 	switch {
 	case c.Cmd.Flags&command.FlagReadonly == 0, c.Cmd.RunsScript(), t.broadcast:
@@ -20,22 +21,23 @@ func remembers(c *command.Call, t *tracking) bool {
 	return true
 }
 
-// endCaching resets the flag of CLIENT CACHING after the command that it applied to: the next
-// command that is not a CLIENT subcommand, or the whole transaction.
+// endCaching ends the effect of CLIENT CACHING after cmd, the command that it applied to: that is
+// the next command which is not a subcommand of CLIENT, or a whole transaction. cmd is nil if the
+// command does not exist.
 func (v *invalidator) endCaching(cl *command.Client, cmd *command.Command) {
 	if cl.Marks&command.MarkQueuing == 0 && !cl.Exclusive && (cmd == nil || cmd.Group != "connection" || cmd.Parent == nil) {
 		cl.Mark(command.MarkCaching, false)
 	}
 }
 
-// mostEvicted is the largest number of entries that a read of few keys evicts: enough to get
-// within a lowered bound after some reads, and few enough not to delay other clients. A read of
-// many keys evicts up to twice as many entries as it has added.
+// mostEvicted is the maximum number of entries that a read of few keys evicts. It is large enough
+// that a table whose maximum was lowered shrinks after some reads, and small enough not to delay
+// other clients. A read of many keys evicts up to twice as many entries as it has added.
 const mostEvicted = 64
 
-// boundReads keeps the table within tracking-table-max-keys after the running read has added to
-// it, and returns the number of evicted entries. While memory is full it evicts two entries for
-// each new one, so that the table shrinks. Clients that had read an evicted key get an
+// boundReads evicts entries to keep the table within tracking-table-max-keys after the running read
+// r has added to it, and returns the number of evicted entries. While memory is full it evicts two
+// entries for each new one, so that the table shrinks. Clients that had read an evicted key get an
 // invalidation.
 func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 	t, most := &v.reads, c.Server.Limits().TrackingKeys
@@ -49,7 +51,7 @@ func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 			if spare == 0 {
 				break
 			}
-			spare = 0 // only entries of this read are left, or almost only
+			spare = 0 // no entries, or almost none, are left but those of this read
 			continue
 		}
 		removed++
@@ -58,9 +60,9 @@ func (v *invalidator) boundReads(c *command.Call, r *reading) (removed uint64) {
 	return removed
 }
 
-// readsElsewhere returns a function for a read that runs on another goroutine, which has to call
-// it right before and right after it looks at the keys. The function registers the client again,
-// for the reason that run has.
+// readsElsewhere returns a function that registers the client for the keys of the running command
+// again, or nil if the command is no tracked read. A read on another goroutine has to call the
+// function right before and right after it looks at the keys; run explains why.
 func (v *invalidator) readsElsewhere(c *command.Call) func() {
 	table, id, number := &v.reads, c.Client.ID, v.reading(c.Worker).number
 	if number == 0 || v.tracking(c.Client) == nil {
@@ -75,11 +77,11 @@ func (v *invalidator) readsElsewhere(c *command.Call) func() {
 	}
 }
 
-// run runs a command of a tracking client. It registers the client for the keys of a read before
-// the command looks at them, so that no change is missed. A change between the registration and
-// the look removes the registration, and its invalidation leaves after the reply. Clients that
-// ignore an invalidation for a value which they have not cached yet would then keep the reply
-// forever, so run registers the client again.
+// run runs the command of c for a tracking client. It registers the client for the keys of a read
+// before the command looks at them, so that no change is missed. If a key changes between the
+// registration and the look, the registration is removed, and the invalidation is sent after the
+// reply. A client that ignores an invalidation of a value which it has not cached yet would then
+// keep the reply forever. So run registers the client again if any entry was removed meanwhile.
 func (v *invalidator) run(c *command.Call) {
 	t, cmd := v.tracking(c.Client), c.Cmd
 	if t == nil || !remembers(c, t) {

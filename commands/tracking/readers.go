@@ -2,20 +2,20 @@ package tracking
 
 import "slices"
 
-// readers are the clients that have read one key, after their entry has left the table. They are
-// client ids, so that the table keeps no client alive.
+// readers is an entry that was removed from the table: a key and the clients that have read it. It
+// has the IDs of the clients, because a pointer would keep a disconnected client in memory.
 type readers struct {
 	key  string
 	ids  []int64  // sorted
-	one  [1]int64 // the backing array of ids for a single reader
+	one  [1]int64 // the backing array of ids if there is a single reader
 	cost int64
-	read uint64 // the number of the read that registered the latest of them
+	read uint64 // the number of the read that has registered the latest reader
 }
 
 // len returns the number of clients.
 func (r *readers) len() int { return len(r.ids) }
 
-// add adds a client and reports whether it was not there.
+// add adds the client with that ID and reports whether r did not have it.
 func (r *readers) add(id int64) bool {
 	i, is := slices.BinarySearch(r.ids, id)
 	if !is {
@@ -24,7 +24,7 @@ func (r *readers) add(id int64) bool {
 	return !is
 }
 
-// drop removes a client.
+// drop removes the client with that ID, if r has it.
 func (r *readers) drop(id int64) {
 	if i, is := slices.BinarySearch(r.ids, id); is {
 		r.ids = slices.Delete(r.ids, i, i+1)

@@ -5,25 +5,25 @@ import (
 	"sort"
 )
 
-// records are the entries of one stripe of the table. Each entry is a byte slice with a key and
-// the ids of its readers. Entries of about one size lie in pages without holes: the last entry
-// moves to the place of a removed one. So the garbage collector has few pointers to follow, and
-// an entry can be picked at random for eviction.
+// records are the entries of one stripe of the table. An entry is a byte slice with a key and the
+// IDs of its readers. Entries of about the same size are in pages without gaps: when an entry is
+// removed, the last entry of its size moves to its place. So the garbage collector has few pointers
+// to follow, and a random entry can be picked for eviction.
 type records struct {
 	n       int
 	vectors *[len(recordSizes)]vector // nil until the first record
 	long    []record                  // records of more than maxRecord bytes
-	index   map[uint64]place          // by the hash of the key
-	// collided has the places of keys whose hash equals that of another key in index. It is
-	// almost always empty.
+	index   map[uint64]place          // the places of records by the hash of their keys
+	// collided has the places of the keys whose hash equals that of another key in index. It is
+	// almost always empty, and nil until it is needed.
 	collided map[string]place
 }
 
-// place is the position of a record: the number of its vector (len(recordSizes) for long) and its
-// index there.
+// place is the position of a record: vector is the index of its vector, or len(recordSizes) for
+// long, and number is the index of the record there.
 type place struct{ vector, number uint32 }
 
-// recordSizes are the sizes of the records in the vectors, in bytes.
+// recordSizes are the sizes, in bytes, of the records in each of the vectors.
 var recordSizes = [...]int{48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, maxRecord}
 
 const (
@@ -31,12 +31,12 @@ const (
 	// pageRecords is the number of records in a page. It is small, so that a stripe with few keys
 	// takes little memory.
 	pageRecords = 32
-	// indexCost is the approximate memory of a record, in bytes, for the index and for its share
-	// of partly filled pages.
+	// indexCost is the approximate memory, in bytes, that a record takes in the index, and for its
+	// share of pages that are not full.
 	indexCost = 40
 )
 
-// vector holds the records of one size.
+// vector has the n records of one size, in pages of pageRecords.
 type vector struct {
 	n     int
 	pages [][]byte
@@ -46,7 +46,7 @@ func (v *vector) at(i uint32, size int) record {
 	return v.pages[i/pageRecords][int(i%pageRecords)*size:][:size:size]
 }
 
-// extend makes room for one more record and returns its index.
+// extend adds one record of size bytes and returns its index.
 func (v *vector) extend(size int) uint32 {
 	if v.n == len(v.pages)*pageRecords {
 		v.pages = append(v.pages, make([]byte, pageRecords*size))
@@ -55,8 +55,8 @@ func (v *vector) extend(size int) uint32 {
 	return uint32(v.n - 1)
 }
 
-// cut removes the last record. One empty page stays in reserve, so that a key which is added and
-// removed repeatedly allocates nothing.
+// cut removes the last record. It keeps one empty page, so that adding and removing a key
+// repeatedly allocates nothing.
 func (v *vector) cut() {
 	v.n--
 	if v.n == 0 {
@@ -67,10 +67,11 @@ func (v *vector) cut() {
 	}
 }
 
-// fit returns the number of the vector for records of size bytes.
+// fit returns the index of the vector for records of size bytes; len(recordSizes) if size is above
+// maxRecord.
 func fit(size int) uint32 { return uint32(sort.SearchInts(recordSizes[:], size)) }
 
-// at returns the record at a place. It is valid until the next change.
+// at returns the record at the place p. The record is valid until the next change of rs.
 func (rs *records) at(p place) record {
 	if p.vector == uint32(len(recordSizes)) {
 		return rs.long[p.number]
@@ -78,7 +79,7 @@ func (rs *records) at(p place) record {
 	return rs.vectors[p.vector].at(p.number, recordSizes[p.vector])
 }
 
-// nth returns the place of the record with index i among all n records.
+// nth returns the place of the record with the index i, from 0 to n-1, among all records.
 func (rs *records) nth(i int) place {
 	for v := range rs.vectors {
 		if i < rs.vectors[v].n {
@@ -89,8 +90,8 @@ func (rs *records) nth(i int) place {
 	return place{uint32(len(recordSizes)), uint32(i)}
 }
 
-// backward calls f for every record, which may change or remove it. It goes from the last to the
-// first, so that a record which moves into a gap has been visited already.
+// backward calls f for every record, from the last to the first. f may change or remove the record.
+// Because of the order, the record that moves to the place of a removed one was visited before.
 func (rs *records) backward(f func(p place)) {
 	for number := len(rs.long) - 1; number >= 0; number-- {
 		f(place{uint32(len(recordSizes)), uint32(number)})
@@ -102,7 +103,7 @@ func (rs *records) backward(f func(p place)) {
 	}
 }
 
-// find returns the place of a key.
+// find returns the place of the record of key, whose hash is hash. is is false if there is none.
 func (rs *records) find(hash uint64, key []byte) (p place, is bool) {
 	if p, is = rs.index[hash]; is && string(rs.at(p).key()) == string(key) {
 		return p, true
@@ -111,7 +112,8 @@ func (rs *records) find(hash uint64, key []byte) (p place, is bool) {
 	return p, is
 }
 
-// add adds a record with one reader for a key without a record, and returns its memory in bytes.
+// add adds a record for key, which must have none, with the reader id and the number of its read.
+// It returns the memory that the record takes in bytes.
 func (rs *records) add(hash uint64, key []byte, id int64, read uint64) (cost int64) {
 	if rs.vectors == nil {
 		rs.vectors, rs.index = new([len(recordSizes)]vector), make(map[uint64]place)
@@ -131,9 +133,10 @@ func (rs *records) add(hash uint64, key []byte, id int64, read uint64) (cost int
 	return r.cost()
 }
 
-// join adds a reader to a record, unless it is there already. Whenever the number of readers
-// reaches purgeAt, readers that are not alive are removed; purgeAt is then twice the rest. join
-// returns by how much the number of readers and their memory have grown.
+// join adds the reader id to the record at p, with the number of its read. fresh is false if the
+// record had this reader. When the number of readers reaches purgeAt, join removes the readers that
+// are not alive, and sets purgeAt to twice the number of the rest. items and cost are the changes
+// of the number of readers and of their memory in bytes. The record may move.
 func (rs *records) join(p place, id int64, read uint64, alive func(id int64) bool) (fresh bool, items, cost int64) {
 	r := rs.at(p)
 	i, is := r.search(id)
@@ -160,9 +163,9 @@ func (rs *records) join(p place, id int64, read uint64, alive func(id int64) boo
 	return true, items, cost
 }
 
-// purge removes the readers of a record for which keep is false. It returns how many it removed,
-// how many bytes they took, and whether none is left. A record that has readers left may have
-// moved.
+// purge removes the readers for which keep returns false from the record at p. gone is their
+// number, saved the memory that they took in bytes, and empty says whether no reader is left; then
+// the record stays where it is, for the caller to remove it. Otherwise the record may move.
 func (rs *records) purge(p place, keep func(id int64) bool) (gone, saved int64, empty bool) {
 	r := rs.at(p)
 	was, cost := r.clients(), r.cost()
@@ -175,7 +178,7 @@ func (rs *records) purge(p place, keep func(id int64) bool) (gone, saved int64, 
 	return gone, cost - r.cost(), empty
 }
 
-// take removes a record and returns its readers.
+// take removes the record at p and returns its key and readers.
 func (rs *records) take(p place) *readers {
 	r := rs.at(p)
 	taken := &readers{key: string(r.key()), cost: r.cost(), read: r.read()}
@@ -195,7 +198,7 @@ func (rs *records) take(p place) *readers {
 	return taken
 }
 
-// extend makes room for one more record of size bytes.
+// extend adds an empty record of at least size bytes, and returns it with its place.
 func (rs *records) extend(size int) (place, record) {
 	v := fit(size)
 	if int(v) == len(recordSizes) {
@@ -207,7 +210,8 @@ func (rs *records) extend(size int) (place, record) {
 	return p, rs.at(p)
 }
 
-// move copies a record to room of size bytes, and returns its new place.
+// move copies the record at from to a new record of at least size bytes, removes the old one, and
+// returns the new place.
 func (rs *records) move(from place, size int) place {
 	to, r := rs.extend(size)
 	old := rs.at(from)
@@ -219,13 +223,13 @@ func (rs *records) move(from place, size int) place {
 	return to
 }
 
-// indexed reports whether the index refers to place p for the hash.
+// indexed reports whether the index has the place p for hash; if not, the record is in collided.
 func (rs *records) indexed(hash uint64, p place) bool {
 	at, is := rs.index[hash]
 	return is && at == p
 }
 
-// point updates the index for a record that has moved.
+// point changes the place of r in the index from from to to.
 func (rs *records) point(r record, from, to place) {
 	if hash := r.hash(); rs.indexed(hash, from) {
 		rs.index[hash] = to
@@ -234,8 +238,8 @@ func (rs *records) point(r record, from, to place) {
 	}
 }
 
-// cut removes the record at a place that the index no longer refers to. The last record of its
-// size moves there; cut returns the place that it had.
+// cut removes the record at p, which the index no longer refers to. The last record of the same
+// size moves to p. cut returns the place that this last record had.
 func (rs *records) cut(p place) (moved place) {
 	if int(p.vector) == len(recordSizes) {
 		last := place{p.vector, uint32(len(rs.long) - 1)}
@@ -258,11 +262,11 @@ func (rs *records) cut(p place) (moved place) {
 	return last
 }
 
-// record is a key and the ids of its readers, in ascending order:
+// record is a key and the IDs of its readers, in ascending order:
 //
 //	hash 8 | read 8 | readers 4 | purge at 4 | length of the key 4 | key | ids of 8
 //
-// What is behind that is room for more.
+// The numbers are sizes in bytes. The bytes after the IDs are free, for more of them.
 type record []byte
 
 const (
@@ -289,7 +293,8 @@ func (r record) setPurgeAt(n int)    { binary.LittleEndian.PutUint32(r[20:], uin
 func (r record) keyEnd() int         { return headerSize + int(binary.LittleEndian.Uint32(r[24:])) }
 func (r record) key() []byte         { return r[headerSize:r.keyEnd()] }
 
-// size returns the bytes in use, and cost the memory of the record including its unused room.
+// size returns the number of bytes in use. cost returns the memory of the record in bytes,
+// including its free bytes and its share of the index.
 func (r record) size() int   { return r.keyEnd() + idSize*r.clients() }
 func (r record) cost() int64 { return int64(len(r)) + indexCost }
 
@@ -297,14 +302,15 @@ func (r record) id(i int) int64 {
 	return int64(binary.LittleEndian.Uint64(r[r.keyEnd()+idSize*i:]))
 }
 
-// search returns the position of an id in the record, or the position at which to insert it.
+// search returns the index of id among the IDs of the record, and whether it is there. If it is
+// not, at is the index at which to insert it.
 func (r record) search(id int64) (at int, is bool) {
 	n := r.clients()
 	at = sort.Search(n, func(i int) bool { return r.id(i) >= id })
 	return at, at < n && r.id(at) == id
 }
 
-// insert inserts an id at a position. The record must have room for it.
+// insert inserts id at the index at. The record must have room for it.
 func (r record) insert(at int, id int64) {
 	ids, size := r.keyEnd()+idSize*at, r.size()
 	copy(r[ids+idSize:], r[ids:size])
@@ -312,7 +318,7 @@ func (r record) insert(at int, id int64) {
 	r.setClients(r.clients() + 1)
 }
 
-// purge removes the ids for which keep is false.
+// purge removes the IDs for which keep returns false.
 func (r record) purge(keep func(id int64) bool) {
 	kept := r.keyEnd()
 	for i := range r.clients() {

@@ -9,29 +9,30 @@ import (
 	"github.com/cellserver/cellserver/figure"
 )
 
-// workerTracking is the tracking state of a worker.
+// workerTracking is what the group keeps for a worker: the observer of its store, and the tracked
+// read that it runs.
 type workerTracking struct {
 	observer observer
 	reading  reading
 }
 
-// trackingState is the tracking state of a client.
+// trackingState is what the group keeps for a client.
 type trackingState struct {
-	tracks atomic.Pointer[tracking] // nil without CLIENT TRACKING; set by the feeding goroutine only
-	// newsUpTo is the value of invalidator.issued that told has to reach before the client may
-	// run its next commands; 0 if it does not wait.
+	tracks atomic.Pointer[tracking] // nil if the client does not track keys; set by the feeding goroutine only, except when the client disconnects
+	// newsUpTo is the value of invalidator.issued that invalidator.told has to reach before the
+	// client may run its next commands; 0 if the client does not wait.
 	newsUpTo     uint64
-	lostRedirect atomic.Bool // the client named by REDIRECT was found to be disconnected
+	lostRedirect atomic.Bool // the client that REDIRECT names was found to be disconnected
 }
 
-// of returns the tracking state of a client, or nil. Any goroutine may call it.
+// of returns the tracking state of cl, or nil if it has none. Any goroutine may call it.
 func (v *invalidator) of(cl *command.Client) *trackingState {
 	state, _ := v.slot.OfClient(cl).(*trackingState)
 	return state
 }
 
-// tracking returns the tracking options of a client, or nil if it does not track. Any goroutine
-// may call it.
+// tracking returns the tracking options of cl, or nil if cl does not track keys. Any goroutine may
+// call it.
 func (v *invalidator) tracking(cl *command.Client) *tracking {
 	if state := v.of(cl); state != nil {
 		return state.tracks.Load()
@@ -39,7 +40,8 @@ func (v *invalidator) tracking(cl *command.Client) *tracking {
 	return nil
 }
 
-// start turns tracking on or replaces its options. prefixes are added to those of the client.
+// start begins tracking for cl with the options t, or replaces its options by t. With BCAST, it
+// adds prefixes to the client's present prefixes. t must not be changed afterwards.
 func (v *invalidator) start(cl *command.Client, st env.Store, t *tracking, prefixes []string) {
 	own := command.ClientState[trackingState](owner(cl), v.slot)
 	v.clients.Add(1)
@@ -76,8 +78,8 @@ func (v *invalidator) start(cl *command.Client, st env.Store, t *tracking, prefi
 	}
 }
 
-// owner returns the client whose tracking state other goroutines read: for a proxy, the client
-// for which it acts.
+// owner returns the client whose tracking state other goroutines read. For a proxy it is the client
+// for which the proxy acts, and otherwise cl itself.
 func owner(cl *command.Client) *command.Client {
 	if cl.ProxyOf != nil {
 		return cl.ProxyOf
@@ -85,7 +87,7 @@ func owner(cl *command.Client) *command.Client {
 	return cl
 }
 
-// end turns tracking off.
+// end ends the tracking of cl and of its proxy, if there is one.
 func (v *invalidator) end(cl *command.Client) {
 	cl.Mark(command.MarkCaching|command.MarkTracking, false)
 	own := v.of(owner(cl))
@@ -102,14 +104,14 @@ func (v *invalidator) end(cl *command.Client) {
 	}
 }
 
-// reset turns tracking off for the command RESET.
+// reset is the Reset hook: it ends the tracking of the client of c.
 func (v *invalidator) reset(c *command.Call) (more bool) {
 	v.end(c.Client)
 	return false
 }
 
-// closed ends the tracking of a disconnected client, on its own goroutine if the client has many
-// prefixes. A proxy of the client may still run.
+// closed ends the tracking of the disconnected client cl. If the client has many prefixes, another
+// goroutine removes them. A proxy of the client may still run.
 func (v *invalidator) closed(cl *command.Client) {
 	const few = 256
 	state := v.of(cl)
@@ -125,8 +127,9 @@ func (v *invalidator) closed(cl *command.Client) {
 	}
 }
 
-// leave removes a client, which tracked with the options t, from the counts and the prefixes. Its
-// entries in the read table stay until the keys change or no client tracks any more.
+// leave removes the client id, which has tracked keys with the options t, from the counts and from
+// the groups of its prefixes. Its entries in the read table stay until the keys change, or until no
+// client tracks keys any more.
 func (v *invalidator) leave(id int64, t *tracking) {
 	last := v.clients.Add(-1) == 0
 	v.memory.Add(-int64(t.cost()))
@@ -138,13 +141,13 @@ func (v *invalidator) leave(id int64, t *tracking) {
 	}
 }
 
-// tracks reports whether a client with the id is connected and tracks.
+// tracks reports whether the client id is connected and tracks keys. Any goroutine may call it.
 func (v *invalidator) tracks(id int64) bool {
 	cl := v.server.Host.Client(id)
 	return cl != nil && v.tracking(cl) != nil
 }
 
-// proxied copies the tracking state of a client to its proxy.
+// proxied is the Proxied hook: it copies the tracking options and marks of cl to its proxy.
 func (v *invalidator) proxied(cl, proxy *command.Client) {
 	if t := v.tracking(cl); t != nil {
 		command.ClientState[trackingState](proxy, v.slot).tracks.Store(t)
@@ -152,13 +155,14 @@ func (v *invalidator) proxied(cl, proxy *command.Client) {
 	proxy.Marks |= cl.Marks & (command.MarkTracking | command.MarkCaching)
 }
 
-// merged copies the tracking marks of a proxy back to its client.
+// merged is the Merged hook: it copies the tracking mark of proxy back to cl, and ends the effect
+// of CLIENT CACHING.
 func (v *invalidator) merged(cl, proxy *command.Client) {
 	cl.Mark(command.MarkCaching, false)
 	cl.Mark(command.MarkTracking, proxy.Marks&command.MarkTracking != 0)
 }
 
-// describe adds the tracking fields of CLIENT LIST.
+// describe is the Describe hook: it adds the tracking fields of CLIENT LIST for cl to d.
 func (v *invalidator) describe(cl *command.Client, d *command.Description) {
 	state := v.of(cl)
 	if state == nil {
@@ -170,7 +174,7 @@ func (v *invalidator) describe(cl *command.Client, d *command.Description) {
 	}
 }
 
-// figures are the statistics of tracking clients and of the invalidation table.
+// figures returns the metrics of tracking clients and of the invalidation table.
 func figures() []figure.Figure {
 	return []figure.Figure{
 		figure.Shown("Clients", "tracking_clients", command.Counted(func(v *invalidator) int64 { return v.clients.Load() })),
@@ -180,7 +184,7 @@ func figures() []figure.Figure {
 	}
 }
 
-// reading returns the read that a worker runs.
+// reading returns the description of the tracked read that the worker w runs.
 func (v *invalidator) reading(w *command.Worker) *reading {
 	return &v.slot.OfWorker(w).(*workerTracking).reading
 }

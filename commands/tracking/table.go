@@ -8,34 +8,35 @@ import (
 )
 
 // readTable is the invalidation table: for each key that tracking clients have read since it last
-// changed, it has the ids of these clients. All databases share it, as in Redis. It is divided
-// into stripes with a lock each, which is held for one key at a time. It has no pointer for each
-// key, so that a full table costs the garbage collector little.
+// changed, it has the IDs of these clients. All databases share it, as in Redis. It is divided into
+// stripes with a lock each, which is held for the work on one key. The table has no pointer for
+// each key, so that a full table costs the garbage collector little. Any goroutine may use it.
 type readTable struct {
 	stripes [tableStripes]tableStripe
 	hash    func(key []byte) uint64
 	alive   func(id int64) bool
 
 	keys, items, memory atomic.Int64
-	// removed counts the entries that were removed. If it is unchanged after a read, the client
-	// that registered before the read is still registered.
+	// removed counts the removed entries. If it is the same before and after a read, the client
+	// that was registered before the read is still registered.
 	removed atomic.Uint64
-	victim  atomic.Uint32 // the stripe at which the next eviction begins
+	victim  atomic.Uint32 // the stripe at which the latest eviction began
 	read    atomic.Uint64 // the number of the latest read
 }
 
 const tableStripes = 64
 
-// tableStripe is the part of the table under one lock.
+// tableStripe is the part of the table that one lock guards.
 type tableStripe struct {
 	mu      sync.Mutex
 	records records // guarded by mu
-	// items is the number of readers of all records, and cost the bytes that the records take.
-	// Guarded by mu.
+	// items is the number of readers in all records, and cost the memory of the records in bytes.
+	// Both are guarded by mu.
 	items, cost int64
 }
 
-// purgeFrom is the least number of readers of a key at which disconnected readers are removed.
+// purgeFrom is the minimum number of readers of a key at which disconnected readers are removed
+// from its record.
 const purgeFrom = 64
 
 func (t *readTable) init(alive func(id int64) bool) {
@@ -45,8 +46,8 @@ func (t *readTable) init(alive func(id int64) bool) {
 
 func (t *readTable) stripe(hash uint64) *tableStripe { return &t.stripes[hash%tableStripes] }
 
-// add registers a client for key, for the read with that number, and reports whether the client
-// was not registered before.
+// add registers the client id as a reader of key, for the read with the number read. fresh is true
+// if the client was not registered before.
 func (t *readTable) add(key []byte, id int64, read uint64) (fresh bool) {
 	hash := t.hash(key)
 	s := t.stripe(hash)
@@ -66,7 +67,8 @@ func (t *readTable) add(key []byte, id int64, read uint64) (fresh bool) {
 	return fresh
 }
 
-// grow adds to the counts of readers and of memory. s is locked.
+// grow adds items to the number of readers and cost to the memory, both of s and of the table. s is
+// locked.
 func (t *readTable) grow(s *tableStripe, items, cost int64) {
 	s.items += items
 	s.cost += cost
@@ -74,7 +76,8 @@ func (t *readTable) grow(s *tableStripe, items, cost int64) {
 	t.memory.Add(cost)
 }
 
-// take removes an entry and returns it, or nil if there is none.
+// take removes the entry of key and returns it; nil if there is none. The caller has to call forget
+// when it has sent the invalidations.
 func (t *readTable) take(key []byte) *readers {
 	hash := t.hash(key)
 	s := t.stripe(hash)
@@ -86,11 +89,12 @@ func (t *readTable) take(key []byte) *readers {
 	return nil
 }
 
-// beyond reports whether the table has more than most keys; 0 means no bound.
+// beyond reports whether the table has more than most keys. 0 means that there is no maximum.
 func (t *readTable) beyond(most int64) bool { return most > 0 && t.keys.Load() > most }
 
-// draw removes an arbitrary entry and returns it. It skips entries that the read numbered spare
-// has registered, and returns nil if it finds no other. No read has the number 0.
+// draw removes an arbitrary entry and returns it. It skips entries in which the read with the
+// number spare has registered the latest reader; 0 skips none. It returns nil if it finds no other
+// entry. The caller has to call forget.
 func (t *readTable) draw(spare uint64) *readers {
 	from := t.victim.Add(1)
 	for i := range uint32(tableStripes) {
@@ -114,8 +118,8 @@ func (t *readTable) drawFrom(s *tableStripe, spare uint64) *readers {
 	return nil
 }
 
-// remove removes an entry from s, which is locked. Its memory counts as used until forget is
-// called.
+// remove removes the entry at a place of s, which is locked, and returns it. The memory of the
+// entry counts as used until forget is called.
 func (t *readTable) remove(s *tableStripe, at place) *readers {
 	r := s.records.take(at)
 	s.items -= int64(r.len())
@@ -126,11 +130,11 @@ func (t *readTable) remove(s *tableStripe, at place) *readers {
 	return r
 }
 
-// forget counts the memory of an entry that take or draw returned as free.
+// forget subtracts the memory of r, an entry that take or draw has returned.
 func (t *readTable) forget(r *readers) { t.memory.Add(-r.cost) }
 
-// clear empties the table. It does not visit the entries, because all shards of the store may be
-// locked.
+// clear removes all entries. It does not visit each entry, because all shards of the store may be
+// locked meanwhile.
 func (t *readTable) clear() {
 	for i := range t.stripes {
 		s := &t.stripes[i]
@@ -143,7 +147,8 @@ func (t *readTable) clear() {
 	t.removed.Add(1)
 }
 
-// sweep removes the clients for which keep is false, and the keys without any other reader.
+// sweep removes the readers for which keep returns false, and the entries that have no other
+// readers.
 func (t *readTable) sweep(keep func(id int64) bool) {
 	for i := range t.stripes {
 		s := &t.stripes[i]
@@ -159,7 +164,8 @@ func (t *readTable) sweep(keep func(id int64) bool) {
 	}
 }
 
-// merge adds the clients of other to r. Both are of the same key and have left the table.
+// merge adds the clients of other to r and forgets other. Both are entries of the same key that
+// were removed from the table.
 func (t *readTable) merge(r, other *readers) {
 	for _, id := range other.ids {
 		if r.add(id) {

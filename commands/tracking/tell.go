@@ -8,15 +8,17 @@ import (
 )
 
 const (
-	// tellInline is the number of clients that a loop notifies itself. If there are more, a
-	// goroutine notifies the rest.
+	// tellInline is the maximum number of clients that an event loop notifies itself, at one
+	// unlock. If there are more, the goroutine that runs serve notifies the rest.
 	tellInline = 256
-	// tellWork is the work of notifying one client, in units of turnWork: a lock, a copy and a
-	// wake.
+	// tellWork is the work of notifying one client, in the units of command.Worker.Work: a lock, a
+	// copy and a wake.
 	tellWork = 8
 )
 
-// writer returns the id of the client whose command runs, or which is served.
+// writer returns the ID of the client that makes the present change: the waiting client that takes
+// elements, the client whose command runs, or the client for which the worker works; 0 if there is
+// none.
 func (o *observer) writer() int64 {
 	w := o.worker
 	switch {
@@ -30,7 +32,8 @@ func (o *observer) writer() int64 {
 	return w.Actor
 }
 
-// Changed records that a key has changed or expired. The key is locked.
+// Changed implements [env.Observer]. It records that key has changed or has expired. The shard of
+// key is locked.
 func (o *observer) Changed(key []byte, expired bool) {
 	v := o.invalidator
 	if v.clients.Load() == 0 {
@@ -53,13 +56,13 @@ func (o *observer) Changed(key []byte, expired bool) {
 		return
 	}
 	if expired && o.reading != nil && o.reading.justRead(r) {
-		r.drop(o.writer()) // it is about to be told by the reply
+		r.drop(o.writer()) // the reply tells this client that the key has expired
 	}
 	o.note(change{r, writer})
 }
 
-// note records a change. A script may read and change a key repeatedly, so after 64 changes
-// further changes of the same key are merged into one.
+// note adds c to the recorded changes. A script may read and change a key repeatedly, so after 64
+// changes note merges further changes of the same key into one.
 func (o *observer) note(c change) {
 	const few = 64
 	if len(o.found) >= few {
@@ -82,8 +85,8 @@ func (o *observer) note(c change) {
 	o.found = append(o.found, c)
 }
 
-// Flushed records that a whole database was emptied: as in Redis, every tracking client then
-// drops its whole cache.
+// Flushed implements [env.Observer]. It records that a database was emptied. As in Redis, every
+// tracking client then drops its whole cache.
 func (o *observer) Flushed() {
 	v := o.invalidator
 	if v.clients.Load() > 0 {
@@ -92,7 +95,8 @@ func (o *observer) Flushed() {
 	}
 }
 
-// Unlocked sends the recorded changes to the clients.
+// Unlocked implements [env.Observer]. It sends invalidations of the recorded changes to the
+// clients, or has serve send them.
 func (o *observer) Unlocked() {
 	v := o.invalidator
 	if o.flushed || len(o.groups) > 0 {
@@ -117,8 +121,9 @@ func (o *observer) Unlocked() {
 	}
 }
 
-// notify sends invalidations to the readers of changed keys, or leaves them to serve once they are
-// more than tellInline. It returns the number of clients that it has notified itself.
+// notify sends invalidations to the readers of the changed keys. When they become more than
+// tellInline, it leaves the rest of changes to serve. It returns the number of clients that it has
+// notified itself.
 func (v *invalidator) notify(changes []change) (told int) {
 	for i, c := range changes {
 		n := c.who.len()
@@ -135,14 +140,14 @@ func (v *invalidator) notify(changes []change) (told int) {
 	return told
 }
 
-// leaveToTell has serve send the pending keys of groups and, if flushed, a flush to all tracking
-// clients.
+// leaveToTell has serve send the pending keys of groups and, if flushed is true, an invalidation of
+// all keys to all tracking clients.
 func (v *invalidator) leaveToTell(groups []*prefixGroup, flushed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.flushed = v.flushed || flushed
 	for _, g := range groups {
-		if !g.queued { // else it will be looked at from now on
+		if !g.queued { // serve will send the keys of a queued group anyway
 			g.queued = true
 			v.groups = append(v.groups, g)
 		}
@@ -150,7 +155,8 @@ func (v *invalidator) leaveToTell(groups []*prefixGroup, flushed bool) {
 	v.wake()
 }
 
-// wake starts the goroutine of serve, if it does not run. mu is held.
+// wake counts a request to serve, and starts a goroutine that runs serve if there is none. v.mu is
+// held.
 func (v *invalidator) wake() {
 	v.issued.Add(1)
 	if !v.running {
@@ -159,8 +165,8 @@ func (v *invalidator) wake() {
 	}
 }
 
-// serve sends what is pending until nothing is. Keys that change meanwhile under one prefix are
-// gathered, each key once.
+// serve sends all pending invalidations, and returns when there are none. Keys with the same prefix
+// that change meanwhile are gathered, each key once.
 func (v *invalidator) serve() {
 	for {
 		v.mu.Lock()
@@ -193,8 +199,8 @@ func (v *invalidator) serve() {
 	}
 }
 
-// delivered records that everything issued up to upTo has been sent, and wakes the clients that
-// wait for it.
+// delivered records that the first upTo requests are completed, and wakes the clients that wait for
+// them.
 func (v *invalidator) delivered(upTo uint64) {
 	v.mu.Lock()
 	v.told.Store(upTo)
@@ -206,11 +212,11 @@ func (v *invalidator) delivered(upTo uint64) {
 	}
 }
 
-// awaitsNews reports whether a client has to wait before its new commands run. It waits until all
-// invalidations that were pending at this moment have been sent; hasTold then wakes it. So a
-// client that sends a command after a writer has had its reply gets the invalidation before the
-// reply to that command. Redis has the same order, since it sends all invalidations before any
-// reply.
+// awaitsNews is the Awaits hook. It reports whether cl has to wait before it runs its new commands:
+// until all invalidations that were pending when it was first called have been sent. delivered then
+// wakes the client. So a client that sends a command after another client got the reply to a write
+// gets the invalidation before the reply to its command. Redis has the same order, because it sends
+// all invalidations before any reply.
 func (v *invalidator) awaitsNews(cl *command.Client) bool {
 	state := command.ClientState[trackingState](cl, v.slot)
 	if state.newsUpTo == 0 {
@@ -233,7 +239,8 @@ func (v *invalidator) awaitsNews(cl *command.Client) bool {
 	return true
 }
 
-// tellReaders sends an invalidation to the clients that had read a key.
+// tellReaders sends an invalidation of the changed key to the clients that had read it, and forgets
+// the entry.
 func (v *invalidator) tellReaders(c change) {
 	n := notice{keys: []string{c.who.key}}
 	for _, id := range c.who.ids {
@@ -249,7 +256,7 @@ func (v *invalidator) tellReaders(c change) {
 	v.reads.forget(c.who)
 }
 
-// tellAll sends every tracking client an invalidation of all keys.
+// tellAll sends an invalidation of all keys to every tracking client.
 func (v *invalidator) tellAll() {
 	n := notice{}
 	for _, cl := range v.server.Host.Clients() {
@@ -262,11 +269,14 @@ func (v *invalidator) tellAll() {
 
 // Bounds for one message of BCAST mode: the number of its keys, and their bytes together.
 const (
+	// groupKeys and groupBytes bound one message in BCAST mode: the number of its keys, and the sum
+	// of their lengths in bytes. A single longer key is sent nevertheless.
 	groupKeys  = 512
 	groupBytes = 16 << 10
 )
 
-// tellGroup sends the pending keys of a prefix to its listeners.
+// tellGroup sends the pending keys of g to the clients in g. A client with NOLOOP does not get the
+// keys that it has changed itself.
 func (v *invalidator) tellGroup(g *prefixGroup) {
 	pending, members := g.take()
 	keys, writers, cost := make([]string, 0, len(pending)), make(map[int64]struct{}), 0
@@ -303,7 +313,7 @@ func (v *invalidator) tellGroup(g *prefixGroup) {
 	v.memory.Add(-int64(cost))
 }
 
-// parts divides keys into slices that each fit into one message.
+// parts returns an iterator over parts of keys that each fit into one message.
 func parts(keys []string) func(yield func([]string) bool) {
 	return func(yield func([]string) bool) {
 		for len(keys) > 0 {
@@ -320,21 +330,22 @@ func parts(keys []string) func(yield func([]string) bool) {
 	}
 }
 
-// notice is one invalidation message. It names keys, or means all keys if keys is nil. It is
-// encoded once for each protocol version, and its receivers share a long one.
+// notice is one invalidation message, about keys, or about all keys if keys is nil. It is encoded
+// once for each version of the protocol, and the receivers of a long message share its bytes.
 type notice struct {
 	keys   []string
 	frames [2]resp.Writer
 	shared [2]*command.SharedFrame
-	memory int // bytes that it takes in output buffers
+	memory int // bytes that the message takes in output buffers
 }
 
-// invalidateChannel is the channel on which a RESP2 client receives the invalidations that are
-// redirected to it.
+// invalidateChannel is the channel on which a RESP2 client receives invalidations that other
+// clients redirect to it.
 const invalidateChannel = "__redis__:invalidate"
 
-// send posts the notice to a tracking client, or to the client that it redirects to. As in Redis,
-// a client that neither speaks RESP3 nor subscribes to the channel gets nothing.
+// send posts n to the tracking client cl with the options t, or to the client that it redirects to.
+// As in Redis, a RESP2 client gets nothing, unless messages are redirected to it and it has a
+// subscription.
 func (v *invalidator) send(n *notice, cl *command.Client, t *tracking) {
 	to, host := cl, v.server.Host
 	if t.redirect != 0 {
@@ -355,6 +366,8 @@ func (v *invalidator) send(n *notice, cl *command.Client, t *tracking) {
 	host.Follow(to, next)
 }
 
+// encode writes the message for RESP2 (i is 0) or RESP3 (i is 1). A long message becomes a shared
+// frame.
 func (n *notice) encode(i int) {
 	w := &n.frames[i]
 	w.Proto = 2 + i
@@ -381,7 +394,7 @@ func (n *notice) encode(i int) {
 	}
 }
 
-// finish accounts for the memory of a notice.
+// finish adds the memory of n to the statistics, after n was sent to all its receivers.
 func (v *invalidator) finish(n *notice) {
 	for _, f := range n.shared {
 		if f != nil && f.Refs.Add(-1) == 0 {
@@ -393,7 +406,8 @@ func (v *invalidator) finish(n *notice) {
 	}
 }
 
-// redirectBroken records that the client which cl redirects to has disconnected, and notifies cl.
+// redirectBroken records that the client id, to which cl redirects, has disconnected, and notifies
+// cl if it uses RESP3.
 func (v *invalidator) redirectBroken(cl *command.Client, id int64) {
 	v.of(cl).lostRedirect.Store(true)
 	if cl.Protocol.Load() != 3 {
@@ -406,11 +420,11 @@ func (v *invalidator) redirectBroken(cl *command.Client, id int64) {
 	v.server.Host.Push(cl, w.Buf)
 }
 
-// shrinkSlice is the number of entries that are evicted at a time after tracking-table-max-keys
-// was lowered. Tracking clients wait for one such slice at most.
+// shrinkSlice is the number of entries that serve evicts at a time after tracking-table-max-keys
+// was lowered. A tracking client waits for one such slice at most.
 const shrinkSlice = 1 << 10
 
-// leaveToShrink has serve evict entries if the table exceeds its bound.
+// leaveToShrink has serve evict entries if the table has more than tracking-table-max-keys.
 func (v *invalidator) leaveToShrink() {
 	if !v.reads.beyond(v.server.Limits().TrackingKeys) {
 		return
@@ -421,7 +435,7 @@ func (v *invalidator) leaveToShrink() {
 	v.wake()
 }
 
-// shrinkReads evicts one slice of entries, and reports whether more may have to be evicted.
+// shrinkReads evicts up to shrinkSlice entries, and reports whether more may have to be evicted.
 func (v *invalidator) shrinkReads() (more bool) {
 	t := &v.reads
 	for range shrinkSlice {

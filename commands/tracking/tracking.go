@@ -2,17 +2,18 @@ package tracking
 
 import "github.com/cellserver/cellserver/commands/command"
 
-// tracking has the options of CLIENT TRACKING ON. It is immutable: a change replaces it.
+// tracking has the options of CLIENT TRACKING ON for one client. It is not changed when other
+// goroutines may read it: new options replace it.
 type tracking struct {
 	optIn, optOut, noLoop bool
-	// broadcast is BCAST: the client is notified of all keys with one of its prefixes, whether it
-	// has read them or not.
+	// broadcast is BCAST: the client is notified of changes of all keys with one of its prefixes,
+	// whether it has read them or not.
 	broadcast bool
 	prefixes  []string // sorted
-	redirect  int64    // the client that gets the messages in place of this one, or 0
+	redirect  int64    // the ID of the client that gets the messages instead; 0 if there is none
 }
 
-// cost returns the memory that the prefixes take, in bytes.
+// cost returns the memory, in bytes, that the prefixes take; 0 if t is nil.
 func (t *tracking) cost() (n int) {
 	if t != nil {
 		for _, p := range t.prefixes {
@@ -24,10 +25,10 @@ func (t *tracking) cost() (n int) {
 
 // reading describes the read of a tracking client that a worker runs.
 type reading struct {
-	number uint64 // 0 if no read runs
+	number uint64 // the number of the read; 0 if none runs
 	fresh  int    // the number of keys for which the client was not registered before
 }
 
-// justRead reports whether this read made the latest registration in who. It is false when no
-// read runs.
+// justRead reports whether the running read has registered the latest reader in who. It is false if
+// no read runs.
 func (r *reading) justRead(who *readers) bool { return r.number != 0 && who.read == r.number }
