@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Group returns SUBSCRIBE, PUBLISH and related commands.
+// Group returns the command group of SUBSCRIBE, PUBLISH and related commands, including PUBSUB.
 func Group() command.Group {
 	return command.Group{
 		Commands: commands(),
@@ -77,16 +77,18 @@ func commands() []*command.Command {
 	})
 }
 
-// beginsWork is the field Work of commands that begin subscriptions: the work is that of their
-// arguments.
+// beginsWork is the Work function of commands that begin subscriptions. It returns 0: their only
+// work is that of their arguments. The function exists so that later commands of a transaction
+// learn how many subscriptions these commands begin.
 func beginsWork(*command.Call, *command.Command, [][]byte, int) int { return 0 }
 
-// leaveAllWork returns the field Work of the command that ends subscriptions of a kind: without an
-// argument it ends all of them, including the begun ones that commands before it in the queue start.
+// leaveAllWork returns the Work function of the command that ends subscriptions of a kind. Without
+// an argument the command ends all of them. begun is the number of arguments of earlier commands in
+// the queue, each of which may begin a subscription.
 func leaveAllWork(kind topicKind) func(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
 	return func(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
 		if len(args) > 1 {
-			return 0 // its work is that of its words
+			return 0 // its work is that of its arguments
 		}
 		h := cmd.Slot().OfServer(c.Server).(*hub)
 		return (h.subscribed(c.Client, kind) + begun) * command.SubscriptionWork
@@ -95,11 +97,12 @@ func leaveAllWork(kind topicKind) func(c *command.Call, cmd *command.Command, ar
 
 // subscribeWords and unsubscribeWords are the first words of the replies.
 var (
+	// subscribeWords and unsubscribeWords are the first words of the replies, by kind.
 	subscribeWords   = [topicKinds]string{"subscribe", "psubscribe", "ssubscribe"}
 	unsubscribeWords = [topicKinds]string{"unsubscribe", "punsubscribe", "sunsubscribe"}
 )
 
-// subscribe is the handler of SUBSCRIBE, PSUBSCRIBE and SSUBSCRIBE.
+// subscribe returns the Run function of SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE, depending on kind.
 func subscribe(kind topicKind) func(*command.Call) {
 	return func(c *command.Call) {
 		if err := maySubscribe(c, kind); err != "" {
@@ -115,7 +118,8 @@ func subscribe(kind topicKind) func(*command.Call) {
 	}
 }
 
-// maySubscribe checks all arguments before any subscription begins.
+// maySubscribe returns the error if the client may not begin all subscriptions that the arguments
+// of c name, because they are too long or too many; "" if it may.
 func maySubscribe(c *command.Call, kind topicKind) resp.Error {
 	cost, inner := 0, 0
 	for _, name := range c.Args[1:] {
@@ -140,7 +144,8 @@ func maySubscribe(c *command.Call, kind topicKind) resp.Error {
 	return ""
 }
 
-// unsubscribe is the handler of UNSUBSCRIBE, PUNSUBSCRIBE and SUNSUBSCRIBE.
+// unsubscribe returns the Run function of UNSUBSCRIBE, PUNSUBSCRIBE or SUNSUBSCRIBE, depending on
+// kind.
 func unsubscribe(kind topicKind) func(*command.Call) {
 	return func(c *command.Call) {
 		h, names := hubOf(c), c.Args[1:]
@@ -160,9 +165,9 @@ func unsubscribe(kind topicKind) func(*command.Call) {
 	}
 }
 
-// confirm replies with the name of a subscription that has begun or ended, and with the number of
-// subscriptions. The name is nil if the client unsubscribed from everything without having any
-// subscription. As in Redis the message is sent even if the client has turned replies off.
+// confirm replies with word, the name of a subscription that has begun or ended, and the client's
+// number of subscriptions. name is nil if the client has unsubscribed from everything without
+// having any subscription. As in Redis the reply is sent even if the client has turned replies off.
 func confirm(c *command.Call, h *hub, word string, kind topicKind, name []byte) {
 	own := resp.Writer{Proto: c.Client.Proto}
 	w := c.W

@@ -13,7 +13,7 @@ import (
 
 const (
 	maxInner = 1024
-	// maxChannel is the longest name of a channel, in bytes.
+	// maxChannel is the maximum length of the name of a channel, in bytes.
 	maxChannel = 4 << 10
 )
 
@@ -22,7 +22,8 @@ const (
 	errChannelTooLong    resp.Error = "ERR channel name is too long, at most 4096 bytes"
 )
 
-// topicKind is one of the namespaces of subscriptions.
+// topicKind is one of the namespaces of subscriptions: channels, patterns of channels, and shard
+// channels.
 type topicKind uint8
 
 const (
@@ -32,12 +33,12 @@ const (
 	topicKinds = 3
 )
 
-// hubOf returns the hub of the server. The running command must be of this group.
+// hubOf returns the hub of the server. The running command must be one of this group.
 func hubOf(c *command.Call) *hub { return command.ServerState[hub](c) }
 
-// hub has all subscriptions. No lock covers the whole hub while messages are delivered: a map is
-// locked only for a lookup, and each topic has its own lock, under which all its subscribers get
-// the messages in the same order.
+// hub has all subscriptions. No lock covers the whole hub while messages are delivered: the map of
+// a space is locked only for a lookup, and each topic has its own lock, under which all its
+// subscribers get the messages in the same order.
 type hub struct {
 	server *command.Server
 	slot   command.Slot
@@ -49,12 +50,12 @@ type hub struct {
 type space struct {
 	mu     sync.RWMutex
 	topics map[string]*topic // guarded by mu
-	// all has the same topics as a slice for iteration. It is nil after a change, and is itself
-	// never changed.
+	// all has the topics of the map as a slice, for iteration. A change of the map sets all to nil,
+	// and list makes a new slice. The elements of a slice never change.
 	all []*topic // guarded by mu
 }
 
-// topic is a channel, or a pattern of channels, and its subscribers.
+// topic is a channel, or a pattern of channels, with its subscribers.
 type topic struct {
 	kind topicKind
 	name []byte
@@ -62,17 +63,17 @@ type topic struct {
 
 	mu      sync.Mutex
 	members []*membership // guarded by mu
-	dead    bool          // guarded by mu: it has no subscribers and is removed from its space
+	dead    bool          // guarded by mu: the topic has no subscribers and is removed from its space
 }
 
 // membership is the subscription of one client to one topic.
 type membership struct {
 	topic  *topic
 	client *command.Client
-	at     int // its index in topic.members, guarded by topic.mu
+	at     int // the index in topic.members, guarded by topic.mu
 }
 
-// get returns the topic with a name, or nil.
+// get returns the topic called name, or nil if it has no subscribers.
 func (sp *space) get(name []byte) *topic {
 	sp.mu.RLock()
 	defer sp.mu.RUnlock()
@@ -105,7 +106,7 @@ func (sp *space) list() []*topic {
 	return sp.all
 }
 
-// open returns the topic with a name, and creates it if necessary.
+// open returns the topic called name, and creates it if necessary.
 func (sp *space) open(kind topicKind, name []byte) *topic {
 	if t := sp.get(name); t != nil {
 		return t
@@ -124,7 +125,7 @@ func (sp *space) open(kind topicKind, name []byte) *topic {
 	return t
 }
 
-// forget removes a dead topic.
+// forget removes t, which is dead, from the space.
 func (sp *space) forget(t *topic) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
@@ -132,7 +133,7 @@ func (sp *space) forget(t *topic) {
 	sp.all = nil
 }
 
-// join subscribes a client to a topic.
+// join subscribes cl to the topic called name and returns the membership.
 func (h *hub) join(kind topicKind, name []byte, cl *command.Client) *membership {
 	sp := &h.spaces[kind]
 	for {
@@ -150,7 +151,8 @@ func (h *hub) join(kind topicKind, name []byte, cl *command.Client) *membership 
 	}
 }
 
-// leave ends a subscription. Once it returns, the client gets no message of the topic.
+// leave ends the subscription m. After it returns, the client gets no more messages of the topic. A
+// topic without subscribers is removed.
 func (h *hub) leave(m *membership) {
 	t := m.topic
 	h.memory.Add(-int64(command.SubscriptionCost(t.name)))
@@ -170,31 +172,32 @@ func (h *hub) leave(m *membership) {
 	}
 }
 
-// count returns the number of subscribers.
+// count returns the number of subscribers of the topic.
 func (t *topic) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.members)
 }
 
-// subscriptions has all subscriptions of one client.
+// subscriptions is what the hub keeps for a client: all its subscriptions.
 type subscriptions struct {
-	topics [topicKinds]map[string]*membership // used by the feeding goroutine only
-	inner  int                                // of the patterns, as glob.InnerLength
+	topics [topicKinds]map[string]*membership // by name; used by the feeding goroutine only
+	inner  int                                // the sum of glob.InnerLength of the patterns; used by the feeding goroutine only
 
-	// The memory of the subscriptions, as command.SubscriptionCost, and their numbers. Any
-	// goroutine may read them.
+	// cost is the memory of all subscriptions in bytes, as command.SubscriptionCost computes it,
+	// and counts their numbers by kind. Any goroutine may read both.
 	cost   atomic.Int64
 	counts [topicKinds]atomic.Int32
 }
 
-// of returns the subscriptions of a client, or nil. Any goroutine may call it.
+// of returns the subscriptions of cl, or nil if it never had one. Any goroutine may call it.
 func (h *hub) of(cl *command.Client) *subscriptions {
 	subs, _ := h.slot.OfClient(cl).(*subscriptions)
 	return subs
 }
 
-// subscribed returns the number of a client's subscriptions of a kind. Any goroutine may call it.
+// subscribed returns the number of subscriptions of that kind that cl has. Any goroutine may call
+// it.
 func (h *hub) subscribed(cl *command.Client, kind topicKind) int {
 	if subs := h.of(cl); subs != nil {
 		return int(subs.counts[kind].Load())
@@ -202,7 +205,7 @@ func (h *hub) subscribed(cl *command.Client, kind topicKind) int {
 	return 0
 }
 
-// subscribe adds a subscription unless the client has it.
+// subscribe adds a subscription of cl to the topic called name, unless cl has it.
 func (h *hub) subscribe(cl *command.Client, kind topicKind, name []byte) {
 	subs := command.ClientState[subscriptions](cl, h.slot)
 	if subs.topics[kind][string(name)] != nil {
@@ -221,12 +224,12 @@ func (h *hub) subscribe(cl *command.Client, kind topicKind, name []byte) {
 	h.count(cl, 1)
 }
 
-// count adds n to the number of a client's subscriptions.
+// count adds n, which may be negative, to the number of subscriptions of cl, and sets its mark.
 func (h *hub) count(cl *command.Client, n int32) {
 	cl.Mark(command.MarkListening, cl.Subscriptions.Add(n) > 0)
 }
 
-// unsubscribe ends a subscription if the client has it.
+// unsubscribe ends the subscription of cl to the topic called name, if cl has it.
 func (h *hub) unsubscribe(cl *command.Client, kind topicKind, name []byte) {
 	if subs := h.of(cl); subs != nil {
 		if m := subs.topics[kind][string(name)]; m != nil {
@@ -235,7 +238,7 @@ func (h *hub) unsubscribe(cl *command.Client, kind topicKind, name []byte) {
 	}
 }
 
-// end ends a subscription of a client.
+// end ends m, one of the subscriptions subs of cl.
 func (h *hub) end(cl *command.Client, subs *subscriptions, m *membership) {
 	name, kind := m.topic.name, m.topic.kind
 	h.leave(m)
@@ -248,7 +251,8 @@ func (h *hub) end(cl *command.Client, subs *subscriptions, m *membership) {
 	h.count(cl, -1)
 }
 
-// names returns the names of a client's subscriptions in no particular order.
+// names returns the names of the topics of that kind to which cl is subscribed, in no particular
+// order.
 func (h *hub) names(cl *command.Client, kind topicKind) [][]byte {
 	subs := h.of(cl)
 	if subs == nil {
@@ -261,8 +265,8 @@ func (h *hub) names(cl *command.Client, kind topicKind) [][]byte {
 	return names
 }
 
-// unsubscribeSome ends at most most subscriptions of a client without a reply, and reports
-// whether there are more.
+// unsubscribeSome ends up to most subscriptions of cl without a reply, and reports whether there
+// are more.
 func (h *hub) unsubscribeSome(cl *command.Client, most int) (more bool) {
 	subs := h.of(cl)
 	if subs == nil {
@@ -280,18 +284,20 @@ func (h *hub) unsubscribeSome(cl *command.Client, most int) (more bool) {
 	return false
 }
 
-// unsubscribeAll ends all subscriptions of a client without a reply.
+// unsubscribeAll ends all subscriptions of cl without a reply.
 func (h *hub) unsubscribeAll(cl *command.Client) {
 	for h.unsubscribeSome(cl, command.SliceWords) {
 	}
 }
 
-// reset ends subscriptions for the command RESET.
+// reset is the Reset hook: it ends a part of the subscriptions of the client of c, and reports
+// whether there are more.
 func (h *hub) reset(c *command.Call) (more bool) {
 	return h.unsubscribeSome(c.Client, command.SliceWords)
 }
 
-// closed ends the subscriptions of a disconnected client, on its own goroutine if there are many.
+// closed is the Closed hook: it ends the subscriptions of the disconnected client cl. If there are
+// many, another goroutine ends them.
 func (h *hub) closed(cl *command.Client) {
 	const few = 256
 	if cl.Subscriptions.Load() <= few {
@@ -301,7 +307,7 @@ func (h *hub) closed(cl *command.Client) {
 	h.server.Host.Spawn(func() { h.unsubscribeAll(cl) })
 }
 
-// describe adds the subscription fields of CLIENT LIST.
+// describe is the Describe hook: it adds the fields of CLIENT LIST about subscriptions to d.
 func (h *hub) describe(cl *command.Client, d *command.Description) {
 	if subs := h.of(cl); subs != nil {
 		d.Channels, d.Patterns, d.ShardChannels = h.subscribed(cl, toChannel), h.subscribed(cl, toPattern), h.subscribed(cl, toShard)
@@ -309,7 +315,8 @@ func (h *hub) describe(cl *command.Client, d *command.Description) {
 	}
 }
 
-// figures are the numbers of channels and patterns with subscribers.
+// figures returns the metrics with the numbers of channels, patterns and shard channels that have
+// subscribers.
 func figures() []figure.Figure {
 	in := func(kind topicKind, field string) figure.Figure {
 		return figure.Shown("Stats", field, command.Counted(func(h *hub) int64 { return int64(h.spaces[kind].len()) }))

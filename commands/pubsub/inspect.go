@@ -42,10 +42,12 @@ func pubsubCommand() *command.Command {
 	}
 }
 
-// channelsInline is the number of channels up to which PUBSUB CHANNELS is answered on the loop.
+// channelsInline is the number of channels up to which an event loop itself runs PUBSUB CHANNELS. A
+// long pattern counts for more than one channel each.
 const channelsInline = 1000
 
-// pubsubChannels is the handler of PUBSUB CHANNELS and SHARDCHANNELS.
+// pubsubChannels returns the Run function of PUBSUB CHANNELS or PUBSUB SHARDCHANNELS, depending on
+// kind.
 func pubsubChannels(kind topicKind) func(*command.Call) {
 	return func(c *command.Call) {
 		var pattern []byte
@@ -69,7 +71,7 @@ func pubsubChannels(kind topicKind) func(*command.Call) {
 	}
 }
 
-// write replies with the names of the topics that match pattern, or with all if pattern is nil.
+// write replies with the names of the topics that match pattern; a nil pattern matches all.
 func (sp *space) write(w *resp.Writer, pattern []byte) {
 	var names [][]byte
 	size := 0
@@ -89,7 +91,7 @@ func (sp *space) write(w *resp.Writer, pattern []byte) {
 	}
 }
 
-// pubsubNumSub is the handler of PUBSUB NUMSUB and SHARDNUMSUB.
+// pubsubNumSub returns the Run function of PUBSUB NUMSUB or PUBSUB SHARDNUMSUB, depending on kind.
 func pubsubNumSub(kind topicKind) func(*command.Call) {
 	return func(c *command.Call) {
 		c.W.Array(2 * (len(c.Args) - 2))

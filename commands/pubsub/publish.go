@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// message is one PUBLISH.
+// message is a message that PUBLISH or SPUBLISH sends.
 type message struct {
 	kind          topicKind
 	channel, body []byte
@@ -18,28 +18,29 @@ type posting struct {
 	matched []*topic
 	wake    []*command.Client
 	cutOff  []*command.Client
-	frames  [2]resp.Writer // the message in RESP2 and RESP3; empty until needed
+	frames  [2]resp.Writer // the message in RESP2 and in RESP3; empty until needed
 	shared  [2]*command.SharedFrame
-	// held has the messages of a transaction or script that has not ended yet, and bytes is their
-	// size.
+	// held has the messages of a transaction or script that has not ended yet. bytes is the memory
+	// that they take.
 	held  []message
 	bytes int
 }
 
 const (
-	// publishSteps is the largest cost of matching patterns on the loop, as a number of
-	// comparisons of a character. It takes well below a millisecond.
+	// publishSteps is the maximum cost of matching patterns on an event loop, in comparisons of a
+	// character. So many take well below a millisecond.
 	publishSteps = 1 << 18
-	// maxHeld is the number of bytes of messages that are held until the end of a transaction.
-	// Messages beyond it are delivered at once.
+	// maxHeld is the memory, in bytes, of the messages that are held until the end of a
+	// transaction. When held messages take as much, further ones are delivered at once.
 	maxHeld = 16 << 20
-	// stepsPerWork is the number of matching steps that count as one unit of work.
+	// stepsPerWork is the number of comparisons that count as one unit of work.
 	stepsPerWork = 64
-	// postWork is the work of posting a message to one client and waking it.
+	// postWork is the work, in units, of posting a message to one client and waking the client.
 	postWork = 4
 )
 
-// publish is the handler of PUBLISH and SPUBLISH.
+// publish returns the Run function of PUBLISH or SPUBLISH, depending on kind. Inside a transaction
+// or script it holds the message until the end.
 func publish(kind topicKind) func(*command.Call) {
 	return func(c *command.Call) {
 		m := message{kind: kind, channel: c.Args[1], body: c.Args[2]}
@@ -68,14 +69,14 @@ func publish(kind topicKind) func(*command.Call) {
 	}
 }
 
-// clone returns a message with its own copy of the bytes.
+// clone returns a copy of m with its own bytes.
 func (m *message) clone() message {
 	own := command.CloneArgs([][]byte{m.channel, m.body})
 	return message{m.kind, own[0], own[1]}
 }
 
-// publishBeside publishes a message in the background, because matching it takes long or it has
-// many receivers.
+// publishBeside publishes m in the background, because matching patterns takes long or m has many
+// receivers.
 func publishBeside(c *command.Call, m message) {
 	h := hubOf(c)
 	c.Offload(func(_ env.Store, w *resp.Writer) {
@@ -85,7 +86,8 @@ func publishBeside(c *command.Call, m message) {
 	})
 }
 
-// receivers returns the number of subscribers of the matched topics.
+// receivers returns the number of subscribers of all matched topics. A client that several topics
+// match counts several times, as in Redis.
 func (p *posting) receivers() (n int) {
 	for _, t := range p.matched {
 		n += t.count()
@@ -93,7 +95,7 @@ func (p *posting) receivers() (n int) {
 	return n
 }
 
-// hold keeps a message until the transaction or script ends, and returns the number of its
+// hold adds a copy of m to the held messages, unless m has no receivers, and returns the number of
 // receivers.
 func (p *posting) hold(m *message) (receivers int) {
 	receivers = p.receivers()
@@ -105,8 +107,8 @@ func (p *posting) hold(m *message) (receivers int) {
 	return receivers
 }
 
-// publishHeld delivers the messages of a transaction or script, after this has ended and released
-// its locks.
+// publishHeld is the AfterCommand hook: it delivers the held messages of a transaction or script
+// that has ended and has released its locks.
 func (h *hub) publishHeld(w *command.Worker) {
 	p := h.slot.OfWorker(w).(*posting)
 	for i := range p.held {
@@ -117,8 +119,8 @@ func (h *hub) publishHeld(w *command.Worker) {
 	p.held, p.bytes = nil, 0
 }
 
-// match finds the topics that a message goes to. It returns false if *steps ran out before it was
-// done.
+// match sets p.matched to the topics to which m goes. *steps is the number of comparisons that it
+// may make; match subtracts those that it makes, and returns false if they were too few.
 func (h *hub) match(p *posting, m *message, steps *int) bool {
 	p.matched = p.matched[:0]
 	if t := h.spaces[m.kind].get(m.channel); t != nil {
@@ -138,8 +140,8 @@ func (h *hub) match(p *posting, m *message, steps *int) bool {
 	return true
 }
 
-// post delivers a message to the subscribers of the matched topics and returns their number. It
-// wakes them after the locks are released.
+// post delivers m to the subscribers of the matched topics and returns their number. It wakes and
+// disconnects clients after the locks of the topics are released.
 func (h *hub) post(p *posting, m *message) (receivers int) {
 	memory, host := 0, h.server.Host
 	for _, t := range p.matched {
@@ -159,8 +161,8 @@ func (h *hub) post(p *posting, m *message) (receivers int) {
 	return receivers
 }
 
-// postTo posts a message to the subscribers of one topic. The lock of the topic keeps the order
-// of messages the same for all of them.
+// postTo posts m to the subscribers of t. The lock of t keeps the order of messages the same for
+// all of them. memory is the memory in bytes that the posted messages take.
 func (h *hub) postTo(p *posting, t *topic, m *message) (receivers, memory int) {
 	t.mu.Lock()
 	for _, member := range t.members {
@@ -186,11 +188,11 @@ func (h *hub) postTo(p *posting, t *topic, m *message) (receivers, memory int) {
 	return receivers, memory + p.forgetFrames()
 }
 
-// messageWords are the first words of messages.
+// messageWords are the first words of messages, by the kind of the topic.
 var messageWords = [topicKinds]string{"message", "pmessage", "smessage"}
 
-// encode encodes the message for the subscribers of t in one protocol version. It returns the
-// memory of a long message, which the subscribers share.
+// encode encodes m for the subscribers of t, in RESP2 if i is 0 and in RESP3 if i is 1. memory is
+// the size in bytes of a long message, which the subscribers share, and 0 for a short one.
 func (p *posting) encode(i int, t *topic, m *message) (memory int) {
 	w := &p.frames[i]
 	w.Proto = 2 + i
@@ -213,8 +215,8 @@ func (p *posting) encode(i int, t *topic, m *message) (memory int) {
 	return len(w.Buf)
 }
 
-// forgetFrames resets the frames for the next message. It returns the change of memory for long
-// messages that no client took.
+// forgetFrames empties the frames for the next message. memory is 0 or negative: the change of
+// memory by long messages that no client has taken.
 func (p *posting) forgetFrames() (memory int) {
 	for i := range p.frames {
 		if f := p.shared[i]; f != nil {
@@ -228,7 +230,8 @@ func (p *posting) forgetFrames() (memory int) {
 	return memory
 }
 
-// forget drops the references to the clients and topics of the previous message.
+// forget drops the references to the topics and clients of the last message, and buffers that are
+// too large to be kept.
 func (p *posting) forget() {
 	clear(p.matched)
 	clear(p.wake)

@@ -7,13 +7,13 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// fewTopics is the number of topics up to which the loop itself looks for subscriptions that a
-// user has lost.
+// fewTopics is the number of topics up to which the caller of rulesChanged itself searches for
+// subscriptions that a user has lost.
 const fewTopics = 4 << 10
 
-// rulesChanged closes the clients of a user that are subscribed to topics which its new rules
-// forbid. If there are many topics it does so on another goroutine, because the caller may be on
-// a loop.
+// rulesChanged is the RulesChanged hook: it closes the clients of u that are subscribed to topics
+// which the new rules of u forbid. If there are many topics, another goroutine does so, because the
+// caller may be an event loop.
 func (h *hub) rulesChanged(u *acl.User, before *acl.Rules) {
 	if u.Rules().KeepsChannels(before) {
 		return
@@ -29,7 +29,8 @@ func (h *hub) rulesChanged(u *acl.User, before *acl.Rules) {
 	}
 }
 
-// closeListeners closes the clients of a user that are subscribed to a forbidden topic.
+// closeListeners closes the clients of u that are subscribed to a topic which the rules of u
+// forbid.
 func (h *hub) closeListeners(u *acl.User) {
 	r := u.Rules()
 	for kind := range h.spaces {
@@ -44,9 +45,9 @@ func (h *hub) closeListeners(u *acl.User) {
 	}
 }
 
-// closeIfForbidden closes a client that has just subscribed to a topic if its user has lost the
-// permission since the command was checked. The goroutine that changed the rules may have looked
-// for subscribers before this one was added.
+// closeIfForbidden closes cl, which has just subscribed to the topic called name, if its user has
+// lost the permission since the command was checked. The goroutine that changed the rules may have
+// searched the subscribers before cl was among them.
 func closeIfForbidden(cl *command.Client, kind topicKind, name []byte) {
 	r := cl.User.Load().Rules()
 	if r.Unrestricted || mayListen(r, kind, name) {
@@ -58,7 +59,7 @@ func closeIfForbidden(cl *command.Client, kind topicKind, name []byte) {
 	cl.Kill()
 }
 
-// mayListen reports whether a selector of the rules allows a subscription to a topic.
+// mayListen reports whether a selector of r permits a subscription to the topic called name.
 func mayListen(r *acl.Rules, kind topicKind, name []byte) bool {
 	return slices.ContainsFunc(r.Selectors(), func(s *acl.Selector) bool {
 		if kind == toPattern {
@@ -68,7 +69,7 @@ func mayListen(r *acl.Rules, kind topicKind, name []byte) bool {
 	})
 }
 
-// clientsOf returns the subscribers that are clients of u.
+// clientsOf returns the subscribers of t whose user is u.
 func (t *topic) clientsOf(u *acl.User) (clients []*command.Client) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
