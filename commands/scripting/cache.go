@@ -9,29 +9,29 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// The bounds of the script cache. maxEvalScripts bounds the scripts that only EVAL has added, as
-// in Redis 7.4, since a client may put arguments into the text of its script. maxScriptBytes
-// bounds all scripts. Redis has no bound for scripts of SCRIPT LOAD. They are never evicted here
-// either, since a client that has loaded a script may call it by its SHA-1 forever; but once they
-// fill the cache, the next SCRIPT LOAD is refused.
 const (
+	// maxEvalScripts is the maximum number of scripts in the cache that only EVAL has added. Redis
+	// 7.4 has the same bound, since a client may put arguments into the text of its script.
+	// maxScriptBytes bounds the memory of all scripts. Redis has no bound for scripts of SCRIPT LOAD.
+	// They are never evicted here either, since a client that has loaded a script may call it by its
+	// SHA-1 forever; but once they fill the cache, the next SCRIPT LOAD is refused.
 	maxEvalScripts = 500
 	maxScriptBytes = 32 << 20
-	// scriptCost is the memory that the cache takes for a script, in bytes, in addition to the
-	// script.
+	// scriptCost is the memory, in bytes, that the cache takes for a script, without the script
+	// itself.
 	scriptCost = 512
 )
 
 const errScriptsFull resp.Error = "ERR the script cache is full, loaded scripts take its 32 MiB; SCRIPT FLUSH empties it"
 
-// shaSize is the length of a script's SHA-1 in hexadecimal digits.
+// shaSize is the length of the SHA-1 of a script in hexadecimal digits.
 const shaSize = 40
 
 // scriptSHA is the SHA-1 of a script in lower-case hexadecimal digits.
 type scriptSHA [shaSize]byte
 
-// parseSHA parses a SHA-1 in any case. ok is false for another length. Characters that are not
-// hexadecimal are accepted, as no script has such a name.
+// parseSHA parses b as a SHA-1, in any case. ok is false if the length is wrong. Characters that
+// are not hexadecimal digits are accepted, because no script has such a name.
 func parseSHA(b []byte) (sha scriptSHA, ok bool) {
 	if len(b) != shaSize {
 		return sha, false
@@ -45,26 +45,27 @@ func parseSHA(b []byte) (sha scriptSHA, ok bool) {
 	return sha, true
 }
 
-// script is a compiled script, with what the table of commands says about its calls.
+// script is a compiled script, with properties that follow from the table of commands.
 type script struct {
 	*lua.Script
 	sha scriptSHA
-	// keysOnly reports that the script accesses no key except its KEYS.
+	// keysOnly says that the script accesses no keys except its KEYS.
 	keysOnly bool
-	// result is the size of its latest result if that was large: see noteResult.
+	// result is the size of the script's latest result in bytes if that was large, and otherwise 0:
+	// see noteResult.
 	result atomic.Int64
 
-	// The fields below belong to the cache.
+	// The fields below belong to the cache. cost is the memory of the script in bytes.
 	cost   int64
-	loaded bool        // by SCRIPT LOAD: it stays until SCRIPT FLUSH
-	used   atomic.Bool // since the cache last looked for a script to evict
+	loaded bool        // added by SCRIPT LOAD: the script stays until SCRIPT FLUSH
+	used   atomic.Bool // the script was used since the cache last considered it for eviction
 }
 
-// scriptCache holds the scripts that have been run or loaded. Scripts that only EVAL has added
-// are evicted to make room, in the order of their last use (approximated by the second-chance
-// algorithm).
+// scriptCache has the scripts that were run or loaded. Scripts that only EVAL has added are evicted
+// to make room, in the order of their last use (approximated by the second-chance algorithm). Any
+// goroutine may use the cache.
 type scriptCache struct {
-	flushed atomic.Uint64 // counts changes that invalidate the memos of workers
+	flushed atomic.Uint64 // counts the changes that make the memos of workers invalid
 
 	mu     sync.Mutex
 	byName map[scriptSHA]*script // guarded by mu
@@ -75,7 +76,7 @@ type scriptCache struct {
 	evicted atomic.Int64 // the number of evicted scripts
 }
 
-// get returns the script with a SHA-1, or nil.
+// get returns the script with that SHA-1, or nil. It marks the script as used.
 func (sc *scriptCache) get(sha scriptSHA) *script {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -86,9 +87,10 @@ func (sc *scriptCache) get(sha scriptSHA) *script {
 	return s
 }
 
-// add adds s, permanently if it was loaded, and returns the script that the cache has under its
-// SHA-1, which another goroutine may have added before. A script of EVAL for which there is no
-// room is not kept; the next EVAL compiles it again.
+// add adds s to the cache and returns it. If the cache has a script with the same SHA-1, since
+// another goroutine has added it meanwhile, add returns that one. loaded says that the script stays
+// until SCRIPT FLUSH. If there is no room for a loaded script, add returns an error. Any other
+// script is then returned without being kept, and the next EVAL compiles it again.
 func (sc *scriptCache) add(s *script, loaded bool) (*script, resp.Error) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -120,7 +122,8 @@ func (sc *scriptCache) add(s *script, loaded bool) (*script, resp.Error) {
 	return s, ""
 }
 
-// drop evicts one script of EVAL, and reports whether there was one. mu is held.
+// drop evicts one script that only EVAL has added, and returns false if there is none. sc.mu is
+// held.
 func (sc *scriptCache) drop() bool {
 	for len(sc.queue) > 0 {
 		s := sc.queue[0]
@@ -158,13 +161,14 @@ func (sc *scriptCache) size() (n int, bytes int64) {
 	return len(sc.byName), sc.bytes
 }
 
-// scriptMemo is the script that a worker looked up last, with the value of flushed at that time.
+// scriptMemo is the script that a worker looked up last. at is the value of scriptCache.flushed at
+// that time.
 type scriptMemo struct {
 	script *script
 	at     uint64
 }
 
-// noteResult remembers the size of a large result.
+// noteResult remembers n, the size of a result in bytes, if it is at least leastResult.
 func (s *script) noteResult(n int) {
 	if n < leastResult {
 		n = 0
@@ -174,11 +178,13 @@ func (s *script) noteResult(n int) {
 	}
 }
 
-// leastResult is the size in bytes from which on the size of a result is remembered.
+// leastResult is the minimum size of a result, in bytes, for which the next call of the script
+// requests memory before it begins.
 const leastResult = 1 << 20
 
-// keysOnly reports whether the script can access only its KEYS: all commands that it calls are
-// known from its text, access only the keys in their arguments, and get nothing but KEYS as keys.
+// keysOnly reports whether s can access only its KEYS. That is so if all commands that it calls are
+// known from its text, access only keys that are among their arguments, and get only elements of
+// KEYS as keys.
 func keysOnly(t *command.Table, s *lua.Script) bool {
 	calls, known := s.Calls()
 	if !known {

@@ -39,7 +39,7 @@ func commands() []*command.Command {
 	})
 }
 
-// scriptContainer returns SCRIPT with its subcommands.
+// scriptContainer returns the command SCRIPT with its subcommands.
 func scriptContainer() *command.Command {
 	return &command.Command{
 		Name: "script", Arity: -2, Group: "scripting", Summary: "A container for Lua scripts management commands.", Since: "1.0.0",
@@ -74,7 +74,7 @@ func scriptContainer() *command.Command {
 	}
 }
 
-// countScriptKeys parses numkeys.
+// countScriptKeys parses numkeys in args, the arguments of EVAL or a similar command.
 func countScriptKeys(args [][]byte) (int, resp.Error) {
 	if len(args) < 3 {
 		return 0, resp.ErrSyntax
@@ -91,7 +91,7 @@ func countScriptKeys(args [][]byte) (int, resp.Error) {
 	return int(n), ""
 }
 
-// eval implements EVAL and EVAL_RO.
+// eval is the Run function of EVAL and EVAL_RO.
 func eval(c *command.Call) {
 	n, err := countScriptKeys(c.Args)
 	if err != "" {
@@ -113,7 +113,7 @@ func eval(c *command.Call) {
 	callScript(c, k, s, n)
 }
 
-// evalSHA implements EVALSHA and EVALSHA_RO.
+// evalSHA is the Run function of EVALSHA and EVALSHA_RO.
 func evalSHA(c *command.Call) {
 	sha, ok := parseSHA(c.Args[1])
 	if !ok {
@@ -134,7 +134,9 @@ func evalSHA(c *command.Call) {
 	callScript(c, k, s, n)
 }
 
-// callScript runs s with the first n arguments as keys, on the loop or on a coroutine.
+// callScript runs s with the first n arguments as keys. In an exclusive command and for a script of
+// bounded duration it runs s at once. All other scripts run on a coroutine, except in a transaction
+// that was not prepared for such a script, which gets an error.
 func callScript(c *command.Call, k *worker, s *script, n int) {
 	call := invocation{script: s, keys: c.Args[3 : 3+n], args: c.Args[3+n:], readonly: c.Cmd.Flags&command.FlagReadonly != 0}
 	if err := call.refused(c); err != "" {
@@ -146,7 +148,7 @@ func callScript(c *command.Call, k *worker, s *script, n int) {
 		k.runScript(c, &call)
 	case s.Bounded(len(c.Args) - 3):
 		k.runBounded(c, &call)
-	case c.Client.Exclusive: // it was added after EXEC looked for it
+	case c.Client.Exclusive: // the script was added after EXEC looked for it
 		c.Fail(errNoScript)
 	default:
 		k.call = call
@@ -154,7 +156,8 @@ func callScript(c *command.Call, k *worker, s *script, n int) {
 	}
 }
 
-// runBounded runs a script whose running time has a bound, unless it has to wait for memory.
+// runBounded runs a script whose duration has a bound. If the script has to wait for memory,
+// runBounded parks the session, and the script runs later.
 func (k *worker) runBounded(c *command.Call, call *invocation) {
 	if need := reserve(c, call); need > 0 {
 		runLater(c, call, need)
@@ -187,8 +190,8 @@ var scriptCoroutine = command.Coroutine{
 	},
 }
 
-// runOnCoroutine runs the call in k.call. A script that ends soon has ended when runOnCoroutine
-// returns.
+// runOnCoroutine runs the call in k.call on a coroutine, with the world stopped. A script that ends
+// soon has ended when runOnCoroutine returns; otherwise the session is parked.
 func (k *worker) runOnCoroutine(c *command.Call) {
 	if !c.Server.Host.StopWorld(c) {
 		return
@@ -203,12 +206,12 @@ func (k *worker) runOnCoroutine(c *command.Call) {
 	k.call = invocation{} // its arguments refer to the input of the batch
 }
 
-// compileInline is the number of bytes of source that are compiled on the loop. A longer source
-// would delay other clients: compiling a kilobyte takes some 20 µs.
+// compileInline is the maximum size, in bytes, of a source that is compiled on an event loop.
+// Compiling a longer one would delay other clients: a kilobyte takes about 20 µs.
 const compileInline = 2 << 10
 
-// evalElsewhere compiles the script on a goroutine, and then runs it exclusively, since its
-// session waits anyway.
+// evalElsewhere compiles the script of EVAL, with n keys, on another goroutine while the session is
+// parked. Then it runs the script as an exclusive command, since the session is parked anyway.
 func evalElsewhere(c *command.Call, n int) {
 	e, host, cmd, own := scriptsOf(c).engine, c.Server.Host, c.Cmd, command.CloneArgs(c.Args)
 	x := host.ParkExclusive(c, nil)
@@ -244,7 +247,7 @@ func scriptLoad(c *command.Call) {
 	c.Offload(func(_ env.Store, w *resp.Writer) { load(w, source) })
 }
 
-// scriptKill implements SCRIPT KILL.
+// scriptKill is the Run function of SCRIPT KILL.
 func scriptKill(c *command.Call) {
 	if err := c.Server.Host.KillExclusive(c); err != "" {
 		c.Fail(err)

@@ -1,3 +1,3 @@
 // Package scripting implements EVAL, SCRIPT and FUNCTION. It caches scripts, decides on which
-// goroutine a script runs, and gives it access to the server. Package lua is the interpreter.
+// goroutine a script runs, and gives scripts access to the server. Package lua is the interpreter.
 package scripting

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// engine is the state of the group for the server: the script cache and the pool of Lua states.
+// engine is what the group keeps for the server: the script cache and the pool of Lua states.
 type engine struct {
 	server  *command.Server
 	scripts scriptCache
@@ -20,7 +20,7 @@ type engine struct {
 	tidy    tidy
 }
 
-// figures are the statistics of the cached scripts.
+// figures returns the metrics of the cached scripts.
 func figures() []figure.Figure {
 	return []figure.Figure{
 		figure.Shown("Memory", "used_memory_scripts", command.Counted(func(e *engine) int64 {
@@ -35,44 +35,45 @@ func figures() []figure.Figure {
 	}
 }
 
-// host is what a running script can access of the server, through the worker that it runs on.
+// host gives a running script access to the server, through the worker that the script runs on. It
+// implements [lua.Host].
 type host struct {
 	c        *command.Call
 	caller   *command.Command // the command that runs the script
-	w        resp.Writer      // the reply of the latest command
+	w        resp.Writer      // the reply of the latest command that the script has called
 	readonly bool
 	run      *lua.Run
-	wrote    bool // it has called a command that writes
-	begun    bool // it was allowed to call such a command, so it runs to its end even if the role of the server changes
-	referred int  // how many values it got as references
-	full     bool // memory was full when it began, and it has not declared that it needs none
-	spent    int  // the instructions that it took, set at its end
+	wrote    bool // the script has called a command that writes
+	begun    bool // the script was allowed to call such a command, so it runs to its end even if the role of the server changes
+	referred int  // the number of values that the script got as references
+	full     bool // memory was full when the script began, and the script has not declared that it needs none
+	spent    int  // the number of instructions that the script took, set at its end
 
-	// For scripts that wait for memory: see wait.go.
-	memory  *budget.Grant // of its result, if it was requested
-	mayWait bool          // it is not part of a transaction
-	acted   bool          // it has called a command that does more than read
+	// The fields below are for scripts that wait for memory: see wait.go.
+	memory  *budget.Grant // the memory for the result; nil if none was requested
+	mayWait bool          // the script is not part of a transaction
+	acted   bool          // the script has called a command that does more than read
 }
 
-// worker is the state of the group for a worker.
+// worker is what the group keeps for a worker.
 type worker struct {
 	engine *engine
 	host   host
 	last   scriptMemo
-	call   invocation // of the coroutine that the worker is
+	call   invocation // the call that runs on the worker's coroutine
 }
 
-// scriptsOf returns the state of the group for the worker. The running command must be of this
-// group.
+// scriptsOf returns what the group keeps for the worker of c. The running command must be one of
+// this group.
 func scriptsOf(c *command.Call) *worker { return command.Scratch[worker](c) }
 
-// tidy is the state of the goroutine that frees the memory of large scripts: whether it runs, and
-// whether it has to run again.
+// tidy is the state of the goroutine that returns the memory of large scripts to the operating
+// system: whether it runs, and whether it has to run once more.
 type tidy struct {
 	running, again atomic.Bool
 }
 
-// scriptOf returns the cached script with the given source, or nil.
+// scriptOf returns the cached script with that source, or nil.
 func (k *worker) scriptOf(source []byte) *script {
 	if len(source) > lua.MaxSource {
 		return nil
@@ -80,15 +81,16 @@ func (k *worker) scriptOf(source []byte) *script {
 	return k.script(shaOf(source))
 }
 
-// shaOf returns the SHA-1 of a script.
+// shaOf returns the SHA-1 of source.
 func shaOf(source []byte) (sha scriptSHA) {
 	sum := sha1.Sum(source)
 	hex.Encode(sha[:], sum[:])
 	return sha
 }
 
-// compile returns the script of source, which it copies, and adds it to the cache. For a cached
-// script it only computes the SHA-1: many clients load all their scripts each time they connect.
+// compile compiles source, of which it makes a copy, adds the script to the cache, and returns it.
+// If the cache has the script, compile only computes the SHA-1: many clients load all their scripts
+// each time they connect. loaded says that the script stays until SCRIPT FLUSH.
 func (e *engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 	if len(source) > lua.MaxSource {
 		return nil, errSourceLong
@@ -106,7 +108,7 @@ func (e *engine) compile(source []byte, loaded bool) (*script, resp.Error) {
 	return e.scripts.add(s, loaded)
 }
 
-// script returns the cached script with a SHA-1, or nil. The worker remembers the latest one, so
+// script returns the cached script with that SHA-1, or nil. The worker remembers the last one, so
 // that a pipeline with one script takes no lock.
 func (k *worker) script(sha scriptSHA) *script {
 	m := &k.last

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// This file implements the commands for functions as a server without any function. They reply as
+// This file implements the commands about functions for a server that never has any. They reply as
 // Redis 7.2 does while no library is loaded, so that programs which list, flush, save and restore
 // functions work.
 
@@ -23,7 +23,7 @@ const (
 	errRestorePayload resp.Error = "ERR DUMP payload version or checksum are wrong"
 )
 
-// functionCommands returns FUNCTION with its subcommands, FCALL and FCALL_RO.
+// functionCommands returns the commands FCALL and FCALL_RO, and FUNCTION with its subcommands.
 func functionCommands() []*command.Command {
 	return command.Entries(command.Defaults{Group: "scripting", Since: "1.0.0", Complexity: "O(1)"}, []*command.Command{
 		{
@@ -117,8 +117,8 @@ func functionFlush(c *command.Call) {
 	}
 }
 
-// functionBusy runs f, unless a script has been running for long. FUNCTION KILL and FUNCTION
-// STATS are allowed then, but do not apply to scripts.
+// functionBusy calls f, unless a script is busy: then it replies with a BUSY error. FUNCTION KILL
+// and FUNCTION STATS may run while a script is busy, but are about functions only.
 func functionBusy(c *command.Call, f func()) {
 	if c.Busy {
 		c.Fail(command.ErrBusy)
@@ -142,14 +142,14 @@ func functionStats(c *command.Call) {
 }
 
 const (
-	// dumpVersion is the version of the dump format of Redis 7.2.
+	// dumpVersion is the version of Redis 7.2's format of dumps.
 	dumpVersion = 11
-	// dumpFooter is the length of the end of a dump: its version and its checksum.
+	// dumpFooter is the length, in bytes, of the end of a dump: its version and its checksum.
 	dumpFooter = 2 + 8
 )
 
-// dumpChecksum is the CRC-64 of Redis: the polynomial as Go's package represents it, an initial
-// value of 0, and no final inversion.
+// dumpChecksum returns the CRC-64 of b as Redis computes it: with the polynomial below, in the form
+// of Go's package, an initial value of 0, and no final inversion.
 func dumpChecksum(b []byte) uint64 {
 	return ^crc64.Update(^uint64(0), crc64.MakeTable(0x95ac9329ac4bc9b5), b)
 }
@@ -179,8 +179,8 @@ func functionRestore(c *command.Call) {
 	}
 }
 
-// checkDump reports whether b is a complete dump of a supported version, and whether it contains
-// no function.
+// checkDump reports in ok whether b is a complete dump of a supported version, and in empty whether
+// it contains no functions.
 func checkDump(b []byte) (empty, ok bool) {
 	n := len(b) - dumpFooter
 	if n < 0 || binary.LittleEndian.Uint16(b[n:]) > dumpVersion {

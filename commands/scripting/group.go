@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/lua"
 )
 
-// Group returns EVAL, SCRIPT and FUNCTION.
+// Group returns the command group of EVAL, SCRIPT and FUNCTION, with FCALL and the variants of
+// EVAL.
 func Group() command.Group {
 	return command.Group{
 		Commands: slices.Concat(commands(), functionCommands()),

@@ -11,17 +11,18 @@ type invocation struct {
 	script     *script
 	keys, args [][]byte
 	readonly   bool
-	memory     *budget.Grant // of its result, if it was requested; the function that runs the script ends it
+	memory     *budget.Grant // the memory for the result, nil if none was requested; ended by the function that runs the script
 }
 
-// end returns the memory that was requested and not used.
+// end returns the requested memory that the result does not use.
 func (call *invocation) end() {
 	call.memory.End()
 	call.memory = nil
 }
 
-// refused returns the error if the call may not begin, or "". A script without declared flags is
-// checked when it calls its first write.
+// refused returns the error if the call may not begin, "" if it may. It also makes the call
+// read-only if the script declares that it does not write. A script that declares no flags is
+// checked when it calls its first command that writes.
 func (call *invocation) refused(c *command.Call) resp.Error {
 	f := call.script.Flags()
 	writes := f.Declared && !f.NoWrites

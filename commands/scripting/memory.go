@@ -6,7 +6,8 @@ import (
 	"github.com/cellserver/cellserver/lua"
 )
 
-// limits returns the bounds for all scripts of the server together.
+// limits returns the limits of each script: the defaults, and the heap bound of the server that
+// scripts share with the keys.
 func (e *engine) limits() lua.Limits {
 	l := lua.DefaultLimits()
 	l.Room = e.server.Options.ScriptRoom
@@ -16,8 +17,9 @@ func (e *engine) limits() lua.Limits {
 	return l
 }
 
-// freeGarbage starts a garbage collection in the background after a large script, if maxmemory
-// bounds the process: keys may need that memory before the next script does.
+// freeGarbage collects garbage in the background after a large script, if maxmemory bounds the
+// process, because keys may need the memory before the next script does. A call while the goroutine
+// runs has it run once more.
 func (e *engine) freeGarbage() {
 	if e.server.Options.ScriptRoom == nil {
 		return

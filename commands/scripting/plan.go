@@ -5,7 +5,7 @@ import (
 	"github.com/cellserver/cellserver/lua"
 )
 
-// source is what the first argument of a command that runs a script is.
+// source says what the first argument of a command that runs a script is: its text or its SHA-1.
 type source bool
 
 const (
@@ -13,15 +13,16 @@ const (
 	asSHA  source = true
 )
 
-// mayChange returns the field Writes of a command that runs a script: whether a call may change
-// something depends on the flags of the script or, without flags, on the command.
+// mayChange returns the Writes function of a command that runs a script. A call may change
+// something unless the script declares that it does not write or, if the script declares no flags,
+// the command is read-only.
 func mayChange(from source) func(c *command.Call, cmd *command.Command, args [][]byte) bool {
 	return func(c *command.Call, cmd *command.Command, args [][]byte) bool {
 		return writes(cmd, workerFor(c, cmd).flags(from, args))
 	}
 }
 
-// writes reports whether a script with these flags that cmd calls may change something.
+// writes reports whether a script that declares the flags f and is run by cmd may change something.
 func writes(cmd *command.Command, f lua.Flags) bool {
 	if f.Declared {
 		return !f.NoWrites
@@ -29,13 +30,14 @@ func writes(cmd *command.Command, f lua.Flags) bool {
 	return cmd.Flags&command.FlagReadonly == 0
 }
 
-// workerFor returns the state of the group for the worker that runs c. cmd is a command of the
-// group; c may be of another group.
+// workerFor returns what the group keeps for the worker that runs c. cmd is a command of this
+// group; c may be a call of another group.
 func workerFor(c *command.Call, cmd *command.Command) *worker {
 	return cmd.Slot().OfWorker(c.Worker).(*worker)
 }
 
-// flags returns the flags that the script of a call declares.
+// flags returns the flags that the script of a call with args declares. They are empty if the
+// script is unknown.
 func (k *worker) flags(from source, args [][]byte) (f lua.Flags) {
 	if from == asText {
 		return lua.Declared(args[1])
@@ -48,9 +50,9 @@ func (k *worker) flags(from source, args [][]byte) (f lua.Flags) {
 	return f
 }
 
-// plan returns the field Plan of a command that runs a script. A script that the cache lacks counts as one
-// of unknown duration: EVAL has to compile it, and EVALSHA may get one from a SCRIPT LOAD before
-// it in the transaction, or of another client meanwhile.
+// plan returns the Plan function of a command that runs a script. A script that is not in the cache
+// counts as one of unknown duration: EVAL has to compile it, and for EVALSHA it may yet be loaded,
+// by a SCRIPT LOAD before it in the transaction or by another client.
 func plan(from source) func(c *command.Call, cmd *command.Command, args [][]byte) command.Plan {
 	return func(c *command.Call, cmd *command.Command, args [][]byte) command.Plan {
 		k := workerFor(c, cmd)
@@ -66,7 +68,7 @@ func plan(from source) func(c *command.Call, cmd *command.Command, args [][]byte
 	}
 }
 
-// queued returns the script of a queued call, or nil if the cache does not have it.
+// queued returns the script of a queued call with args, or nil if it is not in the cache.
 func (k *worker) queued(from source, args [][]byte) *script {
 	if from == asText {
 		return k.scriptOf(args[1])

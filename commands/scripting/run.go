@@ -16,23 +16,23 @@ const (
 )
 
 const (
-	// coroutineBudget is the number of instructions, about a millisecond, that a script may take
-	// on the loop before it is moved to a goroutine.
+	// coroutineBudget is the number of instructions that a script may take on an event loop before
+	// it moves to another goroutine. They take about a millisecond.
 	coroutineBudget = 20_000
 	// instructionsPerWork is the number of instructions that count as one unit of work.
 	instructionsPerWork = 4
-	// maxBounded is a number of instructions far beyond what a bounded script can take, unless
-	// the compiler has a bug.
+	// maxBounded is the number of instructions after which a script of bounded duration is killed.
+	// It is far more than such a script can take, unless the compiler has a bug.
 	maxBounded = 5_000_000
-	// keptScriptReply is the size of the largest reply buffer that a worker keeps.
+	// keptScriptReply is the maximum size, in bytes, of the reply buffer that a worker keeps.
 	keptScriptReply = 64 << 10
-	// maxReferred is about the largest number of values that a script gets as references rather than
+	// maxReferred is about the maximum number of values that a script gets as references instead of
 	// copies.
 	maxReferred = 16 << 10
 )
 
-// runScript runs a script at one instant, with everything that it can access locked. In a
-// transaction that is locked already.
+// runScript runs the script of call at one instant. It locks the keys that the script can access,
+// and unlocks them at the end. In a transaction they are locked already.
 func (k *worker) runScript(c *command.Call, call *invocation) {
 	k.host.mayWait, c.Again = !c.Client.Exclusive, false
 	if c.Client.Exclusive {
@@ -47,7 +47,8 @@ func (k *worker) runScript(c *command.Call, call *invocation) {
 	c.RunLocked(func() { k.execute(c, call) })
 }
 
-// scriptRefs returns the keys of a script in the form that [command.Call.Lock] takes.
+// scriptRefs returns keys in the selected database, in the form that [command.Call.Lock] takes. The
+// result is valid until the next command of the worker.
 func scriptRefs(c *command.Call, keys [][]byte) []env.KeyRef {
 	c.Refs = c.Refs[:0]
 	for _, key := range keys {
@@ -56,8 +57,8 @@ func scriptRefs(c *command.Call, keys [][]byte) []env.KeyRef {
 	return c.Refs
 }
 
-// execute runs the script and writes its reply. It restores the fields of c that the script's
-// commands have overwritten.
+// execute runs the script of call and writes its reply. The keys must be locked. At the end it
+// restores the fields of c that the commands of the script have overwritten.
 func (k *worker) execute(c *command.Call, call *invocation) {
 	cmd, args, w, db := c.Cmd, c.Args, c.W, c.Client.Selected()
 	h := &k.host
@@ -110,8 +111,8 @@ func (k *worker) execute(c *command.Call, call *invocation) {
 	c.Failed = len(w.Buf) > mark && w.Buf[mark] == '-'
 }
 
-// copied returns the memory that w used for a reply. Before the reply, Buf had mark bytes and
-// there were refs references.
+// copied returns the memory, in bytes, that w takes for a reply. Before the reply, w.Buf had mark
+// bytes and w.Refs had refs references.
 func copied(w *resp.Writer, mark, refs int) int {
 	n := len(w.Buf) - mark
 	for _, r := range w.Refs[refs:] {
@@ -122,10 +123,11 @@ func copied(w *resp.Writer, mark, refs int) int {
 	return n
 }
 
-// Call implements [lua.Host] for redis.call and redis.pcall. Until the script writes, it gets
-// long values as references, up to [maxReferred] of them. After that it gets copies, which the
-// garbage collector frees when the script drops them. References would accumulate if a script
-// sets and reads a value repeatedly.
+// Call implements [lua.Host] for redis.call and redis.pcall: it runs the command args and returns
+// its reply, encoded for proto, with references to long values. Until the script writes, it gets
+// long values as references, up to maxReferred of them. After that it gets copies, which the
+// garbage collector frees when the script drops them: references would accumulate if a script sets
+// and reads a value repeatedly.
 func (h *host) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	c := h.c
 	h.w.Buf, h.w.Refs, h.w.Referred, h.w.Proto = h.w.Buf[:0], h.w.Refs[:0], 0, proto
@@ -154,7 +156,8 @@ func (h *host) Call(args [][]byte, proto int) ([]byte, []shared.Ref) {
 	return h.w.Buf, h.w.Refs
 }
 
-// find returns the command that a script calls, and the error if the script may not call it.
+// find returns the command that a script calls with args, and the error if the script may not call
+// it. The command is nil if it does not exist. find also records that the script is about to write.
 func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	cmd := h.c.Server.Commands.Lookup(args[0])
 	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
@@ -174,7 +177,7 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	switch {
 	case h.readonly && cmd.Flags&(command.FlagWrite|command.FlagMayReplicate) != 0:
 		return cmd, errScriptReadonly
-	case h.begun: // as in Redis the script may finish: stopping it halfway would be worse, and a change of role takes effect after it
+	case h.begun: // as in Redis the script may run to its end, because stopping it halfway would be worse; a change of role takes effect after it
 	case h.c.Server.Halts.Load()&command.HaltReplication != 0:
 		if err := h.c.HaltedInScript(cmd, args); err != "" {
 			return cmd, err
@@ -198,13 +201,14 @@ func (h *host) find(args [][]byte) (*command.Command, resp.Error) {
 	if cmd.Flags&command.FlagWrite != 0 {
 		h.wrote = true
 		if x := h.c.Exclusive; x != nil && !x.Write() {
-			return cmd, errScriptDenied // it has been killed and will never see this error
+			return cmd, errScriptDenied // the script has been killed and will never see this error
 		}
 	}
 	return cmd, ""
 }
 
-// forbidden returns the error for a command that the caller's user may not call, or "".
+// forbidden returns the error if the user of the client may not call cmd with args; "" if the user
+// may. It records a refusal in ACL LOG.
 func (h *host) forbidden(cmd *command.Command, args [][]byte) resp.Error {
 	c := h.c
 	if c.Client.User.Load().Rules().Unrestricted {
@@ -217,7 +221,8 @@ func (h *host) forbidden(cmd *command.Command, args [][]byte) resp.Error {
 	return ""
 }
 
-// Allowed implements [lua.Allower] for redis.acl_check_cmd.
+// Allowed implements [lua.Allower] for redis.acl_check_cmd: known says whether the command args[0]
+// exists, and allowed whether the user of the client may call it with args.
 func (h *host) Allowed(args [][]byte) (known, allowed bool) {
 	cmd := h.c.Server.Commands.Lookup(args[0])
 	if cmd != nil && cmd.Sub != nil && len(args) > 1 {
@@ -230,8 +235,8 @@ func (h *host) Allowed(args [][]byte) (known, allowed bool) {
 	return true, is.Reason == acl.DeniedNothing
 }
 
-// Log implements [lua.Host] for redis.log. The message of a script may contain keys, which the
-// log never shows, so only its length and level are logged.
+// Log implements [lua.Host] for redis.log. The message of a script may contain keys, which must not
+// be in the log, so only its level and its length in bytes are logged.
 func (h *host) Log(level int, msg []byte) {
 	h.c.Server.Log.Debug("a script logged a message", "level", level, "bytes", len(msg))
 }

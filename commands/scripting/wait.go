@@ -5,21 +5,22 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// A script may lack memory because of replies that other clients have not read yet. As long as it
-// has had no visible effect it is run again from its beginning once there is room, in the queue
-// of [budget.Budget]. A script whose latest result was large requests as much memory before it
-// begins, if that does not fit at once.
+// A script may lack memory because other clients have not read their replies yet. If the script has
+// had no visible effect, it runs again from its beginning when there is memory, in the queue of
+// [budget.Budget]. If the latest result of a script was large, the next call requests as much
+// memory before it begins, and waits if it is not granted at once.
 
-// Waits implements [lua.Waiter].
+// Waits implements [lua.Waiter]. It reports whether the script, which lacks memory, is to run again
+// from its beginning, and sets Again of the worker if so.
 func (h *host) Waits() bool {
 	c := h.c
 	c.Again = h.mayWait && !h.acted && (c.Exclusive == nil || c.Exclusive.Retries < maxRetries) && c.Server.Large.Size() > h.memory.Unused()
 	return c.Again
 }
 
-// reserve requests memory for the result of a script whose latest result was large, plus a
-// quarter. It returns the number of bytes to wait for; 0 if they were granted at once or are not
-// needed.
+// reserve requests memory for the result of a script whose latest result was large: the size of
+// that result plus a quarter. It returns the number of bytes to wait for; 0 if they were granted at
+// once or none are needed.
 func reserve(c *command.Call, call *invocation) (need int64) {
 	need = call.script.result.Load()
 	if need == 0 || c.Client.Exclusive {
@@ -32,7 +33,8 @@ func reserve(c *command.Call, call *invocation) (need int64) {
 	return 0
 }
 
-// runLater parks the session until there is memory for the script, and then runs it exclusively.
+// runLater parks the session until need bytes are granted for the script, and then runs it as an
+// exclusive command.
 func runLater(c *command.Call, call *invocation, need int64) {
 	own := command.CloneArgs(c.Args)
 	x := c.Server.Host.ParkExclusive(c, again(c.Cmd, own, call))
@@ -40,7 +42,8 @@ func runLater(c *command.Call, call *invocation, need int64) {
 	c.Server.Host.EnqueueWith(x, need)
 }
 
-// again returns a function that runs a script with the arguments own.
+// again returns a function that runs the script of call by cmd from its beginning. own has the
+// arguments of cmd, which must be copies.
 func again(cmd *command.Command, own [][]byte, call *invocation) func(c *command.Call) {
 	later, n := *call, len(call.keys)
 	later.memory = nil
@@ -59,5 +62,5 @@ func again(cmd *command.Command, own [][]byte, call *invocation) func(c *command
 	}
 }
 
-// maxRetries is how often a script that lacked memory is run again.
+// maxRetries is the maximum number of times that an exclusive script which lacks memory runs again.
 const maxRetries = 3
