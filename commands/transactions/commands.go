@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Group returns MULTI, EXEC, WATCH and related commands.
+// Group returns the command group of MULTI, EXEC, DISCARD, WATCH and UNWATCH.
 func Group() command.Group {
 	return command.Group{
 		Commands: transactionCommands(),
@@ -70,15 +70,15 @@ const (
 	errWatchMany      resp.Error = "ERR too many watched keys"
 )
 
-// The bounds of the queue and of the watched keys of one transaction, in commands and in bytes of
-// memory. Redis has no such bound; without one a client could fill the memory with commands that
-// never run.
 const (
+	// maxQueued is the maximum number of commands in the queue of a transaction. Their memory and
+	// that of watched keys is bounded by command.MaxQueuedBytes. Redis has no such bounds; without
+	// them a client could fill the memory with commands that never run.
 	maxQueued = 1 << 16
 )
 
-// enqueue queues the command for EXEC. It reports whether it has queued or refused the command,
-// so that nothing runs now.
+// enqueue is the Intercept hook: it queues the command of c for EXEC, or refuses it. It returns
+// false if the command has to run at once. size is the length of the command in bytes.
 func (m *transactions) enqueue(c *command.Call, size int) bool {
 	if c.Cmd.Flags&command.FlagImmediate != 0 {
 		return false
@@ -112,20 +112,20 @@ func multi(c *command.Call) {
 	c.OK()
 }
 
-// rejected makes the next EXEC abort, after a command that could not be queued.
+// rejected is the Rejected hook: after a command that could not be queued, the next EXEC aborts.
 func (m *transactions) rejected(c *command.Call) {
 	if c.Client.Marks&command.MarkQueuing != 0 {
 		m.of(c.Client).tx.failed = true
 	}
 }
 
-// rejectExec ends the transaction when EXEC is refused.
+// rejectExec is the Rejected function of EXEC: it ends the transaction and returns the error.
 func rejectExec(c *command.Call, e resp.Error) resp.Error {
 	transactionsOf(c).discard(c.Client, c.Store)
 	return resp.Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(e), "ERR "))
 }
 
-// discard ends the transaction and unwatches all keys.
+// discard ends the transaction of cl, if there is one, and its watches of keys.
 func (m *transactions) discard(cl *command.Client, st env.Store) {
 	m.unwatch(cl, st)
 	if k := m.of(cl); k != nil && k.tx != nil {
@@ -144,7 +144,7 @@ func discard(c *command.Call) {
 	c.OK()
 }
 
-// reset discards the transaction for the command RESET.
+// reset is the Reset hook: it discards the transaction.
 func (m *transactions) reset(c *command.Call) (more bool) {
 	m.discard(c.Client, c.Store)
 	return false
@@ -183,28 +183,29 @@ func (m *transactions) unwatch(cl *command.Client, st env.Store) {
 	}
 	watched, many := k.watched, k.watching > command.SliceWords*command.WatchCost
 	k.watched, k.watching = nil, 0
-	if many && !cl.Background { // nothing else refers to them
+	if many && !cl.Background { // no other goroutine refers to the token
 		m.forget(watched)
 		return
 	}
 	st.Unwatch(watched)
 }
 
-// forget ends a watch on its own goroutine.
+// forget ends the watches of the token watched on another goroutine.
 func (m *transactions) forget(watched any) {
 	host := m.server.Host
 	host.Spawn(func() { host.WithStore(0, func(st env.Store) { st.Unwatch(watched) }) })
 }
 
-// closed ends the watches of a disconnected client.
+// closed is the Closed hook: it ends the watches of the disconnected client cl.
 func (m *transactions) closed(cl *command.Client) {
 	if k := m.of(cl); k != nil && k.watched != nil {
 		m.forget(k.watched)
 	}
 }
 
-// needsStore reports whether cmd, which is allowed while a script is busy, would wait for locks
-// of the script.
+// needsStore is the NeedsStore hook: it reports whether cmd, which may run while a script is busy,
+// would wait for locks of the script. That is the case for WATCH, and for a command that ends
+// watches if there are any.
 func (m *transactions) needsStore(cl *command.Client, cmd *command.Command) bool {
 	switch {
 	case cmd.Flags&command.FlagAllowBusy != 0 && !cmd.Keys.None(): // WATCH
@@ -216,8 +217,8 @@ func (m *transactions) needsStore(cl *command.Client, cmd *command.Command) bool
 	return false
 }
 
-// kept returns the memory of the transaction and the watched keys, and the number of queued
-// commands. Any goroutine may call it.
+// kept is the Kept hook: it returns the memory, in bytes, of the transaction and the watched keys
+// of cl, and the number of queued commands, -1 outside of a transaction.
 func (m *transactions) kept(cl *command.Client) (bytes, queued int) {
 	k := m.of(cl)
 	if k == nil {
@@ -229,7 +230,8 @@ func (m *transactions) kept(cl *command.Client) (bytes, queued int) {
 	return k.watching + k.tx.bytes, len(k.tx.queue)
 }
 
-// transfer moves the transaction and the watches of a client to its proxy.
+// transfer is the Transfer hook: it moves the transaction of cl and its watches to proxy, and
+// returns the memory, in bytes, that they take. It moves nothing if there is no transaction.
 func (m *transactions) transfer(cl, proxy *command.Client) (bytes int) {
 	k := m.of(cl)
 	if k == nil || k.tx == nil {
@@ -240,14 +242,16 @@ func (m *transactions) transfer(cl, proxy *command.Client) (bytes int) {
 	return bytes
 }
 
-// queueWrites reports whether EXEC changes something, which it does if one of the queued commands
-// does.
+// queueWrites is the Writes function of EXEC: it reports whether one of the queued commands may
+// change something.
 func queueWrites(c *command.Call, exec *command.Command, _ [][]byte) bool {
 	k := keptOf(exec.Slot(), c.Client)
 	return k != nil && k.tx != nil && slices.ContainsFunc(k.tx.queue, func(q queued) bool { return c.MayChange(q.cmd, q.args) })
 }
 
-// exec implements EXEC: it runs the queue at one instant with all shards of its keys locked.
+// exec is the Run function of EXEC. It runs the queued commands at one instant, with the shards of
+// their keys locked. A transaction that may take long runs as an exclusive command, and one with
+// much work in the background.
 func exec(c *command.Call) {
 	if c.Client.Marks&command.MarkQueuing == 0 {
 		c.Fail(errExecAlone)
@@ -278,7 +282,8 @@ func exec(c *command.Call) {
 	c.MoveToBackground(func(c *command.Call) { host.Timed(c, run) })
 }
 
-// run runs the queue of a transaction, and ends it.
+// run locks the keys of the transaction in k, checks whether it may run, runs the queue, and ends
+// the transaction. If it may not run, the reply is an error, or null if a watched key has changed.
 func (m *transactions) run(c *command.Call, k *clientTransaction) {
 	t := k.tx
 	if collect(c, t) {
@@ -312,15 +317,15 @@ func (m *transactions) run(c *command.Call, k *clientTransaction) {
 		c.Store.Begin()
 	}
 	c.RunLocked(func() { runQueue(c, t) })
-	c.Server.BatchEnd(c.Worker) // it refers to keys of the queue
+	c.Server.BatchEnd(c.Worker) // the worker's state refers to keys of the queue
 	m.discard(c.Client, c.Store)
 }
 
-// lacksMemory reports whether memory is full and a command of t needs some, so that the whole
+// lacksMemory reports whether memory is full and a command of t needs memory, so that the whole
 // transaction is refused. The keys of t are locked. A limiter needs memory if its key does not
-// exist, and a script needs it for any write, unless its flags say allow-oom. byItself reports a
-// script that is the only command which may change something: it is then refused at its first
-// write, as outside a transaction.
+// exist. A script needs memory if it may write, unless its flags say allow-oom. byItself is true if
+// a script needs memory but is the only command of t that may change something: the transaction
+// then runs, and the script is refused at its first write, as outside of a transaction.
 func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
 	if !c.Store.Full() {
 		return false, false
@@ -350,7 +355,8 @@ func lacksMemory(c *command.Call, t *transaction) (lacks, byItself bool) {
 	return lacks || scripts > 0 && changes > 1, scripts > 0
 }
 
-// errRulesChanged is followed by the reason for which a queued command is no longer allowed.
+// errRulesChanged is the error for a queued command that is no longer allowed. The reason follows
+// it.
 const errRulesChanged resp.Error = "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no longer allowed for the following reason: "
 
 var whyRulesChanged = map[acl.Denied]string{
@@ -359,9 +365,9 @@ var whyRulesChanged = map[acl.Denied]string{
 	acl.DeniedChannel: "no permission to access one of the channels used as arguments to the command",
 }
 
-// runQueue replies with an array of the replies to the queued commands. If it grows too large,
-// the remaining commands run nonetheless, and the client is closed, because it cannot learn their
-// outcome.
+// runQueue runs the queued commands of t and replies with an array of their replies. If the reply
+// gets too long, the remaining commands run nonetheless, and the client is closed, because it
+// cannot learn their outcome.
 func runQueue(c *command.Call, t *transaction) {
 	cmd, args := c.Cmd, c.Args
 	mark, tooLong := len(c.W.Buf), false
@@ -388,7 +394,7 @@ func runQueue(c *command.Call, t *transaction) {
 	c.Cmd, c.Args, c.Failed = cmd, args, false
 }
 
-// prefetchQueue passes the keys of the queue to the store, which looks them up ahead.
+// prefetchQueue has the store prefetch the first keys of the commands in queue.
 func prefetchQueue(c *command.Call, queue []queued) {
 	c.Keys = c.Keys[:0]
 	for i := range queue {
@@ -401,8 +407,9 @@ func prefetchQueue(c *command.Call, queue []queued) {
 	}
 }
 
-// collect gathers the keys of the queued commands with their databases, following SELECT. It
-// returns false if a command may access keys that it does not name.
+// collect sets t.refs to the keys of the queued commands with their databases, following SELECT. It
+// returns false if a command may access keys that are not among its arguments, so that all keys
+// have to be locked.
 func collect(c *command.Call, t *transaction) bool {
 	t.refs = t.refs[:0]
 	db := c.Client.Selected()

@@ -1,3 +1,3 @@
-// Package transactions implements MULTI, EXEC and WATCH, which run several commands of a client
-// at one instant.
+// Package transactions implements MULTI, EXEC and WATCH, by which a client runs several commands at
+// one instant.
 package transactions

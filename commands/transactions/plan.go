@@ -6,15 +6,16 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// This file has the checks of a queue that EXEC makes before it runs it.
+// This file has the checks that EXEC makes before it runs the queue.
 
-// fewReads is the number of arguments up to which the reads of a transaction are taken as cheap
-// without looking at the length of their values.
+// fewReads is the number of arguments of reading commands up to which the lengths of the values
+// that they read do not count as work.
 const fewReads = 128
 
-// transactionWork returns the work of a transaction: that of the arguments of its commands, of
-// the collections that they read completely, of the bytes of many values, of subscriptions, and
-// of the watched keys.
+// transactionWork returns the work, in units, of the transaction in k: that of the arguments of its
+// commands, of the collections that they read completely, of the bytes of many values, of
+// subscriptions, and of the watched keys. If the result exceeds command.MaxLoopWork, it is not
+// exact.
 func transactionWork(c *command.Call, k *clientTransaction) int {
 	t := k.tx
 	n := t.work + k.watching/command.WatchCost*command.CommandWork
@@ -43,7 +44,8 @@ func transactionWork(c *command.Call, k *clientTransaction) int {
 }
 
 // halted returns the error if the role of the server forbids a command of t, so that the whole
-// transaction is refused. The server may have become a replica since the commands were queued.
+// transaction is refused; "" if not. The server may have become a replica since the commands were
+// queued.
 func halted(c *command.Call, t *transaction) resp.Error {
 	if c.Server.Halts.Load()&command.HaltReplication == 0 {
 		return ""
@@ -56,11 +58,11 @@ func halted(c *command.Call, t *transaction) resp.Error {
 	return ""
 }
 
-// lacksJournal reports whether the log cannot take effects and t would have some, so that, as in
-// Redis, the whole transaction is refused, including its messages. The keys of t are locked. A
-// transaction whose only changing commands are limiters, or a single script, is not refused: each
-// of these commands is checked when it runs, so that those which only read are answered, and the
-// others have no effect.
+// lacksJournal reports whether the journal cannot accept effects now and t would have some. Then,
+// as in Redis, the whole transaction is refused, including its messages. The keys of t are locked.
+// A transaction is not refused if the only commands in it that may change something are limiters,
+// or a single script. Each of these is checked when it runs, so that calls which only read are
+// answered and the others have no effect.
 func lacksJournal(c *command.Call, t *transaction) bool {
 	if !c.Journal.Refuses() {
 		return false
@@ -82,9 +84,9 @@ func lacksJournal(c *command.Call, t *transaction) bool {
 	return scripts > 0 && scripts+limiters+others > 1 || limiters > 0 && others > 0
 }
 
-// runsLong reports whether a command of the transaction may take long: a script with a loop, or
-// one that has to be compiled. A script that SCRIPT FLUSH of another client removes meanwhile is
-// compiled again in the transaction, but is the same script.
+// runsLong reports whether a command of t may take long: a script with a loop, or a script that is
+// not in the cache. A script that another client removes from the cache by SCRIPT FLUSH after this
+// check is compiled again in the transaction, but is the same script.
 func runsLong(c *command.Call, t *transaction) bool {
 	for i := range t.queue {
 		if q := &t.queue[i]; q.cmd.Plan != nil && q.cmd.Plan(c, q.cmd, q.args).Long {
@@ -94,7 +96,8 @@ func runsLong(c *command.Call, t *transaction) bool {
 	return false
 }
 
-// queueReplySize returns about how many bytes the replies of a transaction copy.
+// queueReplySize is the ReplySize function of EXEC: it returns about how many bytes the replies of
+// the queued commands copy.
 func queueReplySize(cl *command.Client, st env.Store, exec *command.Command, _ [][]byte) (n int) {
 	k := keptOf(exec.Slot(), cl)
 	if k == nil || k.tx == nil {

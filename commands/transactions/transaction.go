@@ -8,55 +8,57 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// transaction is the queue of a session since MULTI.
+// transaction has the commands that a client has queued since MULTI.
 type transaction struct {
 	failed bool // a command was refused, so EXEC must abort
 	queue  []queued
 	bytes  int
-	work   int          // of the queued arguments: see transactionWork
+	work   int          // the work of the queued arguments, in units: see transactionWork
 	refs   []env.KeyRef // reusable memory for EXEC
 
-	// The memory for the latest arguments. Earlier arguments stay in previous slices.
+	// text and words have the memory for the arguments of the latest commands. Those of earlier
+	// commands may be in slices that text and words had before.
 	text  []byte
 	words [][]byte
 }
 
-// keptTransaction is the largest capacity of the slices of a transaction that is reused.
+// keptTransaction is the maximum capacity of each slice of a transaction that is reused.
 const keptTransaction = 4 << 10
 
-// transactions is the state of the group for the server.
+// transactions is what the group keeps for the server.
 type transactions struct {
 	server *command.Server
 	slot   command.Slot
 	free   sync.Pool // of empty *transaction
 }
 
-// transactionsOf returns the state of the group. The running command must be of this group.
+// transactionsOf returns what the group keeps for the server. The running command must be one of
+// this group.
 func transactionsOf(c *command.Call) *transactions { return command.ServerState[transactions](c) }
 
-// clientTransaction is the state of MULTI and WATCH for a client.
+// clientTransaction is what the group keeps for a client: the state of MULTI and WATCH.
 type clientTransaction struct {
 	tx       *transaction // nil outside of a transaction
-	watched  any          // the store's token for the keys of WATCH, nil without any
-	watching int          // the bytes of the watched keys
+	watched  any          // the store's token for the keys of WATCH; nil if there are none
+	watching int          // the memory of the watched keys in bytes
 }
 
-// of returns the state of a client, or nil.
+// of returns what the group keeps for cl, or nil if there is nothing.
 func (m *transactions) of(cl *command.Client) *clientTransaction { return keptOf(m.slot, cl) }
 
-// keptOf returns the state of a client for the group with that slot, or nil.
+// keptOf returns what the group with that slot keeps for cl, or nil if there is nothing.
 func keptOf(slot command.Slot, cl *command.Client) *clientTransaction {
 	k, _ := slot.OfClient(cl).(*clientTransaction)
 	return k
 }
 
-// make returns the state of a client, which is created at first use: most clients never have a
-// transaction, and idle clients should be small.
+// make returns what the group keeps for cl. It is created at the first use, because most clients
+// never have a transaction, and idle clients should take little memory.
 func (m *transactions) make(cl *command.Client) *clientTransaction {
 	return command.ClientState[clientTransaction](cl, m.slot)
 }
 
-// begin returns an empty transaction.
+// begin returns an empty transaction, a reused one if possible.
 func (m *transactions) begin() *transaction {
 	if t, ok := m.free.Get().(*transaction); ok {
 		return t
@@ -64,7 +66,7 @@ func (m *transactions) begin() *transaction {
 	return &transaction{}
 }
 
-// recycle takes a transaction that has ended back into the pool.
+// recycle returns t, which has ended, to the pool, unless one of its slices is too large.
 func (m *transactions) recycle(t *transaction) {
 	if cap(t.text) > keptTransaction || cap(t.words) > keptTransaction || cap(t.queue) > keptTransaction || cap(t.refs) > keptTransaction {
 		return
@@ -76,7 +78,7 @@ func (m *transactions) recycle(t *transaction) {
 	m.free.Put(t)
 }
 
-// own copies arguments into the transaction.
+// own returns copies of args in memory of the transaction.
 func (t *transaction) own(args [][]byte) [][]byte {
 	size := 0
 	for _, a := range args {
@@ -97,14 +99,14 @@ func (t *transaction) own(args [][]byte) [][]byte {
 	return t.words[from:len(t.words):len(t.words)]
 }
 
-// queued is a command that waits for EXEC. Its arguments are copies.
+// queued is a command that waits for EXEC. args are copies.
 type queued struct {
 	cmd  *command.Command
 	args [][]byte
 }
 
-// selects returns the database after a queued SELECT, given the one before. A SELECT that will
-// fail does not change it.
+// selects returns the database that is selected after the queued SELECT q, given db, the one before
+// it. A SELECT that will fail does not change the database.
 func selects(e *command.Server, q *queued, db int) int {
 	n, ok := arg.Int(q.args[1])
 	if !ok || n < 0 || n >= int64(e.Limits().Databases) {
