@@ -7,8 +7,9 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// auditLogin logs a failed attempt to authenticate. It logs the given name only if a user has it:
-// a client that passes the arguments in the wrong order gives the password as the name.
+// auditLogin logs a failed attempt to authenticate as name. It logs the name only if there is a
+// user of that name: a client that passes the arguments in the wrong order gives the password as
+// the name.
 func auditLogin(c *command.Call, name string) {
 	tried := "(no such user)"
 	if c.Server.Users.Find(name) != nil {

@@ -13,17 +13,17 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// authGuard limits failed logins by GCRA, to slow down password guessing. Each address has ten
-// failures at once and then one a second, and all addresses together have 100 at once and then
-// ten a second. A further attempt is answered at the time at which one more failure is
-// allowed, and holds up neither the store nor a loop meanwhile. So more connections do not try
-// more passwords. If that time is more than maxAuthWait away, the attempt is refused without
-// looking at its password.
+// authGuard limits failed logins by GCRA, to slow down the guessing of passwords. Each source
+// address may have ten failures at once and then one a second, and all sources together 100 at once
+// and then ten a second. The reply to an attempt beyond that is delayed until one more failure is
+// allowed, without holding up the store or an event loop. So a client cannot try more passwords by
+// opening more connections. If the delay would exceed maxAuthWait, the attempt is refused without
+// checking its password. Any goroutine may use the guard.
 type authGuard struct {
 	mu     sync.Mutex
-	tats   map[string]limit.Instant // guarded by mu: TAT by source
-	all    limit.Instant            // guarded by mu: TAT of all sources together
-	known  map[string]limit.Instant // guarded by mu: until when a source is exempt from the limit of all sources
+	tats   map[string]limit.Instant // guarded by mu: the theoretical arrival time (TAT) of each source
+	all    limit.Instant            // guarded by mu: the TAT of all sources together
+	known  map[string]limit.Instant // guarded by mu: the instant until which a source is exempt from the limit of all sources
 	failed int64                    // guarded by mu: the number of failed attempts
 	failing
 }
@@ -33,21 +33,21 @@ func newAuthGuard() *authGuard {
 }
 
 const (
-	// authPenalty is how long the reply to a refused attempt is delayed.
+	// authPenalty is the delay of the reply to a refused attempt.
 	authPenalty = time.Second
-	// maxAuthWait is the longest time that an attempt waits for its turn. It is less than the
+	// maxAuthWait is the longest delay of an attempt that is not refused. It is less than the
 	// default of auth-timeout.
 	maxAuthWait = 5 * time.Second
-	// maxAuthAddresses bounds the size of each table of the guard.
+	// maxAuthAddresses is the maximum number of entries in each table of the guard.
 	maxAuthAddresses = 10000
-	// knownFor is how long a source that has logged in with a password is exempt from the limit
-	// of all sources.
+	// knownFor is the time for which a source that has logged in with a password is exempt from the
+	// limit of all sources.
 	knownFor = time.Hour
 )
 
 var authQuota, authQuotaOfAll = quotaOf(10, 1), quotaOf(100, 10)
 
-// quotaOf returns a quota of most failures at once and rate failures a second.
+// quotaOf returns the quota of most failures at once and then rate failures a second.
 func quotaOf(most, rate int64) gcra.Quota {
 	q, err := gcra.NewQuota(most-1, rate, 1)
 	if err != nil {
@@ -56,8 +56,8 @@ func quotaOf(most, rate int64) gcra.Quota {
 	return q
 }
 
-// sourceOf returns what counts as one source. For IPv6 this is the /64 network, since one host
-// usually has all of it.
+// sourceOf returns the source of addr under which failures are counted: the address itself or, for
+// IPv6, its /64 network, because a single host usually has all of that.
 func sourceOf(addr string) string {
 	ip, err := netip.ParseAddr(addr)
 	if err != nil || !ip.Is6() || ip.Is4In6() {
@@ -67,8 +67,8 @@ func sourceOf(addr string) string {
 	return net.String()
 }
 
-// Attempt implements [command.Logins]. An attempt that has to wait is charged at once, as if it
-// failed.
+// Attempt implements [command.Logins]. An attempt whose reply is delayed is charged as a failure at
+// once, so that parallel attempts get later turns.
 func (g *authGuard) Attempt(addr string, now limit.Instant) command.Attempt {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,7 +87,8 @@ func (g *authGuard) Attempt(addr string, now limit.Instant) command.Attempt {
 	return a
 }
 
-// untilFree returns the time until q allows one more failure.
+// untilFree returns the time from now until the quota q, with the theoretical arrival time tat,
+// allows one more failure; 0 if it does now.
 func untilFree(tat, now limit.Instant, q *gcra.Quota) time.Duration {
 	if _, d, _ := gcra.Decide(tat, now, q, 1); !d.Allowed() {
 		return d.RetryAfter
@@ -95,7 +96,8 @@ func untilFree(tat, now limit.Instant, q *gcra.Quota) time.Duration {
 	return 0
 }
 
-// Judged implements [command.Logins].
+// Judged implements [command.Logins]. It charges a failed attempt that Attempt has not charged, and
+// takes the charge of a successful one back.
 func (g *authGuard) Judged(a command.Attempt, now limit.Instant, ok, byPassword bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -116,7 +118,7 @@ func (g *authGuard) Judged(a command.Attempt, now limit.Instant, ok, byPassword 
 	}
 }
 
-// Dropped implements [command.Logins].
+// Dropped implements [command.Logins]. It takes back the charge of an attempt that was not judged.
 func (g *authGuard) Dropped(a command.Attempt, now limit.Instant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -125,8 +127,8 @@ func (g *authGuard) Dropped(a command.Attempt, now limit.Instant) {
 	}
 }
 
-// charge adds n failures to the source, even beyond its limit. A negative n takes failures back.
-// g.mu is held.
+// charge charges n failures to the source of a, and to all sources together unless the source is
+// exempt, even beyond the limit. A negative n takes failures back. g.mu is held.
 func (g *authGuard) charge(a *command.Attempt, now limit.Instant, n int64) {
 	if len(g.tats) >= maxAuthAddresses && g.tats[a.Source] == 0 {
 		forget(g.tats, now)
@@ -137,14 +139,15 @@ func (g *authGuard) charge(a *command.Attempt, now limit.Instant, n int64) {
 	}
 }
 
-// charged returns the TAT after n more failures; n may be negative.
+// charged returns the theoretical arrival time tat after n more failures under the quota q. n may
+// be negative.
 func charged(tat, now limit.Instant, q *gcra.Quota, n int64) limit.Instant {
 	return max(tat, now).Add(time.Duration(n) * q.Interval())
 }
 
-// forget makes room in a table of instants by source. It looks at 64 entries and drops those that
-// have passed by now, or the earliest one if none has. Looking at all entries for each attempt
-// would let attackers keep the server busy.
+// forget makes room for one more entry in table, which has instants by source. It looks at up to 64
+// entries and deletes those whose instant is not after now. If there are none, it deletes the
+// earliest. Looking at all entries at each attempt would let attackers keep the server busy.
 func forget(table map[string]limit.Instant, now limit.Instant) {
 	const few = 64
 	looked, least, owner := 0, limit.MaxInstant, ""
@@ -163,7 +166,7 @@ func forget(table map[string]limit.Instant, now limit.Instant) {
 	}
 }
 
-// failures returns the number of failed attempts since the start.
+// failures returns the number of failed login attempts since the start.
 func (g *authGuard) failures() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -173,9 +176,10 @@ func (g *authGuard) failures() int64 {
 // errTooManyLogins is the reply to an attempt whose password was not checked.
 const errTooManyLogins resp.Error = "ERR too many failed logins from your address, try again in some seconds"
 
-// tryLogin checks the credentials. If they are right it makes the client one of that user and
-// runs done, else it replies with an error. After too many failures the reply waits for its turn
-// with the session parked, and the credentials have to be right at that time as well.
+// tryLogin checks the credentials name and password. If they are right, it makes the client one of
+// that user and calls done, which writes the reply; otherwise it replies with an error. After too
+// many failures the reply is delayed with the session parked, and the credentials must be right at
+// the end of the delay, too.
 func tryLogin(c *command.Call, name string, password []byte, done func(w *resp.Writer)) {
 	g, s, now := command.ServerState[authGuard](c), c.Client, c.Store.Now()
 	a := g.Attempt(command.HostOf(s.Peer), now)
@@ -225,7 +229,7 @@ func tryLogin(c *command.Call, name string, password []byte, done func(w *resp.W
 	if a.Refused {
 		wait = authPenalty
 	}
-	password = bytes.Clone(password) // it refers to the input
+	password = bytes.Clone(password) // password refers to the input of the batch
 	p.Resume = func(w *resp.Writer) { finish(w, ok && s.LoginAs(find)) }
 	stop := c.Store.AfterFunc(wait, func() { p.Finish(nil) })
 	p.Cancel = func() { stop() }

@@ -152,8 +152,8 @@ func clientNoEvict(c *command.Call) {
 	clientOnOff(c)
 }
 
-// clientReply replies with OK only when it turns replies on: the modes OFF and SKIP suppress
-// their own reply.
+// clientReply is the Run function of CLIENT REPLY. It replies with OK only for ON: the modes OFF
+// and SKIP suppress their own reply.
 func clientReply(c *command.Call) {
 	switch {
 	case arg.IsWord(c.Args[2], "ON"):
@@ -205,11 +205,11 @@ func clientList(c *command.Call) {
 	list(c.Store, c.W)
 }
 
-// listInline is the number of clients up to which CLIENT LIST is answered on the loop.
+// listInline is the number of clients up to which an event loop itself runs CLIENT LIST.
 const listInline = 200
 
-// request is the memory of a running command, in bytes: as it arrived, and that of its arguments
-// alone.
+// request is the memory of a running command in bytes: arrived is the length of the command as it
+// arrived, and words that of its arguments alone.
 type request struct{ arrived, words int64 }
 
 func requestOf(args [][]byte) (r request) {
@@ -222,9 +222,9 @@ func requestOf(args [][]byte) (r request) {
 	return r
 }
 
-// describe appends the line of CLIENT LIST for s. It only reads fields that any goroutine may
-// read. running is the command of a client that asks about itself; of other clients no command is
-// kept between commands.
+// describe appends the line of CLIENT LIST for s at the instant now to b and returns the result. It
+// reads only fields that any goroutine may read. running is the memory of the running command if s
+// is the client that asks, and the zero value for other clients.
 func describe(e *command.Server, b []byte, s *command.Client, now limit.Instant, running request) []byte {
 	who, a := s.Identity(), e.Host.Activity(s)
 	d := &a.Description
@@ -272,12 +272,11 @@ func describe(e *command.Server, b []byte, s *command.Client, now limit.Instant,
 	return b
 }
 
-// absentFields are fields of Redis without a counterpart here: a client has no reply buffer, and
-// an input buffer only for unfinished commands. redis-py 5 fails unless each of them is an
-// integer.
+// absentFields are fields of Redis that have no counterpart here and are shown as 0: a client has
+// no reply buffer. redis-py 5 fails unless each of them is an integer.
 var absentFields = []string{"rbs", "rbp", "obl", "oll"}
 
-// descriptor returns the file descriptor of the client's socket, or -1.
+// descriptor returns the file descriptor of the socket of s, or -1 if it has none.
 func descriptor(s *command.Client) int64 {
 	if d, ok := s.Peer.(interface{ Descriptor() int }); ok {
 		return int64(d.Descriptor())
@@ -285,7 +284,7 @@ func descriptor(s *command.Client) int64 {
 	return -1
 }
 
-// letters returns the flags of a client in CLIENT LIST, in the order of Redis.
+// letters returns the flags of s in CLIENT LIST, in the order of Redis; "N" if there are none.
 func letters(s *command.Client, a *command.Activity) string {
 	var b []byte
 	for _, f := range []struct {
@@ -313,8 +312,8 @@ func letters(s *command.Client, a *command.Activity) string {
 	return string(b)
 }
 
-// clientUnblock ends a wait with the reply that its timeout would give, or, with ERROR, with an
-// error.
+// clientUnblock is the Run function of CLIENT UNBLOCK. It ends the wait of a client with the reply
+// of a timeout or, with the argument ERROR, with an error.
 func clientUnblock(c *command.Call) {
 	if len(c.Args) > 4 {
 		c.Fail(command.SubcommandSyntax(c))
@@ -340,7 +339,8 @@ func clientUnblock(c *command.Call) {
 	c.W.Int(0)
 }
 
-// clientKill closes connections by address (the old form) or by filters.
+// clientKill is the Run function of CLIENT KILL. It closes clients by address (the old form) or by
+// filters.
 func clientKill(c *command.Call) {
 	if len(c.Args) == 3 {
 		addr := string(c.Args[2])
@@ -360,9 +360,9 @@ func clientKill(c *command.Call) {
 	c.W.Int(int64(kill(c, func(s *command.Client) bool { return f.matches(s, self, now) })))
 }
 
-// kill closes the clients that match and returns their number. The caller is closed after its
-// reply. A client that was killed before does not count, even if its transport has not closed it
-// yet.
+// kill closes the clients for which match returns true, and returns their number. If the caller is
+// among them, it is closed after its reply. A client that was killed before does not count, even if
+// its transport has not closed it yet.
 func kill(c *command.Call, match func(*command.Client) bool) int {
 	n := 0
 	for _, s := range c.Server.Host.Clients() {

@@ -63,7 +63,8 @@ func ping(c *command.Call) {
 	}
 }
 
-// pong is the reply of PING to a subscribed RESP2 client, in the form of a message.
+// pong writes the reply of PING to a RESP2 client with subscriptions, which has the form of a
+// message.
 func pong(c *command.Call) {
 	c.W.Array(2)
 	c.W.BulkString("pong")
@@ -126,7 +127,8 @@ func auth(c *command.Call) {
 	tryLogin(c, user, password, func(w *resp.Writer) { w.Status("OK") })
 }
 
-// helloCall is a parsed HELLO.
+// helloCall has the parsed arguments of HELLO. login says that AUTH was given, and setName that
+// SETNAME was.
 type helloCall struct {
 	proto    int
 	user     string
@@ -155,7 +157,8 @@ func hello(c *command.Call) {
 	tryLogin(c, h.user, h.password, func(w *resp.Writer) { greet(s, w, &h) })
 }
 
-// helloSecrets hides the user and the password of HELLO.
+// helloSecrets is the Secrets function of HELLO: it calls hide with the indices of the user and the
+// password.
 func helloSecrets(args [][]byte, hide func(i int)) {
 	for i := 2; i < len(args); i++ {
 		switch {
@@ -201,8 +204,9 @@ func parseHello(args [][]byte, h *helloCall) resp.Error {
 	return ""
 }
 
-// greet switches the protocol and describes the server. The order and types of the fields matter,
-// because some clients read them by position.
+// greet sets the name, if there is one, and the protocol of s, and writes the reply of HELLO, which
+// describes the server. The order and the types of the fields matter, because some clients read the
+// fields by position.
 func greet(s *command.Client, w *resp.Writer, h *helloCall) {
 	if h.setName {
 		s.SetName(h.name)
@@ -230,12 +234,13 @@ func greet(s *command.Client, w *resp.Writer, h *helloCall) {
 	command.WriteModules(w)
 }
 
-// maxName is the longest name of a client or its library. Redis has no such bound. CLIENT LIST
-// shows the names of all clients.
+// maxName is the maximum length, in bytes, of the name of a client or its library. Redis has no
+// such bound. CLIENT LIST shows the names of all clients, so they must be short.
 const maxName = 1 << 10
 
-// nameFault returns the error for a name of a client or its library, or "". A name must be
-// printable and have no spaces.
+// nameFault returns the error for name if it is not allowed as the name of a client or its library;
+// "" if it is. A name must be printable ASCII without spaces. what names the kind of name in the
+// error.
 func nameFault(what string, name []byte) resp.Error {
 	if len(name) > maxName {
 		return resp.Error(fmt.Sprintf("ERR %s cannot be longer than %d characters: this one has %d", what, maxName, len(name)))

@@ -1,3 +1,3 @@
-// Package connection implements the commands about client connections: AUTH, HELLO, SELECT,
-// RESET, CLIENT and others.
+// Package connection implements the commands about client connections: AUTH, HELLO, SELECT, RESET,
+// CLIENT and others. It also limits failed logins.
 package connection

@@ -8,31 +8,33 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// failing tracks the open connections that fail to log in, and the user of each. Any goroutine
-// may use it.
+// failing tracks the open connections that have failed to log in, and the user of each. Any
+// goroutine may use it.
 type failing struct {
-	any      atomic.Bool // whether there is any, so that closing other connections costs nothing
+	any      atomic.Bool // a failure was noted at least once; until then, closing a connection costs nothing
 	userMu   sync.Mutex
 	byClient map[int64]string      // guarded by userMu: the user of the latest failed login
-	byUser   map[string]*wrongUser // guarded by userMu
+	byUser   map[string]*wrongUser // guarded by userMu; at most maxFailing users
 }
 
-// wrongUser is a user for which logins of connections fail.
+// wrongUser is a user name with which connections have failed to log in.
 type wrongUser struct {
+	// now is the number of these connections that are open, and most the maximum of now since
+	// failures began.
 	now, most int64 // the number of connections now, and the most at any time since the first failure
 	last      limit.Instant
 }
 
 const (
-	// maxFailing is the largest number of users that are tracked, and maxFailingName the length
-	// of their names.
+	// maxFailing is the maximum number of users that are tracked, and maxFailingName the maximum
+	// length of their names in bytes.
 	maxFailing     = 64
 	maxFailingName = 128
-	// failingFor is the time without a failure after which the maximum starts again.
+	// failingFor is the time without a failure after which the maximum of a user is counted anew.
 	failingFor = time.Minute
 )
 
-// note records that a client has failed to log in as user.
+// note records that the client with that ID has failed to log in as user at the instant now.
 func (f *failing) note(client int64, user string, now limit.Instant) {
 	f.userMu.Lock()
 	defer f.userMu.Unlock()
@@ -60,8 +62,8 @@ func (f *failing) note(client int64, user string, now limit.Instant) {
 	f.any.Store(true)
 }
 
-// room reports whether one more user can be tracked. It first drops the users without failing
-// connections whose latest failure is older than failingFor. f.userMu is held.
+// room reports whether one more user can be tracked. If the table is full, it first drops the users
+// without open connections whose latest failure is older than failingFor. f.userMu is held.
 func (f *failing) room(now limit.Instant) bool {
 	if len(f.byUser) < maxFailing {
 		return true
@@ -74,7 +76,7 @@ func (f *failing) room(now limit.Instant) bool {
 	return len(f.byUser) < maxFailing
 }
 
-// drop removes a client. f.userMu is held.
+// drop removes the client with that ID. f.userMu is held.
 func (f *failing) drop(client int64) {
 	if user, is := f.byClient[client]; is {
 		delete(f.byClient, client)
@@ -82,7 +84,7 @@ func (f *failing) drop(client int64) {
 	}
 }
 
-// end records that a client has logged in or was closed.
+// end records that the client with that ID has logged in or has disconnected.
 func (f *failing) end(client int64) {
 	if !f.any.Load() {
 		return
@@ -92,8 +94,8 @@ func (f *failing) end(client int64) {
 	f.drop(client)
 }
 
-// Failing returns the largest number of connections that failed to log in as user at the same
-// time.
+// Failing returns the maximum number of connections that were open at the same time after they had
+// failed to log in as user. It is 0 for a user that is not tracked.
 func (f *failing) Failing(user string) int64 {
 	f.userMu.Lock()
 	defer f.userMu.Unlock()

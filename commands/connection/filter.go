@@ -11,9 +11,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// filter selects the clients for CLIENT LIST and CLIENT KILL: those that match all its parts. In
-// Redis 7.2 CLIENT LIST has only TYPE or ID; the other parts are in later versions of Valkey.
-// MAXAGE is of Redis 7.4 and Valkey 8.0.
+// filter selects clients for CLIENT LIST and CLIENT KILL: those that match all its parts. In Redis
+// 7.2 CLIENT LIST has only the parts TYPE and ID; later versions of Valkey have the others. MAXAGE
+// is in Redis 7.4 and Valkey 8.0.
 type filter struct {
 	ids         map[int64]bool // nil for any id
 	addr, laddr []byte         // nil for any address
@@ -26,7 +26,7 @@ type filter struct {
 // filterWords are the words that begin a part of a filter.
 var filterWords = []string{"ID", "TYPE", "ADDR", "LADDR", "USER", "SKIPME", "MAXAGE"}
 
-// isFilterWord reports whether a word begins a part of a filter.
+// isFilterWord reports whether word begins a part of a filter.
 func isFilterWord(word []byte) bool {
 	for _, known := range filterWords {
 		if arg.IsWord(word, known) {
@@ -36,9 +36,9 @@ func isFilterWord(word []byte) bool {
 	return false
 }
 
-// parseFilter parses pairs of a word and its value. For CLIENT LIST, an ID may be followed by
-// more ids, and the caller is included unless SKIPME is YES. For CLIENT KILL, the caller is
-// excluded unless SKIPME is NO.
+// parseFilter parses args, pairs of a word and its value. list says that the command is CLIENT
+// LIST. Then an ID may be followed by more IDs, and the caller is included unless SKIPME is YES.
+// For CLIENT KILL the caller is excluded unless SKIPME is NO. The error is "" on success.
 func parseFilter(args [][]byte, users *acl.Users, list bool) (f filter, err resp.Error) {
 	f.skipMe = !list
 	for len(args) > 0 {
@@ -59,8 +59,8 @@ func parseFilter(args [][]byte, users *acl.Users, list bool) (f filter, err resp
 	return f, ""
 }
 
-// parseIDs parses one id, or, for CLIENT LIST, all ids up to the next part. It returns the number
-// of words used, including ID.
+// parseIDs parses args after the word ID: one ID or, for CLIENT LIST, all IDs up to the next part.
+// used is the number of arguments that belong to the part, including the word ID.
 func (f *filter) parseIDs(args [][]byte, list bool) (used int, err resp.Error) {
 	if f.ids == nil {
 		f.ids = make(map[int64]bool)
@@ -79,7 +79,7 @@ func (f *filter) parseIDs(args [][]byte, list bool) (used int, err resp.Error) {
 	return used + 1, ""
 }
 
-// parsePair parses any other part.
+// parsePair parses a part other than ID: word and its value.
 func (f *filter) parsePair(word, value []byte, users *acl.Users) (err resp.Error) {
 	switch {
 	case arg.IsWord(word, "TYPE"):
@@ -109,10 +109,11 @@ func (f *filter) parsePair(word, value []byte, users *acl.Users) (err resp.Error
 	return err
 }
 
-// maxAge is an age in seconds that no client reaches: a hundred years.
+// maxAge is an age in seconds that no client reaches: 100 years. It keeps the age from overflowing
+// a time.Duration.
 const maxAge = 100 * 366 * 24 * 3600
 
-// matches reports whether the filter selects a client. self is the id of the caller.
+// matches reports whether the filter selects s at the instant now. self is the ID of the caller.
 func (f *filter) matches(s *command.Client, self int64, now limit.Instant) bool {
 	return (f.ids == nil || f.ids[s.ID]) &&
 		(f.addr == nil || string(f.addr) == s.Addr()) &&
@@ -123,9 +124,9 @@ func (f *filter) matches(s *command.Client, self int64, now limit.Instant) bool 
 		(!f.skipMe || s.ID != self)
 }
 
-// clientType returns the predicate of a client type. Clients that are sent a replication stream
-// are replicas, and the one that this server replicates from is the master. Of the others, those
-// with a subscription are pubsub, and the rest are normal.
+// clientType returns a function that reports whether a client has the type that b names. A client
+// that gets a replication stream is a replica, and the one that this server replicates from is the
+// master. Other clients with a subscription are of the type pubsub, and all others are normal.
 func clientType(b []byte) (matches func(*command.Client) bool, err resp.Error) {
 	switch {
 	case arg.IsWord(b, "NORMAL"):

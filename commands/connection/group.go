@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Group returns AUTH, HELLO, CLIENT and the other commands about connections.
+// Group returns the command group of AUTH, HELLO, CLIENT and the other commands about connections.
+// For each server it sets [command.Server].Logins and ClientLine.
 func Group() command.Group {
 	return command.Group{
 		Commands: command.With(command.FlagLocal, slices.Concat(commands(), command.With(command.FlagFence, clientCommands()...))...),

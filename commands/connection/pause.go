@@ -42,7 +42,8 @@ func clientPause(c *command.Call) {
 	c.OK()
 }
 
-// parsePause parses whole milliseconds, at most 292 years.
+// parsePause parses b as a duration in whole milliseconds, from 0 to 292 years. The error is "" on
+// success.
 func parsePause(b []byte) (time.Duration, resp.Error) {
 	n, ok := arg.Int(b)
 	switch {
