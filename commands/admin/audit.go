@@ -6,11 +6,11 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// mostAudited is the largest number of options of one CONFIG SET that a log line names.
+// mostAudited is the maximum number of options of one CONFIG SET that a log line names.
 const mostAudited = 64
 
-// knownOptions returns the option names of a CONFIG SET. Unknown names are replaced by "?",
-// because they may be values in the wrong place.
+// knownOptions returns the names of the options in a CONFIG SET, separated by spaces. It replaces
+// an unknown name by "?", because that may be a value in the wrong place, such as a password.
 func knownOptions(c *command.Call) string {
 	var names []string
 	for i := 2; i < len(c.Args); i += 2 {

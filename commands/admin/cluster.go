@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// clusterCommands returns the CLUSTER commands, which all reply with an error: clients in cluster
-// mode then treat the server as a single node.
+// clusterCommands returns the commands about clusters. They all reply with an error, so that
+// clients in cluster mode treat the server as a single node.
 func clusterCommands() []*command.Command {
 	const none = "Replies that this server is not a cluster."
 	return command.Entries(command.Defaults{

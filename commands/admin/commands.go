@@ -11,7 +11,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Group returns the commands for operators.
+// Group returns the command group for operators: INFO, CONFIG, COMMAND, SAVE, SHUTDOWN, CLUSTER,
+// OBJECT, MEMORY, RL.REPORT and others.
 func Group() command.Group {
 	names := new(optionNames)
 	return command.Group{
@@ -142,8 +143,8 @@ func memoryCommand() *command.Command {
 	}
 }
 
-// memoryStats replies with the parts of memory that can be told apart: the keys, the rest of the
-// Go heap, and the data that waits to be sent to clients.
+// memoryStats is the Run function of MEMORY STATS. It replies with the parts of memory that can be
+// distinguished: the keys, the rest of the Go heap, and the data that waits to be sent to clients.
 func memoryStats(c *command.Call) {
 	p := c.Server.Process()
 	rss, heap := p.Memory()
@@ -195,7 +196,8 @@ func memoryUsage(c *command.Call) {
 	c.W.Int(bytes)
 }
 
-// timeCommand replies with wall-clock time, because clients compare it with their own clocks.
+// timeCommand is the Run function of TIME. It replies with the time of the wall clock, because
+// clients compare it with their own clocks.
 func timeCommand(c *command.Call) {
 	us := int64(c.Store.Civil(c.Store.Now())) / int64(time.Microsecond)
 	c.W.Array(2)
@@ -203,7 +205,8 @@ func timeCommand(c *command.Call) {
 	c.W.BulkString(strconv.FormatInt(us%1e6, 10))
 }
 
-// shutdown stops the server after the clients have been served.
+// shutdown is the Run function of SHUTDOWN. It closes the client without a reply and has the server
+// stop. If a script is busy, which only SHUTDOWN NOSAVE allows, it ends the script first.
 func shutdown(c *command.Call) {
 	var save, noSave, abort bool
 	for _, a := range c.Args[1:] {

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// configCommands returns CONFIG. names decides which arguments of CONFIG SET may be shown to
-// others.
+// configCommands returns the command CONFIG. names says which arguments of CONFIG SET others may
+// see.
 func configCommands(names *optionNames) []*command.Command {
 	const flags = command.FlagAdmin | command.FlagNoScript | command.FlagLoading | command.FlagStale
 
@@ -48,14 +48,14 @@ func configCommands(names *optionNames) []*command.Command {
 	}}
 }
 
-// auditConfigSet is the field AuditAttrs of CONFIG SET.
+// auditConfigSet is the AuditAttrs function of CONFIG SET: it returns the names of the options.
 func auditConfigSet(c *command.Call) []slog.Attr {
 	return []slog.Attr{slog.String("options", knownOptions(c))}
 }
 
 func configGet(c *command.Call) {
 	patterns := make([][]byte, 0, len(c.Args)-2)
-	asked := make(map[string][]byte) // the names as the client wrote them, which Redis repeats
+	asked := make(map[string][]byte) // the names as the client wrote them, because Redis repeats them so
 	for _, p := range c.Args[2:] {
 		if len(p) > glob.MaxPattern {
 			c.Fail(command.ErrPatternTooLong)
@@ -83,11 +83,12 @@ func configGet(c *command.Call) {
 	}
 }
 
-// errFilesInTransaction is the reply to a CONFIG SET that reads files in a transaction, since all
+// errFilesInTransaction is the reply to a CONFIG SET in a transaction if it would read files: all
 // clients would wait for the disk.
 const errFilesInTransaction resp.Error = "ERR CONFIG SET of an option that names files is not allowed in transactions"
 
-// configSet implements CONFIG SET. It runs in the background, since it may read files.
+// configSet is the Run function of CONFIG SET. It runs in the background, because it may read
+// files. It also records the changed options in the list of changes.
 func configSet(c *command.Call) {
 	args := c.Args[2:]
 	if len(args)%2 != 0 {
@@ -116,11 +117,11 @@ func configSet(c *command.Call) {
 	c.OK()
 }
 
-// errNoReload is the reply of an engine that runs without a server around it.
+// errNoReload is the reply of CONFIG RELOAD in an engine that runs without a server, as in tests.
 const errNoReload resp.Error = "ERR this server has no configuration to reload"
 
-// configReload implements CONFIG RELOAD. It runs in the background, since it reads files. A
-// caller whose user has changed gets the reply before its connection is closed.
+// configReload is the Run function of CONFIG RELOAD. It runs in the background, because it reads
+// files. If the caller's user has changed, the caller is closed after its reply.
 func configReload(c *command.Call) {
 	reload := c.Server.Options.Reload
 	if reload == nil {
@@ -138,10 +139,10 @@ func configReload(c *command.Call) {
 	c.OK()
 }
 
-// errNoFile is the error of Redis.
+// errNoFile is the reply of CONFIG REWRITE if there is no configuration file, with Redis' text.
 const errNoFile resp.Error = "ERR The server is running without a config file"
 
-// configRewrite implements CONFIG REWRITE. It reads and writes files in the background.
+// configRewrite is the Run function of CONFIG REWRITE. It reads and writes files in the background.
 func configRewrite(c *command.Call) {
 	rewrite, file := c.Server.Options.Rewrite, c.Server.Options.Process.ConfigFile()
 	if rewrite == nil || file == "" {
@@ -166,14 +167,14 @@ func configRewrite(c *command.Call) {
 	})
 }
 
-// maxFaults is the largest size of the errors in a reply, in bytes.
+// maxFaults is the maximum size, in bytes, of the text of errors in a reply.
 const maxFaults = 8 << 10
 
-// oneLine joins the text of an error with one fault a line into a single line.
+// oneLine returns the text of err, which has one fault on each line, as a single line.
 func oneLine(err error) string { return acl.FaultLine(err, "; ", maxFaults) }
 
 func configResetStat(c *command.Call) {
-	c.Server.BatchEnd(c.Worker) // the notes of this batch so far belong to the time before
+	c.Server.BatchEnd(c.Worker) // what this batch has counted so far belongs to the time before the reset
 	c.Server.Host.ResetStatistics()
 	c.OK()
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// valuesOf returns the current values of the options in pairs, in the order of the table of
-// options.
+// valuesOf returns the names and current values of the options that pairs names, in the order of
+// the table of options.
 func valuesOf(settings env.Settings, pairs [][2]string) [][2]string {
 	names := make([]string, len(pairs))
 	for i, p := range pairs {
@@ -17,8 +17,8 @@ func valuesOf(settings env.Settings, pairs [][2]string) [][2]string {
 	return settings.Get(func(name string) bool { return slices.Contains(names, name) })
 }
 
-// changedOptions returns a text with the options whose values differ, without values that may
-// contain secrets; "" if none differs.
+// changedOptions returns a text with the options whose values in before and after differ, without
+// values that may be secrets. It returns "" if no values differ.
 func changedOptions(before, after [][2]string) string {
 	var text []string
 	for i, p := range after {
@@ -33,10 +33,11 @@ func changedOptions(before, after [][2]string) string {
 	return strings.Join(text, ", ")
 }
 
-// mostSaid is the largest total length of the two values of an option that are shown.
+// mostSaid is the maximum total length, in bytes, of the old and the new value of an option that
+// are shown.
 const mostSaid = 64
 
-// maySayValue reports whether the value of an option contains no secret.
+// maySayValue reports whether the value of the option called name is certainly no secret.
 func maySayValue(name string) bool {
 	return !slices.ContainsFunc([]string{"pass", "auth", "store", "user", "secret"}, func(part string) bool { return strings.Contains(name, part) })
 }

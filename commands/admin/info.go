@@ -27,10 +27,11 @@ func infoCommands() []*command.Command {
 	}}
 }
 
-// infoSection is one section of INFO. The default reply has all except those with extra.
+// infoSection is a section of INFO. Without arguments, INFO shows the sections that do not have
+// extra set.
 type infoSection struct {
 	name  string
-	extra bool // only when named, or with all or everything
+	extra bool // shown only if the section is named, or with the arguments all or everything
 	write func(*infoWriter)
 }
 
@@ -54,7 +55,7 @@ func infoSections() []infoSection {
 	}
 }
 
-// infoWriter collects the text of INFO.
+// infoWriter collects the text of INFO and has the figures that it shows.
 type infoWriter struct {
 	strings.Builder
 	c        *command.Call
@@ -64,13 +65,13 @@ type infoWriter struct {
 	stats    command.Statistics
 	moved    stats.Traffic
 	measured stats.Measures
-	// values has the figures of the current section by field, and names the fields in the order
-	// of the registry. A field is removed from names when it is written.
+	// values has the figures of the current section by field. names has the fields that are not
+	// written yet, in the order of the registry.
 	values map[string]int64
 	names  []string
 }
 
-// look reads the figures of a section.
+// look sets values and names to the figures of the section that v has.
 func (w *infoWriter) look(v *figure.View, section string) {
 	w.values, w.names = make(map[string]int64), w.names[:0]
 	v.Fields(section, func(name string, value int64) {
@@ -78,8 +79,8 @@ func (w *infoWriter) look(v *figure.View, section string) {
 	})
 }
 
-// figures writes fields of Redis in the order of Redis. A field without a figure, such as one of
-// a group that the server does not have, is 0.
+// figures writes the fields called names, in that order, and removes them from w.names. A field
+// without a figure, such as one of a group that the server does not have, is 0.
 func (w *infoWriter) figures(names ...string) {
 	for _, name := range names {
 		w.int(name, w.values[name])
@@ -87,7 +88,7 @@ func (w *infoWriter) figures(names ...string) {
 	}
 }
 
-// rest writes the figures of the section that have not been written yet.
+// rest writes the figures of the section that are not written yet.
 func (w *infoWriter) rest() { w.figures(slices.Clone(w.names)...) }
 
 func (w *infoWriter) str(name, value string) { fmt.Fprintf(w, "%s:%s\r\n", name, value) }
@@ -95,7 +96,8 @@ func (w *infoWriter) int(name string, value int64) {
 	fmt.Fprintf(w, "%s:%d\r\n", name, value)
 }
 
-// kept returns the value of a field from persistence, or 0.
+// kept returns the value of a field of INFO persistence; "0" without persistence or if there is no
+// such field.
 func (w *infoWriter) kept(field string) string {
 	if p := w.e.Options.Persistence; p != nil {
 		for _, f := range p.Info() {
@@ -109,7 +111,7 @@ func (w *infoWriter) kept(field string) string {
 
 func info(c *command.Call) {
 	v := c.Server.Figures.View()
-	figure.Put(v, c.Store.Stats()) // in a transaction it uses the locks that the command holds
+	figure.Put(v, c.Store.Stats()) // read by the store of this worker, because in a transaction it holds the locks
 	w := &infoWriter{
 		c: c, e: c.Server, p: c.Server.Process(),
 		store: figure.Of[env.StoreStats](v), stats: figure.Of[command.Statistics](v), moved: figure.Of[stats.Traffic](v),
@@ -203,7 +205,8 @@ func infoMemory(w *infoWriter) {
 	w.int("active_defrag_running", 0)
 }
 
-// infoMemoryShares writes the ratios of memory figures. The allocator is Go's heap.
+// infoMemoryShares writes the fields that are ratios or differences of memory figures. Go's heap
+// stands for the allocator.
 func infoMemoryShares(w *infoWriter) {
 	used, dataset, rss, heap := w.values["used_memory"], w.values["used_memory_dataset"], w.values["used_memory_rss"], w.values["allocator_allocated"]
 	peak := memoryPeak(w.c, max(used, w.measured.PeakMemory))
@@ -230,16 +233,18 @@ func infoMemoryShares(w *infoWriter) {
 	w.sized("total_system_memory")
 }
 
-// sized writes a field in bytes and in readable units.
+// sized writes the field called name in bytes, and a second field with the same value in a readable
+// unit.
 func (w *infoWriter) sized(name string) {
 	w.figures(name)
 	w.str(name+"_human", human(w.values[name]))
 }
 
-// highest is the state of the group for the server: the peak of memory.
+// highest is what the group keeps for the server: the highest memory use in bytes.
 type highest struct{ memory atomic.Int64 }
 
-// memoryPeak returns the highest memory that the janitor or INFO has seen.
+// memoryPeak returns the highest memory use, in bytes, that it was called with since the start,
+// including used.
 func memoryPeak(c *command.Call, used int64) int64 {
 	h := command.ServerState[highest](c)
 	for {
@@ -253,7 +258,7 @@ func memoryPeak(c *command.Call, used int64) int64 {
 	}
 }
 
-// human formats bytes as Redis does: 1.00K.
+// human formats n bytes as Redis does, such as 1.00K.
 func human(n int64) string {
 	f, units := float64(n), "BKMGTPE"
 	i := 0
@@ -300,7 +305,7 @@ func infoStats(w *infoWriter) {
 		"acl_access_denied_channel", "internal_errors")
 }
 
-// infoReplication writes the state of replication.
+// infoReplication writes the section about replication, which [env.Node] provides.
 func infoReplication(w *infoWriter) {
 	for _, f := range w.e.Node().Info() {
 		w.str(f.Name, f.Value)
@@ -317,7 +322,7 @@ func infoCPU(w *infoWriter) {
 	fmt.Fprintf(w, "used_cpu_user_main_thread:%.6f\r\n", user.Seconds())
 }
 
-// infoModules writes redis-cell with the seven fields that exporters parse.
+// infoModules writes a line for redis-cell with the seven fields that exporters parse.
 func infoModules(w *infoWriter) {
 	w.str("module", "name=redis-cell,ver=1,api=1,filters=0,usedby=[],using=[],options=[]")
 }
@@ -337,7 +342,7 @@ func infoCommandstats(w *infoWriter) {
 	}
 }
 
-// infoLatencystats writes percentiles of the duration of calls, in microseconds.
+// infoLatencystats writes percentiles of the durations of calls, in microseconds, for each command.
 func infoLatencystats(w *infoWriter) {
 	shown := w.e.Limits().Observing.Percentiles
 	for id, t := range w.stats.Commands {
@@ -371,14 +376,15 @@ func infoKeyspace(w *infoWriter) {
 	}
 }
 
-// infoStore writes the state of the store that keeps the limits in place of this process.
+// infoStore writes the state of the remote store that has the limits instead of this process.
 func infoStore(w *infoWriter) {
 	for _, f := range w.e.Options.RemoteInfo() {
 		w.str(f.Name, f.Value)
 	}
 }
 
-// infoRatelimit writes how many calls of each limiter command were allowed and denied.
+// infoRatelimit writes for each command of a limiter how many calls were allowed and denied, and
+// how many had errors.
 func infoRatelimit(w *infoWriter) {
 	for id, t := range w.stats.Commands {
 		cmd := w.e.Commands.Entries[id]
@@ -388,7 +394,7 @@ func infoRatelimit(w *infoWriter) {
 	}
 }
 
-// limiter reports whether a command replies with a decision.
+// limiter reports whether c is a command that replies with the decision of a limiter.
 func limiter(c *command.Command) bool {
 	return c.Flags&command.FlagModule != 0 || c.Categories&command.CatRateLimit != 0 && c.Flags&command.FlagWrite != 0
 }

@@ -2,8 +2,8 @@ package admin
 
 import "strings"
 
-// absentInfo has the fields of Redis without a counterpart here, or that are not counted, by
-// section. Exporters and dashboards look for them, so they have constant values, such as 0.
+// absentInfo has fields of Redis by section that have no counterpart here, or that are not counted.
+// Exporters and dashboards expect them, so INFO shows them with constant values, such as 0.
 var absentInfo = map[string]string{
 	"Server": `redis_build_id:0 monotonic_clock:runtime atomicvar_api:go gcc_version:0.0.0 process_supervised:no
 		lru_clock:0 io_threads_active:0`,
@@ -29,7 +29,8 @@ var absentInfo = map[string]string{
 		repl_backlog_active:0 repl_backlog_size:0 repl_backlog_first_byte_offset:0 repl_backlog_histlen:0`,
 }
 
-// absent returns the fields of absentInfo that the text of a section lacks.
+// absent returns the lines for the fields of absentInfo that text, the text of that section, does
+// not have.
 func absent(section, text string) string {
 	var b strings.Builder
 	for _, f := range strings.Fields(absentInfo[section]) {

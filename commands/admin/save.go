@@ -40,8 +40,8 @@ const (
 	errRewriting     resp.Error = "ERR Background append only file rewriting already in progress"
 )
 
-// persistence returns the server's persistence, or replies with an error and returns nil if there
-// is none.
+// persistence returns the server's persistence. If there is none, it replies with an error and
+// returns nil.
 func persistence(c *command.Call) env.Persistence {
 	p := c.Server.Options.Persistence
 	if p == nil {

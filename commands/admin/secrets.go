@@ -6,14 +6,15 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// optionNames has the names of the server's options. Of a CONFIG SET only existing names are
-// shown, and only values that are no secrets. An unknown name may be a mistyped requirepass, or a
-// password in the wrong place.
+// optionNames decides which arguments of CONFIG SET the slow log and MONITOR may show: names of
+// existing options, and values that are no secrets. An unknown name may be a mistyped requirepass,
+// or a password in the wrong place.
 type optionNames struct {
 	settings env.Settings // nil before the server exists
 }
 
-// secrets implements [stats.Secrets] for CONFIG SET.
+// secrets is the Secrets function of CONFIG SET: it calls hide with the index of each argument that
+// must not be shown.
 func (o *optionNames) secrets(args [][]byte, hide func(i int)) {
 	known := make(map[string]bool, len(args)/2)
 	for i := 2; i < len(args); i += 2 {
@@ -35,8 +36,8 @@ func (o *optionNames) secrets(args [][]byte, hide func(i int)) {
 	}
 }
 
-// secretOption reports whether the value of an option is secret, including options of Redis that
-// this server does not have.
+// secretOption reports whether the value of the option called name is a secret. It also knows
+// options of Redis that this server does not have.
 func secretOption(name string) bool {
 	switch name {
 	case "requirepass", "masterauth", "masteruser", "primaryauth", "primaryuser", "store",
