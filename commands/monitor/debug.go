@@ -59,7 +59,8 @@ func debug(c *command.Call) {
 	}
 }
 
-// sleepTime parses DEBUG SLEEP. Like strtod it reads a text that is not a number as 0.
+// sleepTime parses the arguments of DEBUG SLEEP. ok is false if args are not those of DEBUG SLEEP.
+// As with strtod in Redis, a text that is not a number stands for 0.
 func sleepTime(args [][]byte) (d time.Duration, ok bool) {
 	if len(args) != 3 || !arg.IsWord(args[1], "SLEEP") {
 		return 0, false
@@ -71,19 +72,20 @@ func sleepTime(args [][]byte) (d time.Duration, ok bool) {
 	return time.Duration(min(seconds*1e9, float64(math.MaxInt64/2))), true
 }
 
-// sleeper ends a sleep.
+// sleeper is the running sleep of DEBUG SLEEP. over is closed when the sleep has to end.
 type sleeper struct {
 	once sync.Once
 	over chan struct{}
 }
 
-// Kill implements [command.Killable].
+// Kill implements [command.Killable]: it ends the sleep.
 func (s *sleeper) Kill(string) { s.wake() }
 
 func (s *sleeper) wake() { s.once.Do(func() { close(s.over) }) }
 
-// sleep keeps all other goroutines out of the store. It runs on its own goroutine, so that no
-// event loop blocks. SCRIPT KILL and the end of the server end it.
+// sleep waits for d while all other goroutines are kept out of the store, and replies with OK. It
+// runs on the goroutine of an exclusive command, so that no event loop blocks. SCRIPT KILL and the
+// stop of the server end it early.
 func sleep(c *command.Call, d time.Duration) {
 	if d == 0 {
 		c.OK()
@@ -98,5 +100,5 @@ func sleep(c *command.Call, d time.Duration) {
 	c.OK()
 }
 
-// Name implements [command.Killable]; a sleep has no name.
+// Name implements [command.Killable]. It returns "", because a sleep has no name.
 func (*sleeper) Name() string { return "" }

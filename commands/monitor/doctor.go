@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// advice returns a suggestion about slow occurrences of an event.
+// advice returns a suggestion for operators about slow occurrences of the event e; "" if there is
+// none.
 func advice(e stats.Event) string {
 	switch e {
 	case stats.CommandEvent:
@@ -25,7 +26,8 @@ func advice(e stats.Event) string {
 	return ""
 }
 
-// diagnose describes the latency samples in words.
+// diagnose returns the text of LATENCY DOCTOR about the samples of all events. threshold is the
+// configured minimum duration of an event; 0 means that events are not recorded.
 func diagnose(all []stats.Samples, threshold time.Duration) string {
 	if threshold == 0 && len(all) == 0 {
 		return "Events are not watched. CONFIG SET latency-monitor-threshold <milliseconds> starts to keep those that take that long.\n"
@@ -48,7 +50,8 @@ func diagnose(all []stats.Samples, threshold time.Duration) string {
 	return b.String()
 }
 
-// spread returns the mean of the samples and their mean deviation from it.
+// spread returns the mean of the samples and their mean deviation from it, in milliseconds. There
+// must be at least one sample.
 func spread(s *stats.Samples) (mean, deviation int64) {
 	n := int64(len(s.List))
 	for _, at := range s.List {
@@ -61,7 +64,7 @@ func spread(s *stats.Samples) (mean, deviation int64) {
 	return mean, deviation / n
 }
 
-// period returns the mean number of seconds between two samples.
+// period returns the mean number of seconds between two samples. There must be at least one sample.
 func period(s *stats.Samples) float64 {
 	n := len(s.List)
 	return float64(s.List[n-1].At-s.List[0].At) / float64(max(1, n-1))

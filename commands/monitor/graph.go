@@ -13,8 +13,8 @@ const (
 	graphLevels  = "_o#" // from the bottom to the top of a row
 )
 
-// graph draws the samples of an event at a Unix time. The newest samples have a column each, with
-// their age below it, written downwards.
+// graph returns the text of LATENCY GRAPH for the samples of an event. now is the present Unix time
+// in seconds. Each of the newest samples has a column, with its age written downwards below it.
 func graph(s *stats.Samples, now int64) string {
 	samples := s.List[max(0, len(s.List)-graphColumns):]
 	low, high := samples[0].Took, samples[0].Took
@@ -46,7 +46,8 @@ func graph(s *stats.Samples, now int64) string {
 	return b.String()
 }
 
-// cell returns the character for a value in a row. The lowest row is 0.
+// cell returns the character for value in a row. low and high are the lowest and the highest value.
+// The lowest row is 0.
 func cell(value, low, high int64, row int) byte {
 	const levels = graphRows * int64(len(graphLevels))
 	level := int64(0)
@@ -63,7 +64,8 @@ func cell(value, low, high int64, row int) byte {
 	return graphLevels[level]
 }
 
-// ago formats an age in at most three characters, unless it is years.
+// ago formats an age of so many seconds in at most three characters. Ages above 99 days are shown
+// as 99 days.
 func ago(seconds int64) string {
 	seconds = max(0, seconds)
 	switch {

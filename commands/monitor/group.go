@@ -2,7 +2,7 @@ package monitor
 
 import "github.com/cellserver/cellserver/commands/command"
 
-// Group returns MONITOR, SLOWLOG, LATENCY and DEBUG.
+// Group returns the command group of MONITOR, SLOWLOG, LATENCY and DEBUG.
 func Group() command.Group {
 	return command.Group{
 		Commands: command.With(command.FlagLocal|command.FlagFence, monitorCommand(), slowlogCommand(), latencyCommand(), debugCommand()),

@@ -49,7 +49,7 @@ func latencyCommand() *command.Command {
 	}
 }
 
-// eventOf returns the event with the given name.
+// eventOf returns the event called word, in any case, and whether there is such an event.
 func eventOf(word []byte) (stats.Event, bool) { return stats.EventNamed(strings.ToLower(string(word))) }
 
 func latencyHistory(c *command.Call) {
@@ -105,15 +105,16 @@ func latencyGraph(c *command.Call) {
 	c.W.Verbatim("txt", graph(&s, c.Server.CivilMillis()/1000))
 }
 
-// called is a command with timed calls.
+// called is a command with the distribution of the durations of its timed calls, and the number of
+// all its calls.
 type called struct {
 	cmd   *command.Command
 	took  stats.Distribution
 	calls int64
 }
 
-// latencyHistogram implements LATENCY HISTOGRAM. It leaves out unknown names and commands without
-// calls.
+// latencyHistogram is the Run function of LATENCY HISTOGRAM. It leaves out unknown names and
+// commands without timed calls.
 func latencyHistogram(c *command.Call) {
 	var asked []*command.Command
 	seen := make(map[*command.Command]bool)
@@ -153,15 +154,16 @@ func latencyHistogram(c *command.Call) {
 	}
 }
 
-// leastBound is the first bound of LATENCY HISTOGRAM, which appears there as one microsecond.
+// leastBound is the first bound of LATENCY HISTOGRAM, which the reply shows as one microsecond.
 const leastBound = 1024 * time.Nanosecond
 
-// mostBound is the last bound that separates calls, about 17 s.
+// mostBound is the last bound of LATENCY HISTOGRAM that separates calls, about 17 s. The next one
+// includes all longer calls.
 const mostBound = leastBound << 24
 
-// write writes the calls and the histogram of a command. Only a sample of pipelined calls was
-// timed, and the counts are scaled up to all calls. As in Redis each bound is twice the previous
-// one, and bounds without calls of their own are left out.
+// write writes the number of calls and the histogram of the command. Only a sample of pipelined
+// calls was timed, so the counts are scaled up to all calls. As in Redis each bound is twice the
+// one before it, and a bound is left out if no calls are between it and the one before it.
 func (h *called) write(w *resp.Writer) {
 	w.BulkString(h.cmd.Name)
 	w.Map(2)

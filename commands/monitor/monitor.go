@@ -17,7 +17,7 @@ func monitorCommand() *command.Command {
 
 const errMonitorExclusive resp.Error = "ERR MONITOR isn't allowed for DENY BLOCKING client"
 
-// audience is the set of clients that monitor all commands.
+// audience is the set of clients that run MONITOR.
 type audience struct {
 	server *command.Server
 
@@ -34,7 +34,7 @@ func monitor(c *command.Call) {
 	c.OK()
 }
 
-// join adds a client. From their next command on, sessions record commands for it.
+// join adds cl. From their next command on, sessions record their commands.
 func (a *audience) join(cl *command.Client) {
 	cl.Mark(command.MarkMonitoring, true)
 	a.mu.Lock()
@@ -46,7 +46,8 @@ func (a *audience) join(cl *command.Client) {
 	a.server.Halts.Or(command.HaltMonitor)
 }
 
-// leave removes a client. When none is left, sessions stop recording commands.
+// leave is the Closed hook: it removes cl. When no client is left, sessions stop recording
+// commands.
 func (a *audience) leave(cl *command.Client) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -58,7 +59,7 @@ func (a *audience) leave(cl *command.Client) {
 	}
 }
 
-// reset removes the client that runs RESET.
+// reset is the Reset hook: it removes the client of c.
 func (a *audience) reset(c *command.Call) (more bool) {
 	if c.Client.Marks&command.MarkMonitoring != 0 {
 		c.Client.Mark(command.MarkMonitoring, false)
@@ -67,7 +68,7 @@ func (a *audience) reset(c *command.Call) (more bool) {
 	return false
 }
 
-// has reports whether a client monitors commands.
+// has reports whether cl runs MONITOR. Any goroutine may call it.
 func (a *audience) has(cl *command.Client) bool {
 	if a.server.Halts.Load()&command.HaltMonitor == 0 {
 		return false
@@ -77,8 +78,8 @@ func (a *audience) has(cl *command.Client) bool {
 	return a.clients[cl]
 }
 
-// flush sends the recorded commands of a worker to the clients. A client that exceeds its output
-// buffer limit is closed, like a subscriber.
+// flush is the BatchEnd hook: it sends the commands that w has recorded to the clients. A client
+// that exceeds its output buffer limit is closed, like a subscriber.
 func (a *audience) flush(w *command.Worker) {
 	if w.Lines.Size() == 0 {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// calm are the flags of commands that operators may also call while the server loads or is a
-// stale replica.
+// calm are the flags of commands for operators that may also run while the server is loading or is
+// a replica without a link to its primary.
 const calm = command.FlagAdmin | command.FlagLoading | command.FlagStale
 
 func slowlogCommand() *command.Command {
@@ -38,7 +38,7 @@ func slowlogCommand() *command.Command {
 	}
 }
 
-// slowlogCount is the default number of entries of SLOWLOG GET.
+// slowlogCount is the number of entries that SLOWLOG GET shows by default.
 const slowlogCount = 10
 
 func slowlogGet(c *command.Call) {
