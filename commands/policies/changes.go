@@ -9,10 +9,10 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// defaultChanges is the number of changes that RL.CHANGES shows by default.
+// defaultChanges is the number of changes that RL.CHANGES shows without COUNT.
 const defaultChanges = 10
 
-// changes implements RL.CHANGES.
+// changes is the Run function of RL.CHANGES.
 func changes(c *command.Call) {
 	which, err := parseChanges(c.Args[1:])
 	if err != "" {
@@ -40,7 +40,8 @@ func changes(c *command.Call) {
 
 const errTooManyChanges resp.Error = "ERR the reply is too long, use a smaller COUNT"
 
-// changesSize returns about the largest size of a reply of RL.CHANGES.
+// changesSize is the ReplySize function of RL.CHANGES: it returns about the maximum size of the
+// reply.
 func changesSize(cl *command.Client, _ env.Store, _ *command.Command, args [][]byte) int {
 	which, err := parseChanges(args[1:])
 	if r := cl.Server.Options.Policies; err == "" && r != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// dump implements RL.POLICY DUMP. With FILE it leaves out what commands have added to a policy
-// file, if there is one.
+// dump is the Run function of RL.POLICY DUMP. With FILE it leaves out what commands have added to
+// the policies of the policy file, if the server has such a file.
 func dump(c *command.Call) {
 	r := c.Server.Options.Policies
 	if r == nil {
@@ -33,14 +33,15 @@ func dump(c *command.Call) {
 	outside(c, func() { c.W.Bulk(r.Document(c.Store.Now(), c.Store.Civil, keep).Append(nil)) })
 }
 
-// dumpSize returns about the size of a reply of RL.POLICY DUMP.
+// dumpSize is the ReplySize function of RL.POLICY DUMP and RL.POLICY DIFF: it returns about the
+// size of the reply.
 func dumpSize(cl *command.Client, _ env.Store, _ *command.Command, _ [][]byte) int {
 	s := tableOf(cl.Server).Sizes()
 	return (s.Policies + s.Overrides) * overrideBytes
 }
 
-// parseDocument parses the YAML argument of the running command. It returns nil after it has
-// replied with an error.
+// parseDocument parses the YAML text in the third argument of the running command. If that fails,
+// it replies with an error and returns nil.
 func parseDocument(c *command.Call) (d *document.Document) {
 	if c.Server.Options.Policies == nil {
 		c.Fail(errNone)
@@ -55,7 +56,7 @@ func parseDocument(c *command.Call) (d *document.Document) {
 	return d
 }
 
-// shownFaults is the largest number of faults of a text that an error shows.
+// shownFaults is the maximum number of faults of a YAML text that an error reply shows.
 const shownFaults = 3
 
 func faultText(faults document.Faults) (text string) {
@@ -68,7 +69,7 @@ func faultText(faults document.Faults) (text string) {
 	return string(command.Echo([]byte(text), 4*command.MaxEcho))
 }
 
-// diff implements RL.POLICY DIFF.
+// diff is the Run function of RL.POLICY DIFF.
 func diff(c *command.Call) {
 	if d := parseDocument(c); d != nil {
 		outside(c, func() {
@@ -77,7 +78,7 @@ func diff(c *command.Call) {
 	}
 }
 
-// apply implements RL.POLICY APPLY.
+// apply is the Run function of RL.POLICY APPLY.
 func apply(c *command.Call) {
 	d := parseDocument(c)
 	if d == nil {
@@ -96,7 +97,7 @@ func apply(c *command.Call) {
 
 const errNoFile resp.Error = "ERR This server has no policy file: see the option policy-file"
 
-// reload implements RL.POLICY RELOAD.
+// reload is the Run function of RL.POLICY RELOAD.
 func reload(c *command.Call) {
 	file := c.Server.Options.PolicyFile
 	if file == nil {

@@ -4,7 +4,8 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// Group returns the commands of this package.
+// Group returns the command group of this package. Its Decay hook also removes expired entries of
+// policies.
 func Group() command.Group {
 	return command.Group{
 		Commands: command.Entries(defaults(), []*command.Command{
@@ -59,19 +60,19 @@ func Group() command.Group {
 
 const ifThere = "1 if there was one, 0 if not"
 
-// Flags of the commands.
+// change has the flags of commands that change policies, and show those of commands that show
+// policies. The former have a Writes function instead of FlagWrite, because a user with the
+// permission to write keys must not be able to change limits.
 const (
-	// change is for commands that change policies. They have Writes in place of FlagWrite,
-	// because a user with the permission to write keys must not be able to change limits.
 	change = command.FlagAdmin | command.FlagNoScript | command.FlagNoMulti | command.FlagAudit
 	show   = command.FlagNoScript | command.FlagNoMulti
 )
 
-// always is the field Writes of commands that change policies.
+// always is the Writes function of commands that change policies.
 func always(*command.Call, *command.Command, [][]byte) bool { return true }
 
-// defaults returns what the entries of this group share. Their commands run in the background:
-// WordWork says that a call with any number of arguments leaves the loop.
+// defaults returns the values that most entries of this group share. Because of WordWork, a call
+// with any number of arguments runs in the background.
 func defaults() command.Defaults {
 	return command.Defaults{
 		Categories: command.CatPolicy, Group: "policy", Since: "1.0.0", Complexity: "O(N) of the entries that it changes or shows",

@@ -10,13 +10,14 @@ import (
 	"github.com/cellserver/cellserver/policy"
 )
 
-// keeper is the state of the group for the server.
+// keeper is what the group keeps for the server.
 type keeper struct {
 	server *command.Server
-	tidies atomic.Bool // a goroutine runs Tidy
+	tidies atomic.Bool // a goroutine runs Registry.Tidy
 }
 
-// tidy removes expired entries once a minute, on its own goroutine: see [registry.Registry.Tidy].
+// tidy removes expired entries of policies on another goroutine, unless that is already running:
+// see [registry.Registry.Tidy]. The Decay hook calls it once a minute for each worker.
 func (k *keeper) tidy() {
 	s := k.server
 	if s.Options.Policies == nil || k.tidies.Swap(true) {
@@ -31,10 +32,10 @@ func (k *keeper) tidy() {
 	})
 }
 
-// maxPolicies is the largest number of policies with their own time series.
+// maxPolicies is the maximum number of policies that have their own time series in the metrics.
 const maxPolicies = 50
 
-// figures are the number of policies and the sums of their counters.
+// figures returns the metrics about policies: their number, and the sums of their counters.
 func figures() []figure.Figure {
 	return []figure.Figure{
 		{
@@ -82,8 +83,8 @@ func figures() []figure.Figure {
 	}
 }
 
-// reading returns a reader of a figure about the policies in force; the figure is absent on a
-// server without policies.
+// reading returns the reader of a metric about the policies in force. On a server without policies
+// the metric has no values.
 func reading(read func(t *policy.Table, emit figure.Emit)) func(*figure.View, figure.Emit) {
 	return func(v *figure.View, emit figure.Emit) {
 		if s := figure.Of[*command.Server](v); s.Options.Policies != nil {
@@ -92,19 +93,19 @@ func reading(read func(t *policy.Table, emit figure.Emit)) func(*figure.View, fi
 	}
 }
 
-// counter is a counter of a policy.
+// counter is a counter of a policy with the name under which it is shown.
 type counter struct {
 	name string
 	of   func(n *policy.Counts) *atomic.Int64
 }
 
-// answers are the counters of the possible answers, in the order in which they are shown.
+// answers are the counters of allowed and denied calls, in the order in which they are shown.
 var answers = [...]counter{
 	{"allowed", func(n *policy.Counts) *atomic.Int64 { return &n.Allowed }},
 	{"denied", func(n *policy.Counts) *atomic.Int64 { return &n.Denied }},
 }
 
-// counters are what else a policy counts of its calls, in the order in which they are shown.
+// counters are the other counters of a policy, in the order in which they are shown.
 var counters = [...]counter{
 	{"blocked", func(n *policy.Counts) *atomic.Int64 { return &n.Blocked }},
 	{"exempted", func(n *policy.Counts) *atomic.Int64 { return &n.Exempted }},

@@ -12,7 +12,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// setOverride implements RL.OVERRIDE SET. The times of its clauses are in the unit of the policy.
+// setOverride is the Run function of RL.OVERRIDE SET. Times in its clauses are in the unit of the
+// policy: milliseconds if the policy has MS, and otherwise seconds.
 func setOverride(c *command.Call) {
 	var w words
 	if err := w.parse(c.Args[4:], options{expires: true, text: "COMMENT", limits: true}); err != "" {
@@ -37,7 +38,7 @@ func setOverride(c *command.Call) {
 
 func deleteOverride(c *command.Call) { deleteEntry(c, policy.Override) }
 
-// listOverrides implements RL.OVERRIDE LIST.
+// listOverrides is the Run function of RL.OVERRIDE LIST.
 func listOverrides(c *command.Call) {
 	t, name := tableOf(c.Server), string(c.Args[2])
 	if t.Policy(c.Args[2]) == nil {
@@ -55,16 +56,17 @@ func listOverrides(c *command.Call) {
 	})
 }
 
-// listSize returns about the largest size of a reply of RL.OVERRIDE LIST.
+// listSize is the ReplySize function of RL.OVERRIDE LIST: it returns about the maximum size of the
+// reply.
 func listSize(cl *command.Client, _ env.Store, _ *command.Command, _ [][]byte) int {
 	return tableOf(cl.Server).Sizes().Overrides * overrideBytes
 }
 
-// overrideBytes is the approximate size of an override in a reply.
+// overrideBytes is the approximate size, in bytes, of an override in a reply.
 const overrideBytes = 256
 
-// tableOf returns the policies in force. A table never changes, so a command uses one table for
-// all its lookups.
+// tableOf returns the table of the policies in force; an empty one without policies. A table never
+// changes, so a command uses the same table for all its lookups.
 func tableOf(s *command.Server) *policy.Table {
 	if s.Options.Policies == nil {
 		return &policy.Table{}
@@ -72,7 +74,8 @@ func tableOf(s *command.Server) *policy.Table {
 	return s.Options.Policies.Table()
 }
 
-// entriesOf returns the entries of a policy and kind that are in force, sorted by pattern.
+// entriesOf returns the entries of that kind that are in force at now for the policy called name,
+// sorted by pattern.
 func entriesOf(t *policy.Table, name string, kind policy.Kind, now limit.Instant) (found []*policy.Entry) {
 	t.Each(name, func(e *policy.Entry) bool {
 		if e.Kind == kind && e.InForce(now) {
@@ -97,7 +100,8 @@ func writeOverride(w *resp.Writer, e *policy.Entry, defined bool, now limit.Inst
 	w.Int(elements.OneIf(defined))
 }
 
-// writeLimits writes the fields limits and ms of a map.
+// writeLimits writes the fields limits and ms of a map: the texts of the clauses of l, and whether
+// their times are in milliseconds.
 func writeLimits(w *resp.Writer, l *policy.Limits) {
 	w.BulkString("limits")
 	w.Array(len(l.Text))

@@ -16,21 +16,22 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// words are the options of a command that sets an entry.
+// words has the parsed options of a command that sets an entry.
 type words struct {
 	millis, shadow bool
-	text           []byte // of COMMENT or REASON; nil without one
-	expiry         []byte // of EX; nil without it
+	text           []byte // the argument of COMMENT or REASON; nil without that option
+	expiry         []byte // the argument of EX; nil without that option
 	limits         [][]byte
 }
 
-// options says which options a command has.
+// options says which options a command accepts.
 type options struct {
 	millis, shadow, expires, limits bool
-	text                            string // COMMENT, REASON or "" for neither
+	text                            string // "COMMENT" or "REASON"; "" if neither is accepted
 }
 
-// parse parses options in any order. LIMITS takes all arguments after it.
+// parse parses args, options in any order, into w. The option LIMITS takes all arguments after it.
+// The error is "" on success.
 func (w *words) parse(args [][]byte, o options) resp.Error {
 	for len(args) > 0 {
 		word, rest := args[0], args[1:]
@@ -66,7 +67,8 @@ func (w *words) parse(args [][]byte, o options) resp.Error {
 
 const errNoLimits resp.Error = "ERR LIMITS and its clauses are missing"
 
-// until returns the instant of EX, or never without EX.
+// until returns the instant at which the entry expires, by EX; limit.MaxInstant, which stands for
+// never, without EX.
 func (w *words) until(c *command.Call) (limit.Instant, resp.Error) {
 	if w.expiry == nil {
 		return limit.MaxInstant, ""
@@ -85,19 +87,20 @@ func (w *words) until(c *command.Call) (limit.Instant, resp.Error) {
 	return min(at, limit.MaxInstant-1), ""
 }
 
-// bounds returns the bounds for clauses from the options of the server.
+// bounds returns the bounds for the clauses of policies, from the settings of the server.
 func bounds(c *command.Call) policy.Bounds {
 	l := c.Server.Limits()
 	return policy.Bounds{LogMaxEntries: l.LogMaxEntries, MaxMembers: l.MaxMembers}
 }
 
-// author returns the author of the change that the running command makes.
+// author returns the author of the change that the running command makes: the user, the address and
+// the command.
 func author(c *command.Call) registry.Author {
 	return registry.Author{User: c.Client.UserName(), Address: c.Client.Addr(), What: strings.ToUpper(strings.ReplaceAll(c.Cmd.Name, "|", " "))}
 }
 
-// update changes the entries as plan says, and reports success. After a failure it has replied
-// with the error.
+// update makes the edits that plan returns and reports whether that has succeeded. After a failure
+// it has replied with the error.
 func update(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]registry.Edit, error)) bool {
 	r := c.Server.Options.Policies
 	if r == nil {
@@ -116,7 +119,7 @@ func update(c *command.Call, plan func(b *policy.Builder, now limit.Instant) ([]
 
 const errNone resp.Error = "ERR this server keeps no policies"
 
-// fail replies with an error of the registry.
+// fail replies with err, an error of the registry.
 func fail(c *command.Call, err error) {
 	var answer resp.Error
 	var file *registry.FileError
@@ -132,20 +135,23 @@ func fail(c *command.Call, err error) {
 	c.Fail(answer)
 }
 
-// outside runs f outside of the store, so that other goroutines can stop the world meanwhile. f
-// may take long or wait. It reads tables, texts and the clock, and writes the reply.
+// outside runs f, which may take long or wait. If the command is in the background, f runs outside
+// of the store, so that other goroutines can stop the world meanwhile. f may use only tables, texts
+// and the clock, and may write the reply.
 func outside(c *command.Call, f func()) { c.Server.Host.Outside(c, f) }
 
-// changing is outside for an f that changes policies.
+// changing is outside for a function f that changes policies in st.
 func changing(c *command.Call, f func(st registry.Store)) {
-	if !c.Client.Background { // it runs on a loop, inside the store
+	if !c.Client.Background { // the command runs on an event loop, inside the store
 		f(policystore.Store(c.Store))
 		return
 	}
 	outside(c, func() { f(policystore.Left(c.Store, c.Server)) })
 }
 
-// setEntry sets an entry. Its policy has to exist, unless the entry is the policy itself.
+// setEntry sets the entry that make returns, for the policy that the running command names, and
+// replies with OK. main is the policy itself, or nil if there is none. The policy must exist,
+// unless the new entry is the policy itself.
 func setEntry(c *command.Call, make func(main *policy.Entry, now limit.Instant) (*policy.Entry, resp.Error)) {
 	name := c.Args[nameAt(c)]
 	if err := policy.CheckName(name); err != nil {
@@ -169,7 +175,8 @@ func setEntry(c *command.Call, make func(main *policy.Entry, now limit.Instant) 
 	}
 }
 
-// nameAt returns the index of the argument with the name of a policy.
+// nameAt returns the index of the argument that is the name of a policy: 2 for a subcommand, and
+// otherwise 1.
 func nameAt(c *command.Call) int {
 	if c.Cmd.Parent != nil {
 		return 2
@@ -177,7 +184,8 @@ func nameAt(c *command.Call) int {
 	return 1
 }
 
-// deleteEntry deletes an entry and replies whether it existed.
+// deleteEntry deletes the entry of that kind whose policy and pattern the running command names,
+// and replies with 1 if there was one and with 0 if not.
 func deleteEntry(c *command.Call, kind policy.Kind) {
 	at := nameAt(c)
 	name, pattern := string(c.Args[at]), string(c.Args[at+1])

@@ -12,7 +12,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// setPolicy implements RL.POLICY SET.
+// setPolicy is the Run function of RL.POLICY SET.
 func setPolicy(c *command.Call) {
 	var w words
 	if err := w.parse(c.Args[3:], options{millis: true, shadow: true, text: "COMMENT", limits: true}); err != "" {
@@ -31,8 +31,9 @@ func setPolicy(c *command.Call) {
 	})
 }
 
-// tryPolicy implements RL.POLICY TRY. The times of its clauses are in the unit of the policy. The
-// counters of a new candidate begin at 0.
+// tryPolicy is the Run function of RL.POLICY TRY. Times in its clauses are in the unit of the
+// policy: milliseconds if the policy has MS, and otherwise seconds. The counters of a new candidate
+// begin at 0.
 func tryPolicy(c *command.Call) {
 	if len(c.Args) == 4 && arg.IsWord(c.Args[3], "OFF") {
 		stopTrying(c)
@@ -72,8 +73,8 @@ func stopTrying(c *command.Call) {
 	}
 }
 
-// deletePolicy implements RL.POLICY DEL. It also deletes the entries of the policy. The state of
-// its keys stays until it expires.
+// deletePolicy is the Run function of RL.POLICY DEL. It deletes the policy and all its entries. The
+// states of the policy's keys stay until they expire.
 func deletePolicy(c *command.Call) {
 	name, there := string(c.Args[2]), false
 	done := update(c, func(b *policy.Builder, _ limit.Instant) (edits []registry.Edit, _ error) {
@@ -91,7 +92,7 @@ func deletePolicy(c *command.Call) {
 	}
 }
 
-// listPolicies implements RL.POLICY LIST.
+// listPolicies is the Run function of RL.POLICY LIST.
 func listPolicies(c *command.Call) {
 	r := c.Server.Options.Policies
 	if r == nil {
@@ -107,11 +108,10 @@ func listPolicies(c *command.Call) {
 	}
 }
 
-// maxShown is how many boosts, how many blocks and how many exemptions RL.POLICY GET shows at
-// most.
+// maxShown is the maximum number of boosts, of blocks and of exemptions that RL.POLICY GET shows.
 const maxShown = 100
 
-// getPolicy implements RL.POLICY GET.
+// getPolicy is the Run function of RL.POLICY GET.
 func getPolicy(c *command.Call) { outside(c, func() { writePolicy(c) }) }
 
 func writePolicy(c *command.Call) {
@@ -154,7 +154,7 @@ func writePolicy(c *command.Call) {
 	writeCounts(w, p.Counts)
 }
 
-// writeTemporary writes the boosts, blocks or exemptions in force.
+// writeTemporary writes all, which are the boosts, the blocks or the exemptions in force at now.
 func writeTemporary(w *resp.Writer, all []*policy.Entry, now limit.Instant) {
 	all = all[:min(len(all), maxShown)]
 	w.Array(len(all))
@@ -174,7 +174,7 @@ func writeTemporary(w *resp.Writer, all []*policy.Entry, now limit.Instant) {
 	}
 }
 
-// writeCounts writes the counters of a policy, which begin at the start of the server.
+// writeCounts writes the counters of a policy. They count from the start of the server.
 func writeCounts(w *resp.Writer, n *policy.Counts) {
 	w.Map(len(answers) + len(counters))
 	for _, is := range slices.Concat(answers[:], counters[:]) {

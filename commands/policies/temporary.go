@@ -9,14 +9,14 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// The kinds of entries that may end by themselves.
+// The kinds of entries that may expire.
 const (
 	boostKind  = policy.Boost
 	blockKind  = policy.Block
 	exemptKind = policy.Exempt
 )
 
-// boost implements RL.BOOST policy pattern factor EX duration.
+// boost is the Run function of RL.BOOST, whose arguments are: policy pattern factor EX duration.
 func boost(c *command.Call) {
 	factor, err := policy.ParseFactor(c.Args[3])
 	if err != nil {
@@ -26,7 +26,8 @@ func boost(c *command.Call) {
 	temporary(c, c.Args[4:], options{expires: true}, policy.Entry{Kind: boostKind, Factor: factor})
 }
 
-// block implements RL.BLOCK policy pattern [EX duration] [REASON text].
+// block is the Run function of RL.BLOCK, whose arguments are: policy pattern [EX duration] [REASON
+// text].
 func block(c *command.Call) {
 	if i := bytes.IndexByte(c.Args[2], '*'); i >= 0 && i < len(c.Args[2])-1 {
 		c.Fail(errStar)
@@ -35,13 +36,15 @@ func block(c *command.Call) {
 	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: blockKind})
 }
 
-// exempt implements RL.EXEMPT policy pattern [EX duration] [REASON text].
+// exempt is the Run function of RL.EXEMPT, whose arguments are: policy pattern [EX duration]
+// [REASON text].
 func exempt(c *command.Call) {
 	temporary(c, c.Args[3:], options{expires: true, text: "REASON"}, policy.Entry{Kind: exemptKind})
 }
 
-// temporary sets e, with its pattern and its end if there is one. RL.BOOST always has an end, by
-// its arity.
+// temporary sets the entry e, with the pattern of the running command, and with the expiry and the
+// text in args. o says which options args may have. RL.BOOST always has an expiry, because of its
+// arity.
 func temporary(c *command.Call, args [][]byte, o options, e policy.Entry) {
 	var w words
 	if err := w.parse(args, o); err != "" {
@@ -57,11 +60,11 @@ func temporary(c *command.Call, args [][]byte, o options, e policy.Entry) {
 	setEntry(c, func(*policy.Entry, limit.Instant) (*policy.Entry, resp.Error) { return &e, "" })
 }
 
-// errStar refuses a block with a star that is not the last character. Such a star stands for
-// itself, so the block would deny a single key, while its author probably means many.
+// errStar refuses a block whose pattern has a star before its end. Such a star stands for itself,
+// so the block would deny a single key, while its author probably means many.
 const errStar resp.Error = "ERR only the last character of a pattern may be '*' here; RL.OVERRIDE SET takes others as they are"
 
-// end returns the handler of a command that deletes an entry of the kind.
+// end returns the Run function of a command that deletes an entry of that kind.
 func end(kind policy.Kind) func(*command.Call) {
 	return func(c *command.Call) { deleteEntry(c, kind) }
 }
