@@ -1,6 +1,6 @@
-// Package policystore adapts the database of the server to the registry of policies, which keeps
-// its records there. It is not part of the commands about policies, because a server without
-// these commands can have a policy file, too.
+// Package policystore adapts the store of the server to the registry of policies, which keeps its
+// records there. It is not part of package policies, because a server without the commands about
+// policies can have a policy file, too.
 package policystore
 
 import (
@@ -13,28 +13,29 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Store returns st as a store of the registry. The caller has entered st. Use it only in code
-// that never waits for another change: a goroutine that has entered the store prevents all others
-// from stopping the world.
+// Store returns st as a store of the registry. The caller has entered st. Use it only in code that
+// never waits for another change, because the caller prevents all other goroutines from stopping
+// the world.
 func Store(st env.Store) registry.Store { return store{Store: st} }
 
-// Outside leaves st while f runs, which may wait for other changes, and gives f a store that is
-// entered for each access: see [Left].
+// Outside leaves st, calls f, and enters st again. f may wait for other changes. It gets a store
+// that enters st for each access: see [Left].
 func Outside(st env.Store, server *command.Server, f func(st registry.Store)) {
 	st.Leave()
 	defer enter(st)
 	f(Left(st, server))
 }
 
-// Left returns st, which the caller has left, as a store of the registry that is entered for each
+// Left returns st, which the caller has left, as a store of the registry that enters st for each
 // access. A write waits for the end of a pause of changes. It is refused if the server may not
-// change anything, which is checked inside the store, because the server may have become a
-// replica meanwhile.
+// change anything; that is checked inside the store, because the server may have become a replica
+// meanwhile.
 func Left(st env.Store, server *command.Server) registry.Store {
 	return store{Store: st, server: server}
 }
 
-// enter enters the store, and waits while another goroutine has stopped the world.
+// enter enters st and refreshes its instant. It waits while another goroutine has stopped the
+// world.
 func enter(st env.Store) {
 	for !st.Enter() {
 		open := make(chan struct{})
@@ -44,15 +45,15 @@ func enter(st env.Store) {
 	st.Refresh()
 }
 
-// store implements [registry.Store] with the database of the server.
+// store implements [registry.Store] with the store of the server.
 type store struct {
 	env.Store
-	// server is set if the store has to be entered for each access, and nil if the caller has
-	// entered it.
+	// server is nil if the caller has entered the store. Otherwise the store is entered for each
+	// access.
 	server *command.Server
 }
 
-// in runs f inside the store.
+// in calls f inside the store.
 func (s store) in(f func()) {
 	if s.server != nil {
 		enter(s.Store)
@@ -61,13 +62,14 @@ func (s store) in(f func()) {
 	f()
 }
 
-// Refresh implements [registry.Store].
+// Refresh implements [registry.Store]: it reads the clock and returns its instant.
 func (s store) Refresh() (now limit.Instant) {
 	s.in(func() { now = s.Store.Refresh() })
 	return now
 }
 
-// SetStrings implements [registry.Store].
+// SetStrings implements [registry.Store]: it sets the keys in pairs, or returns an error and
+// changes nothing. need says what happens if memory is full.
 func (s store) SetStrings(pairs [][]byte, need registry.Need) (err error) {
 	s.in(func() {
 		if err = s.refused(); err == nil {
@@ -77,8 +79,8 @@ func (s store) SetStrings(pairs [][]byte, need registry.Need) (err error) {
 	return err
 }
 
-// refused waits for the end of a pause of changes. It returns an error if the server may not
-// change anything.
+// refused waits for the end of a pause of changes. Then it returns an error if the server may not
+// change anything or is stopping, and nil otherwise. It may leave the store meanwhile.
 func (s store) refused() error {
 	if s.server == nil {
 		return nil
@@ -100,9 +102,9 @@ func (s store) refused() error {
 
 const errStops resp.Error = "ERR the server stops"
 
-// set sets strings. If memory is full and need is not Spare, it locks all the keys and uses the
-// memory that is reserved for calls which have begun. Very many keys block all other commands
-// meanwhile.
+// set sets the keys in pairs. If memory is full and need is not Spare, set locks all these keys and
+// uses the memory that is reserved for commands which have begun. For very many keys that blocks
+// all other commands meanwhile.
 func (s store) set(pairs [][]byte, need registry.Need) error {
 	_, err := s.Store.SetStrings(registry.Database, pairs, false)
 	if need == registry.Spare || !errors.Is(err, limit.ErrFull) {
@@ -123,8 +125,8 @@ func (s store) set(pairs [][]byte, need registry.Need) error {
 	return err
 }
 
-// Delete implements [registry.Store]. A server that may not change anything keeps the key,
-// because its primary decides about it.
+// Delete implements [registry.Store]: it deletes key. A server that may not change anything keeps
+// the key, because its primary decides about it.
 func (s store) Delete(key []byte) {
 	s.in(func() {
 		if s.refused() == nil {
