@@ -8,8 +8,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// setuser implements ACL SETUSER. When it replies, the new rules apply to all clients of the
-// user.
+// setuser is the Run function of ACL SETUSER. When it replies, the new rules apply to all clients
+// of the user.
 func setuser(c *command.Call) {
 	words := make([]string, len(c.Args)-3)
 	for i, arg := range c.Args[3:] {
@@ -26,8 +26,8 @@ func setuser(c *command.Call) {
 	c.OK()
 }
 
-// oneLine returns the text of an error, which may quote client input, with control characters
-// replaced.
+// oneLine returns the text of err as one line of limited length. Control characters are replaced by
+// spaces, because the text may quote input of the client.
 func oneLine(err error) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' {
@@ -37,7 +37,7 @@ func oneLine(err error) string {
 	}, string(command.Echo([]byte(err.Error()), 4*command.MaxEcho)))
 }
 
-// deluser implements ACL DELUSER.
+// deluser is the Run function of ACL DELUSER. It also closes the clients of the deleted users.
 func deluser(c *command.Call) {
 	names := make([]string, 0, len(c.Args)-2)
 	for _, arg := range c.Args[2:] {
@@ -52,7 +52,7 @@ func deluser(c *command.Call) {
 	c.W.Int(int64(len(gone)))
 }
 
-// closeClients closes the clients of users. The client of c is closed after its reply.
+// closeClients closes all clients of users. The client of c is closed after its reply.
 func closeClients(c *command.Call, users []*acl.User) {
 	if len(users) == 0 {
 		return
@@ -74,7 +74,8 @@ func closeClients(c *command.Call, users []*acl.User) {
 
 const errNoFile resp.Error = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
 
-// load implements ACL LOAD.
+// load is the Run function of ACL LOAD. It also closes the clients of users that were deleted or
+// have other permissions.
 func load(c *command.Call) {
 	file := c.Server.Options.UserFile
 	if file == nil {
@@ -86,14 +87,14 @@ func load(c *command.Call) {
 	c.Server.Host.Outside(c, func() { changed, err = file.Load(c.Server.Users) })
 	if err != nil {
 		c.Server.Log.Warn("the users were not loaded", "error", err)
-		c.Fail(resp.Error("ERR " + err.Error())) // the text is a single line of bounded length
+		c.Fail(resp.Error("ERR " + err.Error())) // the text is one line of limited length
 		return
 	}
 	closeClients(c, changed)
 	c.OK()
 }
 
-// save implements ACL SAVE.
+// save is the Run function of ACL SAVE.
 func save(c *command.Call) {
 	file := c.Server.Options.UserFile
 	if file == nil {

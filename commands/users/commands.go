@@ -15,7 +15,7 @@ import (
 	"github.com/cellserver/cellserver/stats"
 )
 
-// Group returns ACL with its subcommands.
+// Group returns the command group of ACL and its subcommands.
 func Group() command.Group {
 	return command.Group{Commands: command.With(command.FlagLocal, container())}
 }
@@ -91,13 +91,13 @@ func container() *command.Command {
 	}
 }
 
-// sizeOfAll is the field ReplySize of commands that show all users: an upper estimate. The text
-// of a password hash has twice as many bytes as the hash in memory.
+// sizeOfAll is the ReplySize function of commands that show all users. It returns an upper bound:
+// the text of a password hash has twice as many bytes as the hash in memory.
 func sizeOfAll(cl *command.Client, _ env.Store, _ *command.Command, _ [][]byte) int {
 	return int(2 * cl.Server.Users.Memory())
 }
 
-// ruleWork is the approximate work of a rule about a category.
+// ruleWork is the approximate work, in units, of a rule about a category.
 const ruleWork = 100
 
 func writeWords(w *resp.Writer, words []string) {
@@ -107,7 +107,7 @@ func writeWords(w *resp.Writer, words []string) {
 	}
 }
 
-// cat implements ACL CAT.
+// cat is the Run function of ACL CAT.
 func cat(c *command.Call) {
 	if len(c.Args) > 3 {
 		c.Fail(command.SubcommandSyntax(c))
@@ -132,13 +132,13 @@ func cat(c *command.Call) {
 	writeWords(c.W, names)
 }
 
-// list implements ACL LIST.
+// list is the Run function of ACL LIST.
 func list(c *command.Call) {
 	n, lines := c.Server.Users.Lines()
 	writeAll(c, n, lines)
 }
 
-// names implements ACL USERS.
+// names is the Run function of ACL USERS.
 func names(c *command.Call) {
 	all := c.Server.Users.Names()
 	writeAll(c, len(all), slices.Values(all))
@@ -146,8 +146,8 @@ func names(c *command.Call) {
 
 const errTooManyUsers resp.Error = "ERR the reply is too long, use ACL GETUSER for one user"
 
-// writeAll writes a line for each of n users. The lines may take megabytes, so finished parts are
-// accounted as a long reply.
+// writeAll replies with an array of n lines, or with an error if that is too long. The lines may
+// take megabytes, so finished parts are accounted as a large reply.
 func writeAll(c *command.Call, n int, lines iter.Seq[string]) {
 	reply := elements.WholeOf(c.W, n)
 	c.W.Array(n)
@@ -161,11 +161,11 @@ func writeAll(c *command.Call, n int, lines iter.Seq[string]) {
 	}
 }
 
-// defaultBits is the default length of a password that ACL GENPASS makes, in bits, and maxBits
-// the largest.
+// defaultBits and maxBits are the default and the maximum length, in bits, of a password that ACL
+// GENPASS creates.
 const defaultBits, maxBits = 256, 4096
 
-// genpass implements ACL GENPASS.
+// genpass is the Run function of ACL GENPASS.
 func genpass(c *command.Call) {
 	if len(c.Args) > 3 {
 		c.Fail(command.SubcommandSyntax(c))
@@ -189,7 +189,7 @@ func genpass(c *command.Call) {
 	c.W.BulkString(hex.EncodeToString(random)[:digits])
 }
 
-// getuser implements ACL GETUSER.
+// getuser is the Run function of ACL GETUSER.
 func getuser(c *command.Call) {
 	u := c.Server.Users.Find(string(c.Args[2]))
 	if u == nil {

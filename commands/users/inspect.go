@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// dryrun implements ACL DRYRUN.
+// dryrun is the Run function of ACL DRYRUN.
 func dryrun(c *command.Call) {
 	name, args := string(c.Args[2]), c.Args[3:]
 	u := c.Server.Users.Find(name)
@@ -46,10 +46,10 @@ func dryrun(c *command.Call) {
 	}
 }
 
-// defaultEntries is the default number of entries that ACL LOG lists.
+// defaultEntries is the number of entries that ACL LOG lists by default.
 const defaultEntries = 10
 
-// aclLog implements ACL LOG.
+// aclLog is the Run function of ACL LOG.
 func aclLog(c *command.Call) {
 	n := int64(defaultEntries)
 	switch {
