@@ -47,10 +47,9 @@ type Exclusive struct {
 	aborted bool     // guarded by mu: the command was ended because the server stops
 }
 
-// The replies of SCRIPT KILL when it ends nothing, and the reasons that an ended script reports.
+// ErrNotBusy and errUnkillable are the replies of SCRIPT KILL when it ends nothing. killedByUser
+// and killedByServer are the reasons that an ended script reports.
 const (
-	// ErrNotBusy and errUnkillable are the replies of SCRIPT KILL when it ends nothing.
-	// killedByUser and killedByServer are the reasons that an ended script reports.
 	ErrNotBusy    resp.Error = "NOTBUSY No scripts in execution right now."
 	errUnkillable resp.Error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
 

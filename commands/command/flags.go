@@ -4,9 +4,8 @@ package command
 // uses.
 type Flag uint32
 
-// The flags, with the names of Redis.
+// The flags of Redis, which COMMAND INFO shows. Redis documents their meaning.
 const (
-	// The flags of Redis, which COMMAND INFO shows. Redis documents their meaning.
 	FlagWrite Flag = 1 << iota
 	FlagReadonly
 	FlagDenyOOM
@@ -122,10 +121,9 @@ func (f Flag) Names() []string {
 // Category is a set of ACL categories.
 type Category uint32
 
-// The ACL categories of Redis that our commands belong to, and our own @ratelimit and @policy.
+// The ACL categories of Redis that commands of this server belong to, and two of its own:
+// @ratelimit and @policy.
 const (
-	// The ACL categories of Redis that commands of this server belong to, and two of its own:
-	// @ratelimit and @policy.
 	CatKeyspace Category = 1 << iota
 	CatRead
 	CatWrite

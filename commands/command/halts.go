@@ -2,9 +2,8 @@ package command
 
 import "github.com/cellserver/cellserver/resp"
 
-// Errors of a node that may not run a command now, with Redis' texts.
+// The errors of a server whose role in replication forbids a command, with Redis' texts.
 const (
-	// The errors of a server whose role in replication forbids a command, with Redis' texts.
 	ErrReadOnly    resp.Error = "READONLY You can't write against a read only replica."
 	errNoReplicas  resp.Error = "NOREPLICAS Not enough good replicas to write."
 	errMasterDown  resp.Error = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."

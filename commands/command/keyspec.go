@@ -115,9 +115,8 @@ func (k *KeySpec) Each(args [][]byte, f func(i int)) {
 	}
 }
 
-// The flags of keys, as COMMAND spells them.
+// The flags of a KeyUse, named as COMMAND spells them.
 const (
-	// The flags of a KeyUse, named as COMMAND spells them.
 	UseRO KeyUse = 1 << iota // reads
 	UseRW                    // reads and changes
 	UseOW                    // replaces
@@ -128,9 +127,8 @@ const (
 	UseDelete
 )
 
-// Combinations of uses that several groups have.
+// The combinations of flags that several groups use.
 const (
-	// The combinations of flags that several groups use.
 	UsesNothing = UseRO
 	UsesReads   = UseRO | UseAccess
 	UsesInserts = UseRW | UseInsert

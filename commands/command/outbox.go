@@ -16,9 +16,8 @@ type SharedFrame struct {
 // Posted is the result of posting a message: it says what the sender has to do next.
 type Posted uint8
 
-// The possible results of posting a message.
+// The values of Posted.
 const (
-	// The values of Posted.
 	PostedQuietly Posted = iota // nothing: the client has already been woken, or is being disconnected
 	PostedFirst                 // the sender has to wake the client
 	PostedTooMuch               // the client's output buffer is over its limit: disconnect it

@@ -42,9 +42,8 @@ type Server struct {
 	states [maxGroups]any // of the groups: see Slot
 }
 
-// The reasons that keep commands from running, as a bit set: Server.Halts.
+// The bits of Server.Halts. Most of them keep commands from running.
 const (
-	// The bits of Server.Halts. Most of them keep commands from running.
 	HaltLoading    uint32 = 1 << iota // commands without FlagLoading are refused: the server loads its state
 	HaltChanges                       // commands that may change something are delayed
 	HaltAll                           // all commands are delayed

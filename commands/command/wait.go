@@ -80,11 +80,9 @@ type Wait struct {
 	Unanswered bool
 }
 
-// The states of a wait: not claimed, claimed, being answered, answered, and discarded because the
-// client is gone.
+// The values of Wait.State: not claimed; claimed; being answered; answered; and answered but
+// discarded, because the client is gone.
 const (
-	// The values of Wait.State: not claimed; claimed; being answered; answered; and answered but
-	// discarded, because the client is gone.
 	WaitPending int32 = iota
 	waitClaimed
 	waitAnswering

@@ -120,10 +120,9 @@ func (u *useScratch) set(c *command.Call, room *clause.Room) resp.Error {
 	return ""
 }
 
-// The charge modes of the families. Modes that are not listed charge the whole quantity.
+// The charge modes of the families, by useMode. A mode that is not in a list charges the whole
+// quantity.
 var (
-	// The charge modes of the families, by useMode. A mode that is not in a list charges the whole
-	// quantity.
 	bucketCharges = [...]tokenbucket.Charge{
 		usePeek: tokenbucket.Peek, usePartial: tokenbucket.Partial, useForce: tokenbucket.Force, useBlock: tokenbucket.Whole,
 	}

@@ -8,9 +8,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// The errors of RL.USE for calls that are refused before they are decided.
+// The errors of RL.USE for calls whose options the policy does not support.
 const (
-	// The errors of RL.USE for calls whose options the policy does not support.
 	errUseMember  resp.Error = "ERR the policy has a CC clause, which needs MEMBER"
 	errUseForce   resp.Error = "ERR FORCE is not for a policy with a CC clause"
 	errUsePartial resp.Error = "ERR PARTIAL is not for a policy with DEBT"

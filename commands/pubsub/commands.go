@@ -95,9 +95,8 @@ func leaveAllWork(kind topicKind) func(c *command.Call, cmd *command.Command, ar
 	}
 }
 
-// subscribeWords and unsubscribeWords are the first words of the replies.
+// subscribeWords and unsubscribeWords are the first words of the replies, by kind.
 var (
-	// subscribeWords and unsubscribeWords are the first words of the replies, by kind.
 	subscribeWords   = [topicKinds]string{"subscribe", "psubscribe", "ssubscribe"}
 	unsubscribeWords = [topicKinds]string{"unsubscribe", "punsubscribe", "sunsubscribe"}
 )

@@ -267,10 +267,9 @@ func (v *invalidator) tellAll() {
 	v.finish(&n)
 }
 
-// Bounds for one message of BCAST mode: the number of its keys, and their bytes together.
+// groupKeys and groupBytes bound one message in BCAST mode: the number of its keys, and the sum of
+// their lengths in bytes. A single longer key is sent nevertheless.
 const (
-	// groupKeys and groupBytes bound one message in BCAST mode: the number of its keys, and the sum
-	// of their lengths in bytes. A single longer key is sent nevertheless.
 	groupKeys  = 512
 	groupBytes = 16 << 10
 )
