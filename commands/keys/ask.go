@@ -6,17 +6,18 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// This file has the asks that the commands on keys send to a Remote, and their replies. The field
-// Run of each command does the same with the store.
+// This file has the Parse and Answer functions of the commands on keys, for a server whose keys a
+// Remote has. The Run function of each command does the same with the store.
 
-// ask creates an ask that is not about a limiter.
+// ask returns a new ask with the operation op on key, which is not about a limiter. key is nil for
+// an operation on the whole database.
 func ask(c *command.Call, op decide.Op, key []byte) *decide.Ask {
 	a := c.NewAsk(decide.Admin, key)
 	a.Admin = decide.AdminCall{Op: op}
 	return a
 }
 
-// askOne returns the field Parse of a command on one key.
+// askOne returns the Parse function of a command that applies op to one key.
 func askOne(op decide.Op) func(c *command.Call) resp.Error {
 	return func(c *command.Call) resp.Error {
 		ask(c, op, c.Args[1])
@@ -24,7 +25,8 @@ func askOne(op decide.Op) func(c *command.Call) resp.Error {
 	}
 }
 
-// askEach returns the field Parse of a command that makes the same ask for each of its keys.
+// askEach returns the Parse function of a command that applies op to each of its keys. The asks
+// form a list, linked by Next.
 func askEach(op decide.Op) func(c *command.Call) resp.Error {
 	return func(c *command.Call) resp.Error {
 		next := ask(c, op, c.Args[1])
@@ -36,7 +38,8 @@ func askEach(op decide.Op) func(c *command.Call) resp.Error {
 	}
 }
 
-// askAll returns the field Parse of a command without keys and parameters.
+// askAll returns the Parse function of a command that applies op to the whole database, without
+// parameters.
 func askAll(op decide.Op) func(c *command.Call) resp.Error {
 	return func(c *command.Call) resp.Error {
 		ask(c, op, nil)
@@ -44,7 +47,8 @@ func askAll(op decide.Op) func(c *command.Call) resp.Error {
 	}
 }
 
-// answerCount replies with the number of asks for which ok returns true.
+// answerCount replies with the number of asks in the list a for whose result ok returns true, or
+// with the first error.
 func answerCount(c *command.Call, a *decide.Ask, ok func(r *decide.AdminResult) bool) {
 	n := int64(0)
 	for ; a != nil; a = a.Next {

@@ -11,7 +11,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Group returns the commands on keys.
+// Group returns the command group on keys of any type.
 func Group() command.Group {
 	return command.Group{Commands: slices.Concat(commands(), expireCommands(), scanCommands())}
 }
@@ -84,12 +84,12 @@ func commands() []*command.Command {
 	})
 }
 
-// auditDatabase is the field AuditAttrs of FLUSHDB.
+// auditDatabase is the AuditAttrs function of FLUSHDB: it returns the selected database.
 func auditDatabase(c *command.Call) []slog.Attr {
 	return []slog.Attr{slog.Int("db", c.Client.Selected())}
 }
 
-// countKeys replies with the number of keys for which f is true.
+// countKeys replies with the number of the command's keys for which f returns true.
 func countKeys(c *command.Call, f func(db int, key []byte) bool) {
 	n, db := int64(0), c.Client.Selected()
 	for i, key := range c.Args[1:] {
@@ -111,7 +111,7 @@ func exists(c *command.Call) {
 
 func typeOf(c *command.Call) { c.W.Status(c.Store.TypeName(c.Client.Selected(), c.Args[1])) }
 
-// rename implements RENAME and, if nx is set, RENAMENX.
+// rename is the Run function of RENAME and, if nx is set, of RENAMENX.
 func rename(c *command.Call, nx bool) {
 	renamed, found := c.Store.Rename(c.Client.Selected(), c.Args[1], c.Args[2], nx)
 	switch {
@@ -138,8 +138,9 @@ func randomKey(c *command.Call) {
 
 func dbsize(c *command.Call) { c.W.Int(int64(c.Store.Len(c.Client.Selected()))) }
 
-// flushMode checks the option of FLUSHDB and FLUSHALL. Both modes drop the tables at once and
-// free their memory in the background.
+// flushMode returns a syntax error if args are not those of FLUSHDB or FLUSHALL. The modes ASYNC
+// and SYNC are the same here: the tables are dropped at once, and their memory is freed in the
+// background.
 func flushMode(args [][]byte) resp.Error {
 	switch {
 	case len(args) == 1:

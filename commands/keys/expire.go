@@ -71,7 +71,8 @@ func expireCommands() []*command.Command {
 	})
 }
 
-// expire implements EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
+// expire is the Run function of EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT. unit and absolute say what
+// the command's number means: see [command.ExpiryInstant].
 func expire(c *command.Call, unit time.Duration, absolute bool) {
 	at, cond, err := parseExpire(c, unit, absolute)
 	switch {
@@ -84,7 +85,8 @@ func expire(c *command.Call, unit time.Duration, absolute bool) {
 	}
 }
 
-// parseExpire parses the expiry of a key and its condition.
+// parseExpire parses the number of an expiry command in unit, and the condition that its options
+// give. The error is "" on success.
 func parseExpire(c *command.Call, unit time.Duration, absolute bool) (limit.Instant, decide.ExpireCondition, resp.Error) {
 	cond, err := parseExpireOptions(c.Args[3:])
 	if err != "" {
@@ -101,7 +103,8 @@ func parseExpire(c *command.Call, unit time.Duration, absolute bool) (limit.Inst
 	return at, cond, ""
 }
 
-// askExpire returns the field Parse of EXPIRE, PEXPIRE, EXPIREAT or PEXPIREAT.
+// askExpire returns the Parse function of EXPIRE, PEXPIRE, EXPIREAT or PEXPIREAT, depending on unit
+// and absolute.
 func askExpire(unit time.Duration, absolute bool) func(c *command.Call) resp.Error {
 	return func(c *command.Call) resp.Error {
 		at, cond, err := parseExpire(c, unit, absolute)
@@ -138,7 +141,7 @@ func parseExpireOptions(args [][]byte) (decide.ExpireCondition, resp.Error) {
 	return cond, ""
 }
 
-// ttl implements TTL and PTTL.
+// ttl is the Run function of TTL (unit is a second) and PTTL (unit is a millisecond).
 func ttl(c *command.Call, unit time.Duration) {
 	at, has, found := c.Store.Expiry(c.Client.Selected(), c.Args[1])
 	if noExpiry(c, has, found) {
@@ -146,7 +149,8 @@ func ttl(c *command.Call, unit time.Duration) {
 	}
 }
 
-// expireTime implements EXPIRETIME and PEXPIRETIME, in wall-clock time.
+// expireTime is the Run function of EXPIRETIME (unit is a second) and PEXPIRETIME (unit is a
+// millisecond). Both reply with a time of the wall clock.
 func expireTime(c *command.Call, unit time.Duration) {
 	at, has, found := c.Store.Expiry(c.Client.Selected(), c.Args[1])
 	if noExpiry(c, has, found) {
@@ -154,8 +158,8 @@ func expireTime(c *command.Call, unit time.Duration) {
 	}
 }
 
-// replyTTL replies with milliseconds, rounded up, because a key lives until its exact nanosecond.
-// Seconds are the milliseconds rounded to the nearest second, as in Redis.
+// replyTTL replies with d in unit. Milliseconds are rounded up, because a key lives until its exact
+// nanosecond. Seconds are the milliseconds rounded to the nearest second, as in Redis.
 func replyTTL(c *command.Call, d, unit time.Duration) {
 	ms := limit.MillisUp(d)
 	if unit == time.Second {
@@ -164,7 +168,7 @@ func replyTTL(c *command.Call, d, unit time.Duration) {
 	c.W.Int(ms)
 }
 
-// answerTTL returns the field Answer of TTL and PTTL.
+// answerTTL returns the Answer function of TTL or PTTL, depending on unit.
 func answerTTL(unit time.Duration) func(c *command.Call, a *decide.Ask) {
 	return func(c *command.Call, a *decide.Ask) {
 		if r := &a.Result; noExpiry(c, r.HasExpiry, r.Found) {
@@ -173,7 +177,7 @@ func answerTTL(unit time.Duration) func(c *command.Call, a *decide.Ask) {
 	}
 }
 
-// answerExpireTime returns the field Answer of EXPIRETIME and PEXPIRETIME.
+// answerExpireTime returns the Answer function of EXPIRETIME or PEXPIRETIME, depending on unit.
 func answerExpireTime(unit time.Duration) func(c *command.Call, a *decide.Ask) {
 	return func(c *command.Call, a *decide.Ask) {
 		if r := &a.Result; noExpiry(c, r.HasExpiry, r.Found) {
@@ -182,8 +186,8 @@ func answerExpireTime(unit time.Duration) func(c *command.Call, a *decide.Ask) {
 	}
 }
 
-// noExpiry replies with -2 if there is no key and with -1 if it has no expiry. It reports whether
-// the key has one.
+// noExpiry counts the lookup of a key. It replies with -2 if the key does not exist, and with -1 if
+// the key has no expiry. It returns true, without a reply, if the key has an expiry.
 func noExpiry(c *command.Call, has, found bool) bool {
 	c.NoteLookup(found)
 	switch {

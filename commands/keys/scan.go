@@ -32,8 +32,8 @@ func scanCommands() []*command.Command {
 	})
 }
 
-// scanCall is a parsed SCAN. It has its own copies of pattern and type, because a large scan runs
-// after the input is gone.
+// scanCall has the parsed arguments of SCAN or KEYS. pattern and typ are copies, because a large
+// scan runs after the input is gone.
 type scanCall struct {
 	cursor  uint64
 	count   int
@@ -43,12 +43,12 @@ type scanCall struct {
 
 const (
 	scanDefaultCount = 10
-	// scanInline is the largest COUNT for which a scan runs on the loop.
+	// scanInline is the maximum COUNT of a scan that runs on an event loop.
 	scanInline = 1000
-	scanMost   = 1 << 20 // the largest number of keys of one step, whatever COUNT is
-	scanPage   = 256     // keys that are copied while a shard is locked
-	// scanWork bounds the matching on the loop, as the product of the lengths of pattern and
-	// keys. It takes a few milliseconds at worst.
+	scanMost   = 1 << 20 // the maximum number of keys in one step, whatever COUNT is
+	scanPage   = 256     // the number of keys that are copied while a shard is locked
+	// scanWork is the maximum cost of matching on an event loop: the sum over all keys of the
+	// length of the pattern times the length of the key. It takes a few milliseconds at worst.
 	scanWork = 1 << 21
 )
 
@@ -67,8 +67,8 @@ func scan(c *command.Call) {
 		func(st env.Store, w *resp.Writer) { scanStep(st, w, db, &call, math.MaxInt) })
 }
 
-// askScan is the field Parse of SCAN. It lowers the count, which is only a hint, so that a step
-// of a Remote is short.
+// askScan is the Parse function of SCAN. It lowers the count, which is only a hint, so that a step
+// of the Remote is short.
 func askScan(c *command.Call) resp.Error {
 	var call scanCall
 	if err := parseScan(c.Args[1:], &call); err != "" {
@@ -79,8 +79,8 @@ func askScan(c *command.Call) resp.Error {
 	return ""
 }
 
-// answerScan replies with the matching keys of a step. If matching is much work it runs in the
-// background.
+// answerScan is the Answer function of SCAN. It replies with the matching keys of a step. If
+// matching them is much work, that is done in the background.
 func answerScan(c *command.Call, a *decide.Ask) {
 	call := scanCall{pattern: a.Admin.Match, typ: a.Admin.TypeName}
 	found := a.Result
@@ -91,8 +91,8 @@ func answerScan(c *command.Call, a *decide.Ask) {
 	c.Offload(func(_ env.Store, w *resp.Writer) { writeScan(w, &call, &found, math.MaxInt) })
 }
 
-// writeScan replies with one step of an iteration. If matching would take more than work it
-// writes nothing and returns false.
+// writeScan replies with the matching keys of step. If the cost of matching, as in scanWork, would
+// exceed work, it writes nothing and returns false.
 func writeScan(w *resp.Writer, call *scanCall, step *decide.AdminResult, work int) bool {
 	found, n := resp.Writer{Pieces: w.Pieces}, 0
 	for _, k := range step.Keys {
@@ -142,13 +142,13 @@ func parseScan(args [][]byte, call *scanCall) resp.Error {
 	return ""
 }
 
-// matches reports whether the scan includes a key of that type.
+// matches reports whether the scan includes key, which is of the type typ.
 func (s *scanCall) matches(key []byte, typ string) bool {
 	return (s.typ == "" || s.typ == typ) && (s.pattern == nil || glob.Match(s.pattern, key))
 }
 
-// scanStep reads and replies with one step of an iteration. If matching would take more than work
-// it writes nothing and returns false.
+// scanStep reads one step of the iteration call over the database db and replies with its keys. If
+// the cost of matching, as in scanWork, would exceed work, it writes nothing and returns false.
 func scanStep(st env.Store, w *resp.Writer, db int, call *scanCall, work int) bool {
 	found := resp.Writer{Pieces: w.Pieces}
 	n := 0
@@ -172,7 +172,7 @@ func scanStep(st env.Store, w *resp.Writer, db int, call *scanCall, work int) bo
 	return true
 }
 
-// writeStep writes the next cursor and n keys.
+// writeStep replies with the cursor next and n keys, which keys has in encoded form.
 func writeStep(w *resp.Writer, next uint64, n int, keys resp.Reply) {
 	w.Array(2)
 	w.BulkString(strconv.FormatUint(next, 10))
@@ -180,11 +180,11 @@ func writeStep(w *resp.Writer, next uint64, n int, keys resp.Reply) {
 	w.Reply(keys)
 }
 
-// nameBytes is the approximate size of a key in a reply. Longer keys are counted as they are
-// written.
+// nameBytes is the estimated size, in bytes, of a key in a reply, by which memory is requested
+// before the keys are known. Longer keys are accounted as they are written.
 const nameBytes = 64
 
-// addName adds a key to the found keys.
+// addName adds key to the encoded keys found.
 func addName(found *resp.Writer, key []byte) {
 	found.Bulk(key)
 	if found.Pieces != nil {
@@ -192,9 +192,9 @@ func addName(found *resp.Writer, key []byte) {
 	}
 }
 
-// walk calls f for about count keys from cursor on, until f returns false, and returns the next
-// cursor. f may be slow: the keys are copied a page at a time, so that no shard is locked while f
-// runs.
+// walk calls f for about count keys of the database db from cursor on, until f returns false, and
+// returns the next cursor, 0 at the end. f may be slow: walk copies the keys in pages, so that no
+// shard is locked while f runs.
 func walk(st env.Store, db int, cursor uint64, count int, f func(key []byte, typ string) bool) (next uint64) {
 	type entry struct {
 		end int // the end of the key in text
@@ -231,12 +231,12 @@ func keysCommand(c *command.Call) {
 	call := scanCall{pattern: bytes.Clone(c.Args[1])}
 	db := c.Client.Selected()
 	e := c.Server
-	c.OffloadSized(func(st env.Store) int { return 2 * st.Len(db) * nameBytes }, // twice, because the names are also kept in a set
+	c.OffloadSized(func(st env.Store) int { return 2 * st.Len(db) * nameBytes }, // twice, because the keys are also kept in a set
 		func(st env.Store, w *resp.Writer) { allKeys(e, st, w, db, &call) })
 }
 
-// allKeys writes every matching key once. It remembers the keys, because a scan may return a key
-// twice if the table grows meanwhile. It gives up when the server has ended.
+// allKeys replies with every matching key once. It remembers the keys, because a scan may return a
+// key twice if the table grows meanwhile. It gives up when the server is closed.
 func allKeys(e *command.Server, st env.Store, w *resp.Writer, db int, call *scanCall) {
 	found := resp.Writer{Pieces: w.Pieces}
 	seen := make(map[string]struct{})
