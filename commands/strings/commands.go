@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Group returns the commands on strings and counters.
+// Group returns the command group on strings and counters.
 func Group() command.Group {
 	return command.Group{Commands: slices.Concat(commands(), counterCommands())}
 }
@@ -109,7 +109,7 @@ func commands() []*command.Command {
 	})
 }
 
-// useOfSet returns how a SET uses its key: it also reads it if it returns the old value.
+// useOfSet returns how a SET with args uses its key. With GET it reads the old value, too.
 func useOfSet(args [][]byte) command.KeyUse {
 	for _, word := range args[min(3, len(args)):] {
 		if arg.IsWord(word, "GET") {
@@ -119,7 +119,7 @@ func useOfSet(args [][]byte) command.KeyUse {
 	return command.UsesSets
 }
 
-// set implements SET.
+// set is the Run function of SET.
 func set(c *command.Call) {
 	call, err := parseSet(c.Args[3:])
 	if err != "" {
@@ -148,13 +148,13 @@ func set(c *command.Call) {
 	}
 }
 
-// swap sets the key and replies with its old value.
+// swap sets the key to the value in the second argument, as o says, and replies with the old value.
 func swap(c *command.Call, o env.SetOptions) {
 	old, found, _, err := c.Store.SwapString(c.Text[:0], c.Client.Selected(), c.Args[1], c.Args[2], o)
 	c.ReplyString(old, found, err)
 }
 
-// setUntil implements SETEX and PSETEX.
+// setUntil is the Run function of SETEX (unit is a second) and PSETEX (unit is a millisecond).
 func setUntil(c *command.Call, unit time.Duration) {
 	at, fault := futureInstant(c, c.Args[2], unit, false)
 	if fault != "" {
@@ -179,7 +179,7 @@ func getdel(c *command.Call) {
 	c.ReplyString(c.Store.TakeString(c.Text[:0], c.Client.Selected(), c.Args[1]))
 }
 
-// getex implements GETEX. It checks the expiry only if the key has a string.
+// getex is the Run function of GETEX. It reports an invalid expiry only if the key has a string.
 func getex(c *command.Call) {
 	call, err := parseGetex(c.Args[2:])
 	if err != "" {
@@ -220,8 +220,9 @@ func mget(c *command.Call) {
 	})
 }
 
-// replyValues replies with the values of keys. If this takes more than most bytes it writes
-// nothing and returns false. l counts the hits and misses; other goroutines may use l.
+// replyValues replies with the values of keys. If that would copy more than most bytes, it writes
+// nothing and returns false. It counts hits and misses in l, which other goroutines may use at the
+// same time.
 func replyValues(l *command.Worker, st env.Store, w *resp.Writer, db int, keys [][]byte, most int) bool {
 	reply, hits, fits := elements.WholeOf(w, len(keys)), int64(0), true
 	reply.Most = most
@@ -245,7 +246,7 @@ func replyValues(l *command.Worker, st env.Store, w *resp.Writer, db int, keys [
 	return true
 }
 
-// mset implements MSET and MSETNX.
+// mset is the Run function of MSET and, if nx is set, of MSETNX.
 func mset(c *command.Call, nx bool) {
 	if len(c.Args)%2 == 0 {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
@@ -259,11 +260,11 @@ func mset(c *command.Call, nx bool) {
 	c.OK()
 }
 
-// longestString returns the longest size that a string may have: that of the longest one that a
-// client can send.
+// longestString returns the maximum length of a string, in bytes: that of the longest argument that
+// a client can send.
 func longestString(c *command.Call) int { return c.Server.Limits().Frame.MaxBulk }
 
-// appendTo implements APPEND.
+// appendTo is the Run function of APPEND.
 func appendTo(c *command.Call) {
 	n, err := c.Store.ExtendString(c.Client.Selected(), c.Args[1], c.Args[2], longestString(c))
 	c.ReplyCount(int64(n), err)
@@ -285,8 +286,9 @@ func getrange(c *command.Call) {
 	c.ReplySpan(value, start, end)
 }
 
-// span returns the part of a value of the given length from byte from to byte to, inclusive.
-// Negative numbers count from the end, and the result is cut to the value.
+// span returns the range of a value with that length from the byte at from to the byte at to,
+// inclusive; end is exclusive. Negative positions count from the end. The range is cut to the
+// value, and is empty if the positions cross.
 func span(length int, from, to int64) (start, end int) {
 	n := int64(length)
 	if from < 0 && to < 0 && from > to {
@@ -343,18 +345,19 @@ func setrange(c *command.Call) {
 	c.ReplyCount(int64(length), err)
 }
 
-// get replies with a plain string, or with the TAT of a CL.THROTTLE key.
+// get is the Run function of GET. For a key of CL.THROTTLE it replies with the theoretical arrival
+// time (TAT).
 func get(c *command.Call) {
 	c.ReplyString(c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1]))
 }
 
-// askText is the field Parse of GET.
+// askText is the Parse function of GET.
 func askText(c *command.Call) resp.Error {
 	c.NewAsk(decide.Admin, c.Args[1]).Admin = decide.AdminCall{Op: decide.Text}
 	return ""
 }
 
-// answerText is the field Answer of GET.
+// answerText is the Answer function of GET.
 func answerText(c *command.Call, a *decide.Ask) {
 	c.NoteLookup(a.Result.Found)
 	if a.Result.Found {
@@ -377,8 +380,9 @@ func strlen(c *command.Call) {
 	}
 }
 
-// readString reads the string of the first argument into the worker's buffer, or gets a reference
-// to it from the store, which replySpan or GiveBack returns.
+// readString reads the string at the first argument and counts the lookup. The value is in the
+// worker's buffer or, if it is long, pinned in the store; [command.Call.ReplySpan] or
+// [command.Call.GiveBack] has to release it.
 func readString(c *command.Call) (value []byte, found bool, err error) {
 	value, found, err = c.Store.AppendString(c.Text[:0], c.Client.Selected(), c.Args[1])
 	c.NoteLookup(found)

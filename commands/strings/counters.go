@@ -65,8 +65,8 @@ func decrby(c *command.Call) {
 	}
 }
 
-// incrbyfloat implements INCRBYFLOAT. As in Redis it checks the type of the key before the
-// increment.
+// incrbyfloat is the Run function of INCRBYFLOAT. As in Redis it reports a wrong type of the key
+// before a wrong increment.
 func incrbyfloat(c *command.Call) {
 	var text []byte
 	err := c.Store.UpdateString(c.Client.Selected(), c.Args[1], func(old []byte, found bool, expiry limit.Instant) ([]byte, limit.Instant, error) {

@@ -23,14 +23,15 @@ func increxCommand() *command.Command {
 	}
 }
 
-// increxWords are the options of an INCREX. Their numbers are not parsed yet.
+// increxWords has the options of an INCREX. The numbers are not parsed yet.
 type increxWords struct {
 	setCall
 	by, lower, upper     []byte // nil without the option
 	float, saturate, enx bool
 }
 
-// parseIncrex parses the arguments after the key. Each option may occur once.
+// parseIncrex parses args, the arguments of INCREX after the key. An option must not occur twice.
+// The error is "" on success.
 func parseIncrex(args [][]byte) (call increxWords, err resp.Error) {
 	flag := func(on *bool) bool {
 		first := !*on
@@ -81,7 +82,7 @@ func parseIncrex(args [][]byte) (call increxWords, err resp.Error) {
 	return call, ""
 }
 
-// askIncrex is the field Parse of INCREX.
+// askIncrex is the Parse function of INCREX.
 func askIncrex(c *command.Call) resp.Error {
 	words, err := parseIncrex(c.Args[2:])
 	if err != "" {
@@ -109,7 +110,8 @@ func askIncrex(c *command.Call) resp.Error {
 	return err
 }
 
-// intsOf parses the numbers of an integer call.
+// intsOf parses the numbers of a call that adds an integer, and sets them in call. The error is ""
+// on success.
 func intsOf(words *increxWords, call *counter.Call) resp.Error {
 	read := func(text []byte, absent int64, n *int64) bool {
 		if *n = absent; text == nil {
@@ -132,7 +134,8 @@ func intsOf(words *increxWords, call *counter.Call) resp.Error {
 	return ""
 }
 
-// floatsOf parses the numbers of a call with fractions.
+// floatsOf parses the numbers of a call that adds a floating-point number. The error is "" on
+// success.
 func floatsOf(words *increxWords) (*counter.Floats, resp.Error) {
 	f := &counter.Floats{}
 	read := func(text []byte, n **big.Float) (ok bool) {
@@ -162,7 +165,7 @@ func floatsOf(words *increxWords) (*counter.Floats, resp.Error) {
 	return f, ""
 }
 
-// answerIncrex is the field Answer of INCREX.
+// answerIncrex is the Answer function of INCREX. It counts the call like that of a limiter.
 func answerIncrex(c *command.Call, a *decide.Ask) {
 	a.Decision = a.Counter.Decision(&a.Counted)
 	c.Server.Limited(c, a)

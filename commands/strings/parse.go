@@ -9,18 +9,18 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// setCall has the options of SET and GETEX.
+// setCall has the parsed options of SET and GETEX. INCREX uses it, too.
 type setCall struct {
 	nx, xx, get      bool
 	keepTTL, persist bool
 
-	expiry   []byte // not parsed yet; nil if there is none
+	expiry   []byte // the number of the expiry option, not parsed yet; nil if there is none
 	unit     time.Duration
 	absolute bool
-	word     string // which of the four options it was
+	word     string // the name of the expiry option
 }
 
-// expiryOptions are the options for the expiry of a string.
+// expiryOptions are the options that set the expiry of a string.
 var expiryOptions = []struct {
 	word     string
 	unit     time.Duration
@@ -32,7 +32,7 @@ var expiryOptions = []struct {
 	{"PXAT", time.Millisecond, true},
 }
 
-// parseSet parses the arguments after the value of SET.
+// parseSet parses args, the arguments of SET after the value. The error is "" on success.
 func parseSet(args [][]byte) (call setCall, err resp.Error) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
@@ -53,7 +53,7 @@ func parseSet(args [][]byte) (call setCall, err resp.Error) {
 	return call, ""
 }
 
-// parseGetex parses the arguments after the key of GETEX.
+// parseGetex parses args, the arguments of GETEX after the key. The error is "" on success.
 func parseGetex(args [][]byte) (call setCall, err resp.Error) {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
@@ -68,9 +68,9 @@ func parseGetex(args [][]byte) (call setCall, err resp.Error) {
 	return call, ""
 }
 
-// takeExpiry parses an expiry option and its number at the front of args, and reports whether
-// there was one. The same option may be repeated, and the last one counts. Two different options
-// are refused.
+// takeExpiry parses an expiry option and its number at the beginning of args, and reports whether
+// they are there. The same option may be repeated, and the last one counts. A second, different
+// option does not count as an expiry option.
 func (call *setCall) takeExpiry(args [][]byte) bool {
 	if len(args) < 2 {
 		return false
@@ -85,8 +85,9 @@ func (call *setCall) takeExpiry(args [][]byte) bool {
 	return false
 }
 
-// futureInstant converts the expiry of a command that sets a string into an instant. The number
-// has to be positive; an absolute one may be in the past.
+// futureInstant converts text, the number of an expiry option in unit, into an instant. The number
+// must be positive. If absolute is set, it counts from the Unix epoch and may be in the past. The
+// error is "" on success.
 func futureInstant(c *command.Call, text []byte, unit time.Duration, absolute bool) (limit.Instant, resp.Error) {
 	n, ok := arg.Int(text)
 	if !ok {
