@@ -14,7 +14,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Group returns the commands on hashes.
+// Group returns the command group on hashes.
 func Group() command.Group {
 	return command.Group{Commands: commands(), Worker: func(*command.Worker, command.Slot) any { return new(hashCall) }}
 }
@@ -101,9 +101,10 @@ func commands() []*command.Command {
 	})
 }
 
-// copiedFields is the field Copies of HGET and HMGET.
+// copiedFields is the Copies function of HGET and HMGET: it returns about how many bytes the values
+// of the fields in args take in a reply.
 func copiedFields(st env.Store, db int, args [][]byte) (n int) {
-	// the command itself reports the error, or that there is no hash
+	// The command itself reports an error or a missing hash.
 	_, _ = st.ReadHash(db, args[1], func(h *collection.Hash) {
 		for _, field := range args[2:] {
 			value, _ := h.Get(field)
@@ -113,10 +114,11 @@ func copiedFields(st env.Store, db int, args [][]byte) (n int) {
 	return n
 }
 
-// hashCall has the functions with which HSET and HGET access a hash. They are created once for a
-// worker, because a new closure for each call would be an allocation.
+// hashCall has the functions by which HSET and HGET access a hash, with their arguments and
+// results. They are bound once for each worker, because a new closure for each call would be an
+// allocation.
 type hashCall struct {
-	args    [][]byte // the pairs of HSET, or the field of HGET
+	args    [][]byte // the fields and values of HSET, or the field of HGET
 	added   int64
 	w       *resp.Writer
 	setFunc func(*collection.Hash) error
@@ -130,7 +132,7 @@ func (call *hashCall) prepare(args [][]byte, w *resp.Writer) {
 	call.args, call.w, call.added = args, w, 0
 }
 
-// set sets all pairs, or none if they do not all fit.
+// set sets all fields in call.args, or none if the hash would have too many fields.
 func (call *hashCall) set(h *collection.Hash) error {
 	if h.Max > 0 && h.Len()+len(call.args)/2 > h.Max && h.Len()+newFields(h, call.args) > h.Max {
 		return collection.ErrFull
@@ -147,7 +149,7 @@ func (call *hashCall) set(h *collection.Hash) error {
 	return nil
 }
 
-// newFields returns how many different fields of pairs h does not have.
+// newFields returns the number of different fields in pairs that h does not have.
 func newFields(h *collection.Hash, pairs [][]byte) int {
 	fresh := map[string]bool{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -160,7 +162,7 @@ func newFields(h *collection.Hash, pairs [][]byte) int {
 
 func (call *hashCall) get(h *collection.Hash) { writeField(call.w, h, call.args[0]) }
 
-// writeField writes the value of a field, or null.
+// writeField writes the value of field, or null if h does not have it.
 func writeField(w *resp.Writer, h *collection.Hash, field []byte) {
 	if value, ok := h.Get(field); ok {
 		w.Element(value)
@@ -169,7 +171,8 @@ func writeField(w *resp.Writer, h *collection.Hash, field []byte) {
 	w.Null()
 }
 
-// hset implements HSET, which replies with the number of new fields, and HMSET, which does not.
+// hset is the Run function of HSET, which replies with the number of new fields if counts is set,
+// and of HMSET, which replies with OK.
 func hset(c *command.Call, counts bool) {
 	if len(c.Args)%2 != 0 {
 		c.Fail(resp.WrongArity(c.Cmd.Name))
@@ -203,8 +206,9 @@ func hsetnx(c *command.Call) {
 	c.ReplyWhether(added, nil)
 }
 
-// readHash calls f with the hash of the first argument. It returns true, without having replied,
-// if the key does not exist.
+// readHash calls f with the hash at the first argument and counts the lookup. If the key does not
+// exist, absent is true and there is no reply. If the key has another type, readHash replies with
+// an error.
 func readHash(c *command.Call, f func(h *collection.Hash)) (absent bool) {
 	found, err := c.Store.ReadHash(c.Client.Selected(), c.Args[1], f)
 	c.NoteLookup(found)
@@ -244,8 +248,8 @@ func hmget(c *command.Call) {
 	}
 }
 
-// writeFields writes the values of fields. If this takes more than most bytes it writes nothing
-// and returns false.
+// writeFields replies with the values of fields. If that would copy more than most bytes, it writes
+// nothing and returns false.
 func writeFields(w *resp.Writer, h *collection.Hash, fields [][]byte, most int) bool {
 	reply := elements.WholeFrom(w, len(fields), 1, h)
 	reply.Most = most
@@ -259,7 +263,7 @@ func writeFields(w *resp.Writer, h *collection.Hash, fields [][]byte, most int) 
 	return true
 }
 
-// writeNoFields writes n nulls for fields that do not exist.
+// writeNoFields replies with n nulls, for the fields of a hash that does not exist.
 func writeNoFields(w *resp.Writer, n int) {
 	w.Array(n)
 	for range n {
@@ -267,7 +271,8 @@ func writeNoFields(w *resp.Writer, n int) {
 	}
 }
 
-// hashAll implements HGETALL, HKEYS and HVALS.
+// hashAll is the Run function of HGETALL, HKEYS and HVALS. fields and values say what the reply
+// contains.
 func hashAll(c *command.Call, fields, values bool) {
 	mark, size, large := len(c.W.Buf), 0, false
 	absent := readHash(c, func(h *collection.Hash) {
@@ -301,7 +306,8 @@ func hdel(c *command.Call) {
 	c.ReplyCount(n, err)
 }
 
-// readNumber replies with the result of f for the hash, or with 0 if there is none.
+// readNumber replies with the result of f for the hash at the first argument, or with 0 if the key
+// does not exist.
 func readNumber(c *command.Call, f func(h *collection.Hash) int) {
 	if readHash(c, func(h *collection.Hash) { c.W.Int(int64(f(h))) }) {
 		c.W.Int(0)
