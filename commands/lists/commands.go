@@ -96,7 +96,8 @@ func commands() []*command.Command {
 
 const errIndexRange resp.Error = "ERR index out of range"
 
-// push is the handler of LPUSH, RPUSH and, for lists that exist, LPUSHX and RPUSHX.
+// push returns the Run function of LPUSH or RPUSH and, if existing is set, of LPUSHX or RPUSHX.
+// front says that elements are added at the front.
 func push(front, existing bool) func(*command.Call) {
 	return func(c *command.Call) {
 		values, length := c.Args[2:], 0
@@ -119,7 +120,7 @@ func push(front, existing bool) func(*command.Call) {
 	}
 }
 
-// pop is the handler of LPOP and RPOP.
+// pop returns the Run function of LPOP if front is set, and otherwise of RPOP.
 func pop(front bool) func(*command.Call) {
 	return func(c *command.Call) {
 		count, many := int64(1), len(c.Args) == 3
@@ -178,8 +179,8 @@ func llen(c *command.Call) {
 	elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(n)) })
 }
 
-// lindex looks the key up before it parses the index, as Redis does: without the key any index is
-// accepted.
+// lindex is the Run function of LINDEX. As in Redis it looks the key up before it parses the index:
+// if the key does not exist, any index is accepted.
 func lindex(c *command.Call) {
 	index, ok := arg.Int(c.Args[2])
 	mark, some := len(c.W.Buf), false
@@ -201,8 +202,9 @@ func lindex(c *command.Call) {
 	}
 }
 
-// listIndex returns the list index for an index of a client, where negative ones count from the
-// end. A result of -1 is before the list, and length or more after it.
+// listIndex converts an index that a client has given, which counts from the end if it is negative,
+// into an index of a list with that length. A result of -1 is before the list, and one of length or
+// more is after it.
 func listIndex(index int64, length int) int {
 	if index < 0 {
 		return int(max(index+int64(length), -1))
@@ -210,7 +212,8 @@ func listIndex(index int64, length int) int {
 	return int(min(index, math.MaxInt32))
 }
 
-// parseSpan parses the two indexes of LRANGE and LTRIM.
+// parseSpan parses the two indices of LRANGE or LTRIM. If they are not integers, it replies with an
+// error and ok is false.
 func parseSpan(c *command.Call) (from, to int64, ok bool) {
 	from, ok = arg.Int(c.Args[2])
 	if ok {
@@ -222,8 +225,8 @@ func parseSpan(c *command.Call) (from, to int64, ok bool) {
 	return from, to, ok
 }
 
-// listSpan returns the range of a list of the given length for two indexes of a client. The end
-// is exclusive, and the range is empty if the indexes cross.
+// listSpan converts the indices from and to of a client, both inclusive, into a range of a list
+// with that length. end is exclusive, and the range is empty if the indices cross.
 func listSpan(from, to int64, length int) (start, end int) {
 	start, end = max(listIndex(from, length), 0), min(listIndex(to, length)+1, length)
 	return start, max(start, end)
@@ -275,7 +278,7 @@ func ltrim(c *command.Call) {
 	elements.WroteElements(c, err, (*resp.Writer).OK)
 }
 
-// errNoList and errBadIndex are errors of LSET that it finds while the list is locked.
+// errNoList, errBadIndex and errNoIndex are the errors that LSET finds while the list is locked.
 var (
 	errNoList   = command.ElementError(resp.ErrNoSuchKey)
 	errBadIndex = command.ElementError(errIndexRange)

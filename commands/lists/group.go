@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// Group returns the commands on lists.
+// Group returns the command group on lists, including those that wait for elements.
 func Group() command.Group {
 	return command.Group{
 		Commands: slices.Concat(commands(), popCommands()),

@@ -21,10 +21,10 @@ func lmove(c *command.Call) {
 
 func rpoplpush(c *command.Call) { moveElement(c, listMove{toFront: true}) }
 
-// listMove has the end from which an element is taken and the end to which it goes.
+// listMove says from which end of a list an element is moved, and to which end of another list.
 type listMove struct{ fromFront, toFront bool }
 
-// parseMove parses the ends of LMOVE and BLMOVE.
+// parseMove parses the ends in args, the arguments of LMOVE or BLMOVE. The error is "" on success.
 func parseMove(args [][]byte) (m listMove, err resp.Error) {
 	for i, front := range []*bool{&m.fromFront, &m.toFront} {
 		if *front = arg.IsWord(args[3+i], "LEFT"); !*front && !arg.IsWord(args[3+i], "RIGHT") {
@@ -34,10 +34,11 @@ func parseMove(args [][]byte) (m listMove, err resp.Error) {
 	return m, ""
 }
 
-// moveElement moves an element from one list to another, or within a list, at one instant.
+// moveElement moves an element from the list at the first argument to the one at the second, which
+// may be the same, at one instant, and replies with the element.
 func moveElement(c *command.Call, m listMove) {
 	from, to, db := c.Args[1], c.Args[2], c.Client.Selected()
-	if !c.Client.Exclusive { // else the keys are locked already
+	if !c.Client.Exclusive { // otherwise the keys are locked already
 		c.Refs = append(c.Refs[:0], env.KeyRef{DB: db, Key: from}, env.KeyRef{DB: db, Key: to})
 		c.Store.Lock(c.Refs, nil)
 		defer c.Store.Unlock()
@@ -52,7 +53,8 @@ func moveElement(c *command.Call, m listMove) {
 	}
 }
 
-// move moves an element and returns a copy of it. Both keys are locked.
+// move moves an element from the list at from to the one at to, and returns a copy of the element.
+// found is false if there is none. Both keys must be locked.
 func (m listMove) move(st env.Store, db int, from, to []byte) (value []byte, found bool, err error) {
 	if value, found, err = m.peek(st, db, from, to); found && err == nil {
 		err = m.transfer(st, db, from, to, value)
@@ -60,8 +62,8 @@ func (m listMove) move(st env.Store, db int, from, to []byte) (value []byte, fou
 	return value, found, err
 }
 
-// peek returns a copy of the element that is to be moved. As in Redis it checks the destination
-// only if there is an element.
+// peek returns a copy of the element that is to be moved. As in Redis it checks the type of to only
+// if there is an element.
 func (m listMove) peek(st env.Store, db int, from, to []byte) (value []byte, found bool, err error) {
 	found, err = st.ReadList(db, from, func(l *collection.List) {
 		i := l.Len() - 1
@@ -77,8 +79,8 @@ func (m listMove) peek(st env.Store, db int, from, to []byte) (value []byte, fou
 	return value, found, err
 }
 
-// transfer moves the element that peek returned. It adds the element first, since only that may
-// fail.
+// transfer moves the element with that value, which peek has returned. It adds the element before
+// it removes it, because only the addition may fail.
 func (m listMove) transfer(st env.Store, db int, from, to, value []byte) error {
 	take := func(l *collection.List) error {
 		popOne(l, m.fromFront)

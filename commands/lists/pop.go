@@ -55,7 +55,7 @@ func popCommands() []*command.Command {
 	})
 }
 
-// listPops pops elements from lists.
+// listPops has the functions that pop elements from lists.
 var listPops = blocking.Kind{
 	Take: func(call *blocking.Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
 		mark := len(w.Buf)
@@ -79,7 +79,7 @@ var listPops = blocking.Kind{
 	},
 }
 
-// movePops moves an element from one list to another.
+// movePops has the function that moves an element from one list to another.
 var movePops = blocking.Kind{
 	Take: func(call *blocking.Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {
 		value, found, err := listMove{fromFront: call.Front, toFront: call.ToFront}.move(st, db, key, call.To)
