@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Group returns the commands on sets.
+// Group returns the command group on sets.
 func Group() command.Group {
 	return command.Group{Commands: commands()}
 }
@@ -88,7 +88,7 @@ func sadd(c *command.Call) {
 	elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(added)) })
 }
 
-// countNew returns how many different members are not in s.
+// countNew returns the number of different members in members that s does not have.
 func countNew(s *collection.Set, members [][]byte) int {
 	fresh := make(map[string]struct{})
 	for _, m := range members {
@@ -112,8 +112,9 @@ func srem(c *command.Call) {
 	elements.WroteElements(c, err, func(w *resp.Writer) { w.Int(int64(removed)) })
 }
 
-// readSet calls f with the set of the first argument, or with an empty one if there is none, and
-// replies with what f writes.
+// readSet calls f, which writes the reply, with the set at the first argument, or with an empty one
+// if the key does not exist. It counts the lookup. If the key has another type, it replies with an
+// error.
 func readSet(c *command.Call, f func(s *collection.Set)) {
 	found, err := c.Store.ReadSet(c.Client.Selected(), c.Args[1], f)
 	c.NoteLookup(found)
@@ -188,7 +189,7 @@ func spop(c *command.Call) {
 			}
 		}
 		for i := range picked {
-			picked[i] = bytes.Clone(picked[i]) // it moves when other members are removed
+			picked[i] = bytes.Clone(picked[i]) // the member moves when other members are removed
 		}
 		for _, m := range picked {
 			s.Remove(m)
@@ -198,8 +199,8 @@ func spop(c *command.Call) {
 	elements.WroteElements(c, err, func(w *resp.Writer) { writePicked(w, picked, many) })
 }
 
-// pick returns n different random members of s, at most all, each with the same probability. They
-// are valid until s changes.
+// pick returns n different random members of s, each with the same probability. n must not exceed
+// the number of members. The result is valid until s changes.
 func pick(s *collection.Set, n int) [][]byte {
 	picked := make([][]byte, n)
 	if n == 1 {
@@ -221,7 +222,8 @@ func pick(s *collection.Set, n int) [][]byte {
 	return picked
 }
 
-// writePicked writes random members: an array with a count, else one member or null.
+// writePicked replies with random members: with a set of them if many is true, and otherwise with
+// one member or null.
 func writePicked(w *resp.Writer, picked [][]byte, many bool) {
 	switch {
 	case many:
@@ -234,8 +236,8 @@ func writePicked(w *resp.Writer, picked [][]byte, many bool) {
 	}
 }
 
-// maxRepeats is the largest number of members that SRANDMEMBER with a negative count returns.
-// Redis has no such bound.
+// maxRepeats is the maximum number of members that SRANDMEMBER with a negative count returns. Redis
+// has no such bound.
 const maxRepeats = 1 << 20
 
 func srandmember(c *command.Call) {
@@ -274,8 +276,9 @@ func srandmember(c *command.Call) {
 	}, func(w *resp.Writer) { w.Array(0) })
 }
 
-// randomMembers returns how many members SRANDMEMBER replies with: up to count different ones,
-// or, for a negative count, -count members with possible repetitions.
+// randomMembers returns the number of members in the reply of SRANDMEMBER. For a positive count
+// there are up to count different ones, and for a negative one there are -count, possibly with
+// repetitions.
 func randomMembers(s *collection.Set, count int64) int {
 	if count < 0 && s.Len() > 0 {
 		return int(-count)
@@ -283,7 +286,8 @@ func randomMembers(s *collection.Set, count int64) int {
 	return int(min(max(count, 0), int64(s.Len())))
 }
 
-// writeRandom writes that many random members, each with the same probability.
+// writeRandom replies with the random members that SRANDMEMBER returns for count, each with the
+// same probability. many is true if the command has a count.
 func writeRandom(w *resp.Writer, s *collection.Set, count int64, many bool) {
 	n := randomMembers(s, count)
 	if !many {
@@ -320,9 +324,9 @@ func writeRandom(w *resp.Writer, s *collection.Set, count int64, many bool) {
 	}
 }
 
-// writeSome writes as many different random members as the reply has. Each is chosen with the
-// probability of the members that are still needed among those that are left (selection
-// sampling).
+// writeSome writes reply.N different random members of s. It chooses each with the probability m/n,
+// where m is the number of members that are still needed, and n the number of those that were not
+// considered yet (selection sampling).
 func writeSome(reply *elements.WholeReply, s *collection.Set) {
 	left := s.Len()
 	for m := range s.All() {
