@@ -9,9 +9,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// sortedCall is the reusable memory of a worker for the commands on sorted sets that rate
-// limiters use as a log of calls, so that they allocate nothing. It has the arguments and results
-// of a command, and the functions for the store, which are bound once.
+// sortedCall is the reusable memory of a worker for the commands on sorted sets that applications
+// use to limit rates by a log of calls, so that these commands allocate nothing. It has the
+// arguments and results of a command, and the functions that the store calls, which are bound once.
 type sortedCall struct {
 	zadd   zaddCall
 	by     rangeBy
@@ -21,19 +21,20 @@ type sortedCall struct {
 	score          float64
 	processed      bool
 	removed        int
-	// size is the number of elements, and inside the number of those in the window.
+	// size is the number of elements of the sorted set, and inside the number of those in the
+	// window.
 	size, inside int64
 
-	ctx *command.Call // the running command, for commands that may have to leave the loop
+	ctx *command.Call // the running command, for commands that may have to leave the event loop
 
 	addFunc, removeFunc func(z *collection.SortedSet) error
 	countFunc           func(z *collection.SortedSet)
-	// none stands for a key that does not exist. It is never changed.
+	// none is the empty sorted set that stands for a key that does not exist. It is never changed.
 	none collection.SortedSet
 }
 
-// readSortedSet calls f with the sorted set of the first argument, or with an empty one if there
-// is none. If the key has another type it replies with an error.
+// readSortedSet calls f with the sorted set at the first argument, or with an empty one if the key
+// does not exist. It counts the lookup. If the key has another type, it replies with an error.
 func readSortedSet(c *command.Call, f func(z *collection.SortedSet)) {
 	found, err := c.Store.ReadSortedSet(c.Client.Selected(), c.Args[1], f)
 	c.NoteLookup(found)
@@ -45,8 +46,8 @@ func readSortedSet(c *command.Call, f func(z *collection.SortedSet)) {
 	}
 }
 
-// writeSortedSet calls f with the sorted set of the first argument, for a change. After a failure
-// it has replied with an error and returns false.
+// writeSortedSet calls f to change the sorted set at the first argument. If f or the change fails,
+// it returns false, and has replied with the error or moved the command to the background.
 func writeSortedSet(c *command.Call, f func(z *collection.SortedSet) error) bool {
 	mark := len(c.W.Buf)
 	err := c.Store.WriteSortedSet(c.Client.Selected(), c.Args[1], f)
@@ -66,16 +67,16 @@ func writeSortedSet(c *command.Call, f func(z *collection.SortedSet) error) bool
 
 const errNaN resp.Error = "ERR resulting score is not a number (NaN)"
 
-// errNaNSum stands for errNaN while the error passes through the store.
+// errNaNSum stands for errNaN in functions that the store calls.
 var errNaNSum = errors.New("sum of opposite infinities")
 
-// writeScoreReply replies a score.
 func writeScoreReply(c *command.Call, score float64) { c.W.Double(score) }
 
-// rangeBy is the kind of a range.
+// rangeBy says by what a range of elements is given: by ranks, scores or members.
 type rangeBy uint8
 
-// sortedWindow has the ends of a range. Only those of one kind are used.
+// sortedWindow has the ends of a range of elements: start and stop for ranks, low and high for
+// scores, and lowLex and highLex for members. Only those of one kind are used.
 type sortedWindow struct {
 	start, stop     int64
 	low, high       scoreBound

@@ -34,7 +34,7 @@ func zincrby(c *command.Call) {
 	addScores(c)
 }
 
-// addScores runs a ZADD with parsed arguments.
+// addScores runs ZADD or ZINCRBY with the parsed arguments in the worker's sortedCall.
 func addScores(c *command.Call) {
 	call := command.Scratch[sortedCall](c).bind()
 	call.added, call.updated, call.processed = 0, 0, false
@@ -100,7 +100,8 @@ func (call *sortedCall) count(z *collection.SortedSet) {
 	}
 }
 
-// forbids reports whether an option prevents setting the score of a member.
+// forbids reports whether an option prevents that a member gets the score. known says whether the
+// set has the member; old is its present score.
 func (call *zaddCall) forbids(old, score float64, known bool) bool {
 	if !known {
 		return call.xx
@@ -108,8 +109,8 @@ func (call *zaddCall) forbids(old, score float64, known bool) bool {
 	return call.nx || call.gt && score <= old || call.lt && score >= old
 }
 
-// fits returns [collection.ErrFull] if the set would have more elements than it may, so that a
-// call adds all of its members or none.
+// fits returns [collection.ErrFull] if z would have more elements than it may. So a call adds all
+// of its members or none.
 func (call *zaddCall) fits(z *collection.SortedSet) error {
 	if call.xx || len(call.pairs) == 2 || z.Max == 0 || z.Len()+len(call.pairs)/2 <= z.Max {
 		return nil
@@ -126,7 +127,7 @@ func (call *zaddCall) fits(z *collection.SortedSet) error {
 	return nil
 }
 
-// positiveZero drops the sign of -0, as small sorted sets of Redis do.
+// positiveZero returns score without the sign of -0, which small sorted sets of Redis drop, too.
 func positiveZero(score float64) float64 {
 	if score == 0 {
 		return 0

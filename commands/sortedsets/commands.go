@@ -90,7 +90,7 @@ func zrem(c *command.Call) {
 	}
 }
 
-// scoreOf replies with the score of a member, or null.
+// scoreOf replies with the score of member in z, or with null if z does not have it.
 func scoreOf(c *command.Call, z *collection.SortedSet, member []byte) {
 	if score, ok := z.Score(member); ok {
 		writeScoreReply(c, score)
@@ -121,7 +121,7 @@ func zcard(c *command.Call) {
 	}
 }
 
-// zrank implements ZRANK, and ZREVRANK if down.
+// zrank is the Run function of ZRANK and, if down is set, of ZREVRANK.
 func zrank(c *command.Call, down bool) {
 	withScore := len(c.Args) == 4
 	switch {
@@ -152,8 +152,8 @@ func zrank(c *command.Call, down bool) {
 	})
 }
 
-// zpop implements ZPOPMIN, and ZPOPMAX if down. In RESP3 each pair is an array if the command has
-// a count.
+// zpop is the Run function of ZPOPMIN and, if down is set, of ZPOPMAX. In RESP3 each pair of member
+// and score is an array if the command has a count.
 func zpop(c *command.Call, down bool) {
 	count, nested := int64(1), false
 	if len(c.Args) > 3 {
@@ -189,7 +189,8 @@ func zpop(c *command.Call, down bool) {
 	})
 }
 
-// MembersOf returns the members of z from rank from up to, but not including, rank to.
+// MembersOf returns an iterator over the members of z from rank from up to, but not including, rank
+// to. z must not change during the iteration.
 func MembersOf(z *collection.SortedSet, from, to int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for m := range z.Range(from, to) {

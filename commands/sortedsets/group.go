@@ -7,7 +7,7 @@ import (
 	"github.com/cellserver/cellserver/commands/command"
 )
 
-// Group returns the commands on sorted sets.
+// Group returns the command group on sorted sets, including those that wait for elements.
 func Group() command.Group {
 	return command.Group{
 		Commands: slices.Concat(sortedSetCommands(), sortedSetRanges(), popCommands()),

@@ -9,15 +9,16 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// scoreBound is one end of a range of scores.
+// scoreBound is one end of a range of scores. exclusive says that the score itself is not in the
+// range.
 type scoreBound struct {
 	score     float64
 	exclusive bool
 }
 
-// parseScoreBound parses a score, or ( and a score that is not in the range. Redis is less strict
-// here than for scores: leading space is allowed, an empty text is 0, too large a number is
-// infinite, and a zero byte ends the number.
+// parseScoreBound parses b as a score or, for an exclusive bound, as "(" and a score. Redis is less
+// strict here than for the scores of ZADD: leading space is allowed, an empty text is 0, too large
+// a number is infinite, and a NUL ends the number.
 func parseScoreBound(b []byte) (bound scoreBound, ok bool) {
 	if len(b) > 0 && b[0] == '(' {
 		bound.exclusive = true
@@ -37,24 +38,26 @@ func parseScoreBound(b []byte) (bound scoreBound, ok bool) {
 	return bound, !failed && !math.IsNaN(f)
 }
 
-// below reports whether a score is before a range that begins at the bound.
+// below reports whether score is before a range that begins at b.
 func (b scoreBound) below(score float64) bool {
 	return score < b.score || b.exclusive && score == b.score
 }
 
-// above reports whether a score is after a range that ends at the bound.
+// above reports whether score is after a range that ends at b.
 func (b scoreBound) above(score float64) bool {
 	return score > b.score || b.exclusive && score == b.score
 }
 
-// lexBound is one end of a range of members.
+// lexBound is one end of a range of members in lexicographical order. exclusive says that the
+// member itself is not in the range.
 type lexBound struct {
 	member    []byte
 	exclusive bool
-	infinite  int // -1 before all members, 1 after all
+	infinite  int // -1 if the end is before all members, 1 if it is after all members, and otherwise 0
 }
 
-// parseLexBound parses -, +, or a member after [ or (.
+// parseLexBound parses b as "-", as "+", or as a member after "[" or, for an exclusive bound, after
+// "(".
 func parseLexBound(b []byte) (bound lexBound, ok bool) {
 	if len(b) == 0 {
 		return bound, false
@@ -73,7 +76,8 @@ func parseLexBound(b []byte) (bound lexBound, ok bool) {
 	return bound, false
 }
 
-// compare compares a member with the bound.
+// compare returns a negative number if member is before b, a positive one if it is after b, and 0
+// if it is equal.
 func (b *lexBound) compare(member []byte) int {
 	if b.infinite != 0 {
 		return -b.infinite
@@ -91,14 +95,15 @@ func (b *lexBound) above(member []byte) bool {
 	return n > 0 || b.exclusive && n == 0
 }
 
-// zaddCall is the options of ZADD.
+// zaddCall has the parsed arguments of ZADD.
 type zaddCall struct {
 	nx, xx, gt, lt, ch, incr bool
-	// pairs has scores and members alternately.
+	// pairs has alternating scores and members.
 	pairs [][]byte
 }
 
-// parseZadd parses the arguments after the key, and checks that the scores are numbers.
+// parseZadd parses args, the arguments of ZADD after the key, and checks that the scores are
+// numbers. fault is "" on success.
 func parseZadd(args [][]byte) (call zaddCall, fault resp.Error) {
 	options := []struct {
 		word string

@@ -46,7 +46,7 @@ func popCommands() []*command.Command {
 	})
 }
 
-// pops pops elements from sorted sets.
+// pops has the functions that pop elements from sorted sets.
 var pops = blocking.Kind{
 	SortedSet: true,
 	Take: func(call *blocking.Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error) {

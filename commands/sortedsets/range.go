@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// sortedSetRanges are the commands on a part of a sorted set.
+// sortedSetRanges returns the commands on a part of a sorted set.
 func sortedSetRanges() []*command.Command {
 	const (
 		ranged  = "O(log(N)+M), M being the number of elements in the range"
@@ -71,15 +71,15 @@ const (
 	byLex
 )
 
-// rangeCall is a parsed ZRANGE or one of the commands that it has replaced.
+// rangeCall has the parsed arguments of ZRANGE or of one of the commands that ZRANGE has replaced.
 type rangeCall struct {
 	by      rangeBy
-	byFixed bool // the command fixes the kind, so no option may set it
+	byFixed bool // the kind of the range is set, by the command or by an option
 	down    bool
-	// downFixed says that the command fixes the direction.
+	// downFixed says that the direction is set, by the command or by an option.
 	downFixed     bool
 	scores        bool
-	offset, count int64 // count is negative for all
+	offset, count int64 // those of LIMIT; a negative count means all elements
 	window        sortedWindow
 }
 
@@ -90,7 +90,8 @@ const (
 	errNoLexBound   resp.Error = "ERR min or max not valid string range item"
 )
 
-// parse parses the ends and then the options, and reports errors in the order of Redis.
+// parse parses ends, the two ends of the range, and options. It reports errors in the order of
+// Redis; "" means success. It changes byFixed and downFixed, so it must be called once.
 func (r *rangeCall) parse(ends, options [][]byte) resp.Error {
 	r.count = -1
 	for len(options) > 0 {
@@ -155,9 +156,9 @@ func (w *sortedWindow) parse(by rangeBy, first, last []byte) resp.Error {
 	return ""
 }
 
-// ranks returns the ranks of the elements in the window; to is exclusive. If down is set, a
-// window of ranks counts from the end. Windows of scores or members are cut to their first most
-// elements, or, if down is set, to their last ones.
+// ranks returns the ranks of the elements of z in the window; to is exclusive. If down is set, a
+// window of ranks counts from the end. Of a window of scores or members, only the first most
+// elements are returned, or the last ones if down is set.
 func (w *sortedWindow) ranks(z *collection.SortedSet, by rangeBy, down bool, most int) (from, to int) {
 	switch by {
 	case byScore:
@@ -189,7 +190,8 @@ func (w *sortedWindow) ranks(z *collection.SortedSet, by rangeBy, down bool, mos
 	return from, to
 }
 
-// searchEnds returns the ranks of the elements for which entered is true and left is not.
+// searchEnds returns the ranks of the elements of z for which entered is true and left is false; to
+// is exclusive. Only the first most of them are returned, or the last ones if down is set.
 func searchEnds(z *collection.SortedSet, down bool, most int, entered, left func([]byte, float64) bool) (from, to int) {
 	if down {
 		to = z.Search(left)
@@ -199,7 +201,8 @@ func searchEnds(z *collection.SortedSet, down bool, most int, entered, left func
 	return from, z.SearchIn(from, from+most, left)
 }
 
-// zrange replies with the elements of a range.
+// zrange is the Run function of ZRANGE and similar commands. call has what the command itself
+// determines.
 func zrange(c *command.Call, call rangeCall) {
 	unparsed := call
 	if fault := call.parse(c.Args[2:4], c.Args[4:]); fault != "" {
@@ -218,7 +221,7 @@ func zrange(c *command.Call, call rangeCall) {
 	}
 	args := command.CloneArgs(c.Args)
 	call = unparsed
-	_ = call.parse(args[2:4], args[4:]) // it succeeded before
+	_ = call.parse(args[2:4], args[4:]) // the same parsing has succeeded before
 	elements.BesideRead(c, size, func(st env.Store, db int, key []byte, w *resp.Writer) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) {
 			from, to := call.ranks(z)
@@ -229,7 +232,7 @@ func zrange(c *command.Call, call rangeCall) {
 	}, func(w *resp.Writer) { w.Array(0) })
 }
 
-// ranks returns the ranks of the elements; to is exclusive.
+// ranks returns the ranks of the elements of z in the range, after LIMIT; to is exclusive.
 func (r *rangeCall) ranks(z *collection.SortedSet) (from, to int) {
 	from, to = r.window.ranks(z, r.by, r.down, r.most(z.Len()))
 	if r.by != byRank {
@@ -238,12 +241,13 @@ func (r *rangeCall) ranks(z *collection.SortedSet) (from, to int) {
 	return from, to
 }
 
-// reply returns how the elements are written to w.
+// reply returns the form in which the elements are written to w.
 func (r *rangeCall) reply(w *resp.Writer) RangeReply {
 	return RangeReply{Down: r.down, Scores: r.scores, Nested: r.scores && w.Proto == 3}
 }
 
-// most returns how many of n elements have to be found for LIMIT.
+// most returns how many elements of the range have to be found for LIMIT, if the set has n
+// elements.
 func (r *rangeCall) most(n int) int {
 	if r.count < 0 || r.offset < 0 || r.offset > int64(n) || r.count > int64(n) {
 		return n
@@ -251,7 +255,8 @@ func (r *rangeCall) most(n int) int {
 	return int(r.offset + r.count)
 }
 
-// limit applies LIMIT. A negative offset leaves nothing, as in Redis.
+// limit applies LIMIT to the ranks from and to of the elements in the range. As in Redis, a
+// negative offset leaves no elements.
 func (r *rangeCall) limit(from, to int) (int, int) {
 	n := int64(to - from)
 	if r.offset < 0 || r.offset >= n {
@@ -269,15 +274,16 @@ func (r *rangeCall) limit(from, to int) (int, int) {
 	return from, from + int(count)
 }
 
-// RangeReply is the form in which elements are written.
+// RangeReply says how WriteElements writes elements: Down in descending order, and Scores with
+// their scores.
 type RangeReply struct {
 	Down, Scores bool
-	// Nested writes each member with its score as an array.
+	// Nested says that each member is written together with its score as an array.
 	Nested bool
 }
 
-// WriteElements writes the elements from rank from up to, but not including, rank to. If the
-// reply would be too long it writes nothing and returns false.
+// WriteElements replies with the elements of z from rank from up to, but not including, rank to. If
+// the reply would be too long, it writes nothing and returns false.
 func WriteElements(w *resp.Writer, z *collection.SortedSet, from, to int, r RangeReply) bool {
 	reply := elements.WholeFrom(w, to-from, 1, z)
 	if r.Scores && !r.Nested {
@@ -318,7 +324,7 @@ func zcount(c *command.Call) {
 	}
 }
 
-// zremrange implements ZREMRANGEBYSCORE and ZREMRANGEBYRANK.
+// zremrange is the Run function of ZREMRANGEBYSCORE and ZREMRANGEBYRANK, depending on by.
 func zremrange(c *command.Call, by rangeBy) {
 	call := command.Scratch[sortedCall](c).bind()
 	call.by, call.ctx = by, c

@@ -19,7 +19,8 @@ func elementsOfSortedSet(z *collection.SortedSet) elements.Elements {
 	}}
 }
 
-// zscan implements ZSCAN. It writes scores as text in both protocols, as Redis does.
+// zscan is the Run function of ZSCAN. As in Redis, scores are texts in both versions of the
+// protocol.
 func zscan(c *command.Call) {
 	elements.ScanElements(c, func(st env.Store, db int, key []byte, f func(e elements.Elements)) (bool, error) {
 		return st.ReadSortedSet(db, key, func(z *collection.SortedSet) { f(elementsOfSortedSet(z)) })
