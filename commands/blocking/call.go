@@ -8,32 +8,34 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Call is the request of a command that pops elements from the first of several keys that has
-// any: BLPOP, LMPOP, BZPOPMIN, BLMOVE and similar commands. Front is the left end of a list, or
-// the lowest scores of a sorted set.
+// Call is the request of a command that pops elements from the first of several keys that has any:
+// BLPOP, LMPOP, BZPOPMIN, BLMOVE and similar commands. Front says that elements are popped from the
+// left end of a list, or those with the lowest scores of a sorted set.
 type Call struct {
 	Kind  *Kind
 	Front bool
-	Count int // the number of elements, for a reply with an array of them; 0 for one element without an array
-	// ToFront and To are for commands that move an element of a list to another list. To is nil
-	// for all others.
+	Count int // the maximum number of elements, for a reply with an array of them; 0 for one element without an array
+	// To is the key of the list to which an element is moved, and ToFront says that it is added at
+	// the front. To is nil for commands that move no element.
 	ToFront bool
 	To      []byte
 }
 
-// Kind has the functions that pop elements of one type of key.
+// Kind has the functions that pop elements of one type of key. SortedSet says that the type is a
+// sorted set; otherwise it is a list.
 type Kind struct {
 	SortedSet bool
-	// Take pops elements from a key, which is locked, and writes the reply. If there are none it
-	// writes nothing.
+	// Take pops elements from key in the database db, which is locked, and writes the reply to w.
+	// If there are no elements, found is false and nothing is written.
 	Take func(call *Call, st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error)
-	// Weigh returns how many elements Take would pop and how many bytes it would copy. found
-	// reports that the call would look at no further key, which is also so after an error.
+	// Weigh returns the number of elements that Take would pop from key, and the number of bytes
+	// that it would copy. found is true if the call would not look at later keys, because key has
+	// elements or because of an error.
 	Weigh func(call *Call, c *command.Call, key []byte) (elements, copied int, found bool)
 }
 
-// Span returns the range of the elements that the call pops from a collection of the given
-// length.
+// Span returns the range of the elements that the call pops from a collection with that length; to
+// is exclusive.
 func (call *Call) Span(length int) (from, to int) {
 	n := min(max(call.Count, 1), length)
 	if call.Front {
@@ -43,14 +45,15 @@ func (call *Call) Span(length int) (from, to int) {
 }
 
 const (
-	// popKeyWork is the work for each key of a pop, which has to be locked, read and possibly
-	// waited for.
+	// popKeyWork is the work, in units, for each key of a pop: the key has to be locked, read and
+	// possibly waited for.
 	popKeyWork = 8
-	// fewPopped is the number of elements up to which the work of a pop is not measured.
+	// fewPopped is the maximum Count for which the elements are not weighed: each counts as one
+	// unit.
 	fewPopped = 64
 )
 
-// popWork returns the work of popping from the first of keys that has elements.
+// popWork returns the work, in units, of popping from the first of keys that has elements.
 func popWork(c *command.Call, call *Call, keys [][]byte) int {
 	work := len(keys) * popKeyWork
 	if work > command.MaxLoopWork || call.Count <= fewPopped {
@@ -64,8 +67,8 @@ func popWork(c *command.Call, call *Call, keys [][]byte) int {
 	return work
 }
 
-// popNow pops from the first of keys that has elements. It reports whether it has replied, with
-// elements or an error. The keys are locked.
+// popNow pops from the first of keys that has elements. It returns true if it has replied, with
+// elements or an error, and false if no key has elements. The keys must be locked.
 func popNow(c *command.Call, call *Call, keys [][]byte) bool {
 	for _, key := range keys {
 		found, err := call.Kind.Take(call, c.Store, c.Client.Selected(), key, c.W)
@@ -85,7 +88,8 @@ const (
 	errMpopCount resp.Error = "ERR count should be greater than 0"
 )
 
-// parseMpop parses `numkeys key [key ...] <front | back> [COUNT count]`.
+// parseMpop parses `numkeys key [key ...] <front | back> [COUNT count]`, where front and back are
+// the names of the ends. err is "" on success.
 func parseMpop(args [][]byte, front, back string) (call Call, keys [][]byte, err resp.Error) {
 	n, ok := arg.Int(args[0])
 	if !ok || n < 1 {
@@ -110,8 +114,8 @@ func parseMpop(args [][]byte, front, back string) (call Call, keys [][]byte, err
 	return call, keys, fault
 }
 
-// mpopFault returns the error that Redis replies with for these options, which it checks one by
-// one.
+// mpopFault returns the error of Redis for invalid options after the end. Redis checks the options
+// one by one.
 func mpopFault(args [][]byte) resp.Error {
 	if len(args) > 2 && arg.IsWord(args[0], "COUNT") {
 		if _, err := parseMpopCount(args[1]); err != "" {
@@ -129,8 +133,9 @@ func parseMpopCount(b []byte) (int, resp.Error) {
 	return int(min(n, maxPopped)), ""
 }
 
-// maxPopped exceeds the number of elements that a collection can have.
+// maxPopped is larger than the number of elements that a collection can have.
 const maxPopped = 1 << 40
 
-// NumkeysAt returns the KeySpec of a command whose argument i is the number of its keys.
+// NumkeysAt returns the KeySpec of a command whose argument with the index i is the number of its
+// keys, which follow it.
 func NumkeysAt(i int) command.KeySpec { return command.KeySpec{Count: i} }

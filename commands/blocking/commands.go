@@ -2,7 +2,7 @@ package blocking
 
 import "github.com/cellserver/cellserver/commands/command"
 
-// Pop returns the handler of BLPOP, BRPOP, BZPOPMIN or BZPOPMAX.
+// Pop returns the Run function of BLPOP, BRPOP, BZPOPMIN or BZPOPMAX, depending on kind and front.
 func Pop(kind *Kind, front bool) func(*command.Call) {
 	return func(c *command.Call) {
 		last := len(c.Args) - 1
@@ -10,7 +10,8 @@ func Pop(kind *Kind, front bool) func(*command.Call) {
 	}
 }
 
-// PopMany returns the handler of BLMPOP or BZMPOP.
+// PopMany returns the Run function of BLMPOP or BZMPOP, depending on kind. front and back are the
+// words for the ends, such as "LEFT" and "RIGHT".
 func PopMany(kind *Kind, front, back string) func(*command.Call) {
 	return func(c *command.Call) {
 		call, keys, err := parseMpop(c.Args[2:], front, back)
@@ -23,7 +24,8 @@ func PopMany(kind *Kind, front, back string) func(*command.Call) {
 	}
 }
 
-// PopManyNow returns the handler of LMPOP or ZMPOP.
+// PopManyNow returns the Run function of LMPOP or ZMPOP, depending on kind. front and back are the
+// words for the ends, such as "LEFT" and "RIGHT".
 func PopManyNow(kind *Kind, front, back string) func(*command.Call) {
 	return func(c *command.Call) {
 		call, keys, err := parseMpop(c.Args[1:], front, back)
@@ -43,9 +45,9 @@ func PopManyNow(kind *Kind, front, back string) func(*command.Call) {
 	}
 }
 
-// PopOrWait pops from the first of keys that has elements, or parks the session until one has. In
-// a transaction or script it replies with null instead of waiting. If the server is stopping, it
-// closes the connection instead.
+// PopOrWait pops from the first of keys that has elements, or parks the session until a key has
+// some or timeout, in seconds, has passed. Inside a transaction or script it replies with null
+// instead of waiting. While the server is stopping it closes the client instead of waiting.
 func PopOrWait(c *command.Call, call Call, keys [][]byte, timeout []byte) {
 	d, err := parsePopTimeout(timeout)
 	if err != "" {

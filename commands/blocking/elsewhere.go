@@ -8,8 +8,9 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// waitElsewhere is PopOrWait for a call that would delay its loop. The session is parked at once,
-// and a goroutine joins the queues and serves elements that are there already.
+// waitElsewhere is PopOrWait for a call with too much work for its event loop. It parks the session
+// at once. A goroutine then adds the client to the queues of keys, and serves it if there are
+// elements already.
 func waitElsewhere(c *command.Call, call Call, keys [][]byte, timeout time.Duration) {
 	w := newPopWait(c, call, keys)
 	if w == nil {

@@ -12,9 +12,10 @@ import (
 
 const errTimeoutRange resp.Error = "ERR timeout is out of range"
 
-// parsePopTimeout parses a timeout in seconds. Like Redis it rounds up to whole milliseconds. If
-// the result is 0, also from a negative number, there is no timeout. There is none either if the
-// duration exceeds the 292 years of int64 nanoseconds.
+// parsePopTimeout parses b as a timeout in seconds, rounded up to whole nanoseconds. A result of 0
+// means that there is no timeout. As in Redis, that is also the result for a number between -0.001
+// and 0, and for a duration above 292 years, which does not fit into int64 nanoseconds. The error
+// is "" on success.
 func parsePopTimeout(b []byte) (time.Duration, resp.Error) {
 	if d, err := arg.Timeout(b, time.Second); err == "" {
 		return d, ""
@@ -33,8 +34,8 @@ func parsePopTimeout(b []byte) (time.Duration, resp.Error) {
 	return time.Duration(math.Ceil(f * float64(time.Second))), ""
 }
 
-// parseSeconds parses a number as C does: without the underscores of Go, and with hexadecimal
-// digits that need no exponent.
+// parseSeconds parses s as C parses a floating-point number: underscores, which Go allows, are
+// refused, and a hexadecimal number needs no exponent.
 func parseSeconds(s string) (f float64, ok bool) {
 	lower := strings.ToLower(s)
 	if strings.Contains(lower, "_") {

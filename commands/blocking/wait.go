@@ -15,8 +15,8 @@ import (
 )
 
 // popWait is a client that waits for elements. The command that adds elements to one of its keys
-// serves it, with that key locked, before another command can take them: see
-// [command.Call.RunLocked]. There is no polling.
+// serves the client while that key is still locked, so that no other command takes the elements:
+// see [command.Call.RunLocked]. There is no polling.
 type popWait struct {
 	all    *waiters
 	parked *command.Wait
@@ -25,15 +25,16 @@ type popWait struct {
 	keys   [][]byte
 
 	mu     sync.Mutex
-	ticket any  // guarded by mu: its places in the queues; nil before it has joined them
-	ended  bool // guarded by mu: it may not join the queues any more
+	ticket any  // guarded by mu: the places of the client in the queues; nil before it has joined them
+	ended  bool // guarded by mu: the client may no longer join the queues
 
-	// stop stops the timer of the timeout. It is nil without a timeout, and until parkPop has
-	// stored it, when the timer may fire already.
+	// stop stops the timer of the timeout. It is nil if there is no timeout, and until parkPop has
+	// stored it; the timer may fire before that.
 	stop atomic.Pointer[func() bool]
 }
 
-// Part serves the clients that wait for elements. Groups with commands that wait need it.
+// Part is the part of the command table that serves the clients which wait for elements. Every
+// group with commands that wait for elements needs it: see [command.Group].Needs.
 var Part = &command.Group{
 	Server: func(s *command.Server, slot command.Slot) (any, command.Hooks) {
 		q := &waiters{server: s, slot: slot}
@@ -42,7 +43,7 @@ var Part = &command.Group{
 	Worker: func(*command.Worker, command.Slot) any { return new(servedPops) },
 }
 
-// waiters is the state of the group for a server.
+// waiters is what Part keeps for a server.
 type waiters struct {
 	server *command.Server
 	slot   command.Slot
@@ -50,10 +51,10 @@ type waiters struct {
 	count  int // guarded by mu: the number of clients that wait for elements
 }
 
-// servedPops are the waiters that a worker has served and that have not been answered yet.
+// servedPops are the clients that a worker has served and that did not get their replies yet.
 type servedPops struct{ list []servedPop }
 
-// servedPop is a waiter that has been served, with its reply.
+// servedPop is a client that was served, with its reply.
 type servedPop struct {
 	w     *popWait
 	reply resp.Reply
@@ -61,8 +62,9 @@ type servedPop struct {
 
 const errWaitMany resp.Error = "ERR too many keys to wait for"
 
-// withKeys runs f with keys locked, and to as well unless it is nil. It then serves the clients
-// for which f has added elements.
+// withKeys runs f with keys locked, and with to locked as well unless it is nil. Then it serves the
+// clients that wait for elements which f has added. In an exclusive command the keys are locked
+// already, so it only runs f.
 func withKeys(c *command.Call, keys [][]byte, to []byte, f func()) {
 	if c.Client.Exclusive {
 		f()
@@ -80,7 +82,8 @@ func withKeys(c *command.Call, keys [][]byte, to []byte, f func()) {
 	c.RunLocked(f)
 }
 
-// awaitPop joins the queues of keys, which are locked, and parks the session.
+// awaitPop adds the client of c to the queues of keys, which are locked, and parks the session. If
+// that is not possible, it replies with an error.
 func awaitPop(c *command.Call, call Call, keys [][]byte, timeout time.Duration) {
 	if w := newPopWait(c, call, keys); w != nil {
 		w.join(c.Store)
@@ -88,7 +91,8 @@ func awaitPop(c *command.Call, call Call, keys [][]byte, timeout time.Duration) 
 	}
 }
 
-// newPopWait returns a waiter for the running command, or nil after it has replied with an error.
+// newPopWait returns a waiting client for the running command, and counts it. If the keys take too
+// much memory, it replies with an error and returns nil.
 func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
 	cost := 0
 	for _, key := range keys {
@@ -105,7 +109,7 @@ func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
 		return nil
 	}
 	own := command.CloneArgs(c.Args)
-	at := c.Cmd.Keys.Positions(own) // the keys, which are adjacent, and then the destination
+	at := c.Cmd.Keys.Positions(own) // the keys, which are adjacent, followed by the destination if there is one
 	w := &popWait{all: command.Find[waiters](c.Server), parked: parked, call: call, db: c.Client.Selected(), keys: own[at[0] : at[0]+len(keys)]}
 	if call.To != nil {
 		w.call.To = own[at[len(keys)]]
@@ -117,13 +121,13 @@ func newPopWait(c *command.Call, call Call, keys [][]byte) *popWait {
 	return w
 }
 
-// overdue is how long after its timeout a pop ends. Redis uses a clock of whole milliseconds, and
-// ends a pop when more than the timeout has passed. Clients that measure the wait with the same
-// resolution take a wait of exactly the timeout for a success: the Python library self-limiters
-// would then let callers in.
+// overdue is the time after its timeout at which a pop ends. Redis has a clock of whole
+// milliseconds, and ends a pop when more than the timeout has passed. Clients that measure the wait
+// with the same resolution take a wait of exactly the timeout for a success: the Python library
+// self-limiters would then let callers in.
 const overdue = time.Millisecond
 
-// parkPop parks the running command as w, with its timeout unless that is 0.
+// parkPop parks the running command as w. A timeout of 0 means that the wait has no end.
 func parkPop(c *command.Call, w *popWait, timeout time.Duration) {
 	if timeout > 0 {
 		stop := c.Store.AfterFunc(min(timeout, math.MaxInt64-overdue)+overdue, func() { w.parked.Interrupt(false) })
@@ -132,7 +136,7 @@ func parkPop(c *command.Call, w *popWait, timeout time.Duration) {
 	c.Park(w.parked)
 }
 
-// join puts w into the queues of its keys, which are locked, unless its wait is over.
+// join adds w to the queues of its keys, which are locked, unless its wait has ended.
 func (w *popWait) join(st env.Store) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,8 +147,8 @@ func (w *popWait) join(st env.Store) {
 	}
 }
 
-// note adds n to the number of waiting clients. While it is positive, HaltServing makes commands
-// check whether they have added elements for one of them.
+// note adds n, which may be negative, to the number of waiting clients. While that is positive,
+// HaltServing is set, so that commands check whether they have added elements for a waiting client.
 func (q *waiters) note(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -156,8 +160,8 @@ func (q *waiters) note(n int) {
 	}
 }
 
-// end stops the timer and removes a waiter from the queues and the count. Its answer has been
-// claimed, and the caller holds no lock.
+// end stops the timer of w, removes w from the queues, and subtracts it from the number of waiting
+// clients. The answer must have been claimed, and the caller must hold no locks.
 func (w *popWait) end(st env.Store) {
 	if stop := w.stop.Load(); stop != nil {
 		(*stop)()
@@ -172,34 +176,34 @@ func (w *popWait) end(st env.Store) {
 	w.all.note(-1)
 }
 
-// giveUp ends the wait without an element. As in Redis the reply is a null array, whatever the
-// type of the command's usual reply.
+// giveUp ends the wait without an element. As in Redis the reply is a null array, whatever the type
+// of the command's usual reply is.
 func (w *popWait) giveUp(st env.Store, out *resp.Writer) {
 	w.end(st)
 	w.parked.NoEffect = true
 	out.NullArray()
 }
 
-// leave ends the wait of a disconnected client. It claims the answer at once, so that no element
-// is given to the client and lost. The queues are left in the background.
+// leave ends the wait of a client that has disconnected. It claims the answer at once, so that no
+// element is given to the client and lost. It removes the client from the queues in the background.
 func (w *popWait) leave() {
 	if w.parked.Claim() {
 		w.parked.Work(w.end)
 	}
 }
 
-// serve implements [command.Hooks].
+// serve is the Serve hook: it serves the clients that wait for elements of the locked keys.
 func (q *waiters) serve(c *command.Call) {
 	c.Store.Serve(func(owner any, db int, _ []byte) env.Served { return q.serveOne(c, owner, db) })
 }
 
-// serveOne serves a waiter that has a locked key with elements. As in Redis it looks at the
-// waiter's keys in their order: a key of another type is an error if no key before it has
-// elements.
+// serveOne serves owner, which is a *popWait with a locked key that has elements. As in Redis it
+// looks at the keys of the client in their order: a key of another type is an error if no key
+// before it has elements.
 func (q *waiters) serveOne(c *command.Call, owner any, db int) env.Served {
 	w := owner.(*popWait)
 	switch {
-	case w.parked.State.Load() != command.WaitPending, w.parked.Client.Killed.Load(): // its reply would be lost
+	case w.parked.State.Load() != command.WaitPending, w.parked.Client.Killed.Load(): // otherwise the reply and its element would be lost
 		return env.ServedGone
 	case w.call.To != nil && !c.Store.IsLocked(w.call.To):
 		return env.ServedLater
@@ -224,7 +228,7 @@ func (q *waiters) serveOne(c *command.Call, owner any, db int) env.Served {
 		return env.ServedYes
 	}
 	for _, key := range w.keys {
-		if !c.Store.IsLocked(key) { // an unlocked key is empty: keys with elements or of another type are locked
+		if !c.Store.IsLocked(key) { // an unlocked key is empty, because keys with elements or of another type are locked
 			continue
 		}
 		found, err := w.call.Kind.Take(&w.call, c.Store, db, key, &out)
@@ -238,20 +242,20 @@ func (q *waiters) serveOne(c *command.Call, owner any, db int) env.Served {
 	return env.ServedYes
 }
 
-// waiterError returns the reply to a waiter if serving it failed.
+// waiterError returns the reply to a waiting client if serving it has failed with err.
 func waiterError(c *command.Call, err error) resp.Error {
 	switch {
 	case errors.Is(err, limit.ErrNotKept):
 		return command.Misconf(c.Server.Options.Persistence.Fault())
 	case errors.Is(err, command.ErrLongReply):
-		return command.ErrValuesTooLong // the serving command may be one of a script, whose own error would mislead
+		return command.ErrValuesTooLong // the serving command may be in a script, whose own error for that would mislead the client
 	}
 	return elements.ElementsError(c, err)
 }
 
-// unlocked implements [command.Hooks]: it answers the waiters that have been served, after all
-// locks are released and their pops have been recorded. If abandoned, their replies are dropped,
-// because their connections are being closed.
+// unlocked is the Unlocked hook: it answers the clients that c has served, after all locks were
+// released and the pops were recorded. If abandoned is set, it drops their replies, because their
+// connections are being closed.
 func (q *waiters) unlocked(c *command.Call, abandoned bool) {
 	kept := q.slot.OfWorker(c.Worker).(*servedPops)
 	for len(kept.list) > 0 {
@@ -268,13 +272,15 @@ func (q *waiters) unlocked(c *command.Call, abandoned bool) {
 	}
 }
 
-// serveKey serves a key that has changed in a place where no command could serve it.
+// serveKey serves the clients that wait for elements of key. It is called when the key has changed
+// and the command that changed it could not serve them.
 func (q *waiters) serveKey(db int, key string) {
 	ref := []env.KeyRef{{DB: db, Key: []byte(key)}}
 	q.serveKeys(ref, func(c *command.Call) { c.Store.MarkReady(db, ref[0].Key) })
 }
 
-// serveKeys runs f on a goroutine with refs locked, and serves the waiters that f has made ready.
+// serveKeys runs f on another goroutine with refs locked, after a pause if there is one, and then
+// serves the clients of the keys that have changed or that f has marked.
 func (q *waiters) serveKeys(refs []env.KeyRef, f func(c *command.Call)) {
 	host := q.server.Host
 	host.SpawnCall(len(refs) > 1, func(c *command.Call) {
