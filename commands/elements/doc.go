@@ -1,3 +1,3 @@
-// Package elements writes the elements of collections into replies. It writes few elements at
-// once and long replies in the background. It has no commands.
+// Package elements writes elements of collections into replies. It writes a few elements at once,
+// and builds a long reply in the background. It contains no commands.
 package elements

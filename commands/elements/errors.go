@@ -9,7 +9,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ElementsError returns the reply for an error of a collection in the store.
+// ElementsError returns the reply for err, an error of a method of the store that calls a function
+// with a collection.
 func ElementsError(c *command.Call, err error) resp.Error {
 	if errors.Is(err, collection.ErrFull) {
 		return resp.Error("ERR the collection is full, at most " + strconv.FormatInt(c.Server.Limits().MaxElements, 10) + " elements")
@@ -24,7 +25,9 @@ func ElementsError(c *command.Call, err error) resp.Error {
 	return command.StoreError(err)
 }
 
-// WroteElements writes the reply with f, or the error of a failed write if err is set.
+// WroteElements ends a command that has written a collection. If err is nil, f writes the reply. If
+// err says that the command has to leave its event loop, the command runs again in the background.
+// Otherwise the reply is the error.
 func WroteElements(c *command.Call, err error, f func(w *resp.Writer)) {
 	switch {
 	case c.LeftLoop(err):

@@ -11,14 +11,14 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// sample is the number of elements from whose length the length of the whole reply is estimated.
+// sample is the number of elements after which the length of the whole reply is estimated.
 const sample = 64
 
-// Whole is the size of a reply with N of the Of elements of a collection. A reply with all
-// elements would copy Copied bytes.
+// Whole describes the size of a reply with N of the elements of a collection. Of is the number of
+// all elements, and Copied the number of bytes that a reply with all of them would copy.
 type Whole struct{ N, Of, Copied int }
 
-// bytes returns the approximate number of bytes that the reply copies.
+// bytes returns the approximate number of bytes that the reply copies, at most [command.MaxReply].
 func (p Whole) bytes() int {
 	bytes := p.Copied
 	if p.N != p.Of {
@@ -27,15 +27,16 @@ func (p Whole) bytes() int {
 	return min(bytes+p.N*command.HeadBytes, command.MaxReply)
 }
 
-// ReadsBeside reports whether a reply is too large to be built on the loop, and about how many
-// bytes it copies.
+// ReadsBeside reports whether the reply p is too large to be built on the event loop. size is about
+// how many bytes it copies. If the reply is not too large, its work is added to that of the batch.
 func ReadsBeside(c *command.Call, p Whole) (size int, beside bool) {
 	size = p.bytes()
 	return size, c.ExceedsLoop(command.Units(p.N, size))
 }
 
-// BesideRead runs read in the background. read replies with about size bytes from the key in the
-// first argument. If the key no longer exists, none writes the reply.
+// BesideRead runs read in the background. read replies with about size bytes from key, which is the
+// command's first argument, in the database db. If the key no longer exists, none writes the reply.
+// A reply that is too long is replaced by an error.
 func BesideRead(c *command.Call,
 	size int, read func(st env.Store, db int, key []byte, w *resp.Writer) (found bool, err error), none func(w *resp.Writer),
 ) {
@@ -55,27 +56,29 @@ func BesideRead(c *command.Call,
 	})
 }
 
-// WholeReply writes the elements of a reply, and stops when the reply is too long.
+// WholeReply is a reply whose elements the caller writes. It says when the reply gets too long.
 type WholeReply struct {
 	W       *resp.Writer
-	Mark    int // the offset in W.Buf at which it begins
-	N, Done int // the number of elements in all, and of those written
-	Most    int // the largest number of bytes that it may copy
+	Mark    int // the offset in W.Buf at which the reply begins
+	N, Done int // the number of all elements, and of those that are written
+	Most    int // the maximum number of bytes that the reply may copy
 }
 
-// WholeOf begins a reply of n elements.
+// WholeOf begins a reply of n elements to w, of which More bounds the length.
 func WholeOf(w *resp.Writer, n int) WholeReply {
 	return WholeReply{W: w, Mark: len(w.Buf), N: n, Most: command.Longest(w)}
 }
 
-// pinner is a collection whose elements can be pinned.
+// pinner is a collection whose elements can be pinned: they stay valid and unchanged until unpin is
+// called.
 type pinner interface {
-	// Pin is [collection.List.Pin].
+	// Pin is [collection.List.Pin] of a collection of any type. unpin is nil if the collection is
+	// too small to be pinned.
 	Pin() (unpin func())
 }
 
-// WholeFrom is WholeOf for n elements of a collection with the given number of strings each. If w
-// supports pinning, they are copied only after their shard is unlocked.
+// WholeFrom is WholeOf for n elements of the collection of, each written as that number of strings.
+// If w supports it, the elements are pinned and are copied only after their shard was unlocked.
 func WholeFrom(w *resp.Writer, n, strings int, of pinner) WholeReply {
 	r := WholeOf(w, n)
 	if w.Defers {
@@ -86,8 +89,8 @@ func WholeFrom(w *resp.Writer, n, strings int, of pinner) WholeReply {
 	return r
 }
 
-// MostHere returns how many bytes a reply of the running command may copy on the goroutine that
-// it runs on.
+// MostHere returns the number of bytes that a reply of the running command may copy on the
+// goroutine on which the command runs. A longer reply has to be built in the background.
 func MostHere(c *command.Call) int {
 	if c.Client.Exclusive || c.Client.Background {
 		return command.Longest(c.W)
@@ -95,9 +98,9 @@ func MostHere(c *command.Call) int {
 	return command.InlineReply
 }
 
-// More counts a written element and reports whether to continue. After the first elements it
-// grows the buffer for all of them, because a buffer that grows step by step is copied, and
-// causes page faults, repeatedly while a shard is locked.
+// More counts an element that the caller has written, and returns false if the reply has become too
+// long. After the first elements it grows the buffer for all of them, because a buffer that grows
+// step by step is copied, and causes page faults, repeatedly while a shard is locked.
 func (r *WholeReply) More() bool {
 	r.Done++
 	if r.W.Pieces != nil {
@@ -109,7 +112,8 @@ func (r *WholeReply) More() bool {
 	return r.W.Size(r.Mark) <= r.Most
 }
 
-// WriteHash replies with the fields of h, with its values, or with both.
+// WriteHash replies with the fields of h, with its values, or with both. It stops early if the
+// reply gets too long; the caller then has to replace it.
 func WriteHash(w *resp.Writer, h *collection.Hash, fields, values bool) {
 	reply := WholeFrom(w, h.Len(), int(OneIf(fields)+OneIf(values)), h)
 	WriteHashHead(w, h.Len(), fields && values)
@@ -126,7 +130,7 @@ func WriteHash(w *resp.Writer, h *collection.Hash, fields, values bool) {
 	}
 }
 
-// WriteHashHead begins the reply of n fields.
+// WriteHashHead begins a reply with n fields or values or, if pairs is set, with n pairs of both.
 func WriteHashHead(w *resp.Writer, n int, pairs bool) {
 	if pairs {
 		w.Map(n)
@@ -135,7 +139,8 @@ func WriteHashHead(w *resp.Writer, n int, pairs bool) {
 	}
 }
 
-// WriteSet replies with the members of s.
+// WriteSet replies with the members of s. It stops early if the reply gets too long; the caller
+// then has to replace it.
 func WriteSet(w *resp.Writer, s *collection.Set) {
 	reply := WholeFrom(w, s.Len(), 1, s)
 	w.Set(s.Len())
@@ -147,7 +152,8 @@ func WriteSet(w *resp.Writer, s *collection.Set) {
 	}
 }
 
-// WriteList replies with the values of l from index from up to, but not including, index to.
+// WriteList replies with the values of l from index from up to, but not including, index to. It
+// stops early if the reply gets too long; the caller then has to replace it.
 func WriteList(w *resp.Writer, l *collection.List, from, to int) {
 	reply := WholeFrom(w, to-from, 1, l)
 	w.Array(to - from)
@@ -159,8 +165,8 @@ func WriteList(w *resp.Writer, l *collection.List, from, to int) {
 	}
 }
 
-// CopiedOf returns the number of bytes that a reply of elements copies. A writer that may refer
-// to long elements does not copy these.
+// CopiedOf returns the number of bytes that a reply with elements copies to w. If w may refer to
+// long elements, they are not copied.
 func CopiedOf(w *resp.Writer, elements iter.Seq[[]byte]) (n int) {
 	for e := range elements {
 		if w.Ledger == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// ParseCursor parses a cursor as Redis does, with strtoul of C: an empty text is 0, a sign is
+// ParseCursor parses b as a cursor, as Redis does with strtoul of C: an empty text is 0, a sign is
 // allowed, and a NUL ends the number.
 func ParseCursor(b []byte) (cursor uint64, ok bool) {
 	b, _, _ = bytes.Cut(b, []byte{0})
@@ -31,18 +31,18 @@ func ParseCursor(b []byte) (cursor uint64, ok bool) {
 	return cursor, err == nil
 }
 
-// Elements are the elements of a collection: names, and for a hash or a sorted set also values or
-// scores.
+// Elements has the elements of a collection for a scan: their names and, for a hash or a sorted
+// set, their values or scores.
 type Elements struct {
 	N      int
-	Copied int // like [collection.List.Copied]
+	Copied int // the number of bytes that a reply with all elements copies
 	All    iter.Seq2[[]byte, []byte]
 	Values bool
 	Scores bool // the values are scores, as text that is valid only until the next element
 	Of     pinner
 }
 
-// append writes one element.
+// append writes one element, with its value if the elements have values.
 func (e *Elements) append(w *resp.Writer, name, value []byte) {
 	w.Element(name)
 	switch {
@@ -53,19 +53,21 @@ func (e *Elements) append(w *resp.Writer, name, value []byte) {
 	}
 }
 
-// readElements calls f with the collection in key, if the key exists.
+// readElements calls f with the elements of the collection at key in the database db, if the key
+// exists.
 type readElements func(st env.Store, db int, key []byte, f func(e Elements)) (found bool, err error)
 
-// maxScanSteps bounds the cost of matching a pattern while a shard is locked, as a number of
-// comparisons of a character.
+// maxScanSteps is the maximum cost of matching a pattern while a shard is locked, in comparisons of
+// a character.
 const maxScanSteps = 1 << 20
 
 const errScanLong resp.Error = "ERR the pattern takes too long to match"
 
-// ScanElements implements HSCAN, SSCAN and ZSCAN. It replies with all elements whatever the
-// cursor, so no element is missed or seen twice, and the server keeps no state of an iteration.
-// It reads in the background if there are many elements, or if the pattern takes long to match.
-// Like Redis it checks the options only if the collection exists.
+// ScanElements is the Run function of HSCAN, SSCAN and ZSCAN; read reads a collection of the type.
+// It replies with all elements whatever the cursor is, so that no element is missed or returned
+// twice, and the server keeps no state of an iteration. If there are many elements, or the pattern
+// takes long to match, it reads in the background. As in Redis the options are checked only if the
+// collection exists.
 func ScanElements(c *command.Call, read readElements) {
 	if _, ok := ParseCursor(c.Args[2]); !ok {
 		c.Fail(resp.ErrInvalidCursor)
@@ -105,15 +107,16 @@ func ScanElements(c *command.Call, read readElements) {
 	}
 }
 
-// scannedHead begins a reply of n elements with the cursor 0, which ends an iteration.
+// scannedHead begins a reply with n strings and with the cursor 0, which ends the iteration.
 func scannedHead(w *resp.Writer, n int) {
 	w.Array(2)
 	w.BulkString("0")
 	w.Array(n)
 }
 
-// match writes the elements whose names match, or all if pattern is nil, and returns their number
-// of strings. If matching takes too long it gives up and returns long.
+// match writes the elements whose names match pattern to found; a nil pattern matches all. n is the
+// number of strings that it has written. If matching takes too long, match gives up and long is
+// true.
 func (e *Elements) match(found *resp.Writer, pattern []byte) (n int, long bool) {
 	steps := maxScanSteps
 	for name, value := range e.All {
@@ -132,7 +135,7 @@ func (e *Elements) match(found *resp.Writer, pattern []byte) (n int, long bool) 
 	return n, false
 }
 
-// strings returns the number of strings of an element.
+// strings returns the number of strings that one element takes in a reply.
 func (e *Elements) strings() int {
 	if e.Values {
 		return 2
@@ -140,11 +143,11 @@ func (e *Elements) strings() int {
 	return 1
 }
 
-// element is an element of a collection.
+// element is the name and the value of an element.
 type element struct{ name, value []byte }
 
-// pin returns all elements, which stay unchanged until unpin is called. Scores, and the elements
-// of a small collection, are copied for this.
+// pin returns all elements. They stay unchanged until the caller calls unpin. Scores, and the
+// elements of a collection that is too small to be pinned, are copied.
 func (e *Elements) pin() (all []element, unpin func()) {
 	unpin = e.Of.Pin()
 	small := unpin == nil
@@ -164,8 +167,8 @@ func (e *Elements) pin() (all []element, unpin func()) {
 	return all, unpin
 }
 
-// scanBeside replies with the elements of key whose names match. It compares and copies them
-// after the shard is unlocked.
+// scanBeside replies with the elements of key whose names match pattern. It matches and copies them
+// after the shard was unlocked.
 func scanBeside(st env.Store, db int, key []byte, read readElements, pattern []byte, w *resp.Writer) (bool, error) {
 	var of Elements
 	var all []element
@@ -185,7 +188,7 @@ func scanBeside(st env.Store, db int, key []byte, read readElements, pattern []b
 	scannedHead(w, len(all)*of.strings())
 	for i, e := range all {
 		of.append(w, e.name, e.value)
-		all[i] = element{} // it may have left the store
+		all[i] = element{} // the element may have been removed from the store, so its memory can be freed
 		if !reply.More() {
 			break
 		}
@@ -193,8 +196,9 @@ func scanBeside(st env.Store, db int, key []byte, read readElements, pattern []b
 	return true, nil
 }
 
-// parseElementScan parses the options of HSCAN, SSCAN and ZSCAN: a pattern, of which it returns a
-// copy, and a count, which is ignored, as it is only a hint.
+// parseElementScan parses args, the options of HSCAN, SSCAN and ZSCAN, and returns a copy of the
+// pattern; nil if there is none. It checks the count but ignores it, because it is only a hint.
+// fault is "" on success.
 func parseElementScan(args [][]byte) (pattern []byte, fault resp.Error) {
 	for ; len(args) > 0; args = args[2:] {
 		switch {
