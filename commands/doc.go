@@ -1,3 +1,3 @@
-// Package commands lists all commands of cellserver. Each group of commands is a package
-// below it. Package command has what the groups share.
+// Package commands lists all groups of commands of cellserver. Each group is a package below it.
+// Package command has what the groups share.
 package commands

@@ -21,8 +21,8 @@ import (
 	"github.com/cellserver/cellserver/commands/users"
 )
 
-// Groups returns all groups of commands. Each of them can be left out, because the others do not
-// depend on it.
+// Groups returns all groups of commands. Each group can be left out, because the others do not
+// depend on it. The entries are new at each call.
 func Groups() []command.Group {
 	return []command.Group{
 		limiters.Group(),
@@ -45,15 +45,15 @@ func Groups() []command.Group {
 	}
 }
 
-// NewTable returns the table of all commands.
+// NewTable returns a new table of all commands.
 func NewTable() *command.Table { return command.NewTable(Groups()) }
 
-// NewRenamedTable is NewTable with commands under other names; see [command.NewRenamedTable].
+// NewRenamedTable is NewTable with renamed commands; see [command.NewRenamedTable].
 func NewRenamedTable(pairs [][2]string) (*command.Table, error) {
 	return command.NewRenamedTable(Groups(), pairs)
 }
 
-// NewStoreTable is NewRenamedTable for a server without a keyspace; see
+// NewStoreTable is NewRenamedTable for a server whose keys a remote store has; see
 // [command.NewStoreTable].
 func NewStoreTable(pairs [][2]string) (*command.Table, error) {
 	return command.NewStoreTable(Groups(), pairs)
