@@ -12,19 +12,21 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Kind is the family of a clause, which its first word selects.
+// Kind is the family of limiters to which a clause belongs. The first word of the clause selects
+// it.
 type Kind uint8
 
-// The kinds.
+// The kinds, with the syntax of their clauses.
 const (
-	None   Kind = iota // not the first word of a clause
+	None   Kind = iota // not a clause
 	Cell               // CL max_burst count period [quantity]
 	Window             // SW limit window [quantity] [mode] [ANCHOR ..]
 	Bucket             // TB capacity count period [quantity] [mode] [DEBT] [INIT tokens]
 	Lease              // CC limit lease
 )
 
-// Word returns the kind of clause that the word b, in any case, begins.
+// Word returns the kind of the clause that begins with the word b, in any case; None if b begins no
+// clause.
 func Word(b []byte) Kind {
 	if len(b) != 2 {
 		return None
@@ -57,8 +59,8 @@ func Count(words [][]byte) int {
 	return n
 }
 
-// Next splits words, which begin with a clause, after that clause: at the first word of the next
-// one.
+// Next splits words, which begin with a clause, before the first word of the next clause. one is
+// the first clause, and rest is empty if there is no other.
 func Next(words [][]byte) (one, rest [][]byte) {
 	end := 1
 	for end < len(words) && Word(words[end]) == None {
@@ -67,18 +69,20 @@ func Next(words [][]byte) (one, rest [][]byte) {
 	return words[:end], words[end:]
 }
 
-// Options are common to all clauses of a command.
+// Options are the options that all clauses of a command have in common.
 type Options struct {
-	// Unit is the unit of all durations: time.Second, or with MS time.Millisecond.
+	// Unit is the unit of all times in the clauses: time.Second or, with the option MS,
+	// time.Millisecond.
 	Unit time.Duration
-	// LogMaxEntries and MaxMembers are sw-log-max-entries and cc-max-members.
+	// LogMaxEntries is the option sw-log-max-entries, and MaxMembers is cc-max-members.
 	LogMaxEntries, MaxMembers int64
-	// Policy says that the clause is part of a policy: its limit or capacity may be 0, which denies
-	// every call, and an error does not mention the quantity, which each call sets.
+	// Policy says that the clause is part of a policy. Then its limit or capacity may be 0, which
+	// denies every call, and the syntax in an error does not mention the quantity, which each call
+	// sets.
 	Policy bool
 }
 
-// leastLimit returns the smallest permitted limit or capacity.
+// leastLimit returns the minimum of a limit or capacity: 0 in a policy, and otherwise 1.
 func (o *Options) leastLimit() int64 {
 	if o.Policy {
 		return 0
@@ -86,7 +90,7 @@ func (o *Options) leastLimit() int64 {
 	return 1
 }
 
-// Usage returns the syntax of clauses of a kind, in a policy or elsewhere.
+// Usage returns the syntax of clauses of the kind k. inPolicy leaves out the quantity.
 func Usage(k Kind, inPolicy bool) string {
 	if inPolicy {
 		return strings.Replace(usages[k], " [quantity]", "", 1)
@@ -101,24 +105,26 @@ var usages = [...]string{
 	Lease:  "CC limit lease",
 }
 
-// Room has memory for the calls of one clause. It may be copied and reused. Only the call of its
-// Kind is valid.
+// Room has memory for one parsed clause, and may be copied and reused. Only the call of its Kind is
+// valid: Quota with Quantity, Window, Bucket or Lease.
 type Room struct {
 	Kind Kind
-	// HasQuantity says that the clause has an explicit quantity instead of the default 1.
+	// HasQuantity says that the clause contains a quantity. Otherwise its quantity is the default,
+	// 1.
 	HasQuantity bool
-	// KeyPhase says that the clause has ANCHOR KEY, so that the phase of its windows depends on the
-	// key.
+	// KeyPhase says that the clause contains ANCHOR KEY, so that the phase of its windows depends
+	// on the key.
 	KeyPhase bool
 
-	Quota    gcra.Quota // with Quantity
+	Quota    gcra.Quota // valid together with Quantity
 	Quantity int64
 	Window   slidingwindow.Call
 	Bucket   tokenbucket.Call
 	Lease    concurrency.Call
 }
 
-// Parse parses one clause, including its first word, and returns it for key: see [Room.Clause].
+// Parse parses words, one clause with its first word, into r, and returns the clause for key: see
+// [Room.Clause]. The error is "" on success.
 func (r *Room) Parse(words [][]byte, key []byte, o Options) (decide.Clause, resp.Error) {
 	if err := r.read(words, o); err != "" {
 		return decide.Clause{}, err
@@ -126,7 +132,8 @@ func (r *Room) Parse(words [][]byte, key []byte, o Options) (decide.Clause, resp
 	return r.Clause(key), ""
 }
 
-// Clause returns the parsed clause for key. It refers to key and to r.
+// Clause returns the parsed clause for key. The result refers to key and to r, so neither may
+// change while it is in use.
 func (r *Room) Clause(key []byte) decide.Clause {
 	c := decide.Clause{Key: key}
 	switch r.Kind {
@@ -145,8 +152,8 @@ func (r *Room) Clause(key []byte) decide.Clause {
 	return c
 }
 
-// SetMember sets the member of a lease clause, without a copy. A clause does not contain its
-// member: the command that has the clause does.
+// SetMember sets the member of a clause of the kind Lease, without a copy, and returns an error if
+// the member is too long. A clause does not contain its member; the command with the clause does.
 func (r *Room) SetMember(member []byte) resp.Error {
 	r.Lease.Member = member
 	if err := r.Lease.Validate(); err != nil {
@@ -155,7 +162,8 @@ func (r *Room) SetMember(member []byte) resp.Error {
 	return ""
 }
 
-// read parses a clause into r. An error about one of its words includes the syntax of the clause.
+// read parses words, one clause, into r. An error about one of the words, or about too few words,
+// includes the syntax of the clause.
 func (r *Room) read(words [][]byte, o Options) resp.Error {
 	err := r.readKind(words, o)
 	switch {

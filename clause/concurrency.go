@@ -10,12 +10,13 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// LeaseAcquire reads the arguments of
+// LeaseAcquire parses the arguments of
 //
 //	CC.ACQUIRE key limit lease member [MS] [PEEK] [BLOCK timeout]
 //
-// into call, whose member refers to them. maxMembers is cc-max-members. The arguments are checked
-// from left to right, then the bounds of lease and member, which depend on MS.
+// into call, whose member refers to args. maxMembers is the option cc-max-members. The arguments
+// are checked from left to right; then the bounds of lease and member, which depend on MS. The error
+// is "" on success.
 func LeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) resp.Error {
 	if len(args) < 4 {
 		return resp.WrongArity("cc.acquire")
@@ -61,7 +62,8 @@ func LeaseAcquire(args [][]byte, maxMembers int64, call *concurrency.Call) resp.
 	return buildLease(&c, lease, call)
 }
 
-// LeaseRelease parses `CC.RELEASE key member` into call.
+// LeaseRelease parses the arguments `CC.RELEASE key member` into call, whose member refers to args.
+// The error is "" on success.
 func LeaseRelease(args [][]byte, call *concurrency.Call) resp.Error {
 	if len(args) != 2 {
 		return resp.WrongArity("cc.release")
@@ -69,7 +71,8 @@ func LeaseRelease(args [][]byte, call *concurrency.Call) resp.Error {
 	return buildLease(&concurrency.Call{Op: concurrency.Release, Member: args[1]}, 0, call)
 }
 
-// LeaseRenew parses `CC.RENEW key member lease [MS]` into call.
+// LeaseRenew parses the arguments `CC.RENEW key member lease [MS]` into call, whose member refers
+// to args. The error is "" on success.
 func LeaseRenew(args [][]byte, call *concurrency.Call) resp.Error {
 	if len(args) < 3 {
 		return resp.WrongArity("cc.renew")
@@ -90,11 +93,11 @@ func LeaseRenew(args [][]byte, call *concurrency.Call) resp.Error {
 	return buildLease(&c, lease, call)
 }
 
-// leaseClause reads a clause with its word,
+// leaseClause parses a clause with its first word,
 //
 //	CC limit lease
 //
-// into call, whose member is not set yet.
+// into call. The member is not set.
 func leaseClause(args [][]byte, o Options, call *concurrency.Call) resp.Error {
 	word, args := args[0], args[1:]
 	switch {
@@ -114,7 +117,7 @@ func leaseClause(args [][]byte, o Options, call *concurrency.Call) resp.Error {
 	return buildLease(&c, lease, call)
 }
 
-// leaseUnit returns the unit of c's times.
+// leaseUnit returns the unit of the times of c.
 func leaseUnit(c *concurrency.Call) time.Duration {
 	if c.Millis {
 		return time.Millisecond
@@ -122,7 +125,8 @@ func leaseUnit(c *concurrency.Call) time.Duration {
 	return time.Second
 }
 
-// buildLease copies c with its lease to call if the call is valid.
+// buildLease sets the lease of c, which is in the unit of c, validates c and copies it to call. If
+// c is not valid, it returns the error and leaves call unchanged.
 func buildLease(c *concurrency.Call, lease int64, call *concurrency.Call) resp.Error {
 	c.Lease = time.Duration(limit.SatMul(lease, int64(leaseUnit(c))))
 	if err := c.Validate(); err != nil {
@@ -132,7 +136,7 @@ func buildLease(c *concurrency.Call, lease int64, call *concurrency.Call) resp.E
 	return ""
 }
 
-// leaseError returns the error reply for an invalid call.
+// leaseError returns the reply for err, an error of concurrency.Call.Validate.
 func leaseError(err error) resp.Error {
 	switch {
 	case errors.Is(err, concurrency.ErrRange):

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// InUnit returns the words of a policy's clause with its duration as a number of units. In a policy
-// the duration may have a suffix such as 1m.
+// InUnit returns words, a clause of a policy, with its duration as a number of units. In a policy
+// the duration may have a suffix, as in 1m. InUnit does not change words.
 func InUnit(words [][]byte, unit time.Duration) ([][]byte, resp.Error) {
 	kind := Word(words[0])
 	at, name := durationOf(kind)
@@ -32,8 +32,9 @@ func InUnit(words [][]byte, unit time.Duration) ([][]byte, resp.Error) {
 	return words, ""
 }
 
-// WithUnit returns the text of a policy's clause with the suffix s, or ms if millis is set, added
-// to its duration, which must be a number in that unit: "TB 10 10 1s". InUnit parses it.
+// WithUnit returns text, a clause of a policy, with the suffix "s" added to its duration, or "ms"
+// if millis is set, as in "TB 10 10 1s". The duration must be a number in that unit. InUnit accepts
+// the result.
 func WithUnit(text string, millis bool) string {
 	words := strings.Split(text, " ")
 	if at, _ := durationOf(Word([]byte(words[0]))); at < len(words) {
@@ -46,7 +47,8 @@ func WithUnit(text string, millis bool) string {
 	return strings.Join(words, " ")
 }
 
-// durationOf returns the index of the duration among the words of a clause, and its name.
+// durationOf returns the index of the duration among the words of a clause of the kind k, and the
+// name of that argument.
 func durationOf(k Kind) (at int, name string) {
 	switch k {
 	case Window:

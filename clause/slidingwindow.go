@@ -12,24 +12,25 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// windowArgs has the arguments of SW.ALLOW as written: times are numbers without a unit, because
-// the option MS that determines it may come later.
+// windowArgs has the parsed arguments of SW.ALLOW. Times are numbers without a unit, because the
+// option MS, which determines the unit, may follow them.
 type windowArgs struct {
 	call   slidingwindow.Call
 	window int64
-	// quantified says that there is a quantity.
+	// quantified says that the arguments contain a quantity.
 	quantified bool
 	anchor     windowAnchor
-	// anchorAt is the Unix time of anchorTime.
+	// anchorAt is the Unix time of the option ANCHOR, for anchorTime.
 	anchorAt int64
-	// timeout is the argument of BLOCK.
+	// timeout is the argument of BLOCK; nil without BLOCK.
 	timeout []byte
-	// even is the word EVEN, which requires BUCKETS. excluded is the first word that contradicts an
-	// earlier one.
+	// even is the word EVEN, which requires BUCKETS; nil without EVEN. excluded is the first word
+	// that contradicts the words before it; nil if there is none.
 	even, excluded []byte
 }
 
-// windowAnchor is how the windows of a call are aligned.
+// windowAnchor says how the windows of a call are aligned: to the Unix epoch, to the first call, by
+// the key, or to a given time.
 type windowAnchor uint8
 
 const (
@@ -39,14 +40,14 @@ const (
 	anchorTime
 )
 
-// SlidingWindow reads the arguments of
+// SlidingWindow parses the arguments of
 //
 //	SW.ALLOW key limit window [quantity] [COUNTER | FIXED | LOG | BUCKETS m [EVEN]]
 //	  [ANCHOR FIRST | KEY | unix-time] [PENALIZE] [MS] [PEEK | PARTIAL | FORCE]
 //	  [BLOCK timeout]
 //
-// into call. logMax is sw-log-max-entries. The arguments are checked from left to right, then
-// contradictions, then the bounds of the window and the limit.
+// into call. logMax is the option sw-log-max-entries. The arguments are checked from left to right;
+// then contradictions; then the bounds of the window and the limit. The error is "" on success.
 func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) resp.Error {
 	if len(args) < 3 {
 		return resp.WrongArity("sw.allow")
@@ -70,11 +71,11 @@ func SlidingWindow(args [][]byte, logMax int64, call *slidingwindow.Call) resp.E
 	return a.build(args[0], unit, logMax, call)
 }
 
-// clause reads a clause with its word,
+// clause parses a clause with its first word,
 //
 //	SW limit window [quantity] [mode] [ANCHOR ..]
 //
-// into call. With ANCHOR KEY the phase is not set, since the key is unknown.
+// into call. With ANCHOR KEY the phase in call has no meaning, because the key is unknown.
 func (a *windowArgs) clause(args [][]byte, o Options, call *slidingwindow.Call) resp.Error {
 	if len(args) < 3 {
 		return resp.SyntaxNear(args[0])
@@ -98,8 +99,8 @@ func (a *windowArgs) clause(args [][]byte, o Options, call *slidingwindow.Call) 
 	return a.build(nil, o.Unit, o.LogMaxEntries, call)
 }
 
-// numbers parses a limit of at least least, the window and, if it is a number, the quantity. It
-// returns the options that follow.
+// numbers parses the numbers at the beginning of args: the limit, which must be at least least, the
+// window, and the quantity if there is one. It returns the remaining arguments.
 func (a *windowArgs) numbers(args [][]byte, least int64) ([][]byte, resp.Error) {
 	if err := arg.AtLeast(args[0], "limit", least, &a.call.Limit); err != "" {
 		return nil, err
@@ -118,7 +119,8 @@ func (a *windowArgs) numbers(args [][]byte, least int64) ([][]byte, resp.Error) 
 	return args, ""
 }
 
-// option parses the first option of args, which must not be empty, and returns the rest.
+// option parses the option at the beginning of args, which must not be empty, and returns the
+// remaining arguments.
 func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 	rest, ok, err := a.modeOption(args)
 	if ok || err != "" {
@@ -143,7 +145,8 @@ func (a *windowArgs) option(args [][]byte) ([][]byte, resp.Error) {
 	return nil, resp.SyntaxNear(word)
 }
 
-// judge records word if it is the first one that contradicts the words before it.
+// judge sets excluded to word, the latest option, if it is the first one that contradicts the
+// options before it.
 func (a *windowArgs) judge(word []byte) {
 	c := &a.call
 	forcing := c.Charge == slidingwindow.Partial || c.Charge == slidingwindow.Force
@@ -156,8 +159,8 @@ func (a *windowArgs) judge(word []byte) {
 	}
 }
 
-// modeOption parses the first option of args if it selects the windows, and reports whether it
-// does.
+// modeOption parses the option at the beginning of args if it is one that selects the windows: ok
+// says whether it is. rest has the arguments after it.
 func (a *windowArgs) modeOption(args [][]byte) (rest [][]byte, ok bool, err resp.Error) {
 	word, rest := args[0], args[1:]
 	switch {
@@ -227,7 +230,8 @@ func (a *windowArgs) charge(word []byte, c slidingwindow.Charge) resp.Error {
 	return ""
 }
 
-// build creates a valid call from the arguments.
+// build fills call from the arguments, with times in unit, and validates it. If the call is not
+// valid, it returns the error and leaves call unchanged. key is nil for a clause.
 func (a *windowArgs) build(key []byte, unit time.Duration, logMax int64, call *slidingwindow.Call) resp.Error {
 	c := &a.call
 	if c.Mode == slidingwindow.None {
@@ -257,8 +261,8 @@ func (a *windowArgs) build(key []byte, unit time.Duration, logMax int64, call *s
 	return ""
 }
 
-// inTheWay returns the word to report if options contradict each other, or EVEN if BUCKETS is
-// missing.
+// inTheWay returns the word that a syntax error reports: the first one that contradicts an earlier
+// one or, if there is none, EVEN without BUCKETS.
 func (a *windowArgs) inTheWay() []byte {
 	if a.excluded == nil {
 		return a.even
@@ -282,7 +286,7 @@ func (a *windowArgs) setPhase(key []byte, unit time.Duration) resp.Error {
 	return ""
 }
 
-// windowError returns the error reply for an error of package slidingwindow.
+// windowError returns the reply for err, an error of package slidingwindow.
 func windowError(err error) resp.Error {
 	switch {
 	case errors.Is(err, slidingwindow.ErrRange):

@@ -9,9 +9,9 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Throttle parses the arguments of CL.THROTTLE, `key max_burst count period [quantity]`: the quota
-// of the key and the quantity of the call. The checks and their order are those of redis-cell: the
-// number of arguments, then each integer from left to right, then the rate.
+// Throttle parses args, the arguments of CL.THROTTLE: `key max_burst count period [quantity]`. It
+// sets *quota and *quantity. The checks and their order are those of redis-cell: the number of
+// arguments, then each integer from left to right, then the rate. The error is "" on success.
 func Throttle(args [][]byte, quota *gcra.Quota, quantity *int64) resp.Error {
 	if len(args) != 4 && len(args) != 5 {
 		return resp.ErrCellUsage
@@ -39,8 +39,8 @@ func Throttle(args [][]byte, quota *gcra.Quota, quantity *int64) resp.Error {
 //
 //	CL max_burst count period [quantity]
 //
-// Unlike the command it parses integers as Redis does, and refuses a rate that is not positive.
-// unit is the unit of the whole command, which MS determines.
+// and sets *quota and *quantity. Unlike CL.THROTTLE, it parses integers as Redis does, and refuses a
+// rate that is not positive. unit is the unit of the period. The error is "" on success.
 func ThrottleClause(args [][]byte, unit time.Duration, quota *gcra.Quota, quantity *int64) resp.Error {
 	word, args := args[0], args[1:]
 	switch {
@@ -74,9 +74,9 @@ func ThrottleClause(args [][]byte, unit time.Duration, quota *gcra.Quota, quanti
 	return ""
 }
 
-// cellNotInteger returns redis-cell's error for an argument that is not an integer. In redis-cell
-// the argument passes through a C string and an error reply: it ends at its first NUL, loses line
-// breaks at its end, and other line breaks become spaces.
+// cellNotInteger returns redis-cell's error for word, an argument that is not an integer. In
+// redis-cell the argument passes through a C string and an error reply: it ends at its first NUL,
+// loses line breaks at its end, and other line breaks become spaces.
 func cellNotInteger(word []byte) resp.Error {
 	if i := bytes.IndexByte(word, 0); i >= 0 {
 		word = word[:i]

@@ -12,12 +12,13 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// defaultCold is the cold factor of WARMUP without COLD, as in Guava.
+// defaultCold is the cold factor of WARMUP if COLD is not given, as in Guava.
 const defaultCold = 3
 
-// Acquire parses the arguments of TB.ACQUIRE, the key first, into call. It refuses everything that
-// does not depend on the stored bucket: first invalid numbers, in the order of the arguments, then
-// contradicting options, then values that cannot be computed with.
+// Acquire parses args, the arguments of TB.ACQUIRE from the key on, into call. It makes all checks
+// that do not depend on the stored bucket: first for invalid numbers, in the order of the
+// arguments, then for contradicting options, and then for values whose results would overflow. The
+// error is "" on success.
 func Acquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 	if len(args) < 4 {
 		return resp.WrongArity("tb.acquire")
@@ -36,8 +37,8 @@ func Acquire(args [][]byte, call *tokenbucket.Call) resp.Error {
 	return w.build(unit, call)
 }
 
-// readClause parses a clause with its first word TB: three numbers, a quantity, GREEDY, INTERVAL,
-// DEBT and INIT.
+// readClause parses args, a clause with its first word TB, into call. The clause has three numbers
+// and may have a quantity, GREEDY, INTERVAL, DEBT and INIT.
 func (w *bucketWords) readClause(args [][]byte, o Options, call *tokenbucket.Call) resp.Error {
 	w.clause, w.cold, w.least = true, defaultCold, o.leastLimit()
 	if len(args) < 4 {
@@ -75,7 +76,7 @@ const (
 	anyCharge = wordPeek | wordPartial | wordForce
 )
 
-// bucketOptions lists the options and whether a value follows.
+// bucketOptions lists the options of TB.ACQUIRE, and says whether a value follows them.
 var bucketOptions = []struct {
 	text   string
 	word   bucketWord
@@ -96,21 +97,22 @@ var bucketOptions = []struct {
 	{"FORCE", wordForce, false},
 }
 
-// bucketWords has the arguments of a TB.ACQUIRE before its unit is known.
+// bucketWords has the arguments of TB.ACQUIRE, with times as numbers without a unit, because the
+// option MS, which determines the unit, may follow them.
 type bucketWords struct {
 	capacity, count, period, quantity int64
-	least                             int64 // the smallest permitted capacity
+	least                             int64 // the minimum of the capacity
 	has                               bucketWord
 	warmup, init, wait                int64
 	cold                              float64
-	block                             []byte // as written
-	clause                            bool   // a clause, which has fewer options
-	quantified                        bool   // there is a quantity
-	coldWord                          []byte // the word COLD, which requires WARMUP
-	excluded                          []byte // the first word that must not be there
+	block                             []byte // the argument of BLOCK; nil without BLOCK
+	clause                            bool   // the arguments are a clause, which has fewer options
+	quantified                        bool   // the arguments contain a quantity
+	coldWord                          []byte // the word COLD, which requires WARMUP; nil without COLD
+	excluded                          []byte // the first word that is not allowed after the words before it; nil if there is none
 }
 
-// read parses everything from the capacity on.
+// read parses args, the arguments from the capacity on, into w.
 func (w *bucketWords) read(args [][]byte) resp.Error {
 	if err := arg.AtLeast(args[0], "capacity", w.least, &w.capacity); err != "" {
 		return err
@@ -155,7 +157,8 @@ func (w *bucketWords) read(args [][]byte) resp.Error {
 	return ""
 }
 
-// note adds an option, and records its word if it contradicts the options before it.
+// note adds word to the options of w. It sets excluded to text, the option as written, if it is the
+// first one that contradicts the options before it or that a clause must not have.
 func (w *bucketWords) note(text []byte, word bucketWord) {
 	w.has |= word
 	if word == wordCold {
@@ -167,7 +170,8 @@ func (w *bucketWords) note(text []byte, word bucketWord) {
 	}
 }
 
-// inTheWay returns the word to report, if options contradict each other or one requires another.
+// inTheWay returns the word that a syntax error reports: the first one that is excluded, or COLD
+// without WARMUP; nil if there is none.
 func (w *bucketWords) inTheWay() []byte {
 	if w.excluded == nil && w.has&(wordCold|wordWarmup) == wordCold {
 		return w.coldWord
@@ -175,7 +179,7 @@ func (w *bucketWords) inTheWay() []byte {
 	return w.excluded
 }
 
-// value parses the value of an option.
+// value parses text, the value of the option word, into w.
 func (w *bucketWords) value(word bucketWord, text []byte) (err resp.Error) {
 	switch word {
 	case wordWarmup:
@@ -210,7 +214,7 @@ func (w *bucketWords) fromNoneToCapacity() string {
 	return "from 0 to the capacity, " + strconv.FormatInt(w.capacity, 10)
 }
 
-// contradicts reports whether the options contradict each other.
+// contradicts reports whether the options of w contradict each other.
 func (w *bucketWords) contradicts() bool {
 	several := func(of bucketWord) bool { return w.has&of&(w.has&of-1) != 0 }
 	with := func(a, b bucketWord) bool { return w.has&a != 0 && w.has&b != 0 }
@@ -221,7 +225,8 @@ func (w *bucketWords) contradicts() bool {
 		with(wordInit, wordLeaky|wordWarmup)
 }
 
-// build fills call from the arguments, with durations in unit, and validates it.
+// build fills call from the arguments, with times in unit, and validates it. If the call is not
+// valid, it returns the error, and call has no meaning.
 func (w *bucketWords) build(unit time.Duration, call *tokenbucket.Call) resp.Error {
 	*call = tokenbucket.Call{
 		Mode:     w.mode(),
@@ -288,13 +293,13 @@ func (w *bucketWords) charge() tokenbucket.Charge {
 	return tokenbucket.Whole
 }
 
-// inUnit returns n units of time, saturated at the largest int64 of nanoseconds.
+// inUnit returns n units of time, or the maximum of time.Duration if that is less.
 func inUnit(n int64, unit time.Duration) time.Duration {
 	return time.Duration(limit.SatMul(n, int64(unit)))
 }
 
-// parseFactor parses the factor of COLD: an integer of at least 1, optionally with a decimal point
-// and more digits.
+// parseFactor parses b as the factor of COLD: an integer of at least 1, or such an integer with a
+// decimal point and at least one more digit. The error is "" on success.
 func parseFactor(b []byte) (float64, resp.Error) {
 	whole, fraction, decimal := bytes.Cut(b, []byte{'.'})
 	n, ok := arg.Int(whole)
