@@ -7,8 +7,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Int parses a decimal int64 as Redis' string2ll does: an optional minus, no plus, no leading
-// zeros, no spaces, no overflow.
+// Int parses b as a decimal int64, as Redis' string2ll does: with an optional minus, but without a
+// plus, leading zeros or spaces. It returns false for any other text and for an overflow.
 func Int(b []byte) (int64, bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false
@@ -29,8 +29,9 @@ func Int(b []byte) (int64, bool) {
 	return digits(b, neg)
 }
 
-// CellInt parses an int64 as Rust's i64::from_str does, which redis-cell uses: an optional sign and
-// any number of leading zeros.
+// CellInt parses b as a decimal int64, as Rust's i64::from_str does, which redis-cell uses: with an
+// optional sign and any number of leading zeros. It returns false for any other text and for an
+// overflow.
 func CellInt(b []byte) (int64, bool) {
 	if len(b) == 0 {
 		return 0, false
@@ -45,8 +46,8 @@ func CellInt(b []byte) (int64, bool) {
 	return digits(b, neg)
 }
 
-// Short parses up to four digits and nothing else: that covers most arguments, and it is short
-// enough to be inlined. An argument that it refuses may still be a number.
+// Short parses b if it consists of one to four digits. Most integers do, and Short is small enough
+// to be inlined. If ok is false, b may still be a valid integer.
 func Short(b []byte) (n int64, ok bool) {
 	if len(b) == 0 || len(b) > 4 {
 		return 0, false
@@ -61,7 +62,7 @@ func Short(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// digits parses decimal digits whose sign is already known.
+// digits parses b, which must consist of decimal digits only. neg says that the number is negative.
 func digits(b []byte, neg bool) (int64, bool) {
 	if len(b) < 19 { // cannot overflow
 		var n int64
@@ -94,7 +95,8 @@ func digits(b []byte, neg bool) (int64, bool) {
 	return 0, false
 }
 
-// IsWord reports whether b is the upper-case ASCII word w, whatever b's case.
+// IsWord reports whether b equals w, a word of upper-case ASCII letters, without regard to the case
+// of b.
 func IsWord(b []byte, w string) bool {
 	if len(b) != len(w) {
 		return false
@@ -111,13 +113,14 @@ func IsWord(b []byte, w string) bool {
 	return true
 }
 
-// StartsNumber reports whether b begins like a number. Limiter commands thereby distinguish the
-// optional quantity from option words.
+// StartsNumber reports whether b begins with a digit or a sign. By that, commands of limiters
+// distinguish an optional quantity from option words.
 func StartsNumber(b []byte) bool {
 	return len(b) > 0 && (b[0]-'0' <= 9 || b[0] == '+' || b[0] == '-')
 }
 
-// Once sets the flag of an option that must not be given twice, or returns a syntax error.
+// Once sets *option, which says that the option word was given. If it is set already, Once returns
+// a syntax error near word.
 func Once(word []byte, option *bool) resp.Error {
 	if *option {
 		return resp.SyntaxNear(word)
@@ -126,12 +129,14 @@ func Once(word []byte, option *bool) resp.Error {
 	return ""
 }
 
-// Positive parses the argument called name, an integer of at least 1, into n.
+// Positive parses b, the argument called name, as an integer of at least 1, and sets *n. The error
+// is "" on success.
 func Positive(b []byte, name string, n *int64) resp.Error {
 	return AtLeast(b, name, 1, n)
 }
 
-// AtLeast parses the argument called name, an integer of at least least, which is 0 or 1, into n.
+// AtLeast parses b, the argument called name, as an integer of at least least, and sets *n. The
+// error is "" on success.
 func AtLeast(b []byte, name string, least int64, n *int64) resp.Error {
 	v, ok := Int(b)
 	if !ok || v < least {
@@ -141,8 +146,8 @@ func AtLeast(b []byte, name string, least int64, n *int64) resp.Error {
 	return ""
 }
 
-// notAtLeast returns the error of AtLeast. It is separate so that calls without an error need no
-// stack for it.
+// notAtLeast returns the error of AtLeast. isInt says whether b is an integer. It is a function of
+// its own so that AtLeast needs no stack for the error.
 func notAtLeast(b []byte, name string, least int64, isInt bool) resp.Error {
 	if !isInt {
 		return resp.Argument(resp.ErrNotInteger, name, b, "an integer")
@@ -150,8 +155,8 @@ func notAtLeast(b []byte, name string, least int64, isInt bool) resp.Error {
 	return resp.Argument(resp.ErrNotPositive, name, b, "at least "+strconv.FormatInt(least, 10))
 }
 
-// Time parses the argument called name, a duration as calls have it, into n: an integer of at least
-// 1 in the unit of the whole call.
+// Time parses b, the argument called name, as a time: an integer of at least 1, in seconds or, with
+// the command's option MS, in milliseconds. It sets *n. The error is "" on success.
 func Time(b []byte, name string, n *int64) resp.Error {
 	v, ok := Int(b)
 	if !ok || v < 1 {
@@ -169,7 +174,8 @@ func noTime(b []byte, name string, isInt bool) resp.Error {
 	return resp.Argument(is, name, b, "an integer of at least 1, in seconds, or with MS in milliseconds")
 }
 
-// Quantity parses the quantity of a limiter command, which may be any integer.
+// Quantity parses b as the quantity of a limiter command, which may be any integer, and sets *n.
+// The error is "" on success.
 func Quantity(b []byte, n *int64) resp.Error {
 	v, ok := Int(b)
 	if !ok {

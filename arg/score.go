@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Score parses a score as Redis does with C's strtod: decimal or hexadecimal, inf or infinity, but
-// no NaN and no surrounding text. It refuses numbers that overflow a double, and numbers other than
-// 0 that underflow to 0.
+// Score parses b as a score, as Redis does with C's strtod: it may be decimal or hexadecimal, or
+// "inf" or "infinity", but not NaN, and no other text may surround it. ok is false for any other
+// text, for a number that overflows a double, and for a number other than 0 that underflows to 0.
 func Score(b []byte) (score float64, ok bool) {
 	if n, ok := SmallInteger(b); ok {
 		return n, true
@@ -26,7 +26,8 @@ func Score(b []byte) (score float64, ok bool) {
 	return f, true
 }
 
-// SmallInteger parses up to 15 digits, which most scores are. A double represents them exactly.
+// SmallInteger parses b if it consists of one to 15 digits, as most scores do. A double represents
+// such a number exactly. If ok is false, b may still be a valid number.
 func SmallInteger(b []byte) (float64, bool) {
 	if len(b) == 0 || len(b) > 15 {
 		return 0, false
@@ -42,11 +43,11 @@ func SmallInteger(b []byte) (float64, bool) {
 	return float64(n), true
 }
 
-// Double implements strtod for all of b, including C's hexadecimal notation. Numbers that are too
-// large become infinite.
+// Double parses the whole of b as C's strtod does, including C's hexadecimal notation and NaN. A
+// number that is too large becomes infinite. failed is true if b is no number.
 func Double(b []byte) (f float64, failed bool) {
 	if bytes.IndexByte(b, '_') >= 0 {
-		return 0, true // only Go permits it
+		return 0, true // only Go permits an underscore
 	}
 	text := b
 	if isHex(b) && !bytes.ContainsAny(b, "pP") {
@@ -63,7 +64,7 @@ func isHex(b []byte) bool {
 	return len(b) > 1 && b[0] == '0' && b[1]|0x20 == 'x'
 }
 
-// zeroDigits reports whether all digits of a number before its exponent are 0.
+// zeroDigits reports whether all digits of the number b before its exponent are 0.
 func zeroDigits(b []byte) bool {
 	end, digits := "eE", "123456789"
 	if isHex(b) {

@@ -10,10 +10,10 @@ import (
 )
 
 // Timeout parses the timeout of BLOCK, a decimal number of units, as Redis parses the timeout of
-// BLPOP: 0 is no bound, and a fraction of a nanosecond is rounded up, so that a positive timeout
-// never becomes 0. The result is exact, since a decision may depend on it; only a number with an
-// exponent is converted through a double. A number that does not fit into int64 nanoseconds is out
-// of range. unit is a second or a millisecond.
+// BLPOP. unit is a second or a millisecond. 0 means that there is no timeout. A fraction of a
+// nanosecond is rounded up, so that a positive timeout never becomes 0. The result is exact, since
+// a decision may depend on it, except that a number with an exponent is converted through a double.
+// A number that does not fit into int64 nanoseconds is an error. The error is "" on success.
 func Timeout(b []byte, unit time.Duration) (time.Duration, resp.Error) {
 	if bytes.ContainsAny(b, "eE") {
 		return timeoutExponent(b, unit)
@@ -36,8 +36,8 @@ func Timeout(b []byte, unit time.Duration) (time.Duration, resp.Error) {
 	return time.Duration(ns), ""
 }
 
-// timeoutDigits returns whole.fraction times unit, rounded up. ok is false if that overflows an
-// int64 or a part is not made of digits.
+// timeoutDigits returns the number whole.fraction times unit, in nanoseconds, rounded up. ok is
+// false if that overflows an int64, or if whole or fraction contains a character that is no digit.
 func timeoutDigits(whole, fraction []byte, unit uint64) (uint64, bool) {
 	most := math.MaxInt64 / unit
 	var n uint64
