@@ -3,23 +3,24 @@ package glob
 
 import "math"
 
-// MaxPattern bounds the bytes of an accepted pattern: a match costs at most the product of both
-// lengths.
+// MaxPattern is the maximum length, in bytes, of a pattern that commands accept. It bounds the cost
+// of a match, which is at most the product of the lengths of the pattern and the name.
 const MaxPattern = 1 << 10
 
-// Match reports whether s matches the glob pattern as in Redis: `*`, `?`, `[a-z]`, `[^a]`, and a
-// backslash before a literal character.
+// Match reports whether s matches the glob pattern as in Redis: with `*`, `?`, `[a-z]`, `[^a]`, and
+// a backslash before a literal character.
 //
-// It is a loop that backtracks to the last star only, so that a pattern with many stars costs a
-// product of lengths and no stack (the class of CVE-2022-36021 and CVE-2024-31228). The part after
-// the last star is compared only with the end of s.
+// It is a loop that backtracks only to the last star it has passed. So a pattern with many stars
+// costs at most a product of lengths, and no stack (the class of CVE-2022-36021 and
+// CVE-2024-31228). The part after the last star of the pattern is compared only with the end of s.
 func Match(pattern, s []byte) bool {
 	steps := Unlimited
 	return MatchWithin(pattern, s, &steps)
 }
 
-// MatchWithin is Match with a budget, in comparisons of one character. The result has no meaning if
-// the budget was used up.
+// MatchWithin is Match with a budget. *steps is the number of comparisons of one character that it
+// may make; MatchWithin subtracts those that it has made. If *steps is 0 or less afterwards, the
+// result has no meaning.
 func MatchWithin(pattern, s []byte, steps *int) bool {
 	p, i := 0, 0
 	star, mark := -1, 0
@@ -75,8 +76,9 @@ func lastStar(pattern []byte, p int) (last, tail int) {
 	return last, tail
 }
 
-// InnerLength returns how many characters the parts of pattern between two stars match together. A
-// match costs at most that many comparisons for each character of a name, and a few more.
+// InnerLength returns the number of characters that the parts of pattern between two stars match,
+// all parts together. For each character of a name, a match makes at most that many comparisons,
+// and a few more.
 func InnerLength(pattern []byte) (inner int) {
 	since, open := 0, false
 	for p := 0; p < len(pattern); {
@@ -95,8 +97,8 @@ func InnerLength(pattern []byte) (inner int) {
 	return inner
 }
 
-// matchOne matches c against the first element of pattern, which is not a star, and returns the
-// length of that element.
+// matchOne reports in ok whether c matches the first element of pattern, which must not be a star.
+// width is the length of that element in bytes; 0 if pattern is empty.
 func matchOne(pattern []byte, c byte) (width int, ok bool) {
 	if len(pattern) == 0 {
 		return 0, false
@@ -114,8 +116,9 @@ func matchOne(pattern []byte, c byte) (width int, ok bool) {
 	return 1, pattern[0] == c
 }
 
-// matchClass matches c against the bracket expression at the beginning of pattern. As in Redis, an
-// unclosed one ends with the pattern, and a range may be reversed.
+// matchClass reports in ok whether c matches the bracket expression at the beginning of pattern.
+// width is the length of the expression in bytes. As in Redis, an unclosed expression ends with the
+// pattern, and the ends of a range may be in either order.
 func matchClass(pattern []byte, c byte) (width int, ok bool) {
 	i := 1
 	not := i < len(pattern) && pattern[i] == '^'
@@ -145,5 +148,5 @@ func matchClass(pattern []byte, c byte) (width int, ok bool) {
 	return i, match != not
 }
 
-// Unlimited is a budget of [MatchWithin] that is never used up.
+// Unlimited is a budget for [MatchWithin] that is never used up.
 const Unlimited = math.MaxInt
