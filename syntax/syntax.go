@@ -1,5 +1,5 @@
-// Package syntax parses the lines that describe the arguments of a command, and writes them as
-// COMMAND DOCS shows them. It does not depend on any command.
+// Package syntax parses the syntax lines of commands and writes them as COMMAND DOCS shows them. A
+// syntax line describes the arguments of a command. The package does not depend on any command.
 package syntax
 
 import (
@@ -8,26 +8,27 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Argument is one element of a command's syntax, as COMMAND DOCS describes it.
+// Argument is one element of the syntax of a command, as COMMAND DOCS describes it. Sub has the
+// parts of a block or the alternatives of a choice.
 type Argument struct {
 	Name     string
-	Kind     string // string, integer, key, pure-token, oneof, block
+	Kind     string // string, integer, key, pattern, pure-token, oneof or block
 	Token    string
 	Optional bool
 	Multiple bool
 	Sub      []Argument
 }
 
-// Parse parses the syntax line of a table entry: `[...]` is optional, `<a | b>` or a bar inside
-// brackets is a choice, upper-case words are tokens, and a trailing `[name ...]` repeats the
-// argument before it. redis-cli builds its hints from the result, so the line and the hints cannot
-// differ.
+// Parse parses the syntax line of an entry of the command table. `[...]` is optional, `<a | b>` or
+// a bar inside brackets is a choice, words in upper case are tokens, and a trailing `[name ...]`
+// says that the argument before it may be repeated. redis-cli makes its hints from the result, so
+// hints and documentation cannot differ.
 func Parse(syntax string) []Argument {
 	p := parser{words: Words(syntax)}
 	return p.sequence("")
 }
 
-// Words splits a syntax line into words and the marks [ ] < > |.
+// Words splits the syntax line s into words. Each of the marks [ ] < > | is a word of its own.
 func Words(s string) []string {
 	for _, mark := range []string{"[", "]", "<", ">", "|"} {
 		s = strings.ReplaceAll(s, mark, " "+mark+" ")
@@ -54,7 +55,8 @@ func (p *parser) peek() string {
 	return p.words[0]
 }
 
-// sequence parses up to the closing mark. The result is a choice if there is a bar.
+// sequence parses the arguments up to the word closing, or up to the end. If there is a bar among
+// them, the result is a single argument, the choice.
 func (p *parser) sequence(closing string) []Argument {
 	var alternatives [][]Argument
 	var current []Argument
@@ -82,8 +84,8 @@ func (p *parser) sequence(closing string) []Argument {
 	}
 }
 
-// optional parses a bracket. If it repeats the argument before it, that argument becomes multiple
-// instead.
+// optional parses an optional argument after its bracket, and returns before with it. If it only
+// repeats the last argument of before, it sets Multiple of that argument instead.
 func (p *parser) optional(before []Argument) []Argument {
 	inside := group(p.sequence("]"))
 	if n := len(before); n > 0 && inside.Multiple && inside.Name == before[n-1].Name {
@@ -94,7 +96,8 @@ func (p *parser) optional(before []Argument) []Argument {
 	return append(before, inside)
 }
 
-// word parses a name, or a token with the value that follows it.
+// word returns the argument that begins with word: a name, or a token with the value that may
+// follow it.
 func (p *parser) word(word string) Argument {
 	if !isToken(word) {
 		return Argument{Name: word, Kind: kindOf(word)}
@@ -106,12 +109,12 @@ func (p *parser) word(word string) Argument {
 	return Argument{Name: strings.ToLower(word), Kind: "pure-token", Token: word}
 }
 
-// isToken reports whether the word is literal.
+// isToken reports whether word is literal, which means that it is in upper case.
 func isToken(word string) bool {
 	return word == strings.ToUpper(word) && word != strings.ToLower(word)
 }
 
-// kindOf guesses the type of an argument from its name.
+// kindOf returns the probable kind of the argument called name.
 func kindOf(name string) string {
 	switch {
 	case name == "key" || name == "newkey":
@@ -127,7 +130,7 @@ func kindOf(name string) string {
 	return "string"
 }
 
-// group combines a sequence into one argument.
+// group combines args into one argument.
 func group(args []Argument) Argument {
 	if len(args) == 1 {
 		return args[0]
@@ -143,7 +146,7 @@ func choice(alternatives [][]Argument) Argument {
 	return a
 }
 
-// Write writes arguments in the form of COMMAND DOCS.
+// Write writes args to w in the form of COMMAND DOCS.
 func Write(w *resp.Writer, args []Argument) {
 	w.Array(len(args))
 	for _, a := range args {
