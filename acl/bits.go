@@ -1,6 +1,6 @@
 package acl
 
-// bits is a set of numbers of commands.
+// bits is a set of the numbers of commands.
 type bits []uint64
 
 func newBits(n int) bits { return make(bits, (n+63)/64) }
@@ -8,7 +8,7 @@ func newBits(n int) bits { return make(bits, (n+63)/64) }
 // has reports whether id is in the set.
 func (b bits) has(id int) bool { return b[id/64]&(1<<(id%64)) != 0 }
 
-// set adds id to the set, or removes it.
+// set adds id to the set if in is true, and removes it otherwise.
 func (b bits) set(id int, in bool) {
 	if in {
 		b[id/64] |= 1 << (id % 64)
@@ -17,7 +17,8 @@ func (b bits) set(id int, in bool) {
 	}
 }
 
-// full reports whether every number is in the set.
+// full reports whether every bit is set, including the unused bits of the last word, which only
+// fill sets.
 func (b bits) full() bool {
 	for _, word := range b {
 		if word != ^uint64(0) {
@@ -37,7 +38,7 @@ func (b bits) empty() bool {
 	return true
 }
 
-// fill adds every number to the set, or removes all.
+// fill sets every bit, including the unused ones, if in is true, and clears every bit otherwise.
 func (b bits) fill(in bool) {
 	word := uint64(0)
 	if in {

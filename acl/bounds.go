@@ -2,21 +2,22 @@ package acl
 
 import "errors"
 
-// Bounds on the memory of users.
+// The bounds on the memory of users and on the work of applying rules.
 const (
-	// MaxUsers bounds the number of users. MaxMemory bounds about how many bytes they take
-	// together, unless a lower bound was set.
+	// MaxUsers is the maximum number of users. MaxMemory is about the maximum memory, in bytes,
+	// that they take together, unless a lower bound was set.
 	MaxUsers  = 100_000
 	MaxMemory = 256 << 20
-	// MaxRules bounds the bytes of the rules of a user as text.
+	// MaxRules is the maximum length, in bytes, of the rules of a user as text.
 	MaxRules = 1 << 20
-	// maxWords bounds the rules in one call. maxList bounds the passwords and selectors of a user,
-	// and the patterns and commands of a selector: each rule searches these lists.
+	// maxWords is the maximum number of rules in one call. maxList is the maximum number of
+	// passwords and of selectors of a user, and of patterns and of commands in a selector; it is
+	// bounded because each rule searches these lists.
 	maxWords = 16 << 10
 	maxList  = 4 << 10
-	// rulesCost is about the memory of a user without rules.
+	// rulesCost is about the memory, in bytes, of a user without rules.
 	rulesCost = 384
 )
 
-// errTooLarge says that one of these bounds is exceeded.
+// errTooLarge is the error if one of the bounds above is exceeded.
 var errTooLarge = errors.New("too many users, or rules that are too long")

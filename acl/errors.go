@@ -2,7 +2,7 @@ package acl
 
 import "fmt"
 
-// RuleError is a rule that cannot be applied, in Redis' words.
+// RuleError says that a rule cannot be applied, and why, in Redis' words.
 type RuleError struct {
 	Rule string
 	Why  string
@@ -13,7 +13,8 @@ func (e *RuleError) Error() string {
 	return fmt.Sprintf("Error in ACL SETUSER modifier '%s': %s", e.Rule, e.Why)
 }
 
-// parenthesisError is the error of a selector without a closing parenthesis.
+// parenthesisError is the error for a selector without a closing parenthesis. start is the word
+// with which the selector begins.
 type parenthesisError struct{ start string }
 
 // Error implements the error interface.

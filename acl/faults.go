@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// maxFaults bounds the faults of a file that are reported.
+// maxFaults is the maximum number of faults of one file that are reported.
 const maxFaults = 100
 
-// faults has the first faults of a file, and the number of all.
+// faults has the first faults of a file, up to maxFaults, and the number of all faults.
 type faults struct {
 	first []error
 	count int
@@ -22,7 +22,8 @@ func (f *faults) add(err error) {
 	}
 }
 
-// join returns the faults as one error, nil if there are none.
+// join returns the faults as one error with a line for each, and a line with the number of those
+// that are not reported. It returns nil if there are no faults.
 func (f *faults) join() error {
 	if f.count > maxFaults {
 		return errors.Join(append(f.first, moreFaults(f.count-maxFaults))...)
@@ -30,7 +31,7 @@ func (f *faults) join() error {
 	return errors.Join(f.first...)
 }
 
-// moreFaults is the number of faults that are not reported.
+// moreFaults is an error that says how many faults are not reported.
 type moreFaults int
 
 // Error implements the error interface.
@@ -41,9 +42,10 @@ func (m moreFaults) Error() string {
 	return fmt.Sprintf("%d more faults", int(m))
 }
 
-// FaultLine returns the faults of files and configurations on one line of about most bytes: as many
-// faults as fit, separated by separator, and then the number of the others. It always contains the
-// first fault, which is cut if it is too long.
+// FaultLine returns the text of err, which has one fault of a file or of the configuration on each
+// line, as one line of about most bytes. The line has as many faults as fit, separated by
+// separator, and then the number of the others. It always contains the first fault, which is cut
+// off if it is too long.
 func FaultLine(err error, separator string, most int) string {
 	var more moreFaults
 	errors.As(err, &more)
@@ -66,7 +68,7 @@ func FaultLine(err error, separator string, most int) string {
 	return printable(strings.Join(lines, separator))
 }
 
-// printable returns text with control characters replaced by spaces.
+// printable returns text with each control character replaced by a space.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -76,14 +78,14 @@ func printable(text string) string {
 	}, text)
 }
 
-// maxShown bounds the bytes of a word that a fault repeats.
+// maxShown is the maximum number of bytes of a word that a fault repeats.
 const maxShown = 128
 
-// shown returns a word of a file as a fault repeats it.
+// shown returns the beginning of word, a word of a file, in the form in which a fault repeats it.
 func shown(word string) string { return printable(word[:min(len(word), maxShown)]) }
 
-// speaksOfCommand reports whether an error may repeat a rule: the rule is about a command or a
-// category, and contains nothing else, such as a password.
+// speaksOfCommand reports whether an error may repeat rule. It may if rule contains only characters
+// of the names of commands and categories, so that it is no password.
 func speaksOfCommand(rule string) bool {
 	return strings.IndexFunc(rule[1:], func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("@|.-_", r))

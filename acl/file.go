@@ -8,19 +8,20 @@ import (
 	"slices"
 )
 
-// MaxFile bounds the bytes of a file of users.
+// MaxFile is the maximum size, in bytes, of a file of users.
 const MaxFile = 64 << 20
 
-// Parsed is a file of users, or the user lines of a configuration, without faults.
+// Parsed has the users of a parsed ACL file, or of the user lines of a configuration. memory is
+// about the memory that they take in bytes.
 type Parsed struct {
 	rules  map[string]*Rules
 	memory int
 }
 
-// Rules returns the rules of a user, nil if the file does not define the user.
+// Rules returns the rules of the user called name; nil if the file does not define that user.
 func (p *Parsed) Rules(name string) *Rules { return p.rules[name] }
 
-// HavePasswords reports whether any of the users has a password.
+// HavePasswords reports whether at least one of the users has a password.
 func (p *Parsed) HavePasswords() bool {
 	for _, r := range p.rules {
 		if len(r.Passwords()) > 0 {
@@ -30,7 +31,7 @@ func (p *Parsed) HavePasswords() bool {
 	return false
 }
 
-// List returns the users as lines of a file, sorted by name.
+// List returns the users as lines of an ACL file, sorted by name.
 func (p *Parsed) List() []string {
 	lines := make([]string, 0, len(p.rules))
 	for _, name := range slices.Sorted(maps.Keys(p.rules)) {
@@ -39,15 +40,16 @@ func (p *Parsed) List() []string {
 	return lines
 }
 
-// definition is the line of one user.
+// definition is the line of a file that defines a user.
 type definition struct {
-	at    int // number of the line, from 1
+	at    int // the number of the line, from 1, or the index of a Line
 	name  string
 	words []string
 }
 
-// ParseFile parses a file of users: lines `user name rule ...`, empty lines and lines that begin
-// with '#'. It returns all faults with their lines, and changes no user.
+// ParseFile parses content, the content of the ACL file at path: lines `user name rule ...`, empty
+// lines, and lines that begin with '#'. The error has all faults with their lines. ParseFile
+// changes no user; for that pass the result to [Users.Replace].
 func (us *Users) ParseFile(path string, content []byte) (*Parsed, error) {
 	if len(content) > MaxFile {
 		return nil, fmt.Errorf("%s: the file is longer than %d bytes", path, MaxFile)
@@ -86,16 +88,17 @@ func (us *Users) ParseFile(path string, content []byte) (*Parsed, error) {
 	return parsed, faults.join()
 }
 
-// Line is a user line of a configuration.
+// Line is a user line of a configuration file.
 type Line struct {
-	Where string   // the file and the line of it
+	Where string   // the file and the number of the line
 	Words []string // the name and the rules
-	// Included says that the file is included by another one.
+	// Included says that another configuration file includes the file of the line.
 	Included bool
 }
 
-// ParseLines parses the user lines of a configuration. A line of a user in the main file replaces
-// that user's lines in included files: CONFIG REWRITE has no other way to change them.
+// ParseLines parses the user lines of a configuration. If the main file has a line for a user, it
+// replaces the lines for that user in included files: CONFIG REWRITE has no other way to change
+// those. The error has all faults. ParseLines changes no user.
 func (us *Users) ParseLines(lines []Line) (*Parsed, error) {
 	var faults faults
 	replaced := make(map[string]bool)
@@ -118,10 +121,11 @@ func (us *Users) ParseLines(lines []Line) (*Parsed, error) {
 	return parsed, faults.join()
 }
 
-// errDuplicate says that a file defines a user twice.
+// errDuplicate is the error for a file that defines a user twice.
 var errDuplicate = errors.New("Duplicate user found. A user can only be defined once in config files") //nolint:staticcheck // Redis' words
 
-// parse returns the rules of definitions, and calls fault for those with errors.
+// parse returns the users that the lines in defined define. It calls fault for each fault of a
+// line.
 func (us *Users) parse(defined []definition, fault func(d definition, err error)) *Parsed {
 	parsed, all := &Parsed{rules: make(map[string]*Rules)}, us.allChannels.Load()
 	for _, d := range defined {
@@ -143,15 +147,15 @@ func (us *Users) parse(defined []definition, fault func(d definition, err error)
 			parsed.rules[d.name] = rules
 			parsed.memory += rules.cost + 2*len(d.name)
 		} else {
-			parsed.rules[d.name] = noRules // the name may not occur again
+			parsed.rules[d.name] = noRules // so that a second line for the user is a fault
 		}
 	}
 	return parsed
 }
 
-// Replace replaces all users by those of a file: users that are not in it are deleted, and if
-// default is not in it, default gets its initial rules. It returns the users that were deleted or
-// have other rules. The caller closes their clients.
+// Replace replaces all users by those in parsed. Users that are not in parsed are deleted. If the
+// user default is not in parsed, it gets its initial rules. Replace returns the users that were
+// deleted or have other rules now. The caller has to close their clients.
 func (us *Users) Replace(parsed *Parsed) (changed []*User) {
 	us.change.Lock()
 	defer us.change.Unlock()
@@ -188,8 +192,8 @@ func (us *Users) Replace(parsed *Parsed) (changed []*User) {
 	return changed
 }
 
-// AddDefault adds the user default to a file that does not define it: with all permissions and that
-// password, or without a password if it is "".
+// AddDefault adds the user default to parsed, unless parsed has it. The user gets all permissions
+// and that password; if password is "", it needs none.
 func (us *Users) AddDefault(parsed *Parsed, password string) {
 	if parsed.rules[DefaultUser] == nil {
 		r := us.defaultRules().withPassword(password)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Context says how a refused call was made.
+// Context says in which way a refused call was made.
 type Context uint8
 
 // The contexts of ACL LOG.
@@ -18,50 +18,52 @@ const (
 	InModule
 )
 
-// String returns the context as ACL LOG spells it.
+// String returns the name of the context in ACL LOG.
 func (c Context) String() string {
 	return [...]string{"toplevel", "multi", "lua", "module"}[c]
 }
 
-// LogEntry is one refusal, or several equal ones within a short time.
+// LogEntry is an entry of ACL LOG: one refusal, or several alike refusals within a short time.
 type LogEntry struct {
 	Count   int64
 	Reason  Denied
 	Context Context
-	Object  string // the command, key or channel, or "AUTH" and similar for logins
+	Object  string // the command, key or channel; for a login the command, such as "AUTH"
 	User    string
-	Client  string // CLIENT INFO of the last one
+	Client  string // the line of CLIENT INFO at the last refusal
 	ID      int64
-	Created int64 // Unix milliseconds of the first one
-	Updated int64 // of the last one
+	Created int64 // Unix milliseconds of the first refusal
+	Updated int64 // Unix milliseconds of the last refusal
 }
 
-// alike reports whether two refusals are shown as one entry.
+// alike reports whether the refusals e and o are counted in one entry, provided that they are close
+// in time.
 func (e *LogEntry) alike(o *LogEntry) bool {
 	return e.Reason == o.Reason && e.Context == o.Context && e.Object == o.Object && e.User == o.User
 }
 
 const (
-	// logGroup is the time within which an equal refusal counts for the same entry (Redis:
-	// ACL_LOG_GROUPING_MAX_TIME_DELTA).
+	// logGroup is the maximum time between two alike refusals that are counted in one entry (in
+	// Redis: ACL_LOG_GROUPING_MAX_TIME_DELTA).
 	logGroup = 60 * time.Second
-	// maxLogText bounds the bytes of an object or name in the log: a client that has not logged in
-	// chooses the name.
+	// maxLogText is the maximum length, in bytes, of an object and of a user name in the log: a
+	// client that has not logged in can choose the name.
 	maxLogText = 256
-	// maxLogLook is the number of newest entries that are searched for an equal one.
+	// maxLogLook is the number of newest entries among which an alike one is searched.
 	maxLogLook = 10
 )
 
-// Log keeps the newest refusals. Any goroutine may use it.
+// Log keeps the newest refusals for ACL LOG, and counts all of them. Any goroutine may use it.
 type Log struct {
 	mu      sync.Mutex
 	entries list.List // guarded by mu: of *LogEntry, the newest first
-	most    int       // guarded by mu
+	most    int       // guarded by mu: the maximum number of entries
 	nextID  int64     // guarded by mu
 	counts  [DeniedChannel + 1]int64
 }
 
-// SetMax sets the maximum number of entries (acllog-max-len).
+// SetMax sets the maximum number of entries (acllog-max-len) and removes the oldest ones beyond it.
+// With 0, refusals are only counted.
 func (l *Log) SetMax(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,20 +71,21 @@ func (l *Log) SetMax(n int) {
 	l.trim()
 }
 
-// trim removes the oldest entries beyond the maximum.
+// trim removes the oldest entries beyond the maximum. l.mu is held.
 func (l *Log) trim() {
 	for l.entries.Len() > l.most {
 		l.entries.Remove(l.entries.Back())
 	}
 }
 
-// LogText returns the part of an object or name that the log keeps. It is a copy, since the whole
-// may be as long as a request and would be kept in memory by a part of it.
+// LogText returns the beginning of whole, an object or a user name, that the log keeps. It is a
+// copy: a part of whole would keep all of it in memory, which may be as long as a request.
 func LogText[T string | []byte](whole T) string {
 	return strings.Clone(string(whole[:min(len(whole), maxLogText)]))
 }
 
-// Add records a refusal.
+// Add records the refusal e at nowMillis, in Unix milliseconds: it adds e to the entry of an alike
+// refusal within logGroup, or as a new entry. Add sets Count, ID, Created and Updated.
 func (l *Log) Add(e LogEntry, nowMillis int64) {
 	e.Object, e.User = LogText(e.Object), LogText(e.User)
 	l.mu.Lock()
@@ -110,7 +113,7 @@ func (l *Log) Add(e LogEntry, nowMillis int64) {
 	l.trim()
 }
 
-// Newest returns up to n entries, the newest first.
+// Newest returns copies of up to n entries, the newest first.
 func (l *Log) Newest(n int) []LogEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,15 +131,15 @@ func (l *Log) Reset() {
 	l.entries.Init()
 }
 
-// Count returns how many calls were refused for a reason since the start or CONFIG
-// RESETSTAT.
+// Count returns the number of calls that were refused for that reason since the start or the last
+// CONFIG RESETSTAT.
 func (l *Log) Count(reason Denied) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.counts[reason]
 }
 
-// ResetCounts sets the counts to zero (CONFIG RESETSTAT).
+// ResetCounts sets the counts of all reasons to zero (CONFIG RESETSTAT). The entries stay.
 func (l *Log) ResetCounts() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

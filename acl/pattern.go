@@ -7,13 +7,13 @@ import (
 	"github.com/cellserver/cellserver/glob"
 )
 
-// pattern is a glob pattern of keys or channels. Most are a prefix with a star at the end, which is
-// compared without the matcher.
+// pattern is a compiled glob pattern of keys or channels. Most patterns are a prefix with a star at
+// the end, or have no special characters; these are compared without package glob.
 type pattern struct {
 	text   string
-	fixed  []byte // the bytes to compare, for a prefix or an exact name
+	fixed  []byte // the bytes to compare: the prefix, the exact name or, for other patterns, the text
 	kind   patternKind
-	access Access // for keys: the permitted access
+	access Access // the permitted access to keys; 0 for channels
 }
 
 type patternKind uint8
@@ -24,7 +24,7 @@ const (
 	exactPattern
 )
 
-// compile returns the pattern of a text.
+// compile returns the pattern with that text, for keys with the permitted access.
 func compile(text string, access Access) pattern {
 	p := pattern{text: text, access: access}
 	switch special := strings.IndexAny(text, `*?[\`); {
@@ -38,7 +38,7 @@ func compile(text string, access Access) pattern {
 	return p
 }
 
-// matches reports whether the pattern matches the name of a key or channel.
+// matches reports whether p matches name, the name of a key or channel.
 func (p *pattern) matches(name []byte) bool {
 	if p.kind == prefixPattern {
 		return bytes.HasPrefix(name, p.fixed)
@@ -51,7 +51,7 @@ func (p *pattern) matches(name []byte) bool {
 	}
 }
 
-// keyText returns the rule for a pattern of keys.
+// keyText returns the ACL rule for p, a pattern of keys.
 func (p *pattern) keyText() string {
 	switch p.access {
 	case Read:

@@ -2,8 +2,9 @@ package acl
 
 import "strings"
 
-// redisNames are the commands of Redis 7.2 and Valkey 8.0. Rules may name commands that this server
-// lacks, without effect, because user files of a Redis do. Subcommands follow their container.
+// redisNames has the names of the commands of Redis 7.2 and Valkey 8.0. Rules may name commands
+// that this server does not have, without effect, because user files of a Redis name them. The
+// subcommands follow the name of their container, separated by bars.
 const redisNames = `
 acl|cat|deluser|dryrun|genpass|getuser|help|list|load|log|save|setuser|users|whoami append
 asking auth bgrewriteaof bgsave bitcount bitfield bitfield_ro bitop bitpos blmove blmpop blpop
@@ -38,8 +39,8 @@ zremrangebylex zremrangebyrank zremrangebyscore zrevrange zrevrangebylex zrevran
 zrevrank zscan zscore zunion zunionstore
 `
 
-// redisCommands has an entry for each command and subcommand of redisNames. The value says whether
-// the command has subcommands.
+// redisCommands has an entry for each command and subcommand in redisNames. The value is true for a
+// command that has subcommands.
 var redisCommands = func() map[string]bool {
 	names := make(map[string]bool)
 	for _, words := range strings.Fields(redisNames) {
@@ -54,7 +55,8 @@ var redisCommands = func() map[string]bool {
 	return names
 }()
 
-// redisCategories are the categories of Redis, including those of which this server has no command.
+// redisCategories has the ACL categories of Redis, including those to which no command of this
+// server belongs.
 var redisCategories = func() map[string]bool {
 	names := make(map[string]bool)
 	for _, name := range strings.Fields("keyspace read write set sortedset list hash string bitmap hyperloglog geo stream " +

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Apply returns a copy of the rules with the words of ACL SETUSER applied, or the first error.
-// allChannels says whether the word reset permits all channels.
+// Apply returns a copy of r to which words, rules of ACL SETUSER, were applied; or the error of the
+// first wrong rule. allChannels says that the word reset permits all channels.
 func (r *Rules) Apply(v Vocabulary, words []string, allChannels bool) (*Rules, error) {
 	next, faults := r.applyAll(v, words, allChannels)
 	if len(faults) > 0 {
@@ -17,8 +17,9 @@ func (r *Rules) Apply(v Vocabulary, words []string, allChannels bool) (*Rules, e
 	return next, nil
 }
 
-// applyAll is Apply with all independent errors: after a rule that was misread, later rules may be
-// wrong because of it, but an unknown name is always an error of its own.
+// applyAll is Apply with all errors that are independent of each other: after a rule that could not
+// be read, errors of later rules may be its consequence, but an unknown name is always an error of
+// its own.
 func (r *Rules) applyAll(v Vocabulary, words []string, allChannels bool) (next *Rules, faults []error) {
 	if tooManyWords(words) {
 		return nil, []error{errTooLarge}
@@ -40,7 +41,8 @@ func (r *Rules) applyAll(v Vocabulary, words []string, allChannels bool) (next *
 	return next.seal(), faults
 }
 
-// tooManyWords reports whether applying the words would block the server for long.
+// tooManyWords reports whether words are so many or so long that applying them would block the
+// server for long.
 func tooManyWords(words []string) bool {
 	n, size := len(words), 0
 	for _, word := range words {
@@ -52,7 +54,8 @@ func tooManyWords(words []string) bool {
 	return n > maxWords || size > MaxRules
 }
 
-// mergeSelectors joins the words between parentheses, which the caller may have split.
+// mergeSelectors returns words with each selector as one word: the caller may have split the text
+// between its parentheses. The error is for a selector without a closing parenthesis.
 func mergeSelectors(words []string) (merged []string, err *parenthesisError) {
 	for i := 0; i < len(words); i++ {
 		word := words[i]
@@ -71,7 +74,8 @@ func mergeSelectors(words []string) (merged []string, err *parenthesisError) {
 	return merged, nil
 }
 
-// apply applies one word to the rules, and returns why it is wrong, or "".
+// apply applies word, one rule, to r. why is the reason if the rule is wrong, and "" on success.
+// allChannels is that of Apply.
 func (r *Rules) apply(v Vocabulary, word string, allChannels bool) (why string) {
 	switch strings.ToLower(word) {
 	case "":
@@ -97,7 +101,7 @@ func (r *Rules) apply(v Vocabulary, word string, allChannels bool) (why string) 
 	return ""
 }
 
-// applySigned is apply for passwords, selectors and the parts of selectors.
+// applySigned is apply for passwords, for selectors, and for rules of the root selector.
 func (r *Rules) applySigned(v Vocabulary, word string) (why string) {
 	switch word[0] {
 	case '>', '<':
@@ -115,7 +119,8 @@ func (r *Rules) applySigned(v Vocabulary, word string) (why string) {
 	}
 }
 
-// changePassword adds or removes a password.
+// changePassword adds the password with the digest sum if add is true, and removes it otherwise.
+// why is the reason if that is not possible, and "" on success.
 func (r *Rules) changePassword(add bool, sum digest) (why string) {
 	at := slices.Index(r.passwords, sum)
 	switch {
@@ -132,7 +137,7 @@ func (r *Rules) changePassword(add bool, sum digest) (why string) {
 	return ""
 }
 
-// parseDigest parses a digest in lower-case hexadecimal.
+// parseDigest parses text as a digest in lower-case hexadecimal digits.
 func parseDigest(text string) (sum digest, ok bool) {
 	if len(text) != hex.EncodedLen(len(sum)) || strings.ToLower(text) != text {
 		return sum, false
@@ -141,7 +146,8 @@ func parseDigest(text string) (sum digest, ok bool) {
 	return sum, err == nil
 }
 
-// addSelector adds a selector: (rules).
+// addSelector adds the selector that word defines, as in "(+get ~key)". why is the reason if the
+// selector is wrong, and "" on success.
 func (r *Rules) addSelector(v Vocabulary, word string) (why string) {
 	inner, closed := strings.CutSuffix(word[1:], ")")
 	if !closed {

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Selector is one set of permissions of a user. A call is permitted if one selector permits all of
-// it. A published selector is immutable.
+// Selector is one set of permissions of a user. A call is permitted if one selector of the user
+// permits the whole call. A selector does not change after a user has it.
 type Selector struct {
 	commands    bits
-	allCommands bool // set by seal
-	// base is the initial permission: +@all or -@all.
+	allCommands bool // every command is permitted; set by Rules.seal
+	// base says whether the rules about commands begin with +@all; otherwise they begin with -@all.
 	base bool
-	// firstArgs are the first arguments with which a command may be called that is not permitted
-	// otherwise: +select|0.
+	// firstArgs has, by the number of a command that is not permitted otherwise, the first
+	// arguments with which it may be called, as in +select|0.
 	firstArgs map[int][]string
-	// rules are the rules about commands in their order, without those that a later rule has
-	// overridden.
+	// rules are the rules about commands after base, in their order, without those that a later
+	// rule has overridden.
 	rules       []string
 	keys        []pattern
 	allKeys     bool
@@ -25,7 +25,7 @@ type Selector struct {
 	allChannels bool
 }
 
-// clone returns a copy of the selector, to be modified.
+// clone returns a deep copy of the selector, which the caller may change.
 func (s *Selector) clone() *Selector {
 	c := *s
 	c.commands = slices.Clone(s.commands)
@@ -37,11 +37,11 @@ func (s *Selector) clone() *Selector {
 	return &c
 }
 
-// selectorCost, patternCost and ruleCost are about the memory of a selector, a pattern and a rule
-// in addition to their text.
+// selectorCost, patternCost and ruleCost are about the memory, in bytes, of a selector, of a
+// pattern and of a rule, without their text.
 const selectorCost, patternCost, ruleCost = 320, 64, 16
 
-// cost returns about how many bytes the selector takes.
+// cost returns about how many bytes of memory the selector takes.
 func (s *Selector) cost() int {
 	n := selectorCost + 8*len(s.commands)
 	for _, patterns := range [][]pattern{s.keys, s.channels} {
@@ -50,23 +50,23 @@ func (s *Selector) cost() int {
 		}
 	}
 	for _, rule := range s.rules {
-		n += 2 * (ruleCost + len(rule)) // it may be a first argument, too
+		n += 2 * (ruleCost + len(rule)) // twice, because a rule may be in firstArgs, too
 	}
 	return n
 }
 
-// equal reports whether two selectors have the same rules in the same order.
+// equal reports whether s and o have the same rules in the same order.
 func (s *Selector) equal(o *Selector) bool {
 	same := func(a, b pattern) bool { return a.text == b.text && a.access == b.access }
 	return s.base == o.base && s.allKeys == o.allKeys && s.allChannels == o.allChannels && slices.Equal(s.rules, o.rules) &&
 		slices.EqualFunc(s.keys, o.keys, same) && slices.EqualFunc(s.channels, o.channels, same)
 }
 
-// unrestricted reports whether the selector permits everything.
+// unrestricted reports whether the selector permits every command, key and channel.
 func (s *Selector) unrestricted() bool { return s.allCommands && s.allKeys && s.allChannels }
 
-// Command reports whether the command may be called. first is its first argument after the name of
-// the subcommand, nil if there is none.
+// Command reports whether the command with that number may be called. first is the first argument
+// after the name of the command or subcommand; nil if there is none.
 func (s *Selector) Command(id int, first []byte) bool {
 	if s.allCommands || s.commands.has(id) {
 		return true
@@ -79,8 +79,8 @@ func (s *Selector) Command(id int, first []byte) bool {
 	})
 }
 
-// Key reports whether a command may access a key in the given way. If access is 0, it reports
-// whether the user may know of the key.
+// Key reports whether a command may access key in the way that access says. If access is 0, it
+// reports whether the user may know whether the key exists.
 func (s *Selector) Key(key []byte, access Access) bool {
 	if s.allKeys {
 		return true
@@ -93,28 +93,29 @@ func (s *Selector) Key(key []byte, access Access) bool {
 	return false
 }
 
-// AllKeys reports whether every key may be read and written.
+// AllKeys reports whether the selector permits to read and write every key.
 func (s *Selector) AllKeys() bool { return s.allKeys }
 
-// Channel reports whether a channel may be published to or subscribed to.
+// Channel reports whether the channel called name may be published to or subscribed to.
 func (s *Selector) Channel(name []byte) bool {
 	return s.allChannels || slices.ContainsFunc(s.channels, func(p pattern) bool { return p.matches(name) })
 }
 
-// ChannelPattern reports whether a pattern may be subscribed to. It has to be equal to one of the
-// user's patterns: the sets of matching channels are not compared.
+// ChannelPattern reports whether the pattern text may be subscribed to. It must be equal to one of
+// the selector's patterns: the sets of channels that the patterns match are not compared.
 func (s *Selector) ChannelPattern(text []byte) bool {
 	return s.allChannels || slices.ContainsFunc(s.channels, func(p pattern) bool { return p.text == string(text) })
 }
 
-// allowAll implements +@all and -@all.
+// allowAll implements the rule +@all if allow is true, and otherwise -@all.
 func (s *Selector) allowAll(allow bool) {
 	s.commands.fill(allow)
 	s.base, s.rules = allow, nil
 	clear(s.firstArgs)
 }
 
-// allow sets the bits of a command and its subcommands.
+// allow permits the command with that number and its subcommands if allow is true, and otherwise
+// forbids them.
 func (s *Selector) allow(v Vocabulary, id int, allow bool) {
 	for _, id := range append([]int{id}, v.Subcommands(id)...) {
 		s.commands.set(id, allow)
@@ -122,8 +123,9 @@ func (s *Selector) allow(v Vocabulary, id int, allow bool) {
 	}
 }
 
-// addRule records a rule about commands, and returns why it is wrong, or "". The rule replaces
-// earlier rules about the same command or category, and about subcommands of the command.
+// addRule adds the rule +name if allow is true, and otherwise -name, to the texts of the rules. It
+// replaces earlier rules about the same command or category, and about subcommands of the command.
+// why is the reason if there are too many rules, and "" on success.
 func (s *Selector) addRule(allow bool, name string) (why string) {
 	s.rules = slices.DeleteFunc(s.rules, func(rule string) bool {
 		rest, same := strings.CutPrefix(rule[1:], name)
@@ -143,12 +145,13 @@ func sign(allow bool) string {
 	return "-"
 }
 
-// CommandRules returns the rules about commands as equivalent text.
+// CommandRules returns rules that are equivalent to the selector's rules about commands.
 func (s *Selector) CommandRules() string {
 	return strings.Join(append([]string{sign(s.base) + "@all"}, s.rules...), " ")
 }
 
-// KeyRules returns the patterns of keys as equivalent text, without the rule that resets them.
+// KeyRules returns rules that are equivalent to the selector's rules about keys, without one that
+// resets the patterns; "" if there are none.
 func (s *Selector) KeyRules() string {
 	if s.allKeys {
 		return "~*"
@@ -160,8 +163,8 @@ func (s *Selector) KeyRules() string {
 	return strings.Join(text, " ")
 }
 
-// ChannelRules returns the patterns of channels as equivalent text, without the rule that resets
-// them.
+// ChannelRules returns rules that are equivalent to the selector's rules about channels, without
+// one that resets the patterns; "" if there are none.
 func (s *Selector) ChannelRules() string {
 	if s.allChannels {
 		return "&*"
@@ -173,7 +176,7 @@ func (s *Selector) ChannelRules() string {
 	return strings.Join(text, " ")
 }
 
-// text returns the whole selector as equivalent rules.
+// text returns rules that are equivalent to the whole selector.
 func (s *Selector) text() string {
 	var parts []string
 	if keys := s.KeyRules(); keys != "" {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// apply applies one rule to a selector, and returns why it is wrong, or "".
+// apply applies one rule to the selector. why is the reason if the rule is wrong, and "" on
+// success.
 func (s *Selector) apply(v Vocabulary, rule string) (why string) {
 	switch strings.ToLower(rule) {
 	case "":
@@ -27,7 +28,7 @@ func (s *Selector) apply(v Vocabulary, rule string) (why string) {
 	return ""
 }
 
-// applyPattern is apply for rules that begin with a sign.
+// applyPattern is apply for rules that begin with a special character.
 func (s *Selector) applyPattern(v Vocabulary, rule string) (why string) {
 	rest := rule[1:]
 	switch rule[0] {
@@ -50,7 +51,8 @@ func (s *Selector) applyPattern(v Vocabulary, rule string) (why string) {
 	return whySyntax
 }
 
-// keyAccess parses the letters of %R~pattern, %W~ and %RW~.
+// keyAccess parses rest, a rule such as %R~pattern, %W~pattern or %RW~pattern without its first
+// character. It returns the access that the letters give, and the pattern.
 func keyAccess(rest string) (access Access, text string, ok bool) {
 	letters, text, found := strings.Cut(rest, "~")
 	for _, letter := range strings.ToUpper(letters) {
@@ -66,14 +68,14 @@ func keyAccess(rest string) (access Access, text string, ok bool) {
 	return access, text, found && access != 0
 }
 
-// SplitWords splits a line of a file into words. Only the ASCII spaces, which names and patterns
-// cannot contain, separate words: other Unicode spaces are a part of a word.
+// SplitWords splits a line of a file into words. Only ASCII spaces, which names and patterns cannot
+// contain, separate words. Other Unicode spaces are part of a word.
 func SplitWords(line string) []string {
 	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n\v\f\r", r) })
 }
 
-// spaced reports whether a name, a pattern or an argument contains a character that would end it in
-// a file.
+// spaced reports whether text, a name, a pattern or an argument, contains a character that would
+// end it in a file: a space or a NUL.
 func spaced(text string) bool { return strings.ContainsAny(text, " \t\n\v\f\r\x00") }
 
 func (s *Selector) addKeys(text string, access Access) (why string) {
@@ -107,7 +109,7 @@ func (s *Selector) addChannel(text string) (why string) {
 	return ""
 }
 
-// applyCategory implements +@name and -@name.
+// applyCategory implements the rule +@name if allow is true, and otherwise -@name.
 func (s *Selector) applyCategory(v Vocabulary, allow bool, name string) (why string) {
 	ids, known := v.Category(name)
 	if !known && !redisCategories[name] {
@@ -119,9 +121,9 @@ func (s *Selector) applyCategory(v Vocabulary, allow bool, name string) (why str
 	return s.addRule(allow, "@"+name)
 }
 
-// applyCommand implements +command, -command, +container|subcommand, -container|subcommand and
-// +command|argument. Commands of Redis that this server lacks are recorded without effect, since
-// user files of a Redis name them.
+// applyCommand implements the rules +command, -command, +container|subcommand,
+// -container|subcommand and +command|argument. A command of Redis that this server does not have is
+// only recorded, since user files of a Redis name it.
 func (s *Selector) applyCommand(v Vocabulary, allow bool, name string) (why string) {
 	name = strings.ToLower(name)
 	if id, known := v.Command(name); known {
@@ -138,7 +140,7 @@ func (s *Selector) applyCommand(v Vocabulary, allow bool, name string) (why stri
 	return s.addRule(allow, name)
 }
 
-// allowFirstArg implements +command|argument.
+// allowFirstArg implements the rule +command|argument.
 func (s *Selector) allowFirstArg(v Vocabulary, command, argument string) (why string) {
 	id, ours := v.Command(command)
 	container, known := redisCommands[command]

@@ -9,52 +9,56 @@ import (
 	"sync/atomic"
 )
 
-// User is a user of the ACL. All clients that are logged in as the user share it, so a change of its rules
-// takes effect for all of them at once. Any goroutine may use it.
+// User is a user of the ACL. All clients that are logged in as the user share it, so a change of
+// its rules takes effect for all of them at once. Any goroutine may use it.
 type User struct {
 	Name  string
 	rules atomic.Pointer[Rules]
 }
 
-// Rules returns what the user may do at the moment.
+// Rules returns the permissions that the user has now.
 func (u *User) Rules() *Rules { return u.rules.Load() }
 
 // digest is the SHA-256 of a password.
 type digest = [sha256.Size]byte
 
-// Rules are the permissions of a user. They are immutable after a user has them.
+// Rules are the permissions of a user. They do not change after a user has them.
 type Rules struct {
-	// Unrestricted says that every command, key and channel is permitted, so that no other check is
-	// needed.
+	// Unrestricted says that one selector permits every command, key and channel, so that no other
+	// check is needed.
 	Unrestricted bool
 	// On says that the user may log in. NoPass says that any password is accepted.
 	On, NoPass bool
-	// skipSanitize is a rule of Redis without effect here: values of RESTORE are always checked.
+	// skipSanitize is the rule skip-sanitize-payload of Redis, which has no effect here: values of
+	// RESTORE are always checked.
 	skipSanitize bool
 	passwords    []digest
-	selectors    []*Selector // the root first; at least one
-	cost         int         // about how many bytes they take
+	selectors    []*Selector // the root selector first; there is at least that one
+	cost         int         // about how many bytes of memory the rules take
 }
 
-// Allow reports whether the first selector alone allows a command with one key.
+// Allow reports whether the root selector alone permits to call the command with the number id with
+// one key, which it accesses in the way that access says. If it returns false, another selector may
+// permit the call.
 func (r *Rules) Allow(id int, key []byte, access Access) bool {
 	s := r.selectors[0]
 	return (s.allCommands || s.commands.has(id)) && s.Key(key, access)
 }
 
-// Open reports whether a connection that has not logged in may run commands, if these are the rules of
-// the user default.
+// Open reports whether a client that has not logged in may run commands if r are the rules of the
+// user default.
 func (r *Rules) Open() bool { return r.On && r.NoPass && r.mayRun() }
 
-// mayRun reports whether there is a command that the rules allow.
+// mayRun reports whether r permits at least one command.
 func (r *Rules) mayRun() bool {
 	return slices.ContainsFunc(r.selectors, func(s *Selector) bool { return len(s.firstArgs) > 0 || !s.commands.empty() })
 }
 
-// Selectors returns the selectors, the root first. The caller may not change them.
+// Selectors returns the selectors, the root selector first. The caller must not change them.
 func (r *Rules) Selectors() []*Selector { return r.selectors }
 
-// newRules returns the rules of a new user: off, without keys, channels and commands.
+// newRules returns the rules of a new user, which permit no command and no key, and do not permit
+// to log in. allChannels says whether they permit all channels or none.
 func newRules(v Vocabulary, allChannels bool) *Rules {
 	root := newSelector(v)
 	root.allChannels = allChannels
@@ -65,7 +69,7 @@ func newSelector(v Vocabulary) *Selector {
 	return &Selector{commands: newBits(v.Commands()), firstArgs: make(map[int][]string)}
 }
 
-// clone returns a copy of the rules, to be modified.
+// clone returns a deep copy of the rules, which the caller may change.
 func (r *Rules) clone() *Rules {
 	c := *r
 	c.passwords = slices.Clone(r.passwords)
@@ -76,7 +80,7 @@ func (r *Rules) clone() *Rules {
 	return &c
 }
 
-// seal computes the derived fields. It is called after the last modification.
+// seal sets the derived fields and returns r. It must be called after the last change.
 func (r *Rules) seal() *Rules {
 	r.cost = rulesCost + len(r.passwords)*sha256.Size
 	for _, s := range r.selectors {
@@ -87,13 +91,13 @@ func (r *Rules) seal() *Rules {
 	return r
 }
 
-// equal reports whether two have the same rules in the same order.
+// equal reports whether r and o have the same rules in the same order.
 func (r *Rules) equal(o *Rules) bool {
 	return r.On == o.On && r.NoPass == o.NoPass && r.skipSanitize == o.skipSanitize &&
 		slices.Equal(r.passwords, o.passwords) && slices.EqualFunc(r.selectors, o.selectors, (*Selector).equal)
 }
 
-// KeepsChannels reports whether all channels that before permits are still permitted. A pattern
+// KeepsChannels reports whether r still permits all channels that before has permitted. A pattern
 // counts as kept only if it is unchanged.
 func (r *Rules) KeepsChannels(before *Rules) bool {
 	if r.Unrestricted || slices.ContainsFunc(r.selectors, func(s *Selector) bool { return s.allChannels }) {
@@ -113,7 +117,7 @@ func (r *Rules) KeepsChannels(before *Rules) bool {
 	return true
 }
 
-// Flags returns what ACL GETUSER shows as flags.
+// Flags returns the flags that ACL GETUSER shows.
 func (r *Rules) Flags() []string {
 	flags := []string{"off"}
 	if r.On {
@@ -128,7 +132,7 @@ func (r *Rules) Flags() []string {
 	return append(flags, "sanitize-payload")
 }
 
-// Passwords returns the digests of the passwords in hexadecimal.
+// Passwords returns the digests of the passwords in hexadecimal digits.
 func (r *Rules) Passwords() []string {
 	text := make([]string, len(r.passwords))
 	for i, d := range r.passwords {
@@ -137,7 +141,7 @@ func (r *Rules) Passwords() []string {
 	return text
 }
 
-// Text returns the rules as equivalent text, as in ACL LIST and files.
+// Text returns rules that are equivalent to r as one line, as in ACL LIST and in files.
 func (r *Rules) Text() string {
 	parts := r.Flags()
 	for _, p := range r.Passwords() {
@@ -153,12 +157,13 @@ func (r *Rules) Text() string {
 	return strings.Join(parts, " ")
 }
 
-// leastCompared is the least number of passwords that a password is compared with, so that the time does
-// not reveal whether a user has any. Few users have more.
+// leastCompared is the minimum number of digests with which a password is compared, so that the
+// time does not reveal how many passwords a user has. Few users have more.
 const leastCompared = 8
 
-// accepts reports whether sum is the digest of a password of the user, and the number of
-// comparisons. It always compares with all passwords.
+// accepts reports whether sum is the digest of a password of the user, or the user needs none. It
+// always compares sum with all passwords, and with at least leastCompared digests. compared is the
+// number of comparisons.
 func (r *Rules) accepts(sum *digest) (ok bool, compared int) {
 	found := 0
 	for i := range r.passwords {
@@ -171,5 +176,5 @@ func (r *Rules) accepts(sum *digest) (ok bool, compared int) {
 	return found == 1 || r.NoPass, compared
 }
 
-// unknown is a digest without a known password.
+// unknown is a digest for which no password is known.
 var unknown digest

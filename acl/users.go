@@ -11,13 +11,13 @@ import (
 	"sync/atomic"
 )
 
-// DefaultUser is the user of a connection that has not logged in.
+// DefaultUser is the name of the user that a client has before it logs in.
 const DefaultUser = "default"
 
-// ErrUserName says that a name contains a character that would end it in a file.
+// ErrUserName is the error for a user name with a character that would end it in a file.
 var ErrUserName = errors.New("Usernames can't contain spaces or null characters") //nolint:staticcheck // Redis' words
 
-// Users has all users. Any goroutine may use it.
+// Users has all users of a server. Any goroutine may use it.
 type Users struct {
 	vocabulary Vocabulary
 	// Default is the user default, which always exists and is never replaced.
@@ -25,15 +25,16 @@ type Users struct {
 	allChannels atomic.Bool
 	closings    atomic.Int64
 
-	change sync.Mutex   // held during each change, however long it takes
-	memory atomic.Int64 // the memory of all rules; modified only while change is held
-	bound  atomic.Int64 // the memory up to which Set may add
+	change sync.Mutex   // held during each change of users, however long that takes
+	memory atomic.Int64 // about the bytes that all users take; written only while change is held
+	bound  atomic.Int64 // the maximum of memory for changes by Set
 
 	mu     sync.RWMutex     // never held for long, since logins wait for it
-	byName map[string]*User // guarded by mu; modified only while change is held
+	byName map[string]*User // guarded by mu; written only while change is held, too
 }
 
-// NewUsers returns the users of a new server: default, with all permissions and no password.
+// NewUsers returns the users of a new server: only the user default, with all permissions and
+// without a password. v has the commands and categories that rules may name.
 func NewUsers(v Vocabulary) *Users {
 	us := &Users{vocabulary: v, Default: &User{Name: DefaultUser}}
 	r := us.defaultRules()
@@ -48,29 +49,29 @@ func NewUsers(v Vocabulary) *Users {
 func (us *Users) defaultRules() *Rules {
 	r, err := newRules(us.vocabulary, true).Apply(us.vocabulary, []string{"on", "nopass", "+@all", "~*", "&*"}, true)
 	if err != nil {
-		panic(err) // a mistake in this package
+		panic(err) // only a mistake in this package causes it
 	}
 	return r
 }
 
-// SetAllChannels sets whether new users may use all channels (acl-pubsub-default).
+// SetAllChannels sets whether new users may use all channels (acl-pubsub-default) or none.
 func (us *Users) SetAllChannels(all bool) { us.allChannels.Store(all) }
 
-// SetBound sets how many bytes Set may make users take, at most [MaxMemory]. Users of files may
-// take more: the operator has written them.
+// SetBound sets the maximum memory, in bytes, up to which Set lets users grow; at most [MaxMemory].
+// Users of files may take more, because the operator has written the files.
 func (us *Users) SetBound(bytes int64) { us.bound.Store(min(bytes, MaxMemory)) }
 
-// Memory returns about how many bytes all users take.
+// Memory returns about how many bytes of memory all users take.
 func (us *Users) Memory() int64 { return us.memory.Load() }
 
-// Find returns the user of that name, or nil.
+// Find returns the user called name, or nil.
 func (us *Users) Find(name string) *User {
 	us.mu.RLock()
 	defer us.mu.RUnlock()
 	return us.byName[name]
 }
 
-// all returns all users in order of their names.
+// all returns all users, sorted by name.
 func (us *Users) all() []*User {
 	us.mu.RLock()
 	all := slices.Collect(maps.Values(us.byName))
@@ -79,7 +80,7 @@ func (us *Users) all() []*User {
 	return all
 }
 
-// Names returns the names of all users in order.
+// Names returns the names of all users, sorted.
 func (us *Users) Names() []string {
 	all := us.all()
 	names := make([]string, len(all))
@@ -89,13 +90,13 @@ func (us *Users) Names() []string {
 	return names
 }
 
-// List returns all users as lines of a file, in order of their names.
+// List returns all users as lines of an ACL file, sorted by name.
 func (us *Users) List() []string {
 	_, lines := us.Lines()
 	return slices.Collect(lines)
 }
 
-// Lines returns the number of users, and an iterator over the result of List.
+// Lines returns the number of users, and an iterator over the lines that List returns.
 func (us *Users) Lines() (n int, lines iter.Seq[string]) {
 	all := us.all()
 	return len(all), func(yield func(string) bool) {
@@ -107,8 +108,9 @@ func (us *Users) Lines() (n int, lines iter.Seq[string]) {
 	}
 }
 
-// Set applies all rules of ACL SETUSER to a user, or none of them, and creates the user if it does
-// not exist. before are the earlier rules, nil for a new user.
+// Set applies words, the rules of ACL SETUSER, to the user called name: all of them or, if it
+// returns an error, none. It creates the user if there is none. before are the rules that the user
+// had; nil for a new user.
 func (us *Users) Set(name string, words []string) (u *User, before *Rules, err error) {
 	if spaced(name) {
 		return nil, nil, ErrUserName
@@ -148,17 +150,17 @@ func (us *Users) Set(name string, words []string) (u *User, before *Rules, err e
 	return u, nil, nil
 }
 
-// tooLong reports whether the text of the rules is longer than a user may have.
+// tooLong reports whether the text of the rules is longer than MaxRules.
 func (r *Rules) tooLong() bool { return r.cost > MaxRules/2 && len(r.Text()) > MaxRules }
 
-// Check returns the error that Set would return for these rules. The user need not exist.
+// Check returns the error that Set would return because of words, for a new user.
 func (us *Users) Check(words []string) error {
 	_, err := newRules(us.vocabulary, false).Apply(us.vocabulary, words, false)
 	return err
 }
 
-// Delete removes users, except default, and returns those that existed. No client can log in as them
-// any more; the caller closes their clients.
+// Delete deletes the users called names, except default, and returns those that existed. Clients
+// cannot log in as these users any more. The caller has to close their clients.
 func (us *Users) Delete(names []string) (gone []*User) {
 	us.change.Lock()
 	defer us.change.Unlock()
@@ -178,19 +180,20 @@ func (us *Users) Delete(names []string) (gone []*User) {
 	return gone
 }
 
-// end removes all permissions of a deleted user, for work that still runs as the user and has no
-// connection to close.
+// end removes all permissions of u, which was deleted, because commands may still run as that user
+// that have no connection to close.
 func (us *Users) end(u *User) { u.rules.Store(newRules(us.vocabulary, false).seal()) }
 
-// Closings returns how often clients of users had to be closed. Code that logs a client in reads it
-// before and after: see [Users.Delete].
+// Closings returns the number of changes because of which clients of users had to be closed. Code
+// that logs a client in reads it before and after the login: see [Users.Delete].
 func (us *Users) Closings() int64 { return us.closings.Load() }
 
-// noRules stands in for the rules of an unknown user, so that a login takes the same time.
+// noRules stands for the rules of an unknown user, so that a login of such a user takes the same
+// time.
 var noRules = new(Rules)
 
-// Authenticate returns the user of that name if the password is right and it is on. A name
-// that is not known, a user that is off and a wrong password take the same work.
+// Authenticate returns the user called name if password is right and the user is on. An unknown
+// name, a user that is off and a wrong password take the same time.
 func (us *Users) Authenticate(name string, password []byte) (u *User, ok bool) {
 	sum := sha256.Sum256(password)
 	r := noRules
@@ -203,8 +206,8 @@ func (us *Users) Authenticate(name string, password []byte) (u *User, ok bool) {
 	return u, true
 }
 
-// ByName returns the user of that name if it is on, without a password: a certificate, for example, has
-// authenticated the client.
+// ByName returns the user called name if the user is on. It checks no password: the client was
+// authenticated in another way, for example by a certificate.
 func (us *Users) ByName(name string) (u *User, ok bool) {
 	if u = us.Find(name); u == nil || !u.Rules().On {
 		return nil, false
@@ -212,14 +215,15 @@ func (us *Users) ByName(name string) (u *User, ok bool) {
 	return u, true
 }
 
-// NeedsLogin reports whether a connection has to log in before it may run commands.
+// NeedsLogin reports whether a client has to log in before it may run commands: the user default
+// needs a password or is off.
 func (us *Users) NeedsLogin() bool {
 	r := us.Default.Rules()
 	return !r.NoPass || !r.On
 }
 
-// AnyUsable reports whether any user can log in and run a command. byCertificate is whether certificates
-// log users in, so that they need no password.
+// AnyUsable reports whether there is a user that can log in and may run a command. byCertificate
+// says that certificates log users in, so that these need no password.
 func (us *Users) AnyUsable(byCertificate bool) bool {
 	return slices.ContainsFunc(us.all(), func(u *User) bool {
 		r := u.Rules()
@@ -227,7 +231,8 @@ func (us *Users) AnyUsable(byCertificate bool) bool {
 	})
 }
 
-// withPassword returns the rules with that password only; an empty one means that none is needed.
+// withPassword returns a copy of r with password as the only password; if password is "", the user
+// needs none.
 func (r *Rules) withPassword(password string) *Rules {
 	next := r.clone()
 	next.NoPass, next.passwords = password == "", nil
@@ -237,7 +242,8 @@ func (r *Rules) withPassword(password string) *Rules {
 	return next.seal()
 }
 
-// SetPassword sets requirepass: the only password of default; with an empty one default needs none.
+// SetPassword makes password the only password of the user default (requirepass); if password is
+// "", default needs none.
 func (us *Users) SetPassword(password string) {
 	us.change.Lock()
 	defer us.change.Unlock()

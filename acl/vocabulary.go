@@ -1,25 +1,28 @@
 package acl
 
-// Vocabulary has the commands and categories that rules name. A subcommand is a separate command
-// with the name "container|subcommand". Names are in lower case.
+// Vocabulary has the commands and categories that rules may name. A subcommand is a command of its
+// own, with the name "container|subcommand". All names are in lower case.
 type Vocabulary interface {
-	// Commands returns the number of commands. Commands have the numbers below it.
+	// Commands returns the number of commands. The commands have the numbers from 0 to that number
+	// minus one.
 	Commands() int
-	// Command returns the number of a command.
+	// Command returns the number of the command called name, and whether there is one.
 	Command(name string) (id int, ok bool)
-	// Subcommands returns the numbers of the subcommands of a container, nil for any other command.
+	// Subcommands returns the numbers of the subcommands of the container with the number id; nil
+	// for any other command.
 	Subcommands(id int) []int
-	// Category returns the numbers of the commands of a category.
+	// Category returns the numbers of the commands in the category called name, and whether there
+	// is such a category.
 	Category(name string) (ids []int, ok bool)
 }
 
-// Access is how a command accesses a key.
+// Access is a set that says how a command accesses a key.
 type Access uint8
 
 const (
 	// Read says that the command reveals a part of the value.
 	Read Access = 1 << iota
-	// Write says that it changes or deletes the value.
+	// Write says that the command changes or deletes the value.
 	Write
 )
 
@@ -36,7 +39,7 @@ const (
 	DeniedChannel
 )
 
-// String returns the reason as ACL LOG spells it.
+// String returns the name of the reason in ACL LOG.
 func (d Denied) String() string {
 	return [...]string{"", "command", "key", "auth", "channel"}[d]
 }
