@@ -5,39 +5,41 @@ import (
 	"sync/atomic"
 )
 
-// Budget bounds the memory of long replies that are copies: large collections, many keys of short
-// values, and the results of scripts. A command asks for the memory of its reply before it makes the
-// reply, and waits in order of arrival until there is room. Each piece returns its memory once it is
-// sent. No client is closed for memory that is counted here, but a client that reads nothing of its
-// reply while others wait has less time than write-timeout.
+// Budget bounds the memory of replies that are long copies: of large collections, of many short
+// values, and of the results of scripts. A command asks for the memory of its reply before it
+// builds the reply, and waits in order of arrival until there is room. Each piece of a reply
+// returns its memory when it was sent. A client is not closed because of memory that is counted
+// here, but while others wait, a client that reads nothing of its reply has less time than
+// write-timeout. Any goroutine may use a Budget.
 type Budget struct {
-	// Room returns the bytes that all such replies may take together.
+	// Room returns the number of bytes that all such replies together may take.
 	Room func() int64
-	// Waiting is the number of waiting commands. Reading it needs no lock.
+	// Waiting is the number of commands that wait for memory. Reading it needs no lock.
 	Waiting atomic.Int32
 
-	mu    sync.Mutex // guards what follows
-	held  int64      // bytes of replies that are not sent, and bytes that are granted
-	queue []*request // the next to be granted first
-	ended bool       // every request is granted at once
+	mu    sync.Mutex // guards the fields below
+	held  int64      // bytes of replies that were not sent yet, and granted bytes that no piece has taken
+	queue []*request // in order of arrival
+	ended bool       // End was called: every request is granted at once
 }
 
-// Grant is the memory of one reply. It implements [shared.Ledger] for the pieces of the reply: their
-// bytes come out of the granted ones while those last. Only the goroutine that makes the reply may call
-// Count with a positive number, or End.
+// Grant is the memory that was granted for one reply. It implements [shared.Ledger] for the pieces
+// of the reply: their bytes are taken from the granted ones until these are used up, and then from
+// the Budget. Only the goroutine that builds the reply may call Count with a positive number, or
+// End.
 type Grant struct {
 	All  *Budget
 	left int64 // granted bytes that no piece has taken
 }
 
-// request waits for memory.
+// request is a command that waits for memory. granted is closed when it gets the memory.
 type request struct {
 	size    int64
 	granted chan struct{}
 }
 
-// Ask waits for size bytes. Any size is granted while no other bytes are held. The caller must call End
-// of the result.
+// Ask waits until size bytes are granted. If no other bytes are held, any size is granted. The
+// caller must call End of the result when the reply is built.
 func (b *Budget) Ask(size int64) *Grant {
 	b.mu.Lock()
 	if r := b.takeLocked(size); r != nil {
@@ -52,7 +54,7 @@ func (b *Budget) Ask(size int64) *Grant {
 	return &Grant{All: b, left: size}
 }
 
-// Take is Ask without waiting. It returns nil if there is no room.
+// Take is Ask without waiting: it returns nil if there is no room, or if other commands wait.
 func (b *Budget) Take(size int64) *Grant {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,11 +69,11 @@ func (b *Budget) takeLocked(size int64) *Grant {
 	return &Grant{All: b, left: size}
 }
 
-// fits reports whether size more bytes may be held. The caller holds mu.
+// fits reports whether size more bytes may be held. b.mu is held.
 func (b *Budget) fits(size int64) bool { return b.held == 0 || b.held+size <= b.Room() }
 
-// Count implements [shared.Ledger]: it adds to the bytes that are held. If the number is negative, it
-// grants the requests that fit then.
+// Count implements [shared.Ledger]: it adds bytes to the bytes that are held. If bytes is negative,
+// it also grants the waiting requests for which there is room now.
 func (b *Budget) Count(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,7 +83,8 @@ func (b *Budget) Count(bytes int64) {
 	}
 }
 
-// grant grants requests from the first on while they fit, or all of them after End. The caller holds mu.
+// grant grants waiting requests in their order while there is room; all of them after End. b.mu is
+// held.
 func (b *Budget) grant() {
 	n := 0
 	for ; n < len(b.queue) && (b.ended || b.fits(b.queue[n].size)); n++ {
@@ -95,14 +98,15 @@ func (b *Budget) grant() {
 	}
 }
 
-// Size returns the bytes that are held.
+// Size returns the number of bytes that are held.
 func (b *Budget) Size() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held
 }
 
-// End grants all requests, those of the future too.
+// End grants all waiting requests, and from then on every request at once, because the server
+// stops.
 func (b *Budget) End() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,7 +114,8 @@ func (b *Budget) End() {
 	b.grant()
 }
 
-// Count implements [shared.Ledger].
+// Count implements [shared.Ledger]. A positive number is taken from the granted bytes as far as
+// possible. The rest, or a negative number, is counted in the Budget.
 func (g *Grant) Count(bytes int64) {
 	if bytes > 0 {
 		own := min(bytes, g.left)
@@ -122,7 +127,7 @@ func (g *Grant) Count(bytes int64) {
 	}
 }
 
-// End returns the granted bytes that no piece has taken. g may be nil.
+// End returns the granted bytes that no piece has taken to the Budget. g may be nil.
 func (g *Grant) End() {
 	if left := g.Unused(); left > 0 {
 		g.left = 0
@@ -130,7 +135,7 @@ func (g *Grant) End() {
 	}
 }
 
-// Unused returns the granted bytes that no piece has taken. g may be nil.
+// Unused returns the number of granted bytes that no piece has taken. g may be nil.
 func (g *Grant) Unused() int64 {
 	if g == nil {
 		return 0
@@ -138,8 +143,8 @@ func (g *Grant) Unused() int64 {
 	return g.left
 }
 
-// Over reports whether all other replies hold more than there is room for: one of them has become
-// larger than its command had asked for.
+// Over reports whether the other replies and the pieces of this one hold more bytes than there is
+// room for, because a reply has become larger than its command had asked for.
 func (g *Grant) Over() bool {
 	b := g.All
 	b.mu.Lock()

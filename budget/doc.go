@@ -1,4 +1,4 @@
-// Package budget bounds the memory that long replies take together. A reply reserves memory
-// from a Budget before it is built, and waits until enough is free. Its pieces return the
-// memory as they are sent.
+// Package budget bounds the memory that all long replies take together. A reply reserves memory
+// from a [Budget] before it is built, and waits until enough is free. Its pieces return the memory
+// when they were sent.
 package budget
