@@ -5,43 +5,45 @@ import (
 	"slices"
 )
 
-// Registry has the figures of a server, and the sources that they read. All of them must be added
-// before it is read. Any goroutine may read it.
+// Registry has the figures of a server, and the sources from which they read. Figures and sources
+// must be added before the first View. After that, any goroutine may use the registry.
 type Registry struct {
 	figures []Figure
 	parts   map[reflect.Type]func(v *View) any
 }
 
-// New returns a registry of figures.
+// New returns a registry of figures, to which more can be added.
 func New(figures ...Figure) *Registry {
 	return &Registry{figures: figures, parts: make(map[reflect.Type]func(*View) any)}
 }
 
-// Add adds figures.
+// Add adds figures to the registry.
 func (r *Registry) Add(figures ...Figure) { r.figures = append(r.figures, figures...) }
 
 // All returns the figures in the order in which they were added. The caller must not modify them.
 func (r *Registry) All() []Figure { return r.figures }
 
-// View starts one reading of the server.
+// View begins one reading of the server.
 func (r *Registry) View() *View { return &View{registry: r, parts: make(map[reflect.Type]any)} }
 
-// Provide sets the source of [Of] for the type T. read is called at most once for each view.
+// Provide sets read as the source of the type T, for [Of]. read is called at most once for each
+// view, when a figure needs it.
 func Provide[T any](r *Registry, read func(v *View) T) {
 	r.parts[reflect.TypeFor[T]()] = func(v *View) any { return read(v) }
 }
 
-// View is one reading of a server. A source that several figures use is read once. Only one
+// View is one reading of a server. A source that several figures use is read only once. Only one
 // goroutine may use a view.
 type View struct {
 	registry *Registry
 	parts    map[reflect.Type]any
 }
 
-// Put sets the result of [Of] for the type T in this view.
+// Put sets part as the result of [Of] for the type T in this view, so that the source is not read.
 func Put[T any](v *View, part T) { v.parts[reflect.TypeFor[T]()] = part }
 
-// Of returns the source of type T; the zero T if there is none.
+// Of returns the value of the source of the type T in this view; the zero T if there is no source.
+// It reads the source at the first call.
 func Of[T any](v *View) (part T) {
 	t := reflect.TypeFor[T]()
 	if known, is := v.parts[t]; is {
@@ -55,8 +57,8 @@ func Of[T any](v *View) (part T) {
 	return part
 }
 
-// Sum returns the sum of a figure's numbers whose label values match accepts; a nil match accepts
-// all. It is 0 for a figure that does not exist or is absent.
+// Sum returns the sum of the numbers of the figure called name whose label values match accepts; a
+// nil match accepts all. The sum is 0 for a figure that does not exist or is absent.
 func (v *View) Sum(name string, match func(labels []string) bool) (sum float64) {
 	v.Each(name, func(value float64, labels ...string) {
 		if match == nil || match(labels) {
@@ -66,7 +68,7 @@ func (v *View) Sum(name string, match func(labels []string) bool) (sum float64) 
 	return sum
 }
 
-// Each calls emit for the numbers of a figure.
+// Each calls emit for each number of the figure called name. It does nothing for a histogram.
 func (v *View) Each(name string, emit Emit) {
 	for i := range v.registry.figures {
 		if f := &v.registry.figures[i]; f.Name == name && f.Read != nil {
@@ -75,13 +77,15 @@ func (v *View) Each(name string, emit Emit) {
 	}
 }
 
-// Max returns the largest number of a figure, at least 0.
+// Max returns the largest number of the figure called name, or 0 if that is negative or the figure
+// is absent.
 func (v *View) Max(name string) (most float64) {
 	v.Each(name, func(value float64, _ ...string) { most = max(most, value) })
 	return most
 }
 
-// Value returns the number of a figure with these label values; ok is false if there is none.
+// Value returns the number of the figure called name with these label values; ok is false if there
+// is none.
 func (v *View) Value(name string, labels ...string) (value float64, ok bool) {
 	sum := v.Sum(name, func(is []string) bool {
 		if slices.Equal(is, labels) {
@@ -93,8 +97,8 @@ func (v *View) Value(name string, labels ...string) (value float64, ok bool) {
 	return sum, ok
 }
 
-// Field returns the number of a figure without labels by its field of INFO; 0 if there is none.
-// Read functions of other figures may call it.
+// Field returns the number of the figure without labels that the field called name in section
+// shows; 0 if there is none. Read functions of other figures may call it.
 func (v *View) Field(section, name string) (value int64) {
 	for i := range v.registry.figures {
 		f := &v.registry.figures[i]
@@ -105,7 +109,7 @@ func (v *View) Field(section, name string) (value int64) {
 	return value
 }
 
-// Fields calls f with the fields of a section of INFO.
+// Fields calls f with the name and the value of each field in a section of INFO.
 func (v *View) Fields(section string, f func(name string, value int64)) {
 	for i := range v.registry.figures {
 		is := &v.registry.figures[i]
