@@ -49,7 +49,7 @@ type Limits struct {
 	// Busy is the time for which a script may block the store before other clients get a BUSY
 	// error; 0 means without end.
 	Busy time.Duration
-	// NearLimit is a percentage: an allowed call counts as near its limit if at least that part of
+	// NearLimit is a percentage: an allowed call counts as near its limit if more than that part of
 	// the limit is in use after it.
 	NearLimit int
 	// ClientMemory is maxmemory-clients in bytes; 0 means no bound.
