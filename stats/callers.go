@@ -7,18 +7,18 @@ import (
 	"sync/atomic"
 )
 
-// MaxCallers bounds the users that are counted by name.
+// MaxCallers is the maximum number of users whose commands are counted by name.
 const MaxCallers = 50
 
-// Callers counts commands by user: of the first [MaxCallers], and of all others together. Any
-// goroutine may use it.
+// Callers counts commands by user: those of the first [MaxCallers] users by name, and those of all
+// others together. Any goroutine may use it.
 type Callers struct {
 	mu     sync.Mutex
 	byName map[string]*atomic.Int64 // guarded by mu
 	others atomic.Int64
 }
 
-// Of returns the counter of a user.
+// Of returns the counter of the user called name, or the common counter of the other users.
 func (c *Callers) Of(name string) *atomic.Int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,7 +36,8 @@ func (c *Callers) Of(name string) *atomic.Int64 {
 	return n
 }
 
-// Each calls f with the users in order of their names, then with the sum of the others.
+// Each calls f for each user that is counted by name, in order of the names, and then with
+// [OtherGroups] as the name for all other users, if they have called commands.
 func (c *Callers) Each(f func(name string, calls int64)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,34 +5,37 @@ import (
 	"sync"
 )
 
-// Change is an event that may explain what the server does from then on: a changed setting, a changed
-// user, a deletion of all keys.
+// Change is an event that may explain how the server behaves from then on, such as a changed
+// setting, a changed user or a deletion of all keys.
 type Change struct {
-	ID   int64  // from 1, in order
+	ID   int64  // from 1, in the order of the changes
 	At   int64  // civil time in Unix milliseconds
 	Kind string // one word: config, acl, flush, script, ...
-	Text string // what has changed, without secrets and keys
+	Text string // what has changed; without secrets and keys
 	// Key is the key, or the pattern of keys, that the change is about, and Words are the arguments
-	// about it; "" for none. A user without permission to read the key sees neither.
+	// about it; both are "" if there is none. A user without permission to read the key sees
+	// neither.
 	Key, Words string
-	Group      string // the group of keys that it is about; "" for none
-	By         string // user and address, or the signal or file that it came from
+	Group      string // the group of keys that the change is about; "" if there is none
+	By         string // the originator: user and address, or the signal or file that caused the change
 }
 
 const (
-	// maxChanges bounds the changes that are kept, and maxChangeText the bytes of a text.
+	// maxChanges is the maximum number of changes that are kept, and maxChangeText the maximum
+	// length of Text and of Words in bytes.
 	maxChanges    = 256
 	maxChangeText = 256
 )
 
-// Changes keeps the newest changes. Any goroutine may use it.
+// Changes is the list of the newest changes. Any goroutine may use it.
 type Changes struct {
 	mu   sync.Mutex
-	ring []Change // guarded by mu; once full, the oldest is at last%maxChanges
-	last int64    // guarded by mu: ID of the newest
+	ring []Change // guarded by mu: the change with the ID n is at (n-1)%maxChanges
+	last int64    // guarded by mu: the ID of the newest change
 }
 
-// Add records a change and sets its ID.
+// Add adds c to the list and sets its ID. It cuts off long texts, and drops the oldest change if
+// the list is full.
 func (cs *Changes) Add(c Change) {
 	c.Text, c.Words = cut(c.Text), cut(c.Words)
 	cs.mu.Lock()
@@ -46,7 +49,8 @@ func (cs *Changes) Add(c Change) {
 	cs.ring[(cs.last-1)%maxChanges] = c
 }
 
-// cut returns the beginning of a text in memory of its own.
+// cut returns the first maxChangeText bytes of text. If text is longer, they are a copy, so that
+// the rest can be freed.
 func cut(text string) string {
 	if len(text) <= maxChangeText {
 		return text
@@ -54,7 +58,7 @@ func cut(text string) string {
 	return strings.Clone(text[:maxChangeText])
 }
 
-// Since returns the kept changes after the one with that ID, the oldest first.
+// Since returns the changes in the list whose ID is above id, the oldest first.
 func (cs *Changes) Since(id int64) []Change {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

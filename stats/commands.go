@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Counter has the figures of one command on one worker. Only the worker's goroutine adds; any
-// goroutine may read.
+// Counter has the statistics of one command on one worker. Only the worker's goroutine adds to it;
+// any goroutine may read it.
 type Counter struct {
 	Calls    atomic.Int64
 	Exact    atomic.Int64 // calls that were timed individually
-	Nanos    atomic.Int64 // nanoseconds that these took
-	Timed    atomic.Int64 // the calls that were timed as a sample of the others
-	Sampled  atomic.Int64 // nanoseconds that these took
-	Rejected atomic.Int64 // refused before they ran: arity, authentication
-	Failed   atomic.Int64 // answered with an error
-	Denied   atomic.Int64 // of a limiter: answered with "limited"
+	Nanos    atomic.Int64 // nanoseconds that the calls in Exact took
+	Timed    atomic.Int64 // calls that were timed as a sample of the other calls
+	Sampled  atomic.Int64 // nanoseconds that the calls in Timed took
+	Rejected atomic.Int64 // calls that were refused before they ran, for example because of the arity or the user
+	Failed   atomic.Int64 // calls that were answered with an error
+	Denied   atomic.Int64 // calls that a limiter has denied
 
-	histogram atomic.Pointer[Histogram] // nil before the first call that was timed
+	histogram atomic.Pointer[Histogram] // nil before the first timed call
 }
 
-// Estimate returns how long all calls have taken together, in nanoseconds. It assumes that the
-// calls without a measurement took as long as the sampled ones.
+// Estimate returns the time that all calls took together, in nanoseconds. It assumes that the calls
+// that were not timed took as long as the sampled ones.
 func (n *Counter) Estimate() int64 {
 	exact, timed := n.Nanos.Load(), n.Timed.Load()
 	others := n.Calls.Load() - n.Exact.Load()
@@ -31,7 +31,8 @@ func (n *Counter) Estimate() int64 {
 	return exact + int64(float64(n.Sampled.Load())/float64(timed)*float64(others))
 }
 
-// Observe records that a call took d. calls is how many calls it represents, itself included.
+// Observe records that a timed call took d. calls is the number of calls that it represents,
+// including itself. Only the worker's goroutine may call it.
 func (n *Counter) Observe(d time.Duration, calls int64) {
 	if calls == 1 {
 		n.Exact.Add(1)
@@ -42,7 +43,7 @@ func (n *Counter) Observe(d time.Duration, calls int64) {
 	n.Sampled.Add(int64(d))
 }
 
-// Reset sets everything to zero.
+// Reset sets all fields to zero and removes the counts of the histogram.
 func (n *Counter) Reset() {
 	for _, field := range []*atomic.Int64{&n.Calls, &n.Exact, &n.Nanos, &n.Timed, &n.Sampled, &n.Rejected, &n.Failed, &n.Denied} {
 		field.Store(0)
@@ -52,8 +53,8 @@ func (n *Counter) Reset() {
 	}
 }
 
-// Histogram returns the histogram of the timed calls, and creates it at the first call. Only the
-// worker of n may call it.
+// Histogram returns the histogram of the timed calls. It creates the histogram when it is first
+// called. Only the worker's goroutine may call it.
 func (n *Counter) Histogram() *Histogram {
 	h := n.histogram.Load()
 	if h == nil {
@@ -63,22 +64,24 @@ func (n *Counter) Histogram() *Histogram {
 	return h
 }
 
-// AddTo adds the timed calls to d.
+// AddTo adds the histogram of the timed calls to d. Any goroutine may call it.
 func (n *Counter) AddTo(d *Distribution) {
 	if h := n.histogram.Load(); h != nil {
 		d.Add(h)
 	}
 }
 
-// Totals is the sum of a counter over all workers.
+// Totals has the sums of the counters of one command over all workers. Nanos is estimated: see
+// [Counter.Estimate].
 type Totals struct {
 	Calls, Nanos, Rejected, Failed, Denied int64
 }
 
-// Waiting is the duration of a command that waits or has left its loop. Took is in nanoseconds,
-// without the time of waiting. Counted says that the duration is to be recorded when the command is
-// answered. Words are its arguments for SLOWLOG; nil if it has been too short for that and is over.
-// Only the goroutine that feeds the session uses Counted and Words.
+// Waiting is the duration so far of a command that waits or has left its event loop. Took is in
+// nanoseconds, without the time of waiting. Counted says that the duration has to be recorded when
+// the command is answered. Words are the arguments for SLOWLOG; nil if the command was too short
+// for SLOWLOG and cannot take longer. Only the goroutine that feeds the session uses Counted and
+// Words.
 type Waiting struct {
 	Took    atomic.Int64
 	Counted bool

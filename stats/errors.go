@@ -10,24 +10,28 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Errors counts error replies, in total and by their first word. Any goroutine may use it. Every
-// writer of replies to clients reports to it, through [resp.Writer.OnError].
+// Errors counts error replies, in total and by their first word. Every writer of replies to clients
+// calls Add through [resp.Writer].OnError. Any goroutine may use it.
 type Errors struct {
 	Total atomic.Int64
 	mu    sync.Mutex // held while a word is added
-	// words is replaced, never modified; nil without any.
+	// words has the counters by word. The map is replaced, never modified; it is nil without
+	// errors.
 	words atomic.Pointer[map[string]*atomic.Int64]
 }
 
 const (
-	// maxErrorWords bounds the words: further words that only scripts use are counted together.
+	// maxErrorWords is the number of words from which on new words of errors that scripts make are
+	// counted together, as errorOverflow: a script can make any word.
 	maxErrorWords = 128
 	errorOverflow = "ERRORSTATS_OVERFLOW"
-	// maxErrorWord bounds the bytes of a word; Redis searches for its end up to there.
+	// maxErrorWord is the maximum length of a word in bytes; Redis searches for the end of the word
+	// up to there, too.
 	maxErrorWord = 30
 )
 
-// errorWord returns the word by which an error is counted.
+// errorWord returns the word by which the error e is counted: its first one, or "ERR" if that is
+// too long.
 func errorWord(e resp.Error) string {
 	if i := strings.IndexByte(string(e[:min(len(e), maxErrorWord+1)]), ' '); i > 0 {
 		return string(e[:i])
@@ -35,7 +39,8 @@ func errorWord(e resp.Error) string {
 	return "ERR"
 }
 
-// Add counts an error.
+// Add counts the error e. from says where the error comes from; it is not counted if it repeats
+// another one.
 func (s *Errors) Add(e resp.Error, from resp.Origin) {
 	if from == resp.Repeated {
 		return
@@ -51,7 +56,7 @@ func (s *Errors) Add(e resp.Error, from resp.Origin) {
 	s.counter(word, from).Add(1)
 }
 
-// counter returns the counter of a word, which may be new.
+// counter returns the counter of word, and creates it if necessary.
 func (s *Errors) counter(word string, from resp.Origin) *atomic.Int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +77,7 @@ func (s *Errors) counter(word string, from resp.Origin) *atomic.Int64 {
 	return n
 }
 
-// Reset removes all counts.
+// Reset removes all counts, including the total.
 func (s *Errors) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +85,8 @@ func (s *Errors) Reset() {
 	s.words.Store(nil)
 }
 
-// Each calls f with the words in order. Bytes that would break a line of INFO are replaced.
+// Each calls f for each word and its count, in the order of the words. Characters that would break
+// a line of INFO are replaced.
 func (s *Errors) Each(f func(word string, count int64)) {
 	words := s.words.Load()
 	if words == nil {
@@ -91,7 +97,8 @@ func (s *Errors) Each(f func(word string, count int64)) {
 	}
 }
 
-// infoSafe replaces characters with a meaning in INFO, as Redis does.
+// infoSafe returns '_' for a character that has a meaning in INFO, as Redis does, and r for any
+// other.
 func infoSafe(r rune) rune {
 	if r < ' ' || r == '#' || r == ':' {
 		return '_'

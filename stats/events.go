@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Event is a kind of work that may delay clients.
+// Event is a kind of work that may delay clients and that the latency monitor watches.
 type Event uint8
 
-// The events that the server watches.
+// The events that the latency monitor watches.
 const (
 	CommandEvent     Event = iota // a command without the flag fast
 	FastCommandEvent              // a command with the flag fast, or a batch of them
 	ScriptEvent                   // a script, which is also a command
 	ExpireEvent                   // the removal of keys that have expired
-	WriteEvent                    // a write to the log of effects
-	SyncEvent                     // an fsync of the log of effects
+	WriteEvent                    // a write to the AOF
+	SyncEvent                     // an fsync of the AOF
 	events                        // the number of events
 )
 
-// String returns the name of the event in LATENCY.
+// String returns the name that the event has in LATENCY.
 func (e Event) String() string {
 	return [events]string{"command", "fast-command", "script", "expire-cycle", "aof-write", "aof-fsync"}[e]
 }
 
-// EventNamed returns the event of that name.
+// EventNamed returns the event called name, and whether there is one.
 func EventNamed(name string) (Event, bool) {
 	for e := range events {
 		if e.String() == name {
@@ -35,7 +35,7 @@ func EventNamed(name string) (Event, bool) {
 	return 0, false
 }
 
-// maxSamples bounds the samples of an event, as in Redis.
+// maxSamples is the maximum number of samples that are kept for an event, as in Redis.
 const maxSamples = 160
 
 // Sample is the longest duration of an event in one second.
@@ -44,35 +44,35 @@ type Sample struct {
 	Took int64 // milliseconds
 }
 
-// Samples has the samples of one event.
+// Samples has the kept samples of one event.
 type Samples struct {
 	Event Event
-	List  []Sample // the oldest first, at most one for each second; never empty
-	Worst int64    // milliseconds, since the last reset
+	List  []Sample // the oldest first, at most one for each second
+	Worst int64    // the longest duration since the last reset, in milliseconds
 }
 
-// Events records events that took long. Any goroutine may use it.
+// Events records the events that took long, for LATENCY. Any goroutine may use it.
 type Events struct {
-	threshold atomic.Int64 // nanoseconds; 0 records nothing
+	threshold atomic.Int64 // nanoseconds; 0 means that no event is recorded
 
 	mu   sync.Mutex
 	kept [events]Samples // guarded by mu
 }
 
-// SetThreshold sets the duration from which an event is recorded; 0 records none.
+// SetThreshold sets the minimum duration of an event that is recorded. With 0 no event is recorded.
 func (es *Events) SetThreshold(d time.Duration) { es.threshold.Store(int64(d)) }
 
-// Threshold returns what SetThreshold has set.
+// Threshold returns the minimum duration of an event that is recorded; 0 if none is.
 func (es *Events) Threshold() time.Duration { return time.Duration(es.threshold.Load()) }
 
-// Watches reports whether an event with that duration is recorded.
+// Watches reports whether an event that took d is recorded.
 func (es *Events) Watches(d time.Duration) bool {
 	t := es.threshold.Load()
 	return t > 0 && int64(d) >= t
 }
 
-// Note records an event that took d and ended at the civil time at, in Unix seconds, if it took
-// long enough.
+// Note records the event e, which took d, if it took long enough. at is the civil time at its end,
+// in Unix seconds.
 func (es *Events) Note(e Event, d time.Duration, at int64) {
 	if !es.Watches(d) {
 		return
@@ -93,14 +93,14 @@ func (es *Events) Note(e Event, d time.Duration, at int64) {
 	s.List = append(s.List, Sample{at, took})
 }
 
-// Of returns the samples of an event; ok is false if there are none.
+// Of returns a copy of the samples of e; ok is false if there are none.
 func (es *Events) Of(e Event) (s Samples, ok bool) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
 	return es.copyOf(e)
 }
 
-// All returns the samples of all events that have some.
+// All returns copies of the samples of all events that have some.
 func (es *Events) All() (all []Samples) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -112,13 +112,13 @@ func (es *Events) All() (all []Samples) {
 	return all
 }
 
-// copyOf is Of. The caller holds mu.
+// copyOf is Of for a caller that holds es.mu.
 func (es *Events) copyOf(e Event) (s Samples, ok bool) {
 	kept := &es.kept[e]
 	return Samples{e, append([]Sample(nil), kept.List...), kept.Worst}, len(kept.List) > 0
 }
 
-// Reset removes the samples of an event, and reports whether there were any.
+// Reset removes the samples of e, and reports whether there were any.
 func (es *Events) Reset(e Event) bool {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -127,7 +127,7 @@ func (es *Events) Reset(e Event) bool {
 	return had
 }
 
-// ResetAll removes all samples, and returns how many events had some.
+// ResetAll removes the samples of all events, and returns the number of events that had some.
 func (es *Events) ResetAll() (n int) {
 	for e := range events {
 		if es.Reset(e) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// NewLane returns the counts of one more worker.
+// NewLane returns the counts of a new worker, which are part of g from then on.
 func (g *Groups) NewLane() *GroupLane {
 	l := &GroupLane{all: g, Sampler: NewSampler()}
 	g.mu.Lock()
@@ -15,10 +15,11 @@ func (g *Groups) NewLane() *GroupLane {
 	return l
 }
 
-// Add counts a call for which Due has returned true.
+// Add counts a call on key with the outcome o, and the calls that it represents. It must be called
+// if, and only if, Due has returned true for the call.
 func (l *GroupLane) Add(key []byte, o Outcome) { l.Count(key, o, l.Weight()) }
 
-// Count counts a number of equal calls.
+// Count counts so many calls on key with the same outcome o in the group of key.
 func (l *GroupLane) Count(key []byte, o Outcome, calls int64) {
 	n := l.count(l.group(key, calls))
 	n.Calls += calls
@@ -31,7 +32,7 @@ func (l *GroupLane) Count(key []byte, o Outcome, calls int64) {
 	}
 }
 
-// nearLimit reports whether an allowed call leaves less than 100-percent of its limit.
+// nearLimit reports whether an allowed call has left less than 100-percent percent of its limit.
 func nearLimit(o Outcome, percent int64) bool {
 	if o.Limit <= math.MaxInt64/100 {
 		return o.Remaining*100 < o.Limit*(100-percent)
@@ -39,6 +40,8 @@ func nearLimit(o Outcome, percent int64) bool {
 	return o.Remaining < o.Limit/100*(100-percent)
 }
 
+// denied adds the waiting time of so many denied calls to the histogram of the batch, unless
+// waiting does not help.
 func (l *GroupLane) denied(after time.Duration, calls int64) {
 	if after < 0 {
 		return
@@ -62,7 +65,8 @@ var retryTimes = func() (times [retryBuckets]time.Duration) {
 	return times
 }()
 
-// group returns the number of a key's group.
+// group returns the number of the group of key. calls is the number of calls that are counted, by
+// which a group may get its own count.
 func (l *GroupLane) group(key []byte, calls int64) int {
 	if n := len(l.memo); n > 0 && len(key) >= n && string(key[:n]) == string(l.memo) {
 		return l.memoID
@@ -89,7 +93,7 @@ func (l *GroupLane) group(key []byte, calls int64) int {
 	return id
 }
 
-// count returns the group's count in this batch.
+// count returns the counts of this batch for the group with that number.
 func (l *GroupLane) count(id int) *GroupCount {
 	if l.batch == nil {
 		l.batch, l.touched = make([]GroupCount, firstNamed+l.all.maxNamed), make([]int, 0, firstNamed+l.all.maxNamed)
@@ -101,7 +105,7 @@ func (l *GroupLane) count(id int) *GroupCount {
 	return n
 }
 
-// Publish ends a batch and makes its counts visible.
+// Publish ends a batch, and adds its counts to those that Snapshot and Retries return.
 func (l *GroupLane) Publish() {
 	l.EndBatch()
 	if len(l.touched) == 0 {

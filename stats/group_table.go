@@ -2,7 +2,8 @@ package stats
 
 import "hash/maphash"
 
-// find looks up a group among those that this lane knows.
+// find returns the number of the group called name, whose hash is hash; ok is false if the lane
+// does not know the group.
 func (l *GroupLane) find(name []byte, hash uint64) (id int, ok bool) {
 	if len(l.slots) == 0 {
 		return 0, false
@@ -18,7 +19,8 @@ func (l *GroupLane) find(name []byte, hash uint64) (id int, ok bool) {
 	}
 }
 
-// learn adds the next group to those that this lane knows. The table is at most half full.
+// learn adds the group called name, which has the next number, to the groups that the lane knows.
+// The hash table is at most half full.
 func (l *GroupLane) learn(name string) {
 	if l.slots == nil {
 		size := 16
@@ -36,7 +38,8 @@ func (l *GroupLane) learn(name string) {
 	l.slots[i] = groupSlot{hash, firstNamed + len(l.names) - 1}
 }
 
-// Reset removes the published counts. Groups keep their names. Any goroutine may call it.
+// Reset sets the published counts to zero. Groups keep their numbers and names. Any goroutine may
+// call it.
 func (l *GroupLane) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +47,7 @@ func (l *GroupLane) Reset() {
 	l.retries = Retries{}
 }
 
-// addTo adds the published counts to sums, by number of the group.
+// addTo adds the published counts of the lane to sums, whose index is the number of a group.
 func (l *GroupLane) addTo(sums []GroupCount) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

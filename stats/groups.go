@@ -11,56 +11,59 @@ import (
 	"unicode/utf8"
 )
 
-// GroupOptions define the group of a key.
+// GroupOptions say to which group a key belongs and which groups are counted.
 type GroupOptions struct {
-	// Delimiter ends the name of a group in a key; "" puts all keys into one group.
+	// Delimiter is the text in a key that ends the name of its group; "" puts all keys into one
+	// group.
 	Delimiter string
-	// Max bounds the groups that are counted by name; 0 is none.
+	// Max is the maximum number of groups that are counted by name.
 	Max int
-	// Near is the percentage of a limit in use from which an allowed call counts as near it; 0 is
-	// 80.
+	// Near is the percentage of a limit that must be exceeded for an allowed call to count as near
+	// the limit; 0 stands for 80.
 	Near int
 }
 
-// Groups counts decisions by group of keys: the part of a key before the first delimiter. The first
-// groups with many calls have their own counts. All others are counted together, so that keys
-// cannot make the memory grow. Any goroutine may use it.
+// Groups counts decisions by group of keys. The group of a key is the part before the first
+// delimiter. The first groups that have many calls are counted by name. All other groups are
+// counted together, so that keys cannot make the memory grow. Any goroutine may use it, except for
+// the lanes: see [GroupLane].
 type Groups struct {
 	delimiter string
 	maxNamed  int
 	near      atomic.Int64
 	seed      maphash.Seed
-	named     atomic.Int32 // groups with their own count
+	named     atomic.Int32 // the number of groups that are counted by name
 
 	mu      sync.Mutex
-	names   []string         // guarded by mu; only grows. The names of the groups from firstNamed on
-	waiting map[uint64]int64 // guarded by mu: calls of groups without a count, by hash
+	names   []string         // guarded by mu; only grows: the names of the groups from the number firstNamed on
+	waiting map[uint64]int64 // guarded by mu: the calls of groups that are not counted by name yet, by the hash of their names
 	lanes   []*GroupLane     // guarded by mu
 }
 
-// The fixed groups, and the number of the first group with a name.
+// The numbers of the fixed groups, and of the first group with a name.
 const (
-	otherGroup = iota // groups without their own count
+	otherGroup = iota // groups that are not counted by name
 	noGroup           // keys without a delimiter
 	firstNamed
 )
 
 const (
-	// namedAfter is about how many calls a group has before it gets its own count.
+	// namedAfter is about the number of calls after which a group is counted by name.
 	namedAfter = 16
-	// maxWaiting bounds the groups without their own count that are counted separately until then.
+	// maxWaiting is the maximum number of groups whose calls are counted until they are counted by
+	// name. Beyond it, counting starts anew for all of them.
 	maxWaiting = 4096
 )
 
-// GroupCount has the counts of a group.
+// GroupCount has the counts of one group of keys.
 type GroupCount struct {
-	Name string // as returned by [GroupName]
-	// Label is the name as text that is safe to show, and unique: a name that is not plain
-	// printable text is quoted.
+	Name string // the result of [GroupName] for its keys
+	// Label is a unique text for the name that is safe to show: a name that is not plain printable
+	// text is quoted.
 	Label  string
 	Calls  int64
 	Denied int64
-	Near   int64 // allowed calls that left little
+	Near   int64 // allowed calls that were near their limit: see [GroupOptions].Near
 }
 
 // RetryBounds returns the upper bounds of the buckets of [Retries], in seconds.
@@ -68,51 +71,53 @@ func RetryBounds() []float64 { return []float64{1, 2, 5, 10, 30, 60, 300, 900, 3
 
 const retryBuckets = 9
 
-// Retries is a histogram of the waiting times that denied callers were told, if waiting would help.
+// Retries is a histogram of the times after which denied callers may try again. Denials that no
+// waiting changes are not in it.
 type Retries struct {
-	Counts [retryBuckets + 1]int64 // by bucket of [RetryBounds]; the last is for longer times
-	Sum    float64                 // seconds
+	Counts [retryBuckets + 1]int64 // the number of times in each bucket of [RetryBounds]; the last one is for longer times
+	Sum    float64                 // the sum of all times in seconds
 }
 
-// GroupLane has the counts of one worker. Fields without a note belong to the worker's goroutine.
+// GroupLane has the counts of one worker. Only the worker's goroutine may use it, except for Reset.
 // Counting does not allocate.
 type GroupLane struct {
 	Sampler
 	all *Groups
 
-	memo      []byte // the group of the last counted call with the delimiter, and its number
+	memo      []byte // the group of the last counted call, with the delimiter; memoID is its number
 	memoID    int
-	names     []string    // of the groups that this lane knows: a prefix of all.names
-	slots     []groupSlot // a hash table of them
+	names     []string    // the names of the groups that this lane knows: the first ones of all.names
+	slots     []groupSlot // a hash table of names
 	batch     []GroupCount
 	touched   []int
-	denials   Retries // of the batch; its Sum is in nanoseconds, which saves a division for each call
+	denials   Retries // the waiting times of the batch; here Sum is in nanoseconds, which saves a division for each call
 	anyDenial bool
 
 	mu      sync.Mutex
-	totals  []GroupCount // guarded by mu, like retries
+	totals  []GroupCount // guarded by mu, like retries: the published counts
 	retries Retries
 }
 
 type groupSlot struct {
 	hash uint64
-	id   int // 0 is a free slot: the fixed groups are in no table
+	id   int // 0 if the slot is free: the fixed groups are not in the table
 }
 
-// Outcome is a decision as groups count it.
+// Outcome is a decision in the form in which groups count it.
 type Outcome struct {
 	Refused, Limit, Remaining int64
-	RetryAfter                time.Duration // negative: waiting does not help
+	RetryAfter                time.Duration // negative if waiting does not help
 }
 
-// NewGroups returns empty counts.
+// NewGroups returns counts without any lane. o says which groups are counted.
 func NewGroups(o GroupOptions) *Groups {
 	g := &Groups{delimiter: o.Delimiter, maxNamed: o.Max, seed: maphash.MakeSeed(), waiting: make(map[uint64]int64)}
 	g.SetNear(o.Near)
 	return g
 }
 
-// SetNear sets the percentage of a limit in use from which an allowed call counts as near it.
+// SetNear sets the percentage of a limit that must be exceeded for an allowed call to count as near
+// the limit; 0 stands for 80.
 func (g *Groups) SetNear(percent int) {
 	if percent <= 0 {
 		percent = 80
@@ -120,8 +125,8 @@ func (g *Groups) SetNear(percent int) {
 	g.near.Store(int64(percent))
 }
 
-// label returns the name of a group as text that is safe to show and that differs from all other
-// groups and fixed names.
+// label returns name, the name of a group, as a text that is safe to show and differs from the
+// labels of all other groups and from the names of the fixed groups.
 func label(name string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == '\\' }
 	if name != "" && name != OtherGroups && name != NoGroup && utf8.ValidString(name) && strings.IndexFunc(name, odd) < 0 {
@@ -130,8 +135,9 @@ func label(name string) string {
 	return strconv.Quote(name)
 }
 
-// see counts calls of a group without its own count, and returns the group's number: until it has
-// had enough calls, that of the group of all others.
+// see counts calls of the group called name, which l does not know, and returns the number of the
+// group. That is otherGroup until the group has had enough calls. see also has l learn the groups
+// that other lanes know.
 func (g *Groups) see(l *GroupLane, name []byte, hash uint64, calls int64) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -157,7 +163,8 @@ func (g *Groups) see(l *GroupLane, name []byte, hash uint64, calls int64) int {
 	return firstNamed + len(l.names) - 1
 }
 
-// Snapshot returns the groups with calls, those with a name first.
+// Snapshot returns the published counts of all groups that have calls: first those that are counted
+// by name, then the fixed ones.
 func (g *Groups) Snapshot() []GroupCount {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -180,7 +187,7 @@ func (g *Groups) Snapshot() []GroupCount {
 	return named
 }
 
-// Retries returns the waiting times that denied callers were told.
+// Retries returns the published times after which denied callers may try again.
 func (g *Groups) Retries() (sum Retries) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// A histogram divides each power of two of nanoseconds into stepsPerOctave equal buckets, so the
-// width of a bucket is at most a sixteenth of its lower bound. The first bucket has all durations
-// below 2^leastOctave ns. The last one has durations of 2^endOctave ns (34 s) or longer.
+// A histogram divides each power of two of nanoseconds into stepsPerOctave buckets of the same
+// width, so the width of a bucket is at most a sixteenth of its lower bound. The first bucket has
+// all durations below 2^leastOctave ns. The last bucket also has all durations from 2^endOctave ns
+// (34 s) on.
 const (
 	stepBits       = 4
 	stepsPerOctave = 1 << stepBits
@@ -18,7 +19,7 @@ const (
 	bucketCount    = 1 + (endOctave-leastOctave)*stepsPerOctave
 )
 
-// Class is how long a command is expected to take.
+// Class says how long a command is expected to take.
 type Class uint8
 
 // The classes of commands: those with the flag fast, all others, and those that run scripts.
@@ -29,22 +30,22 @@ const (
 	Classes // the number of classes
 )
 
-// String returns the name of the class.
+// String returns the name of the class in the metrics.
 func (c Class) String() string { return [Classes]string{"fast", "slow", "script"}[c] }
 
-// Histogram counts how long calls took. Any goroutine may use it. The zero value is empty.
+// Histogram counts calls by their duration. The zero value is empty. Any goroutine may use it.
 type Histogram struct {
 	counts [bucketCount]atomic.Int64
-	sum    atomic.Int64 // nanoseconds
+	sum    atomic.Int64 // nanoseconds that all calls took together
 }
 
-// Add records that calls calls took d each.
+// Add counts so many calls that took d each.
 func (h *Histogram) Add(d time.Duration, calls int64) {
 	h.counts[bucketOf(d)].Add(calls)
 	h.sum.Add(int64(d) * calls)
 }
 
-// Reset removes all counts.
+// Reset sets all counts to zero.
 func (h *Histogram) Reset() {
 	for i := range h.counts {
 		h.counts[i].Store(0)
@@ -52,7 +53,7 @@ func (h *Histogram) Reset() {
 	h.sum.Store(0)
 }
 
-// bucketOf returns the index of the bucket of d.
+// bucketOf returns the index of the bucket that has calls which took d.
 func bucketOf(d time.Duration) int {
 	if d < 1<<leastOctave {
 		return 0
@@ -64,7 +65,7 @@ func bucketOf(d time.Duration) int {
 	return 1 + (octave-leastOctave)*stepsPerOctave + int(uint64(d)>>(octave-stepBits))&(stepsPerOctave-1)
 }
 
-// bucketEnd returns the upper bound of a bucket, exclusive.
+// bucketEnd returns the exclusive upper bound of the bucket with the index i.
 func bucketEnd(i int) time.Duration {
 	octave, step := leastOctave+(i-1)/stepsPerOctave, (i-1)%stepsPerOctave
 	if i == 0 {
@@ -73,14 +74,15 @@ func bucketEnd(i int) time.Duration {
 	return time.Duration(stepsPerOctave+step+1) << (octave - stepBits)
 }
 
-// Distribution is the sum of histograms at one moment.
+// Distribution is the sum of histograms at one moment. Calls is the number of calls, and Sum the
+// time that they took together.
 type Distribution struct {
 	Calls  int64
 	Sum    time.Duration
 	counts [bucketCount]int64
 }
 
-// Add adds the counts of h.
+// Add adds the present counts of h to d.
 func (d *Distribution) Add(h *Histogram) {
 	for i := range h.counts {
 		if n := h.counts[i].Load(); n != 0 {
@@ -91,7 +93,7 @@ func (d *Distribution) Add(h *Histogram) {
 	d.Sum += time.Duration(h.sum.Load())
 }
 
-// Merge adds the counts of another distribution.
+// Merge adds the counts of o to d.
 func (d *Distribution) Merge(o *Distribution) {
 	for i := range d.counts {
 		d.counts[i] += o.counts[i]
@@ -100,8 +102,8 @@ func (d *Distribution) Merge(o *Distribution) {
 	d.Sum += o.Sum
 }
 
-// Sub subtracts an earlier distribution of the same histograms. If they have been reset since, it
-// subtracts nothing.
+// Sub subtracts earlier, an earlier sum of the same histograms, from d. If a histogram was reset
+// since then, Sub subtracts nothing.
 func (d *Distribution) Sub(earlier *Distribution) {
 	for i := range d.counts {
 		if d.counts[i] < earlier.counts[i] {
@@ -115,9 +117,9 @@ func (d *Distribution) Sub(earlier *Distribution) {
 	d.Sum -= earlier.Sum
 }
 
-// Below returns how many calls took less than limit. It is exact if limit is a power of two
-// of nanoseconds, of at least 64 ns and at most 2^34 ns. Otherwise it counts the whole bucket
-// of limit, which is up to a sixteenth wider.
+// Below returns the number of calls that took less than limit. The result is exact if limit is a
+// power of two of nanoseconds, of at least 64 ns and at most 2^34 ns. Otherwise it includes all
+// calls in the bucket of limit, whose end is up to a sixteenth later.
 func (d *Distribution) Below(limit time.Duration) (calls int64) {
 	for i, n := range d.counts {
 		if i > 0 && bucketEnd(i-1) >= limit {
@@ -128,8 +130,8 @@ func (d *Distribution) Below(limit time.Duration) (calls int64) {
 	return calls
 }
 
-// Quantile returns the duration that a share of q of the calls did not exceed, rounded up to
-// the end of its bucket. It is 0 without calls.
+// Quantile returns the duration that the fraction q of the calls, from 0 to 1, did not exceed,
+// rounded up to the end of its bucket. It is 0 if there are no calls.
 func (d *Distribution) Quantile(q float64) time.Duration {
 	if d.Calls == 0 {
 		return 0
@@ -144,7 +146,7 @@ func (d *Distribution) Quantile(q float64) time.Duration {
 	return bucketEnd(bucketCount - 1)
 }
 
-// Max returns the end of the last bucket with a call, 0 without calls.
+// Max returns the end of the last bucket that has a call; 0 if there are no calls.
 func (d *Distribution) Max() time.Duration {
 	for i := bucketCount - 1; i >= 0; i-- {
 		if d.counts[i] > 0 {

@@ -6,34 +6,35 @@ import (
 )
 
 const (
-	// maxMonitoredLine bounds the bytes that MONITOR shows of one command. maxMonitored bounds the
-	// bytes that wait in a worker: the commands of one transaction or script.
+	// maxMonitoredLine is the maximum number of bytes of arguments that MONITOR shows for one
+	// command, without quotes. maxMonitored is the maximum number of bytes that wait in a worker:
+	// those of the commands of one transaction or script.
 	maxMonitoredLine = 64 << 10
 	maxMonitored     = 8 << 20
-	// keptMonitored bounds the memory for them that a worker keeps.
+	// keptMonitored is the maximum size, in bytes, of the buffer for lines that a worker keeps.
 	keptMonitored = 64 << 10
 )
 
-// Lines has the commands of a worker as MONITOR shows them.
+// Lines has the recorded commands of a worker as lines of MONITOR.
 type Lines struct {
 	text   []byte
-	missed int // commands without room
+	missed int // the number of commands for which there was no room
 }
 
-// Source describes a call for MONITOR, except its arguments.
+// Source describes a call for MONITOR, without its arguments.
 type Source struct {
 	At   int64 // civil time in Unix microseconds
 	DB   int
-	Addr string // of the client, or lua
+	Addr string // the address of the client, or "lua" for a command that a script calls
 }
 
-// Size returns the length of the lines in bytes.
+// Size returns the total length of the lines in bytes.
 func (l *Lines) Size() int { return len(l.text) }
 
-// Cut removes everything after size bytes.
+// Cut removes all lines after the first size bytes.
 func (l *Lines) Cut(size int) { l.text = l.text[:min(size, len(l.text))] }
 
-// Add appends a command. words is a result of [Words].
+// Add adds the line of a command. words is the result of [Words] for its arguments.
 func (l *Lines) Add(from Source, words []byte) {
 	if len(l.text)+len(words) > maxMonitored {
 		l.missed++
@@ -42,8 +43,9 @@ func (l *Lines) Add(from Source, words []byte) {
 	l.text = from.line(l.text, words)
 }
 
-// Take returns the lines, which are valid until the next command. If there was no room for some
-// commands, a last line at the time at has their number.
+// Take returns the lines and removes them. They are valid until the next Add. If there was no room
+// for some commands, a last line says how many; at is its time, in Unix microseconds of the civil
+// clock.
 func (l *Lines) Take(at int64) []byte {
 	text := l.text
 	if l.missed > 0 {
@@ -56,7 +58,7 @@ func (l *Lines) Take(at int64) []byte {
 	return text
 }
 
-// line appends a line of MONITOR.
+// line appends the line of MONITOR with words to b.
 func (from Source) line(b, words []byte) []byte {
 	b = append(b, '+')
 	b = strconv.AppendInt(b, from.At/1e6, 10)
@@ -68,7 +70,8 @@ func (from Source) line(b, words []byte) []byte {
 	return append(append(b, words...), '\r', '\n')
 }
 
-// Words returns the arguments of a call as MONITOR shows them.
+// Words returns the arguments of a call in the form in which MONITOR shows them: quoted, with a
+// space before each, and cut off if they are too long.
 func Words(args [][]byte) (line []byte) {
 	for i, a := range args {
 		room := maxMonitoredLine - len(line)
@@ -86,7 +89,8 @@ func Words(args [][]byte) (line []byte) {
 	return line
 }
 
-// appendQuoted appends b in quotes.
+// appendQuoted appends b to line in quotes, with escapes for the bytes that are not printable
+// ASCII.
 func appendQuoted(line, b []byte) []byte {
 	const hex = "0123456789abcdef"
 	line = append(line, '"')

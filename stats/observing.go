@@ -5,31 +5,34 @@ import (
 	"time"
 )
 
-// Observing has the options of what the server records about calls, and of which clients may call DEBUG.
+// Observing has the settings that say what the server records about calls, and which clients may
+// call DEBUG.
 type Observing struct {
-	// SlowerThan is the least duration of a call in SLOWLOG; a negative one records no call.
-	// SlowEntries is the greatest number of entries.
+	// SlowerThan is the minimum duration of a call in SLOWLOG; if it is negative, no call is
+	// recorded. SlowEntries is the maximum number of entries.
 	SlowerThan  time.Duration
 	SlowEntries int
-	// Latency is the least duration of an event in LATENCY; 0 records no event.
+	// Latency is the minimum duration of an event in LATENCY; 0 means that no event is recorded.
 	Latency time.Duration
-	// Histograms is whether durations are counted by command. Percentiles are those that INFO shows.
+	// Histograms says whether the durations of calls are counted by command. Percentiles are the
+	// percentiles, from 0 to 100, that INFO latencystats shows.
 	Histograms  bool
 	Percentiles []float64
 	Debug       DebugCommand
 }
 
-// DebugCommand is the clients that may call DEBUG.
+// DebugCommand says which clients may call DEBUG.
 type DebugCommand uint8
 
-// No client, clients on this machine, or all clients.
+// The values of DebugCommand: no client, the clients on this machine, or all clients.
 const (
 	DebugNone DebugCommand = iota
 	DebugLocal
 	DebugAll
 )
 
-// Least returns the shortest duration for which more than a count is recorded.
+// Least returns the minimum duration of a call or event that is recorded in SLOWLOG or LATENCY. It
+// is the maximum of time.Duration if none is recorded.
 func (o *Observing) Least() time.Duration {
 	least := time.Duration(math.MaxInt64)
 	if o.SlowerThan >= 0 && o.SlowEntries > 0 {
@@ -41,9 +44,10 @@ func (o *Observing) Least() time.Duration {
 	return least
 }
 
-// exactBelow is the threshold from which a batch is timed as a whole and represents its calls. With
-// a lower threshold many short calls together could exceed it.
+// exactBelow is the minimum of Least for which a batch is timed as a whole, which then represents
+// its calls. With a lower one, many short calls together could exceed it.
 const exactBelow = time.Millisecond
 
-// EveryCall reports whether the thresholds require timing every call.
+// EveryCall reports whether every call must be timed individually, because Least is below
+// exactBelow.
 func (o *Observing) EveryCall() bool { return o.Least() < exactBelow }

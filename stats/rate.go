@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// Rate estimates commands per second over the last tick of the janitor.
+// Rate estimates the number of commands per second, over the time between the last two ticks of the
+// janitor. Any goroutine may read Ops.
 type Rate struct {
-	Ops  atomic.Int64 // per second
-	last atomic.Int64 // commands at the last tick
+	Ops  atomic.Int64 // commands per second
+	last atomic.Int64 // the number of all commands at the last tick
 }
 
-// Tick records the number of commands at the end of a period of d.
+// Tick sets Ops. commands is the number of all commands so far, and d the time since the last tick.
 func (r *Rate) Tick(commands int64, d time.Duration) {
 	before := r.last.Swap(commands)
 	if d > 0 {
@@ -19,7 +20,7 @@ func (r *Rate) Tick(commands int64, d time.Duration) {
 	}
 }
 
-// Reset restarts the estimate.
+// Reset sets the estimate to 0, after the number of all commands was reset.
 func (r *Rate) Reset() {
 	r.Ops.Store(0)
 	r.last.Store(0)

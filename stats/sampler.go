@@ -6,23 +6,24 @@ import (
 )
 
 const (
-	// exactCalls is how many calls of a batch are each counted. Of the calls after that, one of
-	// every sampleCalls represents all of them.
+	// exactCalls is the number of calls of a batch that are each counted. Of the calls after these,
+	// one of every sampleCalls is counted and represents all sampleCalls.
 	exactCalls  = 4
 	sampleCalls = 8
 )
 
-// Sampler selects the calls of a worker that are counted.
+// Sampler selects the calls of a worker that are counted. Only the worker's goroutine may use it.
 type Sampler struct {
-	// until is the number of calls before the next counted one. rest is its value for the calls
-	// after the individually counted ones. exact is the number of individually counted calls in
-	// this batch.
+	// until is the number of calls before the next counted one. exact is the number of calls of
+	// this batch that were counted individually. rest is the value of until with which sampling
+	// continues when exact reaches exactCalls.
 	until, rest, exact int
-	place              int // which of the present sampleCalls calls is counted
+	place              int // the index of the counted call among the present sampleCalls calls
 	random             uint32
 }
 
-// NewSampler returns a sampler. Different samplers select different calls.
+// NewSampler returns a sampler with a random beginning, so that different samplers select different
+// calls.
 func NewSampler() Sampler {
 	s := Sampler{random: rand.Uint32() | 1}
 	s.place = int(s.random % sampleCalls)
@@ -30,13 +31,14 @@ func NewSampler() Sampler {
 	return s
 }
 
-// Due reports whether the next call is to be counted.
+// Due reports whether the next call is to be counted, and advances to the call after it. If it
+// returns true, the caller must call Weight.
 func (s *Sampler) Due() bool {
 	s.until--
 	return s.until < 0
 }
 
-// Weight returns how many calls a due call represents.
+// Weight returns the number of calls that the due call represents, and selects the next call.
 func (s *Sampler) Weight() int64 {
 	if s.exact < exactCalls {
 		if s.exact++; s.exact == exactCalls {
@@ -52,21 +54,23 @@ func (s *Sampler) Weight() int64 {
 	return sampleCalls
 }
 
-// Chance is a probability of one in n calls, in the form that Skip needs.
+// Chance is the probability that a call is counted, in the form that Skip needs.
 type Chance float64
 
-// OneIn returns the chance of one in n calls. n must be above 1.
+// OneIn returns the chance of one in n. n must be greater than 1.
 func OneIn(n int) Chance { return Chance(1 / math.Log1p(-1/float64(n))) }
 
-// Skip returns how many calls to skip before the next counted one, if each call is counted
-// independently with the probability of. The order of calls and the length of pipelines then do not
-// bias the counts. The number is geometrically distributed; it is computed by inversion.
+// Skip returns the number of calls to skip before the next counted one, if each call is counted
+// independently with the probability of. Then neither the order of calls nor the length of
+// pipelines biases the counts. The number has a geometric distribution; Skip computes it by
+// inversion.
 func (s *Sampler) Skip(of Chance) int {
 	u := (float64(s.Random()) + 0.5) / (1 << 32) // never 0, and never 1
 	return int(math.Log(u) * float64(of))
 }
 
-// Random returns the next number of a sequence with the period 2^32 - 1.
+// Random returns the next number of a pseudo-random sequence with the period 2^32 - 1 (xorshift).
+// It is never 0.
 func (s *Sampler) Random() uint32 {
 	s.random ^= s.random << 13
 	s.random ^= s.random >> 17
@@ -74,10 +78,10 @@ func (s *Sampler) Random() uint32 {
 	return s.random
 }
 
-// Exact reports whether all calls of the batch so far were each counted.
+// Exact reports whether every call of the batch so far was counted, and the next one will be, too.
 func (s *Sampler) Exact() bool { return s.exact < exactCalls }
 
-// EndBatch makes the sampler count the next calls individually again.
+// EndBatch ends a batch: the sampler counts the first calls of the next batch individually again.
 func (s *Sampler) EndBatch() {
 	if s.exact == exactCalls {
 		s.rest = s.until + 1

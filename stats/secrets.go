@@ -1,12 +1,13 @@
 package stats
 
-// redacted replaces a secret argument.
+// redacted is shown instead of a secret argument.
 var redacted = []byte("(redacted)")
 
-// Secrets calls hide with the index of each secret argument of a call.
+// Secrets is a function that calls hide with the index of each secret argument in args, the
+// arguments of a call.
 type Secrets func(args [][]byte, hide func(i int))
 
-// SecretsFrom returns Secrets for commands whose arguments are all secret from an index on.
+// SecretsFrom returns the Secrets of a command whose arguments from the index first on are secret.
 func SecretsFrom(first int) Secrets {
 	return func(args [][]byte, hide func(i int)) {
 		for i := first; i < len(args); i++ {
@@ -15,8 +16,8 @@ func SecretsFrom(first int) Secrets {
 	}
 }
 
-// Shown returns the arguments of a call with secrets replaced. It returns args itself if nothing is
-// secret. secrets may be nil.
+// Shown returns args, the arguments of a call, with the secret ones replaced. It does not change
+// args, and returns args itself if nothing is secret. A nil secrets means that nothing is.
 func Shown(secrets Secrets, args [][]byte) [][]byte {
 	if secrets == nil {
 		return args

@@ -7,67 +7,69 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// SeenKey is a key with frequent, or frequently denied, limiter calls, and the last of its calls
-// that was examined.
+// SeenKey is a key that has the most limiter calls or denied calls, with the latest of these calls
+// whose details were kept.
 type SeenKey struct {
 	DB        int
 	Key       string
-	Count     int64   // halved every minute
-	PerSecond float64 // over the last ten seconds
-	Clients   []int64 // clients that have called it, at most [MaxSeenClients], the newest last
+	Count     int64   // about the number of calls; halved every minute
+	PerSecond float64 // calls per second over the last ten seconds
+	Clients   []int64 // IDs of clients that have called it, at most [MaxSeenClients], the newest last
 	First     limit.Instant
 	Last      limit.Instant
 	SeenCall
 }
 
-// SeenCall is a call of a limiter. Args are the arguments after the key, at most [MaxSeenArgs]
-// bytes. Their first Limit bytes define the limit.
+// SeenCall is a call of a limiter. Args are its arguments after the key, at most [MaxSeenArgs]
+// bytes, of which the first Limit bytes define the limit.
 type SeenCall struct {
 	Command    string
 	Args       string
 	Limit      int
-	RetryAfter time.Duration // of a denied call
+	RetryAfter time.Duration // when a denied call may be repeated
 }
 
-// SeenKeys are the most frequent keys, in descending order, and the rate of all keys together.
+// SeenKeys has the most frequent keys in descending order of their rates, and the rate of all keys
+// together in calls per second.
 type SeenKeys struct {
 	Keys      []SeenKey
 	PerSecond float64
 }
 
-// SeenGroup is what was seen of a group of keys since it was last taken.
+// SeenGroup is what was recorded about a group of keys since it was taken the last time.
 type SeenGroup struct {
 	Name    string
-	Denied  Sketch // of its keys
-	Refused int64  // calls refused for lack of memory
+	Denied  Sketch // the distinct keys that were denied
+	Refused int64  // calls that were refused for lack of memory
 	Calls   []SeenCalls
 }
 
-// SeenCalls is a kind of call and about how often it occurred.
+// SeenCalls is a kind of call, and about how often it has occurred.
 type SeenCalls struct {
 	SeenCall
 	Count int64
 }
 
 const (
-	// MaxSeenArgs bounds the bytes of a call's arguments that are kept.
+	// MaxSeenArgs is the maximum number of bytes of a call's arguments that are kept.
 	MaxSeenArgs = 48
-	// MaxSeenClients bounds the clients that are kept for a key.
+	// MaxSeenClients is the maximum number of clients that are kept for a key.
 	MaxSeenClients = 8
 )
 
-// Names of the fixed groups.
+// The names of the fixed groups.
 const (
 	NoGroup     = "(none)" // keys without the delimiter
-	OtherGroups = "other"  // everything without room
+	OtherGroups = "other"  // all groups that are not counted by name
 )
 
-// maxGroupName bounds the bytes of a group's name; groups with longer names are counted with the
-// others.
+// maxGroupName is the maximum length of the name of a group in bytes. Groups with longer names are
+// counted with the others.
 const maxGroupName = 64
 
-// GroupOf returns the group of a key: either the name before the first delimiter, or fixed, which
-// is [NoGroup] or [OtherGroups]. The other result is empty. It does not allocate.
+// GroupOf returns the group of key. That is either name, the part of key before the first
+// delimiter, or fixed, which is [NoGroup] or [OtherGroups]; the other result is empty. name refers
+// to key. GroupOf does not allocate.
 func GroupOf(key []byte, delimiter string) (name []byte, fixed string) {
 	at := -1
 	if len(delimiter) == 1 {
@@ -84,7 +86,7 @@ func GroupOf(key []byte, delimiter string) (name []byte, fixed string) {
 	return key[:at], ""
 }
 
-// GroupName returns the result of GroupOf as a string.
+// GroupName returns the name of the group of key: the result of [GroupOf] as a string.
 func GroupName(key []byte, delimiter string) string {
 	name, fixed := GroupOf(key, delimiter)
 	return string(name) + fixed

@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// Sketch estimates the number of distinct items, in 256 bytes. It is the HyperLogLog of Flajolet,
+// Sketch estimates the number of distinct items in 256 bytes. It is the HyperLogLog of Flajolet,
 // Fusy, Gandouet and Meunier ("HyperLogLog: the analysis of a near-optimal cardinality estimation
-// algorithm", 2007) with 256 registers: the standard error is 6.5 %, and up to a few dozen items it
-// is nearly exact. The zero value is empty.
+// algorithm", 2007) with 256 registers. Its standard error is 6.5 %; up to a few dozen items it is
+// nearly exact. The zero value is empty.
 type Sketch [sketchRegisters]uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	sketchRegisters = 1 << sketchBits
 )
 
-// Add adds an item by a well-mixed 64-bit hash.
+// Add adds an item. hash is a hash of the item, all of whose 64 bits must be well mixed.
 func (s *Sketch) Add(hash uint64) {
 	r := hash >> (64 - sketchBits)
 	// The set bit bounds the rank of a hash whose other bits are zero.
@@ -24,14 +24,14 @@ func (s *Sketch) Add(hash uint64) {
 	s[r] = max(s[r], rank)
 }
 
-// Merge adds all items of o.
+// Merge adds all items of o to s.
 func (s *Sketch) Merge(o *Sketch) {
 	for i := range s {
 		s[i] = max(s[i], o[i])
 	}
 }
 
-// Estimate returns about how many distinct items were added.
+// Estimate returns the approximate number of distinct items that were added.
 func (s *Sketch) Estimate() int64 {
 	const m = float64(sketchRegisters)
 	sum, empty := 0.0, 0

@@ -6,29 +6,32 @@ import (
 	"time"
 )
 
-// SlowEntry is a call that took long.
+// SlowEntry is an entry of SLOWLOG: a call that took long.
 type SlowEntry struct {
-	ID   int64         // from 0, in order; SLOWLOG RESET does not restart it
-	At   int64         // civil time at its end, in Unix milliseconds
+	ID   int64         // from 0, in the order of the entries; SLOWLOG RESET does not restart it
+	At   int64         // civil time at the end of the call, in Unix milliseconds
 	Took time.Duration // without the time of waiting
-	Args []string      // cut by [CutArgs]
-	Addr string        // of the client
-	Name string        // of the client
+	Args []string      // the result of [CutArgs]
+	Addr string        // the address of the client
+	Name string        // the name of the client
 	size int
 }
 
 const (
-	// Redis keeps 32 arguments of a call, and 128 bytes of each.
+	// maxSlowArgs is the maximum number of arguments of a call that are kept, and maxSlowArg the
+	// maximum number of bytes of each, as in Redis.
 	maxSlowArgs = 32
 	maxSlowArg  = 128
-	// maxSlowBytes bounds the memory of all entries. Beyond it the oldest are removed.
+	// maxSlowBytes is the maximum memory, in bytes, of all entries. Beyond it the oldest entries
+	// are removed.
 	maxSlowBytes = 16 << 20
-	// slowEntryCost is the memory of an entry in addition to its texts, and slowArgCost that of a
-	// text.
+	// slowEntryCost is the memory, in bytes, of an entry without its texts, and slowArgCost that of
+	// an argument without its bytes.
 	slowEntryCost, slowArgCost = 160, 32
 )
 
-// CutArgs copies arguments as the slow log shows them: 32 of them, 128 bytes of each.
+// CutArgs returns copies of args in the form in which the slow log shows them: at most 32
+// arguments, and at most 128 bytes of each.
 func CutArgs(args [][]byte) []string {
 	n := min(len(args), maxSlowArgs)
 	cut := make([]string, n)
@@ -45,16 +48,17 @@ func CutArgs(args [][]byte) []string {
 	return cut
 }
 
-// SlowLog keeps the newest slow calls. Any goroutine may use it.
+// SlowLog keeps the newest calls that took long. Any goroutine may use it.
 type SlowLog struct {
 	mu         sync.Mutex
 	entries    []SlowEntry // guarded by mu; the oldest first
 	next       int64       // guarded by mu: the next ID
 	maxEntries int         // guarded by mu: slowlog-max-len
-	bytes      int         // guarded by mu
+	bytes      int         // guarded by mu: the memory of all entries
 }
 
-// SetMax bounds the number of entries, and removes the oldest beyond it.
+// SetMax sets the maximum number of entries, and removes the oldest ones beyond it. With 0, no
+// calls are added.
 func (l *SlowLog) SetMax(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +66,7 @@ func (l *SlowLog) SetMax(n int) {
 	l.trim()
 }
 
-// Add adds a call and sets its ID.
+// Add adds e to the log and sets its ID.
 func (l *SlowLog) Add(e SlowEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +83,7 @@ func (l *SlowLog) Add(e SlowEntry) {
 	l.trim()
 }
 
-// trim removes the oldest entries beyond the bounds. The caller holds mu.
+// trim removes the oldest entries beyond the bounds. l.mu is held.
 func (l *SlowLog) trim() {
 	gone := 0
 	for ; gone < len(l.entries) && (len(l.entries)-gone > l.maxEntries || l.bytes > maxSlowBytes); gone++ {
@@ -89,7 +93,7 @@ func (l *SlowLog) trim() {
 	l.entries = l.entries[gone:]
 }
 
-// Newest returns up to n entries, the newest first.
+// Newest returns copies of up to n entries, the newest first.
 func (l *SlowLog) Newest(n int) []SlowEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
