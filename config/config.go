@@ -15,58 +15,58 @@ import (
 	"github.com/cellserver/cellserver/acl"
 )
 
-// Config is the settings of a server. Its methods may be called from any
-// goroutine.
+// Config has the settings of a server. Any goroutine may call its methods.
 type Config struct {
 	table  []option
 	byName map[string]int
 
 	// setting is held from the change of a value until the new value is in force. Event loops may
-	// wait for it, so no file is read or written while it is held.
+	// wait for it, so files are not read or written while it is held.
 	setting   sync.Mutex
 	rewriting sync.Mutex // held by Rewrite
 
 	mu     sync.Mutex
-	values []string // guarded by mu; in the order of table, each accepted by its kind
-	apply  func()   // guarded by mu: puts changed values in force
-	// prepares take part in Reload, and checks in Set; guarded by mu.
+	values []string // guarded by mu: the values in the order of table, each in the form that its kind returns
+	apply  func()   // guarded by mu: puts changed values in force; nil before OnChange
+	// prepares are called by Reload, and checks by Set. Both are guarded by mu.
 	prepares []Prepare
 	checks   []setCheck
-	last     setCheck // guarded by mu: see OnCommit
-	changed  uint64   // guarded by mu: the number of changes of values or users
+	last     setCheck // guarded by mu: the Prepare of OnCommit
+	changed  uint64   // guarded by mu: the number of changes of values or users so far
 	cores    int      // GOMAXPROCS at the start, which respects the limits of a container
 
-	idle    []string          // guarded by mu; options of Redis that were given and have no effect, sorted
-	modules []string          // guarded by mu; modules that were named and are built in
-	users   []acl.Line        // guarded by mu; lines `user name rule ...`, without the first word
-	origins map[string]string // guarded by mu; where each option was given last, "" for CONFIG SET
+	idle    []string          // guarded by mu: the options of Redis that were given and have no effect, sorted
+	modules []string          // guarded by mu: the modules that loadmodule names and that are built in
+	users   []acl.Line        // guarded by mu: the lines `user name rule ...`, without the first word
+	origins map[string]string // guarded by mu: the place at which each option was set last, "" for CONFIG SET
 
 	// The fields below do not change after Load.
-	file    string      // the configuration file, "" without one
-	renamed [][2]string // commands with their new names, "" for removed ones
+	file    string      // the absolute path of the configuration file, "" if there is none
+	renamed [][2]string // the pairs of rename-command: a command and its new name, which is "" for a removed command
 	from    sources     // the sources that Reload reads again
 	redis   map[string]redisOption
 }
 
-// Prepare takes part in a reload. It checks what next requires of a part of the server, such as a
-// file of users or certificates, and returns apply, which puts that in force and cannot fail. It
-// changes nothing itself. apply may be nil. A configuration with other faults is prepared, too,
-// so that an operator sees all faults at once.
+// Prepare takes part in a reload. It checks what the configuration next requires of a part of the
+// server, such as its users or certificates, and returns apply, which puts that in force and cannot
+// fail. Prepare itself changes nothing. apply may be nil. A configuration that has other faults is
+// prepared, too, so that an operator sees all faults at once.
 type Prepare func(next *Config) (apply func(), err error)
 
-// setCheck is a Prepare that Set calls for certain options.
+// setCheck is a Prepare that Set calls if one of the changed options satisfies concerns.
 type setCheck struct {
 	concerns func(name string) bool
 	prepare  Prepare
 }
 
-// sources are what a configuration was read from.
+// sources are the arguments, the environment variables of this server and the standard input from
+// which a configuration was read.
 type sources struct {
 	args, environ []string
 	stdin         []byte
 }
 
-// Default returns the settings of a server without any configuration.
+// Default returns the settings of a server that was given no configuration.
 func Default() *Config {
 	c := &Config{table: options(), byName: make(map[string]int), origins: make(map[string]string), cores: runtime.GOMAXPROCS(0), redis: redisByName()}
 	for i, o := range c.table {
@@ -83,7 +83,8 @@ func Default() *Config {
 	return c
 }
 
-// OnChange makes every successful Set call f.
+// OnChange sets f as the function that every successful Set and Reload calls to put the new values
+// in force.
 func (c *Config) OnChange(f func()) {
 	c.mu.Lock()
 	c.apply = f

@@ -14,13 +14,13 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// loader reads a configuration.
+// loader reads a configuration and collects the faults in it.
 type loader struct {
 	c      *Config
 	faults []error
-	// given contains the options that the current layer (file, environment, flags) has set.
+	// given has the options that the current layer (file, environment or flags) has set.
 	given map[string]bool
-	// chain lists the files that include one another, down to the current one.
+	// chain has the file that is being read, which is the last one, and the files that include it.
 	chain []string
 	files int
 	idle  map[string]bool
@@ -30,15 +30,15 @@ func newLoader() *loader {
 	return &loader{c: Default(), idle: make(map[string]bool)}
 }
 
-// fault records an error and its place.
+// fault adds err, if it is not nil, to the faults, with the place where it was found.
 func (l *loader) fault(where string, err error) {
 	if err != nil {
 		l.faults = append(l.faults, fmt.Errorf("%s: %w", where, err))
 	}
 }
 
-// unknown returns the error for a name that is not an option. It repeats the name only if it
-// looks like one: anything else may be a password in the wrong place.
+// unknown returns the error for name, which is not an option. The error repeats name only if it
+// looks like the name of an option: other texts may be a password in the wrong place.
 func (l *loader) unknown(name string) error {
 	lower := strings.ToLower(name)
 	if at := strings.IndexAny(lower, "=:"); at > 0 && slices.Contains(l.c.names(), lower[:at]) {
@@ -51,13 +51,13 @@ func (l *loader) unknown(name string) error {
 	return fmt.Errorf("unknown option %q%s", name, guess)
 }
 
-// nameLike reports whether a word looks like the name of an option: lower-case letters, "-" and
-// "_".
+// nameLike reports whether word looks like the name of an option: it consists of lower-case
+// letters, "-" and "_".
 func nameLike(word string) bool {
 	return strings.IndexFunc(word, func(r rune) bool { return r != '-' && r != '_' && (r < 'a' || r > 'z') }) < 0
 }
 
-// lacksValue returns the error for a name without a value.
+// lacksValue returns the error for name, which has no value.
 func (l *loader) lacksValue(name string) error {
 	lower := strings.ToLower(name)
 	if _, word := promises[lower]; !word && !slices.Contains(l.c.names(), lower) {
@@ -66,7 +66,8 @@ func (l *loader) lacksValue(name string) error {
 	return fmt.Errorf("option %q lacks its value", name)
 }
 
-// assign sets option i. If the option takes several words, values are one value.
+// assign sets the option with the index i, which is called name, to values. If the option takes
+// several words, they are one value. where is the place for CONFIG REWRITE and for errors.
 func (l *loader) assign(where string, i int, name string, values []string) error {
 	o, value := &l.c.table[i], strings.Join(values, " ")
 	switch o.kind.(type) {
@@ -88,7 +89,7 @@ func (l *loader) assign(where string, i int, name string, values []string) error
 	return nil
 }
 
-// rename handles `rename-command old new`.
+// rename applies `rename-command old new`; values has the two names.
 func (l *loader) rename(values []string) error {
 	if len(values) != 2 {
 		return errors.New(`option "rename-command" takes a command and its new name`)
@@ -101,7 +102,8 @@ func (l *loader) rename(values []string) error {
 	return nil
 }
 
-// foreign accepts an option of Redis that has no effect here, or returns why it cannot.
+// foreign accepts an option of Redis that has no effect here, or returns the reason why name cannot
+// be accepted. lower is name in lower case.
 func (l *loader) foreign(name, lower string, values []string) error {
 	if o, known := l.c.redis[lower]; known {
 		if err := refusedRedisValue(o.name, strings.Join(values, " ")); err != nil {
@@ -116,8 +118,8 @@ func (l *loader) foreign(name, lower string, values []string) error {
 	return l.unknown(name)
 }
 
-// directive handles one setting with its values, from any layer. where begins the text of
-// an error.
+// directive applies one setting with its values, from a file, the environment or a flag. where is
+// the place for CONFIG REWRITE and for errors.
 func (l *loader) directive(where, name string, values []string) {
 	lower := strings.ToLower(name)
 	if i, ours := l.c.byName[lower]; ours {
@@ -147,7 +149,8 @@ const (
 	maxConfig       = 16 << 20
 )
 
-// firstFile reads the file at the beginning of the command line.
+// firstFile reads the file at the beginning of the command line, whose path becomes that of the
+// configuration.
 func (l *loader) firstFile(path string) {
 	if whole, err := filepath.Abs(path); err == nil {
 		path = whole
@@ -156,7 +159,7 @@ func (l *loader) firstFile(path string) {
 	l.file("reading the configuration", path)
 }
 
-// file reads a file. where begins the text of an error.
+// file reads the file at path. where is the place that includes it, for errors.
 func (l *loader) file(where, path string) {
 	switch {
 	case slices.Contains(l.chain, path):
@@ -180,7 +183,7 @@ func (l *loader) file(where, path string) {
 	l.chain = l.chain[:len(l.chain)-1]
 }
 
-// standardInput reads a configuration from r, nil if there is none.
+// standardInput reads a configuration from r. A nil r is a fault.
 func (l *loader) standardInput(r io.Reader) {
 	const name = "standard input"
 	if r == nil {
@@ -198,8 +201,9 @@ func (l *loader) standardInput(r io.Reader) {
 	}
 }
 
-// content reads the syntax of redis.conf: a name and its values on a line, quotes as on
-// the command line of redis-cli, '#' before a comment.
+// content applies the settings in content, the content of the file at path. It has the syntax of
+// redis.conf: a name and its values on a line, quotes as on the command line of redis-cli, and '#'
+// before a comment.
 func (l *loader) content(path, content string) {
 	for n, line := range strings.Split(content, "\n") {
 		line = strings.Trim(line, " \t\r")
@@ -226,8 +230,8 @@ func (l *loader) content(path, content string) {
 	}
 }
 
-// include handles `include path`. The path is relative to the working directory, as in
-// Redis, not to the file. A pattern may match nothing; a file must exist.
+// include applies `include path`. As in Redis, the path is relative to the working directory and
+// not to the file. A pattern may match no file; a path without a pattern must exist.
 func (l *loader) include(where string, values []string) {
 	if len(values) != 1 {
 		l.fault(where, errors.New(`option "include" takes one value`))

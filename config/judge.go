@@ -2,21 +2,21 @@ package config
 
 import "errors"
 
-// Verdict says how this server treats an option of a running Redis.
+// Verdict says how this server treats a setting of a Redis.
 type Verdict int
 
-// The verdicts.
 const (
-	// Honoured options have the meaning of Redis.
+	// Honoured says that the option has the meaning that it has in Redis.
 	Honoured Verdict = iota
-	// Idle options have no effect here.
+	// Idle says that the option is accepted and has no effect here.
 	Idle
-	// Refused options keep the server from starting.
+	// Refused says that the server would not start with the option and its value.
 	Refused
 )
 
-// Judge returns how this server treats an option with a value as CONFIG GET of Redis shows
-// it. shown is the value as this server shows it, and why says why it is refused.
+// Judge returns how this server treats the option called name, in lower case, with a value as
+// CONFIG GET of Redis shows it. shown is the value as CONFIG GET of this server shows it. why is
+// the reason if the option is refused, and otherwise nil.
 func Judge(name, value string) (v Verdict, shown string, why error) {
 	c := Default()
 	if i, ours := c.byName[name]; ours {

@@ -11,11 +11,12 @@ import (
 	"github.com/cellserver/cellserver/transport"
 )
 
-// maxLoops is the maximum number of event loops unless io-threads asks for more. With
-// more loops the kernel's network path is the bottleneck.
+// maxLoops is the maximum number of event loops unless io-threads asks for more. With more loops
+// the kernel's network path is the bottleneck.
 const maxLoops = 8
 
-// Loops returns the number of event loops: io-threads, or one per core.
+// Loops returns the number of event loops: that of io-threads, or one for each core but at most
+// maxLoops.
 func (c *Config) Loops() int {
 	if n := int(c.Number("io-threads")); n > 0 {
 		return n
@@ -23,12 +24,12 @@ func (c *Config) Loops() int {
 	return min(c.cores, maxLoops)
 }
 
-// Processors returns how many threads should run Go code at once: one for each event
-// loop, which is never interrupted, and one for background work, so that active expiry
-// never waits for traffic. The writer of the log needs another one, because it waits in
-// the kernel. While one thread is spare, Go's runtime does not wake up every 20 µs to
-// check whether it should take others back, which costs a quarter of a core under
-// appendfsync always. 0 means as many as there are cores.
+// Processors returns the number of threads that should run Go code at once (GOMAXPROCS). There is
+// one for each event loop, which is never interrupted, and one for background work, so that active
+// expiry never waits for traffic. The writer of the AOF needs another one, because it waits in the
+// kernel. While one thread is spare, Go's runtime does not wake up every 20 µs to check whether it
+// should take others back, which costs a quarter of a core under appendfsync always. 0 means as
+// many as there are cores.
 func (c *Config) Processors() int {
 	if transport.Kind(c.Value("transport")).Resolve() != transport.KindEpoll {
 		return 0
@@ -41,15 +42,16 @@ func (c *Config) Processors() int {
 }
 
 const (
-	// maxSkip is the length up to which an overlong command is refused without closing its
-	// connection: the longest argument that Redis accepts by default. Redis also closes the
-	// connection beyond its limit.
+	// maxSkip is the maximum length, in bytes, of an overlong command that is refused without
+	// closing its connection. It is the longest argument that Redis accepts by default. Redis also
+	// closes the connection beyond its limit.
 	maxSkip = 512 << 20
-	// leastCommand is the length that a command may always have, whatever maxmemory-clients is.
+	// leastCommand is the length, in bytes, that a command may always have, whatever
+	// maxmemory-clients is.
 	leastCommand = 1 << 20
 )
 
-// Limits computes the limits that sessions use.
+// Limits returns the limits that sessions use, computed from the present settings.
 func (c *Config) Limits() env.Limits {
 	l := env.DefaultLimits()
 	l.MaxClients = int(c.Number("maxclients"))
@@ -85,7 +87,7 @@ func (c *Config) Limits() env.Limits {
 	return l
 }
 
-// observing computes what sessions observe.
+// observing returns the settings that say what is recorded about calls.
 func (c *Config) observing() stats.Observing {
 	o := stats.Observing{
 		SlowerThan:  -1,
@@ -101,7 +103,7 @@ func (c *Config) observing() stats.Observing {
 	return o
 }
 
-// Groups returns how decisions are counted by group of keys.
+// Groups returns the settings that say how decisions are counted by group of keys.
 func (c *Config) Groups() stats.GroupOptions {
 	o := stats.GroupOptions{Near: int(c.Number("metrics-near-limit"))}
 	if _, delimiter, ok := strings.Cut(c.Value("metrics-group-by"), " "); ok {

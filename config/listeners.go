@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// Addresses returns the addresses of the option bind, or none if port and tls-port are 0. An
-// empty bind has none, as in Redis: a value that a script left out must not open the server.
+// Addresses returns the addresses of the option bind; none if port and tls-port are 0. As in Redis,
+// an empty bind has no addresses: a value that a script left out must not open the server to other
+// machines.
 func (c *Config) Addresses() []string {
 	if c.Value("port") == "0" && c.Value("tls-port") == "0" {
 		return nil
@@ -17,7 +18,7 @@ func (c *Config) Addresses() []string {
 	return strings.Fields(c.Value("bind"))
 }
 
-// AdminAddresses returns the addresses of the option admin-bind, or none if admin-port is 0.
+// AdminAddresses returns the addresses of the option admin-bind; none if admin-port is 0.
 func (c *Config) AdminAddresses() []string {
 	if c.Value("admin-port") == "0" {
 		return nil
@@ -25,8 +26,9 @@ func (c *Config) AdminAddresses() []string {
 	return strings.Fields(c.Value("admin-bind"))
 }
 
-// checkExposure refuses addresses that other machines can reach without a password,
-// unless the configuration allows that explicitly. Where it defines users, loadUsers does.
+// checkExposure returns an error if other machines can reach the server without a password, unless
+// the configuration permits that explicitly. If the configuration defines users, checkExposure does
+// nothing; package server makes the check when it knows the users.
 func (c *Config) checkExposure() error {
 	if c.Value("requirepass") != "" || c.DefinesUsers() {
 		return nil
@@ -34,7 +36,8 @@ func (c *Config) checkExposure() error {
 	return c.RefuseReachable()
 }
 
-// RefuseReachable is checkExposure where default needs no password.
+// RefuseReachable returns an error if other machines can reach an address of bind and
+// protected-mode is on. It is for a server whose user default needs no password.
 func (c *Config) RefuseReachable() error {
 	if a := c.Reachable(); a != "" && c.Yes("protected-mode") {
 		return c.At("bind", fmt.Errorf("bind %s lets other machines in without a password: set requirepass, or protected-mode no", a))
@@ -42,7 +45,7 @@ func (c *Config) RefuseReachable() error {
 	return nil
 }
 
-// Reachable returns an address of bind that other machines can reach, or "".
+// Reachable returns an address of bind that other machines can reach; "" if there is none.
 func (c *Config) Reachable() string {
 	for _, a := range c.Addresses() {
 		if reachableFromAfar(a) {
@@ -52,11 +55,11 @@ func (c *Config) Reachable() string {
 	return ""
 }
 
-// DefinesUsers reports whether the configuration defines users.
+// DefinesUsers reports whether the configuration defines users, by aclfile or by lines `user`.
 func (c *Config) DefinesUsers() bool { return c.Value("aclfile") != "" || len(c.Users()) > 0 }
 
-// RefuseReachableAdmin refuses an admin port that other machines can reach without TLS, where
-// no user has a password.
+// RefuseReachableAdmin returns an error if other machines can reach the admin port without a
+// password and without TLS. passwords says that a user has a password; then there is no error.
 func (c *Config) RefuseReachableAdmin(passwords bool) error {
 	if passwords || c.Yes("admin-tls") {
 		return nil
@@ -69,15 +72,15 @@ func (c *Config) RefuseReachableAdmin(passwords bool) error {
 	return nil
 }
 
-// reachableFromAfar reports whether other machines may reach an address of bind.
+// reachableFromAfar reports whether other machines may reach address, an address of bind.
 func reachableFromAfar(address string) bool {
 	host := strings.TrimPrefix(address, "-")
 	ip := net.ParseIP(host)
 	return host != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
-// checkListeners refuses listeners that cannot be open together, because they have the same port
-// of the same address.
+// checkListeners returns an error if two listeners cannot be open at the same time, because they
+// have the same port of the same address.
 func (c *Config) checkListeners() error {
 	type place struct{ option, bind, address, port string }
 	var taken []place
@@ -109,8 +112,8 @@ func (c *Config) checkListeners() error {
 	return errors.Join(faults...)
 }
 
-// overlap reports whether two addresses of bind cannot have the same port: they are equal, or one
-// of them stands for all addresses of the other's family.
+// overlap reports whether listeners on a and b, addresses of bind, cannot have the same port: the
+// addresses are equal, or one stands for all addresses of the other's family.
 func overlap(a, b string) bool {
 	a, b = spelled(a), spelled(b)
 	if a == b {
@@ -129,7 +132,7 @@ func overlap(a, b string) bool {
 	return whole(a, b) || whole(b, a)
 }
 
-// spelled returns an address of bind in a canonical spelling.
+// spelled returns address, an address of bind, in a canonical spelling.
 func spelled(address string) string {
 	address = strings.TrimPrefix(address, "-")
 	switch address {

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Load returns the settings from, in rising precedence, the defaults, the file that
-// args may begin with, the environment (CELLSERVER_<NAME>) and the flags in args
-// (`--name value ...`). The error lists all errors, one per line.
+// Load returns the settings from four sources. In rising precedence they are the defaults, the file
+// that args may begin with, the variables CELLSERVER_<NAME> in environ, and the flags in args
+// (`--name value ...`). The error has all faults, one on each line.
 func Load(args, environ []string) (*Config, error) { return LoadFrom(args, environ, nil) }
 
-// LoadFrom is [Load] for arguments that may end with "-". It then reads stdin as another
+// LoadFrom is [Load] for args that may end with "-". In that case it also reads stdin, like another
 // file.
 func LoadFrom(args, environ []string, stdin io.Reader) (*Config, error) {
 	l := newLoader()
@@ -40,16 +40,17 @@ func LoadFrom(args, environ []string, stdin io.Reader) (*Config, error) {
 	return l.finish()
 }
 
-// keepSources remembers what a configuration was read from.
+// keepSources keeps the sources from which the configuration was read, for Reload.
 func (c *Config) keepSources(args, environ []string, stdin []byte) {
 	ours := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool { return !strings.HasPrefix(entry, environmentPrefix) })
 	c.from = sources{slices.Clone(args), ours, stdin}
 }
 
-// begin starts a layer. Options that may be given several times start empty.
+// begin begins a layer: an option that may be given several times starts empty in each layer.
 func (l *loader) begin() { l.given = make(map[string]bool) }
 
-// finish checks rules that involve several settings.
+// finish checks the rules that involve several settings, unless there are other faults, and returns
+// the configuration with all faults as an error.
 func (l *loader) finish() (*Config, error) {
 	c := l.c
 	for name := range l.idle {
@@ -62,8 +63,8 @@ func (l *loader) finish() (*Config, error) {
 	return c, errors.Join(l.faults...)
 }
 
-// checkStore refuses options that contradict store, and settles databases, of which a
-// store has one.
+// checkStore returns an error for options that contradict the option store. With a store, it also
+// sets databases to 1, because a store has one database.
 func (c *Config) checkStore() error {
 	if c.Value("store") == "" {
 		return nil
@@ -94,10 +95,11 @@ func (c *Config) checkStore() error {
 	return errors.Join(faults...)
 }
 
-// environmentPrefix is the prefix of the environment variables that set options.
+// environmentPrefix is the prefix of the names of environment variables that set options.
 const environmentPrefix = "CELLSERVER_"
 
-// environmentOrigin begins the origin of an option that an environment variable has set.
+// environmentOrigin is the beginning of the origin of an option that an environment variable has
+// set.
 const environmentOrigin = "environment variable "
 
 func (l *loader) environment(environ []string) {
@@ -111,18 +113,18 @@ func (l *loader) environment(environ []string) {
 	}
 }
 
-// serviceLink reports whether a variable with our prefix is not an option: Kubernetes sets
-// variables such as CELLSERVER_SERVICE_HOST and CELLSERVER_PORT=tcp://10.0.0.1:6379 in
-// every pod for a service named cellserver, and CELLSERVER_ADMIN_PORT=tcp://10.0.0.2:9121 for
-// one named cellserver-admin.
+// serviceLink reports whether an environment variable does not set an option although its name
+// begins with environmentPrefix; rest is the name after the prefix. Kubernetes sets such variables
+// in every pod: CELLSERVER_SERVICE_HOST and CELLSERVER_PORT=tcp://10.0.0.1:6379 for a service named
+// cellserver, and CELLSERVER_ADMIN_PORT=tcp://10.0.0.2:9121 for one named cellserver-admin.
 func serviceLink(rest, value string) bool {
 	rest = "_" + rest
 	return strings.Contains(rest, "_SERVICE_HOST") || strings.Contains(rest, "_SERVICE_PORT") || strings.Contains(rest, "_PORT_") ||
 		strings.HasSuffix(rest, "_PORT") && strings.Contains(value, "://")
 }
 
-// flags reads `--name value ...`: everything up to the next flag is the value, so
-// that `--bind a b` needs no quotes. A value may not begin with "--".
+// flags applies the flags in args, `--name value ...`. All arguments up to the next flag are the
+// value, so that `--bind a b` needs no quotes. A value must not begin with "--".
 func (l *loader) flags(args []string) {
 	const where = "command line"
 	for len(args) > 0 {

@@ -8,35 +8,36 @@ import (
 	"time"
 )
 
-// option is one setting. Flags, environment, file, CONFIG GET and SET, --help and the sample
-// file all use this one definition.
+// option is the definition of one setting. Flags, environment, file, CONFIG GET and SET, --help and
+// the sample file all use it.
 type option struct {
 	name string
-	// alias is an older name of the same option, or "".
+	// alias is an older name of the option; "" if there is none.
 	alias string
-	// def is the default, as it is written in a file.
+	// def is the default value, as it is written in a file.
 	def string
-	// kind checks and normalises a value.
+	// kind says which values are valid.
 	kind kind
-	// mutable options can be changed by CONFIG SET.
+	// mutable says that CONFIG SET may change the option.
 	mutable bool
-	// secret values are shown by CONFIG GET but never logged.
+	// secret says that CONFIG GET shows the value, but that it is never logged.
 	secret bool
-	// show is what CONFIG GET shows of a value with a password in it; nil shows all.
+	// show returns what CONFIG GET shows of a value that may contain a password; nil means the
+	// whole value.
 	show func(value string) string
 	doc  string
 }
 
-// kind defines the values that an option accepts.
+// kind is a set of valid values of an option.
 type kind interface {
-	// parse returns the value in the form that CONFIG GET shows, or what is wrong
-	// with it in Redis' words.
+	// parse returns value in the form that CONFIG GET shows, or an error that says what is wrong
+	// with it, in Redis' words where Redis has the option.
 	parse(value string) (string, error)
-	// hint stands for a value in --help.
+	// hint returns the text that stands for a value in --help.
 	hint() string
 }
 
-// integer is a whole number between two bounds, with its unit for --help.
+// integer is the kind of a whole number from least to most. unit is its unit, for --help.
 type integer struct {
 	least, most int64
 	unit        string
@@ -63,7 +64,7 @@ func (k integer) hint() string {
 	return "number"
 }
 
-// octal is a file mode.
+// octal is the kind of a file mode.
 type octal struct{}
 
 func (octal) parse(v string) (string, error) {
@@ -75,7 +76,7 @@ func (octal) parse(v string) (string, error) {
 
 func (octal) hint() string { return "octal" }
 
-// boolean is yes or no.
+// boolean is the kind of an option that is yes or no.
 type boolean struct{}
 
 func (boolean) parse(v string) (string, error) {
@@ -88,12 +89,13 @@ func (boolean) parse(v string) (string, error) {
 
 func (boolean) hint() string { return "yes|no" }
 
-// size is a number of bytes with an optional unit: 1k is 1000, 1kb is 1024.
+// size is the kind of a number of bytes from least to most, with an optional unit: 1k is 1000, and
+// 1kb is 1024.
 type size struct {
 	least, most int64
 }
 
-// errNoSize is Redis' text, and errNoSizeUnit adds an example for a number with something behind it.
+// errNoSize has Redis' text. errNoSizeUnit, for a number with an unknown unit, adds an example.
 var (
 	errNoSize     = errors.New("argument must be a memory value")
 	errNoSizeUnit = fmt.Errorf("%w such as 512mb: the units are b, k, kb, m, mb, g and gb", errNoSize)
@@ -135,7 +137,7 @@ func (k size) parse(v string) (string, error) {
 
 func (size) hint() string { return "bytes" }
 
-// sizeOrShare is a size, or a percentage of something else.
+// sizeOrShare is the kind of a number of bytes, or of a percentage of another number of bytes.
 type sizeOrShare struct{ size }
 
 func (k sizeOrShare) parse(v string) (string, error) {
@@ -158,7 +160,8 @@ func (k sizeOrShare) parse(v string) (string, error) {
 
 func (sizeOrShare) hint() string { return "bytes|percent" }
 
-// of reads a value that parse has accepted. whole is what a share refers to.
+// of returns the number of bytes for v, which parse has accepted. whole is the number of bytes to
+// which a percentage refers.
 func (sizeOrShare) of(v string, whole int64) int64 {
 	if share, ok := strings.CutSuffix(v, "%"); ok {
 		return whole / 100 * number(share)
@@ -166,7 +169,7 @@ func (sizeOrShare) of(v string, whole int64) int64 {
 	return number(v)
 }
 
-// choice is one of a few words.
+// choice is the kind of an option that is one of a few words.
 type choice []string
 
 func (k choice) parse(v string) (string, error) {
@@ -180,7 +183,7 @@ func (k choice) parse(v string) (string, error) {
 
 func (k choice) hint() string { return strings.Join(k, "|") }
 
-// evictionPolicy says what happens when memory is full. There is only one policy.
+// evictionPolicy is the kind of maxmemory-policy. This server has a single policy.
 type evictionPolicy struct{}
 
 func (evictionPolicy) parse(v string) (string, error) {
@@ -192,7 +195,7 @@ func (evictionPolicy) parse(v string) (string, error) {
 
 func (evictionPolicy) hint() string { return "noeviction" }
 
-// supervision is the kind of the option supervised.
+// supervision is the kind of supervised.
 type supervision struct{}
 
 func (supervision) parse(v string) (string, error) {
@@ -204,7 +207,7 @@ func (supervision) parse(v string) (string, error) {
 
 func (supervision) hint() string { return "no|systemd|auto" }
 
-// text is anything without a NUL or a line end.
+// text is the kind of any text without a NUL and a line end.
 type text struct{}
 
 func (text) parse(v string) (string, error) {
@@ -216,7 +219,7 @@ func (text) parse(v string) (string, error) {
 
 func (text) hint() string { return "text" }
 
-// words is a list of words.
+// words is the kind of a list of words.
 type words struct{}
 
 func (words) parse(v string) (string, error) {
@@ -228,13 +231,13 @@ func (words) parse(v string) (string, error) {
 
 func (words) hint() string { return "words" }
 
-// seconds reads a value that integer has accepted.
+// seconds returns the duration of v, a number of seconds that integer has accepted.
 func seconds(v string) time.Duration {
 	n, _ := strconv.ParseInt(v, 10, 64)
 	return time.Duration(n) * time.Second
 }
 
-// number reads a value that integer or size has accepted.
+// number returns the number of v, which integer or size has accepted.
 func number(v string) int64 {
 	n, _ := strconv.ParseInt(v, 10, 64)
 	return n

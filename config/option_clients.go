@@ -8,7 +8,7 @@ import (
 	"github.com/cellserver/cellserver/commands/env"
 )
 
-// clientOptions are the bounds on clients and on the data that they send and receive.
+// clientOptions returns the options that bound clients and the data that they send and receive.
 func clientOptions() []option {
 	return []option{
 		{name: "databases", def: "16", kind: integer{1, 16, ""}, doc: "Number of databases for SELECT."},
@@ -28,19 +28,20 @@ func clientOptions() []option {
 
 // outputLimits is the kind of client-output-buffer-limit, in the form of Redis: for each class of
 // clients a hard limit, a soft limit, and the seconds for which the soft limit may be exceeded. A
-// value may have some of the classes; the others stay unchanged.
+// value need not have all classes; the others stay unchanged.
 type outputLimits struct{}
 
-// defaultOutputLimits is the default of Redis. Only the bound of pubsub has an effect:
-// client-output-backlog bounds other clients, and repl-backlog-size what waits for a replica.
+// defaultOutputLimits is the default of Redis. Only the limits of pubsub have an effect here:
+// client-output-backlog bounds the replies of other clients, and repl-backlog-size the data that
+// waits for a replica.
 const defaultOutputLimits = "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"
 
-// outputClasses are the classes, in the order in which they are shown.
+// outputClasses are the classes of clients, in the order in which CONFIG GET shows them.
 var outputClasses = []string{"normal", "slave", "pubsub"}
 
 func (k outputLimits) parse(v string) (string, error) { return k.change(defaultOutputLimits, v) }
 
-// change returns old with the classes that v names replaced.
+// change returns the value old with the limits of the classes that v names replaced.
 func (outputLimits) change(old, v string) (string, error) {
 	fields, given := strings.Fields(old), strings.Fields(v)
 	if len(given)%4 != 0 {
@@ -64,7 +65,7 @@ func (outputLimits) change(old, v string) (string, error) {
 
 func (outputLimits) hint() string { return "class hard soft seconds ..." }
 
-// outputClass returns the index of a class, -1 if there is none of that name.
+// outputClass returns the index of the class called name; -1 if there is none.
 func outputClass(name string) int {
 	if strings.EqualFold(name, "replica") {
 		name = "slave"
@@ -77,7 +78,7 @@ func outputClass(name string) int {
 	return -1
 }
 
-// ofSubscribers reads the bound of pubsub from a value that parse has accepted.
+// ofSubscribers returns the limits of pubsub in v, which parse has accepted.
 func (outputLimits) ofSubscribers(v string) env.OutputLimit {
 	f := strings.Fields(v)[4*outputClass("pubsub"):]
 	return env.OutputLimit{

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Described is the documentation of an option, for pages and completions.
+// Described is the documentation of an option, for pages and for completions of shells.
 type Described struct {
 	Name string
-	// Hint stands for a value: yes|no, bytes.
+	// Hint is the text that stands for a value, such as yes|no or bytes.
 	Hint string
-	// Default is the value without the option, or "".
+	// Default is the default value, which may be "".
 	Default string
 	// Text says what the option does.
 	Text string
-	// Group is the subject that it is listed under.
+	// Group is the title under which the option is listed.
 	Group string
 }
 
-// Describe returns all options of this server, in the order of the sample file: those of a group are side
-// by side.
+// Describe returns the documentation of all options of this server, in the order of the sample
+// file. The options of a group are adjacent.
 func Describe() []Described {
 	var list []Described
 	for _, g := range optionGroups() {
@@ -31,8 +31,8 @@ func Describe() []Described {
 	return list
 }
 
-// WriteSample writes a configuration file in which every option is documented and
-// has its default.
+// WriteSample writes a configuration file to w in which every option is documented and has its
+// default.
 func WriteSample(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("# cellserver configuration, in the syntax of redis.conf.\n")
@@ -53,10 +53,13 @@ func WriteSample(w io.Writer) error {
 	return err
 }
 
-// Names returns the names of all options, with older names and those of Redis.
+// Names returns all names that a line of a configuration file may begin with, sorted: the options
+// of this server with their older names, the options of Redis, and include, loadmodule,
+// rename-command and user.
 func Names() []string { return Default().names() }
 
-// directiveHelp explains the words of a configuration that are not options.
+// directiveHelp has the help of the words that may begin a line of a configuration file but are no
+// options.
 var directiveHelp = map[string]string{
 	"include":        "--include <path>\nReads another file, or all that match a pattern; its path is relative to dir.\n",
 	"loadmodule":     "--loadmodule <path>\nIs taken for redis-cell, which is built in. Any other module is refused.\n",
@@ -64,7 +67,7 @@ var directiveHelp = map[string]string{
 	"rename-command": "--rename-command <name> <new name>\nGives a command another name, in scripts too; \"\" takes it away.\n",
 }
 
-// Help returns the help of one option. ok is false if it does not exist.
+// Help returns the help of the option or word called name; ok is false if there is none.
 func Help(name string) (text string, ok bool) {
 	if text, ok := directiveHelp[name]; ok {
 		return text, true

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// metricsOptions are the options about the detail of metrics.
+// metricsOptions returns the options about the detail of metrics.
 func metricsOptions() []option {
 	return []option{
 		{name: "metrics-group-by", def: "prefix :", kind: groupBy{}, doc: "How the metrics group keys: prefix and a delimiter of up to 8 bytes make the text before the delimiter the group, and none makes no groups."},
@@ -14,10 +14,10 @@ func metricsOptions() []option {
 	}
 }
 
-// groupBy is how keys are grouped.
+// groupBy is the kind of metrics-group-by: it says how keys are grouped.
 type groupBy struct{}
 
-// maxDelimiter is the longest delimiter of groups, in bytes.
+// maxDelimiter is the maximum length of the delimiter of groups, in bytes.
 const maxDelimiter = 8
 
 func (groupBy) parse(v string) (string, error) {

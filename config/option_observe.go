@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// observeOptions are the options about slow calls, and about DEBUG.
+// observeOptions returns the options about slow calls, latency and DEBUG.
 func observeOptions() []option {
 	return []option{
 		{name: "slowlog-log-slower-than", def: "10000", kind: integer{-1, math.MaxInt64 / 1000, "µs"}, mutable: true, doc: "Least duration in microseconds of a call that enters SLOWLOG. 0 enters every call, -1 none. Below 1000 every call is timed, which costs a tenth of a pipelined command."},
@@ -19,10 +19,10 @@ func observeOptions() []option {
 	}
 }
 
-// percentiles is a list of numbers from 0 to 100.
+// percentiles is the kind of a list of numbers from 0 to 100.
 type percentiles struct{}
 
-// maxPercentiles is the largest number of percentiles.
+// maxPercentiles is the maximum number of percentiles in a list.
 const maxPercentiles = 32
 
 func (k percentiles) parse(v string) (string, error) {
@@ -45,7 +45,7 @@ func (k percentiles) parse(v string) (string, error) {
 
 func (percentiles) hint() string { return "percentiles" }
 
-// of reads a value that parse has accepted.
+// of returns the numbers in v, which parse has accepted.
 func (percentiles) of(v string) (list []float64) {
 	for _, f := range strings.Fields(v) {
 		p, _ := strconv.ParseFloat(f, 64)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// persistenceOptions are the options about persistence.
+// persistenceOptions returns the options about persistence.
 func persistenceOptions() []option {
 	return []option{
 		{name: "save", def: "", kind: savePoints{}, doc: "Write a snapshot after this many seconds if there were at least this many changes: pairs of numbers. Empty writes none."},
@@ -20,7 +20,7 @@ func persistenceOptions() []option {
 	}
 }
 
-// savePoints is pairs of seconds and changes, as `save` has them.
+// savePoints is the kind of save: pairs of a number of seconds and a number of changes.
 type savePoints struct{}
 
 func (savePoints) parse(v string) (string, error) {
@@ -38,7 +38,8 @@ func (savePoints) parse(v string) (string, error) {
 
 func (savePoints) hint() string { return "seconds changes ..." }
 
-// due reports whether one of the points of v has been reached.
+// due reports whether one of the save points in v has been reached: at least its time has passed
+// since the last snapshot, and there were at least its number of changes.
 func (savePoints) due(v string, since time.Duration, changes int64) bool {
 	fields := strings.Fields(v)
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -49,7 +50,7 @@ func (savePoints) due(v string, since time.Duration, changes int64) bool {
 	return false
 }
 
-// dirName is the name of a directory, not a path.
+// dirName is the kind of the name of a directory, which is no path.
 type dirName struct{}
 
 func (dirName) parse(v string) (string, error) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// replicationOptions are the options of a replica and of a primary.
+// replicationOptions returns the options of replicas and primaries.
 func replicationOptions() []option {
 	return []option{
 		{name: "replicaof", alias: "slaveof", def: "", kind: primary{}, doc: "Host and port of the primary of this replica. Empty, or no one, makes the server a primary. REPLICAOF changes the value, and CONFIG REWRITE writes it."},
@@ -30,7 +30,7 @@ func replicationOptions() []option {
 	}
 }
 
-// primary is the value of replicaof: a host and a port, or nothing.
+// primary is the kind of replicaof: a host and a port, or nothing for a primary.
 type primary struct{}
 
 func (primary) parse(v string) (string, error) {
@@ -53,5 +53,5 @@ func (primary) parse(v string) (string, error) {
 
 func (primary) hint() string { return "host port" }
 
-// maxHost bounds the name of a host, as DNS does (RFC 1035).
+// maxHost is the maximum length of the name of a host, as in DNS (RFC 1035).
 const maxHost = 255

@@ -10,7 +10,7 @@ import (
 	"github.com/cellserver/cellserver/cluster/engine"
 )
 
-// storeOptions are the options of an external store.
+// storeOptions returns the options about an external store.
 func storeOptions() []option {
 	return []option{
 		{name: "store", def: "", kind: storeURL{}, secret: true, show: MaskURL, doc: "Keep limits in the Valkey or Redis at this URL, and not in this server: valkey://user:password@host:port,host:port/ or redis://, and valkeys:// or rediss:// with TLS. See docs/scale-out.md. Empty keeps them here."},
@@ -28,8 +28,8 @@ func storeOptions() []option {
 	}
 }
 
-// storeURL is the address of a Valkey or Redis. An error never repeats it: it may have a
-// password.
+// storeURL is the kind of the URL of a Valkey or Redis. An error never repeats the value, because
+// it may contain a password.
 type storeURL struct{}
 
 func (storeURL) parse(v string) (string, error) {
@@ -44,11 +44,11 @@ func (storeURL) parse(v string) (string, error) {
 
 func (storeURL) hint() string { return "url" }
 
-// masked stands for a password.
+// masked is shown instead of a password.
 const masked = "***"
 
-// MaskURL returns an address with *** in place of its passwords, in the user part and in
-// parameters. Of a malformed address it returns less rather than more.
+// MaskURL returns v, a URL of a store, with *** in place of its passwords, both in the user part
+// and in parameters. For a malformed URL the result may lack more than the passwords.
 func MaskURL(v string) string {
 	scheme, rest, ok := strings.Cut(v, "://")
 	if !ok {
@@ -68,7 +68,7 @@ func MaskURL(v string) string {
 	return scheme + "://" + user + rest
 }
 
-// maskQuery returns the parameters of an address without passwords.
+// maskQuery returns query, the parameters of a URL, with passwords masked.
 func maskQuery(query string) string {
 	pairs := strings.Split(query, "&")
 	for i, p := range pairs {
@@ -80,7 +80,7 @@ func maskQuery(query string) string {
 	return strings.Join(pairs, "&")
 }
 
-// storePrefix is the kind of the option for the prefix of keys in the store.
+// storePrefix is the kind of store-prefix, the prefix of keys in the store.
 type storePrefix struct{}
 
 func (storePrefix) parse(v string) (string, error) {
@@ -95,11 +95,12 @@ func (storePrefix) parse(v string) (string, error) {
 
 func (storePrefix) hint() string { return "text" }
 
-// maxStorePrefix bounds what is added to each key.
+// maxStorePrefix is the maximum length, in bytes, of the prefix, which is added to each key.
 const maxStorePrefix = 64
 
-// byPrefix is the kind of an option with a choice for all keys, and others for keys with a
-// prefix: a word, and then pairs of a prefix and a word.
+// byPrefix is the kind of an option that is one of some words for all keys, and may be another of
+// these words for keys with a prefix. The value is a word, followed by pairs of a prefix and a
+// word.
 type byPrefix []string
 
 func (k byPrefix) parse(v string) (string, error) {
@@ -123,7 +124,8 @@ var (
 
 func (k byPrefix) hint() string { return "[prefix] " + strings.Join(k, "|") + " ..." }
 
-// split returns the word for all keys, and the prefixes with their words.
+// split returns the word in v for all keys, and the pairs of a prefix and a word. Without a word
+// for all keys, it is the first word of k.
 func (k byPrefix) split(v string) (all string, pairs [][2]string, err error) {
 	if _, err := (text{}).parse(v); err != nil {
 		return "", nil, err
@@ -154,7 +156,7 @@ func (k byPrefix) split(v string) (all string, pairs [][2]string, err error) {
 	return all, pairs, nil
 }
 
-// rules returns the choices by prefix; that of "" is for all keys.
+// rules returns the words in v, which parse has accepted, by prefix. The prefix "" is for all keys.
 func (k byPrefix) rules(v string) map[string]string {
 	all, pairs, _ := k.split(v) // the value has been accepted before
 	rules := map[string]string{"": all}

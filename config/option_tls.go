@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/tlsconfig"
 )
 
-// tlsOptions are those of TLS.
+// tlsOptions returns the options about TLS.
 func tlsOptions() []option {
 	return []option{
 		{name: "tls-port", def: "0", kind: integer{0, 65535, ""}, mutable: true, doc: "TCP port for clients with TLS. 0 listens on no port. Set port to 0 to refuse connections without TLS."},
@@ -24,7 +24,7 @@ func tlsOptions() []option {
 	}
 }
 
-// tlsProtocols is a list of versions of TLS.
+// tlsProtocols is the kind of a list of TLS versions.
 type tlsProtocols struct{}
 
 func (tlsProtocols) parse(v string) (string, error) {
@@ -34,7 +34,7 @@ func (tlsProtocols) parse(v string) (string, error) {
 
 func (tlsProtocols) hint() string { return "versions" }
 
-// tlsCiphers is a list of cipher suites.
+// tlsCiphers is the kind of a list of cipher suites.
 type tlsCiphers struct{}
 
 func (tlsCiphers) parse(v string) (string, error) {

@@ -1,7 +1,7 @@
 package config
 
-// options lists every setting, in the order of the sample file. An option with the meaning
-// of one of Redis has its name.
+// options returns all options of this server, in the order of the sample file. An option with the
+// meaning of a Redis option has the name of that option.
 func options() []option {
 	var all []option
 	for _, g := range optionGroups() {
@@ -10,13 +10,13 @@ func options() []option {
 	return all
 }
 
-// optionGroup has options that are about one subject, as --help prints them.
+// optionGroup has the options about one subject, with the title that --help prints above them.
 type optionGroup struct {
 	title   string
 	options []option
 }
 
-// optionGroups returns the options by group.
+// optionGroups returns all options of this server by group.
 func optionGroups() []optionGroup {
 	return []optionGroup{
 		{"Network", networkOptions()},
@@ -34,7 +34,7 @@ func optionGroups() []optionGroup {
 	}
 }
 
-// networkOptions are the options about listening and serving connections.
+// networkOptions returns the options about listening and serving connections.
 func networkOptions() []option {
 	return []option{
 		{name: "bind", def: "127.0.0.1 -::1", kind: words{}, doc: "Addresses to listen on. * is all of IPv4, and ::* all of IPv6. Empty listens on none. An address that begins with '-' may be missing on this machine."},
@@ -47,7 +47,7 @@ func networkOptions() []option {
 	}
 }
 
-// userOptions are the options about users and permissions.
+// userOptions returns the options about users, permissions and policies.
 func userOptions() []option {
 	return []option{
 		{name: "protected-mode", def: "yes", kind: boolean{}, mutable: true, doc: "Serve only clients on this machine while the user default needs no password."},
@@ -60,7 +60,7 @@ func userOptions() []option {
 	}
 }
 
-// memoryOptions are the bounds on memory and on values.
+// memoryOptions returns the options that bound memory and the size of values.
 func memoryOptions() []option {
 	return []option{
 		{name: "maxmemory", def: "0", kind: size{0, 1 << 50}, mutable: true, doc: "Memory for keys and clients above which new keys are refused. 0 means no bound."},
@@ -74,7 +74,7 @@ func memoryOptions() []option {
 	}
 }
 
-// adminOptions are the options of the port for operators.
+// adminOptions returns the options about the port for operators.
 func adminOptions() []option {
 	return []option{
 		{name: "admin-port", def: "0", kind: integer{0, 65535, ""}, doc: "TCP port for operators, over HTTP: /healthz, /readyz, /metrics and a page. 0 listens on no port. See docs/metrics.md."},
@@ -87,7 +87,7 @@ func adminOptions() []option {
 	}
 }
 
-// processOptions are the options about the process: its directory, log and end.
+// processOptions returns the options about the process: its directory, its log and its end.
 func processOptions() []option {
 	return []option{
 		{name: "dir", def: ".", kind: text{}, doc: "Working directory, which must exist. Other paths are relative to it."},

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// WriteOptions writes docs/options.md: all options, and all options of Redis that have no
-// effect here.
+// WriteOptions writes docs/options.md to w: a page with all options, and with all options of Redis
+// that have no effect here.
 func WriteOptions(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(optionsIntro)

@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// promise describes an option of Redis with values that ask for something this server
-// does not do. The operator relies on such a value, so it is refused.
+// promise describes an option of Redis of which some values ask for something that this server does
+// not do. An operator would rely on such a value, so it is refused.
 type promise struct {
-	// idle are the values without effect, which are accepted.
+	// idle are the values that are accepted, because they have no effect. why is the reason for
+	// refusing all others.
 	idle []string
 	why  string
 }
 
-// promises are the options of Redis, and the words of its configuration files, that must
+// promises are the options of Redis, and the words of its configuration files, whose values must
 // not be ignored.
 var promises = map[string]promise{
 	"cluster-enabled":        {[]string{"no"}, "this server is not a node of a cluster"},
@@ -31,7 +32,7 @@ var promises = map[string]promise{
 
 const onSignal = "a signal always stops the server like SHUTDOWN: with a snapshot if there are save points"
 
-// kept returns the reason for refusing a value of the option or word, or nil.
+// kept returns the reason for refusing value; nil if it is accepted.
 func (p promise) kept(value string) error {
 	for _, idle := range p.idle {
 		if strings.EqualFold(idle, value) {
@@ -41,7 +42,8 @@ func (p promise) kept(value string) error {
 	return errors.New(p.why)
 }
 
-// refusedRedisValue returns the reason for refusing a value of a Redis option, or nil.
+// refusedRedisValue returns the reason for refusing value for the Redis option called name; nil if
+// it is accepted.
 func refusedRedisValue(name, value string) error {
 	p, ok := promises[name]
 	if !ok {
@@ -50,7 +52,7 @@ func refusedRedisValue(name, value string) error {
 	return p.kept(value)
 }
 
-// redisByName returns the options of redisOptions by all of their names.
+// redisByName returns the options of redisOptions by all their names.
 func redisByName() map[string]redisOption {
 	byName := make(map[string]redisOption)
 	for _, g := range redisOptions() {
@@ -64,9 +66,9 @@ func redisByName() map[string]redisOption {
 	return byName
 }
 
-// changeRedis handles CONFIG SET of an option without effect. It succeeds, so that programs which
-// tune Redis at their start can continue, unless the value asks for something that the server
-// does not do.
+// changeRedis handles CONFIG SET of o, an option that has no effect here. why is "" on success, so
+// that programs which tune Redis when they start can continue. It is the reason if o is immutable,
+// or if value asks for something that the server does not do.
 func changeRedis(o redisOption, value string) (why string) {
 	if o.immutable {
 		return "can't set immutable config"
@@ -77,7 +79,8 @@ func changeRedis(o redisOption, value string) (why string) {
 	return ""
 }
 
-// loadModule handles `loadmodule path [argument ...]`.
+// loadModule handles `loadmodule path [argument ...]`. It returns an error unless path names
+// redis-cell, which is built in.
 func loadModule(path string) error {
 	base := path[strings.LastIndexAny(path, `/\`)+1:]
 	if name := strings.ReplaceAll(strings.TrimPrefix(base, "lib"), "-", "_"); strings.HasPrefix(name, "redis_cell") {

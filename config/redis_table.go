@@ -1,20 +1,21 @@
 package config
 
-// redisOption is an option of Redis that has no effect here. A configuration may contain it,
-// CONFIG GET always shows the same value, and CONFIG SET changes nothing.
+// redisOption is an option of Redis that has no effect here. A configuration may contain it, CONFIG
+// GET always shows the same value, and CONFIG SET changes nothing.
 type redisOption struct {
 	name string
-	// alias is an older name of the same option, or "".
+	// alias is an older name of the option; "" if there is none.
 	alias string
-	// Value is what CONFIG GET shows.
+	// value is the value that CONFIG GET shows.
 	value string
-	// immutable says that Redis does not let CONFIG SET change it, or protects it.
+	// immutable says that CONFIG SET of Redis cannot change the option, or that Redis protects it.
 	immutable bool
-	// hidden says that CONFIG GET of Redis does not list it.
+	// hidden says that CONFIG GET of Redis does not show the option.
 	hidden bool
 }
 
-// shown returns the names of the option that match accepts, with its value.
+// shown returns the pairs that CONFIG GET shows for o: the names that match accepts, each with the
+// value.
 func (o redisOption) shown(match func(name string) bool) (pairs [][2]string) {
 	for _, name := range []string{o.name, o.alias} {
 		if name != "" && !o.hidden && match(name) {
@@ -24,15 +25,15 @@ func (o redisOption) shown(match func(name string) bool) (pairs [][2]string) {
 	return pairs
 }
 
-// redisGroup is a group of options that have no effect for the same reason.
+// redisGroup is a group of options of Redis that have no effect for the same reason, why.
 type redisGroup struct {
 	why     string
 	options []redisOption
 }
 
 // redisOptions returns every option of Redis 7.2 that this server does not have, grouped by the
-// reason for which it has no effect. The value is the default of Redis, or the true value if the
-// default would be wrong here.
+// reason why it has no effect. The value of an option is the default of Redis, or the value that is
+// true for this server if the default would be wrong.
 func redisOptions() []redisGroup {
 	return []redisGroup{
 		{why: "The state is copied to a replica in one way, without a disk, and a replica decides nothing by itself.", options: []redisOption{

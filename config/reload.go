@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// OnReload adds p to every Reload, after the Prepares that were added before.
+// OnReload adds p to the functions that every Reload calls, after those that were added before.
 func (c *Config) OnReload(p Prepare) {
 	c.mu.Lock()
 	c.prepares = append(c.prepares, p)
@@ -15,10 +15,10 @@ func (c *Config) OnReload(p Prepare) {
 }
 
 // Reload reads the configuration again, from the same file, environment and flags, and puts it in
-// force: afterwards the settings are those that a restart would have. Either all of it is in
-// force, or nothing has changed and the error lists all faults ([Faults]). Without a file the
-// options stay as they are, including those of CONFIG SET, and the Prepares read their files
-// again.
+// force. Afterwards the settings are those that a restart would have. If Reload returns an error,
+// nothing has changed, and the error has all faults (see [Faults]). If the server has no file, the
+// options stay as they are, including those of CONFIG SET, and the functions of OnReload read their
+// files again. Reload may wait for a disk.
 func (c *Config) Reload() error {
 	for {
 		if done, err := c.tryReload(); done || err != nil {
@@ -27,8 +27,8 @@ func (c *Config) Reload() error {
 	}
 }
 
-// tryReload is one attempt of Reload. It does nothing and returns done false if the configuration
-// has changed while it read files.
+// tryReload is one attempt of Reload. If the configuration has changed while files were read, it
+// changes nothing, done is false, and err is nil.
 func (c *Config) tryReload() (done bool, err error) {
 	c.mu.Lock()
 	seen := c.changed
@@ -70,7 +70,8 @@ func (c *Config) tryReload() (done bool, err error) {
 	return true, nil
 }
 
-// reread returns the configuration that the sources have now.
+// reread returns the configuration that the sources contain now. If there is no file, it returns a
+// copy of the present one.
 func (c *Config) reread() (*Config, error) {
 	if c.file == "" {
 		c.mu.Lock()
@@ -84,9 +85,9 @@ func (c *Config) reread() (*Config, error) {
 	return LoadFrom(args, c.from.environ, bytes.NewReader(c.from.stdin))
 }
 
-// changesOfImmutable returns a fault for each changed setting that only a restart can change. If
-// the configuration has other faults, it considers only the settings that were read, because a
-// faulty line may set one that seems to be missing.
+// changesOfImmutable returns a fault for each setting that is different in next and that only a
+// restart can change. faulty says that next has other faults. Then changesOfImmutable considers
+// only the settings that were read, because a faulty line may set one that seems to be missing.
 func (c *Config) changesOfImmutable(next *Config, faulty bool) (faults []error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +109,7 @@ func (c *Config) changesOfImmutable(next *Config, faulty bool) (faults []error) 
 	return faults
 }
 
-// adopt takes over the values of next.
+// adopt replaces the values of c by those of next.
 func (c *Config) adopt(next *Config) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +120,8 @@ func (c *Config) adopt(next *Config) {
 	c.idle, c.modules = next.idle, next.modules
 }
 
-// Faults returns the single faults of an error of this package.
+// Faults returns the single faults that err, an error of this package, consists of; none if err is
+// nil.
 func Faults(err error) []error {
 	if err == nil {
 		return nil

@@ -5,33 +5,34 @@ import (
 	"time"
 )
 
-// Replication has the settings of replication.
+// Replication has the settings of replication. The doc texts of the options explain them.
 type Replication struct {
-	Host, Port     string // of the primary; both empty on a primary
-	User, Password string // for the login to the primary; empty for none
-	TLS            bool   // on the link to the primary
+	Host, Port     string // those of the primary; both are empty on a primary
+	User, Password string // for the login to the primary; empty if there is none
+	TLS            bool   // use TLS on the link to the primary
 
 	Priority       int
-	AnnounceIP     string // empty: the address that the primary sees
-	AnnouncePort   int    // 0: the one the server listens on
+	AnnounceIP     string // empty for the address that the primary sees
+	AnnouncePort   int    // 0 for the port on which the server listens
 	Announced      bool
 	ServeStaleData bool
 
 	Timeout, PingPeriod time.Duration
 	BacklogSize         int64         // bytes
-	BacklogTTL          time.Duration // 0: forever
-	MinReplicas         int           // replicas that are needed to accept writes; 0: none
-	MaxLag              time.Duration // of such a replica; 0: none are needed
+	BacklogTTL          time.Duration // 0 for no end
+	MinReplicas         int           // the number of replicas that are needed to accept writes; 0 for none
+	MaxLag              time.Duration // the maximum lag of a replica that counts for MinReplicas; 0 means that none are needed
 
 	AckReplies  int // the number of replicas that must have a write before its reply
 	AckTimeout  time.Duration
 	RefuseOther bool
 }
 
-// leastBacklog is the smallest size of the backlog. Smaller values are raised to it, as in Redis.
+// leastBacklog is the minimum size of the replication backlog, in bytes. A smaller value is raised
+// to it, as in Redis.
 const leastBacklog = 16 << 10
 
-// Replication returns the current settings of replication.
+// Replication returns the present settings of replication.
 func (c *Config) Replication() Replication {
 	host, port, _ := strings.Cut(c.Value("replicaof"), " ")
 	return Replication{
@@ -48,9 +49,10 @@ func (c *Config) Replication() Replication {
 	}
 }
 
-// SetPrimary sets replicaof to the server's actual role: a replica of the primary at host and
-// port, or a primary if both are empty. CONFIG GET shows it, and CONFIG REWRITE writes or removes
-// the line. It calls no OnChange function, because the caller has made the change.
+// SetPrimary sets replicaof to the server's actual role: a replica of the primary at host and port,
+// or a primary if both are empty. CONFIG GET shows the value, and CONFIG REWRITE writes or removes
+// the line. SetPrimary does not call the function of OnChange, because the caller has changed the
+// role.
 func (c *Config) SetPrimary(host, port string) {
 	i := c.byName["replicaof"]
 	value := strings.TrimSpace(host + " " + port)

@@ -7,7 +7,8 @@ import (
 	"github.com/cellserver/cellserver/resp"
 )
 
-// Get implements env.Settings.
+// Get implements [env.Settings]. It includes the older names of options, and the options of Redis
+// that have no effect.
 func (c *Config) Get(match func(name string) bool) (pairs [][2]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +32,8 @@ func (c *Config) Get(match func(name string) bool) (pairs [][2]string) {
 	return pairs
 }
 
-// Set implements env.Settings: all pairs take effect, or none.
+// Set implements [env.Settings]. Either all pairs take effect, or none and Set returns an error. It
+// may wait for a disk.
 func (c *Config) Set(pairs [][2]string) resp.Error {
 	for {
 		if done, err := c.trySet(pairs); done || err != "" {
@@ -40,15 +42,16 @@ func (c *Config) Set(pairs [][2]string) resp.Error {
 	}
 }
 
-// ReadsFiles implements env.Settings.
+// ReadsFiles implements [env.Settings]. It reports whether a function of OnSet is concerned with
+// one of pairs.
 func (c *Config) ReadsFiles(pairs [][2]string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(c.checks, func(ch setCheck) bool { return ch.index(pairs) >= 0 })
 }
 
-// trySet is one attempt of Set. It does nothing and returns done false if the configuration has
-// changed while it read the files of options.
+// trySet is one attempt of Set. If the configuration has changed while files of options were read,
+// it changes nothing, done is false, and err is "".
 func (c *Config) trySet(pairs [][2]string) (done bool, err resp.Error) {
 	c.mu.Lock()
 	parsed, err := c.changes(pairs)
@@ -89,32 +92,34 @@ func (c *Config) trySet(pairs [][2]string) (done bool, err resp.Error) {
 	return true, ""
 }
 
-// changedSince reports whether values have changed since c.changed had the value seen.
+// changedSince reports whether values or users have changed since c.changed had the value seen.
 func (c *Config) changedSince(seen uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.changed != seen
 }
 
-// OnSet adds p to every Set of an option for which concerns is true, even if the value stays the
-// same: it may name a file with new content. p may wait for a disk.
+// OnSet adds p to the functions that Set calls for an option for which concerns returns true. Set
+// calls p even if the value stays the same, because the option may name a file with new content. p
+// may wait for a disk.
 func (c *Config) OnSet(concerns func(name string) bool, p Prepare) {
 	c.mu.Lock()
 	c.checks = append(c.checks, setCheck{concerns, p})
 	c.mu.Unlock()
 }
 
-// OnCommit adds p to every Reload, and to every Set of an option for which concerns is true. p is
-// called last, and only if no other Prepare has found a fault; if it finds none either, its apply
-// is called last. So p may acquire a resource that it would otherwise have to give back, such as
-// a port.
+// OnCommit sets p as the function that every Reload calls last, and that every Set of an option for
+// which concerns returns true calls last. p is called only if no other function has found a fault.
+// If p finds none either, the function that p returns is called after those of the others. So p may
+// acquire a resource, such as a port, that it would otherwise have to release again.
 func (c *Config) OnCommit(concerns func(name string) bool, p Prepare) {
 	c.mu.Lock()
 	c.last = setCheck{concerns, p}
 	c.mu.Unlock()
 }
 
-// with returns a copy of the configuration with the parsed values. The caller holds mu.
+// with returns a copy of the configuration with the values parsed, by the index of the option. c.mu
+// is held.
 func (c *Config) with(parsed map[int]string) *Config {
 	next := Default()
 	next.values, next.users = slices.Clone(c.values), c.users
@@ -124,12 +129,14 @@ func (c *Config) with(parsed map[int]string) *Config {
 	return next
 }
 
-// index returns the index of the first of pairs for which concerns is true, or -1.
+// index returns the index of the first of pairs for whose name concerns returns true; -1 if there
+// is none.
 func (ch *setCheck) index(pairs [][2]string) int {
 	return slices.IndexFunc(pairs, func(p [2]string) bool { return ch.concerns(strings.ToLower(p[0])) })
 }
 
-// check calls the checks that pairs concern.
+// check calls the functions in checks that are concerned with pairs, for the configuration next. It
+// returns their results, or the first error.
 func check(next *Config, checks []setCheck, pairs [][2]string) (applies []func(), err resp.Error) {
 	for _, ch := range checks {
 		if ch.prepare == nil {
@@ -149,8 +156,8 @@ func check(next *Config, checks []setCheck, pairs [][2]string) (applies []func()
 	return applies, ""
 }
 
-// changes checks the arguments of Set and returns the new values of this server's options. The
-// caller holds mu.
+// changes checks pairs, the arguments of Set, and returns the new values of this server's options
+// by their index; or an error. c.mu is held.
 func (c *Config) changes(pairs [][2]string) (map[int]string, resp.Error) {
 	parsed, seen := make(map[int]string, len(pairs)), make(map[string]bool, len(pairs))
 	for _, p := range pairs {
@@ -181,7 +188,8 @@ func (c *Config) changes(pairs [][2]string) (map[int]string, resp.Error) {
 	return parsed, ""
 }
 
-// parse returns the new value of option i, including the parts that value does not mention.
+// parse returns the new value of the option with the index i in the form that CONFIG GET shows,
+// including the parts of its value that value does not mention.
 func (c *Config) parse(i int, value string) (string, error) {
 	if k, ok := c.table[i].kind.(outputLimits); ok {
 		return k.change(c.values[i], value)
@@ -189,8 +197,10 @@ func (c *Config) parse(i int, value string) (string, error) {
 	return c.table[i].kind.parse(value)
 }
 
-// change checks a new value of option i. An immutable option accepts its current value, because
-// programs set the options that they need at their start, such as appendonly no.
+// change checks value as a new value of the option with the index i, and returns it in the form
+// that CONFIG GET shows; why is the reason if it is refused. An immutable option accepts its
+// present value, because programs set the options that they need when they start, such as
+// appendonly no.
 func (c *Config) change(i int, value string) (parsed, why string) {
 	parsed, err := c.parse(i, value)
 	switch {

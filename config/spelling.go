@@ -2,8 +2,8 @@ package config
 
 import "slices"
 
-// DidYouMean returns `, did you mean "x"?` with the known name that is nearest to a mistyped one,
-// or "" if none is near.
+// DidYouMean returns `, did you mean "x"?` with the name in known that is nearest to name, a
+// mistyped one; "" if none is near.
 func DidYouMean(name string, known []string) string {
 	best, least := "", min(3, len(name)/4+1) // a short name allows fewer changes: foo is not near top
 	for _, k := range known {
@@ -17,8 +17,8 @@ func DidYouMean(name string, known []string) string {
 	return `, did you mean "` + best + `"?`
 }
 
-// editDistance returns how many letters must be inserted, removed, replaced or swapped with their
-// neighbour to turn a into b, or most+1 if it is more than most.
+// editDistance returns the number of letters that must be inserted, removed, replaced or swapped
+// with their neighbour to turn a into b; most+1 if that number exceeds most.
 func editDistance(a, b string, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1
@@ -44,7 +44,7 @@ func editDistance(a, b string, most int) int {
 	return min(last[len(b)], most+1)
 }
 
-// names returns all names that a configuration may have, sorted.
+// names returns all names that a line of a configuration file may begin with, sorted.
 func (c *Config) names() []string {
 	names := []string{"include", "loadmodule", "rename-command", "user"}
 	for name := range c.byName {
