@@ -116,7 +116,7 @@ func (k byPrefix) parse(v string) (string, error) {
 	return strings.Join(fields, " "), nil
 }
 
-// The options with choices by prefix.
+// The kinds of fail-policy and hot-keys.
 var (
 	failPolicies = byPrefix{"closed", "open", "local"}
 	hotKeys      = byPrefix{"exact", "lease"}

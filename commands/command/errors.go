@@ -94,7 +94,8 @@ func upper(s string) string {
 	return string(b)
 }
 
-// ErrPatternTooLong is the reply to a pattern of more than [glob.MaxPattern] bytes.
+// ErrPatternTooLong is the reply to a pattern of more than MaxPattern bytes, a constant of package
+// glob.
 const ErrPatternTooLong resp.Error = "ERR pattern is too long, at most 1024 bytes"
 
 // ErrReplyTooLong replaces a reply of KEYS or a similar command that exceeds [MaxReply] bytes.

@@ -110,9 +110,9 @@ type Decided struct {
 // Plan describes what a call that runs other commands may do, for the checks before it runs.
 type Plan struct {
 	Long     bool // its duration is unknown
-	KeysOnly bool // it accesses only the keys that it names
-	Writes   bool // it may change something
-	AllowOOM bool // it may run when memory is full
+	KeysOnly bool // the call accesses only the keys that it names
+	Writes   bool // the call may change something
+	AllowOOM bool // the call may run when memory is full
 }
 
 // clientState is the state that the group of slot keeps for a client. Most clients have none, and
@@ -131,7 +131,7 @@ type vocabulary struct {
 
 // clientParts are properties that few clients have.
 type clientParts struct {
-	Replica atomic.Bool                   // it receives a stream: see Host.Pump
+	Replica atomic.Bool                   // the client receives the replication stream: see Host.Pump
 	Primary bool                          // this server has opened the connection, to follow a primary; never changes
 	states  atomic.Pointer[[]clientState] // of the groups: see Slot
 }

@@ -16,15 +16,16 @@ type Activity struct {
 	Held        ClientMemory
 }
 
-// Statistics are the figures of the whole server that INFO shows. Unless a comment says otherwise,
-// they count from the last CONFIG RESETSTAT.
+// Statistics are the figures of the whole server that INFO shows. They count from the last CONFIG
+// RESETSTAT, with these exceptions: Panics and Callers count from the start, and Subscribers,
+// ClientMemory, and PerSecond are present values.
 type Statistics struct {
 	Commands     []stats.Totals // by Command.ID
 	Hits, Misses int64          // keyspace lookups
 	Subscribers  int64          // clients with at least one subscription
 	ClientMemory int64          // bytes that are kept for clients
-	Received     int64          // accepted connections since the start
-	Refused      int64          // refused connections since the start
+	Received     int64          // accepted connections
+	Refused      int64          // refused connections
 	Evicted      int64          // clients that were closed by maxmemory-clients
 	SlowReaders  int64          // clients that were closed because of their output buffer limit
 	Panics       int64

@@ -21,7 +21,7 @@ type failing struct {
 type wrongUser struct {
 	// now is the number of these connections that are open, and most the maximum of now since
 	// failures began.
-	now, most int64 // the number of connections now, and the most at any time since the first failure
+	now, most int64
 	last      limit.Instant
 }
 

@@ -27,7 +27,7 @@ func askAcquire(c *command.Call) resp.Error {
 	err := clause.Acquire(c.Args[1:], &a.Bucket)
 	a.Millis = a.Bucket.Millis
 	if a.Bucket.Block && !c.MayWait() {
-		a.Bucket.MaxWait, a.Bucket.Block = 0, false // as WAIT 0
+		a.Bucket.MaxWait, a.Bucket.Block = 0, false // like WAIT 0
 	}
 	return c.WithUsage(err)
 }

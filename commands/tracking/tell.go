@@ -371,7 +371,7 @@ func (n *notice) encode(i int) {
 	w := &n.frames[i]
 	w.Proto = 2 + i
 	if i == 0 {
-		w.Push(3) // an array there
+		w.Push(3) // an array in RESP2
 		w.BulkString("message")
 		w.BulkString(invalidateChannel)
 	} else {
