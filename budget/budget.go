@@ -23,10 +23,10 @@ type Budget struct {
 	ended bool       // End was called: every request is granted at once
 }
 
-// Grant is the memory that was granted for one reply. It implements [shared.Ledger] for the pieces
-// of the reply: their bytes are taken from the granted ones until these are used up, and then from
-// the Budget. Only the goroutine that builds the reply may call Count with a positive number, or
-// End.
+// Grant is the memory that was granted for one reply. It is a Ledger of package shared for the
+// pieces of the reply: their bytes are taken from the granted ones until these are used up, and
+// then from the Budget. Only the goroutine that builds the reply may call Count with a positive
+// number, or End.
 type Grant struct {
 	All  *Budget
 	left int64 // granted bytes that no piece has taken
@@ -72,8 +72,8 @@ func (b *Budget) takeLocked(size int64) *Grant {
 // fits reports whether size more bytes may be held. b.mu is held.
 func (b *Budget) fits(size int64) bool { return b.held == 0 || b.held+size <= b.Room() }
 
-// Count implements [shared.Ledger]: it adds bytes to the bytes that are held. If bytes is negative,
-// it also grants the waiting requests for which there is room now.
+// Count makes the Budget a Ledger of package shared. It adds bytes to the bytes that are held. If
+// bytes is negative, it also grants the waiting requests for which there is room now.
 func (b *Budget) Count(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,8 +114,8 @@ func (b *Budget) End() {
 	b.grant()
 }
 
-// Count implements [shared.Ledger]. A positive number is taken from the granted bytes as far as
-// possible. The rest, or a negative number, is counted in the Budget.
+// Count makes the Grant a Ledger of package shared. A positive number is taken from the granted
+// bytes as far as possible. The rest, or a negative number, is counted in the Budget.
 func (g *Grant) Count(bytes int64) {
 	if bytes > 0 {
 		own := min(bytes, g.left)

@@ -7,7 +7,7 @@ import (
 
 // Replication has the settings of replication. The doc texts of the options explain them.
 type Replication struct {
-	Host, Port     string // those of the primary; both are empty on a primary
+	Host, Port     string // the address of the primary; both are empty on a primary
 	User, Password string // for the login to the primary; empty if there is none
 	TLS            bool   // use TLS on the link to the primary
 

@@ -318,7 +318,7 @@ func infoCPU(w *infoWriter) {
 	fmt.Fprintf(w, "used_cpu_user:%.6f\r\n", user.Seconds())
 	w.str("used_cpu_sys_children", "0.000000")
 	w.str("used_cpu_user_children", "0.000000")
-	fmt.Fprintf(w, "used_cpu_sys_main_thread:%.6f\r\n", sys.Seconds()) // there are no other threads to tell apart
+	fmt.Fprintf(w, "used_cpu_sys_main_thread:%.6f\r\n", sys.Seconds()) // the threads of the process are not told apart
 	fmt.Fprintf(w, "used_cpu_user_main_thread:%.6f\r\n", user.Seconds())
 }
 

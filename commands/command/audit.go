@@ -36,8 +36,8 @@ func audited(cmd *Command) func(*Call) {
 	}
 }
 
-// LogAttrs returns the log attributes that identify the client: address, ID and user. The name that the
-// client gave itself is left out: it may be anything, even a password.
+// LogAttrs returns the log attributes that identify the client: address, ID, and user. The name
+// that the client gave itself is left out: it may be anything, even a password.
 func (s *Client) LogAttrs() []slog.Attr {
 	which := slog.Int64("id", s.ID)
 	if s.ID == 0 { // a request to the admin port has no connection

@@ -64,7 +64,7 @@ func (c *Command) WriteInfo(w *resp.Writer) {
 	w.Set(0) // tips
 	c.writeKeySpecs(w)
 	if len(c.Sub) == 0 {
-		w.Set(0) // as in Redis: a set if empty, otherwise an array
+		w.Set(0) // like Redis: a set if there are no subcommands, otherwise an array
 		return
 	}
 	w.Array(len(c.Sub))

@@ -210,7 +210,7 @@ func newMultiRoom(n int) multiRoom {
 // the end of a batch.
 func (m *multiArgs) trim() {
 	if cap(m.clauses) > laneClauses {
-		clear(m.clauses[:cap(m.clauses)]) // they refer to the arguments of the command
+		clear(m.clauses[:cap(m.clauses)]) // the clauses refer to the arguments of the command
 		for i := range m.calls[:cap(m.calls)] {
 			m.calls[i].Lease.Member = nil
 		}

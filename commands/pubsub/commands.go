@@ -25,7 +25,7 @@ func Group() command.Group {
 func commands() []*command.Command {
 	const flags = command.FlagPubSub | command.FlagLoading | command.FlagStale
 	const listens = command.FlagNoScript | flags | command.FlagConnection | command.FlagSubscriber
-	always := func(*command.Call, *command.Command, [][]byte) bool { return true } // they affect other clients
+	always := func(*command.Call, *command.Command, [][]byte) bool { return true } // the commands affect other clients
 	all, one := command.ChannelSpec{First: 1, Last: -1}, command.ChannelSpec{First: 1, Last: 1}
 	const (
 		each   = "for each, a message with the number of subscriptions"
@@ -88,7 +88,7 @@ func beginsWork(*command.Call, *command.Command, [][]byte, int) int { return 0 }
 func leaveAllWork(kind topicKind) func(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
 	return func(c *command.Call, cmd *command.Command, args [][]byte, begun int) int {
 		if len(args) > 1 {
-			return 0 // its work is that of its arguments
+			return 0 // the work of the command is that of its arguments
 		}
 		h := cmd.Slot().OfServer(c.Server).(*hub)
 		return (h.subscribed(c.Client, kind) + begun) * command.SubscriptionWork

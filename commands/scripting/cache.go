@@ -193,7 +193,7 @@ func keysOnly(t *command.Table, s *lua.Script) bool {
 	for _, call := range calls {
 		cmd := t.Lookup([]byte(call.Name))
 		switch {
-		case cmd == nil: // it fails, whatever its arguments are
+		case cmd == nil: // the call fails, whatever its arguments are
 			continue
 		case cmd.Sub != nil, cmd.SpansKeyspace(), cmd.Keys.Count > 0:
 			return false

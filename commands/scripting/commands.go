@@ -203,7 +203,7 @@ func (k *worker) runOnCoroutine(c *command.Call) {
 	if c.Server.Host.RunOnCoroutine(c, &scriptCoroutine, &k.call) {
 		runLater(c, &k.call, c.Server.LargeRoom())
 	}
-	k.call = invocation{} // its arguments refer to the input of the batch
+	k.call = invocation{} // the arguments of the call refer to the input of the batch
 }
 
 // compileInline is the maximum size, in bytes, of a source that is compiled on an event loop.

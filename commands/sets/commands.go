@@ -252,7 +252,7 @@ func srandmember(c *command.Call) {
 			c.Fail(resp.ErrNotInteger)
 			return
 		}
-		if count == math.MinInt64 { // its negation overflows
+		if count == math.MinInt64 { // the negation of this number overflows
 			c.Fail("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
 			return
 		}

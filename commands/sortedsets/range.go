@@ -79,7 +79,7 @@ type rangeCall struct {
 	// downFixed says that the direction is set, by the command or by an option.
 	downFixed     bool
 	scores        bool
-	offset, count int64 // those of LIMIT; a negative count means all elements
+	offset, count int64 // the arguments of LIMIT; a negative count means all elements
 	window        sortedWindow
 }
 

@@ -24,7 +24,7 @@ func container() *command.Command {
 	const calm = command.FlagNoScript | command.FlagLoading | command.FlagStale
 
 	const admin = command.FlagAdmin
-	rules := stats.SecretsFrom(2) // they contain passwords
+	rules := stats.SecretsFrom(2) // rules contain passwords
 	return &command.Command{
 		Name: "acl", Arity: -2, Group: "server", Summary: "A container for access list commands.", Since: "1.0.0",
 		Sub: command.Entries(command.Defaults{Group: "server", Since: "1.0.0", Complexity: "O(1)"}, []*command.Command{
@@ -185,7 +185,7 @@ func genpass(c *command.Call) {
 	}
 	digits := (bits + 3) / 4
 	random := make([]byte, (digits+1)/2)
-	_, _ = rand.Read(random) // it never fails, according to its documentation
+	_, _ = rand.Read(random) // rand.Read never fails, according to its documentation
 	c.W.BulkString(hex.EncodeToString(random)[:digits])
 }
 
