@@ -1,5 +1,5 @@
-// Package policyfile reads the file of the option policy-file and puts its policies in force in the
-// registry, either all of them or none.
+// Package policyfile reads the file of the option policy-file.
+// It puts the policies of the file in force in the registry, either all of them or none.
 //
 // A [File] is read at the start, when the configuration is reloaded, and by RL.POLICY RELOAD. A
 // replica only checks it: its policies come into force when the replica becomes a primary.
