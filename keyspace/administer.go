@@ -7,9 +7,9 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// administer carries out an ask that is about keys in general and not about a limiter: a scan, a
-// count, a flush, a description or a change of one key. It is for callers that use any store
-// through [decide.Ask]. Commands use the methods of Handle instead, which make no copies.
+// administer carries out an ask of family [decide.Admin]: a scan, a count, a flush, a description
+// or a change of one key. It sets a.Now and a.Result. Only callers that use any kind of store
+// through [decide.Ask] need it. Commands call the methods of Handle instead, which make no copies.
 func (v *Handle) administer(a *decide.Ask) (err error) {
 	c, r := &a.Admin, &a.Result
 	a.Now = v.now
@@ -35,7 +35,8 @@ func (v *Handle) administer(a *decide.Ask) (err error) {
 	return err
 }
 
-// administerOne carries out an ask about one key of any kind.
+// administerOne carries out an administrative ask about the key a.Key, whatever its kind. It
+// removes the key or changes its expiry if the plan says so.
 func (v *Handle) administerOne(a *decide.Ask) error {
 	h := v.hash(a.Key)
 	s := v.lock(h)

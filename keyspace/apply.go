@@ -6,7 +6,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace/effect"
 )
 
-// apply stores the value that plan computes for the key at p.
+// apply stores the value that plan has computed for key, which is stored at p, and records the
+// change. It returns limit.ErrFull if the key is new and memory is full.
 func (v *Handle) apply(s *shard, p *place, key []byte, plan *decide.Plan) error {
 	switch {
 	case plan.Action == decide.Remove:
@@ -32,8 +33,9 @@ func (v *Handle) apply(s *shard, p *place, key []byte, plan *decide.Plan) error 
 	return nil
 }
 
-// deltaOf returns the delta that records the change by plan, which is about to be applied to the
-// value at p. It returns nil if the whole value has to be recorded, or if there is no journal.
+// deltaOf returns the delta that records the change by plan. plan has not yet been applied to the
+// value at p. The result is nil if there is no journal, or if the whole value has to be recorded.
+// It is valid until the next call.
 func (v *Handle) deltaOf(s *shard, p *place, plan *decide.Plan) []byte {
 	if s.recorder == nil || plan.Kind != p.e.Kind || len(p.e.Value) <= wholeBound || !effect.Patchable(plan.Kind) {
 		return nil
@@ -46,4 +48,5 @@ func (v *Handle) deltaOf(s *shard, p *place, plan *decide.Plan) []byte {
 	return delta
 }
 
+// sameMemory reports whether a and b are not empty and begin at the same address.
 func sameMemory(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }

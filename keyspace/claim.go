@@ -1,17 +1,18 @@
 package keyspace
 
-// The largest numbers of keys or clauses of a command that locks the shards of all its keys: about
-// a millisecond of work, no more than a command does on an event loop. A command with more keys
-// claims them instead.
+// These constants are the maximum numbers of keys read, keys written and clauses for which a
+// command locks the shards of all its keys. So many take about a millisecond, which is also the
+// most that a command does on an event loop. A command with more keys claims them instead.
 const (
 	maxHeldReads   = 8 << 10
 	maxHeldWrites  = 2 << 10
 	maxHeldClauses = 512
 )
 
-// claim claims the keys of spots, whose shards are set, until [Handle.Unlock]. The command happens
-// at the latest of the batch's instant and the instants of these shards. Until Unlock the handle
-// may only visit these keys.
+// claim reserves the keys of spots for this handle until [Handle.Unlock]. set has the shards of
+// these keys. claim waits until no other handle has a claim, and panics if this handle holds keys
+// already. The handle's instant advances to the latest instant of these shards; it stays the
+// instant of the command. Until Unlock the handle may visit only the claimed keys.
 func (v *Handle) claim(set *shardSet, spots []spot) {
 	if v.holding {
 		panic("keyspace: the handle holds keys already")
@@ -30,7 +31,8 @@ func (v *Handle) claim(set *shardSet, spots []spot) {
 	v.claimed, v.holding = claimed{any: true, shards: *set}, true
 }
 
-// endClaim releases the claim.
+// endClaim releases the claimed keys, advances their shards to the instant of the claim, and lets
+// the next handle claim keys.
 func (v *Handle) endClaim() {
 	v.leave() // after a panic it may still be inside a shard
 	v.claimed.shards.each(func(i int) {
@@ -48,8 +50,9 @@ func (v *Handle) endClaim() {
 	c.one.Unlock()
 }
 
-// enter locks the shard of a claimed key, unless the handle is inside it already. It sets the
-// shard's instant to that of the claim, even if other handles have advanced it meanwhile.
+// enter locks and returns the shard of a claimed key with hash h, unless the handle is inside that
+// shard already. It first leaves the shard that it was inside. Until leave, the shard's instant is
+// that of the claim, even if other handles have advanced the shard meanwhile.
 func (v *Handle) enter(h uint64) *shard {
 	s := &v.ks.shards[h>>v.ks.shift]
 	if v.claimed.inside == s {
@@ -63,7 +66,8 @@ func (v *Handle) enter(h uint64) *shard {
 	return s
 }
 
-// leave unlocks the shard that enter has locked, if there is one.
+// leave unlocks the shard that enter has locked, if there is one. It restores the shard's own
+// instant if that is later than the instant of the claim.
 func (v *Handle) leave() {
 	s := v.claimed.inside
 	if s == nil {

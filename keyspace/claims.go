@@ -6,33 +6,35 @@ import (
 	"sync"
 )
 
-// claim lets a command with very many keys run without the locks of all their shards. Those would
-// stop all other goroutines for as long as the command runs, and for longer if the operating system
-// preempts its thread. Instead the command has exclusive use of its keys until it is done, and
-// locks a shard only while it works on a few of its keys. It is as atomic as with all shards
-// locked, but only goroutines that need one of its keys wait for its end.
+// claim lets a command with very many keys run without the locks of all their shards. Holding all
+// of these locks would stop all other goroutines for as long as the command runs, and for longer if
+// the operating system preempts its thread. Instead the command has exclusive use of its keys until
+// it is done, and locks a shard only while it works on a few of its keys. It is as atomic as with
+// all shards locked, but only goroutines that need one of its keys wait for its end.
 //
-// All that the command does happens at one instant. Meanwhile other commands may reach later
-// instants with other keys of the same shards, but not with the claimed keys.
+// All that the command does happens at one instant. While the claim lasts, commands that use other
+// keys of the same shards may happen at later instants.
 type claim struct {
-	// one is locked for writing by the handle that has claimed keys. So there is at most one such
-	// handle, and no two of them wait for each other. A goroutine that needs claimed keys locks it
-	// for reading, while it holds no shard, and locks its shards before it unlocks it: the next
-	// command with a claim cannot overtake it.
+	// one is locked for writing by the handle that has claimed keys. So at most one handle has a
+	// claim, and two claims cannot deadlock. A goroutine that needs claimed keys locks one for
+	// reading, while it has no shard locked. It then locks its shards, and only then unlocks one.
+	// So the next claim cannot overtake that goroutine.
 	one sync.RWMutex
-	// marks is a hash table with open addressing that has a part of the hash of each claimed key; 0
+	// marks is a hash table with open addressing. It has a part of the hash of each claimed key; 0
 	// is a free slot. A goroutine whose key has by chance the same mark as a claimed key waits as
 	// well. The table does not change while a shard is claimed.
 	marks []uint32
 }
 
-// anyHash stands for all keys of a shard.
+// anyHash, given as the hash of a key, stands for all keys of a shard.
 const anyHash = 0
 
-// maxClaimKept is the largest number of marks for which a claim keeps memory.
+// maxClaimKept is the largest capacity of marks, in elements of 4 bytes, that is kept after a
+// claim.
 const maxClaimKept = 256 << 10
 
-// fill puts the marks of spots into the table.
+// fill replaces the table by one with the marks of spots. The table has at least twice as many
+// slots.
 func (c *claim) fill(spots []spot) {
 	size := 1 << bits.Len(uint(2*len(spots)))
 	if size > cap(c.marks) {
@@ -47,8 +49,9 @@ func (c *claim) fill(spots []spot) {
 	}
 }
 
-// slot returns the index at which the mark of hash h is or would be stored, and the mark: the upper
-// half of h, so that keys which share a slot by their lower bits have different marks.
+// slot returns the index of the slot in which the mark of hash h is or would be stored, and the
+// mark. The mark is the upper half of h, so that keys which share a slot by the lower bits of their
+// hashes have different marks. A mark is never 0.
 func (c *claim) slot(h uint64) (at int, mark uint32) {
 	mark = max(uint32(h>>32), 1)
 	mask := len(c.marks) - 1
@@ -59,7 +62,8 @@ func (c *claim) slot(h uint64) (at int, mark uint32) {
 	return at, mark
 }
 
-// has reports whether a key with hash h is claimed. It may be true by chance: see marks.
+// has reports whether a key with hash h is claimed. For [anyHash] it returns true. It may also
+// return true by chance for a key that is not claimed: see marks.
 func (c *claim) has(h uint64) bool {
 	if h == anyHash {
 		return true
@@ -68,7 +72,7 @@ func (c *claim) has(h uint64) bool {
 	return c.marks[at] == mark
 }
 
-// hasOne reports whether one of spots is claimed.
+// hasOne reports whether has returns true for one of spots.
 func (c *claim) hasOne(spots []spot) bool {
 	return slices.ContainsFunc(spots, func(p spot) bool { return c.has(p.hash) })
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Weigh returns the number of elements of the collection at key if it is stored as a tree, and the
-// number of bytes that a reply with all of it would copy. For a string elements is 0. For all other
-// keys, small collections included, both are 0.
+// Weigh returns the sizes of the value at key, from which the cost of a command can be estimated.
+// For a collection that is stored as a tree, elements is its number of elements, and copied is the
+// number of bytes that a reply with all of them would copy. For a string elements is 0. For all
+// other keys, small collections included, and for an absent key both results are 0.
 func (v *Handle) Weigh(db int, key []byte) (elements, copied int) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -29,62 +30,65 @@ func (v *Handle) Weigh(db int, key []byte) (elements, copied int) {
 	return 0, 0
 }
 
-// ReadHash calls f with the hash at key, if the key exists. It returns limit.ErrWrongType if the
-// key holds another kind. f is called with a shard locked: it must be quick, and must not use the
-// keyspace, change the hash or keep it.
+// ReadHash calls f with the hash at key, if the key exists; found reports whether it does. If the
+// key holds another kind, f is not called and the error is limit.ErrWrongType. f is called with a
+// shard locked: f must be quick, and must not use the keyspace, change h or keep it.
 func (v *Handle) ReadHash(db int, key []byte, f func(h *collection.Hash)) (found bool, err error) {
 	return read(v, db, key, entry.Hash, f)
 }
 
-// ReadSortedSet is [Handle.ReadHash] for a sorted set.
+// ReadSortedSet does for a sorted set what [Handle.ReadHash] does for a hash.
 func (v *Handle) ReadSortedSet(db int, key []byte, f func(z *collection.SortedSet)) (found bool, err error) {
 	return read(v, db, key, entry.SortedSet, f)
 }
 
-// ReadList is [Handle.ReadHash] for a list.
+// ReadList does for a list what [Handle.ReadHash] does for a hash.
 func (v *Handle) ReadList(db int, key []byte, f func(l *collection.List)) (found bool, err error) {
 	return read(v, db, key, entry.List, f)
 }
 
-// ReadSet is [Handle.ReadHash] for a set.
+// ReadSet does for a set what [Handle.ReadHash] does for a hash.
 func (v *Handle) ReadSet(db int, key []byte, f func(s *collection.Set)) (found bool, err error) {
 	return read(v, db, key, entry.Set, f)
 }
 
 // WriteHash calls f with the hash at key, or with an empty hash if the key does not exist, and
-// stores what f has made of it. If the hash is empty afterwards the key is removed. An existing key
-// keeps its expiry, and a new key has none. If f changes nothing, there is no effect.
+// stores the hash as f leaves it. If the hash is empty afterwards, the key is removed. An existing
+// key keeps its expiry, and a new key has none. If f changes nothing, nothing is stored or
+// recorded.
 //
-// f is called with a shard locked: it must be quick, and must neither use the keyspace nor keep the
-// hash. It should check everything before it changes anything: WriteHash returns its error, and
-// changes that f made before the error may or may not be stored.
+// f is called with a shard locked: f must be quick, and must neither use the keyspace nor keep h. f
+// should check everything before it changes anything: if f returns an error, WriteHash returns that
+// error, and the changes that f has made may or may not be stored.
 //
-// Other errors are limit.ErrWrongType; limit.ErrFull, if memory is full and the hash would grow;
-// and limit.ErrNotKept, without a call of f, if the journal refuses effects. f itself gets
-// collection.ErrFull from a hash that has the maximum number of fields.
+// The other errors are limit.ErrWrongType, without a call of f; limit.ErrNotKept, without a call of
+// f, if the journal refuses effects; and limit.ErrFull, if memory is full and the hash would grow.
+// A hash that has the maximum number of fields returns collection.ErrFull to f.
 func (v *Handle) WriteHash(db int, key []byte, f func(h *collection.Hash) error) error {
 	return write(v, db, key, entry.Hash, f)
 }
 
-// WriteSortedSet is [Handle.WriteHash] for a sorted set.
+// WriteSortedSet does for a sorted set what [Handle.WriteHash] does for a hash.
 func (v *Handle) WriteSortedSet(db int, key []byte, f func(z *collection.SortedSet) error) error {
 	return write(v, db, key, entry.SortedSet, f)
 }
 
-// WriteList is [Handle.WriteHash] for a list.
+// WriteList does for a list what [Handle.WriteHash] does for a hash.
 func (v *Handle) WriteList(db int, key []byte, f func(l *collection.List) error) error {
 	return write(v, db, key, entry.List, f)
 }
 
-// WriteSet is [Handle.WriteHash] for a set.
+// WriteSet does for a set what [Handle.WriteHash] does for a hash.
 func (v *Handle) WriteSet(db int, key []byte, f func(s *collection.Set) error) error {
 	return write(v, db, key, entry.Set, f)
 }
 
-// maxTree is the memory in bytes from which on a collection gets no further element, so that it
-// always fits into a record and into a snapshot.
+// maxTree is the memory in bytes beyond which a collection gets no further element. The bound makes
+// sure that every collection fits into a record and into a snapshot.
 const maxTree = 256 << 20
 
+// read is [Handle.ReadHash] for any kind of collection. C is the type of the collections of that
+// kind.
 func read[C object.Object](v *Handle, db int, key []byte, kind entry.Kind, f func(C)) (found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -101,6 +105,8 @@ func read[C object.Object](v *Handle, db int, key []byte, kind entry.Kind, f fun
 	return true, nil
 }
 
+// write is [Handle.WriteHash] for any kind of collection. C is the type of the collections of that
+// kind.
 func write[C object.Object](v *Handle, db int, key []byte, kind entry.Kind, f func(C) error) error {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -128,8 +134,9 @@ func write[C object.Object](v *Handle, db int, key []byte, kind entry.Kind, f fu
 	return v.keep(s, &p, key, kind, o, err)
 }
 
-// object returns e as a collection: the key's own object if it is a tree, otherwise an object of
-// the handle with e's elements.
+// object returns the collection whose entry is e. If e is a tree, the result is the key's own
+// object. Otherwise it is an object of the handle, which is loaded with e's elements and is valid
+// until the next call for the same kind.
 func (v *Handle) object(s *shard, db int, e *entry.Entry) object.Object {
 	if isTree(e.Kind) {
 		return s.tree(db, e.Value).Object
@@ -143,7 +150,9 @@ func (v *Handle) object(s *shard, db int, e *entry.Entry) object.Object {
 	return o
 }
 
-// keep stores o after a write that ended with the error why.
+// keep stores o, the collection at p as a write has left it, and records the change. why is the
+// error of the write. keep returns why, or its own error if why is nil. With an error a small
+// collection is not stored; a tree is, since it was changed in place.
 func (v *Handle) keep(s *shard, p *place, key []byte, kind entry.Kind, o object.Object, why error) error {
 	delta := o.Delta()
 	switch {
@@ -179,7 +188,8 @@ func (v *Handle) keep(s *shard, p *place, key []byte, kind entry.Kind, o object.
 	return err
 }
 
-// keepTree stores a tree that was changed in place and may have become small.
+// keepTree stores o, a tree that was changed in place, and records delta. An empty tree is removed
+// with its key, and a tree that has become small is stored as a flat value.
 func (s *shard) keepTree(p *place, key []byte, kind entry.Kind, o object.Object, delta []byte) {
 	if o.Len() == 0 {
 		s.remove(p, key)
@@ -196,8 +206,8 @@ func (s *shard) keepTree(p *place, key []byte, kind entry.Kind, o object.Object,
 	s.notify(p.db, key)
 }
 
-// keepFlat stores e, the new entry of a collection that was a flat value or absent before. delta is
-// the change.
+// keepFlat stores e, the new entry of a collection that was absent before or stored as a flat
+// value. It records delta, the change, or all of e if that takes fewer bytes.
 func (s *shard) keepFlat(p *place, key []byte, e entry.Entry, delta []byte) error {
 	if p.e.Kind == entry.None {
 		e.Expiry = entry.NoExpiry

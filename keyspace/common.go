@@ -11,16 +11,16 @@ import (
 	"github.com/cellserver/cellserver/keyspace/object"
 )
 
-// memory counts the bytes that all tables of a keyspace take, and has their bound.
+// memory counts the bytes that all tables of a keyspace take, and has the bound of memory.
 type memory struct {
 	dense.Memory
-	beside atomic.Int64 // bytes of client output, set by [Keyspace.SetBeside]
-	max    atomic.Int64 // 0 means no bound
+	beside atomic.Int64 // bytes of output that waits for clients, set by [Keyspace.SetBeside]
+	max    atomic.Int64 // bound of Used plus beside; 0 means no bound
 }
 
-// full reports whether a new key has to be refused, for a caller that may exceed the bound by slack
-// bytes. Existing keys are updated even when memory is full, since that takes little memory or
-// none.
+// full reports whether a new key has to be refused. slack is the number of bytes by which the
+// caller may exceed the bound. Existing keys are updated even when memory is full, since an update
+// takes little memory or none.
 func (m *memory) full(slack int64) bool {
 	most := m.max.Load()
 	return most != 0 && m.Used()+m.beside.Load() >= most+slack
@@ -32,30 +32,32 @@ type common struct {
 	newTable newTable
 	mem      memory
 	claim    claim
-	// removable is the latest expiry of keys that may be removed because they have expired: see
+	// removable is the latest expiry with which an expired key may be removed: see
 	// [Keyspace.SweepTo].
 	removable atomic.Int64
-	// objects are pools of the collections to which patches are applied.
+	// objects has, for each kind of collection, a pool of the objects to which patches are applied.
 	objects [object.Kinds]sync.Pool
 	holes   holes
 	system  func(key []byte, e entry.Entry) // see [Keyspace.ObserveSystem]
 }
 
-// hash is seeded per process, so that clients cannot find keys that collide. The upper bits choose
-// the shard, the lower 32 bits the slot in a table.
+// hash returns the 64-bit hash of key. The seed is random in each process, so that clients cannot
+// find keys that collide. The upper bits choose the shard, and the lower 32 bits the slot in a
+// table.
 func (c *common) hash(key []byte) uint64 { return maphash.Bytes(c.seed, key) }
 
 func (c *common) tableHash(key []byte) uint32 { return uint32(c.hash(key)) }
 
-// holes names the lists in which a patch has left positions without a value. Such holes are
-// expected while effects are replayed over a newer snapshot: later effects supply the values,
-// remove the list or find it expired.
+// holes has the names of the lists in which a patch has left positions without a value. Such
+// positions are expected while effects are replayed over a newer snapshot: later effects supply the
+// values or remove the list, or the list has expired.
 type holes struct {
 	mu    sync.Mutex
 	names map[keyName]struct{} // guarded by mu
 }
 
-// note remembers the list o, to which a patch has just been applied, if it has holes.
+// note remembers the key of o, to which a patch has just been applied, if o is a list that lacks
+// values.
 func (h *holes) note(db int, key []byte, o object.Object) {
 	l, ok := o.(*collection.List)
 	if !ok || l.Whole() {

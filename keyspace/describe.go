@@ -6,8 +6,8 @@ import (
 	"github.com/cellserver/cellserver/keyspace/object"
 )
 
-// Encoding returns the reply to OBJECT ENCODING: for a string or collection the encoding that Redis
-// would use, for a limiter its mode. It reports false if key does not exist.
+// Encoding returns the reply to OBJECT ENCODING for key: for a string or collection the encoding
+// that Redis would use, for a limiter its mode. The second result is false if key does not exist.
 func (v *Handle) Encoding(db int, key []byte) (string, bool) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -25,8 +25,10 @@ func (v *Handle) Encoding(db int, key []byte) (string, bool) {
 	return e.Kind.Encoding(), true
 }
 
-// Describe calls f for each field that RL.INFO shows of key, with a text or a number, and reports
-// whether the key exists. by supplies what the state lacks: see [decide.Tell].
+// Describe calls f for each field that RL.INFO shows of key. With isText a field is text, otherwise
+// number. Describe reports whether the key exists. by supplies what the stored state lacks: see
+// [decide.Tell], whose error Describe returns. f is called with a shard locked and must not use the
+// keyspace.
 func (v *Handle) Describe(db int, key []byte, by any, f func(field, text string, number int64, isText bool)) (bool, error) {
 	h := v.hash(key)
 	s := v.lock(h)

@@ -19,19 +19,19 @@ type Keyspace struct {
 	databases int
 	shift     int // 64 - log2(len(shards))
 	clock     clock.Clock
-	every     time.Duration
+	every     time.Duration                    // interval of Run: see Options.Housekeeping
 	swept     func(longest, all time.Duration) // may be nil: see Options.Swept
 	arena     *dense.Arena                     // nil if a test supplies newTable
 	world     world.Lock
 	journal   atomic.Pointer[Journal] // nil if effects are not recorded
-	most      atomic.Int64            // maximum number of elements of a collection
+	most      atomic.Int64            // see Options.MaxElements
 	common
 
 	abandoned atomic.Bool                    // see Abandon
-	observing atomic.Bool                    // observers are notified; never false again
+	observing atomic.Bool                    // observers are notified; never becomes false again
 	attentive atomic.Bool                    // there is or was a journal, or observers are notified
 	epoch     atomic.Uint32                  // number of calls of ResetInstants
-	expiry    atomic.Bool                    // active expiry is suspended: see SuspendExpiry
+	expiry    atomic.Bool                    // the removal of expired keys is suspended: see SuspendExpiry
 	observer  atomic.Pointer[sharedObserver] // see ObserveSweep
 
 	sweepMu sync.Mutex
@@ -41,12 +41,12 @@ type Keyspace struct {
 	watermark world.Watermark // see Watermark
 }
 
-// Handle gives one goroutine access to the keyspace. It has the instant of the current batch, the
-// locked shards and scratch memory. Only one goroutine at a time may use a handle.
+// Handle gives one goroutine access to the keyspace. A handle has the instant of the current batch,
+// the locked shards and scratch memory. Only one goroutine at a time may use a handle.
 //
-// Every method that takes a key locks the key's shard for its own duration. It happens at the later
-// of the batch's instant and the latest instant of the shard, and the handle's own instant advances
-// to it.
+// Every method that takes a key locks the key's shard until the method returns, unless the handle
+// holds the shard already. The method happens at the later of the handle's instant and the latest
+// instant of the shard. Both instants advance to that one.
 type Handle struct {
 	ks     *Keyspace
 	now    limit.Instant
@@ -63,47 +63,49 @@ type Handle struct {
 	objects [object.Kinds]object.Object // scratch for reading and changing small collections
 }
 
-// lookups is what a handle knows of the keys that it is about to look up.
+// lookups has what a handle knows of the keys that it is about to look up.
 type lookups struct {
 	known known  // keys that Prefetch has hashed
 	spots []spot // scratch of spread
 	found place  // scratch of visit
 }
 
-// locks is what a handle has locked or claimed.
+// locks describes what a handle has locked or claimed.
 type locks struct {
-	holding bool
-	held    shardSet
+	holding bool     // Lock, LockAll or claim was called, and Unlock was not
+	held    shardSet // locked shards
 	claimed claimed
 	slack   int64 // bytes by which memory may exceed its bound: see Begin
 	refused bool  // the journal has refused an effect under the present locks
 }
 
-// claimed is what a handle has claimed.
+// claimed describes the keys that a handle has claimed.
 type claimed struct {
-	any    bool
+	any    bool          // keys are claimed
 	shards shardSet      // of the claimed keys
 	inside *shard        // shard that the handle has entered, or nil
-	last   limit.Instant // instant of that shard before
+	last   limit.Instant // instant that inside had before
 }
 
-// decisions is the scratch state for deciding limiters. Every ask overwrites it.
+// decisions has the scratch memory for deciding limiters. Every ask overwrites it.
 type decisions struct {
 	plan    decide.Rounds // an ask about one key uses only its Plan
-	several several
-	scratch []byte // memory for a new value before it is stored
-	delta   []byte // delta of a plan
+	several several       // the present RL.MULTI
+	scratch []byte        // memory for a new value before it is stored
+	delta   []byte        // delta of a plan
 }
 
-// recording is what a handle has given to the journal, or is about to give.
+// recording has the effects that a handle is about to give to the journal, and counts those it has
+// given.
 type recording struct {
-	recorder  recorder // effects under the present locks
+	recorder  recorder // effects under the present locks that the journal has yet to receive
 	position  uint64   // see TakePosition
 	unsettled int      // see Unsettled
-	effects   uint64
+	effects   uint64   // number of records: see Effects
 }
 
-// NewHandle returns a new handle. A handle that is no longer needed must be closed.
+// NewHandle returns a new handle, whose instant is read from the clock. [Handle.Close] must be
+// called when the handle is no longer needed.
 func (ks *Keyspace) NewHandle() *Handle {
 	v := &Handle{ks: ks, epoch: ks.epoch.Load()}
 	v.now = ks.clock.Now()
@@ -111,11 +113,12 @@ func (ks *Keyspace) NewHandle() *Handle {
 	return v
 }
 
-// Close removes the handle from the keyspace. The handle must not hold anything.
+// Close removes the handle from the keyspace. The handle must hold no keys and be in no batch.
 func (v *Handle) Close() { v.ks.world.Remove(&v.member) }
 
-// Refresh reads the clock and returns the instant of all that follows until the next Refresh. While
-// the handle holds keys their instant is fixed, and Refresh only returns it.
+// Refresh advances the handle's instant to the clock and returns it. It is the instant of all that
+// the handle does until the next Refresh, unless a shard is at a later instant. While the handle
+// holds keys, Refresh only returns the instant, which is fixed.
 func (v *Handle) Refresh() limit.Instant {
 	if !v.holding {
 		// Read the epoch first: then the clock's reading cannot be of an earlier epoch.
@@ -127,7 +130,7 @@ func (v *Handle) Refresh() limit.Instant {
 	return v.now
 }
 
-// renew reports, once, whether instants have been reset since this handle read the clock.
+// renew reports whether instants have been reset since the last call, and notes the present epoch.
 func (v *Handle) renew() bool {
 	epoch := v.ks.epoch.Load()
 	anew := epoch != v.epoch
@@ -139,31 +142,34 @@ func (v *Handle) renew() bool {
 // handle has locked since.
 func (v *Handle) Now() limit.Instant { return v.now }
 
-// Enter begins a batch. While the world lock is closed it returns false and begins nothing: the
-// caller parks until [world.Lock.NotifyStart] wakes it. Enter costs one atomic store and one load.
+// Enter begins a batch and returns true. While the world is stopped Enter begins nothing and
+// returns false: the caller then has to wait until [world.Lock.NotifyStart] calls it back. Enter
+// costs one atomic store and one load.
 func (v *Handle) Enter() bool { return v.ks.world.Enter(&v.member) }
 
-// Leave ends a batch.
+// Leave ends the batch that Enter has begun.
 func (v *Handle) Leave() {
 	v.known.n = 0 // the memory of the keys is about to be reused
 	v.member.Leave()
 }
 
-// StopWorld stops the world for all other handles: see [world.Lock.Stop].
+// StopWorld stops the world for all handles but this one, and reports whether it could: see
+// [world.Lock.Stop].
 func (v *Handle) StopWorld() bool { return v.ks.world.Stop(&v.member) }
 
-// Keyspace returns the keyspace of the handle.
+// Keyspace returns the keyspace to which the handle belongs.
 func (v *Handle) Keyspace() *Keyspace { return v.ks }
 
-// applier applies records of several effects.
+// applier has the handle with which records of several effects are applied. mu allows one record at
+// a time.
 type applier struct {
 	mu     sync.Mutex
 	handle *Handle // guarded by mu
 }
 
-// sweeper is the progress of active expiry.
+// sweeper has the progress of active expiry.
 type sweeper struct {
 	handle *Handle
-	shard  int
-	left   int // rest of a slice's budget; tables decrement it
+	shard  int // index of the shard that is swept next
+	left   int // entries that the present slice may still examine; tables decrement it
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// SetJournal makes j receive all effects from now on; with nil they are not recorded. While other
-// goroutines use the keyspace it must be called inside [Keyspace.Exclusively], so that all effects of a
-// batch go to the same journal.
+// SetJournal makes j the journal, which receives all effects from now on. If j is nil, effects are
+// not recorded. While other goroutines use the keyspace, SetJournal must be called inside
+// [Keyspace.Exclusively], so that all effects of a batch go to the same journal.
 func (ks *Keyspace) SetJournal(j Journal) {
 	if j == nil {
 		ks.journal.Store(nil)
@@ -20,8 +20,9 @@ func (ks *Keyspace) SetJournal(j Journal) {
 	ks.attentive.Store(true)
 }
 
-// refuses reports whether nothing may be changed now. Methods that cannot fail do not call it:
-// their callers call [Handle.Refuses] before.
+// refuses reports whether the journal refuses effects now, so that the handle must change nothing.
+// Under locks a refusal lasts until Unlock. Methods that cannot fail do not call refuses: their
+// callers call [Handle.Refuses] before.
 func (v *Handle) refuses() bool {
 	j := v.ks.journal.Load()
 	switch {
@@ -39,7 +40,8 @@ func (v *Handle) refuses() bool {
 	return refuses
 }
 
-// overfull reports whether the effects under the present locks fill a record.
+// overfull reports whether the effects under the present locks have reached the maximum size of a
+// record. It condenses the record first, if it is time for that.
 func (v *Handle) overfull() bool {
 	if v.recorder.Due() {
 		v.condense()
@@ -47,8 +49,9 @@ func (v *Handle) overfull() bool {
 	return v.recorder.Size() >= effect.MaxRecord
 }
 
-// commit gives the journal what has been recorded. It is called before the shards are unlocked, so
-// that the order in the journal is the order in which the effects happened.
+// commit gives the recorded effects to the journal and empties the recorder. Without a journal, and
+// after Abandon, the effects are dropped. commit is called before the shards are unlocked, so that
+// the order in the journal is the order in which the effects happened.
 func (v *Handle) commit() {
 	r := &v.recorder
 	buf, refs := r.Parts()
@@ -64,35 +67,39 @@ func (v *Handle) commit() {
 	r.Reset()
 }
 
-// TakePosition returns the position of the journal behind all effects of this handle since the last
-// call, or 0 if there were none. Replies must be held back until the journal has kept the effects
-// up to that position.
+// TakePosition returns the position in the journal behind the last effect that this handle has
+// given to it since the last call of TakePosition, or 0 if there was none. Replies must be held
+// back until the journal has kept the effects up to that position. TakePosition resets Unsettled.
 func (v *Handle) TakePosition() uint64 {
 	p := v.position
 	v.position, v.unsettled = 0, 0
 	return p
 }
 
-// Unsettled returns the number of bytes of effects since the last TakePosition.
+// Unsettled returns the number of bytes of effects that this handle has given to the journal since
+// the last call of [Handle.TakePosition].
 func (v *Handle) Unsettled() int { return v.unsettled }
 
-// Effects returns the number of records that this handle has given to the journal.
+// Effects returns the number of records that this handle has given to the journal since it was
+// made.
 func (v *Handle) Effects() uint64 { return v.effects }
 
-// Refuses reports whether the journal cannot keep effects now, or no more of them under the present
-// locks. Then commands must not run whose methods here cannot fail, such as a deletion.
+// Refuses reports whether the journal cannot keep effects now, or no more effects under the present
+// locks. Then the caller must not call a method that changes keys but returns no error, such as
+// [Handle.Delete].
 func (v *Handle) Refuses() bool { return v.refuses() }
 
-// stored returns the shard and the entry of key, which the handle has locked.
+// stored returns the shard of key and the key's entry. The handle has locked or claimed the key.
 func (v *Handle) stored(db int, key string) (s *shard, e entry.Entry) {
 	h := v.ks.hash([]byte(key))
 	s = &v.ks.shards[int(h>>v.ks.shift)]
 	return s, s.get(db, h, []byte(key))
 }
 
-// condense condenses the record. It reads collections in the store, which is safe since a handle
-// that changes a collection holds its shard. It does not read limiters, since a claim does not hold
-// their shards.
+// condense makes the record smaller, as [effect.Record.Condense] says, and frees the scratch memory
+// for trees. It reads collections in the store, which is safe since a handle that changes a
+// collection has its shard locked. It does not read limiters, since a handle that has claimed them
+// does not have their shards locked.
 func (v *Handle) condense() {
 	weigh := func(db int, key string) int {
 		s, e := v.stored(db, key)

@@ -9,7 +9,7 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Kind returns the kind of the value at key, or None if the key does not exist.
+// Kind returns the kind of the value at key, or [entry.None] if the key does not exist.
 func (v *Handle) Kind(db int, key []byte) entry.Kind {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -22,7 +22,7 @@ func (v *Handle) Kind(db int, key []byte) entry.Kind {
 // Exists reports whether key exists.
 func (v *Handle) Exists(db int, key []byte) bool { return v.Kind(db, key) != entry.None }
 
-// Delete removes key and reports whether it existed.
+// Delete removes key and reports whether it existed. The caller has checked [Handle.Refuses].
 func (v *Handle) Delete(db int, key []byte) bool {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -36,7 +36,8 @@ func (v *Handle) Delete(db int, key []byte) bool {
 	return true
 }
 
-// Load returns a copy of the entry at key, and whether the key exists.
+// Load returns a copy of the entry at key, and whether the key exists. The value of a large
+// collection is the bytes of all its elements.
 func (v *Handle) Load(db int, key []byte) (entry.Entry, bool) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -50,8 +51,9 @@ func (v *Handle) Load(db int, key []byte) (entry.Entry, bool) {
 	return p.e, p.e.Kind != entry.None
 }
 
-// Put stores a copy of value at key until expiry. An expiry that has passed deletes the key. The
-// only error is limit.ErrFull, for a new key.
+// Put stores a copy of value, of kind k, at key, whatever the key held. The key expires at expiry;
+// if that instant has passed, Put deletes the key. The only error is limit.ErrFull, for a new key
+// or if the table has no room.
 func (v *Handle) Put(db int, key []byte, k entry.Kind, value []byte, expiry limit.Instant) error {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -75,10 +77,11 @@ func (v *Handle) Put(db int, key []byte, k entry.Kind, value []byte, expiry limi
 	return s.put(&p, key, e)
 }
 
-// AppendString appends the reply to GET to dst: the bytes of a string, or a cell's TAT in decimal
-// nanoseconds. For other kinds the error is limit.ErrWrongType. A value of [shared.Least] bytes or
-// more is not appended: value is then the stored memory itself, held by [shared.Hold]. The caller
-// must not change it, and must release it as [shared.Held] with [Keyspace.Ledger].
+// AppendString appends to dst what GET replies for key, and returns the result as value: the bytes
+// of a string, or a cell's TAT in decimal nanoseconds. found reports whether the key exists. For
+// other kinds the error is limit.ErrWrongType. A string of [shared.Least] bytes or more is not
+// appended: value is then the stored memory itself, held by [shared.Hold]. The caller must not
+// change that memory, and must release it as [shared.Held] with [Keyspace.Ledger].
 func (v *Handle) AppendString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -88,8 +91,10 @@ func (v *Handle) AppendString(dst []byte, db int, key []byte) (value []byte, fou
 	return v.reference(dst, &p.e)
 }
 
-// Rename moves the value and the expiry of from to the key to. With nx it does nothing if to
-// exists. renamed reports whether it has moved the value, and found whether from exists.
+// Rename moves the value and the expiry of the key from to the key to, and overwrites that key.
+// With nx Rename does nothing if to exists. found reports whether from exists. renamed reports
+// whether from is now named to; it is also true if both names are the same and nx is false. If the
+// table has no room, the value is lost and renamed is false.
 func (v *Handle) Rename(db int, from, to []byte, nx bool) (renamed, found bool) {
 	hf, ht := v.ks.hash(from), v.ks.hash(to)
 	var set shardSet
@@ -129,20 +134,24 @@ func (v *Handle) Rename(db int, from, to []byte, nx bool) (renamed, found bool) 
 	return dst.move(&target, to, e), true
 }
 
-// Flush deletes all keys of db at one instant.
+// Flush deletes all keys of database db at one instant. It locks all shards while it does so.
 func (v *Handle) Flush(db int) { v.flush(db, db+1) }
 
-// FlushAll deletes all keys at one instant.
+// FlushAll deletes all keys of all databases of clients at one instant. It locks all shards while
+// it does so.
 func (v *Handle) FlushAll() { v.flush(0, v.ks.Databases()) }
 
-// flush detaches the tables under the locks, which is quick for tables of any size, and frees their
-// memory afterwards.
+// flush deletes all keys of the databases from, ..., to-1. It detaches their tables while all
+// shards are locked, which is quick for tables of any size, and frees the memory of the tables
+// afterwards.
 func (v *Handle) flush(from, to int) {
 	for _, t := range v.detach(from, to) {
 		t.Free()
 	}
 }
 
+// detach locks all shards, empties the databases from, ..., to-1, records that, and returns the
+// detached tables.
 func (v *Handle) detach(from, to int) (tables []table) {
 	var all shardSet
 	for i := range v.ks.shards {
@@ -166,7 +175,8 @@ func (v *Handle) detach(from, to int) (tables []table) {
 	return tables
 }
 
-// Expiry returns the instant at which key expires. has is false for a key without an expiry.
+// Expiry returns the instant at which key expires. exists reports whether the key exists, and has
+// whether it has an expiry; at is 0 otherwise.
 func (v *Handle) Expiry(db int, key []byte) (at limit.Instant, has, exists bool) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -182,18 +192,20 @@ func (v *Handle) Expiry(db int, key []byte) (at limit.Instant, has, exists bool)
 }
 
 // Expire sets the expiry of key to at, if the key exists and cond allows it, and reports whether it
-// did so: see [decide.Reschedule].
+// did so. If at has passed, Expire deletes the key. See [decide.Reschedule].
 func (v *Handle) Expire(db int, key []byte, at limit.Instant, cond decide.ExpireCondition) bool {
 	return v.reschedule(db, key, func(e *entry.Entry) (limit.Instant, decide.Action) {
 		return decide.Reschedule(e, v.now, at, cond)
 	})
 }
 
-// Persist removes the expiry of key and reports whether there was one.
+// Persist removes the expiry of key, so that the key stays until it is deleted, and reports whether
+// it had one.
 func (v *Handle) Persist(db int, key []byte) bool { return v.reschedule(db, key, decide.Forever) }
 
-// reschedule carries out what decided returns about the expiry of key, and reports whether that
-// changes the key.
+// reschedule calls decided with the entry of key and carries out the action that decided returns:
+// it removes the key, or sets its expiry to the returned instant. It reports whether the key was
+// changed.
 func (v *Handle) reschedule(db int, key []byte, decided func(*entry.Entry) (limit.Instant, decide.Action)) bool {
 	h := v.hash(key)
 	s := v.lock(h)

@@ -16,30 +16,33 @@ import (
 
 // Options configure a [Keyspace]. The zero value of each field but Clock stands for its default.
 type Options struct {
-	// Databases is the number of databases, at most 16, which is the default.
+	// Databases is the number of databases for clients, from 1 to 16; 16 by default.
 	Databases int
 	// Shards is the number of shards, each with its own lock: a power of two of at most 256, 64 by
 	// default.
 	Shards int
 	// Clock is the source of all instants. It must be set.
 	Clock clock.Clock
-	// MaxMemory is the number of bytes from which on new keys are refused; 0 means
-	// no bound. [Keyspace.SetMaxMemory] changes it.
+	// MaxMemory is the number of bytes of memory at which new keys are refused; 0 means no bound.
+	// [Keyspace.SetMaxMemory] changes it.
 	MaxMemory int64
-	// MaxElements is the maximum number of elements of a collection; [DefaultMaxElements] by
+	// MaxElements is the maximum number of elements of a collection: [DefaultMaxElements] by
 	// default. [Keyspace.SetMaxElements] changes it.
 	MaxElements int
-	// Housekeeping is the interval at which Run samples the clock and sweeps; 100 ms by default. It
-	// is also the longest time for which a suspension of the machine may stay unnoticed.
+	// Housekeeping is the interval at which [Keyspace.Run] samples the clock and sweeps: 100 ms by
+	// default. It is also the longest time for which a suspension of the machine may stay
+	// unnoticed.
 	Housekeeping time.Duration
 
-	// Swept is called after each Sweep with the longest time for which it locked one shard, and the
-	// sum of the times for which it locked shards. It may be nil.
+	// Swept, if not nil, is called at the end of each [Keyspace.Sweep] that was not suspended.
+	// longest is the longest time for which the sweep locked one shard, and all is the sum of the
+	// times for which it locked shards.
 	Swept func(longest, all time.Duration)
 
 	newTable newTable // set by tests
 }
 
+// defaultShards is the default of Options.Shards.
 const defaultShards = 64
 
 // New returns an empty keyspace. It panics if the number of shards is not a power of two of at most
@@ -84,9 +87,9 @@ func (ks *Keyspace) Clock() clock.Clock { return ks.clock }
 // World returns the lock that stops all handles but one.
 func (ks *Keyspace) World() *world.Lock { return &ks.world }
 
-// Exclusively stops the world, runs f and starts the world again. It waits until all batches have ended,
-// and until another goroutine that has stopped the world starts it. The caller must not be inside a
-// batch.
+// Exclusively stops the world, calls f and starts the world again, even if f panics. If another
+// goroutine has stopped the world, Exclusively first waits until that goroutine starts it; then it
+// waits until all batches have ended. The caller must not be inside a batch.
 func (ks *Keyspace) Exclusively(f func()) {
 	for !ks.world.Stop(nil) {
 		started := make(chan struct{})
@@ -97,9 +100,10 @@ func (ks *Keyspace) Exclusively(f func()) {
 	f()
 }
 
-// ResetInstants sets the latest instant of every shard to at, even if it was later, and makes all
-// handles read the clock anew. It must be called inside [Keyspace.Exclusively], once the clock has been
-// set. Afterwards nothing happens at an instant that was read before the clock was set.
+// ResetInstants sets the latest instant of every shard to at, even if the shard was at a later
+// instant, and makes all handles read the clock anew. It must be called inside
+// [Keyspace.Exclusively], after the clock has been set. From then on nothing happens at an instant
+// that was read before the clock was set.
 func (ks *Keyspace) ResetInstants(at limit.Instant) {
 	ks.epoch.Add(1)
 	for i := range ks.shards {
@@ -110,15 +114,15 @@ func (ks *Keyspace) ResetInstants(at limit.Instant) {
 	}
 }
 
-// SetMaxMemory changes [Options.MaxMemory].
+// SetMaxMemory changes [Options.MaxMemory] to n bytes; 0 means no bound.
 func (ks *Keyspace) SetMaxMemory(n int64) { ks.mem.max.Store(n) }
 
-// SetBeside sets the number of bytes that are taken beside the keys, by output that waits to be
-// sent to clients. They count against the bound of memory.
+// SetBeside sets to n the number of bytes of output that waits to be sent to clients. These bytes
+// count against the bound of memory, as the bytes of keys do.
 func (ks *Keyspace) SetBeside(n int64) { ks.mem.beside.Store(n) }
 
-// Outside returns the number of bytes that tables have taken outside of Go's heap: see
-// [dense.Arena.Outside].
+// Outside returns the number of bytes that tables have taken outside of Go's heap, or 0 if a test
+// has supplied the tables: see [dense.Arena.Outside].
 func (ks *Keyspace) Outside() int64 {
 	if ks.arena == nil {
 		return 0
@@ -126,7 +130,7 @@ func (ks *Keyspace) Outside() int64 {
 	return ks.arena.Outside()
 }
 
-// InHeap returns the number of bytes of keys that are in Go's heap.
+// InHeap returns the number of bytes that keys take in Go's heap.
 func (ks *Keyspace) InHeap() int64 {
 	if ks.arena == nil || !ks.arena.Mapped() {
 		return ks.mem.Used()
@@ -137,15 +141,15 @@ func (ks *Keyspace) InHeap() int64 {
 // DefaultMaxElements is the default of [Options.MaxElements].
 const DefaultMaxElements = 100_000
 
-// SetMaxElements changes [Options.MaxElements]. Larger collections keep their elements but get no
-// further ones.
+// SetMaxElements changes [Options.MaxElements] to n. A collection that has more than n elements
+// keeps them but gets no further element.
 func (ks *Keyspace) SetMaxElements(n int) { ks.most.Store(int64(n)) }
 
-// Ledger returns the ledger that counts the values of [Handle.AppendString] and of collections
-// while replies refer to them.
+// Ledger returns the ledger that counts the memory of stored values for as long as replies refer to
+// them: values that [Handle.AppendString] has returned, and elements of collections.
 func (ks *Keyspace) Ledger() shared.Ledger { return &ks.mem.Memory }
 
-// Close frees the memory of all tables. No handle may be used afterwards.
+// Close frees the memory of all tables. Neither the keyspace nor a handle may be used afterwards.
 func (ks *Keyspace) Close() {
 	for db := range ks.shards[0].dbs {
 		ks.dropAll(db)

@@ -5,9 +5,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Decide decides a, stores the effect and fills in the answer. a.Err is one of the errors of
-// [decide.Plan.One], limit.ErrFull for a new key, or limit.ErrNotKept. With an error nothing is
-// stored.
+// Decide decides the ask a at the handle's instant, stores and records the effect, and fills in the
+// answer. a.Err is one of the errors of [decide.Plan.One]; limit.ErrFull, if memory is full and the
+// key is new; or limit.ErrNotKept, if the journal refuses effects. With an error nothing is stored.
 func (v *Handle) Decide(a *decide.Ask) {
 	switch a.Family {
 	case decide.Several:

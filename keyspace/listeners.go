@@ -12,42 +12,46 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Journal receives effects, in the order in which they happen to each key. Its methods are called
-// with shards locked: they must be quick and must not use the keyspace.
+// Journal receives the effects of commands. The effects on one key arrive in the order in which
+// they happen. The methods are called with shards locked, by several goroutines at a time: they
+// must be quick and must not use the keyspace.
 type Journal interface {
-	// Append adds a record, which has all effects of one command, and returns the position behind
-	// it, which is never 0. It copies what it keeps of record and takes over refs: long values that
-	// are not among the bytes of record but belong between them, each at its At. Their bytes do not
-	// change until the journal releases them. No effect in the record is later than at.
+	// Append adds record, which has all effects of one command, to the journal and returns the
+	// position behind it, which is never 0. Append copies what it keeps of record. refs are long
+	// values that belong between the bytes of record, each at the offset At. Append takes them
+	// over: their bytes do not change until the journal releases them. No effect of the record
+	// happened later than at.
 	Append(record []byte, refs []shared.Ref, at limit.Instant) (position uint64)
-	// Refuses reports whether the journal could not keep an effect that was appended now. Then
-	// decisions with an effect fail with limit.ErrNotKept and change nothing.
+	// Refuses reports whether the journal could not keep an effect that was appended now. While it
+	// returns true, commands that would change a key fail with limit.ErrNotKept and change nothing.
 	Refuses() bool
 }
 
-// recorder has the record of a handle's effects under the present locks.
+// recorder has the record of the effects that a handle has had under its present locks.
 type recorder struct {
 	effect.Record
 	flat []byte // scratch for the bytes of a tree
 }
 
-// Observer is notified of the changes that a handle makes. The keyspace does not know which client
-// reads which key; an observer does. The goroutine that uses the handle calls its methods.
+// Observer is notified of the changes that a handle makes, for client-side caching: the keyspace
+// does not know which client has read which key. The goroutine that uses the handle calls the
+// methods.
 type Observer interface {
-	// Changed reports that key has changed, in any database of clients, or, with expired, that it
-	// is gone because it has expired. The shard of the key is locked, or was a moment ago: Changed
-	// must be quick, and must neither use the keyspace nor keep key.
+	// Changed notifies of a change of key in any of the databases for clients. If expired is true,
+	// the key is gone because it has expired. The shard of the key is locked, or was a moment ago:
+	// Changed must be quick, and must neither use the keyspace nor keep key.
 	Changed(key []byte, expired bool)
-	// Flushed reports that all keys of a database are gone. All shards are locked, or were a moment
-	// ago.
+	// Flushed notifies of the removal of all keys of one database or of all databases. All shards
+	// are locked, or were a moment ago: Flushed must be quick and must not use the keyspace.
 	Flushed()
-	// Unlocked reports, after a call of one of the others, that the handle has unlocked all shards.
+	// Unlocked is called after Changed or Flushed, once the handle has unlocked all shards.
 	Unlocked()
 }
 
-// sharedObserver serializes the calls of several goroutines to one observer. The observer may act
-// on the notification of one goroutine when another one has unlocked its shards. That is safe: a
-// command that then looks up a key which is still locked waits for it.
+// sharedObserver is an [Observer] that several goroutines may call. It passes their calls to
+// another observer, one at a time. That observer may act on the notification of one goroutine when
+// another goroutine has unlocked its shards. This is safe: a command that then looks up a key which
+// is still locked waits for the lock.
 type sharedObserver struct {
 	mu sync.Mutex
 	by Observer // guarded by mu
@@ -74,14 +78,14 @@ func (o *sharedObserver) Unlocked() {
 	o.by.Unlocked()
 }
 
-// observed is what a handle remembers for its observer.
+// observed has the observer of a handle, and what the handle has yet to do for it.
 type observed struct {
-	by   Observer
-	told bool      // Unlocked has to be called
-	seen []seenKey // expired keys that are still stored
+	by   Observer  // nil if the handle has no observer
+	told bool      // by was notified, or seen is not empty: the handle has to call expireSeen and Unlocked
+	seen []seenKey // expired keys that commands have looked up and that are still stored
 }
 
-// maxSeen is the maximum number of expired keys that a handle remembers.
+// maxSeen is the maximum number of expired keys in observed.seen.
 const maxSeen = 1024
 
 // seenKey is a key that a command has looked up and found expired.
@@ -99,19 +103,21 @@ func (o *observed) changed(key []byte, expired bool) {
 	}
 }
 
-// noteExpired remembers an expired key that was looked up. The handle removes it before it unlocks
-// the shard, so that the first lookup notifies the observer of the expiry, and not only the sweep.
+// noteExpired remembers an expired key that was looked up, if there is an observer and fewer than
+// maxSeen keys are remembered. The handle removes the key before it unlocks the shard, so that
+// already the first lookup notifies the observer of the expiry, and not only the sweep.
 func (o *observed) noteExpired(db int, h uint64, key []byte) {
-	// A script may look up the key again and again. The sweep removes keys beyond the bound.
+	// A script may look up the same key again and again. The sweep removes the keys beyond the
+	// bound.
 	if o.by != nil && len(o.seen) < maxSeen {
 		o.told = true
 		o.seen = append(o.seen, seenKey{db, h, bytes.Clone(key)})
 	}
 }
 
-// Watcher is the state of WATCH for one session: the watched keys, and whether one of them has
-// changed. The zero value watches nothing. Its methods are those of [Handle]; only one session at a
-// time may use a watcher.
+// Watcher has the state of WATCH for one session: the watched keys, and whether one of them has
+// changed. The zero value watches nothing. [Handle.Watch], [Handle.Unwatch] and [Handle.Dirty] use
+// it. Only one session at a time may use a watcher.
 type Watcher struct {
 	dirty atomic.Bool // set under the shard's lock when a watched key changes
 	keys  []watchedKey
@@ -120,22 +126,22 @@ type Watcher struct {
 type watchedKey struct {
 	name keyName
 	hash uint64
-	// alive says that the key existed at WATCH, so that its expiry is a change.
+	// alive is true if the key existed at WATCH, so that its expiry counts as a change.
 	alive bool
 }
 
-// watchMark is one watcher of a key.
+// watchMark is one watcher in the list of the watchers of a key. alive is that of the watchedKey.
 type watchMark struct {
 	w     *Watcher
 	alive bool
 }
 
-// Waiter waits for room in the limiter at a key, behind the waiters that came before. It is made
-// with Wake set and used for one wait.
+// Waiter waits in the queue of a key for room in the limiter at that key. The caller makes a Waiter
+// with Wake set and uses it for one wait, with [Handle.Enqueue] and [Handle.Dequeue].
 type Waiter struct {
-	// Wake is called when there may be room, and when this waiter becomes the first. It is called
-	// with a shard locked: it must neither block nor use the keyspace. A call does not guarantee
-	// that there is room.
+	// Wake is called when this waiter is the first in the queue and there may be room, and when it
+	// becomes the first. Wake is called with a shard locked: it must neither block nor use the
+	// keyspace. A call does not guarantee that there is room.
 	Wake func()
 
 	name   keyName
@@ -143,54 +149,62 @@ type Waiter struct {
 	queued bool // guarded by the shard's lock
 }
 
-// queue holds the waiters of one key, the first in front.
+// queue has the waiters for one key in the order of their arrival. It is never empty.
 type queue struct{ waiters []*Waiter }
 
-// PopWaiter waits for elements under one of several keys, behind the waiters that came before. It
-// is made with the exported fields set and used for one wait.
+// PopWaiter waits in the queues of several keys until one of the keys has elements. The caller
+// makes a PopWaiter with the exported fields set and uses it for one wait, with [Handle.EnqueuePop]
+// and [Handle.DequeuePop].
 type PopWaiter struct {
-	// Kind is List or SortedSet, the kind of key that the waiter takes elements from.
+	// Kind is [entry.List] or [entry.SortedSet]: the kind of the keys from which the waiter takes
+	// elements.
 	Kind entry.Kind
-	// Dest is the key that the taken element is moved to; nil if it is not moved.
+	// Dest is the key to which the taken element is moved; nil if the element is not moved.
 	Dest []byte
-	// Owner is for the function that serves the waiter: see [Handle.Serve].
+	// Owner is not used by the keyspace. The function that serves the waiter finds its own data
+	// there: see [Handle.Serve].
 	Owner any
-	// Ready is called when a key has changed for which this waiter is the first, if the goroutine
-	// that changed it does not serve waiters: see [Handle.Serve]. It is called with a shard locked
-	// and may only start something that leads to MarkReady. Until then it is not called again for
-	// the key, however often the key changes.
+	// Ready is called when the key has changed, this waiter is the first in the key's queue, and
+	// the goroutine that changed the key does not serve waiters: see [Handle.Serve]. It is also
+	// called for a waiter that could not be served because the handle did not hold all keys that
+	// the waiter needs. Ready is called with a shard locked: it may only arrange for a call of
+	// [Handle.MarkReady]. Until that call Ready is not called again for the key, however often the
+	// key changes.
 	Ready func(db int, key string)
 
 	places []popPlace
 }
 
-// popPlace is the place of a waiter in the queue of a key.
+// popPlace is the place of a PopWaiter in the queue of one key.
 type popPlace struct {
 	queue *popQueue
 	at    *list.Element
 }
 
-// popQueue has the waiters for elements under one key, the first in front.
+// popQueue has the waiters for elements of one key in the order of their arrival.
 type popQueue struct {
 	name    keyName
 	hash    uint64
 	waiters list.List // of *PopWaiter
-	// kind is the base kind of the key after its last change. Any goroutine may read it.
+	// kind is the kind of the key, without treeBit, after the key's last change. Any goroutine may
+	// read it.
 	kind atomic.Uint32
-	// lacking is the waiter that was not served because the handle did not hold all keys it needs.
+	// lacking is the waiter that was not served because the handle did not hold all keys that the
+	// waiter needs, or nil.
 	lacking *PopWaiter
-	ready   bool // is among the queues that the handle which holds the key has to serve
-	called  bool // Ready was called, and MarkReady has not answered yet
+	ready   bool // is in popServer.ready of the handle that holds the key
+	called  bool // Ready was called, and MarkReady was not called since
 }
 
-// wake calls the first waiter, if there is one.
+// wake calls Ready of the first waiter, if there is one, as call does.
 func (q *popQueue) wake() {
 	if e := q.waiters.Front(); e != nil {
 		q.call(e.Value.(*PopWaiter))
 	}
 }
 
-// call calls Ready of w, a waiter of q, unless MarkReady has yet to answer an earlier call.
+// call calls Ready of w, a waiter of q, unless Ready was called for q and MarkReady was not called
+// since.
 func (q *popQueue) call(w *PopWaiter) {
 	if !q.called {
 		q.called = true
@@ -198,12 +212,12 @@ func (q *popQueue) call(w *PopWaiter) {
 	}
 }
 
-// maxStrange is the maximum number of keys that strange yields for one waiter.
+// maxStrange is the maximum number of queues that strange yields for one waiter.
 const maxStrange = 16
 
-// strange ranges over the queues of those keys of w that hold another kind than w waits for, or
-// held it until they expired. Such a key is an error to w if it is the first that w is served with.
-// The answer may change for a key that is not locked.
+// strange yields the queues of those keys of w that hold another kind than w waits for, or held
+// another kind until they expired. If w is served with such a key before any other, the command of
+// w gets an error. The kind of a key that is not locked may change at any time.
 func (w *PopWaiter) strange(yield func(q *popQueue) bool) {
 	n := 0
 	for i := range w.places {
@@ -217,13 +231,14 @@ func (w *PopWaiter) strange(yield func(q *popQueue) bool) {
 	}
 }
 
-// popServer has the queues that a handle has to serve.
+// popServer has the queues that a handle has to serve before it unlocks their keys.
 type popServer struct {
 	serving bool        // see [Handle.Serving]
-	ready   []*popQueue // of keys that have changed since
+	ready   []*popQueue // queues of the keys that have changed since Serving was called
 }
 
-// endServing wakes the waiters that were not served because of a failure of their server.
+// endServing ends the state that Serving has begun. If Serve has failed and left queues unserved,
+// endServing calls Ready of their first waiters.
 func (p *popServer) endServing() {
 	p.serving = false
 	for _, q := range p.ready {

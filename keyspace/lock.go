@@ -1,12 +1,16 @@
 package keyspace
 
-// lock returns the shard of hash h, locked, once no key of that hash is claimed. It advances the
-// instants of handle and shard to the later of the two. A held shard is locked already.
+// lock locks the shard of the keys with hash h and returns it. It waits until no key of that hash
+// is claimed. If the handle holds keys, the shard must be one of theirs, which are locked already.
+// lock advances the instants of handle and shard to the later of the two, and attends the shard to
+// the handle.
 func (v *Handle) lock(h uint64) *shard { return v.lockFor(int(h>>v.ks.shift), h) }
 
-// lockAt is lock for all keys of shard i.
+// lockAt does for all keys of the shard with index i what lock does for the keys with one hash.
 func (v *Handle) lockAt(i int) *shard { return v.lockFor(i, anyHash) }
 
+// lockFor is lock for the shard with index i, which is the shard of h unless h is anyHash. It
+// panics if the handle holds keys but not the shard.
 func (v *Handle) lockFor(i int, h uint64) *shard {
 	s := &v.ks.shards[i]
 	if !v.holding {
@@ -26,7 +30,8 @@ func (v *Handle) lockFor(i int, h uint64) *shard {
 	return s
 }
 
-// attend gives a locked shard the recorder and the other state of this handle.
+// attend gives the locked shard s the recorder, the observer, the pop server and the slack of this
+// handle.
 func (v *Handle) attend(s *shard) {
 	if ks := v.ks; ks.attentive.Load() {
 		s.recorder = nil
@@ -43,6 +48,8 @@ func (v *Handle) attend(s *shard) {
 	s.slack = v.slack
 }
 
+// unlock commits the recorded effects, unlocks s, and notifies the observer. If the handle holds
+// keys, unlock does nothing: then Unlock does that.
 func (v *Handle) unlock(s *shard) {
 	if v.holding {
 		return
@@ -59,8 +66,10 @@ func (v *Handle) unlock(s *shard) {
 	s.mu.Unlock()
 }
 
-// followReset keeps an instant of before [Keyspace.ResetInstants] out of the shards of set, which
-// are locked: a handle that is in no batch may still have one. It then reads the clock anew.
+// followReset makes sure that the shards of set, which are locked, do not get an instant that was
+// read before a call of [Keyspace.ResetInstants]. A handle that is in no batch may still have such
+// an instant. In that case followReset reads the clock anew, and advances the handle to the latest
+// instant of these shards.
 func (v *Handle) followReset(set *shardSet) {
 	if !v.renew() {
 		return

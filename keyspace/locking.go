@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// Lock locks the shards of refs until [Handle.Unlock]. All that the handle does until then happens
-// at one instant, which is read once the shards are locked, and no other handle sees a state in
-// between. Only keys of refs may be used; methods that concern a whole database need
-// [Handle.LockAll]. The handle must not hold anything yet.
+// Lock locks the shards of the keys refs until [Handle.Unlock]. All that the handle does until then
+// happens at one instant, which Lock reads from the clock once the shards are locked, and no other
+// handle sees a state in between. Until Unlock the handle may use only the keys of refs; methods
+// that concern a whole database need [Handle.LockAll]. Lock waits until none of the keys is
+// claimed. It panics if the handle holds keys already.
 func (v *Handle) Lock(refs []Ref) {
 	var set shardSet
 	for i := range refs {
@@ -20,7 +21,7 @@ func (v *Handle) Lock(refs []Ref) {
 	v.readLocked()
 }
 
-// LockAll is [Handle.Lock] for all keys of all databases.
+// LockAll does for all keys of all databases what [Handle.Lock] does for some keys.
 func (v *Handle) LockAll() {
 	var set shardSet
 	for i := range v.ks.shards {
@@ -30,10 +31,10 @@ func (v *Handle) LockAll() {
 	v.readLocked()
 }
 
-// readLocked advances the instant of the locked shards to the clock. Two scripts would have the
-// same instant otherwise, in one batch, or if one waits for the lock of the other. A limiter
-// written as a script that names an entry by the microsecond of TIME would then take two calls for
-// one.
+// readLocked advances the instants of the handle and of the locked shards to the clock. Otherwise
+// two scripts would have the same instant if they ran in one batch, or if one had waited for the
+// lock of the other. A limiter may be a script that names each call by the microseconds of TIME.
+// Such a limiter would then count two calls as one.
 func (v *Handle) readLocked() {
 	if now := v.ks.clock.Now(); now > v.now {
 		v.now = now
@@ -41,12 +42,15 @@ func (v *Handle) readLocked() {
 	}
 }
 
-// anyKey is the argument claimed of [Handle.lockSet] for all keys of the shards.
+// anyKey is the argument claimed of [Handle.lockSet] if all keys of the shards are needed. It
+// returns true.
 func anyKey(*claim) bool { return true }
 
-// lockSet locks the shards of set in ascending order, as all code does that locks more than one
-// shard: this prevents deadlock. claimed reports whether one of the keys is claimed; lockSet waits
-// for the end of such a claim, while it holds no shard.
+// lockSet locks the shards of set until Unlock. It locks them in ascending order of their indices,
+// as all code does that locks more than one shard: this prevents deadlock. claimed reports whether
+// one of the needed keys is claimed. In that case lockSet waits for the end of the claim, while it
+// has no shard locked. The instants of the handle and of the shards become the latest of them.
+// lockSet panics if the handle holds keys already.
 func (v *Handle) lockSet(set *shardSet, claimed func(c *claim) bool) {
 	if v.holding {
 		panic("keyspace: the handle holds keys already")
@@ -62,8 +66,8 @@ func (v *Handle) lockSet(set *shardSet, claimed func(c *claim) bool) {
 	v.held, v.holding = *set, true
 }
 
-// lockAll locks the shards of set, advances the handle's instant to the latest of theirs, and
-// reports whether keys of one of them are claimed.
+// lockAll locks the shards of set in ascending order, advances the handle's instant to the latest
+// of the shards' instants, and reports whether any key of these shards is claimed.
 func (v *Handle) lockAll(set *shardSet) (claims bool) {
 	set.each(func(i int) {
 		s := &v.ks.shards[i]
@@ -78,7 +82,9 @@ func (v *Handle) unlockAll(set *shardSet) {
 	set.each(func(i int) { v.ks.shards[i].mu.Unlock() })
 }
 
-// Unlock ends a Lock, a LockAll or a claim. It does nothing if the handle holds nothing.
+// Unlock ends a Lock, a LockAll or a claim. It gives the recorded effects to the journal as one
+// record, unlocks the shards and then notifies the observer. It does nothing if the handle holds no
+// keys.
 func (v *Handle) Unlock() {
 	if !v.holding {
 		return
@@ -108,34 +114,37 @@ func (v *Handle) Unlock() {
 }
 
 // overdraft is the number of bytes by which a command that has begun may exceed the bound of
-// memory: twice what a transaction can queue.
+// memory. It is twice the number of bytes that a transaction can queue.
 const overdraft = 32 << 20
 
-// Full reports whether memory is at its maximum, so that new keys are refused.
+// Full reports whether memory is at its maximum, so that new keys are refused. After Begin it
+// allows for what the command may exceed.
 func (v *Handle) Full() bool { return v.full() }
 
-// Lacks reports whether n bytes more would bring memory to its maximum. A short command that makes
-// a large value checks it before; other commands are refused only once memory is full.
+// Lacks reports whether n bytes more would bring memory to its maximum. A command that makes a
+// large value from a short request calls Lacks first. Other commands are refused only once memory
+// is full.
 func (v *Handle) Lacks(n int64) bool { return v.ks.mem.full(v.slack - n) }
 
-// Begin says that the command which holds the locks has begun and has to come to its end: until
-// Unlock it is refused nothing for lack of memory, unless it exceeds the bound by far. The caller
-// has checked that memory is not full, or that the rest needs none.
+// Begin marks the command that holds the locks as begun, so that it can be completed: until Unlock
+// nothing is refused for lack of memory, unless the bound of memory is exceeded by 32 MiB. The
+// caller has checked that memory is not full, or that the rest of the command needs no memory.
+// Without locks Begin does nothing.
 func (v *Handle) Begin() {
 	if v.holding {
 		v.slack = overdraft
 	}
 }
 
-// BeginFreeing is Begin for a command that ends with less memory in use, or that lifts a limit: it
-// is refused nothing for lack of memory.
+// BeginFreeing does what [Handle.Begin] does for a command that ends with less memory in use, or
+// that lifts a limit: until Unlock nothing at all is refused for lack of memory.
 func (v *Handle) BeginFreeing() {
 	if v.holding {
 		v.slack = noBound
 	}
 }
 
-// noBound is larger than any memory, and can be added to a bound without overflow.
+// noBound is a slack that is larger than any memory. It can be added to a bound without overflow.
 const noBound = 1 << 61
 
 func (v *Handle) full() bool { return v.ks.mem.full(v.slack) }
@@ -143,17 +152,17 @@ func (v *Handle) full() bool { return v.ks.mem.full(v.slack) }
 // errAbandoned ends a snapshot that could contain abandoned changes: see [Handle.Abandon].
 var errAbandoned = errors.New("keyspace: what was done last is being abandoned")
 
-// Abandon is [Handle.Unlock] for changes that must not be kept but cannot be undone. From now on
-// the journal receives nothing and no snapshot succeeds, so that the files keep the state of before
-// the Lock. The keyspace can only be closed afterwards.
+// Abandon does what [Handle.Unlock] does, for changes that must not be kept but cannot be undone.
+// From now on the journal receives nothing and no snapshot succeeds, so that the files keep the
+// state from before the Lock. After Abandon the only use of the keyspace is to close it.
 func (v *Handle) Abandon() {
 	v.ks.abandoned.Store(true)
 	v.Unlock()
 }
 
-// lockHere locks the shards of set for a method that needs several, unless the handle holds its own
-// already. claimed is that of lockSet. mine reports whether the method has to unlock them, by
-// unlockHere.
+// lockHere locks the shards of set for a method that needs several shards, unless the handle holds
+// keys already. claimed is the argument of lockSet. mine is true if lockHere has locked the shards;
+// the method then has to unlock them by unlockHere.
 func (v *Handle) lockHere(set *shardSet, claimed func(c *claim) bool) (mine bool) {
 	if v.holding {
 		return false
@@ -162,8 +171,8 @@ func (v *Handle) lockHere(set *shardSet, claimed func(c *claim) bool) (mine bool
 	return true
 }
 
-// lockSpots is lockHere for spots, whose shards are set. It claims the keys if there are more than
-// most.
+// lockSpots is lockHere for the keys of spots; set has their shards. If there are more than most
+// keys, lockSpots claims them instead of locking all their shards.
 func (v *Handle) lockSpots(set *shardSet, spots []spot, most int) (mine bool) {
 	if v.holding || len(spots) <= most {
 		return v.lockHere(set, func(c *claim) bool { return c.hasOne(spots) })
@@ -172,7 +181,7 @@ func (v *Handle) lockSpots(set *shardSet, spots []spot, most int) (mine bool) {
 	return true
 }
 
-// unlockHere undoes lockHere and lockSpots.
+// unlockHere undoes lockHere or lockSpots, whose result was mine.
 func (v *Handle) unlockHere(mine bool) {
 	if mine {
 		v.Unlock()

@@ -7,11 +7,12 @@ import (
 	"github.com/cellserver/cellserver/keyspace/dense"
 )
 
-// Prefetch loads the memory of keys of db, so that the next commands find it in the processor's
-// caches. The lookup of one key waits for two loads that depend on each other; here the loads of
-// many keys overlap. The bytes of keys must not change until [Handle.Leave].
+// Prefetch loads the memory of the keys of database db, so that the next commands find it in the
+// processor's caches. The lookup of one key waits for two loads that depend on each other; in
+// Prefetch the loads of many keys overlap. The bytes of keys must not change until [Handle.Leave].
 //
-// It takes no lock, so what it reads may be stale or torn and is only a hint: see [dense.Load].
+// Prefetch takes no lock. So what it reads may be stale or torn and is only a hint: see
+// [dense.Load].
 func (v *Handle) Prefetch(db int, keys [][]byte) {
 	for len(keys) > maxPrefetch {
 		v.load(db, keys[:maxPrefetch], nil)
@@ -20,7 +21,8 @@ func (v *Handle) Prefetch(db int, keys [][]byte) {
 	v.load(db, keys, nil)
 }
 
-// hash returns the hash of key, which Prefetch may have computed already.
+// hash returns the hash of key. If key is the next of the keys given to Prefetch, hash returns the
+// hash that Prefetch has computed, and advances to the key after it.
 func (v *Handle) hash(key []byte) uint64 {
 	if k := &v.known; k.next < k.n {
 		if a := &k.keys[k.next]; a.at == unsafe.SliceData(key) && a.size == len(key) {
@@ -32,8 +34,8 @@ func (v *Handle) hash(key []byte) uint64 {
 	return v.ks.hash(key)
 }
 
-// find is [shard.find] without the search where Prefetch has found the record: a record of that
-// number which has the key is the right one.
+// find does what [shard.find] does. If Prefetch has found the number of the key's record, and the
+// record with that number has the key, find uses this record and does not search.
 func (v *Handle) find(s *shard, p *place, db int, h uint64, key []byte) {
 	if k := &v.known.probes[uint(v.known.next-1)%maxPrefetch]; k.Hash == h && v.known.n > 0 && v.known.db == db {
 		if t, _ := s.dbs[db].t.(*dense.Table); t != nil {
@@ -50,8 +52,8 @@ func (v *Handle) find(s *shard, p *place, db int, h uint64, key []byte) {
 	s.find(p, db, h, key)
 }
 
-// load is Prefetch for at most maxPrefetch keys. hashes are the hashes of the keys; if it is nil,
-// load computes them.
+// load is Prefetch for at most maxPrefetch keys. hashes has the hashes of the keys; if hashes is
+// nil, load computes them.
 func (v *Handle) load(db int, keys [][]byte, hashes []uint64) {
 	k := &v.known
 	k.next, k.n, k.db = 0, len(keys), db
@@ -68,13 +70,14 @@ func (v *Handle) load(db int, keys [][]byte, hashes []uint64) {
 	dense.Load(k.probes[:len(keys)])
 }
 
-// maxSpots is the largest number of spots, of 16 bytes each, for which a handle keeps memory.
-// Commands with many keys run on a few handles only.
+// maxSpots is the maximum number of spots, of 16 bytes each, for which a handle keeps memory. Only
+// a few handles run commands with many keys.
 const maxSpots = 64 << 10
 
-// spread hashes n keys and returns their spots, sorted by shard and by index within a shard, and
-// the set of these shards. It is called before any lock is held, to keep the time under the locks
-// short. The result is valid until the next call.
+// spread hashes n keys, the i-th of which key(i) returns. It returns their spots, sorted by shard
+// and by index within a shard, and the set of their shards. It is called before the locks are
+// taken, to keep the time under the locks short. spots is valid until the next call of spread or
+// inOrder.
 func (v *Handle) spread(n int, key func(i int) []byte) (spots []spot, set shardSet) {
 	room := v.room(2 * n)
 	came, spots := room[:n], room[n:]
@@ -98,7 +101,7 @@ func (v *Handle) spread(n int, key func(i int) []byte) (spots []spot, set shardS
 	return spots, set
 }
 
-// inOrder is spread for keys that are to be visited in the order of their indices.
+// inOrder does what spread does, but returns the spots in the order of the keys' indices.
 func (v *Handle) inOrder(n int, key func(i int) []byte) (spots []spot, set shardSet) {
 	spots = v.room(n)
 	for i := range spots {
@@ -109,7 +112,8 @@ func (v *Handle) inOrder(n int, key func(i int) []byte) (spots []spot, set shard
 	return spots, set
 }
 
-// room returns n spots, in memory that the handle reuses if n is not large.
+// room returns n spots with undefined contents. If n is at most maxSpots, their memory belongs to
+// the handle, which returns the same memory from the next call.
 func (v *Handle) room(n int) []spot {
 	if n > maxSpots {
 		return make([]spot, n)
@@ -120,9 +124,10 @@ func (v *Handle) room(n int) []spot {
 	return v.spots[:n]
 }
 
-// visit calls f with the place of one key of spots after another, until f returns false. The keys
-// are claimed or their shards locked. What f does to one key may move others, so each key is looked
-// up just before its call, in memory that was prefetched some keys ahead.
+// visit calls f for the keys of spots, one after another, until f returns false. f gets the index,
+// the locked shard and the place of the key; key(i) is the key with index i. The caller has claimed
+// the keys or locked their shards. A change of one key may move the entries of others, so visit
+// looks up each key just before the call of f, in memory that was prefetched some keys ahead.
 func (v *Handle) visit(db int, spots []spot, key func(i int) []byte, f func(i int, s *shard, p *place) bool) {
 	var ahead [maxPrefetch][]byte
 	var hashes [maxPrefetch]uint64
@@ -147,7 +152,8 @@ func (v *Handle) visit(db int, spots []spot, key func(i int) []byte, f func(i in
 	v.known.n = 0
 }
 
-// visited locks the shard of a key that is visited.
+// visited returns the locked shard of the keys with hash h for visit. It enters the shard if the
+// keys are claimed.
 func (v *Handle) visited(h uint64) *shard {
 	if v.claimed.any {
 		return v.enter(h)

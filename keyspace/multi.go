@@ -6,9 +6,10 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// decideSeveral decides all clauses at one instant and charges all of them or none: see
-// [decide.Rounds]. It visits one shard after another and looks up each key just before it is
-// decided.
+// decideSeveral decides all clauses of the RL.MULTI a at one instant, and charges all of them or
+// none: see [decide.Rounds]. It locks or claims all keys, and looks up each key just before its
+// clause is decided. It returns an error of the decisions, limit.ErrFull or limit.ErrNotKept; then
+// nothing is stored.
 func (v *Handle) decideSeveral(a *decide.Ask) (err error) {
 	all := &v.several
 	all.ask = a
@@ -35,8 +36,9 @@ func (v *Handle) decideSeveral(a *decide.Ask) (err error) {
 	return v.applyAll(all)
 }
 
-// applyAll stores what was decided. It stores nothing if the journal refuses, or if memory is full
-// and one of the keys would be new.
+// applyAll stores the effects of all clauses that were decided. It stores nothing and returns
+// limit.ErrNotKept if the journal refuses effects, or limit.ErrFull if memory is full and one of
+// the keys would be new.
 func (v *Handle) applyAll(all *several) (err error) {
 	switch {
 	case v.refuses():

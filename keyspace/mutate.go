@@ -8,12 +8,14 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// This file is the only one that changes tables. Each function has one effect on one key (or on a
-// database), runs under the lock of the shard, and notifies the watchers and waiters of the key and
-// the journal. Expiry is not recorded: an effect carries the expiry of its key.
+// This file is the only one that changes tables. Each function changes one key or one database,
+// with the shard locked. It notifies the watchers and waiters of the key, and records the change
+// for the journal. The expiry of a key is not recorded when it happens: the effect that stored the
+// key has the instant of expiry.
 
-// put stores e at key. Only a new key can be refused, with limit.ErrFull. A tree may only be put
-// where the table has no entry; see vacate.
+// put stores e at key, whose place is p, and records it. For a new key put returns limit.ErrFull if
+// memory is full or the table has no room; for an existing key it never fails. If e or the entry at
+// p is a tree, the caller calls vacate first, unless both are the same tree.
 func (s *shard) put(p *place, key []byte, e entry.Entry) error {
 	if p.old == entry.None {
 		return s.add(p, key, e)
@@ -36,7 +38,8 @@ func (s *shard) put(p *place, key []byte, e entry.Entry) error {
 	return nil
 }
 
-// recordLong records the long string that is now stored at p.
+// recordLong records the long string that is now stored for key. The record refers to the stored
+// memory.
 func (s *shard) recordLong(p *place, key []byte) {
 	if s.recorder != nil {
 		var e entry.Entry
@@ -45,7 +48,8 @@ func (s *shard) recordLong(p *place, key []byte) {
 	}
 }
 
-// recordNew records the entry of a key that did not exist before.
+// recordNew records e, the entry of a key that did not exist before. A tree is recorded with all
+// its elements.
 func (s *shard) recordNew(db int, key []byte, e *entry.Entry) {
 	if !isTree(e.Kind) {
 		s.recorder.Put(db, key, e)
@@ -58,7 +62,8 @@ func (s *shard) recordNew(db int, key []byte, e *entry.Entry) {
 	}
 }
 
-// recordExpiry records the new expiry of e.
+// recordExpiry records the new expiry of key, which is that of e. For a large value it records an
+// empty patch, so that the value is not recorded again.
 func (s *shard) recordExpiry(db int, key []byte, e *entry.Entry) {
 	if k := base(e.Kind); isTree(e.Kind) || len(e.Value) > wholeBound && effect.Patchable(k) {
 		s.recorder.Patch(db, key, k, e.Expiry, nil)
@@ -67,7 +72,8 @@ func (s *shard) recordExpiry(db int, key []byte, e *entry.Entry) {
 	s.recorder.Put(db, key, e)
 }
 
-// setKind counts an entry of kind k in place of the entry at p, and removes the tree of that.
+// setKind changes the counts of keys when an entry of kind k with the given expiry replaces the
+// entry at p. If the replaced entry is a tree and k is another kind, setKind removes the tree.
 func (s *shard) setKind(p *place, k entry.Kind, expiry limit.Instant) {
 	d := &s.dbs[p.db]
 	d.count.add(p.old, p.oldExpiry, -1)
@@ -77,7 +83,7 @@ func (s *shard) setKind(p *place, k entry.Kind, expiry limit.Instant) {
 	}
 }
 
-// replace is put over a live key for a change that was recorded already.
+// replace puts e over a live key without recording that. The caller has recorded the change.
 func (s *shard) replace(p *place, key []byte, e entry.Entry) {
 	r := s.recorder
 	s.recorder = nil
@@ -85,8 +91,8 @@ func (s *shard) replace(p *place, key []byte, e entry.Entry) {
 	s.recorder = r
 }
 
-// vacate removes the entry at p if it or e is a tree: a tree is added and removed together with its
-// entry.
+// vacate prepares p for e. If the entry at p or e is a tree, vacate removes the entry at p without
+// a notification, since a tree is added and removed together with its entry.
 func (s *shard) vacate(p *place, e *entry.Entry) {
 	if p.old == entry.None || !isTree(p.old) && !isTree(e.Kind) {
 		return
@@ -98,8 +104,8 @@ func (s *shard) vacate(p *place, e *entry.Entry) {
 	*p = place{db: p.db, hash: p.hash}
 }
 
-// move is put for an entry that was removed elsewhere, so it is not refused when memory is full. It
-// reports whether the table had room.
+// move puts e at key even if memory is full, because the memory of e was freed elsewhere or was
+// checked before. It reports whether the table had room.
 func (s *shard) move(p *place, key []byte, e entry.Entry) bool {
 	s.vacate(p, &e)
 	if p.old == entry.None {
@@ -108,7 +114,8 @@ func (s *shard) move(p *place, key []byte, e entry.Entry) bool {
 	return s.put(p, key, e) == nil
 }
 
-// add is put for a key that the table does not have.
+// add stores e at key, which the table does not have. It returns limit.ErrFull if memory is full or
+// the table has no room.
 func (s *shard) add(p *place, key []byte, e entry.Entry) error {
 	if s.mem.full(s.slack) {
 		return limit.ErrFull
@@ -116,6 +123,8 @@ func (s *shard) add(p *place, key []byte, e entry.Entry) error {
 	return s.insert(p, key, e)
 }
 
+// insert is add without the check of memory. It makes the table if there is none. It returns
+// limit.ErrFull if the table has no room.
 func (s *shard) insert(p *place, key []byte, e entry.Entry) error {
 	d := &s.dbs[p.db]
 	if d.t == nil {
@@ -138,7 +147,7 @@ func (s *shard) insert(p *place, key []byte, e entry.Entry) error {
 	return nil
 }
 
-// setExpiry changes the expiry of a live key, and nothing else.
+// setExpiry sets the expiry of a live key to at and records that. The value stays as it is.
 func (s *shard) setExpiry(p *place, key []byte, at limit.Instant) {
 	e := p.e
 	if e.Kind == entry.Cell {
@@ -159,7 +168,7 @@ func (s *shard) setExpiry(p *place, key []byte, at limit.Instant) {
 	s.notify(p.db, key)
 }
 
-// remove deletes a live key.
+// remove deletes key, which is stored at p, and records that.
 func (s *shard) remove(p *place, key []byte) {
 	if s.recorder != nil {
 		s.recorder.Remove(p.db, key)
@@ -169,8 +178,9 @@ func (s *shard) remove(p *place, key []byte) {
 	s.drop(p)
 }
 
-// expire removes an expired entry. Commands have not seen it since it expired: it is a change only
-// for the observer and for watchers that saw it alive.
+// expire removes the expired entry of key at p. Commands have not found the key since it expired.
+// So only the observer is notified, and the watchers for which the key existed at WATCH. The
+// removal is not recorded.
 func (s *shard) expire(p *place, key []byte) {
 	s.notifyExpired(p.db, key)
 	s.freed(p.db, key)
@@ -178,6 +188,7 @@ func (s *shard) expire(p *place, key []byte) {
 	s.expired++
 }
 
+// drop removes the entry at p, and its tree, from the table and the counts. It notifies nothing.
 func (s *shard) drop(p *place) {
 	d := &s.dbs[p.db]
 	d.count.add(p.old, p.oldExpiry, -1)
@@ -187,8 +198,8 @@ func (s *shard) drop(p *place) {
 	d.t.Remove(p.r)
 }
 
-// clear empties a database and returns its table, or nil. The caller frees the table's memory once
-// the lock is released.
+// clear empties database db, notifies the watchers and waiters of its keys, and returns its table,
+// or nil if there was none. The caller frees the table's memory once the lock is released.
 func (s *shard) clear(db int) table {
 	d := &s.dbs[db]
 	if d.t == nil {
@@ -217,7 +228,7 @@ func (s *shard) notify(db int, key []byte) {
 	}
 }
 
-// notifyExpired marks the watchers that saw key alive, and notifies the observer.
+// notifyExpired marks the watchers for which key existed at WATCH, and notifies the observer.
 func (s *shard) notifyExpired(db int, key []byte) {
 	if s.watched != nil {
 		s.mark(db, key, true)
@@ -227,14 +238,14 @@ func (s *shard) notifyExpired(db int, key []byte) {
 	}
 }
 
-// notifyFlushed marks the watchers of keys that a flush of db removes.
+// notifyFlushed marks the watchers of the keys that a flush of db is about to remove.
 func (s *shard) notifyFlushed(db int) {
 	if s.watched != nil {
 		s.markAll(db)
 	}
 }
 
-// freed wakes the first waiter in the queue for key, since there may be room now.
+// freed wakes the first waiter in the queue of key, because the limiter at key may have room now.
 func (s *shard) freed(db int, key []byte) {
 	if s.queues != nil {
 		s.wakeHead(db, key)
@@ -248,7 +259,8 @@ func (s *shard) freedAll(db int) {
 	}
 }
 
-// putTree is put for e with the tree o as its value.
+// putTree stores e at key with the tree o as its value. It returns limit.ErrFull if the key is new
+// and memory is full, or if the table has no room.
 func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object.Object) error {
 	if p.old == entry.None && s.mem.full(s.slack) {
 		return limit.ErrFull
@@ -262,7 +274,8 @@ func (s *shard) putTree(p *place, key []byte, e entry.Entry, o object.Object) er
 	return nil
 }
 
-// mark sets dirty for the watchers of key; with byTime only for those that saw it alive.
+// mark marks the watchers of key as dirty. With byTime it marks only those for which key existed at
+// WATCH.
 func (s *shard) mark(db int, key []byte, byTime bool) {
 	for _, m := range s.watched[keyName{db, string(key)}] {
 		if m.alive || !byTime {
@@ -271,8 +284,8 @@ func (s *shard) mark(db int, key []byte, byTime bool) {
 	}
 }
 
-// markAll sets dirty for the watchers of the live keys of db, and for the watchers that saw an
-// expired key of db alive.
+// markAll marks the watchers of the keys of db as dirty. For a key that does not exist or has
+// expired it marks only the watchers for which the key existed at WATCH.
 func (s *shard) markAll(db int) {
 	for name := range s.watched {
 		if name.db == db {
@@ -282,12 +295,14 @@ func (s *shard) markAll(db int) {
 	}
 }
 
+// wakeHead wakes the first waiter in the queue of key, if there is a queue.
 func (s *shard) wakeHead(db int, key []byte) {
 	if q := s.queues[keyName{db, string(key)}]; q != nil {
 		q.waiters[0].Wake()
 	}
 }
 
+// wakeHeads wakes the first waiter of every queue of db.
 func (s *shard) wakeHeads(db int) {
 	for name, q := range s.queues {
 		if name.db == db {
@@ -296,7 +311,9 @@ func (s *shard) wakeHeads(db int) {
 	}
 }
 
-// notifyPops notes that key has changed, for the waiters for its elements.
+// notifyPops notes for the waiters for elements that key has changed. If the handle that has the
+// lock serves waiters, the queue of key is added to those that it will serve. Otherwise Ready of
+// the first waiter is called if key holds a list or a sorted set.
 func (s *shard) notifyPops(db int, key []byte) {
 	q := s.pops[keyName{db, string(key)}]
 	if q == nil {

@@ -4,12 +4,13 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// Observe makes o the observer of this handle's changes, from StartObserving on.
+// Observe makes o the observer of this handle's changes. o is notified of changes after
+// [Handle.StartObserving].
 func (v *Handle) Observe(o Observer) { v.observed.by = o }
 
-// ObserveSweep sets the observer of changes that no handle of a caller makes: those of the sweep,
-// of [Keyspace.ApplyRecord] and of [Keyspace.Empty]. The latter two notify it after they have
-// unlocked the key. Only one goroutine at a time calls the observer.
+// ObserveSweep makes o the observer of the changes that no handle of a caller makes: those of
+// [Keyspace.Sweep], [Keyspace.ApplyRecord] and [Keyspace.Empty]. ApplyRecord and Empty notify o
+// after they have unlocked the keys. Only one goroutine at a time calls the methods of o.
 func (ks *Keyspace) ObserveSweep(o Observer) {
 	shared := &sharedObserver{by: o}
 	ks.observer.Store(shared)
@@ -18,7 +19,8 @@ func (ks *Keyspace) ObserveSweep(o Observer) {
 	ks.sweeper.handle.Observe(shared)
 }
 
-// besides returns the observer of ObserveSweep, or nil while observers are not notified.
+// besides returns the observer that ObserveSweep has set. It returns nil if there is none, or if
+// observers are not yet notified.
 func (ks *Keyspace) besides() *sharedObserver {
 	if !ks.observing.Load() {
 		return nil
@@ -26,9 +28,9 @@ func (ks *Keyspace) besides() *sharedObserver {
 	return ks.observer.Load()
 }
 
-// StartObserving makes all observers be notified of changes. Every change under a lock that is
-// taken after StartObserving is reported. It cannot be undone: the methods of an observer that is
-// no longer interested should return at once.
+// StartObserving begins the notification of all observers. They are notified of every change under
+// a lock that is taken after the call. StartObserving cannot be undone: the methods of an observer
+// that is no longer interested should return at once.
 func (ks *Keyspace) StartObserving() {
 	if !ks.observing.Load() {
 		ks.observing.Store(true)
@@ -36,10 +38,10 @@ func (ks *Keyspace) StartObserving() {
 	}
 }
 
-// StartObserving is [Keyspace.StartObserving].
+// StartObserving calls [Keyspace.StartObserving] of the handle's keyspace.
 func (v *Handle) StartObserving() { v.ks.StartObserving() }
 
-// flushed notifies the observer of a flush.
+// flushed notifies the handle's observer, if there is one, that a database was flushed.
 func (v *Handle) flushed() {
 	if v.observed.by != nil && v.ks.observing.Load() {
 		v.observed.told = true
@@ -47,8 +49,9 @@ func (v *Handle) flushed() {
 	}
 }
 
-// expireSeen removes the keys that noteExpired has remembered, unless they exist again. Their
-// shards are locked.
+// expireSeen removes the expired keys that noteExpired has remembered, and forgets them. A key
+// stays if it exists again, or if expired keys must not be removed now. The shards of the keys are
+// locked.
 func (v *Handle) expireSeen() {
 	for i := range v.observed.seen {
 		k := &v.observed.seen[i]
@@ -68,7 +71,7 @@ func (v *Handle) expireSeen() {
 	v.observed.seen = v.observed.seen[:0]
 }
 
-// unlocked notifies the observer that nothing is locked any more.
+// unlocked notifies the observer that the handle has unlocked all shards.
 func (v *Handle) unlocked() {
 	v.observed.told = false
 	v.observed.by.Unlocked()

@@ -7,13 +7,13 @@ import (
 	"github.com/cellserver/cellserver/keyspace/dense"
 )
 
-// Ref names a key of a database.
+// Ref identifies a key by its database and its name.
 type Ref struct {
 	DB  int
 	Key []byte
 }
 
-// keyName names a key in maps.
+// keyName identifies a key, as Ref does, where a comparable type is needed.
 type keyName struct {
 	db  int
 	key string
@@ -29,7 +29,7 @@ func (b *shardSet) add(i int) { b[i/64] |= 1 << (i % 64) }
 
 func (b *shardSet) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
 
-// each calls f with the indices in ascending order.
+// each calls f with the indices of the set in ascending order.
 func (b *shardSet) each(f func(i int)) {
 	for w, word := range b {
 		for ; word != 0; word &= word - 1 {
@@ -38,25 +38,26 @@ func (b *shardSet) each(f func(i int)) {
 	}
 }
 
-// spot is one of the many keys of a command: its hash and its index among them.
+// spot describes one of the keys of a command: hash is its hash, and at its index among these keys.
 type spot struct {
 	hash uint64
 	at   int32
 }
 
-// several is the ask of an RL.MULTI with the spots of its keys.
+// several has the ask of an RL.MULTI and the spots of its keys.
 type several struct {
 	ask   *decide.Ask
 	spots []spot
-	grows bool // a clause would make a new key
+	grows bool // a clause of the present round would make a new key
 }
 
 func (a *several) key(i int) []byte { return a.ask.Clauses[i].Key }
 
-// maxPrefetch is the maximum number of keys that are loaded together.
+// maxPrefetch is the maximum number of keys that one call of [dense.Load] loads together.
 const maxPrefetch = dense.MostProbes
 
-// known has the keys of the last Prefetch in the order given, in which commands use them.
+// known has the keys of the last Prefetch in the given order, in which the commands will use them.
+// n is their number, and next the index of the key that is expected next.
 type known struct {
 	next, n int
 	db      int
@@ -64,7 +65,7 @@ type known struct {
 	probes  [maxPrefetch]dense.Probe
 }
 
-// knownKey identifies a key by the memory in which it lies.
+// knownKey identifies a key by the address and the length of its bytes.
 type knownKey struct {
 	at   *byte
 	size int

@@ -8,19 +8,20 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// ApplyRecord applies a record of another keyspace. All its effects become visible at once, so that
-// no reader sees half of a transaction. It stores what the record says, whatever the clock shows
-// and whether or not that has expired. No effect of the record is later than at, and afterwards the
-// shards of its keys are at no earlier instant than at. The watchers and waiters of the keys are
-// notified as by a change of a [Handle], and so is the observer of [Keyspace.ObserveSweep]; the
-// journal is not.
+// ApplyRecord applies a record of another keyspace. All effects of the record become visible at
+// once, so that no reader sees half of a transaction. ApplyRecord stores the entries of the record
+// whatever the clock shows, even entries that have expired. at is the latest instant of the
+// record's effects. Afterwards the shards of the record's keys are at that instant or a later one.
+// The watchers and waiters of the keys are notified as by a change of a [Handle], and so is the
+// observer of [Keyspace.ObserveSweep]. The journal gets nothing.
 //
-// record may be any bytes. It is checked as a whole before anything changes: after an error the
-// keyspace is as it was. There are two exceptions, which no record of a keyspace with the same keys
-// can cause: a table has no room, or a window or lease set grows beyond its bound. Then the effects
-// that come before the failing one have happened.
+// record may be any bytes. All of it is checked before anything changes. So after an error the
+// keyspace is as it was, with two exceptions: a table has no room, or a window or lease set would
+// grow beyond its bound. Then the effects before the failing one have happened. A record of a
+// keyspace with the same keys causes neither.
 //
-// Records are applied in the order of the calls, by one goroutine at a time.
+// Only one goroutine at a time may call ApplyRecord. Records must be applied in the order in which
+// the other keyspace made them.
 func (ks *Keyspace) ApplyRecord(record []byte, at limit.Instant) error {
 	e, rest, err := effect.Next(record)
 	switch {
@@ -39,8 +40,8 @@ func (ks *Keyspace) ApplyRecord(record []byte, at limit.Instant) error {
 	return nil
 }
 
-// applyOne applies the only effect of a record. A patch checks its whole delta before it changes
-// anything.
+// applyOne applies e, the only effect of a record, which is not a flush. It checks the entry first;
+// a patch checks its whole delta before it changes anything.
 func (ks *Keyspace) applyOne(e *effect.Effect, at limit.Instant) error {
 	if !ks.HasDatabase(e.DB) {
 		return ks.noDatabase(e.DB)
@@ -58,11 +59,12 @@ func (ks *Keyspace) applyOne(e *effect.Effect, at limit.Instant) error {
 	return s.replay(e, h, o)
 }
 
-// maxHeldBytes is the size of a record in bytes beyond which its keys are claimed, as those of a
-// record with very many keys are: copying its values takes about as long.
+// maxHeldBytes is the size of a record in bytes beyond which its keys are claimed, and not locked.
+// Copying the values of such a record takes about as long as changing maxHeldWrites keys.
 const maxHeldBytes = 256 << 10
 
-// applySeveral applies a record of several effects.
+// applySeveral applies a record of several effects, or of one flush. It checks all effects first,
+// then locks or claims all keys of the record and applies the effects in order.
 func (ks *Keyspace) applySeveral(record []byte, at limit.Instant) error {
 	n, flushes, err := ks.checkAll(record)
 	if err != nil {
@@ -72,9 +74,9 @@ func (ks *Keyspace) applySeveral(record []byte, at limit.Instant) error {
 	defer ks.applier.mu.Unlock()
 	v := ks.applier.handle
 	v.renew()
-	v.now = at // even if the last record was later
+	v.now = at // even if the last record was at a later instant
 	spots, set := v.spotsOf(record, n)
-	var emptied []table // freed when nothing is locked
+	var emptied []table // freed once nothing is locked
 	defer func() {
 		v.Unlock()
 		for _, t := range emptied {
@@ -92,7 +94,8 @@ func (ks *Keyspace) applySeveral(record []byte, at limit.Instant) error {
 	return v.replayAll(record, spots, &emptied)
 }
 
-// checkAll checks all effects of a record, counts them and reports whether one is a flush.
+// checkAll checks all effects of a record. It returns their number and whether one of them is a
+// flush, or the error of the first invalid effect.
 func (ks *Keyspace) checkAll(record []byte) (n int, flushes bool, err error) {
 	for ; len(record) > 0; n++ {
 		var e effect.Effect
@@ -110,8 +113,8 @@ func (ks *Keyspace) checkAll(record []byte) (n int, flushes bool, err error) {
 	return n, flushes, nil
 }
 
-// spotsOf returns the spots of the n effects of record, in their order, and the set of their
-// shards. The spot of a flush has no meaning.
+// spotsOf returns one spot for the key of each of the n effects of record, in the order of the
+// effects, and the set of the shards of these keys. The spot of a flush has no meaning.
 func (v *Handle) spotsOf(record []byte, n int) (spots []spot, set shardSet) {
 	rest := record
 	return v.inOrder(n, func(int) []byte {
@@ -121,8 +124,9 @@ func (v *Handle) spotsOf(record []byte, n int) (spots []spot, set shardSet) {
 	})
 }
 
-// replayAll applies the effects of a record whose keys are locked or claimed, and appends the
-// tables that it detaches to emptied.
+// replayAll applies the effects of record in order. Their keys are locked or claimed, and spots has
+// the spots of these keys. The tables that flushes detach are appended to emptied, and the caller
+// frees them.
 func (v *Handle) replayAll(record []byte, spots []spot, emptied *[]table) error {
 	for i := 0; len(record) > 0; i++ {
 		e, rest, err := effect.Next(record)
@@ -147,7 +151,7 @@ func (v *Handle) replayAll(record []byte, spots []spot, emptied *[]table) error 
 	return nil
 }
 
-// applied notifies the observer of the keys that a record has changed.
+// applied notifies the observer of the changes of an applied record. No key is locked.
 func (o *sharedObserver) applied(record []byte) {
 	for len(record) > 0 {
 		e, rest, err := effect.Next(record)

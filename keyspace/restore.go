@@ -11,9 +11,10 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// Restore stores e at key while a server loads its files. It checks e, records nothing and refuses
-// nothing for lack of memory. An entry whose expiry has passed leaves no visible key. Several
-// goroutines may call it. Calls for the same key must come in the order of the changes.
+// Restore stores e at key while a server loads its files. It records nothing and refuses nothing
+// for lack of memory. If the expiry of e has passed, commands will not find the key. The error says
+// that db, key or e is invalid, or that the table has no room. Several goroutines may call Restore
+// at a time, but the calls for one key must come in the order in which the key has changed.
 func (ks *Keyspace) Restore(db int, key []byte, e entry.Entry) error {
 	switch {
 	case !ks.HasDatabase(db):
@@ -45,7 +46,8 @@ func (s *shard) discard(p *place, key []byte) {
 	}
 }
 
-// Apply replays an effect that was recorded earlier, in the manner of [Keyspace.Restore].
+// Apply replays the effect e, which was recorded earlier, while a server loads its files. The rules
+// of [Keyspace.Restore] hold.
 func (ks *Keyspace) Apply(e effect.Effect) error {
 	switch {
 	case !ks.HasDatabase(e.DB):
@@ -65,7 +67,7 @@ func (ks *Keyspace) Apply(e effect.Effect) error {
 	return s.replay(&e, h, nil)
 }
 
-// treeOf returns the value that e puts as a tree, or nil if it is none.
+// treeOf returns the value of e as a tree if e is a put of a large collection, otherwise nil.
 func treeOf(e *effect.Effect) object.Object {
 	if e.Patch || e.Flush {
 		return nil
@@ -73,8 +75,8 @@ func treeOf(e *effect.Effect) object.Object {
 	return large(e.Entry.Kind, e.Entry.Value)
 }
 
-// replay applies e, which is not a flush and has been checked, to its key, whatever the instant is.
-// o is the entry as a tree, or nil.
+// replay applies e to its key, whatever the present instant is. e has been checked and is not a
+// flush. h is the hash of the key, and o is the result of treeOf.
 func (s *shard) replay(e *effect.Effect, h uint64, o object.Object) error {
 	var p place
 	s.find(&p, e.DB, h, e.Key)
@@ -89,13 +91,14 @@ func (s *shard) replay(e *effect.Effect, h uint64, o object.Object) error {
 	return s.restore(&p, e.Key, e.Entry, o)
 }
 
-// noDatabase returns the error for a database that does not exist.
+// noDatabase returns the error for database db, which does not exist.
 func (ks *Keyspace) noDatabase(db int) error {
 	return fmt.Errorf("database %d is beyond the %d that there are, which is what the option databases says", db, ks.databases)
 }
 
-// Empty removes all keys of all databases at once, and notifies watchers and the observer of
-// [Keyspace.ObserveSweep]. It is not recorded.
+// Empty removes all keys of all databases at once, those of [System] included. It notifies the
+// watchers and waiters of the keys and the observer of [Keyspace.ObserveSweep], but records
+// nothing. It waits until no key is claimed, and locks all shards.
 func (ks *Keyspace) Empty() {
 	ks.claim.one.RLock() // waits until no key is claimed
 	for i := range ks.shards {
@@ -119,14 +122,15 @@ func (ks *Keyspace) Empty() {
 	}
 }
 
-// bareAll is [shard.bare] for all shards, which are locked.
+// bareAll calls [shard.bare] for all shards, which are locked.
 func (ks *Keyspace) bareAll() {
 	for i := range ks.shards {
 		ks.shards[i].bare()
 	}
 }
 
-// clear empties a database, whose shards are locked, and appends its tables to old.
+// clear empties database db, appends its tables to old and returns old. All shards are locked. The
+// caller frees the tables.
 func (ks *Keyspace) clear(db int, old []table) []table {
 	for i := range ks.shards {
 		if t := ks.shards[i].clear(db); t != nil {
@@ -136,6 +140,7 @@ func (ks *Keyspace) clear(db int, old []table) []table {
 	return old
 }
 
+// dropAll empties database db, one shard after another, and frees its tables.
 func (ks *Keyspace) dropAll(db int) {
 	for i := range ks.shards {
 		s := &ks.shards[i]
@@ -148,8 +153,9 @@ func (ks *Keyspace) dropAll(db int) {
 	}
 }
 
-// patch replays a patch. The value to which it belongs may be absent or newer by now; effects that
-// follow then correct the result.
+// patch replays e, which is a patch, over the value at p. While files are loaded, the value that
+// the patch belongs to may be absent or newer by now. In that case the effects that follow correct
+// the result.
 func (s *shard) patch(p *place, e *effect.Effect) error {
 	if p.e = (entry.Entry{}); base(p.old) == e.Entry.Kind {
 		_, p.e = s.dbs[e.DB].t.At(p.r) // expired or not
@@ -160,8 +166,9 @@ func (s *shard) patch(p *place, e *effect.Effect) error {
 	return s.patchLimiter(p, e)
 }
 
-// patchLimiter patches a window or a lease set. If that is absent or of another kind, it has been
-// removed or replaced since, and the patch is only checked.
+// patchLimiter applies e, a patch of a window or a lease set, to the value at p. If the value is
+// absent or of another kind, it has been removed or replaced since the patch was recorded; then the
+// patch is only checked.
 func (s *shard) patchLimiter(p *place, e *effect.Effect) (err error) {
 	if p.old != e.Entry.Kind {
 		return effect.Check(*e)
@@ -176,6 +183,7 @@ func (s *shard) patchLimiter(p *place, e *effect.Effect) (err error) {
 	return nil
 }
 
+// applyDelta returns value, a window or a lease set of kind k, with delta applied to it.
 func applyDelta(k entry.Kind, value, delta []byte) ([]byte, error) {
 	if k.IsWindow() {
 		return slidingwindow.ApplyDelta(k.WindowMode(), value, nil, delta)
@@ -183,7 +191,8 @@ func applyDelta(k entry.Kind, value, delta []byte) ([]byte, error) {
 	return concurrency.ApplyDelta(k.LeaseMode(), value, nil, delta)
 }
 
-// patchCollection patches the collection at p, or an empty one if there is none.
+// patchCollection applies e, a patch, to the collection at p, or to an empty collection if there is
+// none. It stores the result, or removes the key if the result is empty.
 func (s *shard) patchCollection(p *place, e *effect.Effect) error {
 	o, done := s.borrow(p, e.Entry.Kind)
 	defer done()
@@ -209,8 +218,9 @@ func (s *shard) patchCollection(p *place, e *effect.Effect) error {
 	return nil
 }
 
-// borrow returns the collection at p: the key's own object if it is a tree, otherwise one of a
-// pool, to which done returns it.
+// borrow returns the collection at p, of kind k, as an object. If it is a tree, o is the key's own
+// object. Otherwise o comes from a pool and is loaded with the value. The caller calls done at the
+// end, which returns o to the pool, unless o has become large.
 func (s *shard) borrow(p *place, k entry.Kind) (o object.Object, done func()) {
 	if isTree(p.e.Kind) {
 		return s.tree(p.db, p.e.Value).Object, func() {}
@@ -228,7 +238,8 @@ func (s *shard) borrow(p *place, k entry.Kind) (o object.Object, done func()) {
 	}
 }
 
-// restore stores e, which has been checked, at p without recording it. o is e as a tree, or nil.
+// restore stores e at key, whose place is p, without recording it. e has been checked. o is the
+// value of e as a tree, or nil if e is not large.
 func (s *shard) restore(p *place, key []byte, e entry.Entry, o object.Object) error {
 	if o != nil {
 		return s.restoreTree(p, key, e, o)
@@ -245,7 +256,7 @@ func (s *shard) restoreValue(p *place, key []byte, e entry.Entry) error {
 	return s.insert(p, key, e)
 }
 
-// restoreTree is restore for e with the tree o as its value.
+// restoreTree is restore for an entry with the tree o as its value.
 func (s *shard) restoreTree(p *place, key []byte, e entry.Entry, o object.Object) error {
 	if p.old != entry.None {
 		s.freed(p.db, key)
@@ -257,8 +268,8 @@ func (s *shard) restoreTree(p *place, key []byte, e entry.Entry, o object.Object
 	return s.insert(p, key, e)
 }
 
-// reload is replace for a key that may have expired. It wakes the first waiter, since the change
-// may have made room.
+// reload stores e over the entry at p, which may have expired, without recording it. It wakes the
+// first waiter in the queue of key, since the change may have made room.
 func (s *shard) reload(p *place, key []byte, e entry.Entry) {
 	s.setKind(p, e.Kind, e.Expiry)
 	s.dbs[p.db].t.Store(p.r, e)
@@ -266,8 +277,8 @@ func (s *shard) reload(p *place, key []byte, e entry.Entry) {
 	s.freed(p.db, key)
 }
 
-// Whole is called when everything has been loaded. It returns an error if patches have left a list
-// without some of its values, which no crash explains.
+// Whole checks the keyspace after all files have been loaded. It returns an error if patches have
+// left a list that lacks some of its values. A crash cannot cause that, so the files are damaged.
 func (ks *Keyspace) Whole() error {
 	ks.holes.mu.Lock()
 	names := ks.holes.names

@@ -6,24 +6,24 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// shardCursor is the bit at which the index of the shard begins in a SCAN cursor, above the cursor
-// of the table. With at most 256 shards a cursor stays below 2^48, which every client can
-// represent, JavaScript's numbers included.
+// shardCursor is the number of the bit of a SCAN cursor at which the index of the shard begins. The
+// bits below are the cursor of the table. With at most 256 shards a cursor stays below 2^48, so
+// that every client can represent it, even as a number of JavaScript.
 const shardCursor = 40
 
-// Scan calls f for the keys of one step of an iteration over db, about count of them, and returns
-// the cursor of the next step, or 0 at the end. An iteration begins at cursor 0. Every key that
-// exists during the whole iteration is seen at least once, whatever other keys are added, removed
-// and moved. A cursor that no Scan has returned is harmless.
+// Scan calls f for the keys of one step of an iteration over database db, and returns the cursor of
+// the next step, or 0 at the end. A step examines about count entries. An iteration begins at
+// cursor 0. Every key that exists during the whole iteration is passed to f at least once, whatever
+// other keys are added, removed and moved. A cursor that Scan has never returned is harmless.
 //
-// f is called with a shard locked: it must not use the keyspace, and key is only
-// valid during the call.
+// f is called with a shard locked: it must not use the keyspace. key is valid only during the call.
 func (v *Handle) Scan(db int, cursor uint64, count int, f func(key []byte, k entry.Kind)) (next uint64) {
 	return v.scan(db, cursor, count, func(_ *shard, key []byte, e entry.Entry) { f(key, base(e.Kind)) })
 }
 
-// ScanEntries is [Handle.Scan] with the whole entries of the keys, which are only valid during the
-// call. Together with the effects that happen meanwhile it is a snapshot that stops no command.
+// ScanEntries does what [Handle.Scan] does, but passes the whole entries of the keys to f. key and
+// e are valid only during the call. The entries of an iteration, together with the effects that
+// happen meanwhile, are a snapshot that stops no command.
 func (v *Handle) ScanEntries(db int, cursor uint64, count int, f func(key []byte, e entry.Entry)) (next uint64) {
 	var flat []byte
 	return v.scan(db, cursor, count, func(s *shard, key []byte, e entry.Entry) {
@@ -35,6 +35,8 @@ func (v *Handle) ScanEntries(db int, cursor uint64, count int, f func(key []byte
 	})
 }
 
+// scan is Scan with a function f that also gets the locked shard, and entries as they are stored,
+// trees included.
 func (v *Handle) scan(db int, cursor uint64, count int, f func(s *shard, key []byte, e entry.Entry)) (next uint64) {
 	count = max(count, 1)
 	i := int(cursor >> shardCursor)
@@ -53,11 +55,12 @@ func (v *Handle) scan(db int, cursor uint64, count int, f func(s *shard, key []b
 	return uint64(i)<<shardCursor | within
 }
 
-// scanSlice is the maximum number of entries that are examined under one lock.
+// scanSlice is about the maximum number of entries that are examined under one lock.
 const scanSlice = 256
 
-// scanShard scans a part of shard i and returns the number of examined entries. That includes
-// expired ones, which f does not get: without them a step could last without bound.
+// scanShard scans a part of the shard with index i, from the table's cursor. It calls f for the
+// entries that have not expired, and returns the table's next cursor and the number of examined
+// entries. Expired entries count as examined; otherwise a step could last without bound.
 func (v *Handle) scanShard(i, db int, cursor uint64, count int, f func(s *shard, key []byte, e entry.Entry)) (next uint64, looked int) {
 	s := v.lockAt(i)
 	defer v.unlock(s)
@@ -74,8 +77,8 @@ func (v *Handle) scanShard(i, db int, cursor uint64, count int, f func(s *shard,
 	return next, looked
 }
 
-// Len returns the number of keys in db as DBSIZE counts them, including expired keys that have not
-// been removed yet.
+// Len returns the number of keys in database db as DBSIZE counts them, including expired keys that
+// have not been removed yet. It locks one shard after another.
 func (v *Handle) Len(db int) int {
 	n := 0
 	for i := range v.ks.shards {
@@ -93,11 +96,12 @@ func (v *Handle) shardLen(i, db int) int {
 	return 0
 }
 
-// randomTries is the number of draws by RandomKey before it takes any key that it finds: nearly all
-// keys of a database may have expired.
+// randomTries is the maximum number of random draws by RandomKey. Nearly all keys of a database may
+// have expired; then RandomKey takes the first live key that it finds.
 const randomTries = 100
 
-// RandomKey appends a random key of db to dst. All keys are about equally likely.
+// RandomKey appends a random key of database db to dst and returns the result. All keys are about
+// equally likely. The second result is false if the database has no key that has not expired.
 func (v *Handle) RandomKey(dst []byte, db int) ([]byte, bool) {
 	for range randomTries {
 		n := v.Len(db)
@@ -122,8 +126,8 @@ func (v *Handle) RandomKey(dst []byte, db int) ([]byte, bool) {
 	return dst, found
 }
 
-// drawn appends a random key of the shard that has the n-th key of db. It reports whether that key
-// is alive.
+// drawn chooses the shard that has the n-th key of database db, and appends a random key of that
+// shard to dst. If the drawn key has expired, drawn appends nothing and returns false.
 func (v *Handle) drawn(dst []byte, db, n int) ([]byte, bool) {
 	for i := range v.ks.shards {
 		if l := v.shardLen(i, db); n >= l {
@@ -135,6 +139,7 @@ func (v *Handle) drawn(dst []byte, db, n int) ([]byte, bool) {
 	return dst, false
 }
 
+// drawnFrom is drawn for the shard with index i.
 func (v *Handle) drawnFrom(dst []byte, db, i int) ([]byte, bool) {
 	s := v.lockAt(i)
 	defer v.unlock(s)

@@ -10,48 +10,51 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// shard is a part of the keyspace under one lock: mu guards all its fields. Padding by a cache line
-// prevents false sharing between neighbouring shards.
+// shard is a part of the keyspace under one lock. mu guards all fields but those of common. Padding
+// by a cache line prevents false sharing between neighbouring shards.
 type shard struct {
 	mu sync.Mutex
-	// last is the latest instant at which something happened here. It only decreases by
-	// [Keyspace.ResetInstants], and while a claim is inside: see [Handle.enter].
+	// last is the latest instant at which something happened in the shard. It decreases only in
+	// [Keyspace.ResetInstants], and while a handle with a claim is inside the shard: see
+	// [Handle.enter].
 	last limit.Instant
 	dbs  []database
-	// seen has the tables of dbs for [Handle.Prefetch], which reads without the lock.
+	// seen has the tables of dbs for [Handle.Prefetch], which reads them without the lock.
 	seen []atomic.Pointer[dense.Table]
-	// watched and queues are nil while no key is watched or waited for. Testing that is all that a
-	// command pays for them.
+	// watched has the watchers of each watched key; it is nil while no key is watched. queues has
+	// the waiters for room of each limiter; it is nil while there are none. A command that has
+	// nothing to do with either only compares them with nil.
 	watched map[keyName][]watchMark
 	queues  map[keyName]*queue
-	// pops has the waiters for elements, and is nil without any. Then server belongs to no handle;
-	// otherwise it is that of the handle which has the lock.
+	// pops has the waiters for elements of each key; it is nil while there are none. While it is
+	// not nil, server belongs to the handle that has the lock, or is nil for code without a handle.
 	pops   map[keyName]*popQueue
 	server *popServer
-	// claimed says that some keys of the shard are claimed: see [claim].
+	// claimed is true while some keys of the shard are claimed: see [claim].
 	claimed bool
 	expired int64 // number of keys found expired since the start
 	sweepDB int   // database with which the next sweep continues
 	scratch [8]byte
 	*common
-	// recorder is that of the handle which has the lock; nil without a journal.
+	// recorder belongs to the handle that has the lock. It is nil without a journal and for code
+	// without a handle.
 	recorder *recorder
-	// by is that of the handle which has the lock; nil before StartObserving and for code without a
-	// handle.
+	// by belongs to the handle that has the lock. It is nil before StartObserving and for code
+	// without a handle.
 	by *observed
-	// slack is that of the handle which has the lock.
+	// slack is that of the handle that has the lock; see locks.
 	slack int64
-	// trees has the large collections by database; nil until there is one.
+	// trees has the large collections, by database; it is nil until the shard has had one.
 	trees []object.Trees
 
 	_ [64]byte
 }
 
-// database is one shard's part of one database.
+// database has the keys of one database that belong to one shard.
 type database struct {
-	t        table // nil until the first key
-	count    *tally
-	sweepPos uint64
+	t        table  // nil until the first key
+	count    *tally // nil while t is nil
+	sweepPos uint64 // position of the sweep: see table.Due
 }
 
 // tally counts the keys of a table.
@@ -60,6 +63,7 @@ type tally struct {
 	forever int // keys with NoExpiry
 }
 
+// add adds n, which may be negative, to the counts for an entry of kind k with that expiry.
 func (c *tally) add(k entry.Kind, expiry limit.Instant, n int) {
 	c.kinds[k&(entry.Kinds-1)] += n // without treeBit
 	if expiry == entry.NoExpiry {
@@ -67,21 +71,23 @@ func (c *tally) add(k entry.Kind, expiry limit.Instant, n int) {
 	}
 }
 
-// place is where a key is stored or would be stored.
+// place describes where a key is stored or would be stored in its shard.
 type place struct {
 	db   int
-	hash uint32
-	r    dense.Ref
-	// e is the entry of a live key, or of kind None.
+	hash uint32    // the lower half of the key's hash
+	r    dense.Ref // reference to the entry in the table; valid if old is not None
+	// e is the entry of the key. Its kind is None if the key does not exist or has expired.
 	e entry.Entry
-	// old is the kind of the entry in the table. It is not None for an expired entry that still
-	// occupies the place; put overwrites that.
+	// old is the kind of the entry in the table, even if the entry has expired; None if there is no
+	// entry.
 	old entry.Kind
-	// oldExpiry is the expiry of that entry.
+	// oldExpiry is the expiry of the entry in the table.
 	oldExpiry limit.Instant
 }
 
-// find fills in the place of key, at the shard's latest instant.
+// find fills in p, which must be zero, with the place of key in database db. h is the hash of key.
+// The key has expired if its expiry is not later than the shard's latest instant. find notes an
+// expired key for the observer.
 func (s *shard) find(p *place, db int, h uint64, key []byte) {
 	p.db, p.hash = db, uint32(h)
 	t := s.dbs[db].t
@@ -95,7 +101,7 @@ func (s *shard) find(p *place, db int, h uint64, key []byte) {
 	}
 }
 
-// fill fills in the entry that the table of s has.
+// fill fills in p with the entry of kind k that the table of s has at r.
 func (p *place) fill(s *shard, r dense.Ref, k entry.Kind, expiry limit.Instant, value []byte) {
 	p.r, p.old, p.oldExpiry = r, k, expiry
 	if expiry > s.last {
@@ -103,7 +109,7 @@ func (p *place) fill(s *shard, r dense.Ref, k entry.Kind, expiry limit.Instant, 
 	}
 }
 
-// get returns the entry of a live key, or an entry of kind None.
+// get returns the entry of key, whose hash is h, or an entry of kind None if key does not exist.
 func (s *shard) get(db int, h uint64, key []byte) entry.Entry {
 	var p place
 	s.find(&p, db, h, key)
@@ -113,7 +119,7 @@ func (s *shard) get(db int, h uint64, key []byte) entry.Entry {
 // stale reports whether an expired entry occupies the place.
 func (p *place) stale() bool { return p.e.Kind == entry.None && p.old != entry.None }
 
-// removes reports whether an entry with that expiry may be removed: it has expired, and
+// removes reports whether an entry with that expiry may be removed: the entry has expired, and
 // [Keyspace.SweepTo] does not retain it.
 func (s *shard) removes(expiry limit.Instant) bool { return expiry <= s.bound() }
 
@@ -128,7 +134,7 @@ func (s *shard) lockBare() {
 	s.bare()
 }
 
-// lockFree is lockBare once no key of hash h is claimed.
+// lockFree does what lockBare does, once no key with hash h is claimed.
 func (s *shard) lockFree(h uint64) {
 	s.mu.Lock()
 	if s.claimed {
@@ -137,11 +143,11 @@ func (s *shard) lockFree(h uint64) {
 	s.bare()
 }
 
-// bare removes the state of the last handle from a locked shard.
+// bare removes the state of the handle that locked the shard last. The shard is locked.
 func (s *shard) bare() { s.recorder, s.by, s.server, s.slack = nil, nil, nil, 0 }
 
-// await waits until no key of hash h is claimed. The caller has locked the shard and nothing else;
-// await unlocks the shard while it waits, and locks it again.
+// await waits until no key with hash h is claimed. The caller has locked this shard and no other.
+// await unlocks the shard while it waits, and locks it again before it returns.
 func (s *shard) await(h uint64) {
 	c := &s.claim
 	if !c.has(h) {

@@ -5,14 +5,16 @@ import (
 	"github.com/cellserver/cellserver/yield"
 )
 
-// snapshotStep is the number of entries that are copied under one lock, which takes some tens of
-// microseconds at worst.
+// snapshotStep is the number of entries that a snapshot copies under one lock. Copying them takes
+// some tens of microseconds at worst.
 const snapshotStep = 64
 
-// Snapshot calls add for every key that exists from its beginning to its end, and for other keys
-// that exist at some time meanwhile; for a key perhaps more than once. Replaying all effects since
-// its beginning over these entries gives the state at the end of the journal. add is called with a
-// shard locked and must be quick. pause is called between locks, and its error ends the snapshot.
+// Snapshot calls add for every key that exists during the whole snapshot, and perhaps for keys that
+// exist for a part of it. It may call add for a key more than once. If all effects since the
+// beginning of the snapshot are replayed over these entries, the result is the state at the end of
+// the journal. add is called with a shard locked: it must be quick and must not use the keyspace,
+// and key and e are valid only during the call. pause is called between locks. An error of pause
+// ends the snapshot, which returns that error. After [Handle.Abandon] the snapshot fails.
 func (ks *Keyspace) Snapshot(add func(db int, key []byte, e entry.Entry), pause func() error) error {
 	w := ks.Steps(add)
 	defer w.Close()
@@ -29,41 +31,43 @@ func (ks *Keyspace) Snapshot(add func(db int, key []byte, e entry.Entry), pause 
 	return nil
 }
 
-// Steps makes a snapshot step by step, whenever its owner has time for a step. Only one goroutine
-// at a time may use it; several snapshots may be made at the same time.
+// Steps makes a snapshot in steps, which its owner takes when it has time. Only one goroutine at a
+// time may use a Steps. Several snapshots may be made at the same time.
 type Steps struct {
 	ks    *Keyspace
 	add   func(db int, key []byte, e entry.Entry)
 	at    []stepPlace
-	shard int    // of the last step
+	shard int    // index of the shard of the last call of entries
 	left  int    // number of shards that have not been copied to their end
-	waits bool   // argument of Next
-	keys  []byte // keys of trees that a step has found and the next steps copy
-	ends  []int  // where each key ends in keys
-	done  int    // number of these keys that have been copied
+	waits bool   // argument wait of Next
+	keys  []byte // keys, each with its database, of the trees that a step has found and the next steps copy
+	ends  []int  // end of each key and its database in keys
+	done  int    // number of the keys of ends that have been copied
 	flat  []byte // buffer for the bytes of a tree
 }
 
 // stepPlace is the progress of a snapshot in one shard.
 type stepPlace struct {
-	db     int
+	db     int // database that is copied; System+1 at the end
 	cursor uint64
 }
 
-// Steps begins a snapshot as [Keyspace.Snapshot] does; [Steps.Next] continues it. Expired entries
-// are left out, unless [Keyspace.SweepTo] retains them: a patch may prolong them.
+// Steps begins a snapshot like that of [Keyspace.Snapshot], with the same add. [Steps.Next]
+// continues it, and [Steps.Close] must be called at the end. Expired entries are left out, unless
+// [Keyspace.SweepTo] retains them, because a later patch may prolong them.
 func (ks *Keyspace) Steps(add func(db int, key []byte, e entry.Entry)) *Steps {
 	return &Steps{ks: ks, add: add, at: make([]stepPlace, len(ks.shards)), shard: -1, left: len(ks.shards)}
 }
 
-// Close abandons the rest of the snapshot.
+// Close ends the snapshot, even if it is not complete, and frees its buffers.
 func (w *Steps) Close() { w.left, w.done, w.ends, w.keys, w.flat = 0, 0, nil, nil, nil }
 
-// Next gives add up to 64 entries or somewhat more of one shard, or one large collection, which may
-// take as long as thousands of values. more reports whether there is more to copy. If wait is false
-// and a command holds what comes next, Next does nothing and done is false; the next call tries
-// another shard, if the order allows that. An error ends the snapshot, which could contain
-// abandoned changes: see [Handle.Abandon].
+// Next takes the next step. It passes to add about 64 entries of one shard, or one large
+// collection, which may take as long as thousands of small values. more reports whether there is
+// more to copy. If wait is false and a command has locked or claimed what comes next, Next copies
+// nothing and done is false; the next call then tries another shard, unless a large collection
+// comes next. An error means that the snapshot could contain abandoned changes, and ends it: see
+// [Handle.Abandon].
 func (w *Steps) Next(wait bool) (done, more bool, err error) {
 	w.waits, done = wait, true
 	switch {
@@ -78,7 +82,8 @@ func (w *Steps) Next(wait bool) (done, more bool, err error) {
 	return done, w.left > 0 || w.done < len(w.ends), nil
 }
 
-// entries copies some entries of the next shard that has entries left.
+// entries copies some entries of the next shard that has entries left, and notes the keys of the
+// trees among them. done is false if the shard is in use and Next must not wait.
 func (w *Steps) entries() (done bool) {
 	for more := true; more; more = w.at[w.shard].db == System+1 {
 		w.shard = (w.shard + 1) % len(w.at)
@@ -107,6 +112,7 @@ func (w *Steps) entries() (done bool) {
 	return true
 }
 
+// entry passes one stored entry to add, or notes its key if it is a tree.
 func (w *Steps) entry(s *shard, db int, key []byte, e entry.Entry) {
 	switch {
 	case s.removes(e.Expiry):
@@ -119,8 +125,9 @@ func (w *Steps) entry(s *shard, db int, key []byte, e entry.Entry) {
 	}
 }
 
-// tree copies the present entry of the next key that had a tree when it was found. The entry may be
-// of another kind by now.
+// tree copies the present entry of the next noted key, which had a tree when entries found it. The
+// key may hold another kind by now, or be gone. done is false if the key is in use and Next must
+// not wait.
 func (w *Steps) tree() (done bool) {
 	begin := 0
 	if w.done > 0 {
@@ -154,10 +161,11 @@ func (w *Steps) tree() (done bool) {
 	return true
 }
 
-// lock locks a shard once no key of hash h is claimed, or returns nil. It advances the shard's
-// instant to the clock: then nothing happens there any more at an instant at which an entry was
-// alive that is left out as expired. It reads the clock under the lock, so that a reading from
-// before [Keyspace.ResetInstants] cannot be stored after it.
+// lock locks and returns the shard with index i once no key with hash h is claimed. If that is not
+// possible at once and Next must not wait, lock returns nil. It advances the shard's instant to the
+// clock: an entry that is left out as expired cannot be found by a later command with an earlier
+// instant. lock reads the clock while it has the lock, so that an instant read before
+// [Keyspace.ResetInstants] is not stored after it.
 func (w *Steps) lock(i int, h uint64) *shard {
 	s := &w.ks.shards[i]
 	switch {

@@ -8,41 +8,45 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// DatabaseStats are the counts of one database.
+// DatabaseStats has the counts of one database. Keys is the number of keys, including expired keys
+// that have not been removed yet.
 type DatabaseStats struct {
 	Keys    int
-	Expires int // keys that have an expiry
-	// AvgTTL is the mean time to live of the keys with an expiry, from a sample.
+	Expires int // number of keys that have an expiry
+	// AvgTTL is the mean time to live of the keys with an expiry, estimated from a sample; 0 if the
+	// sample has no such key.
 	AvgTTL time.Duration
 }
 
-// Stats are the counts of a keyspace. Shards are counted one after another, so that under load
+// Stats has the counts of a keyspace. Shards are counted one after another, so that under load
 // their counts are of slightly different instants.
 type Stats struct {
 	Databases []DatabaseStats
 	// System is the number of keys in the database [System].
 	System int
-	// Kinds is the number of keys of each kind, indexed by the kind.
+	// Kinds is the number of keys of each kind in the databases for clients, indexed by the kind.
 	Kinds [entry.Kinds]int
 	// Expired is the number of keys that were found expired since the start.
 	Expired int64
-	// Memory is the number of bytes that keys take, InHeap the part of it in Go's heap, and
-	// MaxMemory the bound of Memory; 0 means no bound.
+	// Memory is the number of bytes that keys take. InHeap is the part of Memory that is in Go's
+	// heap. MaxMemory is the bound of memory in bytes; 0 means no bound.
 	Memory    int64
 	InHeap    int64
 	MaxMemory int64
 }
 
-// ttlSamples is the number of keys of each shard and database in the sample of AvgTTL.
+// ttlSamples is the number of keys that are drawn from each shard and database for the sample of
+// AvgTTL.
 const ttlSamples = 4
 
-// Stats returns the present counts. For a handle that holds keys use [Handle.Stats], since this
-// method locks the shards.
+// Stats returns the present counts. It locks one shard after another, so a goroutine whose handle
+// holds keys must call [Handle.Stats] instead.
 func (ks *Keyspace) Stats() Stats {
 	return ks.stats(func(s *shard) { s.mu.Lock() }, func(s *shard) { s.mu.Unlock() })
 }
 
-// Stats is [Keyspace.Stats] for a handle, which may hold all keys or none.
+// Stats returns what [Keyspace.Stats] returns. The handle must hold all keys (see [Handle.LockAll])
+// or none.
 func (v *Handle) Stats() Stats {
 	if v.holding {
 		return v.ks.stats(func(*shard) {}, func(*shard) {})
@@ -50,6 +54,7 @@ func (v *Handle) Stats() Stats {
 	return v.ks.Stats()
 }
 
+// stats returns the present counts. It calls lock before it reads a shard, and unlock afterwards.
 func (ks *Keyspace) stats(lock, unlock func(*shard)) Stats {
 	st := Stats{
 		Databases: make([]DatabaseStats, ks.Databases()),
@@ -89,6 +94,8 @@ type mean struct {
 	n   int
 }
 
+// sample draws ttlSamples keys of t and adds the times to live of those that have an expiry after
+// now.
 func (m *mean) sample(t table, now limit.Instant) {
 	for range min(ttlSamples, t.Len()) {
 		_, e := t.At(t.Random(rand.Uint64()))
@@ -99,6 +106,7 @@ func (m *mean) sample(t table, now limit.Instant) {
 	}
 }
 
+// value returns the mean, or 0 if nothing was added.
 func (m *mean) value() time.Duration {
 	if m.n == 0 {
 		return 0
@@ -106,8 +114,8 @@ func (m *mean) value() time.Duration {
 	return time.Duration(m.sum / float64(m.n))
 }
 
-// MemoryUsage returns the number of bytes that key takes, including its share of the table's
-// structure, and whether the key exists.
+// MemoryUsage returns the number of bytes that the entry of key takes, including its share of the
+// table's own structure, and whether the key exists.
 func (v *Handle) MemoryUsage(db int, key []byte) (int64, bool) {
 	h := v.ks.hash(key)
 	s := v.lock(h)

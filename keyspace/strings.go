@@ -11,22 +11,26 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// A string is a key of kind [entry.String], or a cell, which reads as its TAT in decimal and
-// becomes a plain string when one of the methods here changes it. For keys of other kinds all
-// methods but those that overwrite return limit.ErrWrongType.
+// The methods of this file treat keys of kind [entry.String] and of kind [entry.Cell] as strings. A
+// cell reads as its TAT in decimal nanoseconds, and becomes a plain string when one of the methods
+// changes it. For keys of other kinds the methods return limit.ErrWrongType, except for those that
+// overwrite the key.
 
-// SetOptions are the options of [Handle.SetString].
+// SetOptions has the options of [Handle.SetString].
 type SetOptions struct {
-	// Expiry is when the key expires; an instant that has passed deletes the key.
+	// Expiry is the instant at which the key expires, [entry.NoExpiry] for never. An instant that
+	// has passed deletes the key.
 	Expiry limit.Instant
-	// KeepTTL keeps the expiry of a key that exists.
+	// KeepTTL keeps the expiry of a key that exists; Expiry is then ignored, and a new key has no
+	// expiry.
 	KeepTTL bool
-	// IfExists stores nothing if the key does not exist, IfAbsent if it does.
+	// With IfExists nothing is stored if the key does not exist, and with IfAbsent nothing is
+	// stored if it does.
 	IfExists, IfAbsent bool
 }
 
-// SetString stores value at key, whatever the key held, and reports whether o allowed it. The
-// errors are limit.ErrFull and limit.ErrNotKept; with an error nothing is changed.
+// SetString stores a copy of value at key, whatever the key held. done is false if o forbids that.
+// The errors are limit.ErrFull and limit.ErrNotKept; with an error nothing is changed.
 func (v *Handle) SetString(db int, key, value []byte, o SetOptions) (done bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -36,8 +40,9 @@ func (v *Handle) SetString(db int, key, value []byte, o SetOptions) (done bool, 
 	return v.setString(s, &p, key, value, o)
 }
 
-// SwapString is SetString that also returns the old value, as [Handle.AppendString] does. If the
-// key holds no string, the error is limit.ErrWrongType.
+// SwapString does what [Handle.SetString] does, and returns the old value as [Handle.AppendString]
+// does: old is appended to dst, and found reports whether the key existed. If the key holds
+// something other than a string, the error is limit.ErrWrongType and nothing is changed.
 func (v *Handle) SwapString(dst []byte, db int, key, value []byte, o SetOptions) (old []byte, found, done bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -54,6 +59,7 @@ func (v *Handle) SwapString(dst []byte, db int, key, value []byte, o SetOptions)
 	return old, found, done, nil
 }
 
+// setString is SetString for the key at p, whose shard is locked.
 func (v *Handle) setString(s *shard, p *place, key, value []byte, o SetOptions) (done bool, err error) {
 	exists := p.e.Kind != entry.None
 	if exists && o.IfAbsent || !exists && o.IfExists {
@@ -69,7 +75,8 @@ func (v *Handle) setString(s *shard, p *place, key, value []byte, o SetOptions) 
 	return true, v.putString(s, p, key, entry.Entry{Value: value, Expiry: expiry})
 }
 
-// putString stores e as a string; the caller may leave its kind unset.
+// putString stores e as a string at key, whose place is p; e.Kind need not be set. If the expiry of
+// e has passed, putString removes the key. The errors are limit.ErrNotKept and limit.ErrFull.
 func (v *Handle) putString(s *shard, p *place, key []byte, e entry.Entry) error {
 	if v.refuses() {
 		return limit.ErrNotKept
@@ -91,21 +98,23 @@ func (v *Handle) putString(s *shard, p *place, key []byte, e entry.Entry) error 
 	return s.put(p, key, e)
 }
 
-// grows reports whether value takes more memory than the entry at p. A number does not count as
-// growth: counters go on when memory is full, as limiters do.
+// grows reports whether value takes more memory than the entry at p. A value as short as a number
+// never counts as growth of an existing key, because counters must work when memory is full, as
+// limiters do.
 func grows(p *place, value []byte) bool {
 	return p.old == entry.None || len(value) > max(len(p.e.Value), entry.MaxNumber) || busy(p.old, p.e.Value)
 }
 
-// busy reports whether replies refer to a value, so that its replacement takes memory in addition
-// to it.
+// busy reports whether replies refer to value, the value of an entry of kind k. Then a replacement
+// takes memory in addition to the value.
 func busy(k entry.Kind, value []byte) bool {
 	return k == entry.String && len(value) >= shared.Least && shared.Busy(value)
 }
 
-// reference returns the string e for a reply, appended to dst. A long value is not copied: the result is
-// the stored memory itself, held by [shared.Hold] with [Keyspace.Ledger], and the caller has to
-// release it.
+// reference returns the string or cell e for a reply, appended to dst. found is false if e is of
+// kind None. A long string is not copied: value is then the stored memory itself, held by
+// [shared.Hold] with [Keyspace.Ledger], and the caller has to release it. The error is
+// limit.ErrWrongType for other kinds.
 func (v *Handle) reference(dst []byte, e *entry.Entry) (value []byte, found bool, err error) {
 	if e.Kind == entry.String && len(e.Value) >= shared.Least {
 		shared.Hold(e.Value, &v.ks.mem.Memory)
@@ -114,7 +123,8 @@ func (v *Handle) reference(dst []byte, e *entry.Entry) (value []byte, found bool
 	return appendString(dst, e)
 }
 
-// takeBack releases a value that lend has returned and that no reply will contain.
+// takeBack releases a value that reference has returned, if it is held, because no reply will
+// contain it.
 func (v *Handle) takeBack(value []byte) {
 	if len(value) >= shared.Least {
 		lent := shared.Held(value, &v.ks.mem.Memory)
@@ -122,7 +132,8 @@ func (v *Handle) takeBack(value []byte) {
 	}
 }
 
-// appendString appends the text of a live string or cell.
+// appendString appends to dst the text of the string or cell e. found is false if e is of kind
+// None. The error is limit.ErrWrongType for other kinds.
 func appendString(dst []byte, e *entry.Entry) (value []byte, found bool, err error) {
 	switch e.Kind {
 	case entry.None:
@@ -143,9 +154,9 @@ func (p *place) expiryOrNever() limit.Instant {
 	return p.e.Expiry
 }
 
-// AddInt adds by to the number at key, or to 0 if the key does not exist, and returns the sum. The
-// errors are limit.ErrWrongType, limit.ErrNotInteger, limit.ErrSumOverflow, limit.ErrFull and
-// limit.ErrNotKept; with an error nothing is changed.
+// AddInt adds by to the integer at key, or to 0 if the key does not exist, stores the sum and
+// returns it. The key keeps its expiry. The errors are limit.ErrWrongType, limit.ErrNotInteger,
+// limit.ErrSumOverflow, limit.ErrFull and limit.ErrNotKept; with an error nothing is changed.
 func (v *Handle) AddInt(db int, key []byte, by int64) (sum int64, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -164,14 +175,15 @@ func (v *Handle) AddInt(db int, key []byte, by int64) (sum int64, err error) {
 	return sum, v.putString(s, &p, key, entry.Entry{Value: v.scratch, Expiry: p.expiryOrNever()})
 }
 
-// addInt returns a + b and whether the sum fits.
+// addInt returns a + b and whether the sum fits into 64 bits.
 func addInt(a, b int64) (sum int64, ok bool) {
 	sum = a + b
 	return sum, (sum > a) == (b > 0)
 }
 
-// storedInt returns the number that a string holds, as Redis parses it: only in the form that Redis
-// itself writes, without a plus sign or leading zeros.
+// storedInt returns the integer that the string or cell e holds, or 0 if e is of kind None. As in
+// Redis, the text must be in the form that Redis itself writes, without a plus sign or leading
+// zeros. Otherwise the error is limit.ErrNotInteger, or limit.ErrWrongType for other kinds.
 func storedInt(e *entry.Entry) (int64, error) {
 	switch e.Kind {
 	case entry.None:
@@ -187,9 +199,10 @@ func storedInt(e *entry.Entry) (int64, error) {
 	return 0, limit.ErrWrongType
 }
 
-// ExtendString appends more to the string at key and returns its new length. If that would exceed
-// most, the error is limit.ErrTooLong. The other errors are limit.ErrWrongType, limit.ErrFull and
-// limit.ErrNotKept; with an error nothing is changed.
+// ExtendString appends more to the string at key, or stores a copy of more if the key does not
+// exist, and returns the new length in bytes. The key keeps its expiry. If an existing string would
+// become longer than most bytes, the error is limit.ErrTooLong. The other errors are
+// limit.ErrWrongType, limit.ErrFull and limit.ErrNotKept; with an error nothing is changed.
 func (v *Handle) ExtendString(db int, key, more []byte, most int) (length int, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -213,7 +226,8 @@ func (v *Handle) ExtendString(db int, key, more []byte, most int) (length int, e
 	return len(e.Value), v.putString(s, &p, key, e)
 }
 
-// TakeString is [Handle.AppendString] that also deletes the key.
+// TakeString returns the string at key as [Handle.AppendString] does, and deletes the key. If the
+// journal refuses effects, the error is limit.ErrNotKept and the key stays.
 func (v *Handle) TakeString(dst []byte, db int, key []byte) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -231,8 +245,9 @@ func (v *Handle) TakeString(dst []byte, db int, key []byte) (value []byte, found
 	return value, true, nil
 }
 
-// ReadUntil is [Handle.AppendString] that also sets the expiry of the key to at. [entry.NoExpiry]
-// removes the expiry, and an instant that has passed deletes the key at once.
+// ReadUntil returns the string at key as [Handle.AppendString] does, and sets the expiry of the key
+// to at. [entry.NoExpiry] removes the expiry. If at has passed, the key is deleted at once. If the
+// journal refuses effects, the error is limit.ErrNotKept and the expiry stays.
 func (v *Handle) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (value []byte, found bool, err error) {
 	h := v.hash(key)
 	s := v.lock(h)
@@ -254,11 +269,13 @@ func (v *Handle) ReadUntil(dst []byte, db int, key []byte, at limit.Instant) (va
 	return value, true, nil
 }
 
-// UpdateString stores the result of f at key. f gets the old value, which it must not change,
-// whether the key exists, and its expiry. A nil value changes nothing. A value of [shared.Least]
-// bytes or more must be made by [shared.New] and is taken over. An error of f is returned. f runs
-// under the lock of the shard. The other errors are limit.ErrWrongType, limit.ErrFull and
-// limit.ErrNotKept.
+// UpdateString replaces the string at key by the result of f. f gets the old value, which it must
+// not change or keep, whether the key exists, and its expiry, which is [entry.NoExpiry] for an
+// absent key. f returns the new value and its expiry, until. If value is nil, nothing is changed.
+// If value has [shared.Least] bytes or more, it must have been made by [shared.New], and
+// UpdateString takes it over; a shorter value is copied. f is called with the shard locked: it must
+// not use the keyspace. UpdateString returns the error of f, or limit.ErrWrongType, limit.ErrFull
+// or limit.ErrNotKept; with an error nothing is changed.
 func (v *Handle) UpdateString(
 	db int, key []byte, f func(old []byte, found bool, expiry limit.Instant) (value []byte, until limit.Instant, err error),
 ) error {
@@ -281,9 +298,9 @@ func (v *Handle) UpdateString(
 	return v.putString(s, &p, key, entry.Entry{Value: value, Expiry: until, Made: len(value) >= shared.Least})
 }
 
-// EachString calls f with the string at each of keys, at one instant; a key that holds no string
-// counts as absent. f must neither keep nor change the value. It ends the iteration by returning
-// false.
+// EachString calls f with the string at each of keys, in order and at one instant. found is false
+// for a key that does not exist or holds no string. f must neither keep nor change value, and must
+// not use the keyspace. If f returns false, the iteration ends.
 func (v *Handle) EachString(db int, keys [][]byte, f func(value []byte, found bool) bool) {
 	key := func(i int) []byte { return keys[i] }
 	spots, set := v.inOrder(len(keys), key)
@@ -298,9 +315,10 @@ func (v *Handle) EachString(db int, keys [][]byte, f func(value []byte, found bo
 	})
 }
 
-// SetStrings stores pairs, which are keys and values by turns, without an expiry and at one
-// instant. With ifAbsent it changes nothing if one of the keys exists, and done is false. The
-// errors are limit.ErrFull and limit.ErrNotKept; nothing is changed then either.
+// SetStrings stores strings without an expiry, all at one instant. pairs has their keys and values
+// by turns; the values are copied. With ifAbsent, if one of the keys exists, nothing is changed and
+// done is false. The errors are limit.ErrFull and limit.ErrNotKept. With an error nothing is
+// changed, unless a table had no room; then some pairs are stored.
 func (v *Handle) SetStrings(db int, pairs [][]byte, ifAbsent bool) (done bool, err error) {
 	key := func(i int) []byte { return pairs[2*i] }
 	spots, set := v.spread(len(pairs)/2, key)

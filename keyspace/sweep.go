@@ -8,33 +8,38 @@ import (
 	"github.com/cellserver/cellserver/yield"
 )
 
-// sweepSlice is the number of entries that are examined under one lock, which takes a few tens of
-// microseconds at worst.
+// sweepSlice is the maximum number of entries that a sweep examines under one lock. Examining them
+// takes a few tens of microseconds at worst.
 const sweepSlice = 64
 
-// Swept is the result of a Sweep: the numbers of entries that it examined and removed.
+// Swept is the result of [Keyspace.Sweep]. Looked is the number of entries that were examined, and
+// Removed the number of those that were removed because they had expired.
 type Swept struct {
 	Looked  int
 	Removed int
 }
 
-// SuspendExpiry suspends the removal of expired keys, or resumes it. Commands do not find expired
-// keys meanwhile, but counts include them. Any goroutine may call it.
+// SuspendExpiry suspends the removal of expired keys if hold is true, and resumes it if hold is
+// false. In between, commands do not find expired keys, but counts include them. Any goroutine may
+// call SuspendExpiry.
 func (ks *Keyspace) SuspendExpiry(hold bool) { ks.expiry.Store(hold) }
 
-// SweepTo lets only keys be removed, by a Sweep or when they are found expired, whose expiry is at
-// most at; [limit.MaxInstant], the default, means no bound. Commands do not find expired keys that
-// are retained. A replica removes only keys that its primary can no longer prolong.
+// SweepTo restricts the removal of expired keys to those whose expiry is at or before at; the
+// others are retained. [limit.MaxInstant], the default, means no restriction. Commands do not find
+// retained keys. A replica calls SweepTo so that it removes only keys that its primary can no
+// longer prolong.
 func (ks *Keyspace) SweepTo(at limit.Instant) { ks.removable.Store(int64(at)) }
 
-// Watermark returns an instant such that no record which the journal has yet to receive is earlier.
-// A batch reads the clock after it has entered, and leaves when the journal has its records.
+// Watermark returns an instant that is not later than any record which the journal has yet to
+// receive. Such an instant is known because a batch reads the clock after [Handle.Enter], and calls
+// [Handle.Leave] once the journal has its records.
 func (ks *Keyspace) Watermark() limit.Instant { return ks.watermark.Advance(&ks.world, ks.clock.Now) }
 
-// Sweep examines up to budget entries, from where the last Sweep stopped, and removes the expired
-// ones. It takes a slice of each shard in turn and never holds a lock for long: draining one shard
-// after another would starve the commands that need it. It does nothing while the world is stopped
-// or expiry is suspended.
+// Sweep examines up to budget entries, continuing where the last Sweep stopped, and removes the
+// expired ones. It examines a slice of each shard in turn and never holds a lock for long: sweeping
+// a whole shard at once would starve the commands that need it. It stops early once it has swept
+// all shards to their ends. It does nothing while the world is stopped or expiry is suspended. Only
+// one Sweep runs at a time. At the end it calls Options.Swept.
 func (ks *Keyspace) Sweep(budget int) Swept {
 	ks.sweepMu.Lock()
 	defer ks.sweepMu.Unlock()
@@ -57,7 +62,7 @@ func (ks *Keyspace) Sweep(budget int) Swept {
 		sum.Looked += n.Looked
 		sum.Removed += n.Removed
 		if n.Looked < sweepSlice {
-			short++ // that shard has been swept to its end
+			short++ // the shard has been swept to its end
 			continue
 		}
 		short = 0
@@ -70,8 +75,8 @@ func (ks *Keyspace) Sweep(budget int) Swept {
 	return sum
 }
 
-// slice sweeps a part of the next shard: one database after another, each from where the last slice
-// stopped.
+// slice examines up to budget entries of the next shard: of one database after another, each from
+// the position at which the last slice of this shard stopped.
 func (w *sweeper) slice(budget int) Swept {
 	v := w.handle
 	s := v.lockAt(w.shard)
@@ -83,7 +88,7 @@ func (w *sweeper) slice(budget int) Swept {
 		if s.dbs[s.sweepDB].t != nil {
 			removed += s.sweep(s.sweepDB, &w.left)
 		}
-		if s.dbs[s.sweepDB].sweepPos == 0 { // its end was reached, even if the budget ended too
+		if s.dbs[s.sweepDB].sweepPos == 0 { // the end of the database was reached, even if the budget ended too
 			s.sweepDB = (s.sweepDB + 1) % len(s.dbs)
 		}
 		if w.left == 0 {
@@ -93,7 +98,8 @@ func (w *sweeper) slice(budget int) Swept {
 	return Swept{Looked: budget - w.left, Removed: removed}
 }
 
-// sweep removes expired entries of one database, until its end or the end of the budget.
+// sweep removes expired entries of database db, until the end of the database or of the budget, and
+// returns their number. It subtracts the number of examined entries from *budget.
 func (s *shard) sweep(db int, budget *int) (removed int) {
 	d := &s.dbs[db]
 	for *budget > 0 {
@@ -108,20 +114,21 @@ func (s *shard) sweep(db int, budget *int) (removed int) {
 	return removed
 }
 
-// Parameters of Run. A round examines a part of all keys, so that an expired key which no command
-// looks up is removed within half a minute or so. While many of the examined keys have expired, the
-// next round begins at once, for at most three quarters of the time, so that a million keys that
-// expire together are gone in half a second.
+// These constants are the parameters of housekeep. Each round examines a part of all keys, so that
+// an expired key which no command looks up is removed within half a minute or so. If many of the
+// examined keys had expired, the next round begins at once, for at most three quarters of the
+// interval. So a million keys that expire together are removed within half a second.
 const (
-	sweepRound    = 16 << 10
-	sweepPerKey   = 256 // a round examines this fraction of the keys, if that is more
-	sweepKeenness = 10  // continue at once while more than one in so many had expired
+	sweepRound    = 16 << 10 // minimum number of keys that a round examines
+	sweepPerKey   = 256      // a round examines one in so many of all keys, if that is more than sweepRound
+	sweepKeenness = 10       // the next round begins at once if more than one in so many had expired
 )
 
-// sampled is a clock that has to be sampled regularly.
+// sampled is implemented by a clock that has to be sampled regularly.
 type sampled interface{ Sample() }
 
-// Run does the regular work, sampling the clock and sweeping, until ctx ends.
+// Run samples the clock and sweeps at the interval [Options.Housekeeping], until ctx is done. It
+// must be called once, in a goroutine of its own.
 func (ks *Keyspace) Run(ctx context.Context) {
 	tick := time.NewTicker(ks.every)
 	defer tick.Stop()
@@ -138,7 +145,7 @@ func (ks *Keyspace) Run(ctx context.Context) {
 	}
 }
 
-// housekeep sweeps for one tick.
+// housekeep sweeps in rounds, once per interval of Run: see sweepRound.
 func (ks *Keyspace) housekeep() {
 	begun := ks.clock.Now()
 	budget := max(sweepRound, ks.keys()/sweepPerKey)
@@ -150,7 +157,7 @@ func (ks *Keyspace) housekeep() {
 	}
 }
 
-// keys returns the number of keys in all databases.
+// keys returns the number of entries in all databases, those of System and expired ones included.
 func (ks *Keyspace) keys() (n int) {
 	for i := range ks.shards {
 		s := &ks.shards[i]

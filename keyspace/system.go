@@ -2,23 +2,25 @@ package keyspace
 
 import "github.com/cellserver/cellserver/entry"
 
-// System is the database of the server's own data, such as policies. Its number is above those of
-// the databases for clients, whatever their number is. No client can select it, a flush does not
-// empty it, no observer is notified of its changes, and of the statistics for clients only that of
-// memory includes it. It is recorded, copied and replicated like the others.
+// System is the number of the database of the server's own data, such as policies. It is above the
+// numbers of the databases for clients, however many there are. No client can select System,
+// FLUSHALL does not empty it, and no observer is notified of its changes. Of the statistics for
+// clients only the memory includes it. Its changes are recorded, copied into snapshots and
+// replicated like those of the other databases.
 const System = entry.SystemDatabase
 
-// HasDatabase reports whether database db exists, for clients or for the server.
+// HasDatabase reports whether db is one of the databases for clients, or [System].
 func (ks *Keyspace) HasDatabase(db int) bool { return db < ks.databases || db == System }
 
-// ObserveSystem makes f be called for changes of [System] that no handle of a caller makes: those
-// by [Keyspace.Restore], [Keyspace.Apply], [Keyspace.ApplyRecord] and [Keyspace.Empty]. An entry of
-// kind [entry.None] means that the key is gone; a nil key means that all keys are gone. f runs with
-// locks held: it must be quick, and must neither use the keyspace nor keep key or value.
-// ObserveSystem must be called before the keyspace is used.
+// ObserveSystem makes f the function that is called for those changes of [System] that no handle of
+// a caller makes: the changes by [Keyspace.Restore], [Keyspace.Apply], [Keyspace.ApplyRecord] and
+// [Keyspace.Empty]. If e is of kind [entry.None], key was removed; if key is nil, all keys were
+// removed. f is called with shards locked: it must be quick, and must neither use the keyspace nor
+// keep key or the value of e. ObserveSystem must be called before the keyspace is used.
 func (ks *Keyspace) ObserveSystem(f func(key []byte, e entry.Entry)) { ks.system = f }
 
-// tellSystem calls the function of ObserveSystem, if there is one, for a key of db.
+// tellSystem calls the function of ObserveSystem for a change of key to e, if db is System and
+// there is such a function.
 func (c *common) tellSystem(db int, key []byte, e entry.Entry) {
 	if db == System && c.system != nil {
 		c.system(key, e)

@@ -7,10 +7,10 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// Enqueue puts w at the end of the queue for key and reports whether it is the first. Only the
-// first waiter needs a timer: the others are woken when they become the first. To lose no wake-up,
-// the caller decides the refusal that makes it wait under the same Lock, or decides once more after
-// Enqueue.
+// Enqueue puts w at the end of the queue of key and reports whether w is the first. Only the first
+// waiter needs a timer: the others are woken when they become the first. The caller waits because
+// the limiter has refused it. To lose no wake-up, the caller gets the refusal under the same Lock,
+// or asks the limiter once more after Enqueue.
 func (v *Handle) Enqueue(db int, key []byte, w *Waiter) (first bool) {
 	h := v.ks.hash(key)
 	s := v.lock(h)
@@ -28,14 +28,15 @@ func (v *Handle) Enqueue(db int, key []byte, w *Waiter) (first bool) {
 	return len(q.waiters) == 1
 }
 
-// First reports whether w is the first of its queue.
+// First reports whether w is the first in its queue. It returns false after [Handle.Dequeue].
 func (v *Handle) First(w *Waiter) bool {
 	s := v.lock(w.hash)
 	defer v.unlock(s)
 	return w.queued && s.queues[w.name].waiters[0] == w
 }
 
-// Dequeue takes w out of its queue, once, and wakes the waiter that becomes the first by that.
+// Dequeue takes w out of its queue. If another waiter becomes the first by that, Dequeue wakes it.
+// A second call does nothing.
 func (v *Handle) Dequeue(w *Waiter) {
 	s := v.lock(w.hash)
 	defer v.unlock(s)
@@ -57,7 +58,8 @@ func (v *Handle) Dequeue(w *Waiter) {
 	}
 }
 
-// Waiting returns the number of waiters under all keys.
+// Waiting returns the number of waiters in the queues of all keys. It locks one shard after
+// another.
 func (ks *Keyspace) Waiting() (n int) {
 	for i := range ks.shards {
 		s := &ks.shards[i]
@@ -70,21 +72,22 @@ func (ks *Keyspace) Waiting() (n int) {
 	return n
 }
 
-// Served is the result of an attempt to serve a waiter.
+// Served is the result of an attempt to serve a [PopWaiter]: see [Handle.Serve].
 type Served uint8
 
 const (
-	// ServedYes: the waiter has got what it waits for, or an error.
+	// ServedYes means that the waiter has got an element or an error.
 	ServedYes Served = iota
-	// ServedGone: the wait has ended for another reason, and the waiter is about to leave.
+	// ServedGone means that the wait has ended for another reason, and the waiter is about to leave
+	// its queues.
 	ServedGone
-	// ServedLater: the handle does not hold the keys that the waiter needs.
+	// ServedLater means that the handle does not hold all keys that the waiter needs.
 	ServedLater
 )
 
-// EnqueuePop puts w at the end of the queues of keys, once for each. The handle holds the keys: the
-// caller checks under the same locks whether there is an element to take, so that it misses none.
-// The bytes of keys must not change.
+// EnqueuePop puts w at the end of the queues of keys of database db, once in each queue. The handle
+// must hold the keys: the caller checks under the same locks whether there is an element to take,
+// so that it misses none.
 func (v *Handle) EnqueuePop(db int, keys [][]byte, w *PopWaiter) {
 	for _, key := range keys {
 		h := v.ks.hash(key)
@@ -104,8 +107,8 @@ func (v *Handle) EnqueuePop(db int, keys [][]byte, w *PopWaiter) {
 	}
 }
 
-// DequeuePop takes w out of its queues. The handle must hold nothing, since the keys are locked one
-// after another.
+// DequeuePop takes w out of its queues. It locks the keys one after another, so the handle must
+// hold no keys.
 func (v *Handle) DequeuePop(w *PopWaiter) {
 	for i := range w.places {
 		q := w.places[i].queue
@@ -125,18 +128,20 @@ func (v *Handle) DequeuePop(w *PopWaiter) {
 	w.places = nil
 }
 
-// maxMoves is the number of waiters of a key that AppendMoves examines, and maxMoved the number
-// of keys that it appends at most. Waiters beyond are served a moment later, if their turn comes
-// and the handle does not hold the keys that they need.
+// maxMoves is the maximum number of waiters in the queue of one key that AppendMoves examines, and
+// maxMoved is about the maximum number of keys that it appends. If the turn of a further waiter
+// comes and the handle does not hold the keys that the waiter needs, the waiter is served a moment
+// later.
 const (
 	maxMoves = 16
 	maxMoved = 64
 )
 
-// AppendMoves appends to refs the keys to which the waiters under keys of refs, and under the
-// appended keys in turn, may move elements, so that all of them can be locked at once. It also
-// appends the keys of these waiters that hold another kind than they wait for. The handle must hold
-// nothing.
+// AppendMoves appends to refs the keys that may be needed to serve the waiters in the queues of
+// refs, and returns the result, so that all these keys can be locked together. Such keys are the
+// destinations of the waiters, and those of their keys that hold another kind than they wait for.
+// AppendMoves also follows the queues of the appended keys. It locks one key after another, so the
+// handle must hold no keys.
 func (v *Handle) AppendMoves(refs []Ref) []Ref {
 	named, most := len(refs), len(refs)+maxMoved
 	for i := 0; i < len(refs) && len(refs) < most; i++ {
@@ -167,6 +172,7 @@ func (v *Handle) AppendMoves(refs []Ref) []Ref {
 	return refs
 }
 
+// names reports whether refs has the key of database db.
 func names(refs []Ref, db int, key []byte) bool {
 	for i := range refs {
 		if refs[i].DB == db && string(refs[i].Key) == string(key) {
@@ -176,16 +182,18 @@ func names(refs []Ref, db int, key []byte) bool {
 	return false
 }
 
-// Serving says that the goroutine will call Serve before it unlocks the keys that it holds, so that
-// no other client takes the elements that are for waiters.
+// Serving makes the handle collect the queues of the keys that change from now on. The goroutine
+// has to call [Handle.Serve] before it unlocks the keys, so that no other client takes elements
+// that are for waiters. Unlock ends this state.
 func (v *Handle) Serving() { v.serving = true }
 
-// IsLocked reports whether the handle holds key.
+// IsLocked reports whether the handle has locked the shard of key. It does not consider claims.
 func (v *Handle) IsLocked(key []byte) bool {
 	return v.holding && v.held.has(int(v.ks.hash(key)>>v.ks.shift))
 }
 
-// MarkReady makes Serve look at a key as if it had changed.
+// MarkReady makes [Handle.Serve] examine the queue of key as if key had changed. It answers a call
+// of PopWaiter.Ready, which may be called again from now on. The handle must hold key.
 func (v *Handle) MarkReady(db int, key []byte) {
 	s := v.lock(v.ks.hash(key))
 	if q := s.pops[keyName{db, string(key)}]; q != nil {
@@ -194,9 +202,12 @@ func (v *Handle) MarkReady(db int, key []byte) {
 	s.notifyPops(db, key)
 }
 
-// Serve offers the elements of keys that have changed since Serving to the waiters, in the order of
-// the changes and of the waiters' arrival. f serves one waiter, with a key that holds elements of
-// its kind. f may change locked keys, whose waiters are served afterwards.
+// Serve offers the elements of the keys that have changed since [Handle.Serving] to their waiters.
+// It takes the keys in the order of the changes, and the waiters of a key in the order of their
+// arrival. f serves the waiter w with key, which holds elements of the kind that w waits for. f may
+// change keys that the handle holds; the waiters of these keys are served afterwards. If f returns
+// ServedLater, or the handle does not hold all keys that w needs, Serve calls Ready of w and leaves
+// the queue.
 func (v *Handle) Serve(f func(w *PopWaiter, db int, key []byte) Served) {
 	for len(v.ready) > 0 {
 		q := v.ready[0]
@@ -207,6 +218,8 @@ func (v *Handle) Serve(f func(w *PopWaiter, db int, key []byte) Served) {
 	v.ready = nil
 }
 
+// serveQueue is Serve for the queue of one key. It ends when the key is empty or a waiter cannot be
+// served. Waiters for another kind are left out.
 func (v *Handle) serveQueue(q *popQueue, f func(w *PopWaiter, db int, key []byte) Served) {
 	s := v.lock(q.hash)
 	key := []byte(q.name.key)
@@ -239,8 +252,8 @@ func (v *Handle) holds(w *PopWaiter) bool {
 	return true
 }
 
-// PopWaiting returns the number of waiters under all keys; a waiter counts once for each of its
-// keys.
+// PopWaiting returns the number of places of PopWaiters in the queues of all keys: a waiter counts
+// once for each of its keys. It locks one shard after another.
 func (ks *Keyspace) PopWaiting() (n int) {
 	for i := range ks.shards {
 		s := &ks.shards[i]

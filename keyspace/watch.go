@@ -4,7 +4,8 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// Watch makes w watch key from now on.
+// Watch makes w watch key of database db from now on, in addition to the keys that it watches
+// already.
 func (v *Handle) Watch(w *Watcher, db int, key []byte) {
 	h := v.ks.hash(key)
 	s := v.lock(h)
@@ -23,7 +24,7 @@ func (v *Handle) Watch(w *Watcher, db int, key []byte) {
 	w.keys = append(w.keys, watchedKey{name, h, alive})
 }
 
-// Unwatch makes w watch nothing and resets its state of dirty.
+// Unwatch makes w watch no key and forget that watched keys have changed.
 func (v *Handle) Unwatch(w *Watcher) {
 	for i := range w.keys {
 		v.unwatchKey(w, &w.keys[i])
@@ -32,6 +33,8 @@ func (v *Handle) Unwatch(w *Watcher) {
 	w.dirty.Store(false)
 }
 
+// unwatchKey removes w from the watchers of k. It locks the shard of k, unless the handle has
+// locked it.
 func (v *Handle) unwatchKey(w *Watcher, k *watchedKey) {
 	i := int(k.hash >> v.ks.shift)
 	s := &v.ks.shards[i]
@@ -56,7 +59,8 @@ func (v *Handle) unwatchKey(w *Watcher, k *watchedKey) {
 	}
 }
 
-// WatchedRefs appends the keys that w watches, for [Handle.Lock].
+// WatchedRefs appends the keys that w watches to dst and returns the result, which is for
+// [Handle.Lock].
 func (w *Watcher) WatchedRefs(dst []Ref) []Ref {
 	for i := range w.keys {
 		dst = append(dst, Ref{DB: w.keys[i].name.db, Key: []byte(w.keys[i].name.key)})
@@ -64,9 +68,9 @@ func (w *Watcher) WatchedRefs(dst []Ref) []Ref {
 	return dst
 }
 
-// Dirty reports whether a key that w watches has been written, deleted, renamed or flushed since,
-// in any database, or was alive at WATCH and has expired. The caller must hold the watched keys to
-// act on the answer.
+// Dirty reports whether a key that w watches has changed since [Handle.Watch]: it was written,
+// deleted, renamed or flushed, or it existed at that time and has expired. To act on the answer,
+// the caller must hold the watched keys.
 func (v *Handle) Dirty(w *Watcher) bool {
 	for i := range w.keys {
 		k := &w.keys[i]
@@ -77,8 +81,8 @@ func (v *Handle) Dirty(w *Watcher) bool {
 	return w.dirty.Load()
 }
 
-// hasExpired reports whether a key that was alive at WATCH has expired by now. All other changes
-// set dirty.
+// hasExpired reports whether k, which existed at WATCH, has expired by now. The function is needed
+// because an expiry sets dirty only when the key is removed. All other changes set it at once.
 func (v *Handle) hasExpired(k *watchedKey) bool {
 	s := v.lock(k.hash)
 	defer v.unlock(s)
