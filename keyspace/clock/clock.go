@@ -8,20 +8,24 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Clock is the source of instants. Instants of [Clock.Now] never go back. They are the wall time at
-// the start plus the time for which the machine has been up since, suspended or not, so that a step
-// of the wall clock does not change a decision. The civil instant is the time of day that users
-// mean; it differs by a constant unless the wall clock was stepped.
+// Clock is the source of instants. The instants that [Clock.Now] returns never go back. An instant
+// is the wall time at the start of the server plus the time for which the machine has been up
+// since, including the time for which it was suspended. So a step of the wall clock does not change
+// a decision. A civil instant is the time of day that users mean; it differs from the instant by a
+// constant, unless the wall clock was stepped.
 type Clock interface {
+	// Now returns the present instant.
 	Now() limit.Instant
-	// Civil converts an instant into the civil one, and Derived is its inverse.
+	// Civil converts an instant into the civil instant.
 	Civil(limit.Instant) limit.Instant
+	// Derived is the inverse of Civil: it converts a civil instant into the instant.
 	Derived(limit.Instant) limit.Instant
-	// AfterFunc calls f in a goroutine of its own once d has passed.
+	// AfterFunc calls f in a goroutine of its own once d has passed, unless the returned timer is
+	// stopped before.
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// Timer is a pending call.
+// Timer is a pending call of a function: see [Clock].
 type Timer interface {
 	// Stop prevents the call, if it has not begun, and reports whether it has prevented it.
 	Stop() bool
@@ -29,57 +33,61 @@ type Timer interface {
 
 // Options configure a [System]. The zero value is valid.
 type Options struct {
-	// Start is the first instant, for a server that continues from an earlier run; 0 means the wall
-	// clock's time.
+	// Start is the first instant of a server that continues from an earlier run: see
+	// [Resumption.Start]. 0 means the wall clock's time.
 	Start limit.Instant
-	// OnStep is called from Sample, once for every step of the wall clock that Sample notices, with
-	// its size. A step of a second or less does not count.
+	// OnStep, if not nil, is called by [System.Sample] once for every step of the wall clock that
+	// Sample notices. step is the difference from civil time; it is negative if the wall clock was
+	// set back. A step of a second or less does not count. OnStep must not call methods of the
+	// clock that lock it.
 	OnStep func(step time.Duration)
 
 	sources *sources // set by tests
 }
 
-// System is the clock of a real server. Its Sample must be called at least every 100 ms, as
-// keyspace.Keyspace.Run does. It runs on its own or follows the clock of another server: see
-// [System.Follow].
+// System is the clock of a real server. It runs on its own or follows the clock of another server:
+// see [System.Follow]. [System.Sample] must be called at least every 100 ms, as
+// keyspace.Keyspace.Run does. Any goroutine may call the methods.
 type System struct {
 	src    sources
 	onStep func(time.Duration)
-	// offset is the instant at which mono was 0: that of the start, advanced by the time for which
-	// the machine was suspended since, and changed by Set and Follow. It is stored under mu.
+	// offset is the instant at which the monotonic clock was 0. It begins as the instant of the
+	// start, is advanced by the time for which the machine was suspended since, and is changed by
+	// Set and Follow. It is stored only with mu locked.
 	offset atomic.Int64
-	// follows makes Now compare with latest, the latest instant that was ever read, since offset
-	// may have been decreased.
+	// follows is true while the clock follows another. Then Now returns no instant before latest,
+	// the latest instant that was read, since offset may have been decreased.
 	follows atomic.Bool
 	latest  atomic.Int64
-	// boot0 is boot minus mono at the start.
+	// boot0 is the boot-time clock minus the monotonic clock at the start.
 	boot0 int64
-	// civil is added to an instant to make it civil.
+	// civil is the civil instant minus the instant.
 	civil atomic.Int64
-	// step is the present difference between the wall clock and the instants, if that is more than
-	// a second: the gauge clock_step_seconds.
+	// step is the present difference between the wall clock and the instants, or 0 if that is at
+	// most a second. The gauge clock_step_seconds shows it.
 	step atomic.Int64
 
-	mu sync.Mutex // guards what follows
-	// suspended is by how much boot and mono differ more than at the start: the time for which the
-	// machine was suspended since.
+	mu sync.Mutex // guards the fields below
+	// suspended is the time for which the machine was suspended since the start: the growth of the
+	// difference between the boot-time clock and the monotonic clock.
 	suspended int64
 	primary   primary
-	// moved is the sum of the changes of offset by Follow since civil was last adapted.
+	// moved is the sum of the changes of offset by moveTo since civil was last adapted.
 	moved int64
-	// pending is a difference from civil time that began at since and still lasts.
+	// pending is the difference of the wall clock from civil time that began at the instant since
+	// and still lasts; 0 if there is none.
 	pending int64
 	since   limit.Instant
 }
 
 const (
-	// stepSize is the difference of the wall clock beyond which it counts as stepped.
+	// stepSize is the difference in nanoseconds beyond which the wall clock counts as stepped.
 	stepSize = int64(time.Second)
-	// stepLasts is how long a step must last before civil time follows it.
+	// stepLasts is the time for which a step must last before civil time follows it.
 	stepLasts = 60 * time.Second
 )
 
-// NewSystem returns a running clock.
+// NewSystem returns a running clock that does not follow another.
 func NewSystem(o Options) *System {
 	c := &System{src: o.clocks(), onStep: o.OnStep}
 	wall := c.src.wall()
@@ -90,15 +98,15 @@ func NewSystem(o Options) *System {
 	mono := c.src.mono()
 	c.boot0 = c.src.boot() - mono
 	c.offset.Store(begin - mono)
-	// A start that was computed a moment ago is as good as the wall clock's time: then civil stays
-	// 0, so that stored instants read exactly as they were stored.
+	// If the start is close to the wall clock's time, civil stays 0, so that stored instants read
+	// exactly as they were stored.
 	if off := wall - begin; beyond(off, stepSize) {
 		c.civil.Store(off)
 	}
 	return c
 }
 
-// Now returns the present instant.
+// Now returns the present instant. It takes no lock.
 func (c *System) Now() limit.Instant {
 	if c.follows.Load() {
 		return c.notBefore()
@@ -106,7 +114,8 @@ func (c *System) Now() limit.Instant {
 	return limit.Instant(c.src.mono() + c.offset.Load())
 }
 
-// notBefore is Now for a clock that follows: it returns no instant before one that was read.
+// notBefore is Now for a clock that follows another. It never returns an instant that is earlier
+// than one returned before.
 func (c *System) notBefore() limit.Instant {
 	now := c.src.mono() + c.offset.Load()
 	for {
@@ -120,24 +129,25 @@ func (c *System) notBefore() limit.Instant {
 	}
 }
 
-// Civil converts an instant into the time that the wall clock shows then.
+// Civil converts the instant i into the civil instant, the time that the wall clock shows at i.
 func (c *System) Civil(i limit.Instant) limit.Instant {
 	return i.Add(time.Duration(c.civil.Load()))
 }
 
-// Derived converts a time of the wall clock into the instant.
+// Derived converts the civil instant i, a time of the wall clock, into the instant.
 func (c *System) Derived(i limit.Instant) limit.Instant {
 	return i.Add(time.Duration(-c.civil.Load()))
 }
 
-// AfterFunc is [time.AfterFunc].
+// AfterFunc calls [time.AfterFunc], whose timer stands still while the machine is suspended.
 func (c *System) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 
-// Step returns the present difference between the wall clock and the instants, or 0 if it is at
-// most a second.
+// Step returns the difference between the wall clock and the instants that the last Sample found,
+// or 0 if that was at most a second.
 func (c *System) Step() time.Duration { return time.Duration(c.step.Load()) }
 
-// Sample detects suspensions of the machine and steps of the wall clock.
+// Sample detects suspensions of the machine, by which it advances the instants, and steps of the
+// wall clock, of which it notifies Options.OnStep.
 func (c *System) Sample() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,9 +155,9 @@ func (c *System) Sample() {
 	c.sampleWall()
 }
 
-// sampleBoot measures how long the machine has been suspended. It reads boot time before the
-// monotonic clock: a delay between the two makes the result too small, never too large, so the
-// largest result is right.
+// sampleBoot measures the time for which the machine has been suspended, and advances the clock by
+// what is new. It reads the boot-time clock before the monotonic clock: a delay between the two
+// readings makes the result too small, never too large. So the largest result is the right one.
 func (c *System) sampleBoot() {
 	boot := c.src.boot()
 	apart := boot - c.src.mono() - c.boot0
@@ -158,10 +168,10 @@ func (c *System) sampleBoot() {
 	}
 }
 
-// sampleWall compares the wall clock with civil time. It reports a step when it sees it. Civil time
-// follows once the step has lasted for a minute.
+// sampleWall compares the wall clock with civil time. It notifies of a step as soon as it sees one.
+// Civil time follows once the step has lasted for a minute.
 func (c *System) sampleWall() {
-	// Don't use Now: while a following clock is ahead it stands still.
+	// Don't use Now: a following clock that is ahead stands still.
 	now := limit.Instant(c.src.mono() + c.offset.Load())
 	apart := c.src.wall() - int64(now)
 	if beyond(apart, stepSize) {
@@ -187,13 +197,15 @@ func (c *System) sampleWall() {
 // beyond reports whether the absolute value of d is greater than most.
 func beyond(d, most int64) bool { return d > most || d < -most }
 
-// WithSources returns o with these clocks, in nanoseconds, instead of the system's.
+// WithSources returns a copy of o with the given sources instead of the system's clocks: the wall
+// clock, the monotonic clock and the boot-time clock. Each returns nanoseconds. Tests and
+// simulations use it.
 func (o Options) WithSources(wall, mono, boot func() int64) Options {
 	o.sources = &sources{wall: wall, mono: mono, boot: boot}
 	return o
 }
 
-// clocks returns the clocks of o, or the system's.
+// clocks returns the sources that WithSources has set, or the system's clocks.
 func (o Options) clocks() sources {
 	if o.sources != nil {
 		return *o.sources

@@ -1,3 +1,4 @@
 // Package clock provides the instants of a server. A [Clock] never goes back. The [System] clock
-// can follow that of another server, and a later start continues from the [Record] of it.
+// can follow the clock of another server. A server stores a [Record] of its clock, from which the
+// next start continues.
 package clock

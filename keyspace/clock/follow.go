@@ -2,9 +2,10 @@ package clock
 
 import "github.com/cellserver/cellserver/limit"
 
-// Set changes the present instant to at, even to an earlier one, and makes the clock follow from
-// now on. It may be called only while no goroutine reads the clock or uses an instant that it has
-// read: at the end of a full resynchronization, while the world is stopped.
+// Set changes the present instant to at, even if at is earlier, and makes the clock follow another
+// from now on. It discards what Follow has learned. Set may be called only while no goroutine reads
+// the clock or uses an instant that it has read: at the end of a full resynchronization, while the
+// world is stopped.
 func (c *System) Set(at limit.Instant) {
 	at = min(max(at, 0), far)
 	c.mu.Lock()
@@ -22,11 +23,13 @@ func (c *System) Set(at limit.Instant) {
 	}
 }
 
-// Follow takes a clock frame: the primary's instant was at when the frame was sent. It should be
-// called as soon as the frame has arrived, since waiting counts as a delay of the frame. From then
-// on Now is the instant of the frame with the smallest delay of the last 10 to 20 seconds, plus the
-// monotonic time since. Now never goes back: a clock that is ahead stands still until it is not. It
-// may be ahead of the primary by the drift between the two clocks since the last frame.
+// Follow processes a clock frame of the primary: at was the primary's instant when the frame was
+// sent. Follow should be called as soon as the frame has arrived, since the time in between counts
+// as a delay of the frame. From then on Now returns the instant of the frame with the smallest
+// delay of the last 10 to 20 seconds, plus the monotonic time since that frame. Now never goes
+// back: if the clock is ahead, it stands still until it no longer is. The clock may be ahead of the
+// primary's by the drift between the two clocks since the last frame. Follow ignores an invalid
+// instant: see far.
 func (c *System) Follow(at limit.Instant) {
 	if at < 0 || at > far {
 		return
@@ -46,10 +49,11 @@ func (c *System) Follow(at limit.Instant) {
 	c.moveTo(c.primary.add(int64(at)-mono, mono))
 }
 
-// ForgetPrimary discards what Follow has learned about a primary when another server takes its place. The
-// clock of the new primary may be behind. For up to 20 seconds this clock would be ahead of it by
-// the difference, and if this server became the primary then, callers would be granted that time
-// twice. Until the next frame the clock continues as it is.
+// ForgetPrimary discards what Follow has learned about a primary, when another server takes the
+// primary's place. The clock of the new primary may be behind that of the old one. Without
+// ForgetPrimary, this clock would be ahead of the new primary by the difference for up to 20
+// seconds. If this server then became the primary, clients would be granted that time twice. Until
+// the next frame the clock runs on as it is.
 func (c *System) ForgetPrimary() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,16 +61,18 @@ func (c *System) ForgetPrimary() {
 	c.primary.forget(c.src.mono())
 }
 
-// moveTo changes the offset. Civil time belongs to this node, so it moves the other way. It stays
-// as it is after small changes, so that instants read as they do on the primary.
+// moveTo changes offset. The civil time of this server stays the same, so civil changes in the
+// opposite direction. After small changes civil stays as it is, so that instants read as they do on
+// the primary.
 func (c *System) moveTo(offset int64) {
 	c.moved += offset - c.offset.Load()
 	c.offset.Store(offset)
 	if beyond(c.moved, stepSize/2) {
 		civil := c.civil.Load() - c.moved
 		if !beyond(civil, stepSize/2) {
-			// This also drops the rest of small changes. It would remain after the clock has come
-			// back from a large change, and make all expiries read some milliseconds later.
+			// Setting civil to 0 also drops the rest of small changes. The rest would remain after
+			// the clock has come back from a large change, and make all expiries read some
+			// milliseconds later.
 			civil = 0
 		}
 		c.civil.Store(civil)
@@ -74,10 +80,11 @@ func (c *System) moveTo(offset int64) {
 	}
 }
 
-// StopFollowing ends Follow: the clock continues on its own from the present instant. That may be ahead of
-// the primary's clock by the difference that Follow has not taken back yet: by the delay of a
-// message if this server was itself the primary a moment ago. Standing still until then could take
-// as long as the process was stopped.
+// StopFollowing makes the clock continue on its own from the present instant. If the clock was
+// standing still because it was ahead of the primary's clock, it stays ahead by the difference. For
+// a server that was itself the primary a moment ago, this difference is the delay of one message.
+// StopFollowing does not wait until the difference is gone, because that could take as long as the
+// process was stopped.
 func (c *System) StopFollowing() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,8 +93,8 @@ func (c *System) StopFollowing() {
 	}
 	now := int64(c.notBefore())
 	mono := c.src.mono()
-	// The difference that has not been taken back is kept. A reader that sees follows false sees
-	// this offset.
+	// The difference by which the clock is ahead becomes part of offset. offset is stored before
+	// follows, so that a reader that sees follows false sees the new offset.
 	c.moveTo(max(now-mono, c.offset.Load()))
 	c.follows.Store(false)
 }

@@ -9,37 +9,41 @@ import (
 
 // A replica's clock follows that of its primary. A frame has the primary's instant at the time when
 // it was sent. It arrives later, so the difference between that instant and the monotonic clock of
-// the replica is at most what it would be without a delay. The largest recent difference is the
-// best one: with it the clock is behind the primary by the smallest delay, and never ahead.
+// the replica is at most the difference that there would be without a delay. The largest recent
+// difference is the best one: with it the replica's clock is behind the primary's by the smallest
+// delay, and never ahead.
 
 const (
-	// drift is the assumed maximum drift between two clocks, in parts per million. A difference is
-	// reduced by it as time passes, so that the clock is not ahead even if the primary's is slower.
+	// drift is the assumed maximum drift between two clocks, in parts per million. A measured
+	// difference is reduced by the drift as time passes, so that the replica's clock is not ahead
+	// even if the primary's clock is slower.
 	drift = 100
-	// keep is the shortest time for which a difference counts; the longest is twice that. So a
-	// clock with a larger drift is corrected too.
+	// keep is the minimum time for which a measured difference is used; the maximum is twice keep.
+	// Because old differences are dropped, a clock with a larger drift is corrected too.
 	keep = 10 * time.Second
 )
 
-// primary estimates the primary's clock: best and before are the largest differences from mono in
-// the present and in the previous period, reduced by the drift until mono was at.
+// primary estimates the primary's clock. best and before are the largest differences between the
+// primary's instants and the monotonic clock, in the present and in the previous period. Both are
+// reduced by the drift up to the monotonic time at.
 type primary struct {
 	best, before int64
 	at           int64
-	since        int64 // mono when the present period began
+	since        int64 // monotonic time at which the present period began
 }
 
-// far is an instant later than any that a clock shows. An instant from another server that is not
-// between 0 and far is invalid, and is not followed.
+// far is an instant later than any that a clock shows. An instant from another server is invalid if
+// it is not between 0 and far.
 const far = limit.MaxInstant / 2
 
-// none means that there was no difference.
+// none as a difference means that no difference was measured.
 const none = math.MinInt64
 
-// forget starts again at mono without any difference.
+// forget drops all differences and begins a new period at the monotonic time mono.
 func (p *primary) forget(mono int64) { *p = primary{none, none, mono, mono} }
 
-// add takes a difference that was measured at mono, and returns the one to use.
+// add adds a difference that was measured at the monotonic time mono, and returns the difference to
+// use: the largest one of the present and the previous period.
 func (p *primary) add(difference, mono int64) int64 {
 	less := (mono - p.at) / (1_000_000 / drift)
 	if mono > p.at { // round up
@@ -57,6 +61,7 @@ func (p *primary) add(difference, mono int64) int64 {
 	return max(p.best, p.before)
 }
 
+// worth returns difference reduced by less, or none if difference is none.
 func worth(difference, less int64) int64 {
 	if difference == none {
 		return none
@@ -64,7 +69,8 @@ func worth(difference, less int64) int64 {
 	return difference - less
 }
 
-// shift adds the time for which mono stood still.
+// shift increases the differences by more, the time for which the machine was suspended and the
+// monotonic clock stood still.
 func (p *primary) shift(more int64) {
 	p.best, p.before = worth(p.best, -more), worth(p.before, -more)
 }

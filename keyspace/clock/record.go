@@ -10,41 +10,47 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Record is the time as a server saw it at one moment. From it a later start continues without
-// going back. All values are in nanoseconds.
+// Record has the readings of a server's clocks at one moment. A later start of the server continues
+// from the last record without going back: see [Resumption]. All times are in nanoseconds.
 type Record struct {
-	// Boot names one boot of one machine; zero if that is not known.
+	// Boot identifies one boot of one machine. It is zero if that is not known.
 	Boot [16]byte
-	// BootTime is how long that machine had been up, including the time for which it was suspended.
+	// BootTime is the time for which the machine had been up, including the time for which it was
+	// suspended.
 	BootTime int64
-	// Derived is the instant of the keyspace, Wall the time of the wall clock.
+	// Derived is the instant of the keyspace, and Wall the time of the wall clock since 1970.
 	Derived limit.Instant
 	Wall    int64
 }
 
-// Record reads all clocks.
+// Record reads all clocks and returns the readings.
 func (c *System) Record() Record {
 	return Record{Boot: bootID(), BootTime: c.src.boot(), Derived: c.Now(), Wall: c.src.wall()}
 }
 
-// Resumption is what a server knows of its past when it starts.
+// Resumption has what a server knows about its earlier run when it starts.
 type Resumption struct {
-	// Last is the last clock record.
+	// Last is the last clock record that the server has stored.
 	Last Record
-	// Latest is an instant such that nothing has happened later.
+	// Latest is an instant at or after everything that happened in the earlier run.
 	Latest limit.Instant
-	// MaxForward bounds how far after Latest the wall clock is trusted; 0 means no bound.
+	// MaxForward is the maximum time after Latest for which the wall clock is trusted; 0 means no
+	// bound.
 	MaxForward time.Duration
 }
 
-// Start returns the first instant for that server, by the clocks of o. In the same boot the elapsed
-// time is known exactly, whatever was done to the wall clock. After another boot the wall clock is
-// trusted, unless it would lead back, or forward beyond MaxForward: then doubted is by how much.
+// Start returns the instant at which the server begins, for [Options.Start]. It reads the clocks of
+// o. In the same boot of the machine the elapsed time is known exactly, whatever was done to the
+// wall clock. After another boot the wall clock is used, with two exceptions. If it is before
+// Latest, start is Latest. If it is more than MaxForward after Latest, start is Latest plus
+// MaxForward, and doubted is the time by which the wall clock is later than that; otherwise doubted
+// is 0.
 func (r Resumption) Start(o Options) (start limit.Instant, doubted time.Duration) {
 	src := o.clocks()
 	return r.start(Record{Boot: bootID(), BootTime: src.boot(), Wall: src.wall()})
 }
 
+// start is Start with the readings now of the clocks. Derived of now is not used.
 func (r Resumption) start(now Record) (start limit.Instant, doubted time.Duration) {
 	last := &r.Last
 	if last.Boot != ([16]byte{}) && last.Boot == now.Boot && now.BootTime >= last.BootTime {
@@ -57,8 +63,8 @@ func (r Resumption) start(now Record) (start limit.Instant, doubted time.Duratio
 	return start, 0
 }
 
-// bootID returns a random number that changes with every boot (Linux; zero elsewhere). It is read
-// once.
+// bootID returns a random number that changes with every boot of the machine. It is zero on other
+// systems than Linux. It is read once per process.
 var bootID = sync.OnceValue(readBootID)
 
 func readBootID() (id [16]byte) {

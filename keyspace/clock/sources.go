@@ -1,8 +1,8 @@
 package clock
 
-// sources are the three clocks of the system, in nanoseconds: the wall clock, which may be stepped;
-// the monotonic clock, which is cheap and stands still while the machine is suspended; and the
-// boot-time clock, which does not.
+// sources has functions that read the three clocks of the system, in nanoseconds. The wall clock
+// may be stepped. The monotonic clock is cheap to read, and stands still while the machine is
+// suspended. The boot-time clock goes on while the machine is suspended.
 type sources struct {
 	wall func() int64
 	mono func() int64

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemSources reads the boot-time clock by a system call, which costs ten times as much as a
-// reading of Go's monotonic clock. Therefore it is only sampled.
+// systemSources returns the clocks of the system. The boot-time clock is read by a system call,
+// which costs ten times as much as a reading of Go's monotonic clock. Therefore it is only sampled.
 func systemSources() sources {
 	begun := time.Now()
 	mono := func() int64 { return int64(time.Since(begun)) }
@@ -17,7 +17,7 @@ func systemSources() sources {
 		boot: func() int64 {
 			var ts unix.Timespec
 			if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-				return 0 // no time since the start: then no suspension is noticed
+				return 0 // with a constant time no suspension is noticed
 			}
 			return ts.Nano()
 		},

@@ -4,8 +4,9 @@ package clock
 
 import "time"
 
-// systemSources has no boot-time clock on this system: the time for which the machine is suspended
-// does not count.
+// systemSources returns the clocks of the system. The boot-time clock is not available on this
+// system, so the monotonic clock takes its place: the time for which the machine is suspended does
+// not count.
 func systemSources() sources {
 	begun := time.Now()
 	mono := func() int64 { return int64(time.Since(begun)) }

@@ -7,25 +7,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// regionSize is the number of bytes that are mapped at a time. They take no memory until they are
-// touched.
+// regionSize is the number of bytes that are mapped at a time. Mapped pages take no memory until
+// they are touched.
 const regionSize = 4 << 20
 
-// mapSource maps regions and divides them. A piece that is freed loses its pages but keeps its
-// address, so that a region is only unmapped at the end.
+// mapSource is a source that maps regions of memory and divides them into pieces. A piece that is
+// taken back loses its pages but stays mapped. Regions are unmapped only by close.
 type mapSource struct{ regions [][]byte }
 
-// NewArena returns an arena that maps its memory.
+// NewArena returns an arena that maps its memory outside of Go's heap.
 func NewArena() *Arena { return &Arena{source: new(mapSource)} }
 
-// region maps memory without huge pages. With those the first touch of a key would wait until 2 MB
-// are zeroed, and a small table would take all of them.
+// region maps and returns a new region, without huge pages. With huge pages the first touch of a
+// key would wait until 2 MB are zeroed, and a small table would take 2 MB.
 func (m *mapSource) region() []byte {
 	b, err := unix.Mmap(-1, 0, regionSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		panic(fmt.Sprintf("dense: mapping memory: %v", err))
 	}
-	_ = unix.Madvise(b, unix.MADV_NOHUGEPAGE) // a kernel without huge pages refuses
+	_ = unix.Madvise(b, unix.MADV_NOHUGEPAGE) // a kernel without huge pages returns an error
 	m.regions = append(m.regions, b)
 	return b
 }
@@ -54,15 +54,15 @@ func (m *mapSource) discardSegment(s *segment) bool {
 
 func (m *mapSource) discardChunk(c *chunk) bool { return discard(c[:]) }
 
-// discard returns the pages to the system; the next access reads zeros. A piece whose pages could
-// not be returned is not used again, because a segment must be zero.
+// discard returns the pages of b to the system and reports whether that succeeded. The next access
+// to b reads zeros. If it fails, b is not used again, because a segment must be zero.
 func discard(b []byte) bool { return unix.Madvise(b, unix.MADV_DONTNEED) == nil }
 
 func (m *mapSource) outside() bool { return true }
 
 func (m *mapSource) close() {
 	for _, b := range m.regions {
-		_ = unix.Munmap(b) // there is no way to handle an error here
+		_ = unix.Munmap(b) // an error cannot be handled here
 	}
 	m.regions = nil
 }

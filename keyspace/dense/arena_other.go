@@ -2,5 +2,5 @@
 
 package dense
 
-// NewArena returns an arena in Go's heap.
+// NewArena returns an arena whose memory is in Go's heap, since there is no mapping on this system.
 func NewArena() *Arena { return NewHeapArena() }

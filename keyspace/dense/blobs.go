@@ -8,28 +8,29 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// blobs holds the keys and values of entries that are too long for a record, in Go's heap. They are
-// few and each is long, so that the garbage collector has little to do.
+// blobs has the keys and values of entries that are too long for a record, in Go's heap. Such
+// entries are few and long, so that the garbage collector has little to do.
 //
-// Replies may refer to a value (package shared): meanwhile its bytes do not change, and a new value
-// is stored elsewhere.
+// Replies may refer to a value (package shared). While they do, the bytes of the value do not
+// change, and a new value is stored elsewhere.
 type blobs struct {
 	list []blob
-	free []uint32
+	free []uint32 // numbers of list that are free
 	mem  *Memory
 }
 
-// blob is one entry. Its value was made by [shared.New].
+// blob has the key and the value of one entry. The value was made by [shared.New].
 type blob struct{ key, value []byte }
 
-// blobOverhead is the memory of a blob beside its bytes: its place in the list.
+// blobOverhead is the number of bytes that a blob takes in addition to its key and value: its place
+// in the list.
 const blobOverhead = int64(unsafe.Sizeof(blob{}))
 
-// size returns the number of bytes of memory that the entry takes.
+// size returns the number of bytes of memory that b takes.
 func (b *blob) size() int64 { return int64(cap(b.key)) + shared.Size(b.value) + blobOverhead }
 
-// keep returns the value of e in memory of its own. If it has to be copied, the copy has room for
-// more bytes to grow.
+// keep returns the value of e in memory that belongs to the table: the value itself if e.Made is
+// set, otherwise a copy with room to grow by more bytes.
 func keep(e *entry.Entry, more int) []byte {
 	if e.Made {
 		return e.Value
@@ -51,8 +52,10 @@ func (b *blobs) add(key []byte, e *entry.Entry) uint32 {
 	return uint32(len(b.list) - 1)
 }
 
-// set replaces the value of a blob by that of to. The new value may be the old one, a part or an
-// extension of it: then it is already in place.
+// set replaces the value of blob i by that of to. The new value may be the old one, a part of it or
+// an extension of it; then its bytes are already in place. Otherwise set overwrites the old value
+// if the new one fits, is not much shorter, and no reply refers to the old value. In all other
+// cases the value is stored elsewhere.
 func (b *blobs) set(i uint32, to *entry.Entry) {
 	e, value, n := &b.list[i], to.Value, len(to.Value)
 	switch {
@@ -70,7 +73,7 @@ func (b *blobs) set(i uint32, to *entry.Entry) {
 	e.value = fresh
 }
 
-// remove removes a blob.
+// remove removes blob i and gives its memory back, once no reply refers to the value.
 func (b *blobs) remove(i uint32) {
 	e := &b.list[i]
 	b.mem.AddObjects(-e.size())
@@ -79,6 +82,6 @@ func (b *blobs) remove(i uint32) {
 	b.free = append(b.free, i)
 }
 
-// Spare returns the spare capacity for a value of n bytes that has replaced another, an eighth, so
-// that a value that grows steadily is not copied each time.
+// Spare returns the spare capacity in bytes for a value of n bytes that has replaced another. It is
+// an eighth of n, so that a value that grows steadily is not copied each time.
 func Spare(n int) int { return n / 8 }

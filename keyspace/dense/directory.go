@@ -5,13 +5,13 @@ import (
 	"unsafe"
 )
 
-// directory finds the segment of a hash by its upper bits: extendible hashing. A full segment is
-// divided by the next bit, which changes only its own slots. The directory doubles only when a
-// segment becomes deeper than it.
+// directory finds the segment of a hash by the upper bits of the hash: extendible hashing. A full
+// segment is divided by the next bit, which moves only its own slots. The directory doubles only
+// when a segment becomes deeper than the directory.
 type directory struct {
-	leaves []leaf // 1<<depth of them
-	depth  uint8
-	shift  uint8 // 32 - depth
+	leaves []leaf // 1<<depth of them, indexed by the upper depth bits of a hash
+	depth  uint8  // number of bits of a hash that the directory uses
+	shift  uint8  // 32 - depth
 	// deepest is the number of segments that are as deep as the directory.
 	deepest int
 	// segments is the number of segments.
@@ -23,44 +23,45 @@ type directory struct {
 }
 
 // leaf is an entry of the directory. A segment that is less deep than the directory has several
-// neighbouring entries; only the first of them has the count.
+// neighbouring leaves; only the first of them has the right count.
 type leaf struct {
 	slots *segment
-	count uint16
-	depth uint8 // bits that all hashes of the segment share
+	count uint16 // used slots of the segment
+	depth uint8  // number of upper bits that all hashes of the segment share
 }
 
 const (
-	// splitAt is the number of used slots at which a segment is divided: at 13/16 a probe examines
-	// about three slots.
+	// splitAt is the number of used slots at which a segment is divided: 13/16 of all slots, at
+	// which a probe examines about three slots.
 	splitAt = segmentSlots * 13 / 16
-	// mergeAt is the number of used slots of two neighbours at which they are merged: half of
-	// splitAt, so that segments are not divided and merged by turns.
+	// mergeAt is the number of used slots of two neighbouring segments together at which they are
+	// merged. It is half of splitAt, so that segments are not divided and merged by turns.
 	mergeAt = splitAt / 2
-	// maxDepth bounds the depth of the directory. To exceed it, hundreds of keys would have to
-	// share 20 bits of a seeded hash.
+	// maxDepth is the maximum depth of the directory. It would be exceeded only if hundreds of keys
+	// shared 20 bits of a seeded hash.
 	maxDepth = 20
 )
 
 const leafBytes = int64(unsafe.Sizeof(leaf{}))
 
-// init makes d a directory with one segment.
+// init makes d a directory of depth 0 with one segment.
 func (d *directory) init(a *Arena, m *Memory) {
 	d.arena, d.mem, d.deepest, d.segments = a, m, 1, 1
 	d.resize([]leaf{{slots: a.segment()}}, 0)
 	m.Add(pageSize)
 }
 
-// segment returns the segment of hash.
+// segment returns the segment that has the slots of hash.
 func (d *directory) segment(hash uint32) *segment { return d.leaves[hash>>d.shift].slots }
 
-// first returns the index of the first leaf of the segment of leaf i.
+// first returns the index of the first leaf that has the same segment as leaf i.
 func (d *directory) first(i uint32) uint32 {
 	span := d.depth - d.leaves[i].depth
 	return i >> span << span
 }
 
-// room makes room for a slot for hash, and reports whether it could.
+// room makes room for one more slot in the segment of hash, by dividing the segment if it is full.
+// It returns false if there is no room and the segment cannot be divided.
 func (d *directory) room(hash uint32) bool {
 	for {
 		i := d.first(hash >> d.shift)
@@ -74,7 +75,8 @@ func (d *directory) room(hash uint32) bool {
 	}
 }
 
-// add adds a slot, for which there is room.
+// add adds a slot for the record number with that hash. room must have returned true for the hash
+// before.
 func (d *directory) add(hash, number uint32) {
 	l := &d.leaves[d.first(hash>>d.shift)]
 	l.slots.put(slotOf(hash, number))
@@ -87,7 +89,8 @@ func (d *directory) replace(hash, old, number uint32) {
 	g[g.index(slotOf(hash, old))] = slotOf(hash, number)
 }
 
-// remove deletes the slot of a record.
+// remove deletes the slot of the record number with that hash, and merges segments if they have
+// become small.
 func (d *directory) remove(hash, number uint32) {
 	i := d.first(hash >> d.shift)
 	l := &d.leaves[i]
@@ -98,7 +101,8 @@ func (d *directory) remove(hash, number uint32) {
 	}
 }
 
-// split divides the segment whose first leaf is i.
+// split divides the segment whose first leaf is i, and doubles the directory if it is not deep
+// enough.
 func (d *directory) split(i uint32) {
 	if d.leaves[i].depth == d.depth {
 		d.double()
@@ -119,8 +123,8 @@ func (d *directory) split(i uint32) {
 	}
 }
 
-// merge merges the segment whose first leaf is i with its neighbour if together they are small
-// enough, and halves the directory if possible.
+// merge merges the segment whose first leaf is i with its neighbour, if the two together are small
+// enough. It halves the directory if possible.
 func (d *directory) merge(i uint32) {
 	l := d.leaves[i]
 	if l.depth == 0 {
@@ -147,13 +151,14 @@ func (d *directory) merge(i uint32) {
 	}
 }
 
-// fill makes the n leaves from i on lead to the segment of l.
+// fill sets the n leaves from i on to l.
 func (d *directory) fill(i, n uint32, l leaf) {
 	for k := i; k < i+n; k++ {
 		d.leaves[k] = l
 	}
 }
 
+// double doubles the directory: each leaf becomes two.
 func (d *directory) double() {
 	leaves := make([]leaf, 2*len(d.leaves))
 	for i, l := range d.leaves {
@@ -163,7 +168,7 @@ func (d *directory) double() {
 	d.deepest = 0
 }
 
-// halve drops every second leaf, as long as no segment needs them.
+// halve drops every second leaf, repeatedly, until a segment is as deep as the directory.
 func (d *directory) halve() {
 	for d.depth > 0 && d.deepest == 0 {
 		leaves := make([]leaf, len(d.leaves)/2)
@@ -177,13 +182,15 @@ func (d *directory) halve() {
 	}
 }
 
+// resize replaces the leaves and the depth, counts the difference in memory, and publishes the
+// leaves in seen.
 func (d *directory) resize(leaves []leaf, depth uint8) {
 	d.mem.Add(leafBytes * int64(len(leaves)-len(d.leaves)))
 	d.leaves, d.depth, d.shift = leaves, depth, 32-depth
 	d.seen.Store(&leaves)
 }
 
-// free frees all segments.
+// free frees all segments and the leaves. d must not be used afterwards.
 func (d *directory) free() {
 	for i := uint32(0); i < uint32(len(d.leaves)); {
 		l := d.leaves[i]

@@ -9,28 +9,28 @@ import (
 )
 
 // Probe has the hash of a key that is about to be looked up, and what [Load] has found out about
-// the key without a lock.
+// the key without a lock. The caller sets Hash and Table.
 type Probe struct {
-	Hash  uint64   // the table uses its lower half
-	Table *Table   // nil if there is no table yet
-	slots *segment // where in the index the key may be; nil if there is no table
-	// number is the number of the record that the key probably has.
+	Hash  uint64   // hash of the key; the table uses its lower half
+	Table *Table   // table of the key; nil if there is no table yet
+	slots *segment // segment of the index in which the key may be; nil if there is no table
+	// number is the number of the record that the key probably has, or 0.
 	number uint32
 }
 
-// MostProbes is the maximum number of keys that are loaded together: more loads than a processor
-// keeps in flight.
+// MostProbes is the maximum number of keys that one call of [Load] loads. It is larger than the
+// number of loads that a processor has in flight at a time.
 const MostProbes = 32
 
-// Load loads the memory of at most MostProbes keys, so that the next commands find it in the
-// processor's caches. The lookup of one key waits for two loads that depend on each other; here the
-// loads of many keys overlap.
+// Load loads the memory of the keys of probes, at most MostProbes, so that the next commands find
+// it in the processor's caches. The lookup of one key waits for two loads that depend on each
+// other; in Load the loads of many keys overlap. Load fills in the probes for [Table.Confirm].
 //
-// It takes no lock, so it may read a table while that changes. Its results are only hints. Reading
-// is safe because pages are never unmapped before the arena is closed (memory that is returned to
-// the system keeps its address), and because the lists of segments and chunks are read through
-// atomic pointers. The race detector rightly reports unsynchronized loads, so under it Load does
-// nothing.
+// Load takes no lock, so it may read a table while another goroutine changes it. Its results are
+// only hints. Reading is safe for two reasons: pages are never unmapped before the arena is closed
+// (memory that is returned to the system keeps its address), and the lists of segments and chunks
+// are read through atomic pointers. The race detector rightly reports unsynchronized loads, so Load
+// does nothing in a program built with the race detector.
 func Load(probes []Probe) {
 	if raceDetector {
 		return
@@ -40,8 +40,8 @@ func Load(probes []Probe) {
 	touch(at[:findRecords(probes, &at)])
 }
 
-// findSlots finds the segments of keys and stores the addresses of the keys' slots in at. It
-// returns the number of addresses.
+// findSlots finds the segments of the keys of probes, and stores the addresses of the keys' home
+// slots in at. It returns the number of addresses.
 func findSlots(probes []Probe, at *[2 * MostProbes]unsafe.Pointer) (n int) {
 	for i := range probes {
 		p := &probes[i]
@@ -57,11 +57,13 @@ func findSlots(probes []Probe, at *[2 * MostProbes]unsafe.Pointer) (n int) {
 	return n
 }
 
-// maxProbe is the number of slots that are examined: few keys are further from their home slot.
+// maxProbe is the number of slots of a key that findRecords examines. Few keys are further from
+// their home slot.
 const maxProbe = 8
 
-// findRecords stores the addresses of the records to which the slots lead in at: both ends of each
-// record, which may lie in two cache lines.
+// findRecords finds the records that the keys of probes probably have. It stores in at the
+// addresses of both ends of each record, since a record may lie in two cache lines. It returns the
+// number of addresses.
 func findRecords(probes []Probe, at *[2 * MostProbes]unsafe.Pointer) (n int) {
 	for i := range probes {
 		p := &probes[i]
@@ -87,8 +89,9 @@ func findRecords(probes []Probe, at *[2 * MostProbes]unsafe.Pointer) (n int) {
 	return n
 }
 
-// Confirm is Find for a key that was probed. If there is a record of the number that Load has
-// found, and it has the key, it is the right one. Otherwise ok is false, and Find is needed.
+// Confirm returns what [Table.Find] returns, for a key whose probe p was passed to [Load]. If the
+// table has a record with the number that Load has found, and the record has the key, that is the
+// right record. Otherwise ok is false, and the caller has to call Find.
 func (t *Table) Confirm(p *Probe, key []byte) (r Ref, kind entry.Kind, at limit.Instant, value []byte, ok bool) {
 	if p.number == 0 || p.Table != t || !t.live(p.number) {
 		return 0, entry.None, 0, nil, false
@@ -101,7 +104,8 @@ func (t *Table) Confirm(p *Probe, key []byte) (r Ref, kind entry.Kind, at limit.
 	return Ref(p.number), entry.Kind(header(rec) & headKind), expiry(rec), value, true
 }
 
-// whereabouts returns the chunk, offset and size of a record, if there can be one of that number.
+// whereabouts returns the chunk, the offset and the size in bytes of the record with that number.
+// ch is nil if there can be no such record. It may be called without the lock.
 func (t *Table) whereabouts(number uint32) (ch *chunk, off, size uint32) {
 	class := number >> placeBits
 	if class >= numClasses {
@@ -118,7 +122,7 @@ func (t *Table) whereabouts(number uint32) (ch *chunk, off, size uint32) {
 	return (*chunks)[place>>c.bits], off, c.size
 }
 
-// live reports whether there is a record of that number.
+// live reports whether the table has a record with that number.
 func (t *Table) live(number uint32) bool {
 	class := number >> placeBits
 	if class >= numClasses {

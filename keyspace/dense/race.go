@@ -2,4 +2,5 @@
 
 package dense
 
+// raceDetector is true if the race detector is compiled in.
 const raceDetector = true

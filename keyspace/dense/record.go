@@ -13,8 +13,8 @@ import (
 //	4 bytes  header: kind (7 bits), beside (1), length of the key (15), slack (9)
 //	         key, value, and slack unused bytes
 //
-// or, if it would be longer than maxInline, its header followed by the number (4 bytes) of a blob
-// (blobs.go) that holds key and value.
+// If the record would be longer than maxInline, the header is followed by the number (4 bytes) of a
+// blob (blobs.go) that has key and value, and "beside" is set.
 
 const (
 	recordHead = 12

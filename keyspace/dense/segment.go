@@ -1,8 +1,8 @@
 package dense
 
-// The slots of a segment are probed one after another from the index given by the lower bits of the
-// hash. Deleting a slot moves back the slots that it had displaced. So there are no tombstones, and
-// a probe ends at the first empty slot.
+// A probe examines the slots of a segment one after another, from the home index on, which the
+// lower bits of the hash give. Deleting a slot moves back the slots that it had displaced. So there
+// are no tombstones, and a probe ends at the first empty slot.
 
 const slotMask = segmentSlots - 1
 
@@ -12,7 +12,8 @@ func slotHash(s uint64) uint32 { return uint32(s >> 32) }
 
 func slotNumber(s uint64) uint32 { return uint32(s) }
 
-// put adds a slot. There must be two empty slots at least.
+// put stores the slot s at the first empty index from its home on. There must be at least two empty
+// slots.
 func (g *segment) put(s uint64) {
 	i := slotHash(s) & slotMask
 	for g[i] != 0 {
@@ -21,7 +22,7 @@ func (g *segment) put(s uint64) {
 	g[i] = s
 }
 
-// index returns the index of slot s, which must exist.
+// index returns the index of the slot s. It panics if the segment does not have s.
 func (g *segment) index(s uint64) uint32 {
 	i := slotHash(s) & slotMask
 	for g[i] != s {
@@ -33,10 +34,11 @@ func (g *segment) index(s uint64) uint32 {
 	return i
 }
 
-// delete empties the slot at i and closes the gap.
+// delete empties the slot at i and moves back the slots behind it that the gap would separate from
+// their homes.
 func (g *segment) delete(i uint32) {
 	for j := (i + 1) & slotMask; g[j] != 0; j = (j + 1) & slotMask {
-		// A slot whose home is after the gap stays.
+		// A slot whose home index is after the gap stays.
 		home := slotHash(g[j]) & slotMask
 		if (j-home)&slotMask >= (j-i)&slotMask {
 			g[i] = g[j]
@@ -46,8 +48,8 @@ func (g *segment) delete(i uint32) {
 	g[i] = 0
 }
 
-// divide moves the slots whose hash has bit to other, which is empty, and returns how many slots
-// stayed and how many were moved.
+// divide moves the slots whose hash has bit set to other, which must be empty. It returns the
+// number of slots that stayed and the number of those that were moved.
 func (g *segment) divide(bit uint32, other *segment) (stayed, went uint16) {
 	all := *g
 	*g = segment{}
@@ -65,7 +67,7 @@ func (g *segment) divide(bit uint32, other *segment) (stayed, went uint16) {
 	return stayed, went
 }
 
-// absorb adds all slots of other.
+// absorb adds all slots of other to g.
 func (g *segment) absorb(other *segment) {
 	for _, s := range other {
 		if s != 0 {

@@ -1,8 +1,8 @@
 package dense
 
-// Records lie in vectors by size class. The upper bits of a record number are the class, the lower
-// bits the chunk in the vector of the class and the place in the chunk, so that finding a record
-// takes no division.
+// Each size class has a vector with its records. The upper bits of a record number are the class.
+// The lower bits are the index of the chunk in the vector, followed by the place in the chunk. So
+// finding a record takes no division.
 const (
 	classBits = 7
 	placeBits = 32 - classBits
@@ -11,28 +11,31 @@ const (
 
 // sizeClass describes the records of one class.
 type sizeClass struct {
-	size uint32 // bytes of a record
+	size uint32 // bytes of a record, slack included
 	per  uint32 // records per chunk
-	bits uint8  // bits of the place within a chunk
+	bits uint8  // bits of a record number that are the place within a chunk
 	mask uint32 // 1<<bits - 1
 }
 
-// classes are numbered from 1, so that no record number is 0. Sizes increase by 4 bytes at first
-// and later by an eighth to a sixteenth, which is the maximum that is wasted.
+// classes has the size classes, numbered from 1, so that no record number is 0. The sizes increase
+// by 4 bytes at first, and later by a sixteenth to an eighth. A record wastes at most the increase.
 var (
-	classes    = makeClasses()
+	classes = makeClasses()
+	// classTable has the result of makeClassTable.
 	classTable = makeClassTable()
 )
 
 const (
-	// maxInline is the size of the longest record; longer entries are stored beside.
+	// maxInline is the maximum size of a record in bytes. Key and value of a longer entry are
+	// stored in a blob.
 	maxInline  = 4160
 	numClasses = 79
-	// maxSlack bounds the unused bytes of a record, which are always fewer: the header has 9 bits
-	// for their number.
+	// maxSlack is greater than the number of unused bytes of any record. The header has 9 bits for
+	// that number.
 	maxSlack = 256
 )
 
+// makeClasses computes the size classes.
 func makeClasses() (all [numClasses]sizeClass) {
 	size, n := uint32(recordHead), 1
 	for size <= maxInline {
@@ -48,7 +51,7 @@ func makeClasses() (all [numClasses]sizeClass) {
 	return all
 }
 
-// classStep returns the difference between a class of that size and the next larger class.
+// classStep returns the number of bytes by which the class after the class of that size is larger.
 func classStep(size uint32) uint32 {
 	step := uint32(4)
 	for size >= 64+16*step {
@@ -57,8 +60,8 @@ func classStep(size uint32) uint32 {
 	return step
 }
 
-// makeClassTable maps the size of a record, in units of 4 bytes rounded up, to the
-// smallest class that holds it.
+// makeClassTable returns a table that maps the size of a record, in units of 4 bytes rounded up, to
+// the smallest class whose records are at least that long.
 func makeClassTable() (table [maxInline/4 + 1]uint8) {
 	class := uint8(1)
 	for i := range table {
@@ -70,11 +73,12 @@ func makeClassTable() (table [maxInline/4 + 1]uint8) {
 	return table
 }
 
-// classOf returns the smallest class of records of at least size bytes, which is
-// at most maxInline.
+// classOf returns the smallest class whose records have at least size bytes. size must not exceed
+// maxInline.
 func classOf(size int) uint32 { return uint32(classTable[(size+3)/4]) }
 
-// number returns the record number of the i-th record of a class.
+// number returns the record number of the i-th record, counted from 0, of the class with that
+// number, which is c.
 func (c *sizeClass) number(class, i uint32) uint32 {
 	return class<<placeBits | i/c.per<<c.bits | i%c.per
 }

@@ -11,8 +11,8 @@ import (
 
 // Table stores entries by their keys, in two structures without pointers: an index of eight bytes
 // per slot (directory.go, segment.go), and records in dense vectors by size (vector.go, record.go).
-// An entry takes 12 bytes beside key and value, and 10 to 20 bytes for its share of the index. That
-// does not grow as keys are added and removed.
+// An entry takes 12 bytes in addition to key and value, and 10 to 20 bytes for its share of the
+// index. This overhead does not grow as keys are added and removed.
 type Table struct {
 	index   directory
 	vectors [numClasses]vector
@@ -23,10 +23,12 @@ type Table struct {
 	hash    func(key []byte) uint32
 }
 
+// tableBytes is the number of bytes that an empty table takes, without its index.
 const tableBytes = int64(unsafe.Sizeof(Table{}))
 
-// New returns an empty table that takes its memory from a and reports it to m. hash returns the
-// lower half of the hash of a key, by which the table finds an entry again from its key.
+// New returns an empty table that takes its memory from a and counts it in m. hash returns the
+// lower half of the hash of key; the table needs it to find the slot of an entry that it moves or
+// removes.
 func New(a *Arena, m *Memory, hash func(key []byte) uint32) *Table {
 	m.Add(tableBytes)
 	t := &Table{hash: hash, blobs: blobs{mem: m}, arena: a, mem: m}
@@ -34,13 +36,14 @@ func New(a *Arena, m *Memory, hash func(key []byte) uint32) *Table {
 	return t
 }
 
+// record returns the bytes of the record with that number.
 func (t *Table) record(number uint32) []byte {
 	class := number >> placeBits
 	return t.vectors[class].record(&classes[class], number)
 }
 
-// parts returns the key and the value of a record. The capacity of value is the room that it has to
-// grow in place.
+// parts returns the key and the value of the record rec. The value may grow in place up to its
+// capacity.
 func (t *Table) parts(rec []byte) (key, value []byte) {
 	h := header(rec)
 	n := keyLength(h)
@@ -51,14 +54,16 @@ func (t *Table) parts(rec []byte) (key, value []byte) {
 	return rec[recordHead : recordHead+n : recordHead+n], rec[recordHead+n : len(rec)-int(h>>slackShift)]
 }
 
+// entryOf returns the entry of the record rec, whose value is value.
 func entryOf(rec, value []byte) entry.Entry {
 	return entry.Entry{Kind: entry.Kind(header(rec) & headKind), Expiry: expiry(rec), Value: value}
 }
 
-// Find returns where key is stored, and its entry, or kind None. value is the stored memory itself:
-// it may be changed in place, extended within its capacity and passed to Store. It is invalid after
-// the next Insert, Store or Remove. The parts of the entry are separate results so that they stay
-// in registers.
+// Find returns a reference to the entry of key, whose hash is hash, and the entry's kind, expiry
+// and value. The kind is [entry.None] if there is no entry. value is the stored memory itself: the
+// caller may change it in place, extend it within its capacity and pass it to Store. value is
+// invalid after the next Insert, Store or Remove. The parts of the entry are separate results so
+// that they stay in registers.
 func (t *Table) Find(hash uint32, key []byte) (r Ref, kind entry.Kind, at limit.Instant, value []byte) {
 	g := t.index.segment(hash)
 	for i := hash & slotMask; ; i = (i + 1) & slotMask {
@@ -76,8 +81,8 @@ func (t *Table) Find(hash uint32, key []byte) (r Ref, kind entry.Kind, at limit.
 	}
 }
 
-// Insert adds key, which must be absent, and copies key and value. It reports whether there was
-// room.
+// Insert adds key, which must be absent, with entry e. It copies key and, unless e.Made is set, the
+// value. It returns false and changes nothing if the table has no room.
 func (t *Table) Insert(hash uint32, key []byte, e entry.Entry) bool {
 	if !t.index.room(hash) {
 		return false
@@ -91,7 +96,8 @@ func (t *Table) Insert(hash uint32, key []byte, e entry.Entry) bool {
 	return true
 }
 
-// place writes a new record and returns its number.
+// place writes a new record with key and e and returns its number. ok is false if no record number
+// is left.
 func (t *Table) place(key []byte, e entry.Entry) (number uint32, ok bool) {
 	size := recordHead + len(key) + len(e.Value)
 	beside := size > maxInline
@@ -118,8 +124,9 @@ func (t *Table) place(key []byte, e entry.Entry) (number uint32, ok bool) {
 	return number, true
 }
 
-// Store replaces an entry except for its key. e.Value may be what Find returned, a part of it or an
-// extension of it.
+// Store replaces the entry at r by e. The key stays. e.Value may be the value that Find returned, a
+// part of it or an extension of it. Store panics if the entry needs a new record and no record
+// number is left.
 func (t *Table) Store(r Ref, e entry.Entry) {
 	number := uint32(r)
 	rec := t.record(number)
@@ -142,8 +149,8 @@ func (t *Table) Store(r Ref, e entry.Entry) {
 	putExpiry(rec, e.Expiry)
 }
 
-// relocate stores e in a record of another size. It removes the old record last, since key and
-// value may lie in it.
+// relocate stores e in a new record of another size, in place of rec, whose number is number. It
+// removes the old record last, since the key and e.Value may lie in it.
 func (t *Table) relocate(number uint32, rec []byte, e entry.Entry) {
 	key, _ := t.parts(rec)
 	to, ok := t.place(key, e)
@@ -154,7 +161,7 @@ func (t *Table) relocate(number uint32, rec []byte, e entry.Entry) {
 	t.discard(number)
 }
 
-// Remove removes an entry. Every Ref is invalid afterwards.
+// Remove removes the entry at r. Every Ref of the table is invalid afterwards.
 func (t *Table) Remove(r Ref) {
 	number := uint32(r)
 	key, _ := t.parts(t.record(number))
@@ -163,8 +170,8 @@ func (t *Table) Remove(r Ref) {
 	t.count--
 }
 
-// discard removes a record that is no longer in the index from its vector, and moves the last
-// record into its place.
+// discard removes the record with that number from its vector. The record must no longer be in the
+// index. discard moves the last record of the vector into its place.
 func (t *Table) discard(number uint32) {
 	class := number >> placeBits
 	c, v := &classes[class], &t.vectors[class]
@@ -181,20 +188,21 @@ func (t *Table) discard(number uint32) {
 	v.pop(c, t.arena, t.mem)
 }
 
-// At returns the key and the entry at r. The key must not be changed.
+// At returns the key and the entry at r. The caller must not change the key. The key and the value
+// of the entry are invalid after the next Insert, Store or Remove.
 func (t *Table) At(r Ref) ([]byte, entry.Entry) {
 	rec := t.record(uint32(r))
 	key, value := t.parts(rec)
 	return key, entryOf(rec, value)
 }
 
-// Scan calls f for every entry of a part of the table, about count of them, and returns the cursor
-// of the next part, or 0 after the last. An entry that exists during the whole scan is seen at
-// least once, whatever changes between two calls. f must not change the table. Cursors stay below
-// 2^40.
+// Scan calls f for every entry of the part of the table at cursor, which has about count entries.
+// It returns the cursor of the next part, or 0 after the last. The cursor of the first part is 0.
+// An entry that exists during the whole scan is passed to f at least once, whatever changes between
+// two calls. f must not change the table. Cursors stay below 2^40.
 //
-// It visits ranges of hashes in ascending order. The range of a segment does not depend on how
-// other segments are divided and merged, and a key never leaves it.
+// A part is a range of hashes, and Scan visits the ranges in ascending order. So a key is always in
+// the same range, however segments are divided and merged.
 func (t *Table) Scan(cursor uint64, count int, f func(key []byte, e entry.Entry)) uint64 {
 	const end = 1 << 32
 	for seen := 0; cursor < end && seen < count; {
@@ -221,15 +229,16 @@ func (t *Table) Scan(cursor uint64, count int, f func(key []byte, e entry.Entry)
 	return cursor
 }
 
-// Due examines entries from position *pos on until it finds one that expires at or before now, and
-// subtracts their number from *budget. It leaves *pos where the search continues once that entry
-// has been removed, so that an entry which exists during a whole round is examined. At the end of a
-// round *pos is 0, where the next round begins.
+// Due examines entries from position *pos on, until it finds one that expires at or before now and
+// returns a reference to it. It returns false at the end of a round, or if *budget is 0. Due
+// subtracts the number of examined entries from *budget. It sets *pos to the position at which the
+// search continues once the returned entry has been removed. An entry that exists during a whole
+// round is examined. At the end of a round *pos is 0, and the next round begins there.
 //
-// It examines records in the order of memory, from the last to the first: the record that moves
-// into the place of a removed one has then been examined already, and where all records expire none
-// is moved. *pos has the class in the upper half and the number of its records that are still to be
-// examined in the lower half.
+// Due examines the records of each vector from the last to the first. So the record that moves into
+// the place of a removed one has been examined already, and if all records have expired, none is
+// moved. The upper half of *pos is the size class, and the lower half is the number of records of
+// this class that are still to be examined.
 func (t *Table) Due(pos *uint64, budget *int, now limit.Instant) (Ref, bool) {
 	class, left := uint32(*pos>>32), uint32(*pos)
 	if *pos == 0 {
@@ -256,8 +265,8 @@ func (t *Table) Due(pos *uint64, budget *int, now limit.Instant) (Ref, bool) {
 	return 0, false
 }
 
-// Random returns one of the entries, chosen by x with equal probability. The table must not be
-// empty.
+// Random returns a reference to an entry that x chooses. If x is random, all entries have the same
+// probability. The table must not be empty.
 func (t *Table) Random(x uint64) Ref {
 	i := uint32(x % uint64(t.count))
 	for class := uint32(1); ; class++ {
@@ -269,11 +278,12 @@ func (t *Table) Random(x uint64) Ref {
 	}
 }
 
-// slotShare is the share of a key in the index: its slot, and about as much free space. The rest of
-// a nearly empty table does not count for its keys.
+// slotShare is the number of bytes of the index that count for one key: its slot, and about as much
+// free space. In a nearly empty table the rest of the index counts for no key.
 const slotShare = 16
 
-// Cost returns the number of bytes that the entry at r takes, including its share of the index.
+// Cost returns the number of bytes that the entry at r takes, including its slot and about as much
+// free space of the index.
 func (t *Table) Cost(r Ref) int64 {
 	rec := t.record(uint32(r))
 	n := int64(len(rec)) + slotShare
@@ -286,7 +296,7 @@ func (t *Table) Cost(r Ref) int64 {
 // Len returns the number of entries.
 func (t *Table) Len() int { return t.count }
 
-// Free frees all memory. The table must not be used afterwards.
+// Free frees all memory of the table. The table must not be used afterwards.
 func (t *Table) Free() {
 	for class := 1; class < numClasses; class++ {
 		t.vectors[class].free(&classes[class], t.arena, t.mem)
@@ -300,5 +310,6 @@ func (t *Table) Free() {
 	t.mem.Add(-tableBytes)
 }
 
-// Ref is a position in a table, valid until the table's next insert or remove.
+// Ref refers to an entry of a table. It is valid until the next Insert, Store or Remove of the
+// table.
 type Ref uint64

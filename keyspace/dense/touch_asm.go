@@ -4,8 +4,8 @@ package dense
 
 import "unsafe"
 
-// touch asks the processor to prefetch the cache lines of all addresses. It waits for none of them,
-// which no load in Go can do, and an address that is not mapped, such as nil, is ignored.
+// touch asks the processor to prefetch the cache lines of all addresses. Unlike a load in Go, it
+// does not wait for them. An address that is not mapped, such as nil, is ignored.
 //
 //go:noescape
 func touch(at []unsafe.Pointer)

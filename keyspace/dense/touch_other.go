@@ -4,5 +4,5 @@ package dense
 
 import "unsafe"
 
-// touch does nothing on processors for which there is no assembly here.
+// touch does nothing on this processor, for which there is no assembly.
 func touch([]unsafe.Pointer) {}

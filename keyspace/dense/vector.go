@@ -2,31 +2,32 @@ package dense
 
 import "sync/atomic"
 
-// vector holds the records of one class side by side. A new record is appended, and the last record
-// moves into the place of a removed one, so that there is never a gap.
+// vector has the records of one size class side by side. A new record is appended. When a record is
+// removed, the last record moves into its place, so that there is never a gap.
 type vector struct {
 	chunks []*chunk
-	n      uint32
-	// high is the number of records whose memory has been touched and not been returned to the
-	// system; pages is the same in pages.
+	n      uint32 // number of records
+	// high is the number of records whose memory has been touched since it was mapped or last
+	// returned to the system; pages is the number of pages of these records.
 	high  uint32
 	pages uint32
-	// seen has chunks for [Load], which reads without the lock. It is never shorter than the index
-	// of a chunk that Load may look up, with nil for a chunk that was freed.
+	// seen has the chunks for [Load], which reads them without the lock. It may be longer than
+	// chunks; then it has nil for each chunk that was freed.
 	seen atomic.Pointer[[]*chunk]
 }
 
-// record returns the bytes of a record.
+// record returns the bytes of the record with that number. c is the class of the vector.
 func (v *vector) record(c *sizeClass, number uint32) []byte {
 	place := number & placeMask
 	off := place & c.mask * c.size
 	return v.chunks[place>>c.bits][off : off+c.size : off+c.size]
 }
 
-// full reports whether there is no number for another record.
+// full reports whether no record number is left for another record of the class c.
 func (v *vector) full(c *sizeClass) bool { return v.n/c.per > placeMask>>c.bits }
 
-// push adds a record and returns its number.
+// push adds a record with undefined contents to the vector of the given class and returns the
+// record's number.
 func (v *vector) push(class uint32, a *Arena, m *Memory) uint32 {
 	c := &classes[class]
 	if int(v.n/c.per) == len(v.chunks) {
@@ -66,7 +67,7 @@ func (v *vector) pop(c *sizeClass, a *Arena, m *Memory) {
 	v.account(c, m)
 }
 
-// account reports the number of touched pages to m.
+// account counts in m by how much the number of touched pages has changed, and updates v.pages.
 func (v *vector) account(c *sizeClass, m *Memory) {
 	pages := v.high / c.per * (chunkSize / pageSize)
 	pages += (v.high%c.per*c.size + pageSize - 1) / pageSize

@@ -10,8 +10,8 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Check returns an error if e, which may come from a file, cannot have happened, as far as e alone
-// shows.
+// Check returns an error if e cannot be an effect of a command. It checks only e itself, not the
+// key that e changes. e may come from a file or from another server.
 func Check(e Effect) error {
 	switch {
 	case e.Flush, !e.Patch && e.Entry.Kind == entry.None:
@@ -30,7 +30,8 @@ func Check(e Effect) error {
 	return concurrency.CheckDelta(e.Entry.Kind.LeaseMode(), e.Entry.Value)
 }
 
-// CheckEntry returns an error if a key cannot hold e, which may come from a file.
+// CheckEntry returns an error if e cannot be the entry of a key. e may come from a file or from
+// another server.
 func CheckEntry(e entry.Entry) error {
 	switch {
 	case e.Kind == entry.String:
@@ -52,7 +53,7 @@ func CheckEntry(e entry.Entry) error {
 	return errEffect
 }
 
-// checkFlat returns an error if flat, which may come from a file, is not a valid value of kind k.
+// checkFlat returns an error if flat is not a valid value for a collection of kind k.
 func checkFlat(k entry.Kind, flat []byte) error {
 	if len(flat) == 0 {
 		return errEffect // an empty collection is never stored

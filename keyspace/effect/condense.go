@@ -3,20 +3,23 @@ package effect
 import "github.com/cellserver/cellserver/entry"
 
 // A script may change a key any number of times, but only the state after the last change matters
-// when the log is loaded. So a record that has become long is condensed: effects that a later
-// effect makes void are removed. Then its size is about that of the changed keys, however often
-// they were changed.
+// when the log is loaded. So a record that has become long is condensed: the effects that later
+// effects make void are removed. Afterwards the record is about as large as the changed keys,
+// however often they were changed.
 
-// MaxRecord is the maximum size of a record in bytes, without effects that later ones make void. A
-// record is kept as a whole or not at all, and loading needs all of it in memory.
+// MaxRecord is the size in bytes at which a condensed record accepts no further effects. The size
+// has a bound because a record is kept as a whole or not at all, and loading needs all of it in
+// memory.
 const MaxRecord = 64 << 20
 
-// leastCondensed is the size in bytes from which on a record is condensed.
+// leastCondensed is the minimum size in bytes of a record that is condensed.
 const leastCondensed = 4 << 20
 
-// Due reports whether the record should be condensed: each time its size has doubled, so that
-// condensing costs a few times as much as recording; earlier if the values that it refers to grow,
-// which may be void and are in memory only for the record; and before it is full.
+// Due reports whether the record should be condensed now, for one of three reasons. The bytes of
+// the record have doubled since it was last condensed; so condensing costs at most a few times as
+// much as recording. Or the long values that it refers to have grown by more than four times its
+// bytes; some of them may be void, and then only the record keeps them in memory. Or the record has
+// reached MaxRecord, and has grown by an eighth since it was last condensed.
 func (r *Record) Due() bool {
 	if r.long-r.condensed.long >= max(leastCondensed, 4*len(r.buf)) {
 		return true
@@ -28,19 +31,21 @@ func (r *Record) Due() bool {
 	return r.Size() >= max(MaxRecord, last+last/8)
 }
 
-// Worthwhile reports whether a complete record should be condensed once more.
+// Worthwhile reports whether a record that is complete should be condensed once more: it has at
+// least 4 MiB, and has grown by more than a quarter since it was last condensed.
 func (r *Record) Worthwhile() bool {
 	last := r.condensed.buf + r.condensed.long
 	return r.Size() >= leastCondensed && r.Size() > last+last/4
 }
 
-// keyID names a key in maps.
+// keyID identifies a key in maps.
 type keyID struct {
 	db  int
 	key string
 }
 
-// step is an effect of a record with its range of buf and its number of refs, 0 or 1.
+// step is an effect of a record: its bytes are buf[from:to], and refs, 0 or 1, is the number of its
+// references.
 type step struct {
 	Effect
 	from, to int
@@ -49,7 +54,8 @@ type step struct {
 
 func (s *step) name() keyID { return keyID{s.DB, string(s.Key)} }
 
-// next returns the effect at from. ref is the index of the first reference that may belong to it.
+// next returns the effect that begins at buf[from]. ref is the index of the first reference that
+// may belong to the effect.
 func (r *Record) next(from, ref int) step {
 	e, n, rest, _ := effectHead(r.buf[from:]) // no error: the record is our own
 	s := step{Effect: e, from: from, to: len(r.buf) - len(rest)}
@@ -61,7 +67,7 @@ func (r *Record) next(from, ref int) step {
 	return s
 }
 
-// each calls f with every effect in order.
+// each calls f with every effect of the record in order. i is the number of the effect, from 0.
 func (r *Record) each(f func(i int, s *step)) {
 	for i, at, ref := 0, 0, 0; at < len(r.buf); i++ {
 		s := r.next(at, ref)
@@ -70,14 +76,14 @@ func (r *Record) each(f func(i int, s *step)) {
 	}
 }
 
-// voids says which effects of a record are void.
+// voids describes which effects of a record later effects make void.
 type voids struct {
-	whole   map[keyID]int // index of the last effect that replaces or removes the whole key
-	flushed map[int]int   // index of the last flush of a database
+	whole   map[keyID]int // number of the last effect that replaces or removes the whole key
+	flushed map[int]int   // number of the last flush of a database
 	patches map[keyID]int // number of bytes of a collection's patches that are not void
 }
 
-// of reports whether effect i is void.
+// of reports whether s, the i-th effect of the record, is void.
 func (w *voids) of(i int, s *step) bool {
 	if i < w.flushed[s.DB] {
 		return true
@@ -85,7 +91,7 @@ func (w *voids) of(i int, s *step) bool {
 	return !s.Flush && i < w.whole[s.name()]
 }
 
-// voids finds the void effects of the record.
+// voids examines the record and returns which of its effects are void.
 func (r *Record) voids() *voids {
 	w := &voids{map[keyID]int{}, map[int]int{}, map[keyID]int{}}
 	r.each(func(i int, s *step) {
@@ -102,9 +108,10 @@ func (r *Record) voids() *voids {
 	return w
 }
 
-// Condense removes from the record all effects that later ones make void, and records a collection
-// as a whole if that is smaller than its patches. weigh returns the number of bytes of a key that
-// holds a collection, and for other keys more than any patches have; whole returns the collection.
+// Condense removes from the record all effects that later effects make void. It also replaces the
+// patches of a collection by the whole collection, if that is smaller and the patches have more
+// than 256 KiB. weigh returns the number of bytes of the key's value if that is a collection,
+// otherwise [math.MaxInt]. whole returns the present entry of the key.
 func (r *Record) Condense(weigh func(db int, key string) int, whole func(db int, key string) entry.Entry) {
 	w := r.voids()
 	for key, n := range w.patches {
@@ -120,8 +127,9 @@ func (r *Record) Condense(weigh func(db int, key string) int, whole func(db int,
 	r.condensed.buf, r.condensed.long = len(r.buf), r.long
 }
 
-// leaveOut removes the void effects, and the patches of collections that are recorded as a whole.
-// The other effects move down in the same memory.
+// leaveOut removes the void effects, and the patches of the collections in w.patches, which are
+// recorded as a whole. It releases the references of the removed effects. The other effects move
+// down in the same memory.
 func (r *Record) leaveOut(w *voids) {
 	refs, kept, buf := r.refs, r.refs[:0], r.buf[:0]
 	ref := 0

@@ -9,28 +9,29 @@ import (
 	"github.com/cellserver/cellserver/slidingwindow"
 )
 
-// An effect is the state that one change left, so that replaying it needs neither a clock nor an
-// algorithm. Replaying it over a newer state does no harm once all later effects have been replayed
-// too:
+// An effect has the state of a key after one change, so that replaying it needs neither a clock nor
+// an algorithm. An effect may be replayed over a newer state: once all later effects have been
+// replayed too, the state is right. The formats are:
 //
 //	put     kind (1 to 63), database, key, expiry (8 bytes), value
 //	delete  64, database, key
 //	flush   65, database
 //	patch   66, database, key, kind, expiry (8 bytes), delta
 //
-// Kind and database take a byte. Key, value and delta are preceded by their length as an unsigned
-// varint. The expiry is in nanoseconds, little-endian. 67 to 127 are reserved.
+// Kind and database take a byte each. Key, value and delta are preceded by their length as an
+// unsigned varint. The expiry is in nanoseconds, little-endian. 67 to 127 are reserved.
 //
-// A patch says how the changed elements of a large value are now; without a delta it only changes
-// the expiry. An earlier effect has put the value.
+// A patch has the new state of the changed elements of a large value, which an earlier effect has
+// put. A patch without a delta changes only the expiry.
 const (
 	opDelete = 64
 	opFlush  = 65
 	opPatch  = 66
 )
 
-// Patchable reports whether keys of kind k may be recorded by patches. While loading, an entry of
-// such a kind is kept even if it has expired: a later patch may prolong its life.
+// Patchable reports whether changes of keys of kind k may be recorded by patches. While files are
+// loaded, an entry of such a kind is kept even if it has expired, because a later patch may prolong
+// its life.
 func Patchable(k entry.Kind) bool {
 	if k.IsWindow() {
 		m := k.WindowMode()
@@ -41,8 +42,9 @@ func Patchable(k entry.Kind) bool {
 
 var errEffect = errors.New("bytes are not an effect")
 
-// Effect is a decoded effect: a put with its entry; a delete, where Entry is of kind [entry.None];
-// a patch, where the entry's value is a delta; or a flush of the whole database.
+// Effect is a decoded effect on the database DB. With Flush it removes all keys of the database,
+// and Key and Entry are not set. With Patch the value of Entry is a delta for the value of Key.
+// Otherwise Entry is the new entry of Key, or the key is deleted if Entry is of kind [entry.None].
 type Effect struct {
 	DB    int
 	Key   []byte
@@ -51,7 +53,8 @@ type Effect struct {
 	Patch bool
 }
 
-// Next decodes the first effect of record, which may be any bytes. The slices of e and rest are
+// Next decodes the first effect of record and returns the bytes behind it as rest. record may be
+// any bytes; the error says that it does not begin with an effect. The slices of e and rest are
 // parts of record.
 func Next(record []byte) (e Effect, rest []byte, err error) {
 	e, n, rest, err := effectHead(record)
@@ -65,8 +68,8 @@ func Next(record []byte) (e Effect, rest []byte, err error) {
 	return e, rest[n:], nil
 }
 
-// effectHead decodes an effect up to its value of n bytes, with which rest begins. An effect of
-// kind None has no value.
+// effectHead decodes the first effect of record up to its value. n is the length of the value, with
+// which rest begins. A delete and a flush have no value.
 func effectHead(record []byte) (e Effect, n uint64, rest []byte, err error) {
 	if len(record) < 2 {
 		return e, 0, nil, errEffect
@@ -99,6 +102,8 @@ func effectHead(record []byte) (e Effect, n uint64, rest []byte, err error) {
 	return e, n, rest[8+size:], nil
 }
 
+// cutBytes returns the bytes at the beginning of b, which are preceded by their length, and the
+// rest of b. ok is false if b is too short.
 func cutBytes(b []byte) (out, rest []byte, ok bool) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {

@@ -1,4 +1,4 @@
-// Package object provides the collections of the store by one interface for all kinds. An [Object]
-// is loaded from flat bytes and changed, and returns its bytes, its cost or the delta of its
-// changes.
+// Package object provides one interface for all kinds of collections. An [Object] is loaded from
+// flat bytes and can be changed. It returns its bytes, its cost and the delta of its changes.
+// [Trees] holds the large collections of a database.
 package object

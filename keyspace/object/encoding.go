@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// The maximum number of elements, and of bytes of each, up to which Redis 7 stores a collection in
-// its compact encodings by default.
+// These constants are the defaults of Redis 7 for the maximum number of elements of a collection
+// with a compact encoding, and for the maximum number of bytes of each element.
 const (
 	listpackFields  = 512
 	listpackMembers = 128
@@ -14,9 +14,9 @@ const (
 	intsetMembers   = 512
 )
 
-// Encoding returns the reply to OBJECT ENCODING for o: the encoding that Redis would use if it had
-// made o with its present elements. A collection of Redis that was larger before keeps its
-// encoding; that is not imitated.
+// Encoding returns the reply to OBJECT ENCODING for o: the encoding that Redis would use for a new
+// collection with the same elements. In Redis a collection that was larger before keeps its
+// encoding; Encoding does not imitate that.
 func Encoding(o Object) string {
 	switch o := o.(type) {
 	case *collection.Hash:

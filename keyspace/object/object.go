@@ -6,7 +6,8 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Object is a collection of the kind that was passed to [New].
+// Object is a collection. The methods are those of the types of package collection, where they are
+// described.
 type Object interface {
 	Load(flat []byte)
 	Len() int
@@ -24,7 +25,8 @@ type Object interface {
 // Kinds is the number of kinds of collections; see [entry.Kind.Ordinal].
 const Kinds = 4
 
-// New returns an empty collection of kind k.
+// New returns a collection of kind k, which must be loaded before its use. It panics if k is not
+// the kind of a collection.
 func New(k entry.Kind) Object {
 	switch k {
 	case entry.Hash:
@@ -39,8 +41,8 @@ func New(k entry.Kind) Object {
 	panic("keyspace: not a collection")
 }
 
-// Bound sets the maximum number of elements of o to n. With tight, no value may become longer
-// either.
+// Bound sets the maximum number of elements of o to n. With tight, the values of a hash and the
+// elements of a list must not become longer either.
 func Bound(o Object, n int, tight bool) {
 	switch o := o.(type) {
 	case *collection.Hash:

@@ -6,28 +6,31 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Trees are the collections that are too large for a value. They are Go objects beside a table,
-// whose entries have their number as value.
+// Trees has the collections of one database that are too large to be stored as flat values. They
+// are Go objects beside the table, and the value of an entry of the table is the number of its
+// tree. The zero value is empty.
 type Trees struct {
 	list []Tree
 	free []uint32
-	cost int64 // of all
+	cost int64 // sum of Cost of all trees
 }
 
-// Tree is a large collection with the memory that it took when it was last measured.
+// Tree is a large collection with Cost, the number of bytes that it took when [Trees.Weigh] last
+// measured it.
 type Tree struct {
 	Object Object
 	Cost   int64
 }
 
-// treeOverhead is about the memory of a tree beside its cost: the object itself and its place in
-// the list.
+// treeOverhead is about the number of bytes that a tree takes in addition to the cost of its
+// elements: the object itself and its place in the list.
 const treeOverhead = 224
 
 // TreeValue is the length in bytes of the value of an entry whose collection is a tree.
 const TreeValue = 4
 
-// Add stores a large collection, which is counted in m, and appends its number to dst.
+// Add stores the large collection o and counts its memory in m. It appends the number of the new
+// tree, TreeValue bytes, to dst and returns the result.
 func (l *Trees) Add(dst []byte, m shared.Ledger, o Object) []byte {
 	number := uint32(0)
 	if n := len(l.free); n > 0 {
@@ -44,10 +47,12 @@ func (l *Trees) Add(dst []byte, m shared.Ledger, o Object) []byte {
 	return dst
 }
 
-// At returns the tree of a value that Add has made.
+// At returns the tree with the number value, which Add has made. The pointer is valid until the
+// next Add.
 func (l *Trees) At(value []byte) *Tree { return &l.list[binary.LittleEndian.Uint32(value)] }
 
-// Weigh updates the count of memory in m for the tree of a value.
+// Weigh measures the tree with the number value, and counts in m by how much its memory has
+// changed.
 func (l *Trees) Weigh(m shared.Ledger, value []byte) {
 	t := l.At(value)
 	cost := t.Object.Cost() + treeOverhead
@@ -58,7 +63,8 @@ func (l *Trees) Weigh(m shared.Ledger, value []byte) {
 	}
 }
 
-// Remove removes the tree of a value, since its key holds something else or has moved.
+// Remove removes the tree with the number value, because its key was removed, holds something else
+// or has moved. The object is dropped, unless the caller has set it to nil because it has moved.
 func (l *Trees) Remove(m shared.Ledger, value []byte) {
 	t := l.At(value)
 	m.Count(-t.Cost)
@@ -70,7 +76,7 @@ func (l *Trees) Remove(m shared.Ledger, value []byte) {
 	l.free = append(l.free, binary.LittleEndian.Uint32(value))
 }
 
-// Clear removes all trees.
+// Clear removes all trees and subtracts their memory from the count of m.
 func (l *Trees) Clear(m shared.Ledger) {
 	m.Count(-l.cost)
 	for _, t := range l.list {

@@ -7,14 +7,16 @@ import (
 	"sync/atomic"
 )
 
-// Lock stops all batches but one. A goroutine that runs a batch is inside. Stopping the Lock keeps
-// others from entering and waits until those inside have left, which takes as long as the longest
-// batch.
+// Lock can stop all batches but one. A goroutine that runs a batch is inside the lock. [Lock.Stop]
+// keeps other goroutines from entering and waits until those inside have left, which takes as long
+// as the longest batch. The zero value is a lock that is not stopped.
 type Lock struct {
-	closed atomic.Bool
-	// missed counts the goroutines that have waited in vain for the world to start.
+	closed atomic.Bool // true while the world is stopped
+	// missed counts the goroutines that have waited in vain for the world to start, since it was
+	// stopped.
 	missed atomic.Int32
-	// admits is the number of woken goroutines that must enter before the world is stopped again.
+	// admits is the number of woken goroutines that are expected to enter before the world is
+	// stopped again. A goroutine that enters decreases it, and so does a Stop that is refused.
 	admits atomic.Int32
 
 	mu       sync.Mutex
@@ -22,45 +24,45 @@ type Lock struct {
 	waiters  []func()  // guarded by mu
 }
 
-// spins is the number of checks that Stop makes before it yields to other goroutines. That takes
-// some microseconds if the goroutine is locked to its thread.
+// spins is the number of checks of a member that Stop makes before it yields to other goroutines.
+// Yielding takes some microseconds if the goroutine is locked to its thread.
 const spins = 1000
 
 const (
-	// patience is the number of checks, which take some microseconds, that a goroutine makes for
-	// the world to start before it gives up entering. A script takes as long, and parking and
-	// waking takes longer. Once patient goroutines have given up, the world is stopped for longer,
-	// and others give up without a check.
+	// patience is the number of times that Enter checks whether the world has started, before it
+	// gives up. The checks take some microseconds in all. A script takes about as long, and parking
+	// and waking a goroutine takes longer. Once as many goroutines as patient have given up, the
+	// world will be stopped for longer, and others give up without a check.
 	patience = 5000
 	patient  = 4
-	// maxAdmits bounds how often a Stop is refused in favour of waiting goroutines, which may also
-	// have gone away.
+	// maxAdmits is the maximum number of times that Stop is refused in favour of goroutines that
+	// wait for the world to start. These goroutines may have gone away.
 	maxAdmits = 4
 )
 
-// Member says for one participant, such as a handle of the store, whether it is inside. It fills a
-// cache line, since its owner writes it twice per batch.
+// Member records for one participant, such as a handle of the keyspace, whether the participant is
+// inside the lock. A member fills a cache line, since its owner writes it twice per batch.
 type Member struct {
-	// turns counts how often it has entered and left: it is odd while it is inside. Only its owner
-	// writes it.
+	// turns is the number of times that the participant has entered and left. It is odd while the
+	// participant is inside. Only the goroutine of the participant writes it.
 	turns atomic.Uint32
 	_     [60]byte
 }
 
-// inside reports whether a batch runs at st.
+// inside reports whether a batch of st runs.
 func (st *Member) inside() bool { return st.turns.Load()%2 == 1 }
 
-// pass enters or leaves, by turns.
+// pass makes st enter if it is outside, and leave if it is inside.
 func (st *Member) pass() { st.turns.Store(st.turns.Load() + 1) }
 
-// Add makes Stop wait for batches of st.
+// Add adds the member st, for whose batches Stop waits from now on.
 func (g *Lock) Add(st *Member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stations = append(slices.Clone(g.stations), st)
 }
 
-// Remove undoes Add.
+// Remove removes the member st, which must be outside.
 func (g *Lock) Remove(st *Member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,7 +71,8 @@ func (g *Lock) Remove(st *Member) {
 	}
 }
 
-// Enter begins a batch of st. While the world is stopped it returns false and begins nothing.
+// Enter begins a batch of st and returns true. While the world is stopped Enter begins nothing; it
+// waits some microseconds for the world to start, and then returns false.
 //
 // Enter and Stop mirror each other: Enter writes turns and then reads closed, Stop writes closed
 // and then reads turns, so that at least one of them sees the other.
@@ -89,7 +92,8 @@ func (g *Lock) Enter(st *Member) bool {
 	}
 }
 
-// startsSoon waits some microseconds for the world to start, and reports whether it has started.
+// startsSoon waits some microseconds for the world to start, and reports whether it has started. It
+// does not wait if several goroutines have already waited in vain.
 func (g *Lock) startsSoon() bool {
 	if g.missed.Load() >= patient {
 		return false
@@ -103,13 +107,13 @@ func (g *Lock) startsSoon() bool {
 	return false
 }
 
-// Leave ends the batch.
+// Leave ends the batch that Enter has begun.
 func (st *Member) Leave() { st.pass() }
 
 // Stop stops the world for all members but own, which may be nil, and returns true once all others
-// have left. It returns false at once and changes nothing if another goroutine has stopped the
-// world, or if a goroutine that waited for the world to start has not entered since. The caller
-// then has to leave and wait by NotifyStart, because the other goroutine waits for it.
+// have left. It returns false at once if another goroutine has stopped the world, or if a goroutine
+// that waited for the world to start has not entered since. The caller then has to leave and wait
+// by NotifyStart, because the other goroutine waits until the caller has left.
 func (g *Lock) Stop(own *Member) bool {
 	if g.admits.Load() > 0 && g.admits.Add(-1) >= 0 || !g.closed.CompareAndSwap(false, true) {
 		return false
@@ -131,7 +135,8 @@ func (g *Lock) Stop(own *Member) bool {
 	return true
 }
 
-// Start lets members enter again and wakes the waiting goroutines, in the order in which they came.
+// Start starts the world that Stop has stopped: members may enter again. It calls the functions
+// passed to NotifyStart, in the order in which they came.
 func (g *Lock) Start() {
 	g.mu.Lock()
 	waiters := g.waiters
@@ -144,8 +149,8 @@ func (g *Lock) Start() {
 	}
 }
 
-// WakeWaiting wakes the waiting goroutines although the world is stopped. They have to call
-// NotifyStart again if they still want to enter.
+// WakeWaiting calls the functions passed to NotifyStart although the world is stopped. A goroutine
+// that still wants to enter has to call NotifyStart again.
 func (g *Lock) WakeWaiting() {
 	g.mu.Lock()
 	waiters := g.waiters
@@ -156,8 +161,8 @@ func (g *Lock) WakeWaiting() {
 	}
 }
 
-// NotifyStart arranges for wake to be called once the world starts, or calls it at once if the
-// world is not stopped. wake must not block.
+// NotifyStart arranges for wake to be called once, when the world starts or WakeWaiting is called.
+// If the world is not stopped, NotifyStart calls wake itself. wake must not block.
 func (g *Lock) NotifyStart(wake func()) {
 	g.mu.Lock()
 	if g.closed.Load() {

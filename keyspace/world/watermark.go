@@ -7,30 +7,33 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Watermark finds an instant such that no batch that has yet to leave is earlier. Any goroutine may
-// use it. The zero value has no such instant yet.
+// Watermark finds an instant such that the instants of all batches that have yet to leave are not
+// earlier. Any goroutine may use it. The zero value has not found one yet.
 type Watermark struct {
 	mu    sync.Mutex
 	known limit.Instant // guarded by mu: the result of the last call of Advance
-	// next is a later instant, at which the batches of running were inside.
+	// next is the instant of the last reading of the clock. The batches of running were inside at
+	// that time; those that have left since are removed from running.
 	next    limit.Instant // guarded by mu
 	running []turn        // guarded by mu
 }
 
-// turn identifies a batch that runs or has ended.
+// turn identifies a batch by its member and the member's turns while the batch is inside.
 type turn struct {
 	member *Member
 	turns  uint32
 }
 
-// Advance returns the watermark of batches that enter at g and then read the clock now: the present
-// instant if no batch runs, otherwise the instant of an earlier call whose running batches have all
-// left since. So after a long batch, such as a script, two calls are needed to advance it. It is 0
-// until one is known. Advance does not block.
+// Advance advances the watermark and returns it, for batches that enter g and then read the clock
+// by now. The watermark is the present instant if no batch runs. Otherwise it is the instant of an
+// earlier call such that all batches that ran at that call have left since. So after a long batch,
+// such as a script, two calls are needed to advance it. It is 0 until an instant is known. Advance
+// does not wait for batches.
 //
-// Once all batches have left that were inside at an instant, the batches to come are later. A batch
-// that has stopped the world may leave and continue in another goroutine until it starts the world.
-// So Advance concludes nothing while the world is stopped, which it checks after the members.
+// Once all batches that were inside at some instant have left, all other batches read the clock
+// later than that instant. But a batch that has stopped the world may leave and continue in another
+// goroutine until it starts the world. So Advance concludes nothing while the world is stopped. It
+// checks that after it has read the members.
 func (w *Watermark) Advance(g *Lock, now func() limit.Instant) limit.Instant {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +54,8 @@ func (w *Watermark) Advance(g *Lock, now func() limit.Instant) limit.Instant {
 	return w.known
 }
 
-// inside appends to dst the batches that run. A batch that enters meanwhile may be among them.
+// inside appends to dst the batches that run and returns the result. A batch that enters during the
+// call may be among them.
 func (g *Lock) inside(dst []turn) []turn {
 	g.mu.Lock()
 	members := g.stations
