@@ -15,16 +15,17 @@ import (
 //	checksum  uint32  CRC32C of file id, block number from 1, length, payload
 //	payload           a type byte, then entries or the footer
 //
-// A block of entries holds its database, the earliest expiry in it, and entries:
+// A block of entries has the number of a database (1 byte), the earliest expiry in the block (8
+// bytes), and entries:
 //
 //	kind (6 bits), 64 if it never expires, 128 if its value is empty
 //	length of the key that it shares with the key before, length of the rest, rest
 //	expiry after the earliest      unless 64
 //	length of the value, value     unless 128
 //
-// Lengths and expiries are unsigned varints. The footer has the number of entries, the number of
-// blocks before it, and an instant that is not earlier than anything in the snapshot; nothing
-// follows it.
+// Lengths and expiries in an entry are unsigned varints. The footer has the number of entries, the
+// number of blocks before the footer, and an instant that is not earlier than anything in the
+// snapshot. Nothing follows the footer.
 const (
 	blockEntries = 1
 	blockFooter  = 2
@@ -37,32 +38,35 @@ const (
 	kindMask    = 63
 )
 
-// blockSize is the approximate size of blocks: small enough that several processors have blocks to
-// load, and large enough that the cost per block does not matter.
+// blockSize is the approximate size of a block in bytes. It is small enough that several processors
+// have blocks to load, and large enough that the cost per block does not matter.
 const blockSize = 64 << 10
 
-// gathered has the entries that are not in an encoded block yet, by database; nil for a database
-// without any.
+// gathered has, for each database, the entries that are not in an encoded block yet; nil for a
+// database that has had none.
 type gathered []*block
 
 // block has entries of one database that are not in an encoded block yet.
 type block struct {
-	keys    []byte // keys, values and the rest of the encoded entries
+	keys    []byte // key and value of each entry, one after another
 	entries []blockEntry
-	size    int
-	// earliest is not later than any expiry in the block.
+	size    int // approximate size of the encoded entries in bytes
+	// earliest is the earliest expiry of the entries.
 	earliest limit.Instant
-	// done is the number of entries that next has encoded, and from the end of their bytes in keys.
+	// done is the number of entries that next has encoded, and from is the end of their bytes in
+	// keys.
 	done, from int
 }
 
+// blockEntry describes an entry of a block whose bytes are in block.keys.
 type blockEntry struct {
-	key, value int // lengths
+	key, value int // lengths in bytes
 	kind       entry.Kind
 	expiry     limit.Instant
 }
 
-// add adds an entry. It only copies, since it is called with a lock held.
+// add adds a copy of the entry e of key to the block of database db. It encodes nothing, since it
+// is called with a shard locked and must be quick.
 func (g *gathered) add(db int, key []byte, e entry.Entry) {
 	for len(*g) <= db {
 		*g = append(*g, nil)
@@ -84,8 +88,9 @@ func (b *block) reset() {
 	*b = block{keys: b.keys[:0], entries: b.entries[:0], earliest: limit.MaxInstant}
 }
 
-// next appends to out what a block of database db has after its type: the entries that were not
-// encoded yet, or some of them if values are large.
+// next appends to out the payload of a block of database db after the type byte: the entries that
+// were not encoded yet, or some of them if their values are large. It returns an error if the value
+// of a key is too large for a block.
 func (b *block) next(out []byte, db int) ([]byte, error) {
 	at := len(out)
 	out = binary.LittleEndian.AppendUint64(append(out, byte(db)), uint64(b.earliest))
@@ -110,6 +115,8 @@ func (b *block) next(out []byte, db int) ([]byte, error) {
 // maxEntryHead is more than the length of an encoded entry without its key and value.
 const maxEntryHead = 64
 
+// appendEntry appends the encoding of e to out. key and value are those of e, before is the key of
+// the entry before, or nil, and earliest is the earliest expiry of the block.
 func appendEntry(out []byte, e *blockEntry, key, value, before []byte, earliest limit.Instant) []byte {
 	kind := byte(e.kind)
 	if e.expiry == entry.NoExpiry {
@@ -133,11 +140,13 @@ func appendEntry(out []byte, e *blockEntry, key, value, before []byte, earliest 
 	return out
 }
 
-// errEntry: the bytes of a block are wrong although its checksum is right, so they were written
-// wrongly.
+// errEntry is the error for a block whose bytes are not entries although its checksum is right.
+// Such a block was written wrongly.
 var errEntry = errors.New("bytes are not entries")
 
-// decodeBlock calls f for the entries of a payload. The bytes after its type may be any.
+// decodeBlock calls f for the entries of a block of entries, until f returns an error. payload is
+// the block's payload after the type byte, and may be any bytes. key and the value of e are valid
+// until f returns.
 func decodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error) error {
 	if len(payload) < 9 {
 		return errEntry
@@ -176,6 +185,8 @@ func decodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error
 	return nil
 }
 
+// cutCounted returns the bytes at the beginning of b, which are preceded by their length, and the
+// rest of b. ok is false if b is too short.
 func cutCounted(b []byte) (out, rest []byte, ok bool) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {

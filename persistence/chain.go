@@ -10,27 +10,28 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// increment is the result of reading an increment on disk.
+// increment describes an increment on disk as [inspect] has found it.
 type increment struct {
 	part
 	path  string
 	size  int64
 	valid int64 // the offset behind the last valid record
 	seq   uint64
-	// sealed says that it has an end record. ended says that only durable-offset records follow the
-	// end record, so that nothing is missing.
+	// sealed is true if the file has an end record. ended is true if moreover only durable-offset
+	// records follow the end record, so that nothing is missing.
 	sealed  bool
 	ended   bool
-	records int
-	durable bool // it has a durable-offset record, so all increments before it were durable
-	damage  *damage
-	clock   clock.Record
-	latest  limit.Instant // not earlier than any effect read so far
-	origin  *Origin       // of the last origin record; nil if effects follow it
+	records int           // number of records of effects
+	durable bool          // the file has a durable-offset or end record, so all increments before it were durable
+	damage  *damage       // the first invalid record, or nil
+	clock   clock.Record  // the last clock record, or that of the header
+	latest  limit.Instant // instant that is not earlier than any effect of the file
+	origin  *Origin       // the last origin record; nil if there is none or effects follow it
 }
 
-// inspect reads an increment from beginning to end. It returns an error if a read fails or the
-// header is wrong.
+// inspect reads the increment p in directory dir from beginning to end. Damage of a record is not
+// an error but noted in the result. The error says that a read failed, that the header is wrong, or
+// that a record with a valid checksum cannot be read by this program.
 func inspect(fsys FS, dir string, p part) (*increment, error) {
 	in := &increment{part: p, path: filepath.Join(dir, p.name)}
 	f, err := fsys.Open(in.path)
@@ -49,6 +50,7 @@ func inspect(fsys FS, dir string, p part) (*increment, error) {
 	return in, in.scan(f)
 }
 
+// scan reads all records of f, the file of in, and fills in the fields of in that describe them.
 func (in *increment) scan(f File) error {
 	s := newScanner(f, in.size, in.id)
 	for {
@@ -65,8 +67,8 @@ func (in *increment) scan(f File) error {
 			in.ended = false
 		default:
 			if why := in.note(payload); why != "" {
-				// The checksum is right, so the record was written like this. A crash does not do
-				// that.
+				// The checksum is right, so the record was written with these bytes. A crash does
+				// not do that.
 				return spoiled(in.path, in.valid, in.seq, why)
 			}
 			in.valid, in.seq = s.off, s.f.seq
@@ -77,13 +79,15 @@ func (in *increment) scan(f File) error {
 	}
 }
 
-// isDurableRecord reports whether a record only says what was durable. Such a record may follow the
-// end record: an older version of the server wrote one when it stopped.
+// isDurableRecord reports whether payload is a durable-offset record or an end record. Such a
+// record may follow the end record, because an older version of the server wrote one when it
+// stopped.
 func isDurableRecord(payload []byte) bool {
 	return recordType(payload[0]) == typeDurable || recordType(payload[0]) == typeEnd
 }
 
-// note evaluates a record. It returns the reason if the record is invalid, otherwise "".
+// note updates the fields of in by the record with that payload. If the record is invalid, note
+// returns the reason, otherwise "".
 func (in *increment) note(payload []byte) string {
 	switch recordType(payload[0]) {
 	case typeEffects:
@@ -117,14 +121,15 @@ func (in *increment) note(payload []byte) string {
 	return ""
 }
 
-// Torn describes the incomplete end of a log after a crash, which was cut off.
+// Torn describes the incomplete end of a log that a crash has left. A server cuts it off when it
+// starts.
 type Torn struct {
-	File   string
-	Offset int64
-	Record uint64
-	// Dropped is the number of bytes that were cut off, including those of later files.
+	File   string // path of the increment that is cut
+	Offset int64  // offset at which the first invalid record begins
+	Record uint64 // number of that record in the file, counted from 1
+	// Dropped is the number of bytes that are cut off, including those of later files.
 	Dropped int64
-	What    string
+	What    string // what is wrong with the record
 }
 
 // String returns the description as one line.
@@ -132,8 +137,10 @@ func (t *Torn) String() string {
 	return fmt.Sprintf("%s: offset %d, record %d: %s; %d bytes that were not known to be durable are cut off", t.File, t.Offset, t.Record, t.What, t.Dropped)
 }
 
-// judge decides whether the increments, in order, are intact, or torn as after a crash: then no
-// record says that data at or after the tear was durable. Otherwise it returns a *[CorruptError].
+// judge decides whether the increments ins, which are in order, are intact, torn or corrupt. For
+// intact increments it returns nil. Increments are torn if a record is invalid or missing and no
+// record says that data at or after that place was durable: a crash may have left them. Otherwise
+// the error is a *[CorruptError], or says that a read failed.
 func judge(fsys FS, ins []*increment) (*Torn, error) {
 	for i, in := range ins {
 		if in.ended || in.damage == nil && !anyRecords(ins[i+1:]) {
@@ -155,6 +162,7 @@ func judge(fsys FS, ins []*increment) (*Torn, error) {
 	return nil, nil
 }
 
+// anyRecords reports whether one of the increments has bytes after its header.
 func anyRecords(ins []*increment) bool {
 	for _, in := range ins {
 		if in.size > headerSize {
@@ -164,7 +172,9 @@ func anyRecords(ins []*increment) bool {
 	return false
 }
 
-// contradicted returns an error if a durable-offset record covers the damage.
+// contradicted returns a *[CorruptError] if a durable-offset record of in, or of one of the later
+// increments, says that the place of the damage d was durable. Another error says that a read
+// failed.
 func contradicted(fsys FS, in *increment, d *damage, later []*increment) error {
 	for _, l := range later {
 		if l.durable {

@@ -13,17 +13,19 @@ import (
 	"github.com/cellserver/cellserver/keyspace/effect"
 )
 
-// [Check] returns ErrDamaged for a directory that a server would not load, and ErrTorn for one that
-// it would load after it has cut the end of the log, as after a crash. Neither directory is intact.
+// These are the errors of [Check] for a directory that is not intact. ErrDamaged means that a
+// server would not load the directory. ErrTorn means that a server would cut the end of the log, as
+// after a crash, and then load the directory.
 var (
 	ErrDamaged = errors.New("the directory is damaged")
 	ErrTorn    = errors.New("the log is torn: a server would cut it, and start")
 )
 
-// Check reads all files in a directory, whose server must not be running. It loads them as a
-// starting server does, into as much memory, and writes the results to w. With fix it cuts a
-// damaged log at the first wrong record and discards the rest. A damaged base or manifest cannot be
-// fixed. Without fix it changes nothing.
+// Check reads all files in the directory dir, whose server must not be running, and writes the
+// results to w. It loads the files as a starting server does, and needs as much memory. With fix it
+// cuts a torn or damaged log at the first invalid record and discards the rest. A damaged base or
+// manifest cannot be fixed. Without fix Check changes nothing. It returns nil for an intact or
+// fixed directory, [ErrDamaged], [ErrTorn], or an error of a file.
 func Check(fsys FS, dir string, fix bool, w io.Writer) error {
 	m, unlock, err := claim(fsys, dir)
 	if err != nil {
@@ -59,8 +61,9 @@ func Check(fsys FS, dir string, fix bool, w io.Writer) error {
 	return c.conclude(fix)
 }
 
-// claim reads the manifest of a directory, which must have one, and keeps servers from using the
-// directory until unlock is called. Without a manifest it leaves nothing in the directory.
+// claim reads the manifest of the directory dir and locks the directory, so that no server uses it
+// until unlock is called. It returns an error if there is no manifest; then it creates no lock
+// file. A directory on a read-only file system is not locked.
 func claim(fsys FS, dir string) (m *manifest, unlock func(), err error) {
 	if m, err = readManifest(fsys, dir); err == nil && m == nil {
 		err = fmt.Errorf("%s holds no %s", dir, manifestName)
@@ -78,7 +81,7 @@ func claim(fsys FS, dir string) (m *manifest, unlock func(), err error) {
 	if m, err = readManifest(fsys, dir); err == nil && m == nil { // the server may have changed it before it stopped
 		err = fmt.Errorf("%s holds no %s", dir, manifestName)
 	}
-	unlock = func() { _ = lock.Close() } // the error does not matter: nothing was written
+	unlock = func() { _ = lock.Close() } // the error does not matter, because nothing was written
 	if err != nil {
 		unlock()
 		return nil, nil, err
@@ -86,16 +89,16 @@ func claim(fsys FS, dir string) (m *manifest, unlock func(), err error) {
 	return m, unlock, nil
 }
 
-// check is the state of a [Check].
+// check has the state of a call of [Check].
 type check struct {
 	Dir
 	w  io.Writer
 	ks *keyspace.Keyspace // the data that a server would load
 }
 
-// inspect reads the increments, judges them, and makes a keyspace whose clock continues from
-// theirs. It reports whether they are intact or torn; for a torn log, torn is where a server would
-// cut it.
+// inspect reads the increments, judges them, and makes an empty keyspace whose clock continues from
+// theirs. sound is false if the increments are corrupt. If they are torn or corrupt, inspect sets
+// c.torn to the place at which the log can be cut.
 func (c *check) inspect() (sound bool, err error) {
 	for _, p := range c.manifest.increments {
 		in, err := inspect(c.o.FS, c.o.Path, p)
@@ -128,7 +131,7 @@ func (c *check) inspect() (sound bool, err error) {
 	return bad == nil, nil
 }
 
-// base loads the base.
+// base loads the base, if the manifest names one, into the keyspace.
 func (c *check) base() error {
 	p := c.manifest.base
 	if p == nil {
@@ -142,9 +145,10 @@ func (c *check) base() error {
 	return nil
 }
 
-// rehearse applies all records up to the end of the log, or to where it would be cut. If an effect
-// cannot be applied although its checksum is right, it becomes the end of its increment, which is
-// returned with the error.
+// rehearse applies the records of the log to the keyspace, up to the end of the log or to the place
+// where it would be cut. If an effect cannot be applied although the checksum of its record is
+// right, rehearse returns an error and, as at, the increment with the record; the increment then
+// counts as valid only up to the record.
 func (c *check) rehearse() (at *increment, err error) {
 	for _, in := range c.kept() {
 		if at, err = c.rehearseOne(in); err != nil {
@@ -154,6 +158,7 @@ func (c *check) rehearse() (at *increment, err error) {
 	return nil, nil
 }
 
+// rehearseOne is rehearse for the increment in.
 func (c *check) rehearseOne(in *increment) (at *increment, err error) {
 	f, err := c.o.FS.Open(in.path)
 	if err != nil {
@@ -179,7 +184,8 @@ func (c *check) rehearseOne(in *increment) (at *increment, err error) {
 	}
 }
 
-// conclude reports what a server would load, and with fix cuts the log if it is torn or damaged.
+// conclude writes the result to c.w. If the log is torn or damaged, conclude cuts it with fix, and
+// otherwise returns ErrTorn.
 func (c *check) conclude(fix bool) error {
 	switch {
 	case c.torn == nil:
@@ -198,6 +204,7 @@ func (c *check) conclude(fix bool) error {
 	return nil
 }
 
+// eachEffect calls f for each effect of record in order, and stops at the first error.
 func eachEffect(record []byte, f func(effect.Effect) error) error {
 	for len(record) > 0 {
 		e, rest, err := effect.Next(record)

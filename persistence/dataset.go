@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 )
 
-// NewID returns a random id for a history or for a new data set: [HistoryLength] hexadecimal
-// digits. A server draws one for its data set when it starts without data. The id remains the same
-// across restarts, full resynchronizations, promotions and backups. So if two servers have the same
-// id, the state of one comes from that of the other.
+// NewID returns a random id for a replication history or for a new data set: [HistoryLength]
+// hexadecimal digits. A server that starts without data draws an id for its data set. The id
+// remains the same across restarts, full resynchronizations, promotions and backups. So if two
+// servers have the same id of their data sets, their states have a common origin.
 func NewID() string {
 	var b [HistoryLength / 2]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -17,20 +17,21 @@ func NewID() string {
 
 // DataSet identifies the data set of a server's state.
 type DataSet struct {
-	ID string // see [NewID]; empty if it is unknown, as in files of older versions
-	// Restored says that [Restore] has begun this data set from a backup, in the files of this
-	// server. The server gives it up for another one only if an operator says so.
+	ID string // see [NewID]; empty if unknown, as in files of older versions
+	// Restored is true if [Restore] has begun this data set from a backup, in the files of this
+	// server. The server replaces such a data set by that of a primary only if an operator demands
+	// it.
 	Restored bool
 }
 
-// DataSet returns the data set that the manifest names.
+// DataSet returns the data set that the manifest names. It is zero if the manifest names none.
 func (d *Dir) DataSet() DataSet {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.manifest.dataSet
 }
 
-// dataSet returns the data set in memory.
+// dataSet returns the data set in memory, or zero if there is no Options.DataSet.
 func (d *Dir) dataSet() DataSet {
 	if d.o.DataSet == nil {
 		return DataSet{}
@@ -38,9 +39,9 @@ func (d *Dir) dataSet() DataSet {
 	return d.o.DataSet()
 }
 
-// KeepDataSet writes the data set in memory to the manifest, if the manifest names another one.
-// While the files have the state of before a full resynchronization it does nothing, since the
-// manifest of the next base has the new name.
+// KeepDataSet writes the data set in memory to the manifest, if the manifest names another one. It
+// does nothing without a log, and while the files still have the state from before a full
+// resynchronization; then the manifest that is written with the next base names the new data set.
 func (d *Dir) KeepDataSet() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

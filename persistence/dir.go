@@ -15,49 +15,54 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Source provides the state from which a base is written.
+// Source provides the state that is written to a base. [keyspace.Keyspace] implements it.
 type Source interface {
-	// Snapshot is [keyspace.Keyspace.Snapshot].
+	// Snapshot calls add for every entry, and pause between locks: see
+	// [keyspace.Keyspace.Snapshot].
 	Snapshot(add func(db int, key []byte, e entry.Entry), pause func() error) error
 }
 
-// Options configure a [Dir]. All fields but DataSet must be set.
+// Options configure a [Dir]. All fields but DataSet must be set; for [Restore] and reading alone FS
+// and Path suffice.
 type Options struct {
 	FS   FS
-	Path string
-	// Clock reads all clocks.
+	Path string // the directory
+	// Clock reads all clocks. Its records are written to the files.
 	Clock func() clock.Record
 	// Stopwatch reads a monotonic clock. It is only used to measure durations.
 	Stopwatch func() time.Duration
-	// DataSet returns the data set in memory. It is called when a manifest is written, and must be
-	// quick.
+	// DataSet returns the data set in memory. It is called whenever a manifest is written, and must
+	// be quick. It may be nil; then the manifest names no data set.
 	DataSet func() DataSet
 	Log     *slog.Logger
 }
 
-// Dir is a directory of persistent state, which belongs to one process at a time.
+// Dir is a directory with the persistent state of a server. It belongs to one process at a time.
+// After Read, any goroutine may call the methods.
 type Dir struct {
 	o    Options
 	lock io.Closer
 
-	mu       sync.Mutex // held while the manifest is changed, and a base written
-	manifest *manifest  // guarded by mu; never nil
-	found    []*increment
-	torn     *Torn
-	log      *Log // guarded by mu; nil without one
-	// adopted is the manifest that Adopt has made, which still lacks its base; guarded by mu, nil
-	// if there is none.
+	mu       sync.Mutex   // held while the manifest is changed or a base is written
+	manifest *manifest    // guarded by mu; never nil
+	found    []*increment // increments as Read has found them
+	torn     *Torn        // see Torn
+	log      *Log         // guarded by mu; nil before Start and without a log
+	// adopted is the manifest that AcceptState has made and that still lacks its base; nil if there
+	// is none. Guarded by mu.
 	adopted *manifest
 
-	stopping atomic.Bool // writing a base or loading has to end early
+	stopping atomic.Bool // the writing of a base, or loading, has to end early
 
 	base atomic.Int64 // size of the base in bytes
 	rest atomic.Int64 // size of all increments but the last
 }
 
+// lockName is the name of the file whose lock keeps other processes from using the directory.
 const lockName = "cellserver.lock"
 
-// Open locks the directory and reads it: see [Take] and [Dir.Read].
+// Open locks the directory o.Path and reads it: see [Take] and [Dir.Read]. After an error it is not
+// locked.
 func Open(o Options) (*Dir, error) {
 	d, err := Take(o)
 	if err != nil {
@@ -70,7 +75,8 @@ func Open(o Options) (*Dir, error) {
 	return d, nil
 }
 
-// Take creates the directory if needed, and locks it.
+// Take creates the directory o.Path if there is none, and locks it until [Dir.Close]. The error
+// wraps [ErrLocked] if another process uses the directory.
 func Take(o Options) (d *Dir, err error) {
 	d = &Dir{o: o, manifest: &manifest{nextSeq: 1}}
 	if err := o.FS.Mkdir(o.Path); err != nil {
@@ -85,10 +91,12 @@ func Take(o Options) (d *Dir, err error) {
 	return d, nil
 }
 
+// path returns the path of the file called name in the directory.
 func (d *Dir) path(name string) string { return filepath.Join(d.o.Path, name) }
 
-// Read reads the manifest and all increments, and decides whether they are intact. It
-// changes nothing. The error names the file and the place, and says what to do.
+// Read reads the manifest and all increments, and decides whether they are intact or torn. It
+// changes nothing. It returns an error if a file is corrupt or cannot be read, or if there are
+// files but no manifest. The error names the file and the place, and says what the operator can do.
 func (d *Dir) Read() error {
 	m, err := readManifest(d.o.FS, d.o.Path)
 	switch {
@@ -102,6 +110,8 @@ func (d *Dir) Read() error {
 	return err
 }
 
+// inspectAll inspects all increments that m lists, in order, and judges them. found has all of them
+// even if the error is that of judge.
 func inspectAll(fsys FS, dir string, m *manifest) (found []*increment, torn *Torn, err error) {
 	for _, p := range m.increments {
 		in, err := inspect(fsys, dir, p)
@@ -114,13 +124,15 @@ func inspectAll(fsys FS, dir string, m *manifest) (found []*increment, torn *Tor
 	return found, torn, err // found has all increments even if some are corrupt
 }
 
-// Empty reports whether there is nothing to load.
+// Empty reports whether there is nothing to load: the directory has neither a base nor an
+// increment.
 func (d *Dir) Empty() bool { return d.manifest.base == nil && len(d.found) == 0 }
 
-// Torn returns the incomplete end that was found, or nil.
+// Torn returns the incomplete end of the log that Read has found, or nil. [Dir.Start] cuts it off.
 func (d *Dir) Torn() *Torn { return d.torn }
 
-// Clock returns the last clock record, or zero, and an instant that is not earlier than any effect.
+// Clock returns the last clock record of the files, or zero if there is none, and as latest an
+// instant that is not earlier than any effect in the files.
 func (d *Dir) Clock() (c clock.Record, latest limit.Instant, err error) {
 	if p := d.manifest.base; p != nil {
 		if c, latest, err = snapshotClock(d.o.FS, d.path(p.name), p.id); err != nil {
@@ -136,8 +148,8 @@ func (d *Dir) Clock() (c clock.Record, latest limit.Instant, err error) {
 	return c, max(latest, c.Derived), nil
 }
 
-// Origin returns the last origin record. It returns nil if effects follow that record: then no
-// primary has this state.
+// Origin returns the last origin record of the log. It returns nil if there is none, or if effects
+// follow the record: then the state is no longer that of a primary.
 func (d *Dir) Origin() (last *Origin) {
 	for _, in := range d.kept() {
 		if in.records > 0 || in.origin != nil {
@@ -147,7 +159,7 @@ func (d *Dir) Origin() (last *Origin) {
 	return last
 }
 
-// kept returns the increments up to the torn one, or all if none is torn.
+// kept returns the increments up to and including the torn one, or all if none is torn.
 func (d *Dir) kept() []*increment {
 	if d.torn != nil {
 		for i, in := range d.found {
@@ -159,7 +171,9 @@ func (d *Dir) kept() []*increment {
 	return d.found
 }
 
-// Load passes all data to sink. [Dir.Interrupt] ends it early, with an error.
+// Load passes all data to sink: the entries of the base, then the effects of the increments. It
+// counts in progress what it has read. [Dir.Interrupt] ends it early, with an error. The other
+// errors say that a file is corrupt or cannot be read, or are those of sink.
 func (d *Dir) Load(sink Sink, progress *Progress) error {
 	total := int64(0)
 	for _, in := range d.kept() {
@@ -187,8 +201,9 @@ func (d *Dir) Load(sink Sink, progress *Progress) error {
 	return nil
 }
 
-// Start repairs torn files, begins a new increment, and returns the log that appends to it.
-// It removes files that the manifest does not list.
+// Start repairs torn files, begins a new increment, writes a manifest that lists it, and returns
+// the log that appends to the increment. It removes the files of this package that the manifest
+// does not list. Of o, the fields Stopwatch, Clock and Log are taken from [Options].
 func (d *Dir) Start(o LogOptions) (*Log, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -220,6 +235,7 @@ func (d *Dir) Start(o LogOptions) (*Log, error) {
 	return d.log, nil
 }
 
+// without returns the parts of ps but p.
 func without(ps []part, p part) []part {
 	var rest []part
 	for _, q := range ps {
@@ -230,7 +246,8 @@ func without(ps []part, p part) []part {
 	return rest
 }
 
-// newSegment makes a durable, empty increment and adds it to m.
+// newSegment creates a new increment, makes its header durable, and adds it to m. After an error it
+// removes the file.
 func (d *Dir) newSegment(m *manifest) (*segment, error) {
 	p := part{id: newID(), seq: m.nextSeq}
 	p.name = fmt.Sprintf("incr.%d.log", p.seq)
@@ -255,9 +272,10 @@ func (d *Dir) newSegment(m *manifest) (*segment, error) {
 	return &segment{part: p, path: path, f: f, framer: newFramer(p.id), horizon: h.clock.Derived.Add(clockReach)}, nil
 }
 
-// repair cuts torn increments and adds missing end records, so that a later reader knows that they
-// are complete. More than the last increment may need it, if a crash came when the manifest already
-// named the next increment but it was not yet used.
+// repair cuts torn increments and adds missing end records, so that a later reader knows that the
+// increments are complete. It drops the increments after a torn one from the manifest in memory. An
+// increment before the last one may need a repair, too, if a crash came after the manifest named
+// the next increment and before the log continued in it.
 func (d *Dir) repair() error {
 	kept := d.kept()
 	for _, in := range kept {
@@ -274,7 +292,7 @@ func (d *Dir) repair() error {
 	return nil
 }
 
-// seal cuts an increment to its valid part and appends an end record.
+// seal cuts the file of in to its valid part and appends an end record, unless there is one.
 func (in *increment) seal(fsys FS) error {
 	f, err := fsys.Append(in.path)
 	if err != nil {
@@ -297,9 +315,9 @@ func (in *increment) seal(fsys FS) error {
 	return nil
 }
 
-// warnOfState logs files with state that are about to be removed. A crash during the recovery of
-// the log leaves such files, and so does an operator who replaces the newest manifest by an older
-// one.
+// warnOfState logs the files with state that clean is about to remove. A crash during the recovery
+// of the log leaves such files, and so does an operator who replaces the newest manifest by an
+// older one.
 func (d *Dir) warnOfState() {
 	for _, n := range d.unnamed() {
 		if size, err := sizeOf(d.o.FS, d.path(n)); err == nil && size > headerSize {
@@ -308,7 +326,7 @@ func (d *Dir) warnOfState() {
 	}
 }
 
-// clean removes files of this package that the manifest does not list.
+// clean removes the files of this package that the manifest does not list. It logs failures.
 func (d *Dir) clean() {
 	for _, n := range d.unnamed() {
 		if err := d.o.FS.Remove(d.path(n)); err != nil {
@@ -321,7 +339,7 @@ func (d *Dir) clean() {
 func (d *Dir) unnamed() (ours []string) {
 	names, err := d.o.FS.List(d.o.Path)
 	if err != nil {
-		return nil // they do no harm
+		return nil // files that are not removed do no harm
 	}
 	named := map[string]bool{manifestName: true, lockName: true}
 	for _, p := range d.manifest.parts() {
@@ -345,10 +363,12 @@ func isOurs(name string) bool {
 	return false
 }
 
-// Interrupt ends the writing of a base, or loading, because the server stops. It cannot be undone.
+// Interrupt makes the writing of a base, or loading, end early with an error, because the server
+// stops. It cannot be undone.
 func (d *Dir) Interrupt() { d.stopping.Store(true) }
 
-// Close closes the log, if there is one, and unlocks the directory.
+// Close interrupts the writing of a base, closes the log, if there is one, and unlocks the
+// directory. It returns the error of [Log.Close].
 func (d *Dir) Close() error {
 	d.Interrupt()
 	d.mu.Lock()
@@ -364,9 +384,9 @@ func (d *Dir) Close() error {
 	return errors.Join(err, d.lock.Close())
 }
 
-// drop removes a file that the manifest does not list because of err, so that retries on a full
-// disk do not fill it further. If err leaves open which manifest is in force, the file stays, and
-// the next rewrite removes it.
+// drop removes the file p, which the manifest does not list because of err, so that retries do not
+// fill a full disk further. If err leaves open which manifest is in force, the file stays, and the
+// next rewrite removes it.
 func (d *Dir) drop(err error, p part) {
 	var unsure *unsureError
 	if !errors.As(err, &unsure) {
@@ -374,7 +394,7 @@ func (d *Dir) drop(err error, p part) {
 	}
 }
 
-// disown removes the increment that Adopt has made, since the log was given up again.
+// disown removes the increment that AcceptState has made, because the log was given up again.
 func (d *Dir) disown() {
 	if d.adopted != nil {
 		d.drop(nil, d.adopted.increments[0])

@@ -15,31 +15,33 @@ import (
 	"github.com/cellserver/cellserver/keyspace/effect"
 )
 
-// line is a line of a dump: an entry of the base, or an effect. Keys and strings that are not UTF-8
-// are in base64, and so are the values of limiters, and collections that Elements cannot show.
+// line is a line of a dump: an entry of the base, or an effect of the log. Keys and strings that
+// are not UTF-8 are in base64. So are the values of limiters, and of collections with elements that
+// are not UTF-8.
 type line struct {
 	File     string  `json:"file"`
-	Op       string  `json:"op"`
+	Op       string  `json:"op"` // "put", "patch", "delete" or "flush"
 	DB       int     `json:"db"`
 	Key      *string `json:"key,omitempty"`
 	Key64    string  `json:"key_base64,omitempty"`
 	Kind     int     `json:"kind,omitempty"`
 	Type     string  `json:"type,omitempty"`
 	Encoding string  `json:"encoding,omitempty"`
-	// Expiry is in Unix nanoseconds of the server's clock.
+	// Expiry is in nanoseconds since 1970 by the server's clock; 0 if the key does not expire.
 	Expiry  int64   `json:"expiry_ns,omitempty"`
 	Value   *string `json:"value,omitempty"`
 	Value64 string  `json:"value_base64,omitempty"`
-	// Elements are those of a collection: texts, or pairs of field and value or of member and
-	// score.
+	// Elements has the elements of a collection: texts, or pairs of field and value or of member
+	// and score.
 	Elements []any `json:"elements,omitempty"`
-	// Delta64 is the delta of a patch; a patch without one only changes the expiry.
+	// Delta64 is the delta of a patch. A patch without a delta changes only the expiry.
 	Delta64 string `json:"delta_base64,omitempty"`
 }
 
-// Dump writes the content of a directory as JSON: a line for each entry of the base, and then one
-// for each effect of the log in order. A reader gets the state if it replaces or patches the value
-// of a key by each of its lines. The server must not be running.
+// Dump writes the content of the directory dir to w as lines of JSON: a line for each entry of the
+// base, and then a line for each effect of the log in order. A reader gets the state if it carries
+// out the lines in order. The server must not be running. If a file is damaged, Dump writes the
+// part before the damage and returns an error.
 func Dump(fsys FS, dir string, w io.Writer) error {
 	m, unlock, err := claim(fsys, dir)
 	if err != nil {
@@ -53,7 +55,7 @@ func Dump(fsys FS, dir string, w io.Writer) error {
 	return errors.Join(d.all(fsys, dir, m), d.w.Flush())
 }
 
-// all writes the content of the files of a manifest, up to the first damage.
+// all writes the content of the files that m lists, up to the first damage, which is the error.
 func (d *dumper) all(fsys FS, dir string, m *manifest) error {
 	if m.base != nil {
 		d.file = m.base.name
@@ -75,17 +77,18 @@ func (d *dumper) all(fsys FS, dir string, m *manifest) error {
 			return err
 		}
 	}
-	return err // may be the damage at which the last of them ended
+	return err // may be the damage at which the last increment ended
 }
 
-// dumper is a [Sink] that writes lines.
+// dumper writes lines. It has the methods of a [Sink] that receive data.
 type dumper struct {
-	mu   sync.Mutex // several goroutines read a base
+	mu   sync.Mutex // guards w and enc: several goroutines read a base
 	w    *bufio.Writer
 	enc  *json.Encoder
-	file string
+	file string // name of the file that is read
 }
 
+// increment writes the effects of the valid part of in.
 func (d *dumper) increment(fsys FS, in *increment) error {
 	f, err := fsys.Open(in.path)
 	if err != nil {
@@ -108,7 +111,7 @@ func (d *dumper) increment(fsys FS, in *increment) error {
 	return nil
 }
 
-// Restore implements [Sink].
+// Restore writes an entry of the base, which it checks first. It is as in [Sink].
 func (d *dumper) Restore(db int, key []byte, e entry.Entry) error {
 	if err := effect.CheckEntry(e); err != nil {
 		return err
@@ -116,7 +119,7 @@ func (d *dumper) Restore(db int, key []byte, e entry.Entry) error {
 	return d.write("put", db, key, e)
 }
 
-// Apply implements [Sink].
+// Apply writes an effect of the log, which it checks first. It is as in [Sink].
 func (d *dumper) Apply(e effect.Effect) error {
 	if err := effect.Check(e); err != nil {
 		return err
@@ -134,6 +137,7 @@ func (d *dumper) Apply(e effect.Effect) error {
 	return d.write(op, e.DB, e.Key, e.Entry)
 }
 
+// write writes one line. e is the entry or patch of key; it is zero for a flush and a delete.
 func (d *dumper) write(op string, db int, key []byte, e entry.Entry) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,6 +164,7 @@ func (d *dumper) write(op string, db int, key []byte, e entry.Entry) error {
 	return d.enc.Encode(l)
 }
 
+// textOr64 returns b as text if it is UTF-8, otherwise in base64.
 func textOr64(b []byte) (text *string, b64 string) {
 	if utf8.Valid(b) {
 		s := string(b)

@@ -8,10 +8,11 @@ import (
 	"github.com/cellserver/cellserver/entry"
 )
 
-// elementsOf returns the elements of a collection for JSON: members and elements as texts, fields
-// and scores in pairs. A score is a text too, since JSON has no infinity and its readers round
-// numbers. It returns nil if e is no collection, or if an element is not UTF-8, which a JSON text
-// cannot hold. e must have been checked.
+// elementsOf returns the elements of the collection e for JSON. An element of a list or set is a
+// text. An element of a hash or sorted set is a pair of field and value, or of member and score. A
+// score is a text too, since JSON has no infinity and readers of JSON round numbers. elementsOf
+// returns nil if e is not a collection, or if an element is not UTF-8, which a JSON text cannot
+// hold. e must have been checked.
 func elementsOf(e entry.Entry) []any {
 	w := elementWriter{elements: []any{}}
 	switch e.Kind {
@@ -48,6 +49,7 @@ func elementsOf(e entry.Entry) []any {
 	return w.elements
 }
 
+// elementWriter collects elements for elementsOf.
 type elementWriter struct {
 	elements []any
 	binary   bool // an element is not UTF-8

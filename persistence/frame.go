@@ -7,14 +7,14 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// A record in an increment:
+// A record in an increment has this form:
 //
 //	length    uint32  of the payload
 //	checksum  uint32  CRC32C of file id, sequence, length, payload; 0 without a file
 //	payload           a type byte and what belongs to the type
 //
-// Numbers are little-endian. The sequence counts the records of a file from 1 and is not stored: a
-// missing, duplicated or moved record fails its checksum.
+// Numbers are little-endian. The sequence numbers the records of a file from 1. It is not stored,
+// but is part of the checksum: so a missing, duplicated or moved record is noticed.
 const frameHead = 8
 
 // recordType is the first byte of a payload. Its values never change meaning.
@@ -25,68 +25,80 @@ const (
 	typeEffects recordType = 1
 	// typeClock is a clock record.
 	typeClock recordType = 2
-	// typeDurable is a durable-offset record: everything before an offset in this file, and
-	// all increments before it, were durable when the record was written.
+	// typeDurable is a durable-offset record. It has an offset: everything before the offset in
+	// this file, and all increments before this file, were durable when the record was written.
 	typeDurable recordType = 3
-	// typeEnd is a durable-offset record for everything before it. It ends a file.
+	// typeEnd is an end record: a durable-offset record that is the last record of a file.
 	typeEnd recordType = 4
 	// typeOrigin is an origin record: see [Origin].
 	typeOrigin recordType = 128
-	// typeWatermark has an instant for replicas: no effect after the record is earlier.
+	// typeWatermark is a watermark for replicas. It has an instant; no effect after the record is
+	// earlier.
 	typeWatermark recordType = 129
 )
 
-// durableMarker begins the body of durable-offset and end records. By it such a record can be found
-// after damage, when the beginnings of records are unknown:
+// durableMarker begins the body of durable-offset and end records. With the marker such a record
+// can be found after a damaged record, where it is not known at which bytes records begin. The
+// payload is:
 //
 //	type, marker (8 bytes), file id, offset, sequence of the record itself
 var durableMarker = [8]byte{0xff, 'S', 'Y', 'N', 'C', 'E', 'D', '\n'}
 
+// durableSize is the length of the payload of a durable-offset or end record.
 const durableSize = 1 + 8 + 8 + 8 + 8
 
-// maxRecord is the maximum size of a record, and of a block of a snapshot. A transaction stays far
-// below, because the keyspace refuses commands that would exceed it. The log is given up for any
-// other record of that size; a new base then has its effects.
+// maxRecord is the maximum size in bytes of a record, and of a block of a snapshot. The record of a
+// transaction stays far below, because the keyspace refuses commands before. If any other record is
+// so large, the log is given up, and a new base has the effects of the record.
 const maxRecord = 1 << 30
 
+// castagnoli is the table for CRC32C.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// framer checksums the records of one file.
+// framer frames the records of one file: it writes their lengths and checksums.
 type framer struct {
-	id   uint64
-	seq  uint64 // of the next record
+	id   uint64 // id of the file
+	seq  uint64 // number of the next record
 	seed uint32 // checksum of the bytes of id
 	head [12]byte
-	// unread says that there is no file: no reader checks a checksum, so none is computed.
+	// unread is true for a log without a file. No reader checks the checksums then, so framer
+	// computes none.
 	unread bool
 }
 
+// newFramer returns a framer for a new file with that id.
 func newFramer(id uint64) framer {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], id)
 	return framer{id: id, seq: 1, seed: crc32.Checksum(b[:], castagnoli)}
 }
 
+// checksum returns the checksum of the next record, which has that payload.
 func (f *framer) checksum(payload []byte) uint32 {
 	return crc32.Update(f.start(len(payload)), castagnoli, payload)
 }
 
-// start returns the checksum of the bytes before a payload of n bytes.
+// start returns the checksum of the bytes that precede a payload of n bytes in the next record's
+// checksum.
 func (f *framer) start(n int) uint32 {
 	binary.LittleEndian.PutUint64(f.head[:], f.seq)
 	binary.LittleEndian.PutUint32(f.head[8:], uint32(n))
 	return crc32.Update(f.seed, castagnoli, f.head[:])
 }
 
-// begin begins a record in dst. The caller appends the body and then calls end.
+// begin appends the frame head and the type of a record to dst, and returns the result and the
+// offset at of the record in it. The caller appends the body and then calls end with both.
 func (f *framer) begin(dst []byte, t recordType) (out []byte, at int) {
 	at = len(dst)
 	return append(dst, 0, 0, 0, 0, 0, 0, 0, 0, byte(t)), at
 }
 
+// end completes the record that begins at dst[at:] and returns dst. It advances the number of the
+// next record.
 func (f *framer) end(dst []byte, at int) []byte { return f.endWith(dst, at, nil) }
 
-// endWith is end for a record with long values refs, each to be inserted at its At in dst.
+// endWith is end for a record with the long values refs. They are not in dst but belong there, each
+// at its offset At. Length and checksum include them.
 func (f *framer) endWith(dst []byte, at int, refs []shared.Ref) []byte {
 	from, n := at+frameHead, len(dst)-at-frameHead
 	for i := range refs {
@@ -107,8 +119,8 @@ func (f *framer) endWith(dst []byte, at int, refs []shared.Ref) []byte {
 	return dst
 }
 
-// durableRecord appends a durable-offset or an end record, which says that everything before offset
-// is durable.
+// durableRecord appends to dst a record of type t, a durable-offset or end record, which says that
+// everything before offset in the file is durable.
 func (f *framer) durableRecord(dst []byte, t recordType, offset int64) []byte {
 	dst, at := f.begin(dst, t)
 	dst = append(dst, durableMarker[:]...)
@@ -118,7 +130,9 @@ func (f *framer) durableRecord(dst []byte, t recordType, offset int64) []byte {
 	return f.end(dst, at)
 }
 
-// durableOffset returns the offset of a durable-offset or end record with a valid checksum.
+// durableOffset returns the offset in payload, the payload of a durable-offset or end record whose
+// checksum is right. ok is false if the record has another length or marker, or is not of the file
+// with that id.
 func durableOffset(payload []byte, id uint64) (offset int64, ok bool) {
 	if len(payload) != durableSize || [8]byte(payload[1:9]) != durableMarker ||
 		binary.LittleEndian.Uint64(payload[9:]) != id {

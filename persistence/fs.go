@@ -2,30 +2,33 @@ package persistence
 
 import "io"
 
-// FS has the operations on a file system that this package needs. Names are paths. Any number of
-// goroutines may use an FS at the same time.
+// FS has the operations on a file system that this package needs. The parameters name, from, to and
+// dir are paths. Several goroutines may use an FS at the same time.
 type FS interface {
-	// Create makes a file for writing; an existing file is emptied.
+	// Create creates a file for writing, or empties an existing file.
 	Create(name string) (File, error)
 	// Open opens an existing file for reading.
 	Open(name string) (File, error)
 	// Append opens an existing file for writing at its end.
 	Append(name string) (File, error)
-	// Rename renames a file atomically, and replaces a file of the new name.
+	// Rename renames the file from to to, atomically. It replaces an existing file to.
 	Rename(from, to string) error
+	// Remove removes a file.
 	Remove(name string) error
-	// List returns the names of the entries of dir, without the directory.
+	// List returns the names of the entries of the directory dir, without the path of dir.
 	List(dir string) ([]string, error)
-	// Mkdir makes a directory with its parents, durably. An existing directory is no error.
+	// Mkdir creates the directory dir and its parents, and makes their names durable. An existing
+	// directory is no error.
 	Mkdir(dir string) error
-	// SyncDir makes the names in dir durable.
+	// SyncDir makes the names of the files in dir durable.
 	SyncDir(dir string) error
-	// Lock takes the exclusive lock on a file, which it creates if necessary, until Close. If
-	// another process has the lock it fails at once with [ErrLocked].
+	// Lock takes the exclusive lock of the file called name, which it creates if necessary, and
+	// keeps it until the returned Closer is closed. If another process has the lock, it fails at
+	// once with [ErrLocked].
 	Lock(name string) (io.Closer, error)
 }
 
-// File is an open file.
+// File is an open file of an [FS].
 type File interface {
 	io.Writer
 	io.ReaderAt
@@ -33,17 +36,20 @@ type File interface {
 	// Size returns the length of the file in bytes.
 	Size() (int64, error)
 	// Sync makes the content of the file durable, but not its name. After an error it is unknown
-	// which data is durable, and another Sync may succeed wrongly.
+	// which data is durable. Another Sync may then succeed although data was lost.
 	Sync() error
 	// Truncate cuts the file to size bytes.
 	Truncate(size int64) error
 }
 
-// OS is the file system of the machine. Only their owner may access the files it creates.
+// OS is an [FS] that uses the file system of the machine. The files that it creates can be accessed
+// only by their owner.
 type OS struct{}
 
+// fsError is an error that can be a constant.
 type fsError string
 
+// Error implements error.
 func (e fsError) Error() string { return string(e) }
 
 // ErrLocked is the error of [FS.Lock] if another process holds the lock.

@@ -2,15 +2,18 @@ package persistence
 
 import "time"
 
-// maxPauses bounds the pauses that delay an fsync, in case the stopwatch does not advance.
+// maxPauses is the maximum number of pauses that delay an fsync. The bound matters if the stopwatch
+// does not advance.
 const maxPauses = 128
 
-// answerTime is about the time that an event loop takes to send a reply and read the next command.
+// answerTime is about the time that an event loop takes to send a reply and to read the next
+// command.
 const answerTime = 10 * time.Microsecond
 
 // awaitGroup implements group commit. It delays an fsync until the callers that the last fsync
-// served have new records. If the fsync began without them, each would wait for two fsyncs,
-// and there would be twice as many.
+// served have appended new records, or until waiting no longer pays: see due. If the fsync began
+// without these callers, each of them would wait for two fsyncs, and there would be twice as many
+// fsyncs.
 func (l *Log) awaitGroup() {
 	fsync := time.Duration(l.counts.lastSync.Load())
 	began := l.o.Stopwatch()
@@ -28,16 +31,17 @@ func (l *Log) awaitGroup() {
 		}
 		shortPause()
 		if l.o.Stopwatch() == now {
-			return // time is virtual in a test, and does not pass here
+			return // in a test with virtual time the stopwatch does not advance here
 		}
 	}
 }
 
-// due reports whether an fsync should begin for n of crowd expected callers. quiet is the time
-// since the last of them came, and waited the time for which the fsync has been delayed. Seven
-// eighths of the crowd are enough: the others keep the event loops busy during the fsync, and
-// belong to the next one. The fsync does not wait for callers that stay away for longer than
-// another fsync and the replies to all missing callers take.
+// due reports whether an fsync should begin now that n of crowd expected callers wait for it. quiet
+// is the time since the last caller came, waited is the time for which the fsync has been delayed,
+// and fsync is the duration of the last fsync. Seven eighths of the crowd are enough: the others
+// keep the event loops busy during the fsync, and are served by the next one. If no caller comes
+// for longer than an fsync and the replies to all missing callers take, the fsync begins without
+// them.
 func due(n, crowd int, quiet, waited, fsync time.Duration) bool {
 	if 8*n >= 7*crowd {
 		return true

@@ -23,7 +23,7 @@ const (
 	formatVersion = 1
 )
 
-// magic has the first bytes of all files of a kind.
+// magic has the first bytes of all files of one kind.
 type magic [8]byte
 
 var (
@@ -31,6 +31,7 @@ var (
 	snapshotMagic  = magic{'C', 'E', 'L', 'L', 'S', 'N', 'A', 'P'}
 )
 
+// String returns the kind of file, for error texts.
 func (m magic) String() string {
 	if m == incrementMagic {
 		return "increment"
@@ -38,9 +39,11 @@ func (m magic) String() string {
 	return "snapshot"
 }
 
-// A clock record is boot (16 bytes), boot time, derived instant, wall clock.
+// clockSize is the length of an encoded clock record: boot (16 bytes), boot time, derived instant
+// and wall clock (8 bytes each).
 const clockSize = 40
 
+// appendClock appends the encoding of c to dst.
 func appendClock(dst []byte, c *clock.Record) []byte {
 	dst = append(dst, c.Boot[:]...)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.BootTime))
@@ -48,6 +51,7 @@ func appendClock(dst []byte, c *clock.Record) []byte {
 	return binary.LittleEndian.AppendUint64(dst, uint64(c.Wall))
 }
 
+// parseClock returns the clock record that is encoded in the first clockSize bytes of b.
 func parseClock(b []byte) (c clock.Record) {
 	copy(c.Boot[:], b)
 	c.BootTime = int64(binary.LittleEndian.Uint64(b[16:]))
@@ -56,12 +60,13 @@ func parseClock(b []byte) (c clock.Record) {
 	return c
 }
 
-// header is the beginning of a file, after its magic and version.
+// header has the fields of the header of a file.
 type header struct {
 	id    uint64
 	clock clock.Record
 }
 
+// append appends the encoded header of a file of kind m to dst.
 func (h *header) append(dst []byte, m magic) []byte {
 	from := len(dst)
 	dst = append(dst, m[:]...)
@@ -72,8 +77,8 @@ func (h *header) append(dst []byte, m magic) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[from:], castagnoli))
 }
 
-// readHeader reads the header of the file called name. Its id must be id, which the manifest says,
-// unless that is 0.
+// readHeader reads the header of f, a file of kind m that is called name. If id, which comes from
+// the manifest, is not 0, the header must contain it. The error says what is wrong with the header.
 func readHeader(f File, name string, m magic, id uint64) (header, error) {
 	var b [headerSize]byte
 	if n, err := f.ReadAt(b[:], 0); n < headerSize {
@@ -95,25 +100,26 @@ func readHeader(f File, name string, m magic, id uint64) (header, error) {
 	return h, nil
 }
 
-// newID returns the id of a new file, which no client can guess.
+// newID returns a random id for a new file. It is never 0, and no client can guess it.
 func newID() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // Read does not fail: without randomness it ends the process
 	return max(1, binary.LittleEndian.Uint64(b[:]))
 }
 
-// CorruptError says that the content of a file is not what was written, and not just cut short by a
-// crash.
+// CorruptError is the error for a file whose content is not what was written, and not just cut
+// short by a crash.
 type CorruptError struct {
-	File   string
-	Offset int64
-	Record uint64 // counted from 1; 0 if no record is meant
-	What   string
-	// Cuttable says that the place is in the middle of a log, which is intact before it.
+	File   string // path of the file
+	Offset int64  // offset of the damaged place in bytes
+	Record uint64 // number of the damaged record or block, counted from 1; 0 if no record is meant
+	What   string // what is wrong
+	// Cuttable is true if the file is an increment that is intact before Offset, so that check-aof
+	// --fix can cut it there.
 	Cuttable bool
 }
 
-// Error says what is wrong, where, and what the operator can do about it.
+// Error returns a text that says what is wrong, where, and what the operator can do about it.
 func (e *CorruptError) Error() string {
 	where := fmt.Sprintf("%s: offset %d", e.File, e.Offset)
 	if e.Record > 0 {
@@ -126,12 +132,12 @@ func (e *CorruptError) Error() string {
 	return where + ": " + e.What + ". Nothing was loaded and nothing changed. Restore the directory from a backup, or " + advice
 }
 
-// corrupt returns the error for a log that can be cut at this place.
+// corrupt returns the error for an increment that can be cut at this place.
 func corrupt(file string, offset int64, record uint64, what string) error {
 	return &CorruptError{File: file, Offset: offset, Record: record, What: what, Cuttable: true}
 }
 
-// spoiled returns the error for a file that is usable as a whole or not at all.
+// spoiled returns the error for a file that cannot be used at all if this place is damaged.
 func spoiled(file string, offset int64, record uint64, what string) error {
 	return &CorruptError{File: file, Offset: offset, Record: record, What: what}
 }

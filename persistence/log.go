@@ -11,21 +11,25 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Policy says whether effects must be durable before replies to their commands are sent.
+// Policy determines when effects must be durable: the option appendfsync.
 type Policy uint8
 
-// The policies, with the names of appendfsync. Under each of them effects are written to the
-// kernel before the reply is sent, so a crash of the process loses nothing.
+// These are the policies. Under each of them effects are written to the kernel before the replies
+// to their commands are sent, so a crash of the process loses no acknowledged effect.
 const (
-	// SyncNo leaves it to the kernel when to write to the disk; after a minute the log is synced.
+	// SyncNo ("no") leaves it to the kernel when to write to the disk. The log is synced once a
+	// minute.
 	SyncNo Policy = iota
-	// SyncEverySecond may lose the effects of the last second if the machine crashes.
+	// SyncEverySecond ("everysec") syncs the log every second. A crash of the machine may lose the
+	// effects of the last second.
 	SyncEverySecond
-	// SyncAlways loses no effect.
+	// SyncAlways ("always") syncs effects before the replies are sent. A crash of the machine loses
+	// no acknowledged effect.
 	SyncAlways
 )
 
-// ParsePolicy reads a value of appendfsync.
+// ParsePolicy returns the policy with the name s: "no", "everysec" or "always". Any other name is
+// an error.
 func ParsePolicy(s string) (Policy, error) {
 	switch s {
 	case "no":
@@ -38,152 +42,162 @@ func ParsePolicy(s string) (Policy, error) {
 	return 0, fmt.Errorf("%q is not a policy of appendfsync", s)
 }
 
-// Waker is woken when an [Outcome] may have changed. Wake must not block.
+// Waker is woken when the [Outcome] that it waits for may have changed. Wake must not block.
 type Waker interface{ Wake() }
 
-// Outcome says whether the effects up to a position are safe.
+// Outcome is the result of [Log.Await]: whether the effects up to a position are safe.
 type Outcome uint8
 
-// The outcomes of [Log.Await].
+// These are the outcomes of [Log.Await].
 const (
-	// Kept: everything up to the position is as safe as the policy asks for.
+	// Kept means that everything up to the position is as safe as the policy requires.
 	Kept Outcome = iota
-	// Pending: the log will wake the waker.
+	// Pending means that the outcome is not known yet. The log will wake the waker.
 	Pending
-	// Lost: the effects cannot be kept, and no reply may say that they were.
+	// Lost means that the effects cannot be kept. No reply may say that they were kept.
 	Lost
 )
 
-// slowDisk is the duration of a write or an fsync from which on callers leave the next one to the
-// writer goroutine.
+// slowDisk is the duration of a write or an fsync beyond which the disk counts as slow. Callers
+// then leave writing to the writer goroutine.
 const slowDisk = 5 * time.Millisecond
 
 // Log appends records to the newest increment. It implements keyspace.Journal. Its methods may be
 // called from any goroutine; Append and Refuses never wait for a disk.
 type Log struct {
 	o LogOptions
-	// volatile says that there is no file: see NewVolatile.
+	// volatile is true for a log without a file: see NewVolatile.
 	volatile bool
 
-	// ioMu is held while the buffer is written; it is locked before mu.
+	// ioMu is held while the buffer is written. It is locked before mu.
 	ioMu  sync.Mutex
-	spare []byte // guarded by ioMu: the second buffer, which is not being filled
-	// unowned is the position up to which has been written since replace; guarded by ioMu.
+	spare []byte // guarded by ioMu: the second buffer, which takes the place of buf while that is written
+	// unowned is the position up to which everything appended since replace has been written to a
+	// segment that no manifest names yet. Guarded by ioMu.
 	unowned uint64
-	tap     Tap // guarded by ioMu; nil without one
+	tap     Tap // guarded by ioMu; nil if there is none
 
 	syncMu sync.Mutex // held during an fsync; locked before ioMu
-	ticks  int        // used by the ticker's goroutine only
+	ticks  int        // number of ticks; used by the goroutine of runTicker only
 
-	mu sync.Mutex // guards the tail
+	mu sync.Mutex // guards logTail
 	logTail
 	logStatus
 
-	kick chan struct{}
-	stop chan struct{}
-	done sync.WaitGroup
+	kick chan struct{}  // wakes runWriter
+	stop chan struct{}  // closed by Close
+	done sync.WaitGroup // the goroutines runWriter and runTicker
 }
 
-// logTail is what has been appended and may not be durable yet, and the callers that wait for it.
+// logTail has what has been appended and may not be durable yet, and the callers that wait for
+// that.
 type logTail struct {
-	seg     *segment
+	seg     *segment   // the segment to which records are appended
 	retired []*segment // segments that are written and not yet durable
-	buf     []byte     // framed and not yet written
-	long    values     // values that belong into buf and are stored elsewhere
+	buf     []byte     // framed records that are not written yet, without the bytes of long
+	long    values     // long values that belong into buf but are stored elsewhere
 	pos     uint64     // position behind the last record in buf
-	drops   bool       // all appended records are dropped until another segment replaces this one
-	gap     bool       // records were dropped, of which the tap has not been notified yet
+	drops   bool       // the files were given up: all records are dropped until another segment replaces seg
+	gap     bool       // records were dropped, and the tap has not been notified yet
 	waiters []waiter
-	woken   []Waker // scratch
-	crowd   int     // how many callers will probably wait for the next fsync: see expected
+	woken   []Waker // memory that wake reuses
+	crowd   int     // number of callers that will probably wait for the next fsync: see expected
 }
 
-// logStatus is the state of a log that can be read without a lock.
+// logStatus has the state of a log that can be read without a lock.
 type logStatus struct {
-	written, synced atomic.Uint64
+	written, synced atomic.Uint64 // positions: see Written and Synced
 	policy          atomic.Uint32
-	refusing        atomic.Bool
-	// adopting says that no manifest names the segment yet: records are accepted, but are durable
-	// only once there is a base: see Dir.AcceptState. It is changed with mu held.
+	refusing        atomic.Bool // effects are refused: see Refuses
+	// adopting is true while records are accepted although no manifest names the segment yet, so
+	// that they become durable only with the next base: see Dir.AcceptState. It is changed with mu
+	// held.
 	adopting   atomic.Bool
-	fault      atomic.Pointer[error]
-	slow       atomic.Bool
-	writeBegan atomic.Int64 // stopwatch reading, 0 if no write is in progress
-	syncBegan  atomic.Int64 // likewise for an fsync
-	safeAt     atomic.Int64 // stopwatch reading: everything that was appended until then is durable
+	fault      atomic.Pointer[error] // why the log refuses
+	slow       atomic.Bool           // the last write was slow: see slowDisk
+	writeBegan atomic.Int64          // stopwatch reading, 0 if no write is in progress
+	syncBegan  atomic.Int64          // likewise for an fsync
+	safeAt     atomic.Int64          // stopwatch reading: everything that was appended until then is durable
 	counts     counts
 }
 
-// LogOptions configure a log.
+// LogOptions configure a [Log].
 type LogOptions struct {
-	Policy Policy
+	Policy Policy // the policy at the start
 	// Stopwatch reads a monotonic clock. It is only used to measure durations.
 	Stopwatch func() time.Duration
-	// Clock returns the clock record from which a restart continues. It is called about once a
-	// second while there is something to record, and by NoteClock. It must be quick.
+	// Clock returns the present clock record. Such records are written to the log, so that a
+	// restart continues from the last one. Clock is called about once a second, by NoteClock, and
+	// by Append with a lock held. It must be quick and must not call the log.
 	Clock func() clock.Record
 	// Watermark returns an instant that is not later than any record that is yet to be appended, or
-	// 0. NoteClock passes it to replicas, unless Watermark is nil. It must be quick.
+	// 0 if it knows none. NoteClock passes the instant to replicas, unless Watermark is nil.
+	// Watermark must be quick and must not call the log.
 	Watermark func() limit.Instant
-	// OnFault is called when the log begins to refuse. It must not block the goroutine that calls
-	// it.
+	// OnFault, if not nil, is called with the reason when a write or an fsync has failed and the
+	// log begins to refuse effects. It must not block.
 	OnFault func(error)
-	// Wrote and Synced are called with the duration of each write and each fsync, by the goroutine
-	// that made it; they may be nil.
+	// Wrote and Synced, if not nil, are called with the duration of each write and of each fsync,
+	// by the goroutine that made it.
 	Wrote, Synced func(took time.Duration)
 	Log           *slog.Logger
-	// Tick is the interval of fsyncs and durable-offset records: a second.
+	// Tick is the interval of fsyncs and durable-offset records: a second if it is 0.
 	Tick time.Duration
 }
 
-// counts are the counters for INFO.
+// counts has the counters for INFO.
 type counts struct {
 	writes, syncs, slowSyncs, faults atomic.Int64
-	lastSync                         atomic.Int64 // duration in nanoseconds
+	lastSync                         atomic.Int64 // duration of the last fsync in nanoseconds
 }
 
-// segment is the increment that a log appends to.
+// segment is an increment to which a log appends, or has appended.
 type segment struct {
 	part
 	path   string
 	f      File
 	framer framer
 	start  uint64 // the log's position at offset headerSize of the file
-	// data is the position behind the last effects. durable is the offset up to which everything is
-	// durable, and recorded the offset in the last durable-offset record.
+	// data is the position behind the last record of effects. durable is the offset in the file up
+	// to which everything is durable, and recorded is the offset in the last durable-offset record.
 	data              uint64
 	durable, recorded int64
 	clock             uint64 // position behind the last clock record
-	noted             uint64 // position behind the last durable-offset record, 0 without one
-	// horizon is the latest instant that effects after that clock record may have.
+	noted             uint64 // position behind the last durable-offset record, or 0 if there is none
+	// horizon is the latest instant that effects after the last clock record may have.
 	horizon limit.Instant
 }
 
-// clockReach is by how much effects may be later than the clock record before them, so that a
-// restart knows an instant that is not earlier than any effect. It is part of the format.
+// clockReach is the maximum time by which effects may be later than the clock record before them.
+// So a restart knows an instant that is not earlier than any effect. It is part of the file format.
 const clockReach = time.Second
 
+// offset returns the offset in the file of the log's position pos.
 func (s *segment) offset(pos uint64) int64 { return headerSize + int64(pos-s.start) }
 
+// waiter is a caller that waits for a position.
 type waiter struct {
 	pos uint64
 	w   Waker
 }
 
-// Position returns the position behind the last appended record.
+// Position returns the position behind the last appended record. Positions count bytes from the
+// start of the log, across segments.
 func (l *Log) Position() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pos
 }
 
-// Written returns the position up to which everything has been written to the kernel.
+// Written returns the position up to which everything has been written to the kernel, in files that
+// the manifest names.
 func (l *Log) Written() uint64 { return l.written.Load() }
 
-// Synced returns the position up to which everything is durable. Without a file it never advances.
+// Synced returns the position up to which everything is durable. For a log without a file it never
+// advances.
 func (l *Log) Synced() uint64 { return l.synced.Load() }
 
-// Refuses implements keyspace.Journal.
+// Refuses implements keyspace.Journal: it reports whether effects cannot be kept now.
 func (l *Log) Refuses() bool { return l.refusing.Load() }
 
 // Fault returns the reason why the log refuses, or nil.
@@ -194,13 +208,15 @@ func (l *Log) Fault() error {
 	return nil
 }
 
-// SetPolicy changes the policy.
+// SetPolicy changes the policy to p, and wakes all callers that wait, since their outcomes may have
+// changed.
 func (l *Log) SetPolicy(p Policy) {
 	l.policy.Store(uint32(p))
 	l.wakeAll()
 	l.nudge()
 }
 
+// always reports whether effects must be durable before their replies.
 func (l *Log) always() bool { return !l.volatile && Policy(l.policy.Load()) == SyncAlways }
 
 // kept returns the position up to which everything is as safe as the policy requires.
@@ -216,12 +232,14 @@ func (l *Log) isSlow() bool {
 	return l.slow.Load() || l.isLong(&l.writeBegan) || l.isLong(&l.syncBegan)
 }
 
-// isLong reports whether the write or fsync that began then is in progress and slow.
+// isLong reports whether a write or fsync is in progress and slow. then is the stopwatch reading at
+// its beginning, or 0 if none is in progress.
 func (l *Log) isLong(then *atomic.Int64) bool {
 	began := then.Load()
 	return began != 0 && l.o.Stopwatch()-time.Duration(began) > slowDisk
 }
 
+// nudge makes runWriter write once more. It does not block.
 func (l *Log) nudge() {
 	select {
 	case l.kick <- struct{}{}:
@@ -229,7 +247,8 @@ func (l *Log) nudge() {
 	}
 }
 
-// wake wakes the callers that wait for a position which is kept now, or all callers.
+// wake wakes the callers that wait for a position which is kept now, or all callers with everybody.
+// If callers remain, it nudges the writer goroutine.
 func (l *Log) wake(everybody bool) {
 	l.mu.Lock()
 	kept := l.kept()
@@ -258,10 +277,11 @@ func (l *Log) wake(everybody bool) {
 	l.mu.Unlock()
 }
 
+// wakeAll wakes all callers that wait.
 func (l *Log) wakeAll() { l.wake(true) }
 
-// expected returns the crowd, the number of callers that the next fsync should wait for. waiting is
-// the number of callers that waited for the last fsync or wait for the next one, and crowd the
-// previous crowd. It shrinks in steps only, because some callers of a large crowd are sending their
-// next commands.
+// expected returns the new crowd: the number of callers that the next fsync should wait for.
+// waiting is the number of callers that waited for the last fsync or wait for the next one, and
+// crowd is the previous crowd. The crowd shrinks by at most a quarter, because some of the callers
+// that are missing now are about to send their next commands.
 func expected(waiting, crowd int) int { return max(waiting, crowd*3/4) }

@@ -8,7 +8,8 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// newLog returns a log that appends to seg, which is empty and durable.
+// newLog returns a log that appends to seg, which is empty and durable. It starts the goroutines of
+// the log.
 func newLog(seg *segment, o LogOptions) *Log {
 	l := makeLog(seg, o)
 	l.done.Go(l.runWriter)
@@ -16,6 +17,7 @@ func newLog(seg *segment, o LogOptions) *Log {
 	return l
 }
 
+// makeLog is newLog without the goroutines.
 func makeLog(seg *segment, o LogOptions) *Log {
 	l := &Log{o: o, logTail: logTail{seg: seg, pos: 1}, kick: make(chan struct{}, 1), stop: make(chan struct{})}
 	if l.o.Tick == 0 {
@@ -29,17 +31,20 @@ func makeLog(seg *segment, o LogOptions) *Log {
 	return l
 }
 
-// nowhere is the file of a log without a file. It is never written to.
+// nowhere is the File of a log without a file. Only Write and Close may be called.
 type nowhere struct{ File }
 
+// Write implements [File]. It drops b.
 func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 
+// Close implements [File]. It does nothing.
 func (nowhere) Close() error { return nil }
 
-// NewVolatile returns a log without a file. A server without persistence uses it to serve replicas
-// by its tap. Stopwatch, Clock and Log of the options must be set; the policy does not matter. It
-// never refuses before it is closed. It has no goroutines: only [Log.Await] and [Log.NoteClock]
-// pass appended records on.
+// NewVolatile returns a log without a file. A server without persistence uses it to serve replicas:
+// the tap of the log gets the records. Stopwatch, Clock and Log of o must be set; the policy does
+// not matter. The log refuses no effects before it is closed. It has no goroutines, so appended
+// records reach the tap only when a method that writes is called, such as [Log.Await] or
+// [Log.NoteClock].
 func NewVolatile(o LogOptions) *Log {
 	l := makeLog(&segment{path: "the stream to replicas", f: nowhere{}, framer: framer{unread: true}}, o)
 	l.volatile = true
@@ -47,7 +52,9 @@ func NewVolatile(o LogOptions) *Log {
 	return l
 }
 
-// Append implements keyspace.Journal.
+// Append implements keyspace.Journal. It adds record to the buffer, preceded by a clock record if
+// at is later than the horizon of the last one. While the files are given up it drops the record.
+// It does not wait for the disk.
 func (l *Log) Append(record []byte, refs []shared.Ref, at limit.Instant) (position uint64) {
 	size := len(record)
 	for i := range refs {
@@ -61,7 +68,7 @@ func (l *Log) Append(record []byte, refs []shared.Ref, at limit.Instant) (positi
 		l.mu.Lock()
 	}
 	if l.drops || size >= maxRecord {
-		if !l.drops { // a log without a file drops the record only
+		if !l.drops { // a log without a file drops only the record
 			l.discard()
 		}
 		l.pos += uint64(size)
@@ -79,7 +86,7 @@ func (l *Log) Append(record []byte, refs []shared.Ref, at limit.Instant) (positi
 	return position
 }
 
-// frame appends a record of effects to the buffer. mu must be held.
+// frame appends a record of effects to the buffer, and takes over refs. mu must be held.
 func (l *Log) frame(record []byte, refs []shared.Ref) {
 	buf, from := l.seg.framer.begin(l.buf, typeEffects)
 	known := len(l.long.refs)
@@ -87,9 +94,10 @@ func (l *Log) frame(record []byte, refs []shared.Ref) {
 	l.buf = l.seg.framer.endWith(buf, from, l.long.refs[known:])
 }
 
-// Await returns the [Outcome] for everything up to pos. If the policy only requires writing to the
-// kernel and the disk is not slow, it writes. Otherwise the writer goroutine does, and wakes w when
-// the outcome may have changed; the caller then calls Await again. w may be nil.
+// Await returns the [Outcome] for everything up to the position pos. If the policy only requires
+// writing to the kernel and the disk is not slow, Await itself writes. Otherwise it returns
+// Pending: the writer goroutine writes and wakes w when the outcome may have changed, and the
+// caller then calls Await again. w may be nil; then no caller is woken.
 func (l *Log) Await(pos uint64, w Waker) Outcome {
 	if l.kept() >= pos {
 		return Kept
@@ -122,13 +130,15 @@ func (l *Log) Await(pos uint64, w Waker) Outcome {
 	return Pending
 }
 
-// spins is the number of times that a caller checks the position, for some microseconds, while
-// another goroutine writes, before it asks to be woken. Writes are short, and waking a goroutine
-// takes longer than most of them.
+// spins is the number of times that a caller checks the written position while another goroutine
+// writes, before it asks to be woken. The checks take some microseconds. Most writes are shorter
+// than waking a goroutine.
 const spins = 4000
 
-// lockToWrite locks ioMu. It gives up if another goroutine writes up to pos meanwhile, or if it
-// holds ioMu for longer than a usual write: then the writer goroutine, if there is one, serves pos.
+// lockToWrite locks ioMu, so that the caller can write up to pos, and returns true. It returns
+// false without the lock if another goroutine has written up to pos, or holds ioMu for longer than
+// a usual write; then the writer goroutine serves pos. In a log without a file, which has no writer
+// goroutine, it waits for ioMu.
 func (l *Log) lockToWrite(pos uint64) bool {
 	for i := range spins {
 		if l.written.Load() >= pos {

@@ -7,7 +7,7 @@ import (
 )
 
 // SetTap replaces the tap by t, which may be nil. The old tap gets everything up to the position
-// from, and t everything behind it.
+// from, and t gets everything behind it.
 func (l *Log) SetTap(t Tap) (from uint64) {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
@@ -15,11 +15,12 @@ func (l *Log) SetTap(t Tap) (from uint64) {
 	l.tap = t
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pos - uint64(len(l.buf)+l.long.bytes) // l.pos alone is not from, since others append all the time
+	return l.pos - uint64(len(l.buf)+l.long.bytes) // less what was appended since the write
 }
 
-// rotate continues the log in next, which the manifest names after the present segment. The buffer
-// is still written to the present segment, with an end record.
+// rotate continues the log in next, which the manifest names after the present segment. It writes
+// the buffer and an end record to the present segment. The error says that the files were given up;
+// if the write failed, rotate has done that.
 func (l *Log) rotate(next *segment) error {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
@@ -50,16 +51,17 @@ func (l *Log) rotate(next *segment) error {
 	return nil
 }
 
-// begin makes next the segment for new records. mu must be held.
+// begin makes next the segment to which new records are appended. ioMu and mu must be held.
 func (l *Log) begin(next *segment) {
 	next.start, next.data, next.clock = l.pos, l.pos, l.pos
 	l.seg, l.unowned = next, l.pos
 }
 
-// Suspend gives up the files of the log, as a failed write does, because the state is about to be
-// replaced as a whole. The files keep everything that was appended before. Effects are refused, for
-// the reason why, until [Dir.AcceptState], or until [Dir.Rewrite] has written a base of the new state.
-// OnFault is not called. A log without a file continues; its tap is notified of the gap, too.
+// Suspend gives up the files of the log, as a failed write does, because the state in memory is
+// about to be replaced as a whole. First it writes and syncs everything that was appended before,
+// and the files keep that. From then on effects are refused for the reason why, until
+// [Dir.AcceptState], or until [Dir.Rewrite] has written a base of the new state. OnFault is not
+// called. A log without a file goes on. In both cases the tap is notified of a gap.
 func (l *Log) Suspend(why error) {
 	_ = l.Sync() // a failure has been handled already
 	l.ioMu.Lock()
@@ -82,9 +84,10 @@ func (l *Log) Suspend(why error) {
 	}
 }
 
-// replace continues the log in next after the segments were given up. A base that is written from
-// now on has all earlier effects. The effects of commands that have begun are kept again. Others
-// are still refused, unless adopt says that memory has a whole new state.
+// replace continues the log in next after the segments were given up. The base that will be written
+// from now on has all earlier effects. Effects of commands that have begun before are appended
+// again. New effects are still refused, unless adopt is true because memory has a whole new state.
+// replace closes the old files.
 func (l *Log) replace(next *segment, adopt bool) {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
@@ -109,11 +112,11 @@ func (l *Log) replace(next *segment, adopt bool) {
 	}
 }
 
-// settle makes everything durable that was appended since replace.
+// settle makes everything durable that was appended since replace. The error says that this failed.
 func (l *Log) settle() error {
 	if l.adopting.Load() {
 		err := l.Sync() // other goroutines write meanwhile
-		l.note()        // so that damage to these records is not mistaken for the trace of a crash
+		l.note()        // a durable-offset record: damage to these records is then not mistaken for the trace of a crash
 		return err
 	}
 	l.ioMu.Lock()
@@ -128,8 +131,9 @@ func (l *Log) settle() error {
 	return seg.f.Sync()
 }
 
-// giveUp undoes replace after the base could not be written. If effects have been accepted since
-// replace, they are refused again, for the reason why.
+// giveUp gives up the segment of replace, because the base could not be written. If effects are
+// accepted, they are refused again from now on, for the reason why, and all waiting callers are
+// woken.
 func (l *Log) giveUp(why error) {
 	l.mu.Lock()
 	l.drop()
@@ -146,7 +150,8 @@ func (l *Log) giveUp(why error) {
 	l.nudge() // the writer notifies the tap of the gap
 }
 
-// resume accepts effects again: the manifest names the base and the segment.
+// resume makes the log accept effects again, because the manifest now names the base and the
+// segment. It wakes all waiting callers.
 func (l *Log) resume() {
 	l.ioMu.Lock()
 	l.mu.Lock()
@@ -166,8 +171,10 @@ func (l *Log) resume() {
 	l.nudge()
 }
 
-// Close makes everything durable, writes an end record and ends the log. Records that are appended
-// afterwards are refused.
+// Close ends the goroutines of the log, makes everything durable that was appended, and writes an
+// end record. Afterwards the log refuses effects, and records that are appended nevertheless are
+// dropped. The error says that something may not be durable. If the log refused effects before,
+// Close only closes the files.
 func (l *Log) Close() error {
 	close(l.stop)
 	l.done.Wait()
@@ -190,7 +197,8 @@ func (l *Log) Close() error {
 	return err
 }
 
-// finish writes the end record of the last segment once everything before is durable.
+// finish makes everything durable, then writes the end record of the last segment and makes that
+// durable.
 func (l *Log) finish() error {
 	l.note()
 	if err := l.Sync(); err != nil {
@@ -206,21 +214,26 @@ func (l *Log) finish() error {
 	return l.Sync()
 }
 
-// LogStats are the statistics of a log for INFO.
+// LogStats has the statistics of a log for INFO.
 type LogStats struct {
+	// Writes is the number of writes, Syncs that of fsyncs, SlowSyncs that of fsyncs of a second or
+	// more, and Faults the number of times that the files were given up after a failure.
 	Writes, Syncs, SlowSyncs, Faults int64
 	// Buffered is the number of bytes that have not been written to the kernel.
 	Buffered int
 	// Size is the size of the present increment in bytes.
 	Size int64
-	// Unsafe is an upper bound of the time for which an appended record has not been durable.
+	// Unsafe is an upper bound of the time for which any appended record has not been durable; 0 if
+	// all are durable.
 	Unsafe time.Duration
-	// StalledMillis is the time for which the present fsync has been running.
+	// StalledMillis is the time in milliseconds for which the present fsync has been running, or 0
+	// if none is running. LastSyncMicros is the duration of the last fsync in microseconds.
+	// Position is that of [Log.Position].
 	StalledMillis, LastSyncMicros int64
 	Position                      uint64
 }
 
-// Stats returns counters since the start.
+// Stats returns the statistics of the log. The counters count from the start of the log.
 func (l *Log) Stats() LogStats {
 	l.mu.Lock()
 	st := LogStats{Buffered: len(l.buf) + l.long.bytes, Size: l.seg.offset(l.pos), Position: l.pos}

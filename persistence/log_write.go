@@ -9,15 +9,17 @@ import (
 	"github.com/cellserver/cellserver/keyspace/clock"
 )
 
-// lazyTicks is the number of seconds after which a log is synced under SyncNo. The kernel has
-// written nearly everything by then. The sync records a durable offset, before which damage can be
-// told from the trace of a crash.
+// lazyTicks is the number of ticks of a second after which a log is synced under SyncNo. The kernel
+// has written nearly everything by then. After the sync a durable offset is recorded. Damage before
+// this offset is known not to be the trace of a crash.
 const lazyTicks = 60
 
-// keepBuffer is the capacity of the largest buffer that is kept for the next write.
+// keepBuffer is the maximum capacity in bytes of a buffer that is kept for the next write.
 const keepBuffer = 4 << 20
 
-// write writes the buffer to the kernel. ioMu must be held.
+// write writes the buffer to the kernel, passes it to the tap, and advances the written position.
+// If that fails, it gives up the files. It notifies the tap of a gap first if there is one. ioMu
+// must be held.
 func (l *Log) write() {
 	l.mu.Lock()
 	seg := l.seg
@@ -45,14 +47,14 @@ func (l *Log) write() {
 		long.copyTo(l.tap, buf, pos)
 	}
 	if l.refusing.Load() {
-		l.unowned = pos // it counts once the manifest names a base before it
+		l.unowned = pos // the position counts once the manifest names the segment
 		return
 	}
 	l.written.Store(pos)
 }
 
-// writeTo writes buf with the long values that belong into it, and measures the duration. Without a
-// file there is nothing to write. ioMu must be held.
+// writeTo writes buf, with the values of long in their places, to f, and measures the duration. For
+// a log without a file it writes nothing. ioMu must be held.
 func (l *Log) writeTo(f File, long *values, buf []byte) error {
 	l.counts.writes.Add(1)
 	if l.volatile {
@@ -70,7 +72,8 @@ func (l *Log) writeTo(f File, long *values, buf []byte) error {
 	return err
 }
 
-// noteDurable appends a durable-offset record. mu must be held.
+// noteDurable appends a durable-offset record for what is durable of the present segment. mu must
+// be held.
 func (l *Log) noteDurable() {
 	seg := l.seg
 	before := len(l.buf)
@@ -80,8 +83,9 @@ func (l *Log) noteDurable() {
 	seg.noted = l.pos
 }
 
-// sync makes everything durable that was written before the call. A failed fsync is never repeated:
-// the file is given up.
+// sync makes everything durable that was written before the call, and advances the synced position.
+// It closes retired segments. Only one fsync runs at a time. If an fsync fails, it is not repeated:
+// the files are given up, and sync returns the error.
 func (l *Log) sync() error {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
@@ -132,9 +136,9 @@ func (l *Log) sync() error {
 	return l.Fault()
 }
 
-// confirm writes, under SyncAlways, a durable-offset record for the effects that are acknowledged
-// next. With it a flipped bit in these can be told from the trace of a crash. The next fsync, at
-// the latest that of the ticker, makes the record itself durable.
+// confirm writes a durable-offset record for the effects of s that are about to be acknowledged
+// under SyncAlways. With this record a flipped bit in these effects can be told from the trace of a
+// crash. The next fsync, at the latest that of the ticker, makes the record itself durable.
 func (l *Log) confirm(s *segment) {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
@@ -149,10 +153,11 @@ func (l *Log) confirm(s *segment) {
 	}
 }
 
-// lacksRecord reports whether more effects are durable than the last durable-offset record says. mu
-// of the log must be held.
+// lacksRecord reports whether more effects of s are durable than the last durable-offset record
+// says. mu of the log must be held.
 func (s *segment) lacksRecord() bool { return s.durable > s.recorded && s.recorded < s.offset(s.data) }
 
+// measured counts an fsync that took d, and logs it if it took a second or more.
 func (l *Log) measured(d time.Duration) {
 	l.counts.syncs.Add(1)
 	l.counts.lastSync.Store(int64(d))
@@ -165,7 +170,7 @@ func (l *Log) measured(d time.Duration) {
 	}
 }
 
-// forget closes a retired segment, which is durable now.
+// forget closes the retired segment s, which is durable now, and removes it from the list.
 func (l *Log) forget(s *segment) {
 	_ = s.f.Close() // the error does not matter: the file is durable
 	l.mu.Lock()
@@ -178,8 +183,10 @@ func (l *Log) forget(s *segment) {
 	}
 }
 
-// fail gives up the files of the log: nothing more is written to them, and effects are refused
-// until a new base replaces them.
+// fail gives up the files of the log because of err, a failure of the segment s: nothing more is
+// written to them, and effects are refused until a new base replaces the files. It wakes all
+// waiting callers and calls OnFault. It does nothing if s is no longer in use or the files were
+// given up before.
 func (l *Log) fail(s *segment, err error) {
 	l.mu.Lock()
 	current := l.seg == s
@@ -203,20 +210,22 @@ func (l *Log) fail(s *segment, err error) {
 	}
 }
 
-// drop drops the buffer and all records that are appended from now on. mu must be held.
+// drop drops the records in the buffer and makes the log drop all records that are appended from
+// now on. mu must be held.
 func (l *Log) drop() {
 	l.drops = true
 	l.discard()
 }
 
-// discard drops the buffer. mu must be held.
+// discard drops the records in the buffer and notes the gap for the tap. mu must be held.
 func (l *Log) discard() {
 	l.gap = true
 	l.buf = l.buf[:0]
 	l.long.release()
 }
 
-// runWriter writes, and under SyncAlways syncs, for all waiting callers.
+// runWriter writes the buffer whenever it is nudged, under SyncAlways also syncs it, and then wakes
+// the callers that have waited for that. It ends when stop is closed.
 func (l *Log) runWriter() {
 	for {
 		select {
@@ -238,7 +247,7 @@ func (l *Log) runWriter() {
 	}
 }
 
-// runTicker syncs every second, and appends durable-offset and clock records.
+// runTicker calls tick at the interval LogOptions.Tick until stop is closed.
 func (l *Log) runTicker() {
 	tick := time.NewTicker(l.o.Tick)
 	defer tick.Stop()
@@ -252,7 +261,8 @@ func (l *Log) runTicker() {
 	}
 }
 
-// tick is called every second. It records the new durable offset at once.
+// tick appends clock and durable-offset records and syncs the log: at every call, or under SyncNo
+// at every sixtieth call. After a sync it records the new durable offset at once.
 func (l *Log) tick() {
 	l.note()
 	l.ticks++
@@ -264,8 +274,8 @@ func (l *Log) tick() {
 	l.wake(false)
 }
 
-// idle reports whether everything but clock records is durable, and notes that in safeAt. The clock
-// records of a primary, ten a second, do not need an fsync.
+// idle reports whether everything but clock records and watermarks is durable. If so, it stores the
+// present time in safeAt. The clock records of a primary, ten a second, do not need an fsync.
 func (l *Log) idle() bool {
 	now := l.o.Stopwatch()
 	l.mu.Lock()
@@ -277,7 +287,9 @@ func (l *Log) idle() bool {
 	return true
 }
 
-// note appends a clock record and a durable-offset record if there is something to record.
+// note appends a clock record if there are effects after the last one, and a durable-offset record
+// if more effects are durable than recorded. Then it writes the buffer. It does nothing while the
+// log refuses effects.
 func (l *Log) note() {
 	if l.refusing.Load() {
 		return
@@ -297,13 +309,14 @@ func (l *Log) note() {
 	l.write()
 }
 
-// noteClock appends a clock record. mu must be held.
+// noteClock appends the given clock record and advances the horizon. mu must be held.
 func (l *Log) noteClock(clock clock.Record) {
 	l.record(typeClock, func(dst []byte) []byte { return appendClock(dst, &clock) })
 	l.seg.clock, l.seg.horizon = l.pos, clock.Derived.Add(clockReach)
 }
 
-// record appends a record without effects; body appends what follows its type. mu must be held.
+// record appends a record of type t to the buffer; body appends the bytes of the record that follow
+// the type. mu must be held.
 func (l *Log) record(t recordType, body func(dst []byte) []byte) {
 	before := len(l.buf)
 	buf, at := l.seg.framer.begin(l.buf, t)
@@ -311,8 +324,8 @@ func (l *Log) record(t recordType, body func(dst []byte) []byte) {
 	l.pos += uint64(len(l.buf) - before)
 }
 
-// NoteClock records the present clock, behind everything that was appended before, and the
-// watermark, and writes them. The error is that of [Log.Fault].
+// NoteClock appends a record of the present clock and a watermark, if one is known, behind
+// everything that was appended before, and writes the buffer. The error is that of [Log.Fault].
 func (l *Log) NoteClock() error {
 	return l.noteNow(func() {
 		l.noteClock(l.o.Clock())
@@ -320,7 +333,7 @@ func (l *Log) NoteClock() error {
 	})
 }
 
-// noteWatermark appends a watermark, if one is known. mu must be held.
+// noteWatermark appends a watermark, if LogOptions.Watermark knows one. mu must be held.
 func (l *Log) noteWatermark() {
 	if l.o.Watermark == nil {
 		return
@@ -330,9 +343,9 @@ func (l *Log) noteWatermark() {
 	}
 }
 
-// NoteOrigin records and writes o as the origin of the state, including everything that was
-// appended before. It holds until effects are appended. The error is that of [Log.Fault], or says
-// that o is malformed.
+// NoteOrigin appends a record which says that o is the origin of the present state, everything
+// appended before included, and writes the buffer. The origin holds until effects are appended. The
+// error is that of [Log.Fault], or says that o is malformed.
 func (l *Log) NoteOrigin(o *Origin) error {
 	if err := o.check(); err != nil {
 		return err
@@ -342,7 +355,8 @@ func (l *Log) NoteOrigin(o *Origin) error {
 	})
 }
 
-// noteNow calls note with mu held to append a record, unless the files were given up, and writes.
+// noteNow calls note, which appends records, with mu held, and writes the buffer. It does not call
+// note if the files were given up. The error is that of [Log.Fault].
 func (l *Log) noteNow(note func()) error {
 	l.ioMu.Lock()
 	defer l.ioMu.Unlock()
@@ -355,7 +369,9 @@ func (l *Log) noteNow(note func()) error {
 	return l.Fault()
 }
 
-// Sync writes and syncs everything that was appended before, under every policy.
+// Sync writes and syncs everything that was appended before the call, under every policy, and wakes
+// the callers that have waited for that. The error says that this failed, or why the log refuses
+// effects.
 func (l *Log) Sync() error {
 	l.ioMu.Lock()
 	l.write()

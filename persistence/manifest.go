@@ -13,29 +13,31 @@ import (
 // manifestName is the name of the file that lists the files in use.
 const manifestName = "cellserver.manifest"
 
-// The names of this package's files, as patterns for [filepath.Match].
+// These are the names of this package's files, as patterns for [filepath.Match].
 const (
 	incrementPattern = "incr.*.log"
 	basePattern      = "base.*.snap"
 )
 
-// part is a file that the manifest names.
+// part describes a file that the manifest lists.
 type part struct {
 	name string // without directory
-	id   uint64
-	seq  uint64
-	base bool
+	id   uint64 // id in the header of the file
+	seq  uint64 // sequence number, which is part of the name
+	base bool   // the file is a base, otherwise an increment
 }
 
-// manifest is at most one base and the increments since, in order.
+// manifest has the content of a manifest: at most one base, and the increments since the base, in
+// order.
 type manifest struct {
 	base       *part
 	increments []part
-	dataSet    DataSet // of the state in the files
-	// nextSeq is greater than all sequence numbers that were ever used.
+	dataSet    DataSet // data set of the state in the files
+	// nextSeq is the sequence number of the next file. It is greater than all that were ever used.
 	nextSeq uint64
 }
 
+// parts returns all files in order.
 func (m *manifest) parts() []part {
 	var all []part
 	if m.base != nil {
@@ -44,14 +46,15 @@ func (m *manifest) parts() []part {
 	return append(all, m.increments...)
 }
 
-// encode returns a line for each file, and one with the checksum of the lines before:
+// encode returns the content of the file: a line with the version, a line for each part, and a line
+// with the checksum of the lines before it. For example:
 //
 //	version 1
 //	file base.3.snap seq 3 type b id 00f1e2d3c4b5a697 dataset 5f1c...
 //	file incr.4.log seq 4 type i id 8899aabbccddeeff dataset 5f1c...
 //	checksum 1a2b3c4d
 //
-// After a restore, "restored yes" follows the data set.
+// In the files of a restored data set, "restored yes" follows the id of the data set.
 func (m *manifest) encode() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "version %d\n", formatVersion)
@@ -73,17 +76,19 @@ func (m *manifest) encode() []byte {
 	return b.Bytes()
 }
 
-// maxManifest is the maximum size of the file; a thousand increments take a tenth of it.
+// maxManifest is the maximum size of the manifest in bytes. A thousand increments take a tenth of
+// it.
 const maxManifest = 1 << 20
 
-// maxSeq is the maximum sequence number, so that there is always a next one.
+// maxSeq is the maximum sequence number in a manifest. It is far below the maximum of uint64, so
+// that there is always a next one.
 const maxSeq = 1 << 62
 
-// maxLine is the maximum length of a line (Redis: MANIFEST_MAX_LINE).
+// maxLine is the maximum length of a line in bytes (Redis: MANIFEST_MAX_LINE).
 const maxLine = 1024
 
-// parseManifest parses the content of the manifest called file. Its error begins with the file and
-// the line.
+// parseManifest parses the content of the manifest called file. The error begins with the name of
+// the file and the number of the line.
 func parseManifest(file string, content []byte) (*manifest, error) {
 	bad := func(line int, format string, args ...any) error {
 		return fmt.Errorf("%s:%d: %s. Nothing was loaded; restore the directory from a backup: an older manifest does not list the newer files", file, line, fmt.Sprintf(format, args...))
@@ -122,6 +127,7 @@ func parseManifest(file string, content []byte) (*manifest, error) {
 	return m, nil
 }
 
+// checkVersion checks the first line of a manifest.
 func checkVersion(line string) error {
 	v, ok := strings.CutPrefix(line, "version ")
 	if !ok {
@@ -133,6 +139,7 @@ func checkVersion(line string) error {
 	return nil
 }
 
+// checkSum checks the last line of a manifest. before has all bytes before the line.
 func checkSum(line string, before []byte) error {
 	want := fmt.Sprintf("checksum %08x", crc32.Checksum(before, castagnoli))
 	if line != want {
@@ -141,7 +148,8 @@ func checkSum(line string, before []byte) error {
 	return nil
 }
 
-// addLine adds the file of one line. Unknown keys are ignored.
+// addLine adds the file that line describes. It ignores unknown keys. The error says what is wrong
+// with the line.
 func (m *manifest) addLine(line string) error {
 	fields := strings.Split(line, " ")
 	if len(fields)%2 != 0 {
@@ -190,6 +198,7 @@ func (m *manifest) addLine(line string) error {
 // restoredYes is the only value of the key "restored".
 const restoredYes = "yes"
 
+// add adds p. It returns an error if p is not unique or out of order.
 func (m *manifest) add(p part) error {
 	for _, q := range m.parts() {
 		if q.name == p.name || q.id == p.id {
@@ -214,7 +223,8 @@ func (m *manifest) add(p part) error {
 	return nil
 }
 
-// readManifest returns nil without an error if there is no manifest.
+// readManifest reads and returns the manifest of the directory dir. It returns nil without an error
+// if there is none.
 func readManifest(fsys FS, dir string) (*manifest, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -235,8 +245,9 @@ func readManifest(fsys FS, dir string) (*manifest, error) {
 	return parseManifest(path, content)
 }
 
-// writeManifest makes m the manifest of dir. Once it returns nil, m is in force even after a crash.
-// After an *unsureError either manifest may be in force, after any other error the old one is.
+// writeManifest makes m the manifest of the directory dir. Once it has returned nil, m is in force
+// even after a crash. After an *unsureError either m or the old manifest may be in force. After any
+// other error the old manifest is in force.
 func writeManifest(fsys FS, dir string, m *manifest) error {
 	path := filepath.Join(dir, manifestName)
 	tmp := path + tmpSuffix
@@ -256,7 +267,8 @@ func writeManifest(fsys FS, dir string, m *manifest) error {
 	return nil
 }
 
-// unsureError is a failure after which it is unknown which manifest a crash would leave.
+// unsureError is the error for a failure after which it is unknown which of two manifests a crash
+// would leave.
 type unsureError struct{ err error }
 
 // Error implements error.
@@ -265,10 +277,10 @@ func (e *unsureError) Error() string { return e.err.Error() }
 // Unwrap returns the underlying error.
 func (e *unsureError) Unwrap() error { return e.err }
 
-// tmpSuffix marks files that are not in use yet.
+// tmpSuffix is the suffix of the name of a manifest that is not in use yet.
 const tmpSuffix = ".tmp"
 
-// writeDurable makes a file with that content and syncs it.
+// writeDurable creates a file with that content and makes the content durable, but not the name.
 func writeDurable(fsys FS, path string, content []byte) error {
 	f, err := fsys.Create(path)
 	if err != nil {
@@ -283,6 +295,7 @@ func writeDurable(fsys FS, path string, content []byte) error {
 	return nil
 }
 
+// readSmall returns the content of the file path, which must not have more than most bytes.
 func readSmall(fsys FS, path string, most int64) ([]byte, error) {
 	f, err := fsys.Open(path)
 	if err != nil {

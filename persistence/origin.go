@@ -5,28 +5,30 @@ import (
 	"errors"
 )
 
-// Origin is where the state of a replica comes from: the offset in the history of the primary at an
-// address. After a restart the replica asks for what follows.
+// Origin describes where the state of a replica comes from: an offset in a replication history, and
+// the primary that had it. After a restart the replica asks the primary for what follows the
+// offset.
 type Origin struct {
-	History string // 40 hexadecimal digits
-	Offset  uint64 // below 2^62
-	Primary string // host:port, of at most 512 bytes
+	History string // id of the history: 40 hexadecimal digits
+	Offset  uint64 // offset in bytes; below 2^62
+	Primary string // address as host:port, of at most 512 bytes
 }
 
 const (
-	// HistoryLength is the length of the id of a history, in hexadecimal digits.
+	// HistoryLength is the number of hexadecimal digits of the id of a history.
 	HistoryLength = 40
-	// OffsetBits bounds the offset at which a history may begin, far below the limits of the
-	// numbers in INFO and PSYNC.
+	// OffsetBits is the number of bits of the largest offset in an origin. It keeps offsets far
+	// below the limits of the numbers in INFO and PSYNC.
 	OffsetBits = 62
 	// originHead is the length of the body of an origin record before the address.
 	originHead   = 8 + HistoryLength
-	longestPlace = 512
+	longestPlace = 512 // maximum length of Origin.Primary in bytes
 )
 
-// errOrigin is the error for an origin that no replica can have.
+// errOrigin is the error for an origin with an invalid field.
 var errOrigin = errors.New("an origin record that is out of form")
 
+// check returns errOrigin if a field of o is out of range.
 func (o *Origin) check() error {
 	if !IsHistory(o.History) || o.Offset >= 1<<OffsetBits || len(o.Primary) > longestPlace {
 		return errOrigin
@@ -34,7 +36,8 @@ func (o *Origin) check() error {
 	return nil
 }
 
-// IsHistory reports whether s has the form of the id of a history.
+// IsHistory reports whether s has the form of the id of a history: [HistoryLength] lower-case
+// hexadecimal digits.
 func IsHistory(s string) bool {
 	if len(s) != HistoryLength {
 		return false
@@ -47,12 +50,13 @@ func IsHistory(s string) bool {
 	return true
 }
 
+// appendOrigin appends the body of the origin record of o to dst.
 func appendOrigin(dst []byte, o *Origin) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, o.Offset)
 	return append(append(dst, o.History...), o.Primary...)
 }
 
-// parseOrigin reads the body of an origin record.
+// parseOrigin returns the origin in the body of an origin record, or errOrigin.
 func parseOrigin(body []byte) (*Origin, error) {
 	if len(body) < originHead {
 		return nil, errOrigin

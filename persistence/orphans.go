@@ -7,11 +7,12 @@ import (
 	"path/filepath"
 )
 
-// firstBase is the only base that a crash can leave without any manifest: the first snapshot of a
-// server without a log, which has not been acknowledged yet.
+// firstBase is the name of the only base that a crash can leave in a directory without a manifest.
+// It is the first snapshot of a server without a log, and its writing has not been acknowledged.
 const firstBase = "base.1.snap"
 
-// Exists reports whether dir holds state, or a manifest that cannot be read.
+// Exists reports whether the directory dir has files with state. It also returns true for a
+// manifest that cannot be read.
 func Exists(fsys FS, dir string) bool {
 	f, err := fsys.Open(filepath.Join(dir, manifestName))
 	if err == nil {
@@ -25,9 +26,9 @@ func Exists(fsys FS, dir string) bool {
 	return err == nil && left != ""
 }
 
-// orphan returns the name of a file with state in dir, which has no manifest; "" if there is no
-// such file. A server that was never ready leaves at most an increment without records, or the
-// first base.
+// orphan returns the name of a file with state in the directory dir, which has no manifest, or ""
+// if there is no such file. An increment without records and the first base do not count: a server
+// that was never ready may leave them.
 func orphan(fsys FS, dir string) (string, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -51,8 +52,8 @@ func orphan(fsys FS, dir string) (string, error) {
 	return "", nil
 }
 
-// refuseOrphans returns an error for a directory that has lost its manifest. A server that took it
-// for empty would remove its files.
+// refuseOrphans returns an error if the directory dir has files with state but has lost its
+// manifest. A server that took the directory for empty would remove the files.
 func refuseOrphans(fsys FS, dir string) error {
 	name, err := orphan(fsys, dir)
 	if err != nil || name == "" {
@@ -62,6 +63,7 @@ func refuseOrphans(fsys FS, dir string) error {
 		dir, name, manifestName)
 }
 
+// sizeOf returns the length of the file path in bytes.
 func sizeOf(fsys FS, path string) (int64, error) {
 	f, err := fsys.Open(path)
 	if err != nil {

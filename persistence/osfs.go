@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 )
 
-// Create implements [FS]. It does not follow a symbolic link, where the system can tell.
+// Create implements [FS]. On Unix it fails if name is a symbolic link. Only the owner may access
+// the file.
 func (OS) Create(name string) (File, error) {
 	return opened(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC|noFollow, 0o600))
 }
 
-// Open implements [FS]. It refuses everything but regular files: opening a pipe would wait for its
-// other end.
+// Open implements [FS]. It fails if name is not a regular file, because opening a pipe would wait
+// for the other end of the pipe.
 func (OS) Open(name string) (File, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -26,6 +27,7 @@ func (OS) Open(name string) (File, error) {
 	return opened(os.Open(name))
 }
 
+// errNotRegular is the error for a file that is not a regular file.
 var errNotRegular = errors.New("not a regular file")
 
 // Append implements [FS].
@@ -53,7 +55,7 @@ func (OS) List(dir string) ([]string, error) {
 func (o OS) Mkdir(dir string) error {
 	parent := filepath.Dir(dir)
 	if _, err := os.Stat(dir); err == nil || parent == dir {
-		return os.MkdirAll(dir, 0o700) // returns the error if it is not a directory
+		return os.MkdirAll(dir, 0o700) // fails if dir is not a directory
 	}
 	if err := o.Mkdir(parent); err != nil {
 		return err
@@ -77,6 +79,7 @@ func (OS) Lock(name string) (io.Closer, error) {
 	return f, nil
 }
 
+// opened returns f as a File, or err.
 func opened(f *os.File, err error) (File, error) {
 	if err != nil {
 		return nil, err
@@ -84,7 +87,7 @@ func opened(f *os.File, err error) (File, error) {
 	return osFile{f}, nil
 }
 
-// osFile is a file of the machine.
+// osFile is a [File] of the machine's file system.
 type osFile struct{ *os.File }
 
 // Size implements [File].
@@ -99,7 +102,8 @@ func (f osFile) Size() (int64, error) {
 // Sync implements [File].
 func (f osFile) Sync() error { return syncData(f.File) }
 
-// HasFiles reports whether dir has the manifest of a server.
+// HasFiles reports whether the directory dir has the manifest of a server. It uses the file system
+// of the machine.
 func HasFiles(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, manifestName))
 	return err == nil && info.Mode().IsRegular()

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncData does not sync metadata such as times, which on most file systems saves a write to the
-// journal.
+// syncData makes the content of f durable. It does not sync metadata such as times, which on most
+// file systems saves a write to the file system's journal.
 func syncData(f *os.File) error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))

@@ -9,10 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noFollow prevents that a symbolic link redirects a new file.
+// noFollow is the flag which makes opening a symbolic link fail, so that a link cannot redirect a
+// new file.
 const noFollow = unix.O_NOFOLLOW
 
-// lockFile takes an flock, which the kernel releases when the process ends for any reason.
+// lockFile takes the exclusive flock of f, which the kernel releases when the process ends for any
+// reason. It returns ErrLocked if another process has the lock.
 func lockFile(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {

@@ -7,9 +7,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// noFollow is 0 because Windows has no such flag.
 const noFollow = 0
 
-// lockFile takes a lock that the system releases when the process ends.
+// lockFile takes an exclusive lock of f, which the system releases when the process ends. It
+// returns ErrLocked if another process has the lock.
 func lockFile(f *os.File) error {
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
 	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &windows.Overlapped{})
@@ -19,5 +21,5 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-// SyncDir implements [FS]. Windows needs no such call, since its file systems journal names.
+// SyncDir implements [FS]. It does nothing: the file systems of Windows journal names.
 func (OS) SyncDir(string) error { return nil }

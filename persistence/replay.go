@@ -12,8 +12,10 @@ import (
 	"github.com/cellserver/cellserver/keyspace/effect"
 )
 
-// replay passes the effects of increments to sink: those of one key in order, and those of
-// different keys from as many goroutines as there are processors.
+// replay passes the effects of the increments ins to sink. Effects of one key are passed in order.
+// Effects of different keys are passed by several goroutines, as many as GOMAXPROCS. replay returns
+// when all effects have been applied, with an error of a file or of sink, or when stop is set, with
+// errStopping.
 func replay(fsys FS, ins []*increment, sink Sink, progress *Progress, stop *atomic.Bool) error {
 	r := newReplayer(sink, progress)
 	r.stop = stop
@@ -30,23 +32,24 @@ func replay(fsys FS, ins []*increment, sink Sink, progress *Progress, stop *atom
 	return err
 }
 
-// replayBatch is the number of bytes of effects that a worker gets at once.
+// replayBatch is the approximate number of bytes of effects that a worker gets at once.
 const replayBatch = 64 << 10
 
-// replayer distributes effects to workers by their key.
+// replayer distributes effects to workers by their keys.
 type replayer struct {
 	sink     Sink
 	progress *Progress
 	stop     *atomic.Bool // ends the replay early
 	seed     maphash.Seed
-	batches  [][]byte
-	work     []chan []byte
-	free     chan []byte
-	busy     sync.WaitGroup // batches that workers have not finished
-	ended    sync.WaitGroup
-	failed   atomic.Pointer[error]
+	batches  [][]byte              // effects that were not sent yet, by worker
+	work     []chan []byte         // batches for each worker
+	free     chan []byte           // buffers of batches that were applied
+	busy     sync.WaitGroup        // batches that workers have not finished
+	ended    sync.WaitGroup        // the workers
+	failed   atomic.Pointer[error] // the first error of a worker
 }
 
+// newReplayer returns a replayer and starts its workers.
 func newReplayer(sink Sink, progress *Progress) *replayer {
 	n := runtime.GOMAXPROCS(0)
 	r := &replayer{sink: sink, progress: progress, seed: maphash.MakeSeed(), free: make(chan []byte, 4*n)}
@@ -63,6 +66,7 @@ func newReplayer(sink Sink, progress *Progress) *replayer {
 	return r
 }
 
+// apply passes the effects of batch to the sink, in the goroutine of a worker, until one fails.
 func (r *replayer) apply(batch []byte) {
 	defer r.busy.Done()
 	for rest := batch; len(rest) > 0 && r.failed.Load() == nil; {
@@ -82,7 +86,8 @@ func (r *replayer) apply(batch []byte) {
 	}
 }
 
-// file replays the valid part of one increment.
+// file replays the valid part of the increment in. It returns before the workers have applied the
+// last effects.
 func (r *replayer) file(fsys FS, in *increment) error {
 	f, err := fsys.Open(in.path)
 	if err != nil {
@@ -111,15 +116,15 @@ func (r *replayer) file(fsys FS, in *increment) error {
 			return corrupt(in.path, at, record, err.Error())
 		}
 		if why := r.failed.Load(); why != nil {
-			// The record is this one or an earlier one. check-aof finds out which, by a second
-			// pass.
+			// The failing record is the present or an earlier one. check-aof finds the exact record
+			// in a second pass.
 			return corrupt(in.path, at, record, "at or before this record: "+(*why).Error())
 		}
 	}
 }
 
-// deal gives the effects of one record to the workers of their keys. A flush waits until all
-// workers are done.
+// deal gives the effects of record to the workers of their keys. At a flush it waits until all
+// workers are done, and applies the flush itself.
 func (r *replayer) deal(record []byte) error {
 	for len(record) > 0 {
 		e, rest, err := effect.Next(record)
@@ -143,6 +148,7 @@ func (r *replayer) deal(record []byte) error {
 	return nil
 }
 
+// send sends the batch of worker i to the worker, and begins a new one.
 func (r *replayer) send(i int) {
 	r.busy.Add(1)
 	r.work[i] <- r.batches[i]
@@ -163,6 +169,8 @@ func (r *replayer) drain() {
 	r.busy.Wait()
 }
 
+// close waits until all effects have been applied, ends the workers, and returns the first error of
+// a worker.
 func (r *replayer) close() error {
 	r.drain()
 	for _, w := range r.work {

@@ -7,11 +7,12 @@ import (
 	"path/filepath"
 )
 
-// Restore makes the files of a stopped server in the directory to from a backup: the files of a
-// server in the directory from. They have the state of the backup, whose end may be torn, but begin
-// a [DataSet] of their own that is marked as restored. The directory to may exist but must not hold
-// state. Restore reports about the backup to w. After an error to has no manifest, so no server
-// starts with a part of the state.
+// Restore makes the directory to a copy of a backup, so that a server can start with it. The backup
+// is the directory from with the files of a server, which must not be running; the end of its log
+// may be torn. The copy has the state of the backup but a new [DataSet], which is marked as
+// restored. The directory to may exist, but must not have files of a server. Restore checks the
+// backup as [Check] does and writes the results to w. After an error to has no manifest, so no
+// server starts with a part of the state.
 func Restore(fsys FS, from, to string, w io.Writer) error {
 	if filepath.Clean(from) == filepath.Clean(to) {
 		return fmt.Errorf("%s is the backup itself", to)
@@ -41,8 +42,8 @@ func Restore(fsys FS, from, to string, w io.Writer) error {
 	return d.takeFrom(from, backup)
 }
 
-// takeFrom copies the files that the manifest of another directory lists, and then writes a
-// manifest for them.
+// takeFrom copies the files that backup, the manifest of the directory from, lists, and then writes
+// a manifest that lists the copies. After an error it removes them.
 func (d *Dir) takeFrom(from string, backup *manifest) (err error) {
 	var made []string
 	defer func() {
@@ -69,7 +70,8 @@ func (d *Dir) takeFrom(from string, backup *manifest) (err error) {
 	return writeManifest(d.o.FS, d.o.Path, &m)
 }
 
-// copyFile makes a durable copy of a file. Its name is not durable yet.
+// copyFile makes a copy of the file from called to. It makes the content of the copy durable, but
+// not the name.
 func copyFile(fsys FS, from, to string) error {
 	in, err := fsys.Open(from)
 	if err != nil {

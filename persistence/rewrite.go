@@ -6,21 +6,22 @@ import (
 	"fmt"
 )
 
-// Rewritten describes a base that was written.
+// Rewritten describes a base that was written: its number of keys and its size in bytes.
 type Rewritten struct {
 	Keys  uint64
 	Bytes int64
 }
 
-// Rewrite writes a new base from src. The base, with the increments since it was begun, replaces
-// all earlier files. Without a log the base is everything. If the log was given up, Rewrite makes
-// it accept effects again, and it completes what [Dir.AcceptState] has begun.
+// Rewrite writes a new base from src. The base and the increment that is begun at the same time
+// replace all earlier files. Without a log the base replaces them alone. If the files of the log
+// were given up, Rewrite makes the log accept effects again. It also completes what
+// [Dir.AcceptState] has begun. After an error the earlier files remain in use.
 func (d *Dir) Rewrite(src Source) (Rewritten, error) {
 	return d.RewriteContext(context.Background(), src)
 }
 
-// RewriteContext is [Dir.Rewrite] that ends early, with the cause, when ctx ends. Then the earlier
-// files remain in use.
+// RewriteContext does what [Dir.Rewrite] does. When ctx ends, it ends early and returns the cause;
+// the earlier files remain in use.
 func (d *Dir) RewriteContext(ctx context.Context, src Source) (Rewritten, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,12 +47,12 @@ func (d *Dir) RewriteContext(ctx context.Context, src Source) (Rewritten, error)
 		if err := d.log.Sync(); err != nil {
 			return done, err
 		}
-		d.log.note() // so that damage to these effects is not mistaken for the trace of a crash
+		d.log.note() // a durable-offset record: damage to these effects is then not mistaken for the trace of a crash
 	}
 	return done, d.switchTo(&m, done)
 }
 
-// rotate continues the log in a new increment and adds that to the manifest.
+// rotate begins a new increment, adds it to the manifest, and continues the log in it.
 func (d *Dir) rotate() error {
 	m := *d.manifest
 	m.dataSet = d.dataSet()
@@ -60,14 +61,15 @@ func (d *Dir) rotate() error {
 		return err
 	}
 	if err := writeManifest(d.o.FS, d.o.Path, &m); err != nil {
-		// Either manifest may be in force, and both are right, since the new increment is empty.
-		// But its name must not be used again.
+		// Either manifest may be in force. Both are right, since the new increment is empty, but
+		// its name must not be used again.
 		d.manifest.nextSeq = m.nextSeq
 		err = errors.Join(err, seg.f.Close())
 		d.drop(err, seg.part)
 		return err
 	}
-	// The manifest names it now, so its name is in use even if the log fails right here.
+	// The manifest now names the new increment, so the name is in use even if the log fails right
+	// here.
 	d.manifest = &m
 	if err := d.log.rotate(seg); err != nil {
 		return errors.Join(err, seg.f.Close())
@@ -76,7 +78,8 @@ func (d *Dir) rotate() error {
 	return nil
 }
 
-// writeBase writes a durable base and adds it to m.
+// writeBase writes a new base from src, makes it durable and adds it to m. After an error it
+// removes the file.
 func (d *Dir) writeBase(ctx context.Context, m *manifest, src Source) (done Rewritten, err error) {
 	p := &part{id: newID(), seq: m.nextSeq, base: true}
 	p.name = fmt.Sprintf("base.%d.snap", p.seq)
@@ -98,13 +101,15 @@ func (d *Dir) writeBase(ctx context.Context, m *manifest, src Source) (done Rewr
 		err = d.o.FS.SyncDir(d.o.Path)
 	}
 	if err != nil {
-		_ = d.o.FS.Remove(path) // frees the space: no manifest names the file
+		_ = d.o.FS.Remove(path) // frees the space; no manifest names the file
 		return done, fmt.Errorf("writing %s: %w", path, err)
 	}
 	m.base = p
 	return Rewritten{Keys: w.keys, Bytes: w.bytes}, nil
 }
 
+// interrupted is the function pause of a snapshot. It returns an error if the server stops or ctx
+// has ended, and otherwise writes the blocks that are complete.
 func (d *Dir) interrupted(ctx context.Context, w *blockWriter) error {
 	if d.stopping.Load() {
 		return errStopping
@@ -115,7 +120,8 @@ func (d *Dir) interrupted(ctx context.Context, w *blockWriter) error {
 	return w.pause(blockSize)
 }
 
-// switchTo makes m the manifest and removes the files that it does not name.
+// switchTo makes m, whose base done describes, the manifest, and removes the files that m does not
+// name. If that fails, it removes the base.
 func (d *Dir) switchTo(m *manifest, done Rewritten) error {
 	m.dataSet = d.dataSet()
 	if err := writeManifest(d.o.FS, d.o.Path, m); err != nil {
@@ -130,10 +136,11 @@ func (d *Dir) switchTo(m *manifest, done Rewritten) error {
 	return nil
 }
 
-// AcceptState makes a log that was given up accept effects at once, because memory has a whole new state.
-// They go to a new increment, which counts once [Dir.Rewrite] has written the base before it. Until
-// then a crash leaves the old files, so no effect is durable: under SyncAlways the callers that
-// wait for the log continue to wait. After an error the log refuses as before.
+// AcceptState makes a log whose files were given up accept effects at once, because memory has a
+// whole new state. The effects go to a new increment, which counts once [Dir.Rewrite] has written
+// the base before it. Until then a crash leaves the old files, so the new effects are not durable:
+// under SyncAlways the callers that wait for the log continue to wait. AcceptState does nothing if
+// the log does not refuse effects. After an error the log refuses effects as before.
 func (d *Dir) AcceptState() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,8 +155,8 @@ func (d *Dir) AcceptState() error {
 	return err
 }
 
-// takeOver continues the log in a new increment, which no manifest in force names. It returns m, a
-// manifest with that increment and without a base.
+// takeOver continues the log in a new increment, which the manifest in force does not name. It
+// returns m, a manifest with that increment and without a base. adopt is that of [Log.replace].
 func (d *Dir) takeOver(adopt bool) (m *manifest, err error) {
 	m = &manifest{nextSeq: d.manifest.nextSeq}
 	seg, err := d.newSegment(m)
@@ -161,7 +168,9 @@ func (d *Dir) takeOver(adopt bool) (m *manifest, err error) {
 	return m, nil
 }
 
-// heal replaces a log that was given up by a new base: memory has the whole state.
+// heal writes a new base from src, because the files of the log were given up, and makes the log
+// accept effects again. Memory has the whole state, so the base does not need the old files. After
+// an error the log refuses effects.
 func (d *Dir) heal(ctx context.Context, src Source) (done Rewritten, err error) {
 	if d.log.Refuses() {
 		d.disown()
@@ -188,7 +197,8 @@ func (d *Dir) heal(ctx context.Context, src Source) (done Rewritten, err error) 
 	return done, nil
 }
 
-// Sizes returns the bytes of the base and of all increments, which decide when to rewrite.
+// Sizes returns the size of the base and the size of all increments together, in bytes. A caller
+// decides by them when to rewrite.
 func (d *Dir) Sizes() (base, increments int64) {
 	increments = d.rest.Load()
 	if l := d.log; l != nil {

@@ -8,11 +8,11 @@ import (
 	"io"
 )
 
-// scanner reads the records of an increment one after another.
+// scanner reads and checks the records of an increment one after another.
 type scanner struct {
 	r    io.ReaderAt
 	size int64
-	f    framer
+	f    framer // f.seq is the number of the next record
 
 	off int64 // offset of the next record
 	// buf has the bytes of the file from offset at on.
@@ -20,12 +20,12 @@ type scanner struct {
 	at  int64
 }
 
-// damage is the place from which on the records of a file are invalid.
+// damage describes the first invalid record of a file. It also describes a failed read.
 type damage struct {
 	offset int64
 	record uint64
-	what   string
-	err    error // a failed read, which says nothing about the file
+	what   string // what is wrong
+	err    error  // error of a failed read, after which nothing is known about the record; otherwise nil
 }
 
 // Error implements error.
@@ -33,14 +33,17 @@ func (d *damage) Error() string {
 	return fmt.Sprintf("record %d at %d: %s", d.record, d.offset, d.what)
 }
 
+// scanBuffer is the number of bytes that a scanner reads at a time.
 const scanBuffer = 1 << 20
 
+// newScanner returns a scanner for the increment r with that id, whose length is size bytes.
 func newScanner(r io.ReaderAt, size int64, id uint64) *scanner {
 	return &scanner{r: r, size: size, f: newFramer(id), off: headerSize}
 }
 
-// next returns the payload of the next record, including its type byte, which is valid until the
-// next call. At the exact end of the file it returns [io.EOF], otherwise a *damage.
+// next returns the payload of the next record, including the type byte, and advances. The payload
+// is valid until the next call. At the exact end of the file the error is [io.EOF]. If the record
+// is invalid or cannot be read, the error is a *damage.
 func (s *scanner) next() ([]byte, error) {
 	if s.off == s.size {
 		return nil, io.EOF
@@ -72,11 +75,13 @@ func (s *scanner) next() ([]byte, error) {
 	return payload, nil
 }
 
+// damaged returns the error for the next record, which is invalid.
 func (s *scanner) damaged(what string) error {
 	return &damage{offset: s.off, record: s.f.seq, what: what}
 }
 
-// window returns the n bytes from off on, which the file must have.
+// window returns the n bytes of the file from s.off on, which the file must have. They are valid
+// until the next call.
 func (s *scanner) window(n int64) ([]byte, error) {
 	from := s.off - s.at
 	if have := int64(len(s.buf)); from < 0 || from+n > have {
@@ -93,8 +98,10 @@ func (s *scanner) window(n int64) ([]byte, error) {
 	return s.buf[from : from+n], nil
 }
 
-// durableRecordAfter searches the bytes after from, which may be any, for a durable-offset record
-// that covers more than the bytes before from.
+// durableRecordAfter searches the bytes of the increment r after the offset from for a
+// durable-offset or end record which says that everything before an offset beyond from is durable.
+// The bytes may be any. It returns that offset, and whether such a record was found. id is that of
+// the file, and size is its length.
 func durableRecordAfter(r io.ReaderAt, size int64, id uint64, from int64) (offset int64, found bool, err error) {
 	pattern := binary.LittleEndian.AppendUint64(bytes.Clone(durableMarker[:]), id)
 	const overlap = frameHead + durableSize
@@ -118,7 +125,8 @@ func durableRecordAfter(r io.ReaderAt, size int64, id uint64, from int64) (offse
 	return 0, false, nil
 }
 
-// durableRecordAt checks the record whose marker is at i of b.
+// durableRecordAt returns the offset in the durable-offset or end record whose marker is at b[i:].
+// ok is false if there is no valid record.
 func durableRecordAt(b []byte, i int, id uint64) (offset int64, ok bool) {
 	from, end := i-1-frameHead, i-1+durableSize
 	if from < 0 || end > len(b) {

@@ -7,25 +7,26 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// blockWriter collects entries and writes them in blocks.
+// blockWriter collects the entries of a snapshot and writes them to a file in blocks.
 type blockWriter struct {
 	gathered
 	f      File
 	framer framer
 	ready  []byte // complete blocks that are not written yet
-	keys   uint64
-	bytes  int64
-	synced int64 // the file is durable up to this offset
+	keys   uint64 // number of encoded entries
+	bytes  int64  // number of bytes that were written
+	synced int64  // the file is durable up to this offset
 }
 
+// newBlockWriter returns a blockWriter for f and writes the header h.
 func newBlockWriter(f File, h *header) (*blockWriter, error) {
 	w := &blockWriter{f: f, framer: newFramer(h.id)}
 	w.ready = h.append(nil, snapshotMagic)
 	return w, w.flush(0)
 }
 
-// pause encodes the entries of each database that has more than least bytes of them, and writes the
-// blocks; with least 0 it writes everything.
+// pause encodes the entries of each database that has more than least bytes of entries, and writes
+// the blocks if they are large enough. With least 0 it writes everything.
 func (w *blockWriter) pause(least int) error {
 	for db, b := range w.gathered {
 		if b != nil && b.size > least && len(b.entries) > 0 {
@@ -37,7 +38,8 @@ func (w *blockWriter) pause(least int) error {
 	return w.flush(min(least, 4*blockSize))
 }
 
-// encode encodes b as one block, or several if values are large.
+// encode encodes b, the entries of database db, as one block, or as several if the values are
+// large, and empties b.
 func (w *blockWriter) encode(db int, b *block) (err error) {
 	for b.done < len(b.entries) {
 		out, at := w.framer.begin(w.ready, blockEntries)
@@ -51,11 +53,12 @@ func (w *blockWriter) encode(db int, b *block) (err error) {
 	return nil
 }
 
-// syncEvery is the number of bytes after which a growing snapshot is synced. A single sync at its
-// end would delay the log's fsyncs.
+// syncEvery is the number of bytes after which a growing snapshot is synced. A single sync at the
+// end would delay the fsyncs of the log.
 const syncEvery = 4 << 20
 
-// flush writes the blocks that are ready if they are more than least bytes.
+// flush writes the blocks that are ready if they have more than least bytes, and syncs the file
+// after every syncEvery bytes.
 func (w *blockWriter) flush(least int) error {
 	if len(w.ready) <= least {
 		return nil
@@ -70,8 +73,8 @@ func (w *blockWriter) flush(least int) error {
 	return err
 }
 
-// finish writes the rest and the footer, and syncs. latest is not earlier than anything in the
-// snapshot.
+// finish writes the rest of the entries and the footer, and syncs the file. latest is an instant
+// that is not earlier than anything in the snapshot.
 func (w *blockWriter) finish(latest limit.Instant) error {
 	if err := w.pause(0); err != nil {
 		return err
@@ -87,14 +90,15 @@ func (w *blockWriter) finish(latest limit.Instant) error {
 	return w.f.Sync()
 }
 
-// blockSum returns the checksum of block number seq of the file with that id.
+// blockSum returns the checksum of the block with the number seq and that payload, in the file with
+// that id.
 func blockSum(id, seq uint64, payload []byte) uint32 {
 	f := newFramer(id)
 	f.seq = seq
 	return f.checksum(payload)
 }
 
-// writeAll is Write that returns an error for a short write.
+// writeAll writes b to f. A short write is an error.
 func writeAll(f File, b []byte) error {
 	n, err := f.Write(b)
 	if err == nil && n < len(b) {

@@ -15,37 +15,40 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Sink receives loaded data. Several goroutines may call its methods, but the calls for one key
-// come in order.
+// Sink receives the data that is loaded. Several goroutines may call the methods at a time, but the
+// calls for one key come in order. An error ends the loading. [keyspace.Keyspace] implements it.
 type Sink interface {
+	// Restore stores an entry of the base. key and the value of e are valid until it returns.
 	Restore(db int, key []byte, e entry.Entry) error
+	// Apply applies an effect of the log. The slices of e are valid until it returns.
 	Apply(e effect.Effect) error
-	// Whole is called when everything has been loaded. It returns an error if the result is
+	// Whole is called once everything has been loaded. It returns an error if the loaded state is
 	// impossible.
 	Whole() error
 }
 
-// Progress counts what has been read, for display.
+// Progress counts what has been read while a server loads its files, for display.
 type Progress struct {
-	Total, Done atomic.Int64 // bytes
-	Keys        atomic.Int64 // entries of the base
-	Records     atomic.Int64 // of the increments
+	Total, Done atomic.Int64 // bytes of all files, and bytes that were read
+	Keys        atomic.Int64 // number of entries of the base that were read
+	Records     atomic.Int64 // number of records of effects that were read from the increments
 }
 
-// errStopping ends writing or loading while the server stops.
+// errStopping is the error with which writing or loading ends early when the server stops.
 var errStopping = errors.New("the server stops")
 
-// foundBlock is a block that was read but not decoded yet.
+// foundBlock is a block that was read but not checked or decoded yet.
 type foundBlock struct {
 	payload []byte
-	sum     uint32
-	seq     uint64
-	offset  int64
+	sum     uint32 // checksum in the file
+	seq     uint64 // number of the block, counted from 1
+	offset  int64  // offset of the block in the file
 }
 
-// readSnapshot calls use, from as many goroutines as there are processors, for every entry of a
-// snapshot, until it ends or stop is set. A snapshot is complete or corrupt, since it was durable
-// before any manifest named it.
+// readSnapshot calls use for every entry of the snapshot p in the directory dir, until use returns
+// an error or stop is set. Several goroutines call use at a time, as many as GOMAXPROCS. A snapshot
+// is complete or corrupt, since it was durable before any manifest named it. The error says that
+// the file is corrupt, that a read failed, or that the server stops.
 func readSnapshot(fsys FS, dir string, p part, progress *Progress, stop *atomic.Bool, use func(db int, key []byte, e entry.Entry) error) error {
 	path := filepath.Join(dir, p.name)
 	f, err := fsys.Open(path)
@@ -65,8 +68,9 @@ func readSnapshot(fsys FS, dir string, p part, progress *Progress, stop *atomic.
 	return l.run()
 }
 
-// snapshotClock returns the clock record of a snapshot and an instant that is not earlier than
-// anything in it.
+// snapshotClock returns the clock record of the snapshot path, whose id is id, and as latest an
+// instant that is not earlier than anything in the snapshot. It reads only the header and the
+// footer.
 func snapshotClock(fsys FS, path string, id uint64) (c clock.Record, latest limit.Instant, err error) {
 	f, err := fsys.Open(path)
 	if err != nil {
@@ -96,7 +100,7 @@ func snapshotClock(fsys FS, path string, id uint64) (c clock.Record, latest limi
 	return h.clock, limit.Instant(binary.LittleEndian.Uint64(b[frameHead+17:])), nil
 }
 
-// snapshotLoader reads blocks in one goroutine and decodes them in others.
+// snapshotLoader reads the blocks of a snapshot in one goroutine and decodes them in others.
 type snapshotLoader struct {
 	path     string
 	f        File
@@ -107,10 +111,11 @@ type snapshotLoader struct {
 	use      func(db int, key []byte, e entry.Entry) error
 
 	failed  atomic.Pointer[error]
-	keys    atomic.Uint64
-	buffers sync.Pool
+	keys    atomic.Uint64 // number of decoded entries
+	buffers sync.Pool     // of []byte, for payloads
 }
 
+// run loads the whole snapshot.
 func (l *snapshotLoader) run() error {
 	work := make(chan foundBlock, 2*runtime.GOMAXPROCS(0))
 	var workers sync.WaitGroup
@@ -135,7 +140,8 @@ func (l *snapshotLoader) run() error {
 	return err
 }
 
-// read passes the blocks up to the footer to work, and returns the number of keys in the footer.
+// read passes the blocks before the footer to work, checks the footer, and returns the number of
+// keys in the footer. It returns 0 early if the decoding of a block has failed.
 func (l *snapshotLoader) read(work chan<- foundBlock) (keys uint64, err error) {
 	offset := int64(headerSize)
 	for seq := uint64(1); l.failed.Load() == nil; seq++ {
@@ -166,7 +172,7 @@ func (l *snapshotLoader) read(work chan<- foundBlock) (keys uint64, err error) {
 	return 0, nil
 }
 
-// block reads a block without decoding it.
+// block reads the block at offset, whose number is seq. It neither checks nor decodes the payload.
 func (l *snapshotLoader) block(offset int64, seq uint64) (b foundBlock, err error) {
 	var head [frameHead]byte
 	if l.size-offset < frameHead+1 {
@@ -190,7 +196,8 @@ func (l *snapshotLoader) block(offset int64, seq uint64) (b foundBlock, err erro
 	return foundBlock{payload: payload, sum: binary.LittleEndian.Uint32(head[4:]), seq: seq, offset: offset}, nil
 }
 
-// decode checks a block and passes its entries to use.
+// decode checks the block b and passes its entries to use. It stores the first error of all blocks
+// in l.failed.
 func (l *snapshotLoader) decode(b foundBlock) {
 	if l.failed.Load() != nil {
 		return

@@ -1,21 +1,23 @@
 package persistence
 
-// Tap receives the records that a log has written, for replicas. Its methods are called one at a
+// Tap receives the records that a log has written, for replicas. The methods are called one at a
 // time, with a lock of the log held: they must be quick, and must not call the log.
 type Tap interface {
-	// Wrote passes the next bytes of records, of all types, as they are in the file. A write is
-	// passed in one piece, or in several if it has long values. piece is valid until Wrote returns.
-	// end is the log's position behind the last piece of a write, and 0 with the other pieces.
-	// Callers that wait for a position are woken after Wrote.
+	// Wrote receives piece, the next bytes of records of all types, as they are in the file. The
+	// bytes of one write come in one piece, or in several pieces if they include long values. piece
+	// is valid until Wrote returns. With the last piece of a write, end is the log's position
+	// behind the piece; with the other pieces end is 0. Callers that wait for a position are woken
+	// after Wrote.
 	Wrote(piece []byte, end uint64)
-	// Gap says that records were dropped: the next piece does not follow the last one, and its
-	// position may be any later one. It may be called several times in a row. A log that refuses
-	// nothing then calls Wrote at once with the position at which it continues, with an empty piece
-	// if there is nothing to write.
+	// Gap is called when records were dropped: the next piece does not follow the last one, and its
+	// position may be any later one. Gap may be called several times in a row. If the log accepts
+	// effects, it calls Wrote right after Gap, with an empty piece if there is nothing to write; so
+	// the tap learns the position at which the log continues.
 	Gap()
 }
 
-// copyTo passes buf, with the values in their places, to t.
+// copyTo passes buf, with the values of v in their places, to t. end is the log's position behind
+// buf.
 func (v *values) copyTo(t Tap, buf []byte, end uint64) {
 	from := 0
 	for i := range v.refs {

@@ -2,17 +2,20 @@ package persistence
 
 import "github.com/cellserver/cellserver/shared"
 
-// values are long values that belong into bytes to be written, each at its At. They are stored
-// values, held until they are written or dropped.
+// values has long values that belong into a buffer of bytes to be written, each at its offset At.
+// They are not copied: the memory of the stored values is held until they have been written or
+// dropped.
 type values struct {
 	refs  []shared.Ref
-	bytes int
+	bytes int // sum of their lengths
 }
 
-// apart is the smallest length in bytes of a value that is worth a write call of its own.
+// apart is the minimum length in bytes of a value that is written by a call of its own. Shorter
+// values are copied.
 const apart = 64 << 10
 
-// add appends record to dst and takes over refs, which belong into it. It copies the shorter ones.
+// add appends record to dst and returns the result. It takes over refs, the long values that belong
+// into record: it copies the shorter ones to dst and adds the others to v.
 func (v *values) add(dst, record []byte, refs []shared.Ref) []byte {
 	from := 0
 	for _, r := range refs {
@@ -30,20 +33,20 @@ func (v *values) add(dst, record []byte, refs []shared.Ref) []byte {
 	return append(dst, record[from:]...)
 }
 
-// take empties v and returns its former content.
+// take returns the content of v and empties v.
 func (v *values) take() values {
 	all := *v
 	*v = values{}
 	return all
 }
 
-// release releases all values.
+// release releases all values of v and empties v.
 func (v *values) release() {
 	all := v.take()
 	shared.ReleaseAll(all.refs)
 }
 
-// write writes buf to f, with the values in their places.
+// write writes buf, with the values of v in their places, to f.
 func (v *values) write(f File, buf []byte) error {
 	from := 0
 	for i := range v.refs {

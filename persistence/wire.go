@@ -11,30 +11,34 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// The types of records that a [Tap] passes on.
+// These are the types of the records that a [Tap] gets and that replicas know. The comments on the
+// type recordType describe them.
 const (
 	FrameEffects = byte(typeEffects)
 	FrameClock   = byte(typeClock)
 	FrameDurable = byte(typeDurable)
 	FrameEnd     = byte(typeEnd)
-	// FrameWatermark has an instant such that no effect after the frame is earlier.
+	// FrameWatermark is the type of a frame with an instant such that no effect after the frame is
+	// earlier.
 	FrameWatermark = byte(typeWatermark)
 )
 
-// LeastPassedOver is the smallest type of records that a version ignores if it does not know the
-// type, in files and in the stream, because such records have no state. It refuses unknown smaller
-// types.
+// LeastPassedOver is the smallest type of a record that the server ignores if it does not know the
+// type, in files and in the stream to replicas. Records of such types have no state. An unknown
+// smaller type is an error.
 const LeastPassedOver = 128
 
 // Frame is a record as it is sent to a replica.
 type Frame struct {
 	Type byte
-	// Body is what follows the type, as a slice of the bytes that were passed to [NextFrame].
+	// Body has the bytes that follow the type. It is a part of the bytes that were passed to
+	// [NextFrame].
 	Body []byte
 }
 
-// FrameLength returns the length in bytes of the frame that begins with head. It is 0 if head is
-// shorter than the 8 bytes before a payload. The error says that no record can have that length.
+// FrameLength returns the length in bytes of the frame that begins with head. It returns 0 if head
+// is shorter than the 8 bytes that precede a payload. The error says that no record can have that
+// length.
 func FrameLength(head []byte) (int, error) {
 	if len(head) < frameHead {
 		return 0, nil
@@ -46,9 +50,9 @@ func FrameLength(head []byte) (int, error) {
 	return frameHead + int(n), nil
 }
 
-// NextFrame returns the first frame of b, which may be any bytes, and its length, which is 0 if b
-// does not have all of it. The error is that of [FrameLength]. The checksum is not checked, because
-// it depends on the file to which the record was written.
+// NextFrame returns the first frame of b and its length n in bytes. n is 0 if b does not have the
+// whole frame. b may be any bytes; the error is that of [FrameLength]. The checksum is not checked,
+// because it depends on the file to which the record was written.
 func NextFrame(b []byte) (f Frame, n int, err error) {
 	n, err = FrameLength(b)
 	if n == 0 || n > len(b) {
@@ -73,25 +77,26 @@ func ParseWatermark(body []byte) (limit.Instant, error) {
 	return limit.Instant(binary.LittleEndian.Uint64(body)), nil
 }
 
-// Blocks encodes entries as blocks for a replica. These are the payloads of a snapshot's blocks,
-// with their type but without length and checksum. Only one goroutine at a time may use it.
+// Blocks collects entries and encodes them as blocks for a replica. A block is the payload of a
+// block of a snapshot file, with the type byte but without length and checksum. Only one goroutine
+// at a time may use a Blocks.
 type Blocks struct {
 	entries gathered
 	out     []byte
 	err     error
 }
 
-// NewBlocks returns Blocks without entries.
+// NewBlocks returns a Blocks without entries.
 func NewBlocks() *Blocks { return &Blocks{} }
 
-// Add adds an entry, which is copied. If a key is added twice, the later entry wins only if the
-// blocks are applied in order.
+// Add adds a copy of the entry e of key in database db. If a key is added twice, the receiver gets
+// the later entry only if it applies the blocks in order.
 func (b *Blocks) Add(db int, key []byte, e entry.Entry) { b.entries.add(db, key, e) }
 
-// Take returns the payload of the next block, which is valid until the next call, and its number of
-// keys. It encodes the entries of a database that has about least bytes of them or more, or of any
-// database if least is 0. A block has at most 256 KiB and one value. ok is false if there is no
-// such block; so call Take until then, and check [Blocks.Err].
+// Take returns the payload of the next block and its number of keys. It encodes entries of a
+// database that has about least bytes of entries or more; with least 0, of any database. A block
+// has up to 256 KiB, and one entry more. payload is valid until the next call. ok is false if there
+// is no such block. The caller calls Take until ok is false, and then checks [Blocks.Err].
 func (b *Blocks) Take(least int) (payload []byte, keys int, ok bool) {
 	for db, from := range b.entries {
 		if b.err != nil {
@@ -101,7 +106,7 @@ func (b *Blocks) Take(least int) (payload []byte, keys int, ok bool) {
 			continue
 		}
 		if cap(b.out) > 8*blockSize {
-			b.out = nil // was enlarged for a large value
+			b.out = nil // the buffer was enlarged for a large value
 		}
 		done := from.done
 		if b.out, b.err = from.next(append(b.out[:0], blockEntries), db); b.err != nil {
@@ -111,7 +116,7 @@ func (b *Blocks) Take(least int) (payload []byte, keys int, ok bool) {
 		if from.done == len(from.entries) {
 			from.reset()
 			if cap(from.keys) > keepBuffer {
-				from.keys = nil // likewise
+				from.keys = nil // the buffer was enlarged for large values
 			}
 		}
 		return b.out, keys, true
@@ -119,13 +124,14 @@ func (b *Blocks) Take(least int) (payload []byte, keys int, ok bool) {
 	return nil, 0, false
 }
 
-// Err returns the reason why there are no more blocks although there are entries: a value that is
-// larger than a block can be, about 1 GiB.
+// Err returns the reason why Take returns no more blocks although there are entries: a value is
+// larger than a block can be, about 1 GiB. It returns nil if there is no such value.
 func (b *Blocks) Err() error { return b.err }
 
-// DecodeBlock calls f for the entries of the payload of a block, which may be any bytes, until f
-// returns an error, and returns the number of entries. Key and value are valid until f returns. f
-// has to check whether the entry is valid.
+// DecodeBlock calls f for the entries of the block payload, until f returns an error, and returns
+// the number of calls. payload may be any bytes. key and the value of e are valid until f returns.
+// f has to check whether e is a valid entry. The error is that of f, or says that payload is not a
+// block of entries.
 func DecodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error) (keys int, err error) {
 	if len(payload) == 0 {
 		return 0, errEntry
@@ -143,8 +149,8 @@ func DecodeBlock(payload []byte, f func(db int, key []byte, e entry.Entry) error
 	return keys, err
 }
 
-// CheckBlock returns an error unless the payload of a block, which may be any bytes, has entries
-// that a server with that many databases can hold, as far as they alone show.
+// CheckBlock returns an error if the block payload is not valid: it may be any bytes, but must have
+// valid entries for a server with that many databases.
 func CheckBlock(payload []byte, databases int) error {
 	_, err := DecodeBlock(payload, func(db int, _ []byte, e entry.Entry) error {
 		return errors.Join(checkDatabase(db, databases), effect.CheckEntry(e))
@@ -152,7 +158,9 @@ func CheckBlock(payload []byte, databases int) error {
 	return err
 }
 
-// CheckEffects is [CheckBlock] for the body of a frame of effects.
+// CheckEffects returns an error if record, the body of a frame of effects, is not valid: it may be
+// any bytes, but must have at least one effect, and only valid effects for a server with that many
+// databases.
 func CheckEffects(record []byte, databases int) error {
 	for first := true; first || len(record) > 0; first = false {
 		e, rest, err := effect.Next(record)
@@ -167,7 +175,8 @@ func CheckEffects(record []byte, databases int) error {
 	return nil
 }
 
-// checkDatabase also allows the server's own database, which every server has.
+// checkDatabase returns an error if a server with that many databases has no database db. Every
+// server has [entry.SystemDatabase].
 func checkDatabase(db, databases int) error {
 	if db >= databases && db != entry.SystemDatabase {
 		return fmt.Errorf("database %d is beyond the %d that there are, which is what the option databases says", db, databases)
