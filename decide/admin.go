@@ -6,7 +6,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// administer decides the operation c on e.
+// administer decides the operation c on e and fills in r and the plan. It returns
+// [limit.ErrWrongType], or errNotOne for an operation about all keys.
 func (p *Plan) administer(e *entry.Entry, now limit.Instant, c *AdminCall, r *AdminResult) (err error) {
 	p.Action, p.by = Keep, Admin
 	*r = AdminResult{Found: e.Kind != entry.None}
@@ -38,10 +39,10 @@ func (p *Plan) administer(e *entry.Entry, now limit.Instant, c *AdminCall, r *Ad
 	return err
 }
 
-// Reschedule decides EXPIRE with an instant and a condition on e. For Store it also returns the new
-// expiry. An instant in the past removes the key. The state of a limiter does not change: only its
-// expiry does, until the next call that consumes something sets the expiry that follows from the
-// state again.
+// Reschedule decides EXPIRE on e, with the new expiry at and the condition cond. It returns Keep if
+// there is no key or cond forbids the change, Remove if at is not after now, and otherwise Store
+// with the new expiry. The state of a limiter does not change. The new expiry lasts until the next
+// call that consumes something; that call sets the expiry that follows from the state.
 func Reschedule(e *entry.Entry, now, at limit.Instant, cond ExpireCondition) (limit.Instant, Action) {
 	at = min(at, entry.NoExpiry-1)
 	switch {
@@ -53,7 +54,8 @@ func Reschedule(e *entry.Entry, now, at limit.Instant, cond ExpireCondition) (li
 	return at, Store
 }
 
-// Forever decides PERSIST on e. For Store it also returns the new expiry, which is never.
+// Forever decides PERSIST on e. It returns Store with [entry.NoExpiry], or Keep if there is no key
+// or the key has no expiry.
 func Forever(e *entry.Entry) (limit.Instant, Action) {
 	if e.Kind == entry.None || e.Expiry == entry.NoExpiry {
 		return 0, Keep
@@ -61,7 +63,7 @@ func Forever(e *entry.Entry) (limit.Instant, Action) {
 	return entry.NoExpiry, Store
 }
 
-// allows reports whether an expiry may change from old to at.
+// allows reports whether an expiry may change from old to at under the condition c.
 func (c ExpireCondition) allows(old, at limit.Instant) bool {
 	switch {
 	case c&ExpireIfNone != 0 && old != entry.NoExpiry,
@@ -73,7 +75,8 @@ func (c ExpireCondition) allows(old, at limit.Instant) bool {
 	return true
 }
 
-// reschedule plans another expiry for e, and reports whether that changes anything.
+// reschedule fills in the plan for action on e, with the new expiry at, and reports whether action
+// changes e.
 func (p *Plan) reschedule(e *entry.Entry, action Action, at limit.Instant) bool {
 	p.Action, p.Kind, p.Expiry = action, e.Kind, at
 	p.Frees = action == Remove || action == Store && at < e.Expiry
@@ -83,7 +86,8 @@ func (p *Plan) reschedule(e *entry.Entry, action Action, at limit.Instant) bool 
 	return action != Keep
 }
 
-// textOf returns the reply of GET for e.
+// textOf returns what GET replies for e: "" for an absent key, and [limit.ErrWrongType] unless e is
+// a string or a cell.
 func textOf(e *entry.Entry) (string, error) {
 	switch e.Kind {
 	case entry.None:
@@ -96,7 +100,8 @@ func textOf(e *entry.Entry) (string, error) {
 	return "", limit.ErrWrongType
 }
 
-// fieldsOf returns the fields of RL.INFO for e: see [Tell].
+// fieldsOf returns the fields that RL.INFO shows of e: those of [Tell], whose error it returns, and
+// the expiry.
 func fieldsOf(e *entry.Entry, now limit.Instant, by any) (fields []Field, err error) {
 	if e.Kind == entry.None {
 		return nil, nil

@@ -2,9 +2,11 @@ package decide
 
 import "github.com/cellserver/cellserver/limit"
 
-// Binding combines the Details of a Several into one answer: the limit with the least remaining,
-// among the refused ones if there are any, with the longest times. The waiting time of a grant is
-// the longest one of a clause.
+// Binding combines the Details of a [Several] into one answer. Limit and Remaining are those of the
+// clause with the least remaining; if the call was refused, only refused clauses count. ResetAfter
+// is the longest of all clauses, and RetryAfter the longest of the clauses that count, or
+// [limit.NoRetry] if one of them can never be granted. Refused is 0 if the call was granted, 1 if
+// it was refused, and for a Partial the number of units that were not granted.
 func (a *Ask) Binding() limit.Decision {
 	d := limit.Decision{RetryAfter: limit.NoRetry}
 	chosen, never := false, false
@@ -31,7 +33,8 @@ func (a *Ask) Binding() limit.Decision {
 	return d
 }
 
-// Units returns the units that a Several asks each clause for: 1 if no clause counts units.
+// Units returns the number of units that a [Several] asks each clause for. It returns 1 if no
+// clause counts units.
 func (a *Ask) Units() int64 {
 	for i := range a.Clauses {
 		if n := a.Clauses[i].units(); n != nil {
@@ -41,21 +44,21 @@ func (a *Ask) Units() int64 {
 	return 1
 }
 
-// Granted returns the units that each clause of a Several was granted, unless it was refused.
+// Granted returns the number of units that each clause of a granted [Several] was granted.
 func (a *Ask) Granted() int64 { return a.Units() - a.Missing }
 
-// Refuse turns the answer of a Several into a refusal.
+// Refuse turns the answer of a [Several] into a refusal of all units.
 func (a *Ask) Refuse() {
 	if a.Refused = true; a.Partial {
 		a.Missing = a.Units()
 	}
 }
 
-// Undo returns an ask that returns the units which clause i of a granted Several took, for a caller
-// that stopped waiting for promised tokens. It refers to the same bytes as a. ok is false if there
-// is nothing to return, or if it may no longer belong to the caller: the newest units of a window
-// may be those of other calls by now, and the member of a lease may have acquired it again. Both
-// expire by themselves.
+// Undo makes an ask that gives back the units which clause i of a granted [Several] took, because
+// the caller no longer waits for promised tokens. back refers to the same bytes as a. ok is false
+// if the clause took nothing, or if it is a window or a lease: by now the newest units of the
+// window may be those of other calls, and the member may have acquired the lease again. Units of
+// windows and leases expire by themselves.
 func (a *Ask) Undo(i int) (back Ask, ok bool) {
 	c, n := &a.Clauses[i], a.Granted()
 	back = Ask{DB: a.DB, Key: c.Key, Millis: a.Millis}

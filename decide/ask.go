@@ -13,53 +13,56 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Family names the limiter of an [Ask], and so the field with its parameters.
+// Family is the kind of an [Ask]. It determines which field of the ask has the parameters.
 type Family uint8
 
-// The families.
+// These are the families, with their commands.
 const (
-	// Cell is CL.THROTTLE: Quota and Quantity.
+	// Cell is CL.THROTTLE. The parameters are Quota and Quantity.
 	Cell Family = iota + 1
 	// Window is SW.ALLOW.
 	Window
 	// Bucket is TB.ACQUIRE.
 	Bucket
-	// Cancel returns what Bucket took for a caller that stopped waiting.
+	// Cancel gives back the tokens that an ask of family Bucket took, because the caller no longer
+	// waits. The parameters are those of Bucket.
 	Cancel
 	// Lease is CC.ACQUIRE, CC.RELEASE and CC.RENEW.
 	Lease
-	// Several is RL.MULTI: Clauses, decided at one instant; all are charged or none.
+	// Several is RL.MULTI. The parameters are Clauses and Partial. All clauses are decided at one
+	// instant, and all are charged or none.
 	Several
-	// Admin is a command about a key, or about all keys, that is not a limiter.
+	// Admin is a command that is not about limits but about one key of any kind, or about all keys.
 	Admin
 	// Counter is INCREX.
 	Counter
 )
 
-// Ask is the question that one command puts to a limiter, and the answer. It refers to the arguments of
-// the command until [Ask.Own] copies them.
+// Ask is the question that one command puts to a limiter, and the answer to it. An ask refers to
+// the bytes of the command's arguments until [Ask.Own] copies them. Only one goroutine at a time
+// may use an ask.
 type Ask struct {
 	DB     int
-	Key    []byte // unless Family is Several
+	Key    []byte // the key; unused if Family is Several, or Admin with an operation about all keys
 	Family Family
-	// Millis and WithDetails change only the reply: times in milliseconds, and the answer of each
-	// clause.
+	// Millis and WithDetails change only the reply to the client. With Millis times are in
+	// milliseconds, and with WithDetails the reply has the answer of each clause.
 	Millis, WithDetails bool
 
-	// The answer; Details and Counted, at the end, belong to it. If Err is not nil, no other field of
-	// the answer is valid. Refused reports whether a clause was refused. Now is the instant of the
-	// decision.
+	// The following fields are the answer, together with Details, Result and Counted below. If Err
+	// is not nil, no other field of the answer is valid. Refused reports whether a Several was
+	// refused. Now is the instant of the decision.
 	Refused  bool
-	Missing  int64 // of a Partial: how many of the units asked for were not granted
+	Missing  int64 // of a Partial: number of units that were asked for and not granted
 	Err      error
 	Now      limit.Instant
 	Decision limit.Decision
-	// Foreign is the number of the clause, from 1, whose key has the usage of another limit, with
-	// another mode or rate than the clause's. The clause may have carried the usage over. 0 is
-	// none. An ask that is not a Several counts as one clause.
+	// Foreign is the number, from 1, of a clause whose key had the usage of another limit: its mode
+	// or rate was not that of the clause. The clause may have carried the usage over. 0 means that
+	// there is no such clause. An ask that is not a Several counts as one clause.
 	Foreign int
 
-	// The parameters, by Family.
+	// The following fields are the parameters. Family determines which of them are used.
 	Quota    gcra.Quota
 	Quantity int64
 	Window   slidingwindow.Call
@@ -68,61 +71,64 @@ type Ask struct {
 	Clauses  []Clause
 	Admin    AdminCall
 	Counter  counter.Call
-	// Partial makes Several grant the same number of units to every clause, as many as the clause
-	// with the fewest can grant. Each clause asks for the same number. A lease is granted or
-	// refused as a whole. If no unit can be granted all clauses are refused. A quantity that is not
-	// positive ignores Partial.
+	// Partial makes a Several grant the same number of units to every clause: as many as every
+	// clause can grant. Every clause asks for the same number. A lease is granted or refused as a
+	// whole. If no unit can be granted, all clauses are refused. With a quantity that is not
+	// positive Partial has no effect.
 	Partial bool
 
-	// Next is another ask of the same command, nil for most.
+	// Next is another ask of the same command, or nil.
 	Next *Ask
 
-	// Details are the answers of the clauses; the caller allocates them.
+	// Details has the answer of each clause of a Several. The caller allocates it. Result is the
+	// answer of an Admin.
 	Details []limit.Decision
 	Result  AdminResult
-	Counted counter.Result // of Counter, in place of Decision
+	Counted counter.Result // the answer of a Counter, in place of Decision
 }
 
-// Clause is one limit of an RL.MULTI: a key and exactly one of the four calls.
+// Clause is one limit of an RL.MULTI: a key, and exactly one of Quota, Window, Bucket and Lease.
 type Clause struct {
 	Key      []byte
-	Quota    *gcra.Quota // with Quantity
+	Quota    *gcra.Quota // charged for Quantity units
 	Quantity int64
-	Force    bool // charge Quota even beyond its limit, as Charge of the others can say
+	Force    bool // charge Quota even beyond its limit; the other calls have the field Charge for that
 	Window   *slidingwindow.Call
 	Bucket   *tokenbucket.Call
-	Lease    *concurrency.Call // an acquisition; with its Peek it refuses nothing, while other clauses are charged
-	// Peek makes the clause, and then the whole call, only ask.
+	Lease    *concurrency.Call // an acquisition; if its field Peek is set, the clause refuses nothing, and the other clauses are charged
+	// Peek makes the whole call a peek, which charges no clause.
 	Peek bool
 }
 
 // Op is the operation of an [AdminCall].
 type Op uint8
 
-// The operations. The last three are about all keys and have no Key.
+// These are the operations. Scan, Count and Flush are about all keys and have no Key; the others
+// are about one key.
 const (
-	Delete   Op = iota + 1
-	Exists      // also TOUCH
-	Expiry      // TTL and related commands
-	Expire      // At and Condition
-	Persist     //
-	Type        // the name that TYPE replies
-	Text        // GET: the decimal TAT of a cell, ErrWrongType for anything but a string
-	Describe    // RL.INFO: By
-	Scan        // Cursor and Count
-	Count       // DBSIZE
-	Flush       // FLUSHDB: the keys of this server's prefix only
+	Delete   Op = iota + 1 // DEL
+	Exists                 // EXISTS and TOUCH
+	Expiry                 // TTL and related commands
+	Expire                 // EXPIRE and related commands; uses At and Condition
+	Persist                // // PERSIST
+	Type                   // TYPE
+	Text                   // GET: the decimal TAT of a cell; limit.ErrWrongType for anything but a string or cell
+	Describe               // RL.INFO; uses By
+	Scan                   // SCAN; uses Cursor and Count
+	Count                  // DBSIZE
+	Flush                  // FLUSHDB; in a cluster it removes only the keys with this server's prefix
 )
 
-// AdminCall has the parameters of a command that is not a limiter.
+// AdminCall has the parameters of an ask of family [Admin].
 type AdminCall struct {
 	Op        Op
-	At        limit.Instant
+	At        limit.Instant // the new expiry of Expire
 	Condition ExpireCondition
-	By        any // of Describe: see Keys.Describe of commands/env
-	Cursor    uint64
-	Count     int
-	// Match and TypeName only filter the reply of Scan.
+	By        any    // of Describe: the parameters of the limit, see Tell
+	Cursor    uint64 // of Scan: 0 for the first step
+	Count     int    // of Scan: the approximate number of keys of a step
+	// Match and TypeName select the keys of a Scan that the reply has. They do not change the
+	// decision.
 	Match    []byte
 	TypeName string
 }
@@ -131,21 +137,22 @@ type AdminCall struct {
 type ExpireCondition uint8
 
 const (
-	// ExpireIfNone (NX): only a key that never expires.
+	// ExpireIfNone (NX) allows the change only if the key never expires.
 	ExpireIfNone ExpireCondition = 1 << iota
-	// ExpireIfAny (XX): only a key that expires.
+	// ExpireIfAny (XX) allows the change only if the key has an expiry.
 	ExpireIfAny
-	// ExpireIfLater (GT): only to a later instant; never counts as latest.
+	// ExpireIfLater (GT) allows only a later expiry. A key without an expiry counts as expiring
+	// last.
 	ExpireIfLater
-	// ExpireIfEarlier (LT): only to an earlier instant.
+	// ExpireIfEarlier (LT) allows only an earlier expiry.
 	ExpireIfEarlier
 )
 
 // AdminResult is the answer to an [AdminCall].
 type AdminResult struct {
 	Found  bool          // the key exists
-	Done   bool          // it was deleted, or its expiry changed
-	Expiry limit.Instant // with HasExpiry
+	Done   bool          // the key was deleted, or its expiry was changed
+	Expiry limit.Instant // of Expiry, if HasExpiry is true
 	// HasExpiry is false for a key that never expires.
 	HasExpiry bool
 	Text      string  // of Type and Text
@@ -155,14 +162,14 @@ type AdminResult struct {
 	Keys      []Named // of Scan
 }
 
-// Field is a field of RL.INFO: a text or a number.
+// Field is a field of RL.INFO: the text Text if IsText is true, otherwise the number Number.
 type Field struct {
 	Name, Text string
 	Number     int64
 	IsText     bool
 }
 
-// Named is a key that Scan has found, and its type in TYPE.
+// Named is a key that Scan has found, with the type that TYPE replies.
 type Named struct {
 	Key  []byte
 	Type string
@@ -171,14 +178,15 @@ type Named struct {
 // Unavailable is the error of an ask that could not be decided. Its text gives the reason.
 type Unavailable string
 
+// Error returns the reason.
 func (e Unavailable) Error() string { return string(e) }
 
-// ErrCrossSlot is the error of a [Several] whose keys are in different slots of a cluster, where it may
-// not be decided in steps.
+// ErrCrossSlot is the error of a [Several] whose keys are in different slots of a cluster, if the
+// configuration does not allow to decide it slot by slot.
 var ErrCrossSlot = errors.New("the keys are in several slots")
 
-// OnlyLooks reports whether the ask changes no key, whatever the keys hold: its quantity is 0, or it is
-// a peek.
+// OnlyLooks reports whether the ask changes no key, whatever the keys hold, because its quantity is
+// 0 or it is a peek. It returns false for asks of the families Cancel, Admin and Counter.
 func (a *Ask) OnlyLooks() bool {
 	switch a.Family {
 	case Cell:
@@ -195,7 +203,8 @@ func (a *Ask) OnlyLooks() bool {
 	return false
 }
 
-// units returns a pointer to the quantity of a clause, nil if the clause counts no units.
+// units returns a pointer to the quantity of the clause, or nil if the clause is a lease, which
+// counts no units.
 func (c *Clause) units() *int64 {
 	switch {
 	case c.Window != nil:
@@ -208,7 +217,7 @@ func (c *Clause) units() *int64 {
 	return &c.Quantity
 }
 
-// takes reports whether a clause may change its key.
+// takes reports whether the clause may change its key.
 func (c Clause) takes() bool {
 	switch {
 	case c.Window != nil:
@@ -221,6 +230,7 @@ func (c Clause) takes() bool {
 	return c.Quantity != 0
 }
 
+// windowLooks reports whether a call only peeks.
 func windowLooks(c *slidingwindow.Call) bool {
 	return c.Charge == slidingwindow.Peek || c.Quantity == 0 && !c.Penalize
 }
@@ -231,11 +241,13 @@ func bucketLooks(c *tokenbucket.Call) bool {
 	return !c.Denied && (c.Charge == tokenbucket.Peek || c.Quantity == 0)
 }
 
+// leaseLooks reports whether a call only peeks.
 func leaseLooks(c *concurrency.Call) bool { return c.Op == concurrency.Acquire && c.Peek }
 
-// Own copies the bytes that the ask refers to, appended to buf, so that the ask may outlive the
-// arguments of its command. It also copies the calls that clauses point to, and drops references
-// that an ask of another family has left.
+// Own makes the ask independent of the arguments of its command. It appends the bytes that the ask
+// refers to to buf, makes the ask refer to the copies, and returns the result. It also gives a
+// Several its own Details and copies of the clauses and their calls, and drops the references that
+// an earlier ask of another family has left.
 func (a *Ask) Own(buf []byte) []byte {
 	own := func(b []byte) []byte {
 		from := len(buf)
@@ -249,13 +261,13 @@ func (a *Ask) Own(buf []byte) []byte {
 	}
 	if a.Family != Admin {
 		a.Admin.Match = nil
-	} else if a.Admin.Match != nil { // an empty pattern is one, too
+	} else if a.Admin.Match != nil { // an empty pattern is a pattern, too
 		a.Admin.Match = own(a.Admin.Match)
 	}
 	clauses := a.Clauses
 	if a.Clauses, a.Details = nil, nil; a.Family == Several {
 		a.Clauses, a.Details = make([]Clause, len(clauses)), make([]limit.Decision, len(clauses))
-		var member []byte // of the lease before, which usually has the same member
+		var member []byte // member of the lease before, usually the same
 		for i, c := range clauses {
 			c = c.own()
 			if c.Key = own(c.Key); c.Lease != nil {
@@ -270,7 +282,7 @@ func (a *Ask) Own(buf []byte) []byte {
 	return buf
 }
 
-// Bytes returns the greatest number of bytes that [Ask.Own] copies.
+// Bytes returns the maximum number of bytes that [Ask.Own] appends.
 func (a *Ask) Bytes() int {
 	n := len(a.Key) + len(a.Lease.Member) + len(a.Admin.Match)
 	for i := range a.Clauses {
@@ -282,8 +294,8 @@ func (a *Ask) Bytes() int {
 	return n
 }
 
-// Apart gives the ask its own clauses and details, so that it can be decided at the same time as asks
-// that share its bytes.
+// Apart gives a Several its own Clauses and Details, so that several goroutines can decide asks
+// that refer to the same bytes. It does nothing for other families.
 func (a *Ask) Apart() {
 	if a.Family != Several {
 		return
@@ -295,13 +307,14 @@ func (a *Ask) Apart() {
 	}
 }
 
-// Forget drops all references to bytes, so that the ask can be reused for the next command.
+// Forget drops the references to the key, the member, the clauses, the details, the next ask and
+// the texts of a counter, so that the ask can be reused for the next command.
 func (a *Ask) Forget() {
 	a.Key, a.Lease.Member, a.Clauses, a.Details, a.Next = nil, nil, nil, nil, nil
 	a.Counter.Float, a.Counted.Texts = nil, nil
 }
 
-// own copies the call of a clause.
+// own returns a copy of the clause that points to a copy of its call.
 func (c Clause) own() Clause {
 	if c.Quota != nil {
 		q := *c.Quota

@@ -8,31 +8,33 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// manner is how a clause is decided.
+// manner is the way in which a clause is decided in one round.
 type manner uint8
 
 const (
-	// charging takes the whole quantity, or refuses the call.
+	// charging takes the whole quantity, or refuses the clause.
 	charging manner = iota
-	// peeking decides without a change.
+	// peeking decides the clause and plans no change.
 	peeking
-	// denied decides as peeking does, and plans what a refusal stores.
+	// denied decides the clause as peeking does, but plans the change that a refusal stores.
 	denied
-	// sharing grants each clause as many of its units as it can.
+	// sharing grants the clause as many of its units as possible.
 	sharing
-	// granting grants every clause the number of units of the clause with the fewest.
+	// granting grants the clause as many units as all clauses of the call can grant.
 	granting
-	// exhausted is denied for a call of which not even one unit could be granted.
+	// exhausted decides the clause as denied does, for a call that could not be granted even one
+	// unit.
 	exhausted
 )
 
-// fits reports whether a key of this kind can be used by the clause.
+// fits reports whether the clause can use a key of kind k.
 func (c *Clause) fits(k entry.Kind) bool {
 	return k == entry.None || c.Window != nil && k.IsWindow() || c.Bucket != nil && k.IsBucket() ||
 		c.Lease != nil && k.IsLease() || c.Quota != nil && (k == entry.Cell || k == entry.String)
 }
 
-// decideClause is One for a clause. as is one of the first three manners.
+// decideClause decides the clause c on e at now, writes the answer to d and fills in the plan. as
+// is charging, peeking or denied. It returns [limit.ErrWrongType] or an error of the family.
 func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner) (err error) {
 	switch {
 	case c.Window != nil:
@@ -54,7 +56,7 @@ func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant
 		looks := c.Lease.Peek
 		c.Lease.Peek = looks || as != charging
 		err = p.decideLease(d, e, now, c.Lease)
-		if c.Lease.Peek = looks; looks { // a peek takes no place, so it refuses nothing
+		if c.Lease.Peek = looks; looks { // a peek acquires no lease, so it refuses nothing
 			d.Refused, d.RetryAfter = 0, limit.NoRetry
 		}
 	case c.Force && as == charging:
@@ -71,18 +73,20 @@ func (p *Plan) decideClause(d *limit.Decision, e *entry.Entry, now limit.Instant
 	return err
 }
 
-// leaveCell plans no change of a cell and sets d accordingly.
+// leaveCell plans no change of the cell e, and sets Remaining and ResetAfter of d to their present
+// values.
 func (p *Plan) leaveCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota) {
 	p.Action = Keep
-	tat, _ := entry.StoredTAT(e) // it was just read without an error
+	tat, _ := entry.StoredTAT(e) // there is no error: the TAT was just read
 	var is limit.Decision
 	gcra.DecideInto(&is, tat, now, q, 0)
 	d.Remaining, d.ResetAfter = is.Remaining, is.ResetAfter
 }
 
-// decidePart decides a clause of a Partial in one of the last three manners. units is how many it
-// takes when granting. d.Refused is how many units were not granted when sharing. When exhausted it
-// is all or none: a clause that could grant one unit refuses none.
+// decidePart decides the clause c of a Partial. as is sharing, granting or exhausted. When
+// granting, the clause takes units units. When sharing, d.Refused is the number of units that were
+// not granted. When exhausted, d.Refused is all units, or 0 if the clause could grant at least one
+// unit.
 func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause, as manner, units int64) (err error) {
 	quantity := c.units()
 	switch {
@@ -106,7 +110,8 @@ func (p *Plan) decidePart(d *limit.Decision, e *entry.Entry, now limit.Instant, 
 	return err
 }
 
-// share grants a clause as many units as it can, independently of the other clauses.
+// share grants the clause c as many units as possible, independently of the other clauses.
+// d.Refused is the number of the other units.
 func (p *Plan) share(d *limit.Decision, e *entry.Entry, now limit.Instant, c *Clause) (err error) {
 	switch {
 	case c.Window != nil:

@@ -9,20 +9,21 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// describer receives the fields of a key from Tell.
+// describer is the function f of [Tell].
 type describer func(field, text string, number int64, isText bool)
 
 func (f describer) text(field, t string) { f(field, t, 0, true) }
 
 func (f describer) number(field string, n int64) { f(field, "", n, false) }
 
-// Tell calls f for each field of RL.INFO about an entry at now, with a text or a number. The store
-// adds the expiry and the memory of the key, and all fields of a collection except its type.
+// Tell calls f for the fields that RL.INFO shows of the entry e at now. If isText is true the field
+// is text, otherwise number. The keyspace adds the expiry and the memory of the key, and the mode
+// and the length of a collection.
 //
-// Most limiters get their limits with every call and store none. by supplies what is missing: it is
-// nil, or a *[gcra.Quota], *[slidingwindow.Call], *[tokenbucket.Call] or *[concurrency.Call], of
-// which the limit or capacity is used. If its family is not the key's, Tell returns
-// [limit.ErrWrongType] without a call of f.
+// Most limiters get their limits with every call and do not store them. by supplies the limit: it
+// is nil, or a *[gcra.Quota], *[slidingwindow.Call], *[tokenbucket.Call] or *[concurrency.Call].
+// Only the limit or the capacity in it is used. If by does not fit the kind of e, Tell returns
+// [limit.ErrWrongType] and does not call f.
 func Tell(e *entry.Entry, now limit.Instant, by any, f func(field, text string, number int64, isText bool)) error {
 	tell := describer(f)
 	r, err := roomOf(e, now, by)
@@ -48,6 +49,7 @@ func Tell(e *entry.Entry, now limit.Instant, by any, f func(field, text string, 
 	return nil
 }
 
+// describeLimiter calls emit for the fields of e, which is a window, a lease set or a bucket.
 func describeLimiter(e *entry.Entry, now limit.Instant, emit func(field string, n int64)) {
 	switch {
 	case e.Kind.IsWindow():
@@ -59,14 +61,16 @@ func describeLimiter(e *entry.Entry, now limit.Instant, emit func(field string, 
 	}
 }
 
-// room is what RL.INFO shows of a limit: fields 2 and 3 of a call with quantity 0, each unless it
-// is unknown, and the arguments whose absence makes something unknown.
+// room has what RL.INFO shows of a limit: the limit and the remaining units that a call with
+// quantity 0 would reply, and which of them are known. missing has the names of the arguments that
+// are needed for the unknown ones, or "".
 type room struct {
 	limit, remaining       int64
 	hasLimit, hasRemaining bool
 	missing                string
 }
 
+// tell passes the known fields to to.
 func (r *room) tell(to describer) {
 	if r.hasLimit {
 		to.number("limit", r.limit)
@@ -79,7 +83,8 @@ func (r *room) tell(to describer) {
 	}
 }
 
-// roomOf returns the known fields of e's limit, given the parameters in by, if any.
+// roomOf returns the fields of e's limit. by is that of [Tell]. The error is [limit.ErrWrongType]
+// if by does not fit e.
 func roomOf(e *entry.Entry, now limit.Instant, by any) (room, error) {
 	silent := func(string, int64) {}
 	switch by := by.(type) {
@@ -112,7 +117,7 @@ func roomOf(e *entry.Entry, now limit.Instant, by any) (room, error) {
 	return storedRoom(e, now), nil
 }
 
-// storedRoom returns the fields that the state alone determines.
+// storedRoom returns the fields of e's limit that the stored state alone determines.
 func storedRoom(e *entry.Entry, now limit.Instant) room {
 	switch {
 	case e.Kind == entry.Cell:
@@ -125,6 +130,8 @@ func storedRoom(e *entry.Entry, now limit.Instant) room {
 	return room{} // not a limiter
 }
 
+// bucketRoom returns the fields of the limit of e, which is a bucket. capacity may be
+// [tokenbucket.Unknown].
 func bucketRoom(e *entry.Entry, now limit.Instant, capacity int64) room {
 	most, remaining := tokenbucket.Room(e.Kind.BucketMode(), e.Value, now, capacity)
 	r := room{limit: most, remaining: remaining}
@@ -135,6 +142,7 @@ func bucketRoom(e *entry.Entry, now limit.Instant, capacity int64) room {
 	return r
 }
 
+// allKnown returns a room with both fields.
 func allKnown(most, remaining int64) room {
 	return room{limit: most, remaining: remaining, hasLimit: true, hasRemaining: true}
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// The families. Each method decides one call on e at now, writes the answer to d and fills the
-// plan. After an error nothing must be stored, and d has no meaning.
+// Each of these methods decides one call of a family on e at now, writes the answer to d or r, and
+// fills in the plan. After an error the caller must store nothing, and the answer has no meaning.
 
+// decideCell decides CL.THROTTLE for quantity units with the quota q.
 func (p *Plan) decideCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
 	p.Action, p.by, p.Foreign = Keep, Cell, false
 	tat, err := entry.StoredTAT(e)
@@ -25,7 +26,7 @@ func (p *Plan) decideCell(d *limit.Decision, e *entry.Entry, now limit.Instant, 
 	return nil
 }
 
-// forceCell charges a cell even beyond its limit.
+// forceCell charges a cell for quantity units with the quota q, even beyond its limit.
 func (p *Plan) forceCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
 	p.Action, p.by, p.Foreign = Keep, Cell, false
 	tat, err := entry.StoredTAT(e)
@@ -39,7 +40,8 @@ func (p *Plan) forceCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q
 	return err
 }
 
-// shareCell takes as much of a positive quantity as is available. d.Refused is the rest.
+// shareCell takes as many of quantity units as are available. quantity must be positive. d.Refused
+// is the number of the other units.
 func (p *Plan) shareCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q *gcra.Quota, quantity int64) error {
 	p.Action, p.by, p.Foreign = Keep, Cell, false
 	tat, err := entry.StoredTAT(e)
@@ -58,6 +60,7 @@ func (p *Plan) shareCell(d *limit.Decision, e *entry.Entry, now limit.Instant, q
 	return nil
 }
 
+// decideWindow decides SW.ALLOW.
 func (p *Plan) decideWindow(d *limit.Decision, e *entry.Entry, now limit.Instant, c *slidingwindow.Call) error {
 	p.Action, p.by = Keep, Window
 	if e.Kind != entry.None && !e.Kind.IsWindow() {
@@ -72,6 +75,7 @@ func (p *Plan) decideWindow(d *limit.Decision, e *entry.Entry, now limit.Instant
 	return nil
 }
 
+// decideBucket decides TB.ACQUIRE.
 func (p *Plan) decideBucket(d *limit.Decision, e *entry.Entry, now limit.Instant, c *tokenbucket.Call) error {
 	p.Action, p.by = Keep, Bucket
 	if e.Kind != entry.None && !e.Kind.IsBucket() {
@@ -86,7 +90,8 @@ func (p *Plan) decideBucket(d *limit.Decision, e *entry.Entry, now limit.Instant
 	return nil
 }
 
-// cancelBucket returns the units that c took. It does not change a key that is no longer a bucket.
+// cancelBucket gives back the tokens that the call c took. It plans no change of a key that is no
+// longer a bucket.
 func (p *Plan) cancelBucket(d *limit.Decision, e *entry.Entry, now limit.Instant, c *tokenbucket.Call) {
 	p.Action, p.by = Keep, Bucket
 	if !e.Kind.IsBucket() {
@@ -98,6 +103,7 @@ func (p *Plan) cancelBucket(d *limit.Decision, e *entry.Entry, now limit.Instant
 	p.end(e, Action(b.Action), entry.OfBucket(b.Mode), b.Expiry, false)
 }
 
+// decideLease decides CC.ACQUIRE, CC.RELEASE and CC.RENEW.
 func (p *Plan) decideLease(d *limit.Decision, e *entry.Entry, now limit.Instant, c *concurrency.Call) error {
 	p.Action, p.by, p.Foreign = Keep, Lease, false
 	if e.Kind != entry.None && !e.Kind.IsLease() {
@@ -113,7 +119,8 @@ func (p *Plan) decideLease(d *limit.Decision, e *entry.Entry, now limit.Instant,
 	return nil
 }
 
-// decideCounter adds to the number in a plain string. A cell counts as the number of its TAT.
+// decideCounter decides INCREX on a plain string. A cell counts as a string with its TAT in
+// decimal.
 func (p *Plan) decideCounter(r *counter.Result, e *entry.Entry, now limit.Instant, c *counter.Call) error {
 	p.Action, p.by = Keep, Counter
 	value := e.Value

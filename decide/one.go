@@ -9,10 +9,10 @@ import (
 // has expired at now. One does not change e. It fills in the answer of a, and p with the change of the
 // key.
 //
-// On an error nothing was decided and the key stays as it is: [limit.ErrWrongType],
-// [limit.ErrNotInteger] or an error of the family. The caller sets a.Err, since its store may fail as
-// well. One does not accept asks about several entries: see [Rounds] for [Several]. The store itself
-// carries out the operations of Admin from Scan on.
+// The error is [limit.ErrWrongType], [limit.ErrNotInteger] or an error of the family. With an error
+// nothing was decided, and the caller must leave the key as it is. The caller sets a.Err, since
+// storing may fail as well. An ask about several entries is an error: [Rounds] decides a [Several],
+// and the caller itself carries out the operations Scan, Count and Flush of [Admin].
 func (p *Plan) One(e *entry.Entry, now limit.Instant, a *Ask) error {
 	a.Now, a.Foreign = now, 0
 	switch a.Family {

@@ -14,49 +14,52 @@ import (
 // errNotOne is the error of an ask that is not about one entry.
 var errNotOne = errors.New("decide: the ask is not about one entry")
 
-// Action is the change that a plan makes to a key. The families use the same numbers.
+// Action is the kind of change that a plan makes to a key. The packages of the families use the
+// same numbers.
 type Action uint8
 
-// The actions.
+// These are the actions.
 const (
 	// Keep changes nothing: neither value nor expiry.
 	Keep Action = iota
-	// Store sets the key to Kind, Expiry and the bytes that Apply returns.
+	// Store sets the key to the plan's Kind and Expiry, and to the bytes that [Plan.Apply] returns.
 	Store
 	// Remove deletes the key.
 	Remove
 )
 
-// Plan is the change of one key that a decision calls for. One goroutine reuses it for one ask after
-// another: [Plan.One] fills it. The zero value is ready.
+// Plan describes the change of one key that follows from a decision. [Plan.One] fills it in. One
+// goroutine reuses a plan for one ask after another. The zero value is ready for use.
 //
-// The caller makes the change. It may also drop the plan, or decide again on another entry: a decision
-// depends on the entry, the instant and the ask alone.
+// The caller makes the change. It may also drop the plan, or decide again on another entry: a
+// decision depends only on the entry, the instant and the ask.
 type Plan struct {
 	Action Action
-	// Kind and Expiry are those of the entry to store. From the instant Expiry on the key does not
-	// exist; [entry.NoExpiry] is never.
+	// Kind and Expiry are those of the entry to store. At the instant Expiry the key expires;
+	// [entry.NoExpiry] means never.
 	Kind   entry.Kind
 	Expiry limit.Instant
-	// Frees reports whether callers that wait for room under the key should try again.
+	// Frees is true if there may be more room in the limiter, so that callers that wait for room
+	// should try again.
 	Frees bool
-	// Foreign says that the key had the usage of another limit: see [Ask.Foreign].
+	// Foreign is true if the key had the usage of another limit: see [Ask.Foreign].
 	Foreign bool
 
-	by     Family        // the family whose plan it is
-	tat    limit.Instant // of a cell that is stored
+	by     Family        // family that has filled in the plan
+	tat    limit.Instant // TAT to store, if Kind is Cell
 	window slidingwindow.Plan
 	bucket tokenbucket.Plan
 	lease  concurrency.Plan
 	count  counter.Plan
 }
 
-// Apply returns the bytes to store if Action is Store. value is the value that the decision was made on,
-// nil without an entry. Apply either changes value in place and returns it, or leaves it alone and writes
-// to the capacity of dst, or to new memory if that is too small. A caller that must not change the value,
-// because others read it or because it may drop the plan, passes a copy. dst must not overlap value.
+// Apply returns the bytes to store if Action is Store. value is the value on which the decision was
+// made, nil if there was no entry. Apply either changes value in place and returns it, or leaves
+// value alone and writes to the memory of dst, or to new memory if dst is too small. If value must
+// not change, because other goroutines read it or because the plan may be dropped, the caller
+// passes a copy. dst must not overlap value.
 //
-// The plan of a lease refers to the member that its ask names, until [Plan.Forget].
+// Until [Plan.Forget], the plan of a lease refers to the bytes of the member in the ask.
 func (p *Plan) Apply(value, dst []byte) []byte {
 	switch p.by {
 	case Window:
@@ -74,13 +77,14 @@ func (p *Plan) Apply(value, dst []byte) []byte {
 	return value // only the expiry changes
 }
 
-// Cell returns the entry to store if Kind is that of a cell. dst is as for Apply.
+// Cell returns the entry to store if Kind is [entry.Cell]. Its value is appended to dst.
 func (p *Plan) Cell(dst []byte) entry.Entry {
 	return entry.Entry{Kind: entry.Cell, Expiry: p.Expiry, Value: entry.AppendCell(dst, p.tat, p.Expiry)}
 }
 
-// AppendDelta appends to dst a record of the change that Apply is about to make to a large value. ok is
-// false if the log needs the whole value.
+// AppendDelta appends to dst the delta of the change that [Plan.Apply] will make to value, and
+// returns the result. It must be called before Apply. ok is false if the change has no delta and
+// the log needs the whole value.
 func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
 	switch p.by {
 	case Window:
@@ -91,12 +95,13 @@ func (p *Plan) AppendDelta(dst, value []byte) (delta []byte, ok bool) {
 	return dst, false
 }
 
-// Forget drops all references to bytes of the ask.
+// Forget drops the plan's references to bytes of the ask.
 func (p *Plan) Forget() { p.lease.Member = nil }
 
-// end sets Action for an entry e of a family other than cells. frees is whether the new state has more
-// room than the old one. An entry of another kind, or one that ends earlier than e, may have more room as
-// well.
+// end fills in the plan with action on the entry e of a window, bucket or lease set. k and expiry
+// are those of the new entry. frees reports whether the new state may have more room than the old
+// one. An entry of another kind than e, or one that expires earlier than e, may have more room,
+// too.
 func (p *Plan) end(e *entry.Entry, action Action, k entry.Kind, expiry limit.Instant, frees bool) {
 	if p.Action = action; action != Store {
 		p.Frees = action == Remove
@@ -106,7 +111,8 @@ func (p *Plan) end(e *entry.Entry, action Action, k entry.Kind, expiry limit.Ins
 	p.Frees = frees || k != e.Kind || p.Expiry < e.Expiry
 }
 
-// endCell sets Action for an entry that becomes a cell with the TAT next. No caller waits for room in a
+// endCell fills in the plan so that the entry e becomes a cell with the TAT next, or is removed if
+// next is not after now. Frees is false for a stored cell, because no caller waits for room in a
 // cell.
 func (p *Plan) endCell(e *entry.Entry, now, next limit.Instant) {
 	switch {

@@ -7,8 +7,9 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// Rounds decides the clauses of an RL.MULTI at one instant: all are charged or none. One goroutine reuses
-// it for one ask after another. The caller passes each entry in each round:
+// Rounds decides the clauses of an RL.MULTI at one instant, so that all are charged or none. One
+// goroutine reuses it for one ask after another. The caller passes the entries of all clauses in
+// each round:
 //
 //	for s.Start(a, now); s.Round(); {
 //		for i := range a.Clauses { // in any order
@@ -19,33 +20,36 @@ import (
 //	}
 //	err := s.End()
 //
-// That fills in the answer. If there is no error and s.Changes is true, the caller decides each clause
-// once more with [Rounds.Again] and applies the result as the plan of one ask: Rounds is the [Plan] of the
-// clause that was decided last. It keeps no other plans, because there may be thousands of clauses, and
-// deciding again is cheaper. [Rounds.All] decides the clauses for entries in memory.
+// This loop fills in the answer. If there is no error and s.Changes is true, the caller then
+// decides each clause once more with [Rounds.Again], and makes the change of the embedded [Plan],
+// which is that of the clause decided last. Rounds keeps no other plans, because there may be
+// thousands of clauses, and deciding again is cheaper. [Rounds.All] is this loop for entries in
+// memory.
 //
 // An [Ask.Partial] is decided in one round if all clauses grant all units. Otherwise there is a
-// second round: with as many units as all of them can grant, or as refused.
+// second round, which grants as many units as all clauses can grant, or refuses the call if that is
+// none.
 //
 // A refused call stores what the refusal of a single clause stores: a changed rate of a bucket, or
 // a key with INIT.
 type Rounds struct {
 	Plan
-	// Changes reports whether a clause has something to store, or to remove.
+	// Changes is true if the plan of at least one clause is not Keep.
 	Changes bool
 
 	ask    *Ask
 	now    limit.Instant
-	as     manner
-	begun  bool  // the first round has begun
-	unfit  bool  // a clause does not fit its key
-	asked  int64 // units of a Partial
-	least  int64 // units that all clauses of a Partial can grant
-	failed int   // index of the first clause with an error, which is err
+	as     manner // manner of the present round
+	begun  bool   // the first round has begun
+	unfit  bool   // a clause does not fit its key
+	asked  int64  // units of a Partial
+	least  int64  // number of units that all clauses of a Partial judged so far can grant
+	failed int    // index of the first clause with an error, which is err
 	err    error
 }
 
-// Start begins with a, whose Details must have room for all Clauses. The keys must differ.
+// Start begins the decision of a at now, and resets the answer of a. a.Details must have as many
+// elements as a.Clauses. The keys of the clauses must differ.
 func (s *Rounds) Start(a *Ask, now limit.Instant) {
 	s.ask, s.now, s.begun, s.as = a, now, false, charging
 	if slices.ContainsFunc(a.Clauses, func(c Clause) bool { return c.Peek }) {
@@ -58,8 +62,9 @@ func (s *Rounds) Start(a *Ask, now limit.Instant) {
 	a.Now, a.Refused, a.Missing, a.Foreign = now, false, 0, 0
 }
 
-// Round reports whether each clause has to be judged, for the first time or again. There are two
-// rounds if a clause that was to be charged is refused: the second one charges none.
+// Round begins the next round and returns true if the caller has to judge each clause in it. It
+// returns false if the decision is complete. If a clause is refused in the first round, there is a
+// second round, which charges no clause.
 func (s *Rounds) Round() bool {
 	switch {
 	case !s.begun:
@@ -80,8 +85,9 @@ func (s *Rounds) Round() bool {
 	return true
 }
 
-// Judge decides clause i on the entry of its key and writes the answer to the ask's Details. It
-// returns false if the round may end early, because nothing will be decided.
+// Judge decides clause i on e, the entry of the clause's key, and writes the answer to the ask's
+// Details. It returns false if the clause does not fit the key: then the caller may end the round,
+// since the call fails.
 func (s *Rounds) Judge(i int, e *entry.Entry) bool {
 	c, d := &s.ask.Clauses[i], &s.ask.Details[i]
 	if s.unfit = !c.fits(e.Kind); s.unfit {
@@ -108,7 +114,8 @@ func (s *Rounds) Judge(i int, e *entry.Entry) bool {
 	return true
 }
 
-// decide decides a clause in the manner of the round.
+// decide decides the clause c on e in the manner of the round, writes the answer to d and fills in
+// the plan.
 func (s *Rounds) decide(d *limit.Decision, e *entry.Entry, c *Clause) error {
 	if s.as >= sharing {
 		return s.decidePart(d, e, s.now, c, s.as, s.least)
@@ -117,7 +124,8 @@ func (s *Rounds) decide(d *limit.Decision, e *entry.Entry, c *Clause) error {
 }
 
 // End returns the error of the call: [limit.ErrWrongType] if a clause does not fit its key,
-// otherwise the error of the first clause with one.
+// otherwise the error of the first clause that has one, or nil. With an error it sets s.Changes to
+// false.
 func (s *Rounds) End() error {
 	if s.unfit {
 		s.err = limit.ErrWrongType
@@ -126,14 +134,16 @@ func (s *Rounds) End() error {
 	return s.err
 }
 
-// Again decides clause i again, as in the last round, for its plan. It does not change the answer.
+// Again decides clause i on e once more, as in the last round, and fills in the plan of the clause.
+// It does not change the answer.
 func (s *Rounds) Again(i int, e *entry.Entry) error {
 	var d limit.Decision
 	return s.decide(&d, e, &s.ask.Clauses[i])
 }
 
-// All decides a, whose Details must have room for all Clauses, on entries in memory: entryOf
-// returns the entry of a clause, of kind [entry.None] if there is none.
+// All decides a at now. entryOf returns the entry of clause i, of kind [entry.None] if there is no
+// key; it may be called twice for a clause. The requirements of [Rounds.Start] hold. The error is
+// that of [Rounds.End].
 func (s *Rounds) All(a *Ask, now limit.Instant, entryOf func(i int) *entry.Entry) error {
 	for s.Start(a, now); s.Round(); {
 		for i := range a.Clauses {
@@ -145,14 +155,15 @@ func (s *Rounds) All(a *Ask, now limit.Instant, entryOf func(i int) *entry.Entry
 	return s.End()
 }
 
-// Forget drops the ask.
+// Forget drops the references to the ask and to its bytes.
 func (s *Rounds) Forget() {
 	s.ask = nil
 	s.Plan.Forget()
 }
 
-// Clause decides clause i of a, which was granted, again and alone, as if it were charged by
-// itself, and writes the answer to the Details.
+// Clause decides clause i of a alone, on e at now, with as many units as a was granted. a is a
+// [Several] that was decided and granted before. Clause writes the answer to a.Details and fills in
+// the plan.
 func (p *Plan) Clause(i int, e *entry.Entry, now limit.Instant, a *Ask) error {
 	if a.Partial && a.Missing > 0 {
 		return p.decidePart(&a.Details[i], e, now, &a.Clauses[i], granting, a.Granted())

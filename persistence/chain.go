@@ -14,9 +14,9 @@ import (
 type increment struct {
 	part
 	path  string
-	size  int64
-	valid int64 // the offset behind the last valid record
-	seq   uint64
+	size  int64  // length of the file in bytes
+	valid int64  // the offset behind the last valid record
+	seq   uint64 // number of the record at the offset valid, counted from 1
 	// sealed is true if the file has an end record. ended is true if moreover only durable-offset
 	// records follow the end record, so that nothing is missing.
 	sealed  bool
