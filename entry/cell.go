@@ -5,8 +5,8 @@ import (
 	"github.com/cellserver/cellserver/limit"
 )
 
-// A key of kind Cell has the TAT of CL.THROTTLE. Its natural expiry is that TAT. While the expiry
-// is the natural one, the value is empty and the key takes no memory for it.
+// A key of kind Cell has the TAT (theoretical arrival time) of CL.THROTTLE. Usually the key expires
+// at the TAT. Then its value is empty, so that the TAT takes no memory.
 
 // CellTAT returns the TAT of an entry of kind Cell.
 func CellTAT(e *Entry) limit.Instant {
@@ -16,7 +16,8 @@ func CellTAT(e *Entry) limit.Instant {
 	return gcra.State(e.Value)
 }
 
-// AppendCell appends the value of a cell with that TAT and expiry to dst.
+// AppendCell appends the value of a cell with that TAT and expiry to dst. The value is empty if the
+// two are equal.
 func AppendCell(dst []byte, tat, expiry limit.Instant) []byte {
 	if tat == expiry {
 		return dst
@@ -24,8 +25,9 @@ func AppendCell(dst []byte, tat, expiry limit.Instant) []byte {
 	return gcra.AppendState(dst, tat)
 }
 
-// StoredTAT returns the TAT from which CL.THROTTLE continues: 0 without a key, or the number in a
-// plain string, which becomes a cell at the next write.
+// StoredTAT returns the TAT from which CL.THROTTLE continues: 0 if e is of kind None, the TAT of a
+// cell, or the number in a plain string, which becomes a cell at the next write. The error is
+// [limit.ErrWrongType] for other kinds, or that of [gcra.ParseDecimal].
 func StoredTAT(e *Entry) (limit.Instant, error) {
 	switch e.Kind {
 	case None:

@@ -1,5 +1,6 @@
-// Package entry defines what a key can hold: an [Entry] of a [Kind] with a value of bytes.
+// Package entry defines the entries that keys hold: an [Entry] has a [Kind], a value of bytes and
+// an expiry.
 //
-// Tables, records, files and the keyspace share it. The packages of the families define the meaning
-// of a limiter's bytes.
+// The keyspace, its tables, the log and the files use these types. The meaning of a limiter's bytes
+// is defined in the package of the limiter, such as gcra or slidingwindow.
 package entry

@@ -2,8 +2,9 @@ package entry
 
 import "strconv"
 
-// Encoding returns the reply of OBJECT ENCODING for a limiter: "embstr" for a cell, the mode for
-// the others. That of a string is [StringEncoding].
+// Encoding returns the reply to OBJECT ENCODING for a key of kind k: "embstr" for a cell, and the
+// mode for the other limiters. For strings the reply depends on the value: see [StringEncoding].
+// For collections Encoding returns the type.
 func (k Kind) Encoding() string {
 	switch {
 	case k == String || k == Cell:
@@ -18,10 +19,12 @@ func (k Kind) Encoding() string {
 	return k.Type()
 }
 
-// embedded is the length of the longest string that Redis allocates together with its object.
+// embedded is the maximum length in bytes of a string that Redis allocates together with its
+// object.
 const embedded = 44
 
-// StringEncoding returns the reply of OBJECT ENCODING for a string, as Redis would store it.
+// StringEncoding returns the reply to OBJECT ENCODING for a string with that value, as in Redis:
+// "int", "embstr" or "raw".
 func StringEncoding(value []byte) string {
 	if IsInteger(value) {
 		return "int"
@@ -35,7 +38,8 @@ func StringEncoding(value []byte) string {
 // MaxNumber is the length of the longest decimal int64.
 const MaxNumber = 20
 
-// IsInteger reports whether b is a decimal int64 in Redis' canonical form.
+// IsInteger reports whether b is a decimal int64 in Redis' canonical form: without a plus sign and
+// leading zeros.
 func IsInteger(b []byte) bool {
 	if len(b) > MaxNumber {
 		return false

@@ -6,26 +6,27 @@ import (
 )
 
 // NoExpiry is the expiry of a key that never expires. It is the last representable instant, so that
-// "exists while expiry > now" needs no special case.
+// the rule "a key exists while its expiry is later than now" needs no special case.
 const NoExpiry = limit.MaxInstant
 
-// Entry is what a key holds. The Kind of an absent key is [None].
+// Entry has what a key holds. An Entry of kind [None] stands for an absent key.
 type Entry struct {
 	Kind Kind
-	// Made says that shared.New has made Value. A table that gets the entry may then keep Value
+	// Made is true if [shared.New] has made Value. A table that gets the entry may then keep Value
 	// without a copy.
 	Made   bool
-	Expiry limit.Instant
-	Value  []byte
+	Expiry limit.Instant // the instant at which the key expires, or NoExpiry
+	Value  []byte        // meaning depends on Kind
 }
 
-// SystemDatabase is the number of the database for the server's own records, such as policies. The
-// databases of clients have lower numbers.
+// SystemDatabase is the number of the database for the server's own data, such as policies. The
+// databases for clients have lower numbers.
 const SystemDatabase = 16
 
-// MaxKeyLength is the longest possible key in bytes. Tables depend on it.
+// MaxKeyLength is the maximum length of a key in bytes. The header of a table's record has 15 bits
+// for it.
 const MaxKeyLength = 1<<15 - 1
 
-// Long reports whether e is a string so long that replies and records refer to its value instead of
-// copying it. The stored value is then one that [shared.New] has made.
+// Long reports whether e is a string of [shared.Least] bytes or more. Replies and records refer to
+// the stored value of such a string instead of copying it; [shared.New] has made that value.
 func (e *Entry) Long() bool { return e.Kind == String && len(e.Value) >= shared.Least }

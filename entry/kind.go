@@ -6,17 +6,17 @@ import (
 	"github.com/cellserver/cellserver/tokenbucket"
 )
 
-// Kind is the type of a value. Its numbers are stored on disk and never change their meaning. A
-// limiter's kind includes its mode, since the same bytes have different meanings in different
+// Kind is the kind of a value. The numbers are stored on disk and never change their meaning. The
+// kind of a limiter includes its mode, since the same bytes have different meanings in different
 // modes.
 type Kind uint8
 
-// The kinds without modes. 3 to 6 are collections, whose value is the flat encoding of package
-// collection.
+// These are the kinds without modes. 3 to 6 are collections, whose value is the flat encoding of
+// package collection.
 const (
 	None   Kind = 0 // no key
 	String Kind = 1 // bytes
-	Cell   Kind = 2 // the TAT of CL.THROTTLE; a string for other commands
+	Cell   Kind = 2 // the TAT of CL.THROTTLE; other commands treat it as a string
 
 	Hash      Kind = 3
 	SortedSet Kind = 4
@@ -24,17 +24,19 @@ const (
 	Set       Kind = 6
 )
 
-// The first kind of each limiter family, to which the mode is added.
+// These are the first kinds of the other limiters. The kind of a limiter is the sum of its first
+// kind and its mode.
 const (
 	windowKinds Kind = 16
 	bucketKinds Kind = 32
 	leaseKinds  Kind = 48
 )
 
-// Kinds is greater than every kind. The store uses greater numbers for itself.
+// Kinds is greater than every kind. The keyspace uses the bit with this value for itself.
 const Kinds Kind = 64
 
-// Type returns the reply of TYPE: "none", "string", a collection's name, or "ratelimit".
+// Type returns the reply to TYPE for a key of kind k: "none", "string", "hash", "zset", "list",
+// "set" or "ratelimit".
 func (k Kind) Type() string {
 	switch k {
 	case None:
@@ -56,7 +58,8 @@ func (k Kind) Type() string {
 // IsCollection reports whether k is a hash, a sorted set, a list or a set.
 func (k Kind) IsCollection() bool { return k >= Hash && k <= Set }
 
-// Ordinal returns the number of a kind of collection, from 0.
+// Ordinal returns the number of k among the kinds of collections, from 0 to 3. k must be the kind
+// of a collection.
 func (k Kind) Ordinal() int { return int(k - Hash) }
 
 // IsWindow reports whether k is a limiter of package slidingwindow.
@@ -68,7 +71,8 @@ func (k Kind) IsBucket() bool { return k >= bucketKinds && k < leaseKinds }
 // IsLease reports whether k is a limiter of package concurrency.
 func (k Kind) IsLease() bool { return k >= leaseKinds && k < Kinds }
 
-// WindowMode returns the mode of a window's kind, or slidingwindow.None for None.
+// WindowMode returns the mode of k, which must be the kind of a window or None. For None it returns
+// slidingwindow.None.
 func (k Kind) WindowMode() slidingwindow.Mode {
 	if k == None {
 		return slidingwindow.None
@@ -76,7 +80,8 @@ func (k Kind) WindowMode() slidingwindow.Mode {
 	return slidingwindow.Mode(k - windowKinds)
 }
 
-// BucketMode returns the mode of a bucket's kind, or tokenbucket.None for None.
+// BucketMode returns the mode of k, which must be the kind of a bucket or None. For None it returns
+// tokenbucket.None.
 func (k Kind) BucketMode() tokenbucket.Mode {
 	if k == None {
 		return tokenbucket.None
@@ -84,7 +89,8 @@ func (k Kind) BucketMode() tokenbucket.Mode {
 	return tokenbucket.Mode(k - bucketKinds)
 }
 
-// LeaseMode returns the mode of a lease set's kind, or concurrency.None for None.
+// LeaseMode returns the mode of k, which must be the kind of a lease set or None. For None it
+// returns concurrency.None.
 func (k Kind) LeaseMode() concurrency.Mode {
 	if k == None {
 		return concurrency.None
@@ -92,11 +98,11 @@ func (k Kind) LeaseMode() concurrency.Mode {
 	return concurrency.Mode(k - leaseKinds)
 }
 
-// OfWindow returns the kind of a window with a mode.
+// OfWindow returns the kind of a window with the mode m.
 func OfWindow(m slidingwindow.Mode) Kind { return windowKinds + Kind(m) }
 
-// OfBucket returns the kind of a bucket with a mode.
+// OfBucket returns the kind of a bucket with the mode m.
 func OfBucket(m tokenbucket.Mode) Kind { return bucketKinds + Kind(m) }
 
-// OfLease returns the kind of a lease set with a mode.
+// OfLease returns the kind of a lease set with the mode m.
 func OfLease(m concurrency.Mode) Kind { return leaseKinds + Kind(m) }
