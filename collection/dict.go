@@ -6,17 +6,18 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// dict is the common part of a hash and a set: fields with values, in the order of their insertion.
-// The values of a set are empty.
+// dict implements hashes and sets: fields with values, in the order of their insertion. In a set
+// the fields are the members and the values are empty.
 type dict struct {
-	flatForm flat
-	count    int
+	flatForm flat // the elements of a small dict
+	count    int  // number of fields
 
-	// A large dict is a map of nodes that are linked in order; nodes is nil while it is flat. bytes
-	// is the size that its elements would have in the flat form.
+	// A large dict is a map of nodes that are linked in order; nodes is nil while the dict is flat.
+	// bytes is the size that its elements would have in the flat form, and cost is the number of
+	// bytes of memory that they take.
 	nodes       map[string]*node
 	first, last *node
-	index       []*node // nil until it is needed
+	index       []*node // see at; nil until it is needed
 	bytes       int
 	cost        int64
 	longs
@@ -25,19 +26,20 @@ type dict struct {
 	delta []byte
 }
 
-// node is a field of a large dict.
+// node is a field of a large dict, with its value.
 type node struct {
 	field      string
 	value      []byte
 	prev, next *node
-	at         int32 // in the index, if there is one
+	at         int32 // position in dict.index, if there is an index
 }
 
-// nodeCost is about the memory of a node beside field and value: the node, its entry in the map,
-// and the free slots that a map keeps.
+// nodeCost is about the number of bytes that a node takes in addition to field and value: the node,
+// its entry in the map, and the free slots that a map keeps.
 const nodeCost = 64 + 56
 
-// flat returns the flat bytes, if there are any.
+// flat returns the flat bytes of a small dict, without a copy; they are nil if the dict is empty.
+// For a large dict it returns false.
 func (d *dict) flat() ([]byte, bool) {
 	if d.nodes != nil {
 		return nil, false
@@ -48,6 +50,7 @@ func (d *dict) flat() ([]byte, bool) {
 	return d.flatForm.b, true
 }
 
+// appendFlat appends the flat bytes of a dict of any size to dst.
 func (d *dict) appendFlat(dst []byte) []byte {
 	if b, ok := d.flat(); ok {
 		return append(dst, b...)
@@ -60,7 +63,7 @@ func (d *dict) appendFlat(dst []byte) []byte {
 	return dst
 }
 
-// each yields fields and values in order.
+// each yields the fields and values in order.
 func (d *dict) each(yield func(field, value []byte) bool) {
 	if d.nodes != nil {
 		for n := d.first; n != nil; n = n.next {
@@ -83,8 +86,9 @@ func (d *dict) each(yield func(field, value []byte) bool) {
 	}
 }
 
-// find returns the place of a field in the flat bytes: its beginning, the beginning of its value's
-// length, and its end.
+// find returns the place of field in the flat bytes. begin is the offset of the element, middle is
+// the offset of the length of its value, and end is the offset behind the element. ok is false if
+// there is no such field.
 func (d *dict) find(field []byte) (begin, middle, end int, ok bool) {
 	if d.count == 0 {
 		return 0, 0, 0, false
@@ -103,6 +107,7 @@ func (d *dict) find(field []byte) (begin, middle, end int, ok bool) {
 	return 0, 0, 0, false
 }
 
+// get returns the value of field, and whether there is such a field.
 func (d *dict) get(field []byte) ([]byte, bool) {
 	if d.nodes != nil {
 		if n := d.nodes[string(field)]; n != nil {
@@ -118,6 +123,7 @@ func (d *dict) get(field []byte) ([]byte, bool) {
 	return value, true
 }
 
+// drop gives up the long elements, because the dict has been removed from the keyspace.
 func (d *dict) drop() {
 	if d.long == 0 {
 		return

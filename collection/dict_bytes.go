@@ -1,6 +1,8 @@
 package collection
 
-// apply replays a delta.
+// apply replays a delta. With values it is that of a hash, otherwise that of a set, whose values
+// must be empty. It returns ErrCorrupt for an invalid delta; then nothing is changed. It does not
+// change d.delta.
 func (d *dict) apply(delta []byte, values bool) error {
 	for b := delta; len(b) > 0; {
 		_, _, value, rest, ok := cutEffect(b)
@@ -14,7 +16,7 @@ func (d *dict) apply(delta []byte, values bool) error {
 		b = rest
 		switch op {
 		case opNew:
-			// A newer state may have the field already, in another place.
+			// A newer state may have the field already, in another place of the order.
 			d.del(field)
 			d.put(field, value)
 		case opUpdate:
@@ -26,7 +28,8 @@ func (d *dict) apply(delta []byte, values bool) error {
 	return nil
 }
 
-// cutEffect decodes the first effect of a delta.
+// cutEffect decodes the first effect of a delta, b, which must not be empty. ok is false if the
+// bytes are not an effect. value is nil for opGone.
 func cutEffect(b []byte) (op byte, field, value, rest []byte, ok bool) {
 	op = b[0]
 	if op < opNew || op > opGone {
@@ -39,7 +42,8 @@ func cutEffect(b []byte) (op byte, field, value, rest []byte, ok bool) {
 	return op, field, value, rest, ok
 }
 
-// checkDict returns an error unless b is what appendFlat would write.
+// checkDict returns ErrCorrupt unless b has the form that appendFlat writes, and for a set (values
+// is false) only empty values.
 func checkDict(b []byte, values bool) error {
 	if len(b) == 0 {
 		return nil

@@ -1,5 +1,6 @@
 package collection
 
+// load makes d the dict with the flat bytes b, which are valid, and clears the delta.
 func (d *dict) load(b []byte) {
 	d.nodes, d.first, d.last, d.index, d.bytes, d.cost, d.count = nil, nil, nil, nil, 0, 0, 0
 	d.long, d.longBytes = 0, 0
@@ -15,7 +16,8 @@ func (d *dict) load(b []byte) {
 	}
 }
 
-// set is put with a delta, within the limit.
+// set does what put does and adds the effect to the delta. It returns ErrFull for a new field if
+// the dict has limit fields; a limit of 0 means no limit.
 func (d *dict) set(field, value []byte, limit int) (added bool, err error) {
 	if limit > 0 && d.count >= limit {
 		if _, ok := d.get(field); !ok {
@@ -32,7 +34,7 @@ func (d *dict) set(field, value []byte, limit int) (added bool, err error) {
 	return added, nil
 }
 
-// remove is del with a delta.
+// remove does what del does and adds the effect to the delta.
 func (d *dict) remove(field []byte) bool {
 	if !d.del(field) {
 		return false
@@ -41,7 +43,9 @@ func (d *dict) remove(field []byte) bool {
 	return true
 }
 
-// put changes the value of a field in its place, or adds the field at the end.
+// put sets field to value: it changes an existing field in its place, and adds a new field at the
+// end. added reports whether the field is new. put makes the dict a large one if it becomes too
+// large for the flat form.
 func (d *dict) put(field, value []byte) (added bool) {
 	if d.nodes != nil {
 		return d.putNode(field, value)
@@ -69,6 +73,7 @@ func (d *dict) put(field, value []byte) (added bool) {
 	return d.putNode(field, value)
 }
 
+// del removes field and reports whether it existed.
 func (d *dict) del(field []byte) bool {
 	if d.nodes != nil {
 		return d.delNode(field)

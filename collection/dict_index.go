@@ -2,12 +2,12 @@ package collection
 
 import "slices"
 
-// indexCost is the memory of a node's place in the index.
+// indexCost is the number of bytes that a node's place in the index takes.
 const indexCost = 8
 
-// at returns the field with a number from 0 to count-1. The numbers have no relation to the order,
-// and any change may change them. A large dict gets an index at the first call, since most dicts
-// never need one.
+// at returns the field with the given number, from 0 to count-1. The numbers have no relation to
+// the order of the fields, and any change of the dict may change them. A large dict gets an index
+// at the first call of at, since most dicts never need one.
 func (d *dict) at(number int) []byte {
 	if d.nodes != nil {
 		if d.index == nil {
@@ -28,14 +28,14 @@ func (d *dict) at(number int) []byte {
 	}
 }
 
-// enlist adds a node to the index.
+// enlist adds the node n to the index.
 func (d *dict) enlist(n *node) {
 	n.at = int32(len(d.index))
 	d.index = append(d.index, n)
 	d.cost += indexCost
 }
 
-// delist removes a node from the index. The last node moves into its place.
+// delist removes the node n from the index. The last node of the index moves into its place.
 func (d *dict) delist(n *node) {
 	last := len(d.index) - 1
 	d.index[n.at] = d.index[last]

@@ -2,8 +2,8 @@ package collection
 
 import "github.com/cellserver/cellserver/shared"
 
-// grow makes the dict a large one with the given elements, which are count elements in the flat
-// form.
+// grow makes the dict a large one. elements has its d.count elements in the flat form, without the
+// count.
 func (d *dict) grow(elements []byte) {
 	d.nodes = make(map[string]*node, d.count+1)
 	d.count = 0
@@ -21,7 +21,7 @@ func (d *dict) grow(elements []byte) {
 	d.flatForm.drop()
 }
 
-// shrink makes the dict a flat one if it is small enough.
+// shrink makes a large dict a flat one if it has become small enough.
 func (d *dict) shrink() {
 	if d.count > backElements || d.bytes > backBytes {
 		return
@@ -31,6 +31,7 @@ func (d *dict) shrink() {
 	d.flatForm.take(b)
 }
 
+// putNode is put for a large dict.
 func (d *dict) putNode(field, value []byte) (added bool) {
 	if n := d.nodes[string(field)]; n != nil {
 		d.accountValue(n, -1)
@@ -54,6 +55,7 @@ func (d *dict) putNode(field, value []byte) (added bool) {
 	return true
 }
 
+// delNode is del for a large dict.
 func (d *dict) delNode(field []byte) bool {
 	n := d.nodes[string(field)]
 	if n == nil {
@@ -70,20 +72,20 @@ func (d *dict) delNode(field []byte) bool {
 	return true
 }
 
-// account adds the size of a node to the sums; with sign -1 it subtracts it.
+// account adds the node n to bytes and cost if sign is 1, and subtracts it if sign is -1.
 func (d *dict) account(n *node, sign int) {
 	d.bytes += sign * elementSize(len(n.field))
 	d.cost += int64(sign)*nodeCost + d.add(bytesOf(n.field), sign)
 	d.accountValue(n, sign)
 }
 
-// accountValue is account for the value only.
+// accountValue is account for the value of n alone.
 func (d *dict) accountValue(n *node, sign int) {
 	d.bytes += sign * elementSize(len(n.value))
 	d.cost += d.add(n.value, sign)
 }
 
-// link puts a node at the end.
+// link puts the node n at the end of the order.
 func (d *dict) link(n *node) {
 	n.prev, n.next = d.last, nil
 	if d.last == nil {
@@ -94,6 +96,7 @@ func (d *dict) link(n *node) {
 	d.last = n
 }
 
+// unlink takes the node n out of the order.
 func (d *dict) unlink(n *node) {
 	if n.prev == nil {
 		d.first = n.next

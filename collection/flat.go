@@ -5,22 +5,23 @@ import (
 	"unsafe"
 )
 
-// flat has the bytes of a small collection and knows whether it may change them. They belong to the
-// caller until the first change, which copies them to a buffer of its own.
+// flat has the bytes of a small collection. After load they belong to the caller, until the first
+// change copies them to a buffer of the flat.
 type flat struct {
 	b     []byte
-	owned bool
-	// own is our buffer, kept for the next load.
+	owned bool // b is in own and may be changed
+	// own is the buffer of the flat. It is kept for the next load.
 	own []byte
 }
 
-// load reads b from now on.
+// load makes b the bytes. They must not change until the next call of load, gap or take.
 func (f *flat) load(b []byte) { f.b, f.owned = b, false }
 
-// drop releases the bytes and the buffer, because a tree has replaced them.
+// drop drops the bytes and the buffer, because a tree or map has replaced them.
 func (f *flat) drop() { *f = flat{} }
 
-// gap replaces the n bytes at the offset by m undefined ones and returns those.
+// gap replaces the n bytes at the offset at by m undefined bytes, and returns these m bytes for the
+// caller to fill.
 func (f *flat) gap(at, n, m int) []byte {
 	if !f.owned {
 		f.own = append(f.own[:0], f.b...)
@@ -42,15 +43,17 @@ func (f *flat) gap(at, n, m int) []byte {
 	return f.b[at : at+m]
 }
 
-// take makes b, which belongs to f, the bytes, and returns the buffer that is free now.
+// take makes b the bytes and the buffer of f, which takes over b, and returns the former buffer,
+// emptied.
 func (f *flat) take(b []byte) (free []byte) {
 	free = f.own
 	f.b, f.own, f.owned = b, b, true
 	return free[:0]
 }
 
-// cut decodes a length and that many bytes at the beginning of b. ok is false if b ends before, or
-// if the length has more bytes than needed, so that equal collections have equal bytes.
+// cut returns the bytes at the beginning of b that follow their length, and the rest of b. ok is
+// false if b is too short, or if the length has more bytes than needed, so that equal collections
+// have equal bytes.
 func cut(b []byte) (element, rest []byte, ok bool) {
 	n, b, ok := cutUvarint(b)
 	if !ok || n > uint64(len(b)) {
@@ -59,7 +62,8 @@ func cut(b []byte) (element, rest []byte, ok bool) {
 	return b[:n:n], b[n:], true
 }
 
-// cutUvarint decodes an unsigned varint in its shortest form at the beginning of b.
+// cutUvarint returns the number at the beginning of b, an unsigned varint, and the rest of b. ok is
+// false unless the varint has its shortest form.
 func cutUvarint(b []byte) (n uint64, rest []byte, ok bool) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), b[1:], true
@@ -71,22 +75,22 @@ func cutUvarint(b []byte) (n uint64, rest []byte, ok bool) {
 	return n, b[size:], true
 }
 
-// appendElement appends a length and the bytes.
+// appendElement appends element, preceded by its length, to dst.
 func appendElement(dst, element []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(element))), element...)
 }
 
-// putElement writes a length and the bytes to the front of dst, and returns the rest
-// of it.
+// putElement writes element, preceded by its length, to the beginning of dst, and returns the rest
+// of dst.
 func putElement(dst, element []byte) (rest []byte) {
 	n := binary.PutUvarint(dst, uint64(len(element)))
 	return dst[n+copy(dst[n:], element):]
 }
 
-// elementSize returns the size of a length and the bytes.
+// elementSize returns the number of bytes that an element of n bytes and its length take.
 func elementSize(n int) int { return uvarintSize(uint64(n)) + n }
 
-// uvarintSize returns the size of an unsigned varint.
+// uvarintSize returns the number of bytes of n as an unsigned varint.
 func uvarintSize(n uint64) (size int) {
 	for size = 1; n >= 0x80; n >>= 7 {
 		size++
@@ -94,26 +98,27 @@ func uvarintSize(n uint64) (size int) {
 	return size
 }
 
-// allocated returns about the memory that a slice or string of n bytes takes.
+// allocated returns about the number of bytes of memory that a slice or string of n bytes takes.
 func allocated(n int) int64 {
 	const step = 16
 	return int64((n + step - 1) / step * step)
 }
 
-// bytesOf returns the bytes of a string, which must not be changed.
+// bytesOf returns the bytes of s without a copy. They must not be changed.
 func bytesOf(s string) []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
 
-// bytesAsString returns a string of the same memory; it must not outlive a change of b.
+// bytesAsString returns a string with the memory of b. The string must not be used after b has
+// changed.
 func bytesAsString(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
-// deltaKept is the capacity of the largest delta buffer that is kept for the next delta.
+// deltaKept is the maximum capacity in bytes of a delta buffer that is kept for the next delta.
 const deltaKept = 4096
 
-// resetDelta returns the buffer emptied, or none if it is large.
+// resetDelta returns the buffer delta, emptied, or nil if it is large.
 func resetDelta(delta []byte) []byte {
 	if cap(delta) > deltaKept {
 		return nil
@@ -121,12 +126,12 @@ func resetDelta(delta []byte) []byte {
 	return delta[:0]
 }
 
-// The effects in a delta of a hash or a set.
+// These are the first bytes of the effects in a delta of a hash or a set.
 const (
-	// opNew: the field, which is new, is at the end and has the value.
+	// opNew adds a field with a value at the end.
 	opNew = iota + 1
-	// opUpdate: the field has the value, where it is.
+	// opUpdate changes the value of a field in its place.
 	opUpdate
-	// opGone: the field is gone.
+	// opGone removes a field.
 	opGone
 )

@@ -7,28 +7,32 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// List is a sequence of values of any bytes that grows and shrinks at both ends. An index counts
-// from 0 at the front. Operations of a large list at its ends and at an index take O(log n).
+// List is a sequence of values of any bytes. Values can be added and removed at both ends. The
+// index of a value counts from 0 at the front. In a large list, operations at the ends and at an
+// index take O(log n).
 //
 // Arguments are copied. They must not be slices that the same list has returned. Returned slices
 // are valid until the next change, or as long as the list is pinned.
 type List struct {
 	// Max is the maximum number of elements; 0 means no limit.
 	Max int
-	// Tight makes Admits refuse the values that [Hash.Tight] refuses.
+	// Tight makes [List.Admits] return false for a value that takes more memory than the one it
+	// replaces: see [Hash.Tight].
 	Tight bool
 
 	// The elements have the positions from start to end-1.
 	start, end int64
 	flatForm   flat
-	// A large list is a tree by position, nil while the list is flat; positions without an entry
-	// are holes. bytes is the size that the elements would have in the flat form.
+	// A large list is a tree by position; tree is nil while the list is flat. Positions without an
+	// entry are holes. bytes is the size that the elements would have in the flat form, and cost is
+	// the number of bytes of memory that they take.
 	tree  *btree.Map[int64, []byte]
 	bytes int
 	cost  int64
 	longs
 
-	// changed says that there is a delta, and replaces that the delta replaces everything.
+	// changed is true if there is a delta. replaces is true if the delta replaces all former
+	// values.
 	changed  bool
 	replaces bool
 	delta    []byte
@@ -39,11 +43,11 @@ type List struct {
 // Len returns the number of elements.
 func (l *List) Len() int { return int(l.end - l.start) }
 
-// Cost returns roughly the bytes of memory that a large list takes; 0 while it is
-// flat.
+// Cost returns the approximate number of bytes of memory that the elements of a large list take. It
+// returns 0 for a small list.
 func (l *List) Cost() int64 { return l.cost }
 
-// Flat returns the bytes of a small list; see [Hash.Flat].
+// Flat returns the bytes of a small list without a copy: see [Hash.Flat].
 func (l *List) Flat() (flat []byte, ok bool) {
 	switch {
 	case l.tree != nil:
@@ -60,18 +64,19 @@ func (l *List) ResetDelta() {
 	l.changed, l.replaces = false, false
 }
 
-// A delta of a list has what it replaces, the bounds of the list, and pairs of a position and a
-// value. A value outside of the bounds was added and removed again.
+// A delta of a list has a byte which says what the delta replaces, the bounds of the list (8 bytes
+// each), and pairs of a position and a value. A value outside of the bounds was added and removed
+// again.
 const (
-	// keepsInside: elements within the bounds that the delta does not name stay.
+	// keepsInside means that elements within the bounds stay unless the delta has their positions.
 	keepsInside = 1
-	// replacesAll: nothing stays.
+	// replacesAll means that no former element stays.
 	replacesAll = 2
 
 	listDeltaHeader = 1 + 8 + 8
 )
 
-// beginDelta reserves room for the header, which Delta fills in.
+// beginDelta appends the header to an empty delta. Delta fills in the bounds.
 func (l *List) beginDelta() {
 	if len(l.delta) > 0 {
 		return
@@ -84,7 +89,7 @@ func (l *List) beginDelta() {
 	l.delta = append(l.delta, header[:]...)
 }
 
-// record adds the value at a position to the delta.
+// record adds the value at position to the delta.
 func (l *List) record(position int64, value []byte) {
 	l.changed = true
 	l.beginDelta()
@@ -92,7 +97,7 @@ func (l *List) record(position int64, value []byte) {
 	l.delta = appendElement(l.delta, value)
 }
 
-// Drop says that the list has been removed from the store.
+// Drop gives up the long values: see [Hash.Drop].
 func (l *List) Drop() {
 	if l.long == 0 || l.tree == nil {
 		return
@@ -104,15 +109,16 @@ func (l *List) Drop() {
 	l.long = 0
 }
 
-// Copied returns the number of bytes that a reply with all of a large list takes: those of the
-// elements that it copies, and of its references to the others. It is 0 for a small list.
+// Copied returns the number of bytes that a reply with a whole large list takes: the bytes of the
+// elements that the reply copies, and the sizes of its references to the long elements. It returns
+// 0 for a small list.
 func (l *List) Copied() int { return l.copied(l.bytes) }
 
-// Load makes l the list in flat; see [Hash.Load].
+// Load makes l the list with the bytes flat: see [Hash.Load].
 func (l *List) Load(flat []byte) { l.load(flat) }
 
-// Whole reports whether all positions have a value. Positions without one only exist while deltas
-// are replayed.
+// Whole reports whether all positions of the list have a value. Positions without a value exist
+// only while deltas are replayed.
 func (l *List) Whole() bool {
 	if l.tree != nil {
 		return l.tree.Len() == l.Len()
@@ -125,7 +131,7 @@ func (l *List) Whole() bool {
 	return true
 }
 
-// PushFront adds a value before all others. The error is [ErrFull].
+// PushFront adds value before all others. The error is [ErrFull]; then nothing is changed.
 func (l *List) PushFront(value []byte) error {
 	if l.Max > 0 && l.Len() >= l.Max {
 		return ErrFull
@@ -135,7 +141,7 @@ func (l *List) PushFront(value []byte) error {
 	return nil
 }
 
-// PushBack adds a value after all others. The error is [ErrFull].
+// PushBack adds value after all others. The error is [ErrFull]; then nothing is changed.
 func (l *List) PushBack(value []byte) error {
 	if l.Max > 0 && l.Len() >= l.Max {
 		return ErrFull
@@ -145,7 +151,7 @@ func (l *List) PushBack(value []byte) error {
 	return nil
 }
 
-// PopFront removes the first value and returns it, or false if there is none.
+// PopFront removes and returns the first value. ok is false if the list is empty.
 func (l *List) PopFront() (value []byte, ok bool) {
 	if l.Len() == 0 {
 		return nil, false
@@ -153,7 +159,7 @@ func (l *List) PopFront() (value []byte, ok bool) {
 	return l.pop(l.start), true
 }
 
-// PopBack removes the last value and returns it, or false if there is none.
+// PopBack removes and returns the last value. ok is false if the list is empty.
 func (l *List) PopBack() (value []byte, ok bool) {
 	if l.Len() == 0 {
 		return nil, false
@@ -161,7 +167,7 @@ func (l *List) PopBack() (value []byte, ok bool) {
 	return l.pop(l.end - 1), true
 }
 
-// pop removes the value at one of the ends.
+// pop removes and returns the value at position, which is the first or the last of the list.
 func (l *List) pop(position int64) []byte {
 	value := l.get(position)
 	if l.tree == nil {
@@ -177,7 +183,7 @@ func (l *List) pop(position int64) []byte {
 	return value
 }
 
-// At returns the value with an index, or false if there is none.
+// At returns the value with that index. ok is false if the list has no such index.
 func (l *List) At(index int) (value []byte, ok bool) {
 	if index < 0 || index >= l.Len() {
 		return nil, false
@@ -185,6 +191,7 @@ func (l *List) At(index int) (value []byte, ok bool) {
 	return l.get(l.start + int64(index)), true
 }
 
+// get returns the value at position, or nil if there is none.
 func (l *List) get(position int64) []byte {
 	if l.tree != nil {
 		value, _ := l.tree.Get(position)
@@ -197,7 +204,8 @@ func (l *List) get(position int64) []byte {
 	return nil
 }
 
-// Admits reports whether value may replace the one with an index.
+// Admits reports whether value may replace the value with that index. It returns false only with
+// Tight.
 func (l *List) Admits(index int, value []byte) bool {
 	if !l.Tight {
 		return true
@@ -206,7 +214,8 @@ func (l *List) Admits(index int, value []byte) bool {
 	return !ok || !l.grows(old, value)
 }
 
-// Set replaces the value at an index, and reports whether there is one.
+// Set replaces the value with that index by value. It returns false and does nothing if the list
+// has no such index.
 func (l *List) Set(index int, value []byte) bool {
 	if index < 0 || index >= l.Len() {
 		return false
@@ -216,8 +225,8 @@ func (l *List) Set(index int, value []byte) bool {
 	return true
 }
 
-// Range iterates over the values from index from to index to-1. The list must not be changed
-// meanwhile.
+// Range iterates over the values from index from to index to-1, as far as they exist. The list must
+// not be changed meanwhile.
 func (l *List) Range(from, to int) iter.Seq[[]byte] {
 	from, to = max(from, 0), min(to, l.Len())
 	return func(yield func([]byte) bool) {
@@ -234,8 +243,8 @@ func (l *List) Range(from, to int) iter.Seq[[]byte] {
 	}
 }
 
-// Trim removes all values but those from index from to index to-1. For a list that is not empty it
-// counts as a change even if it removes nothing, as for WATCH in Redis.
+// Trim removes all values but those from index from to index to-1. For a list that is not empty,
+// Trim counts as a change even if it removes nothing, as for WATCH in Redis.
 func (l *List) Trim(from, to int) {
 	from, to = max(from, 0), min(to, l.Len())
 	if from >= to {
@@ -248,9 +257,9 @@ func (l *List) Trim(from, to int) {
 	l.changed = true
 }
 
-// Remove removes values equal to value and returns their number: the first count of them, the last
-// -count if count is negative, or all if it is 0. The values on one side of them get new positions,
-// which are part of the delta.
+// Remove removes values equal to value: the first count of them, the last -count of them if count
+// is negative, or all if count is 0. It returns the number of removed values. The values on one
+// side of the removed ones get new positions, and the delta has these values.
 func (l *List) Remove(value []byte, count int) (removed int) {
 	var equal []int64 // positions
 	position := l.start
@@ -276,7 +285,8 @@ func (l *List) Remove(value []byte, count int) (removed int) {
 	return len(equal)
 }
 
-// removeFlat removes the values at positions, which are sorted, by copying all others.
+// removeFlat removes the values at positions, which are sorted, from a small list, by copying all
+// other values.
 func (l *List) removeFlat(positions []int64) {
 	next := List{start: l.start, end: l.start, changed: true, replaces: true}
 	position := l.start
@@ -292,10 +302,10 @@ func (l *List) removeFlat(positions []int64) {
 	*l = next
 }
 
-// AppendFlat appends the bytes of a list of any size.
+// AppendFlat appends the flat bytes of a list of any size to dst and returns the result.
 func (l *List) AppendFlat(dst []byte) []byte { return l.appendFlat(dst) }
 
-// Delta returns the effects of all changes; see [Hash.Delta].
+// Delta returns the effects of all changes since the last Load or ResetDelta: see [Hash.Delta].
 func (l *List) Delta() []byte {
 	if !l.changed {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Apply replays a delta of a list; see [Hash.Apply].
+// Apply replays delta: see [Hash.Apply]. The list may have holes afterwards: see [List.Whole].
 func (l *List) Apply(delta []byte) error {
 	if len(delta) == 0 {
 		return nil
@@ -39,7 +39,8 @@ func (l *List) Apply(delta []byte) error {
 	return nil
 }
 
-// applyFlat is Apply for a small list that remains small. It returns false if the list does not.
+// applyFlat is Apply for a small list that remains small. start and end are the bounds in delta. If
+// the list would become large, applyFlat returns false and changes nothing.
 func (l *List) applyFlat(delta []byte, start, end int64) bool {
 	var values [flatElements][]byte
 	if delta[0] == keepsInside && l.Len() > 0 {
@@ -88,7 +89,7 @@ func (l *List) applyFlat(delta []byte, start, end int64) bool {
 	return true
 }
 
-// checkListDelta checks the form of a delta, and returns its bounds.
+// checkListDelta returns the bounds in delta, or ErrCorrupt if delta is not the delta of a list.
 func checkListDelta(delta []byte) (start, end int64, err error) {
 	if len(delta) < listDeltaHeader || delta[0] != keepsInside && delta[0] != replacesAll {
 		return 0, 0, ErrCorrupt
@@ -108,7 +109,8 @@ func checkListDelta(delta []byte) (start, end int64, err error) {
 	return start, end, nil
 }
 
-// cutPlaced decodes a position and a value at the beginning of a delta.
+// cutPlaced returns the position and the value at the beginning of b, a part of a delta, and the
+// rest of b.
 func cutPlaced(b []byte) (position int64, value, rest []byte, ok bool) {
 	position, n := binary.Varint(b)
 	if n <= 0 {
@@ -118,7 +120,8 @@ func cutPlaced(b []byte) (position int64, value, rest []byte, ok bool) {
 	return position, value, rest, ok
 }
 
-// CheckList returns [ErrCorrupt] unless flat, which may be any bytes, is a list without holes.
+// CheckList returns [ErrCorrupt] unless flat has the flat bytes of a list without holes. flat may
+// be any bytes.
 func CheckList(flat []byte) error {
 	if len(flat) == 0 {
 		return nil

@@ -2,6 +2,7 @@ package collection
 
 import "encoding/binary"
 
+// load makes l the list with the flat bytes b, which are valid, and clears the delta.
 func (l *List) load(b []byte) {
 	l.start, l.end, l.tree, l.bytes, l.cost = 0, 0, nil, 0, 0
 	l.long, l.longBytes = 0, 0
@@ -18,7 +19,8 @@ func (l *List) load(b []byte) {
 	}
 }
 
-// put stores a value at a position in the list, or next to one of its ends.
+// put stores value at position, which is in the list or next to one of its ends. It makes the list
+// a large one if necessary.
 func (l *List) put(position int64, value []byte) {
 	if l.tree == nil && !l.putFlat(position, value) {
 		l.growFlat()
@@ -29,7 +31,8 @@ func (l *List) put(position int64, value []byte) {
 	}
 }
 
-// putFlat is put in the flat bytes. It returns false if the result is too large for that.
+// putFlat is put for a small list. It returns false and changes nothing if the list would become
+// large.
 func (l *List) putFlat(position int64, value []byte) bool {
 	n := l.Len()
 	if n == 0 {
@@ -55,12 +58,14 @@ func (l *List) putFlat(position int64, value []byte) bool {
 	return true
 }
 
+// putHeader writes the present bounds to the header of the flat bytes.
 func (l *List) putHeader() {
 	binary.LittleEndian.PutUint64(l.flatForm.b, uint64(l.start))
 	l.flatForm.b[8] = byte(l.Len())
 }
 
-// bound cuts a list without holes to the positions from start to end-1, which it has.
+// bound removes all values but those at the positions from start to end-1. The list has these
+// positions and no holes.
 func (l *List) bound(start, end int64) {
 	if l.tree != nil {
 		l.boundTree(start, end)

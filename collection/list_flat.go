@@ -2,14 +2,15 @@ package collection
 
 import "encoding/binary"
 
-// listHeader is the size of the header of a small list: the position of the first element and the
-// number of elements.
+// listHeader is the number of bytes of the header of a small list: the position of the first
+// element (8 bytes) and the number of elements.
 const listHeader = 8 + 1
 
-// farthest bounds the distance of a position from 0, so that no sum of two overflows. A list
-// reaches it only after 150 years with a push per nanosecond.
+// farthest is the maximum distance of a position from 0. With it no sum of two positions overflows.
+// With a push per nanosecond a list reaches it only after 150 years.
 const farthest = 1 << 62
 
+// appendFlat is AppendFlat. It also encodes holes.
 func (l *List) appendFlat(dst []byte) []byte {
 	if b, ok := l.Flat(); ok {
 		return append(dst, b...)
@@ -26,12 +27,12 @@ func (l *List) appendFlat(dst []byte) []byte {
 	return appendHoles(dst, l.end-next)
 }
 
-// appendValue appends an element of the flat form.
+// appendValue appends value to dst as an element of the flat form.
 func appendValue(dst, value []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(value))+1), value...)
 }
 
-// appendHoles appends n positions without a value: a 0, and n.
+// appendHoles appends n positions without a value to dst: a 0, and n. It appends nothing if n is 0.
 func appendHoles(dst []byte, n int64) []byte {
 	if n == 0 {
 		return dst
@@ -39,10 +40,11 @@ func appendHoles(dst []byte, n int64) []byte {
 	return binary.AppendUvarint(append(dst, 0), uint64(n))
 }
 
-// valueSize returns the size of an element in the flat form.
+// valueSize returns the number of bytes of a value of n bytes in the flat form.
 func valueSize(n int) int { return uvarintSize(uint64(n)+1) + n }
 
-// cutValue decodes an element, or a sequence of holes, at the beginning of b. A value is not nil.
+// cutValue decodes the beginning of b: a value, which is not nil, or a number of holes. rest is the
+// rest of b. ok is false if b begins with neither.
 func cutValue(b []byte) (value []byte, holes uint64, rest []byte, ok bool) {
 	n, b, ok := cutUvarint(b)
 	switch {
@@ -55,7 +57,7 @@ func cutValue(b []byte) (value []byte, holes uint64, rest []byte, ok bool) {
 	return b[: n-1 : n-1], 0, b[n-1:], true
 }
 
-// flatRange yields elements of the flat bytes, nil for a hole.
+// flatRange yields the values of a small list from index from to index to-1, and nil for a hole.
 func (l *List) flatRange(from, to int, yield func([]byte) bool) {
 	i := 0
 	for b := l.flatForm.b[listHeader:]; len(b) > 0 && i < to; {
@@ -70,8 +72,8 @@ func (l *List) flatRange(from, to int, yield func([]byte) bool) {
 	}
 }
 
-// span returns the place of the elements from index from to index to-1 in the flat bytes of a list
-// without holes.
+// span returns the offsets in the flat bytes at which the elements from index from to index to-1
+// begin and end. The list has no holes.
 func (l *List) span(from, to int) (begin, end int) {
 	all := l.flatForm.b
 	b := all[listHeader:]

@@ -6,11 +6,11 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// placedCost is about the memory of an element of a large list beside its value: 32 bytes in the
-// tree, whose nodes are half full where a list grows.
+// placedCost is about the number of bytes that an element of a large list takes in addition to its
+// value: 32 bytes in the tree, whose nodes are half full where a list grows.
 const placedCost = 64
 
-// growFlat makes a small list a large one.
+// growFlat makes a small list, which may be empty, a large one.
 func (l *List) growFlat() {
 	if l.Len() == 0 {
 		l.grow(nil)
@@ -19,7 +19,8 @@ func (l *List) growFlat() {
 	l.grow(l.flatForm.b[listHeader:])
 }
 
-// grow makes the list a large one with the given elements, which begin at position start.
+// grow makes the list a large one. elements has its elements in the flat form, without the header;
+// the first of them has the position l.start.
 func (l *List) grow(elements []byte) {
 	l.tree = new(btree.Map[int64, []byte])
 	position := l.start
@@ -40,7 +41,7 @@ func (l *List) grow(elements []byte) {
 	l.flatForm.drop()
 }
 
-// shrink makes the list a flat one if it is small enough.
+// shrink makes a large list a flat one if it has become small enough.
 func (l *List) shrink() {
 	if l.Len() > backElements || l.bytes > backBytes {
 		return
@@ -53,19 +54,21 @@ func (l *List) shrink() {
 	l.flatForm.take(b)
 }
 
-// account adds the size of an element to the sums; with sign -1 it subtracts it.
+// account adds an element to bytes and cost if sign is 1, and subtracts it if sign is -1.
 func (l *List) account(value []byte, sign int) {
 	l.bytes += sign * valueSize(len(value))
 	l.cost += int64(sign)*placedCost + l.add(value, sign)
 }
 
+// putTree stores a copy of value at position in a large list.
 func (l *List) putTree(position int64, value []byte) {
 	if l.setTree(position, own(value)) {
 		l.shrink()
 	}
 }
 
-// setTree stores value, which belongs to the list, and reports whether the position had a value.
+// setTree stores value, which the list takes over, at position, and reports whether the position
+// had a value before.
 func (l *List) setTree(position int64, value []byte) (known bool) {
 	old, known := l.tree.Set(position, value)
 	if known {
@@ -75,7 +78,7 @@ func (l *List) setTree(position int64, value []byte) (known bool) {
 	return known
 }
 
-// boundTree cuts the tree to the positions from start to end-1.
+// boundTree makes start and end the bounds of a large list, and removes all values outside of them.
 func (l *List) boundTree(start, end int64) {
 	l.start, l.end = start, end
 	for {
@@ -97,11 +100,13 @@ func (l *List) boundTree(start, end int64) {
 	l.shrink()
 }
 
-// placedSize is about the size of an element in a delta beside its value.
+// placedSize is about the number of bytes that an element of a delta takes in addition to its
+// value.
 const placedSize = 8
 
-// removeTree removes the values at positions, which are sorted. It does not copy the others: those
-// on the side with fewer bytes move up, and only they are in the delta.
+// removeTree removes the values at positions, which are sorted, from a large list. It does not copy
+// the other values. Of the values before the last position and those behind the first, the ones
+// with fewer bytes move, and only they are added to the delta.
 func (l *List) removeTree(positions []int64) {
 	first, last := positions[0], positions[len(positions)-1]
 	before, behind := 0, 0 // bytes that the delta would get
@@ -129,7 +134,7 @@ func (l *List) removeTree(positions []int64) {
 	l.shrink()
 }
 
-// moveUp fills the positions with the values before them.
+// moveUp closes the gaps at positions by moving the values before them to higher positions.
 func (l *List) moveUp(positions []int64) {
 	last := len(positions) - 1
 	to := positions[last]
@@ -146,7 +151,7 @@ func (l *List) moveUp(positions []int64) {
 	}
 }
 
-// moveDown fills the positions with the values behind them.
+// moveDown closes the gaps at positions by moving the values behind them to lower positions.
 func (l *List) moveDown(positions []int64) {
 	next, to := 0, positions[0]
 	for from := to; from < l.end; from++ {
@@ -162,7 +167,8 @@ func (l *List) moveDown(positions []int64) {
 	}
 }
 
-// moveTree gives a position the value of another.
+// moveTree stores the value at the position from also at the position to, and adds that to the
+// delta.
 func (l *List) moveTree(from, to int64) {
 	value, _ := l.tree.Get(from)
 	l.tree.Set(to, value)

@@ -2,21 +2,21 @@ package collection
 
 import "github.com/cellserver/cellserver/shared"
 
-// longs is the common part of the large forms of all collections: elements of [shared.Least] bytes
-// or more, to which replies refer (package shared). Their bytes never change; a new value is stored
+// longs counts the long elements of a large collection, those of [shared.Least] bytes or more.
+// Replies refer to long elements (package shared). Their bytes never change; a new value is stored
 // elsewhere.
 type longs struct {
 	ledger shared.Ledger
-	long   int // number of parts of elements that are so long
+	long   int // number of long parts; a field and its value are two parts
 	// longBytes is the sum of their lengths.
 	longBytes int
 }
 
-// SetLedger makes ledger count removed elements while replies refer to them. Without a ledger they
-// are not counted.
+// SetLedger makes ledger count the memory of removed elements for as long as replies refer to them.
+// Without a ledger it is not counted.
 func (l *longs) SetLedger(ledger shared.Ledger) { l.ledger = ledger }
 
-// own returns a copy of an element, or of a part of one.
+// own returns a copy of v, an element or a part of one. [shared.New] makes a long copy.
 func own(v []byte) []byte {
 	if len(v) >= shared.Least {
 		return shared.New(v, 0)
@@ -24,7 +24,7 @@ func own(v []byte) []byte {
 	return append(make([]byte, 0, len(v)), v...)
 }
 
-// ownString is own for a string.
+// ownString returns a copy of v as own does, but as a string.
 func ownString(v []byte) string {
 	if len(v) >= shared.Least {
 		return shared.NewString(v)
@@ -32,8 +32,9 @@ func ownString(v []byte) string {
 	return string(v)
 }
 
-// add counts an element that own has copied when it is added to the collection, or with sign -1
-// removed from it, and returns the change in memory.
+// add counts v, which own has made, when it is added to the collection (sign is 1) or removed from
+// it (sign is -1). It returns by how many bytes the memory changes. It drops a long v that is
+// removed.
 func (l *longs) add(v []byte, sign int) (cost int64) {
 	if len(v) < shared.Least {
 		return int64(sign) * allocated(cap(v))
@@ -47,18 +48,20 @@ func (l *longs) add(v []byte, sign int) (cost int64) {
 	return cost
 }
 
-// grows reports whether replacing old by value takes more memory. old remains in memory for as long
-// as a reply refers to it.
+// grows reports whether the collection takes more memory if value replaces old. old remains in
+// memory for as long as a reply refers to it.
 func (l *longs) grows(old, value []byte) bool {
 	return len(value) > len(old) || len(old) >= shared.Least && l.ledger != nil && shared.Busy(old)
 }
 
-// gone is called for every part of a collection that is removed as a whole.
+// gone drops v if it is long. It is called for every part of a collection that is removed as a
+// whole.
 func (l *longs) gone(v []byte) {
 	if len(v) >= shared.Least {
 		shared.Drop(v, l.ledger)
 	}
 }
 
-// copied returns the size of a reply with elements of so many bytes.
+// copied returns the number of bytes that a reply with the whole collection takes. bytes is the
+// size of all elements.
 func (l *longs) copied(bytes int) int { return bytes - l.longBytes + l.long*shared.RefSize }

@@ -6,7 +6,7 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// Set is a set of members of any bytes. Iteration is in the order in which they were added.
+// Set is a set of members of any bytes. Iteration is in the order in which the members were added.
 //
 // Arguments are copied. They must not be slices that the same set has returned. Returned slices are
 // valid until the next change, or as long as the set is pinned.
@@ -16,7 +16,7 @@ type Set struct {
 	d   dict
 }
 
-// Load makes s the set in flat; see [Hash.Load].
+// Load makes s the set with the bytes flat: see [Hash.Load].
 func (s *Set) Load(flat []byte) { s.d.load(flat) }
 
 // Len returns the number of members.
@@ -28,11 +28,12 @@ func (s *Set) Has(member []byte) bool {
 	return ok
 }
 
-// At returns the member with a number from 0 to Len()-1. After the first call its cost does not
-// depend on Len. The numbers have no relation to the order, and any change may change them.
+// At returns the member with that number, from 0 to Len()-1. The numbers have no relation to the
+// order of the members, and any change of the set may change them. The first call for a large set
+// takes time proportional to Len; later calls do not.
 func (s *Set) At(number int) []byte { return s.d.at(number) }
 
-// Add adds a member, and reports whether it is new; otherwise nothing changes. The error is
+// Add adds member, and reports whether it is new. If it is not, nothing is changed. The error is
 // [ErrFull].
 func (s *Set) Add(member []byte) (added bool, err error) {
 	if s.Has(member) {
@@ -41,43 +42,43 @@ func (s *Set) Add(member []byte) (added bool, err error) {
 	return s.d.set(member, nil, s.Max)
 }
 
-// Remove removes a member, and reports whether it existed.
+// Remove removes member, and reports whether it existed.
 func (s *Set) Remove(member []byte) bool { return s.d.remove(member) }
 
-// All iterates over the members in the order of the set, which must not be changed meanwhile.
+// All iterates over the members in the order of the set. The set must not be changed meanwhile.
 func (s *Set) All() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		s.d.each(func(member, _ []byte) bool { return yield(member) })
 	}
 }
 
-// Flat returns the bytes of a small set; see [Hash.Flat].
+// Flat returns the bytes of a small set without a copy: see [Hash.Flat].
 func (s *Set) Flat() (flat []byte, ok bool) { return s.d.flat() }
 
-// AppendFlat appends the bytes of a set of any size.
+// AppendFlat appends the flat bytes of a set of any size to dst and returns the result.
 func (s *Set) AppendFlat(dst []byte) []byte { return s.d.appendFlat(dst) }
 
-// Cost returns roughly the bytes of memory that a large set takes; 0 while it is
-// flat.
+// Cost returns the approximate number of bytes of memory that the members of a large set take. It
+// returns 0 for a small set.
 func (s *Set) Cost() int64 { return s.d.cost }
 
-// Delta returns the effects of all changes; see [Hash.Delta].
+// Delta returns the effects of all changes since the last Load or ResetDelta: see [Hash.Delta].
 func (s *Set) Delta() []byte { return s.d.delta }
 
 // ResetDelta clears the delta.
 func (s *Set) ResetDelta() { s.d.delta = resetDelta(s.d.delta) }
 
-// SetLedger is [List.SetLedger].
+// SetLedger does what [List.SetLedger] does.
 func (s *Set) SetLedger(ledger shared.Ledger) { s.d.ledger = ledger }
 
-// Drop says that the set has been removed from the store.
+// Drop gives up the long members: see [Hash.Drop].
 func (s *Set) Drop() { s.d.drop() }
 
-// Copied is [List.Copied].
+// Copied returns the number of bytes that a reply with the whole set takes: see [List.Copied].
 func (s *Set) Copied() int { return s.d.copied(s.d.bytes) }
 
-// Apply replays a delta of a set; see [Hash.Apply].
+// Apply replays delta, which may be any bytes: see [Hash.Apply].
 func (s *Set) Apply(delta []byte) error { return s.d.apply(delta, false) }
 
-// CheckSet returns [ErrCorrupt] unless flat, which may be any bytes, is a set.
+// CheckSet returns [ErrCorrupt] unless flat has the flat bytes of a set. flat may be any bytes.
 func CheckSet(flat []byte) error { return checkDict(flat, false) }

@@ -4,13 +4,14 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// SortedSet maps members of any bytes to scores, and orders them by score, then by the bytes of the
-// member. The rank of an element is its index in that order, from 0. A score may be infinite but
-// not NaN, which callers have to refuse. 0 and -0 are equal in the order, and each is returned as
-// it was set.
+// SortedSet maps members of any bytes to scores. Its elements are ordered by score, and elements of
+// equal score by the bytes of the member. The rank of an element is its index in that order, from
+// 0. A score may be infinite but not NaN; callers have to refuse NaN. 0 and -0 are equal in the
+// order, but a score is returned as it was set.
 //
-// In a large set a lookup by member is one in a map, a lookup by rank takes O(log n), and finding
-// the rank of a score or member takes O(log² n), because the tree finds elements by index only.
+// In a large set a lookup by member is a lookup in a map, and a lookup by rank takes O(log n).
+// Finding the rank of a score or member takes O(log² n), because the tree finds elements by index
+// only.
 //
 // Arguments are copied. They must not be slices that the same set has returned. Returned slices are
 // valid until the next change, or as long as the set is pinned.
@@ -21,8 +22,9 @@ type SortedSet struct {
 	flatForm flat
 	count    int
 
-	// A large set is a tree of the elements in order and a map of the scores; both are nil while it
-	// is flat. bytes is the size that its elements would have in the flat form.
+	// A large set is a tree of the elements in order and a map of the scores; both are nil while
+	// the set is flat. bytes is the size that the elements would have in the flat form, and cost is
+	// the number of bytes of memory that they take.
 	tree   *btree.BTreeG[ranked]
 	scores map[string]float64
 	bytes  int
@@ -38,10 +40,11 @@ type ranked struct {
 	member string
 }
 
-// rankedCost is about the memory of an element beside its member: 24 bytes in the tree, 24 in the
-// map, and the free slots that both keep.
+// rankedCost is about the number of bytes that an element takes in addition to its member: 24 bytes
+// in the tree, 24 in the map, and the free slots that both keep.
 const rankedCost = 48 + 40
 
+// rankedLess reports whether a comes before b in the order.
 func rankedLess(a, b ranked) bool {
 	if a.score != b.score {
 		return a.score < b.score
@@ -52,7 +55,7 @@ func rankedLess(a, b ranked) bool {
 // Len returns the number of elements.
 func (s *SortedSet) Len() int { return s.count }
 
-// Flat returns the bytes of a small set; see [Hash.Flat].
+// Flat returns the bytes of a small set without a copy: see [Hash.Flat].
 func (s *SortedSet) Flat() (flat []byte, ok bool) {
 	switch {
 	case s.tree != nil:
@@ -63,17 +66,17 @@ func (s *SortedSet) Flat() (flat []byte, ok bool) {
 	return s.flatForm.b, true
 }
 
-// Cost returns roughly the bytes of memory that a large set takes; 0 while it is
-// flat.
+// Cost returns the approximate number of bytes of memory that the elements of a large set take. It
+// returns 0 for a small set.
 func (s *SortedSet) Cost() int64 { return s.cost }
 
-// Delta returns the effects of all changes; see [Hash.Delta].
+// Delta returns the effects of all changes since the last Load or ResetDelta: see [Hash.Delta].
 func (s *SortedSet) Delta() []byte { return s.delta }
 
 // ResetDelta clears the delta.
 func (s *SortedSet) ResetDelta() { s.delta = resetDelta(s.delta) }
 
-// Drop says that the sorted set has been removed from the store.
+// Drop gives up the long members: see [Hash.Drop].
 func (s *SortedSet) Drop() {
 	if s.long == 0 || s.tree == nil {
 		return
@@ -84,14 +87,14 @@ func (s *SortedSet) Drop() {
 	s.long = 0
 }
 
-// Copied is [List.Copied].
+// Copied returns about the number of bytes that a reply with all elements takes: see [List.Copied].
 func (s *SortedSet) Copied() int { return s.copied(s.bytes) }
 
-// Load makes s the sorted set in flat; see [Hash.Load].
+// Load makes s the sorted set with the bytes flat: see [Hash.Load].
 func (s *SortedSet) Load(flat []byte) { s.load(flat) }
 
-// Set sets the score of a member, and reports whether the member is new. If it has an equal score
-// already, nothing changes. The error is [ErrFull].
+// Set sets the score of member, and reports whether the member is new. If the member has an equal
+// score already, nothing is changed. The error is [ErrFull]; then nothing is changed either.
 func (s *SortedSet) Set(member []byte, score float64) (added bool, err error) {
 	old, known := s.Score(member)
 	if known && old == score {
@@ -109,7 +112,7 @@ func (s *SortedSet) Set(member []byte, score float64) (added bool, err error) {
 	return !known, nil
 }
 
-// Remove removes a member, and reports whether it existed.
+// Remove removes member, and reports whether it existed.
 func (s *SortedSet) Remove(member []byte) bool {
 	if !s.del(member) {
 		return false
@@ -118,8 +121,8 @@ func (s *SortedSet) Remove(member []byte) bool {
 	return true
 }
 
-// RemoveRange removes the elements from rank from to rank to-1, and returns their number. Ranks
-// that do not exist are ignored.
+// RemoveRange removes the elements from rank from to rank to-1, as far as they exist, and returns
+// their number.
 func (s *SortedSet) RemoveRange(from, to int) (removed int) {
 	from, to = max(from, 0), min(to, s.count)
 	for range to - from {
@@ -131,7 +134,8 @@ func (s *SortedSet) RemoveRange(from, to int) (removed int) {
 	return removed
 }
 
-// At returns the element with a rank, or false if there is none.
+// At returns the member and the score of the element with that rank. ok is false if there is no
+// such rank.
 func (s *SortedSet) At(rank int) (member []byte, score float64, ok bool) {
 	if rank < 0 || rank >= s.count {
 		return nil, 0, false
@@ -144,5 +148,5 @@ func (s *SortedSet) At(rank int) (member []byte, score float64, ok bool) {
 	return member, score, true
 }
 
-// AppendFlat appends the bytes of a set of any size.
+// AppendFlat appends the flat bytes of a set of any size to dst and returns the result.
 func (s *SortedSet) AppendFlat(dst []byte) []byte { return s.appendFlat(dst) }

@@ -2,11 +2,11 @@ package collection
 
 import "math"
 
-// opScore, in a delta of a sorted set: the member has the score. The other effect is
-// opGone.
+// opScore is the first byte of an effect in the delta of a sorted set: it sets the score of a
+// member. The only other effect is opGone.
 const opScore = opGone + 1
 
-// Apply replays a delta of a sorted set; see [Hash.Apply].
+// Apply replays delta, which may be any bytes: see [Hash.Apply].
 func (s *SortedSet) Apply(delta []byte) error {
 	for b := delta; len(b) > 0; {
 		_, _, _, rest, ok := cutScoreEffect(b)
@@ -27,7 +27,8 @@ func (s *SortedSet) Apply(delta []byte) error {
 	return nil
 }
 
-// cutScoreEffect decodes the first effect of a delta.
+// cutScoreEffect decodes the first effect of a delta, b, which must not be empty. ok is false if
+// the bytes are not an effect.
 func cutScoreEffect(b []byte) (op byte, score float64, member, rest []byte, ok bool) {
 	op, b = b[0], b[1:]
 	switch op {
@@ -39,7 +40,8 @@ func cutScoreEffect(b []byte) (op byte, score float64, member, rest []byte, ok b
 	return op, score, member, rest, ok
 }
 
-// cutScoredHostile is cutScored for any bytes.
+// cutScoredHostile is cutScored for bytes that may be any. ok is false if they do not begin with an
+// element, or its score is NaN.
 func cutScoredHostile(b []byte) (score float64, member, rest []byte, ok bool) {
 	if len(b) <= scoreSize {
 		return 0, nil, nil, false
@@ -51,7 +53,8 @@ func cutScoredHostile(b []byte) (score float64, member, rest []byte, ok bool) {
 	return score, member, rest, !math.IsNaN(score)
 }
 
-// CheckSortedSet returns [ErrCorrupt] unless flat, which may be any bytes, is a sorted set.
+// CheckSortedSet returns [ErrCorrupt] unless flat has the flat bytes of a sorted set. flat may be
+// any bytes.
 func CheckSortedSet(flat []byte) error {
 	if len(flat) == 0 {
 		return nil

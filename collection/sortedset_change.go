@@ -5,6 +5,7 @@ import (
 	"math"
 )
 
+// load makes s the sorted set with the flat bytes b, which are valid, and clears the delta.
 func (s *SortedSet) load(b []byte) {
 	s.tree, s.scores, s.bytes, s.cost, s.count = nil, nil, 0, 0, 0
 	s.long, s.longBytes = 0, 0
@@ -20,7 +21,8 @@ func (s *SortedSet) load(b []byte) {
 	}
 }
 
-// put sets the score of a member, bit for bit.
+// put sets the score of member, without a delta. It replaces 0 by -0 and the reverse. It makes the
+// set a large one if necessary.
 func (s *SortedSet) put(member []byte, score float64) {
 	if s.tree != nil {
 		s.putTree(member, score)
@@ -48,7 +50,8 @@ func (s *SortedSet) put(member []byte, score float64) {
 	s.flatForm.b[0] = byte(s.count)
 }
 
-// place returns the offset in the flat bytes at which an element belongs. It does not use count.
+// place returns the offset in the flat bytes at which an element with that member and score
+// belongs. It does not use count.
 func (s *SortedSet) place(member []byte, score float64) int {
 	all := s.flatForm.b
 	for b := all[1:]; len(b) > 0; {
@@ -61,6 +64,7 @@ func (s *SortedSet) place(member []byte, score float64) int {
 	return len(all)
 }
 
+// del removes member, without a delta, and reports whether it existed.
 func (s *SortedSet) del(member []byte) bool {
 	if s.tree != nil {
 		return s.delTree(member)
@@ -72,7 +76,7 @@ func (s *SortedSet) del(member []byte) bool {
 	return ok
 }
 
-// delAt removes the element with a rank, which must exist.
+// delAt removes the element with that rank, which must exist, without a delta.
 func (s *SortedSet) delAt(rank int) {
 	if s.tree != nil {
 		s.delTreeAt(rank)
@@ -83,7 +87,7 @@ func (s *SortedSet) delAt(rank int) {
 	s.cutOut(begin, begin+scoreSize+elementSize(len(member)))
 }
 
-// cutOut removes one element from the flat bytes.
+// cutOut removes the element at the offsets from begin to end-1 of the flat bytes.
 func (s *SortedSet) cutOut(begin, end int) {
 	s.flatForm.gap(begin, end-begin, 0)
 	s.count--

@@ -5,10 +5,11 @@ import (
 	"math"
 )
 
-// scoreSize is the size of a score in the flat form.
+// scoreSize is the number of bytes of a score in the flat form.
 const scoreSize = 8
 
-// less orders elements by score, then member.
+// less reports whether the element with score and member comes before the one with otherScore and
+// other.
 func less(score float64, member []byte, otherScore float64, other []byte) bool {
 	if score != otherScore {
 		return score < otherScore
@@ -16,18 +17,20 @@ func less(score float64, member []byte, otherScore float64, other []byte) bool {
 	return string(member) < string(other)
 }
 
+// appendScore appends the encoding of score to dst.
 func appendScore(dst []byte, score float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(score))
 }
 
-// cutScored decodes an element from bytes that are known to be valid.
+// cutScored decodes the element at the beginning of b, which is known to be valid, and returns the
+// rest of b.
 func cutScored(b []byte) (score float64, member, rest []byte) {
 	score = math.Float64frombits(binary.LittleEndian.Uint64(b))
 	member, rest, _ = cut(b[scoreSize:])
 	return score, member, rest
 }
 
-// elements returns the flat bytes after the count.
+// elements returns the flat bytes after the count; nil for an empty set.
 func (s *SortedSet) elements() []byte {
 	if s.count == 0 {
 		return nil
@@ -35,7 +38,7 @@ func (s *SortedSet) elements() []byte {
 	return s.flatForm.b[1:]
 }
 
-// offset returns where the element with a rank begins in the flat bytes.
+// offset returns the offset in the flat bytes at which the element with that rank begins.
 func (s *SortedSet) offset(rank int) int {
 	b := s.elements()
 	for range rank {
@@ -44,7 +47,8 @@ func (s *SortedSet) offset(rank int) int {
 	return len(s.flatForm.b) - len(b)
 }
 
-// find looks a member up in the flat bytes.
+// find looks up member in the flat bytes. It returns the score, the rank, and the offsets at which
+// the element begins and ends. ok is false if there is no such member.
 func (s *SortedSet) find(member []byte) (score float64, rank, begin, end int, ok bool) {
 	for b := s.elements(); len(b) > 0; rank++ {
 		begin = len(s.flatForm.b) - len(b)

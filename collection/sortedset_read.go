@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// Score returns the score of a member.
+// Score returns the score of member. ok is false if there is no such member.
 func (s *SortedSet) Score(member []byte) (score float64, ok bool) {
 	if s.tree != nil {
 		score, ok = s.scores[string(member)]
@@ -15,7 +15,7 @@ func (s *SortedSet) Score(member []byte) (score float64, ok bool) {
 	return score, ok
 }
 
-// Rank returns the rank of a member.
+// Rank returns the rank and the score of member. ok is false if there is no such member.
 func (s *SortedSet) Rank(member []byte) (rank int, score float64, ok bool) {
 	score, ok = s.Score(member)
 	if !ok {
@@ -27,14 +27,15 @@ func (s *SortedSet) Rank(member []byte) (rank int, score float64, ok bool) {
 	return rank, score, true
 }
 
-// Search returns the smallest rank whose element is beyond, or Len if there is none. All elements
-// after one that is beyond must be beyond, too.
+// Search returns the smallest rank for whose element beyond returns true, or Len if there is none.
+// If beyond returns true for an element, it must do so for all elements after it.
 func (s *SortedSet) Search(beyond func(member []byte, score float64) bool) int {
 	return s.SearchIn(0, s.count, beyond)
 }
 
-// SearchIn is Search among the elements from rank from to rank to-1, and returns to if none is
-// beyond. It examines both ends first, because the lookups in a log of requests are there.
+// SearchIn does what [SortedSet.Search] does, but only among the elements from rank from to rank
+// to-1. It returns to if beyond returns true for none of them. It examines both ends first, because
+// lookups in a log of requests are usually there.
 func (s *SortedSet) SearchIn(from, to int, beyond func(member []byte, score float64) bool) int {
 	from, to = max(from, 0), min(to, s.count)
 	if s.tree != nil && from < to {
@@ -49,10 +50,11 @@ func (s *SortedSet) SearchIn(from, to int, beyond func(member []byte, score floa
 	return from
 }
 
-// nearFront is the number of elements that are searched at the front before a binary search of the
-// rest.
+// nearFront is the number of elements at the front among which searchTree searches first, before a
+// binary search of the rest.
 const nearFront = 16
 
+// searchTree is SearchIn for a large set. The range must not be empty.
 func (s *SortedSet) searchTree(from, to int, beyond func([]byte, float64) bool) int {
 	at := func(rank int) bool {
 		e, _ := s.tree.GetAt(rank)
@@ -62,7 +64,7 @@ func (s *SortedSet) searchTree(from, to int, beyond func([]byte, float64) bool) 
 	if !at(to) {
 		return to + 1
 	}
-	// All elements before from are not beyond, and the one at to is.
+	// beyond returns false for all elements before from, and true for the one at to.
 	if near := from + nearFront; near < to {
 		if at(near) {
 			to = near
@@ -84,8 +86,8 @@ func (s *SortedSet) searchTree(from, to int, beyond func([]byte, float64) bool) 
 	return from
 }
 
-// Range iterates over the elements from rank from to rank to-1, upwards. The set must not be
-// changed meanwhile.
+// Range iterates over the elements from rank from to rank to-1, as far as they exist, in ascending
+// order. The set must not be changed meanwhile.
 func (s *SortedSet) Range(from, to int) iter.Seq2[[]byte, float64] {
 	from, to = max(from, 0), min(to, s.count)
 	return func(yield func([]byte, float64) bool) {
@@ -107,7 +109,7 @@ func (s *SortedSet) Range(from, to int) iter.Seq2[[]byte, float64] {
 	}
 }
 
-// ascend yields n elements from a rank on.
+// ascend yields n elements of a large set in ascending order, from the one with that rank on.
 func (s *SortedSet) ascend(rank, n int, yield func([]byte, float64) bool) {
 	first, _ := s.tree.GetAt(rank)
 	s.tree.Ascend(first, func(e ranked) bool {
@@ -116,7 +118,8 @@ func (s *SortedSet) ascend(rank, n int, yield func([]byte, float64) bool) {
 	})
 }
 
-// RangeDown iterates over the same elements as Range, downwards.
+// RangeDown iterates over the same elements as [SortedSet.Range], in descending order. The set must
+// not be changed meanwhile.
 func (s *SortedSet) RangeDown(from, to int) iter.Seq2[[]byte, float64] {
 	from, to = max(from, 0), min(to, s.count)
 	return func(yield func([]byte, float64) bool) {
@@ -130,8 +133,8 @@ func (s *SortedSet) RangeDown(from, to int) iter.Seq2[[]byte, float64] {
 	}
 }
 
-// flatDown yields elements of the flat bytes downwards. Elements cannot be decoded backwards, so it
-// first notes their offsets.
+// flatDown yields the elements of a small set from rank to-1 down to rank from. Elements cannot be
+// decoded backwards, so flatDown first notes their offsets.
 func (s *SortedSet) flatDown(from, to int, yield func([]byte, float64) bool) {
 	var begins [flatElements]int
 	b := s.flatForm.b[s.offset(from):]
@@ -147,7 +150,7 @@ func (s *SortedSet) flatDown(from, to int, yield func([]byte, float64) bool) {
 	}
 }
 
-// descend yields n elements from a rank down.
+// descend yields n elements of a large set in descending order, from the one with that rank on.
 func (s *SortedSet) descend(rank, n int, yield func([]byte, float64) bool) {
 	last, _ := s.tree.GetAt(rank)
 	s.tree.Descend(last, func(e ranked) bool {
@@ -156,6 +159,7 @@ func (s *SortedSet) descend(rank, n int, yield func([]byte, float64) bool) {
 	})
 }
 
+// appendFlat is AppendFlat.
 func (s *SortedSet) appendFlat(dst []byte) []byte {
 	if b, ok := s.Flat(); ok {
 		return append(dst, b...)

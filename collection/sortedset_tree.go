@@ -6,8 +6,8 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// grow makes the set a large one with the given elements, which are count elements in the flat
-// form.
+// grow makes the set a large one. elements has its s.count elements in the flat form, without the
+// count.
 func (s *SortedSet) grow(elements []byte) {
 	s.tree = btree.NewBTreeGOptions(rankedLess, btree.Options{NoLocks: true})
 	s.scores = make(map[string]float64, s.count+1)
@@ -17,7 +17,7 @@ func (s *SortedSet) grow(elements []byte) {
 		var member []byte
 		score, member, b = cutScored(b)
 		e := ranked{score, ownString(member)}
-		// They are in order already.
+		// The elements are in order already.
 		s.tree.Load(e)
 		s.scores[e.member] = score
 		s.account(e.member, 1)
@@ -25,7 +25,7 @@ func (s *SortedSet) grow(elements []byte) {
 	s.flatForm.drop()
 }
 
-// shrink makes the set a flat one if it is small enough.
+// shrink makes a large set a flat one if it has become small enough.
 func (s *SortedSet) shrink() {
 	if s.count > backElements || s.bytes > backBytes {
 		return
@@ -35,19 +35,21 @@ func (s *SortedSet) shrink() {
 	s.flatForm.take(b)
 }
 
-// account adds the size of an element to the sums; with sign -1 it subtracts it.
+// account adds an element to count, bytes and cost if sign is 1, and subtracts it if sign is -1.
 func (s *SortedSet) account(member string, sign int) {
 	s.count += sign
 	s.bytes += sign * (scoreSize + elementSize(len(member)))
 	s.cost += int64(sign)*rankedCost + s.add(bytesOf(member), sign)
 }
 
+// putTree is put for a large set.
 func (s *SortedSet) putTree(member []byte, score float64) {
 	old, known := s.scores[string(member)]
 	s.move(member, old, known, score)
 }
 
-// move changes the score of a member. If known is true, the old score is old.
+// move sets the score of member in a large set. known reports whether the set has member, and old
+// is its old score if it has.
 func (s *SortedSet) move(member []byte, old float64, known bool, score float64) {
 	if !known {
 		e := ranked{score, ownString(member)}
@@ -67,6 +69,7 @@ func (s *SortedSet) move(member []byte, old float64, known bool, score float64) 
 	s.scores[e.member] = score
 }
 
+// delTree is del for a large set.
 func (s *SortedSet) delTree(member []byte) bool {
 	score, ok := s.scores[string(member)]
 	if !ok {
@@ -77,12 +80,14 @@ func (s *SortedSet) delTree(member []byte) bool {
 	return true
 }
 
+// delTreeAt is delAt for a large set.
 func (s *SortedSet) delTreeAt(rank int) {
 	e, _ := s.tree.DeleteAt(rank)
 	s.forget(e)
 }
 
-// forget completes the removal of an element that was removed from the tree.
+// forget completes the removal of e, which was removed from the tree. It makes the set a flat one
+// if it has become small enough.
 func (s *SortedSet) forget(e ranked) {
 	delete(s.scores, e.member)
 	s.account(e.member, -1)
