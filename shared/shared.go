@@ -1,12 +1,13 @@
-// Package shared lets a reply refer to a long value in the store instead of copying it.
+// Package shared lets a reply refer to a long stored value instead of copying it.
 //
-// A value of [Least] bytes or more is stored as a slice that [New] has made. Its bytes never
-// change while a reply may refer to them. A reply takes a [Ref] while the value is
-// locked, and releases it once it has been sent. The store may remove the value meanwhile
-// ([Drop]); a [Ledger] counts its memory until the last reference is released.
+// A value of [Least] bytes or more is stored as a slice that [New] has made. Its bytes never change
+// while a reply may refer to them. A reply takes a [Ref] while the value is locked ([Hold],
+// [Held]), and releases the Ref once the reply has been sent. The keyspace may remove the value in
+// between ([Drop]); then a [Ledger] counts the memory of the value until the last reference is
+// released.
 //
-// The package has no keys and no sockets. A reference costs an atomic operation and no memory:
-// the reference count is stored in front of the bytes.
+// Taking a reference costs an atomic operation and no allocation: the reference count is stored in
+// front of the bytes.
 package shared
 
 import (
@@ -15,34 +16,36 @@ import (
 	"unsafe"
 )
 
-// Least is the shortest value that replies refer to. Copying that much takes about a
-// microsecond; a reference, which costs a second buffer in the call that sends, and 64
-// bytes of memory, begins to pay there.
+// Least is the minimum length in bytes of a value that replies refer to. Copying so many bytes
+// takes about a microsecond. A reference takes 64 bytes of memory and a further buffer in the call
+// that sends. From this length on it costs less than the copy.
 const Least = 16 << 10
 
-// Ledger counts the memory of values that have left the store and that replies still refer to. Any
-// goroutine may call it.
+// Ledger counts the memory of values that were removed from the keyspace and to which replies still
+// refer. Any goroutine may call it.
 type Ledger interface {
-	// Count adds to the bytes that are kept, or subtracts from them if the number is negative.
+	// Count adds bytes, which may be negative, to the number of bytes that are counted.
 	Count(bytes int64)
 }
 
 // head is stored in front of the bytes of a value.
 type head struct {
-	// state is the number of references, and the bit dropped after the value was removed from the
-	// store.
+	// state has the number of references, and the bit dropped once the value was removed from the
+	// keyspace.
 	state atomic.Uint32
 	_     uint32
-	size  int64 // of the whole allocation
+	size  int64 // bytes of the whole allocation
 }
 
-// headSize is a multiple of the alignment that Go gives to memory of its size.
+// headSize is the number of bytes of a head. It is a multiple of the alignment that Go gives to
+// memory of this size.
 const headSize = int(unsafe.Sizeof(head{}))
 
-// dropped is the bit for a value that is no longer in the store.
+// dropped is the bit of head.state for a value that was removed from the keyspace.
 const dropped = 1 << 31
 
-// New returns a copy of v with capacity for more bytes after it, to which a [Ref] can be taken.
+// New returns a copy of v to which references can be taken. The copy has the capacity to grow by at
+// least more bytes.
 func New(v []byte, more int) []byte {
 	if len(v)+more == 0 {
 		more = 1 // a slice without capacity does not point behind its head
@@ -56,28 +59,32 @@ func New(v []byte, more int) []byte {
 	return whole[headSize:]
 }
 
-// NewString is New for a string, without extra capacity.
+// NewString returns a copy of v as a string. References can be taken to its bytes, as to a value
+// that [New] has made.
 func NewString(v []byte) string {
 	b := New(v, 0)
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
-// Size returns the memory of v in bytes. New must have made v.
+// Size returns the number of bytes of memory that v takes, including the head. New must have made
+// v.
 func Size(v []byte) int64 { return of(v).size }
 
+// headAt returns the head at the address p.
 func headAt(p unsafe.Pointer) *head { return (*head)(p) }
 
-// of returns the head of a value.
+// of returns the head of v, which New must have made.
 func of(v []byte) *head {
 	return headAt(unsafe.Add(unsafe.Pointer(unsafe.SliceData(v)), -headSize))
 }
 
 // Busy reports whether a reply refers to v, which New must have made. No reference can be added
-// while v is locked.
+// while the caller holds the lock that guards v.
 func Busy(v []byte) bool { return of(v).state.Load()&^dropped != 0 }
 
-// Drop marks v, which New must have made, as removed from the store. l counts its memory until the last
-// reference is released. l may be nil if no reference was ever taken.
+// Drop marks v, which New must have made, as removed from the keyspace. If replies refer to v, l
+// counts its memory until the last reference is released. l may be nil if no reference to v was
+// ever taken.
 func Drop(v []byte, l Ledger) {
 	h := of(v)
 	if h.state.Or(dropped)&^dropped != 0 && l != nil {
@@ -85,8 +92,9 @@ func Drop(v []byte, l Ledger) {
 	}
 }
 
-// Hold adds a reference to v, which New must have made. The caller holds the lock of v. [Held]
-// returns the Ref.
+// Hold adds a reference to v, which New must have made. [Held] returns the Ref for it. The caller
+// holds the lock that guards v. If v was dropped and no other reference is left, Hold counts its
+// memory in l.
 func Hold(v []byte, l Ledger) {
 	h := of(v)
 	if h.state.Add(1) == dropped|1 && l != nil {
@@ -94,26 +102,29 @@ func Hold(v []byte, l Ledger) {
 	}
 }
 
-// Held returns the reference that Hold has added. Its Bytes are all of v.
+// Held returns the Ref for a reference that [Hold] has added, with the same v and l. Its Bytes are
+// all of v.
 func Held(v []byte, l Ledger) Ref { return Ref{Bytes: v, head: of(v), ledger: l} }
 
-// Ref is a piece of a reply in other memory: in a value of the store, or in memory of its own. The
-// zero Ref is empty.
+// Ref is a piece of a reply that is not in the buffer of the reply, but in a stored value or in
+// memory of its own. The zero Ref is empty. [Ref.Release] must be called once the piece is no
+// longer needed.
 type Ref struct {
-	// At is the offset of Bytes in the rest of the reply: the number of bytes sent before it.
+	// At is the offset in the buffer of the reply at which Bytes belong.
 	At    int
 	Bytes []byte
 
 	head   *head
 	ledger Ledger
-	size   int64 // subtracted from ledger if there is no head
+	size   int64 // number of bytes that Release subtracts from ledger, if head is nil
 }
 
-// Own returns a Ref to bytes that belong to this reply alone and never change. If l is not nil, it has
-// counted size for them, which Release subtracts.
+// Own returns a Ref to b, bytes that belong to one reply alone and never change. If l is not nil,
+// the caller has counted size bytes in l, which [Ref.Release] subtracts.
 func Own(b []byte, l Ledger, size int64) Ref { return Ref{Bytes: b, ledger: l, size: size} }
 
-// Kept returns the bytes of memory that belong to this reply alone and that no Ledger counts.
+// Kept returns the number of bytes of memory that only this reply keeps and that no Ledger counts:
+// the Ref itself, and Bytes if they are neither a stored value nor counted.
 func (r *Ref) Kept() int {
 	if r.head != nil || r.ledger != nil {
 		return RefSize
@@ -121,13 +132,14 @@ func (r *Ref) Kept() int {
 	return RefSize + len(r.Bytes)
 }
 
-// Counted reports whether the bytes are kept for this reply alone, and counted.
+// Counted reports whether the bytes belong to this reply alone and are counted in a Ledger.
 func (r Ref) Counted() bool { return r.head == nil && r.ledger != nil }
 
 // RefSize is the size of a Ref in bytes.
 const RefSize = int(unsafe.Sizeof(Ref{}))
 
-// Copied returns the bytes that a value of n bytes adds to a reply: the copy, or the reference to it.
+// Copied returns the number of bytes of memory that a value of n bytes adds to a reply: n for a
+// copy, or [RefSize] for a reference.
 func Copied(n int) int {
 	if n >= Least {
 		return RefSize
@@ -135,7 +147,7 @@ func Copied(n int) int {
 	return n
 }
 
-// Release drops the reference. The caller must not use the bytes afterwards. A second call does nothing.
+// Release releases the reference. Bytes must not be used afterwards. A second call does nothing.
 func (r *Ref) Release() {
 	h, l := r.head, r.ledger
 	r.Bytes, r.head, r.ledger = nil, nil, nil
@@ -149,8 +161,8 @@ func (r *Ref) Release() {
 	}
 }
 
-// Part adds a reference for b, a part of the Bytes of r. ok is false, and no reference is added, if r
-// does not refer to a value of the store.
+// Part adds a reference for b, a part of the Bytes of r, and returns the Ref for it. If r does not
+// refer to a stored value, ok is false and no reference is added.
 func (r *Ref) Part(b []byte) (part Ref, ok bool) {
 	if r.head == nil {
 		return Ref{}, false
@@ -159,7 +171,7 @@ func (r *Ref) Part(b []byte) (part Ref, ok bool) {
 	return Ref{Bytes: b, head: r.head, ledger: r.ledger}, true
 }
 
-// ReleaseAll releases all refs.
+// ReleaseAll calls [Ref.Release] for all refs.
 func ReleaseAll(refs []Ref) {
 	for i := range refs {
 		refs[i].Release()
