@@ -2,8 +2,8 @@ package yield
 
 import "syscall"
 
-// Thread yields the processor to another thread that waits for it, and returns at once if there is
-// none.
+// Thread yields the processor to another thread of the system that is ready to run on it. It
+// returns at once if there is none.
 func Thread() {
-	_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // it cannot fail
+	_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // the call cannot fail
 }

@@ -4,5 +4,5 @@ package yield
 
 import "runtime"
 
-// Thread yields to another goroutine that is ready, if there is one.
+// Thread yields to another goroutine that is ready to run. It returns at once if there is none.
 func Thread() { runtime.Gosched() }
