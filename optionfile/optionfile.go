@@ -1,9 +1,11 @@
-// Package optionfile reads the files that options name, such as certificates, users and policies.
+// Package optionfile reads the files that options of the server name, such as certificates, users
+// and policies.
 //
-// An operator may name a device, a FIFO or a file of a file system that hangs. [Read] accepts
-// regular files only, counts the bytes that it reads instead of trusting the size of the file, and
-// ends within [Timeout]. It may wait for a disk that long, so no event loop may call it, and no
-// caller may hold a lock that an event loop needs. The package does not interpret the content.
+// An operator may name a device, a FIFO or a file of a file system that hangs. [Read] accepts only
+// regular files, counts the bytes that it reads instead of trusting the size of the file, and ends
+// within [Timeout]. Since each function may wait for so long, no event loop may call it, and its
+// caller must not hold a lock that an event loop needs. The package does not interpret the content
+// of files.
 package optionfile
 
 import (
@@ -18,20 +20,20 @@ import (
 	"time"
 )
 
-// Timeout is the time limit of an access to a file, and timeoutBeside that while another access
-// hangs, so that reading many files of a hanging file system ends soon, too.
+// Timeout is the time limit of an access to a file. timeoutBeside is the time limit while an
+// earlier access hangs, so that reading many files of a hanging file system ends soon, too.
 const (
 	Timeout       = 5 * time.Second
 	timeoutBeside = 500 * time.Millisecond
 )
 
-// maxStuck is the maximum number of hanging accesses. A system call that hangs cannot be
-// interrupted and keeps a thread, of which a process may have 10,000; so further accesses fail at
-// once.
+// maxStuck is the number of hanging accesses at which further accesses fail at once. A system call
+// that hangs cannot be interrupted and keeps a thread, and a Go process may have only 10,000
+// threads.
 const maxStuck = 16
 
-// stuck is the number of accesses that have exceeded their time limit and have not returned. It is
-// global because threads belong to the process.
+// stuck is the number of accesses that have exceeded their time limit and have not returned yet. It
+// is global because threads belong to the process.
 var stuck atomic.Int32
 
 var (
@@ -40,12 +42,14 @@ var (
 	errStuck      = fmt.Errorf("%d earlier accesses to files hang", maxStuck)
 )
 
-// Read returns the content of the regular file at path. It refuses a file of more than bound bytes.
+// Read returns the content of the regular file at path. A file of more than bound bytes is an
+// error, and so is anything but a regular file, or an access that takes longer than [Timeout].
 func Read(path string, bound int) ([]byte, error) {
 	return within("read", path, func() ([]byte, error) { return read(path, bound) })
 }
 
-// ReadDir returns the paths of the regular files in the directory at path, sorted.
+// ReadDir returns the paths of the regular files in the directory at path, sorted by name. It
+// leaves out everything else. It ends within [Timeout].
 func ReadDir(path string) ([]string, error) {
 	return within("read", path, func() (files []string, err error) {
 		entries, err := os.ReadDir(path)
@@ -59,20 +63,21 @@ func ReadDir(path string) ([]string, error) {
 	})
 }
 
-// Glob is [filepath.Glob].
+// Glob returns the paths that match pattern, as [filepath.Glob] does. It ends within [Timeout].
 func Glob(pattern string) ([]string, error) {
 	return within("match", pattern, func() ([]string, error) { return filepath.Glob(pattern) })
 }
 
-// Write runs f, which writes the file at path. If f takes longer than [Timeout], Write returns an
-// error and f continues.
+// Write calls f, which writes the file at path, in another goroutine, and returns its error. If f
+// takes longer than [Timeout], Write returns an error while f continues.
 func Write(path string, f func() error) error {
 	_, err := within("write", path, func() (struct{}, error) { return struct{}{}, f() })
 	return err
 }
 
-// read checks the file before it opens it, since opening some devices has effects, and again after
-// opening. O_NONBLOCK is for a FIFO that has replaced the file in between.
+// read is [Read] without a time limit. It checks that the file is regular before it opens the file,
+// since opening some devices has effects, and again afterwards. With O_NONBLOCK it does not wait if
+// a FIFO has replaced the file in between.
 func read(path string, bound int) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -99,7 +104,9 @@ func read(path string, bound int) ([]byte, error) {
 	return content, err
 }
 
-// within runs f on a goroutine of its own and waits for it up to Timeout.
+// within calls f in a goroutine of its own and returns its results. It waits for at most Timeout,
+// or timeoutBeside while another access hangs, and then returns an error. op and path are for the
+// text of its own errors. It fails at once if maxStuck accesses hang.
 func within[T any](op, path string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -110,7 +117,7 @@ func within[T any](op, path string, f func() (T, error)) (T, error) {
 		return none, &fs.PathError{Op: op, Path: path, Err: errStuck}
 	}
 	done := make(chan result, 1)
-	var returned atomic.Bool // set by f, or by the caller that gives up, whichever is first
+	var returned atomic.Bool // set by the goroutine of f or by the caller that gives up, whichever is first
 	go func() {
 		value, err := f()
 		if !returned.CompareAndSwap(false, true) {
