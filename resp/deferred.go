@@ -6,17 +6,18 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// A large collection is read while its shard is locked, and no other goroutine can use the shard
-// meanwhile. Most of that time would be spent on copying the strings into the reply. So the writer
-// only notes their addresses, and copies them after the lock is released. The strings must not
-// change in between (see collection.Hash.Pin).
+// A large collection is read while its shard is locked, and in that time no other goroutine can use
+// the shard. Most of the time would be spent on copying the strings into the reply. So the writer
+// only notes the addresses of the strings, and copies them after the lock is released. The strings
+// must not change in between (see collection.Hash.Pin).
 
-// deferredSize is the memory of a noted string until it is copied.
+// deferredSize is the number of bytes that a noted string takes until it is copied.
 const deferredSize = int64(unsafe.Sizeof(deferredString{}))
 
-// Defer makes [Writer.Element] note its strings, about n, until [Writer.CopyDeferred]. The owner of
-// the writer must call that, and says so by Defers. The strings must not change until done is
-// called.
+// Defer makes [Writer.Element] note its strings instead of copying them, until
+// [Writer.CopyDeferred]. n is the approximate number of these strings. Defer first copies strings
+// that were noted before. It may be called only if Defers is set. The strings must not change until
+// the writer calls done, which it does when it has copied or dropped them.
 func (w *Writer) Defer(n int, done func()) {
 	w.CopyDeferred()
 	w.deferred = &deferred{strings: make([]deferredString, 0, n), mark: len(w.Buf), done: done}
@@ -26,7 +27,7 @@ func (w *Writer) Defer(n int, done func()) {
 	}
 }
 
-// note is Element for a string that is copied later. A long string is referred to, not copied.
+// note notes b as the next bulk string of the reply. It takes a reference to a long string.
 func (w *Writer) note(b []byte) {
 	d, size := w.deferred, BulkSize(len(b))
 	if w.Refers(len(b)) {
@@ -38,8 +39,9 @@ func (w *Writer) note(b []byte) {
 	w.spilled += size
 }
 
-// Element writes a bulk string of the store, which does not change while it is locked or pinned. A
-// string that is long enough is referred to, not copied.
+// Element writes b, an element of a stored collection, as a bulk string. b must be locked or
+// pinned, so that it does not change. A long string is referred to and not copied. After Defer,
+// Element only notes b.
 func (w *Writer) Element(b []byte) {
 	if w.deferred != nil {
 		w.note(b)
@@ -53,7 +55,8 @@ func (w *Writer) Element(b []byte) {
 	w.refer(shared.Held(b, w.Ledger))
 }
 
-// CopyDeferred copies the noted strings to their places in the reply.
+// CopyDeferred copies the strings that were noted since [Writer.Defer] to their places in the
+// reply, and calls done of Defer. It does nothing without a Defer. No lock is needed.
 func (w *Writer) CopyDeferred() {
 	d := w.deferred
 	if d == nil {
@@ -80,15 +83,15 @@ func (w *Writer) CopyDeferred() {
 	w.Raw(all[from:])
 }
 
-// take returns the string and clears the reference to it, so that the memory of a string that was
-// removed from the store is freed as soon as it has been copied.
+// take returns the noted string and clears the pointer to it, so that the memory of a string that
+// was removed from the keyspace is freed as soon as the string has been copied.
 func (s *deferredString) take() []byte {
 	b := unsafe.Slice(s.bytes, s.size)
 	s.bytes = nil
 	return b
 }
 
-// dropDeferred drops the noted strings.
+// dropDeferred drops the noted strings and calls done of Defer.
 func (w *Writer) dropDeferred() {
 	d := w.deferred
 	w.deferred = nil
@@ -102,7 +105,8 @@ func (w *Writer) dropDeferred() {
 	w.endDeferred(d)
 }
 
-// Cut removes what was written since Buf was mark bytes long.
+// Cut removes everything that was written since Buf was mark bytes long, including references and
+// noted strings.
 func (w *Writer) Cut(mark int) {
 	if w.deferred != nil && mark <= w.deferred.mark {
 		w.dropDeferred()
@@ -122,6 +126,7 @@ func (w *Writer) Cut(mark int) {
 	}
 }
 
+// endDeferred ends the state that Defer has begun.
 func (w *Writer) endDeferred(d *deferred) {
 	if d.counted > 0 {
 		w.Pieces.Count(-d.counted)

@@ -1,14 +1,14 @@
 package resp
 
-// Error is the text of an error reply without the leading '-', beginning with the code ("ERR syntax
-// error"). The empty Error means success, so that parsers and deciders can return one without
+// Error is the text of an error reply without the leading '-'. It begins with the code, as in "ERR
+// syntax error". The empty Error means success, so that functions can return an Error without
 // allocating.
 type Error string
 
-// Error returns the text, which makes Error an error.
+// Error returns the text. It implements error.
 func (e Error) Error() string { return string(e) }
 
-// The error texts of Redis 7 that clients compare, byte for byte.
+// These are error texts of Redis 7, byte for byte, since clients compare them.
 const (
 	ErrSyntax          Error = "ERR syntax error"
 	ErrNotInteger      Error = "ERR value is not an integer or out of range"
@@ -39,7 +39,7 @@ const (
 	ErrInternal        Error = "ERR internal error"
 )
 
-// The protocol errors after which Redis closes the connection.
+// These are the protocol errors after which the connection is closed, as in Redis.
 const (
 	ErrTLS             Error = "ERR Protocol error: this port does not speak TLS. Connect without TLS, or to the port of the option tls-port"
 	ErrMultibulkLength Error = "ERR Protocol error: invalid multibulk length"
@@ -53,7 +53,7 @@ const (
 	ErrCommandTooBig   Error = "ERR Protocol error: too big request"
 )
 
-// The texts of the limiter commands.
+// These are the error texts of the limiter commands.
 const (
 	ErrNumkeys      Error = "ERR numkeys should be greater than 0"
 	ErrNumkeysArgs  Error = "ERR Number of keys can't be greater than number of args"
@@ -61,7 +61,7 @@ const (
 	ErrDuplicateKey Error = "ERR duplicate key in 'rl.multi' command"
 	ErrLogTooLong   Error = "ERR limit exceeds sw-log-max-entries"
 	ErrRateTooHigh  Error = "ERR rate is too high, one token must take at least 1 ns"
-	// ErrRateAdvice is ErrRateTooHigh with advice.
+	// ErrRateAdvice is ErrRateTooHigh with advice for the user.
 	ErrRateAdvice    Error = ErrRateTooHigh + ": count in larger units, such as KiB instead of bytes, or in a window (SW), which has no such bound"
 	ErrOverflow      Error = "ERR capacity, count and period would overflow"
 	ErrMemberTooLong Error = "ERR member is too long, at most 1024 bytes"
@@ -72,16 +72,17 @@ const (
 	ErrStateTooLarge Error = "ERR the state would exceed store-max-value"
 )
 
-// The texts of redis-cell, which carry no ERR.
+// These are the error texts of the Redis module redis-cell, which do not begin with a code.
 const (
 	ErrCellUsage Error = "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]"
 	ErrCellRate  Error = "Cell error: Store error: Zero rates are not supported"
-	// CellNotIntegerPrefix is followed by the argument itself.
+	// CellNotIntegerPrefix is the beginning of the error for an argument that is not an integer.
+	// The argument itself follows.
 	CellNotIntegerPrefix = "Cell error: Store error: Couldn't parse as integer: "
 )
 
-// WrongArity is the reply to a call of the lower-case command name with the
-// wrong number of arguments.
+// WrongArity returns the error for a call of the command called name, in lower case, with the wrong
+// number of arguments.
 func WrongArity(name string) Error {
 	return Error("ERR wrong number of arguments for '" + name + "' command")
 }

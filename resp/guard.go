@@ -9,48 +9,51 @@ import (
 
 // Guard splits the bytes of one connection into commands exactly as Redis 7 does, and checks every
 // length before it is used. A few bytes can crash redcon's own reader, block it or make it take all
-// memory; that reader only gets bytes that the guard has validated.
+// memory. Therefore that reader gets only bytes that the Guard has validated.
 //
 // A Guard remembers how much of an unfinished command it has parsed, so a client that sends single
-// bytes costs as much as one that sends them at once. The zero Guard is ready to use. It belongs to
-// one connection, and only one goroutine at a time may use it.
+// bytes costs about as much as one that sends whole commands. The zero Guard is ready for use. A
+// Guard belongs to one connection, and only one goroutine at a time may use it.
 //
-// It keeps two peculiarities of Redis on which a proxy may rely. A line of a frame ends at its CR,
-// whatever byte follows, and the two bytes after an argument are skipped unseen. And Redis searches
-// for line ends with strchr: a NUL byte hides the end of its line, which is then never found.
+// A Guard has two peculiarities of Redis on which a proxy may rely. First, a line of a frame ends
+// at its CR, whatever byte follows, and the two bytes after an argument are skipped without a
+// check. Second, Redis searches for line ends with strchr: after a NUL byte the end of the line is
+// never found.
 type Guard struct {
-	pos  int // number of parsed bytes of the unfinished frame
-	seen int // number of its bytes searched for a line end in vain
-	left int // number of its arguments that are not complete yet
-	bulk int // 1 + length of the argument at pos, 0 if its head comes next
+	pos  int // number of bytes of the unfinished frame that have been parsed
+	seen int // number of bytes of the unfinished frame or line that were searched for a line end in vain
+	left int // number of arguments of the frame that are not complete yet
+	bulk int // 1 + length of the argument at pos; 0 if the head of an argument comes next
 
 	refused *refusal // nil unless the command is being discarded
 }
 
 // refusal is the state of a Guard that discards a command.
 type refusal struct {
-	why     Error
+	why     Error // the reply to the command
 	skip    int64 // remaining bytes of the present argument and its line end
-	skipped int64 // bytes of arguments so far, including announced ones
+	skipped int64 // bytes of the arguments so far, including the present one
 }
 
-// idle reports whether g is between two commands. It is faster than comparing whole Guards.
+// idle reports whether g is between two commands. This code is faster than a comparison with the
+// zero Guard.
 func (g *Guard) idle() bool { return g.pos|g.seen|g.left|g.bulk == 0 && g.refused == nil }
 
-// Next parses the first command of in. It returns the arguments, which replace the contents of
-// args, and the number of bytes consumed.
+// Next parses the first command of in. It returns the arguments as out, in the memory of args if
+// they fit, and the number n of bytes that it has consumed.
 //
 //   - No arguments mean that no command is complete. The caller drops the n bytes
 //     consumed (n is positive when Redis swallows a request: "*0", a blank line)
 //     and calls again with the rest, extended by what has arrived since.
-//   - The arguments point into in and are valid as long as its bytes; those of a
-//     quoted inline command have memory of their own.
-//   - An error is the reply after which the connection is closed. Commands before
-//     the bad one have been returned by earlier calls.
-//   - An error that [Error.Refuses] is that of a command that was too long, and is
-//     over: it is the reply, and the connection goes on.
+//   - The arguments point into in and are valid as long as the bytes of in. Those of an inline
+//     command with quotes have memory of their own.
+//   - An error is the reply after which the caller closes the connection. Earlier calls have
+//     returned the commands before the invalid one.
+//   - For an error with [Error.Refuses], a whole command was too long and has been discarded. The
+//     error is the reply to it, and the connection stays open.
 //
-// lim may change from one command to the next, as AUTH does.
+// lim has the limits of the client. They may change from one command to the next, since AUTH
+// changes them.
 func (g *Guard) Next(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int, err Error) {
 	if args, n = g.shortFrame(in, args, lim); n > 0 {
 		return args, n, ""
@@ -83,8 +86,9 @@ func (g *Guard) Next(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int
 	return args[:0], n, ""
 }
 
-// shortFrame splits a new and complete frame of at most nine short arguments, the only kind that a
-// limiter's client sends. It consumes the whole frame or nothing.
+// shortFrame splits a new and complete frame of at most nine short arguments. Most clients of a
+// limiter send only such frames. It returns the arguments and the length of the frame. For any
+// other input it consumes nothing and n is 0.
 func (g *Guard) shortFrame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int) {
 	if len(in) > 4 && in[0] == '*' && in[2] == '\r' && g.idle() {
 		count := int(in[1] - '0')
@@ -97,8 +101,10 @@ func (g *Guard) shortFrame(in []byte, args [][]byte, lim *Limits) (out [][]byte,
 	return args[:0], 0
 }
 
-// frame continues with the frame that starts at in[0]. A frame that is complete when it is first
-// seen is split in this one pass.
+// frame parses the frame that begins at in[0], or continues to do so. It returns the arguments and
+// the length of the frame. n is 0 if the frame is not complete, or invalid, which is the error. A
+// frame that is complete at the first call is split in one pass. If the command is refused, n is
+// the number of bytes parsed and g.refused is set.
 func (g *Guard) frame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int, err Error) {
 	pos, left, bulk := g.pos, g.left, g.bulk
 	resumed := pos > 0
@@ -108,7 +114,7 @@ func (g *Guard) frame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n in
 			return args[:0], 0, err
 		}
 	}
-	// The arguments of an incomplete frame are not kept: whole splits it again.
+	// The arguments of an incomplete frame are not kept: whole splits the frame again.
 	partial := resumed || left > (len(in)-pos)/leastArg
 	if !partial && left > cap(args) {
 		args = roomFor(left)
@@ -158,8 +164,9 @@ func (g *Guard) frame(in []byte, args [][]byte, lim *Limits) (out [][]byte, n in
 	return args, pos, ""
 }
 
-// count parses the head of a frame. It returns the offset of the first argument, or 0 if the head
-// is incomplete or invalid. For a frame without arguments, which Redis ignores, left is 0.
+// count parses the head of the frame in. It returns the offset of the first argument as next, and
+// the number of arguments as left. next is 0 if the head is incomplete or invalid. For a frame
+// without arguments, which Redis ignores, left is 0.
 func (g *Guard) count(in []byte, lim *Limits) (next, left int, err Error) {
 	cr, err := g.lineEnd(in, 0, lim, ErrMbulkCountBig)
 	if cr == 0 {
@@ -175,9 +182,9 @@ func (g *Guard) count(in []byte, lim *Limits) (next, left int, err Error) {
 	return cr + 2, int(max(n, 0)), ""
 }
 
-// shortArgs fills args as long as arguments are complete, within all limits and shorter than 100
-// bytes, as nearly all are. It returns their number and the offset behind them. bulkHead checks the
-// arguments that it leaves.
+// shortArgs fills args with the arguments at pos of in, as long as they are complete, within all
+// limits and shorter than 100 bytes. Nearly all arguments are. It returns their number k and the
+// offset behind them. bulkHead parses the arguments that shortArgs leaves.
 func shortArgs(in []byte, args [][]byte, pos int, lim *Limits) (k, next int) {
 	longest := lim.MaxBulk
 	if lim.PreAuthBulk > 0 {
@@ -188,8 +195,8 @@ func shortArgs(in []byte, args [][]byte, pos int, lim *Limits) (k, next int) {
 		if len(in)-pos < 5 || in[pos] != '$' {
 			break
 		}
-		// Index in, not a slice at pos: the offset of an argument depends on the length of the one
-		// before, and slicing makes that dependency chain longer.
+		// Index in itself, not a slice of it: the offset of an argument depends on the length of
+		// the argument before, and slicing makes this chain of dependencies longer.
 		tens, units := in[pos+1]-'0', in[pos+2]-'0'
 		size, start := int(tens), pos+4
 		if in[pos+2] != '\r' {
@@ -212,7 +219,7 @@ func shortArgs(in []byte, args [][]byte, pos int, lim *Limits) (k, next int) {
 // leastArg is the minimum number of bytes of an argument, including its head and its line end.
 const leastArg = 6
 
-// scratch returns args emptied, with a capacity of at least one.
+// scratch returns args, emptied, or a new slice if args has no capacity.
 func scratch(args [][]byte) [][]byte {
 	if cap(args) == 0 {
 		return make([][]byte, 0, 8)
@@ -220,8 +227,9 @@ func scratch(args [][]byte) [][]byte {
 	return args[:0]
 }
 
-// bulkHead parses the length of the argument whose head is at pos. It returns the offset of the
-// argument's bytes, or 0 if the head is incomplete or invalid.
+// bulkHead parses the length of the argument whose head is at pos of in. It returns the length as
+// size and the offset of the argument's bytes as next. next is 0 if the head is incomplete or
+// invalid. If the argument is too long and the command is refused, bulkHead sets g.refused.
 func (g *Guard) bulkHead(in []byte, pos int, lim *Limits) (size, next int, err Error) {
 	cr, err := g.lineEnd(in, pos, lim, ErrBulkCountBig)
 	if cr == 0 {
@@ -240,12 +248,13 @@ func (g *Guard) bulkHead(in []byte, pos int, lim *Limits) (size, next int, err E
 	return int(n), cr + 2, ""
 }
 
-// lineEnd returns the index of the CR that ends the line at pos once the byte after it has arrived
-// too, otherwise 0. tooBig is the error for a line that exceeds its limit.
+// lineEnd returns the index in in of the CR that ends the line at pos, once the byte after the CR
+// has arrived too, and otherwise 0. It remembers in g.seen how far it has searched. tooBig is the
+// error for a line that exceeds Limits.MaxInline.
 func (g *Guard) lineEnd(in []byte, pos int, lim *Limits, tooBig Error) (cr int, err Error) {
 	last := pos + lim.MaxInline
 	if pos == 0 || lim.MaxSkip == 0 {
-		last = min(last, lim.MaxCommand) // otherwise bulkHead refuses the command, once it knows the length
+		last = min(last, lim.MaxCommand) // otherwise bulkHead refuses the command once the length is known
 	}
 	i := max(pos, g.seen)
 	for ; i < len(in) && i <= last && in[i] != 0; i++ {
@@ -267,10 +276,10 @@ func (g *Guard) lineEnd(in []byte, pos int, lim *Limits, tooBig Error) (cr int, 
 	return 0, ErrCommandTooBig
 }
 
-// whole splits a complete frame that arrived in pieces, all of whose lengths the
-// guard has proven. redcon refuses only the line ends other than CR LF that
-// Redis takes; where it accepts, each of its lengths is the text that the guard
-// has read, so its arguments are the guard's.
+// whole splits a complete frame that has arrived in pieces. The Guard has checked all lengths in
+// it. redcon's reader does not accept every line end that Redis accepts; if it fails, whole splits
+// the frame with a new Guard. If redcon accepts the frame, it has read the same lengths as the
+// Guard, so the arguments are the same.
 func whole(frame []byte, args [][]byte) [][]byte {
 	if n, _ := parseLength(frame[1:bytes.IndexByte(frame, '\r')]); n > int64(cap(args)) {
 		args = roomFor(int(n))

@@ -2,8 +2,9 @@ package resp
 
 import "bytes"
 
-// inline continues with the inline command that starts at in[0], the protocol for users of a
-// terminal.
+// inline parses the inline command that begins at in[0], or continues to do so. Inline commands are
+// the protocol for users of a terminal. It returns the words as out and the length of the line as
+// n, or 0 if the line is not complete or invalid. For a blank line out is empty.
 func (g *Guard) inline(in []byte, args [][]byte, lim *Limits) (out [][]byte, n int, err Error) {
 	if isClientHello(in) {
 		return args[:0], 0, ErrTLS
@@ -32,14 +33,15 @@ func (g *Guard) inline(in []byte, args [][]byte, lim *Limits) (out [][]byte, n i
 }
 
 // isClientHello reports whether in begins like the first message of a TLS client: a record of the
-// handshake, of any version, with a ClientHello. It usually contains no line end, so both sides
-// would wait.
+// handshake, of any version, with a ClientHello. Such a message usually contains no line end, so
+// without this check client and server would both wait.
 func isClientHello(in []byte) bool {
 	return len(in) > 5 && in[0] == 22 && in[1] == 3 && in[5] == 1
 }
 
-// findLineFeed returns the index of the line feed that Redis would find in b, or -1, and the number
-// of bytes that need not be searched again. Nothing is found after a NUL byte.
+// findLineFeed returns the index of the line feed that Redis would find in b, or -1. searched is
+// the number of bytes that need not be searched again. As in Redis, a line feed after a NUL byte is
+// not found.
 func findLineFeed(b []byte) (lf, searched int) {
 	if len(b) > 0 && b[0] == 0 {
 		return -1, 0
@@ -54,9 +56,10 @@ func findLineFeed(b []byte) (lf, searched int) {
 	return lf, len(b)
 }
 
-// splitWords splits line as Redis' sdssplitargs does, into args; false means unbalanced quotes.
-// Words without quotes are slices of line, the others share one new buffer, since a word is never
-// longer than its spelling: time and memory are linear in the length of the line.
+// splitWords splits line into words as Redis' sdssplitargs does, and returns them in the memory of
+// args if they fit. ok is false if quotes are unbalanced. Words without quotes are slices of line.
+// The other words share one new buffer, which suffices since a word is never longer than its
+// spelling in the line. So time and memory are linear in the length of the line.
 func splitWords(line []byte, args [][]byte) (out [][]byte, ok bool) {
 	args = args[:0]
 	if words := countRuns(line); words > cap(args) {
@@ -94,7 +97,8 @@ func splitWords(line []byte, args [][]byte) (out [][]byte, ok bool) {
 	return args, true
 }
 
-// countRuns returns the number of runs without blanks, which is at least the number of words.
+// countRuns returns the number of sequences without blanks in line, which is at least the number of
+// words.
 func countRuns(line []byte) int {
 	runs := 0
 	blank := true
@@ -108,9 +112,10 @@ func countRuns(line []byte) int {
 	return runs
 }
 
-// appendDoubleQuoted appends the quoted text from line[i] to the closing quote and returns the
-// index behind that quote. A quote may open anywhere in a word, but the closing quote ends the
-// word.
+// appendDoubleQuoted appends to dst the text from line[i] to the closing double quote, without its
+// escapes. It returns the result and the index behind the closing quote. A quote may open anywhere
+// in a word, but the closing quote ends the word. ok is false if there is no closing quote or the
+// word goes on behind it.
 func appendDoubleQuoted(dst, line []byte, i int) (word []byte, next int, ok bool) {
 	for ; i < len(line); i++ {
 		switch {
@@ -129,8 +134,8 @@ func appendDoubleQuoted(dst, line []byte, i int) (word []byte, next int, ok bool
 	return dst, i, false
 }
 
-// appendSingleQuoted is appendDoubleQuoted for single quotes, inside which only
-// the quote itself can be escaped.
+// appendSingleQuoted is appendDoubleQuoted for single quotes. Between single quotes only the quote
+// itself can be escaped.
 func appendSingleQuoted(dst, line []byte, i int) (word []byte, next int, ok bool) {
 	for ; i < len(line); i++ {
 		switch {
@@ -144,13 +149,13 @@ func appendSingleQuoted(dst, line []byte, i int) (word []byte, next int, ok bool
 	return dst, i, false
 }
 
-// closesWord reports whether the quote at line[i] may close: a blank or the end
-// of the line must follow.
+// closesWord reports whether the quote at line[i] may be a closing quote: a blank or the end of the
+// line must follow.
 func closesWord(line []byte, i int) bool {
 	return i+1 == len(line) || isSpace(line[i+1])
 }
 
-// escaped returns the byte for a backslash followed by c.
+// escaped returns the byte that a backslash followed by c stands for.
 func escaped(c byte) byte {
 	switch c {
 	case 'n':
@@ -167,17 +172,19 @@ func escaped(c byte) byte {
 	return c
 }
 
-// isSpace is C's isspace: the blanks that Redis skips before a word.
+// isSpace reports whether c is a blank that Redis skips before a word, as C's isspace does.
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// endsWord reports whether c ends a word outside quotes. Redis lets a vertical
-// tab and a form feed, which it skips before a word, be part of one.
+// endsWord reports whether c ends a word outside of quotes. In Redis a vertical tab or form feed
+// does not end a word, although both are skipped before a word.
 func endsWord(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
+// isHex reports whether c is a hexadecimal digit.
 func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
+// hexValue returns the value of the hexadecimal digit c.
 func hexValue(c byte) byte {
 	switch {
 	case c <= '9':
@@ -188,10 +195,10 @@ func hexValue(c byte) byte {
 	return c - 'a' + 10
 }
 
-// IsCrossProtocol reports whether a command name is the first word of an HTTP request, as from a
-// browser that a web page has directed to our port. Redis closes such a connection before
-// authentication, without a reply, and so must the caller: a later line of the request may be a
-// command.
+// IsCrossProtocol reports whether name, the name of a command, is a word with which a line of an
+// HTTP request begins: "post" or "host:", in any case. A web page can make a browser send such a
+// request to this server, and a later line of the request may be a command. Redis closes such a
+// connection without a reply, and so must the caller.
 func IsCrossProtocol(name []byte) bool {
 	switch len(name) { // also keeps out longer words that are equal under Unicode folding
 	case len("post"):

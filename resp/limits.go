@@ -1,32 +1,35 @@
 package resp
 
-// Limits bounds what one client may send. Every field must be positive except MaxSkip and the
-// PreAuth fields, where 0 means that no tighter bound applies. A client is closed with the error
-// text of Redis if Redis has one.
+// Limits has the limits for what one client may send. MaxArgs, MaxBulk, MaxCommand and MaxInline
+// must be positive. A connection on which a limit is exceeded is closed after an error reply, whose
+// text is that of Redis if Redis has one; MaxSkip allows exceptions.
 type Limits struct {
-	// MaxArgs bounds the number of arguments of a command, including its name.
+	// MaxArgs is the maximum number of arguments of a command, including its name.
 	MaxArgs int
-	// MaxBulk bounds the bytes of one argument.
+	// MaxBulk is the maximum number of bytes of one argument.
 	MaxBulk int
-	// MaxCommand bounds the bytes of a whole frame, from its '*' to its last line end, and
-	// therefore the memory of an unfinished command.
+	// MaxCommand is the maximum number of bytes of a whole frame, from the '*' to the last line
+	// end, and therefore of the memory that an unfinished command takes.
 	MaxCommand int
-	// MaxInline is the largest index at which a line may end: the LF of an inline command, or the
-	// CR of a count or length.
+	// MaxInline is the maximum length of a line in bytes: of an inline command up to its LF, or of
+	// a count or length up to its CR.
 	MaxInline int
-	// MaxSkip is the maximum number of bytes of arguments of a command that exceeds MaxBulk or
-	// MaxCommand and is refused without closing the connection; with 0 the connection is closed.
+	// MaxSkip is the maximum number of bytes of the arguments of a command that exceeds MaxBulk or
+	// MaxCommand and is refused without closing the connection. If it is 0, the connection is
+	// closed.
 	MaxSkip int64
-	// CommandOption is the name of the option for MaxCommand, if it is not
+	// CommandOption is the name of the option for MaxCommand, for error texts. "" means
 	// client-query-buffer-limit.
 	CommandOption string
-	// PreAuthArgs is MaxArgs for a client before authentication.
+	// PreAuthArgs is the maximum number of arguments for a client before authentication; 0 means
+	// MaxArgs.
 	PreAuthArgs int
-	// PreAuthBulk is MaxBulk for a client before authentication.
+	// PreAuthBulk is the maximum number of bytes of one argument for a client before
+	// authentication; 0 means MaxBulk.
 	PreAuthBulk int
 }
 
-// DefaultLimits returns the bounds for a client that may run commands.
+// DefaultLimits returns the default limits for a client that may run commands.
 func DefaultLimits() Limits {
 	return Limits{
 		MaxArgs:    65536,
@@ -36,8 +39,9 @@ func DefaultLimits() Limits {
 	}
 }
 
-// PreAuth returns l tightened for a client before authentication: ten arguments, as in Redis, of 4
-// KiB each, in a command or line of 16 KiB.
+// PreAuth returns the limits for a client before authentication: those of l, but at most ten
+// arguments, as in Redis, of at most 4 KiB each, in a command or line of at most 16 KiB, and no
+// MaxSkip.
 func (l Limits) PreAuth() Limits {
 	l.PreAuthArgs = 10
 	l.PreAuthBulk = 4 << 10
@@ -47,7 +51,8 @@ func (l Limits) PreAuth() Limits {
 	return l
 }
 
-// checkArgs checks the announced number of arguments.
+// checkArgs returns the error for a command with count arguments, or "" if count is within the
+// limits.
 func (l *Limits) checkArgs(count int64) Error {
 	switch {
 	case count > int64(l.MaxArgs):
@@ -58,8 +63,8 @@ func (l *Limits) checkArgs(count int64) Error {
 	return ""
 }
 
-// checkBulk checks the announced length of one argument, whose bytes begin at offset pos of the
-// frame.
+// checkBulk returns the error for an argument of size bytes that begins at offset pos of the frame,
+// or "" if it is within the limits.
 func (l *Limits) checkBulk(size int64, pos int) Error {
 	switch {
 	case size < 0 || size > int64(l.MaxBulk):

@@ -5,26 +5,27 @@ import (
 	"strings"
 )
 
-// nearMost is the maximum number of bytes of an argument in an error.
+// nearMost is the maximum number of bytes of an argument that an error text shows.
 const nearMost = 64
 
-// SyntaxNear returns the syntax error of commands that Redis does not have: it names the argument
-// at which parsing failed. Redis' own commands reply [ErrSyntax], whose text clients compare. A
-// client may send any argument, so at most 64 bytes of it are shown, and each that is not printable
-// ASCII as \xNN.
+// SyntaxNear returns the syntax error for a command that Redis does not have. The text shows arg,
+// the argument at which parsing failed. The commands of Redis reply [ErrSyntax] instead, since
+// clients compare its text. arg may be any bytes: at most 64 of them are shown, and bytes that are
+// not printable ASCII as \xNN.
 func SyntaxNear(arg []byte) Error {
 	return Error(appendQuoted([]byte(ErrSyntax+" near "), arg))
 }
 
-// Argument returns the error is about a value, such as [ErrNotInteger], for a command that Redis
-// does not have. It adds which argument has the value, shown as [SyntaxNear] does, and what the
-// value must be, such as "from 2 to 1000".
+// Argument returns the error is, such as [ErrNotInteger], with details, for a command that Redis
+// does not have: the name of the argument, its value, shown as in [SyntaxNear], and what the value
+// must be, such as "from 2 to 1000".
 func Argument(is Error, name string, value []byte, must string) Error {
 	text := appendQuoted([]byte(is+": "+Error(name)+" is "), value)
 	return Error(append(append(text, ", must be "...), must...))
 }
 
-// WithUsage adds the usage of the command or clause to an error. An empty error stays empty.
+// WithUsage returns the error is with the usage of the command or clause added. If is is empty, so
+// is the result.
 func WithUsage(is Error, usage string) Error {
 	if is == "" {
 		return ""
@@ -32,14 +33,15 @@ func WithUsage(is Error, usage string) Error {
 	return is + usagePrefix + Error(usage)
 }
 
+// usagePrefix separates an error from the usage.
 const usagePrefix = "; usage: "
 
-// IsArgument reports whether [Argument] has made the error of [ErrNotInteger] or [ErrNotPositive].
+// IsArgument reports whether [Argument] has made is from [ErrNotInteger] or [ErrNotPositive].
 func IsArgument(is Error) bool {
 	return strings.HasPrefix(string(is), "ERR value is") && Bare(is) != is
 }
 
-// Bare removes what [Argument] and [WithUsage] have added to an error.
+// Bare returns the error is without what [Argument] and [WithUsage] have added.
 func Bare(is Error) Error {
 	text, _, _ := strings.Cut(string(is), usagePrefix)
 	for _, bare := range [...]Error{ErrNotInteger, ErrNotPositive, ErrRateTooHigh} {
@@ -50,7 +52,7 @@ func Bare(is Error) Error {
 	return Error(text)
 }
 
-// appendQuoted appends an argument in single quotes.
+// appendQuoted appends arg in single quotes to text, as SyntaxNear describes.
 func appendQuoted(text, arg []byte) []byte {
 	cut := ""
 	if len(arg) > nearMost {

@@ -5,15 +5,15 @@ import (
 	"strconv"
 )
 
-// maxDoubleText is the maximum length of the text of a double: a sign, seventeen digits, a point or
-// leading zeros, and an exponent.
+// maxDoubleText is more than the length of the text of any double: a sign, seventeen digits, a
+// point, leading zeros, and an exponent.
 const maxDoubleText = 40
 
-// maxExactInteger bounds the doubles that are written as integers, as in Redis' double2ll: half the
-// range of an int64, so that the conversion is exact.
+// maxExactInteger is the largest absolute value of a double that is written as an integer, as in
+// Redis' double2ll: half the range of an int64, so that the conversion is exact.
 const maxExactInteger = float64(math.MaxInt64 / 2)
 
-// DecimalSize returns the number of characters of n in decimal.
+// DecimalSize returns the number of characters of n in decimal, including a minus sign.
 func DecimalSize(n int) int {
 	size := 1
 	if n < 0 {
@@ -25,14 +25,14 @@ func DecimalSize(n int) int {
 	return size
 }
 
-// BulkSize returns the length of a bulk string of n bytes on the wire.
+// BulkSize returns the number of bytes of an encoded bulk string of n bytes.
 func BulkSize(n int) int {
 	const kindAndLineEnds = 1 + 2 + 2
 	return kindAndLineEnds + DecimalSize(n) + n
 }
 
-// AppendDouble appends f as Redis 7.2 spells it (d2string in its src/util.c): with the fewest digits
-// that read back as f.
+// AppendDouble appends f to dst as Redis 7.2 writes it (d2string in its src/util.c): with the
+// fewest digits that read back as f.
 func AppendDouble(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -49,11 +49,10 @@ func AppendDouble(dst []byte, f float64) []byte {
 	return appendShortest(dst, f)
 }
 
-// appendShortest spells a finite f other than zero with the fewest digits that
-// read back as f. Where the point goes follows Redis' fpconv_dtoa, which is not
-// Go's 'g': up to seven zeros may trail an integer, a fraction is written out
-// when its last digit is within six places of the point or f lies between
-// 0.0001 and 10,000, and the exponent has no leading zero.
+// appendShortest appends f, which is finite and not zero, to dst with the fewest digits that read
+// back as f. The form is that of Redis' fpconv_dtoa, which differs from Go's 'g'. An integer may
+// end in up to seven zeros. A fraction is written without an exponent if it has at most six decimal
+// places or lies between 0.0001 and 10,000. An exponent has no leading zero.
 func appendShortest(dst []byte, f float64) []byte {
 	var scratch [maxDoubleText]byte
 	text := strconv.AppendFloat(scratch[:0], f, 'e', -1, 64) // -d.ddde±dd
@@ -103,6 +102,7 @@ func appendShortest(dst []byte, f float64) []byte {
 	return strconv.AppendInt(dst, int64(magnitude), 10)
 }
 
+// appendZeros appends n zeros to dst.
 func appendZeros(dst []byte, n int) []byte {
 	for range n {
 		dst = append(dst, '0')
@@ -110,9 +110,9 @@ func appendZeros(dst []byte, n int) []byte {
 	return dst
 }
 
-// putInt writes ":n\r\n" at the start of b, which must have at least 24 bytes, and returns the
-// number of bytes written. Most integers of a limiter's reply have one or two digits, which need no
-// loop; strconv writes the others.
+// putInt writes ":n\r\n" to the beginning of b, which must have at least 24 bytes, and returns the
+// number of bytes written. Most integers in the replies of limiters have one or two digits and need
+// no loop. strconv writes the others.
 func putInt(b []byte, n int64) int {
 	_ = b[23]
 	b[0] = ':'
@@ -137,8 +137,9 @@ func putInt(b []byte, n int64) int {
 	return end + 2
 }
 
-// parseLength parses a count or length as Redis' string2ll does: decimal digits with an optional
-// minus sign, and nothing else, without leading zeros or overflow, and not empty.
+// parseLength returns the count or length in b. As in Redis' string2ll, b must have decimal digits
+// only, with an optional minus sign and without leading zeros, and the number must fit into an
+// int64. Otherwise ok is false.
 func parseLength(b []byte) (n int64, ok bool) {
 	if len(b) == 1 && b[0] == '0' {
 		return 0, true

@@ -7,12 +7,12 @@ import (
 	"github.com/cellserver/cellserver/shared"
 )
 
-// A reply may have pieces outside of Buf (package shared): long values of the store, long strings
-// that a script returns, and finished pieces of a long reply. They are in Refs, in order, each with
-// its position in Buf. A piece is never the very end of a reply, since its line end follows it in
-// Buf.
+// A reply may have pieces outside of Buf (package shared): long stored values, long strings that a
+// script returns, and finished pieces of a long reply. Refs has these pieces in order, each with
+// its offset in Buf. A piece is never the very end of a reply, since its line end follows in Buf.
 
-// Lent writes a bulk string of the bytes of r, and takes over the caller's reference.
+// Lent writes the bytes of r as a bulk string, and takes over the reference r from the caller.
+// Short bytes are copied, and then r is released.
 func (w *Writer) Lent(r shared.Ref) {
 	if len(r.Bytes) < shared.Least || w.Ledger == nil {
 		w.Bulk(r.Bytes)
@@ -22,8 +22,8 @@ func (w *Writer) Lent(r shared.Ref) {
 	w.refer(r)
 }
 
-// BulkString is Bulk for a string. A long string is referred to if the writer has a Ledger, since a
-// string never changes.
+// BulkString writes s as a bulk string. If the writer has a Ledger, a long string is referred to
+// and not copied, since a string never changes.
 func (w *Writer) BulkString(s string) {
 	if !w.Refers(len(s)) {
 		w.shortString(s)
@@ -35,9 +35,9 @@ func (w *Writer) BulkString(s string) {
 	w.refer(shared.Own(unsafe.Slice(unsafe.StringData(s), len(s)), w.Pieces, int64(len(s))))
 }
 
-// Verbatim writes text for users, with its format: "txt" or "mkd". A format of another length is
-// cut or padded with spaces to the three bytes that RESP3 requires. In RESP2 the text is a bulk
-// string.
+// Verbatim writes text, which is meant for users, as a verbatim string. format is "txt" or "mkd";
+// it is cut or padded with spaces to the three bytes that RESP3 requires. In RESP2 the text is a
+// bulk string, without the format.
 func (w *Writer) Verbatim(format, text string) {
 	if !w.resp3() {
 		w.BulkString(text)
@@ -56,10 +56,10 @@ func (w *Writer) Verbatim(format, text string) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// Refers reports whether a string or value of n bytes is referred to, not copied.
+// Refers reports whether the writer refers to a string or value of n bytes instead of copying it.
 func (w *Writer) Refers(n int) bool { return n >= shared.Least && w.Ledger != nil }
 
-// refer writes a bulk string of what r refers to.
+// refer writes the bytes of r as a bulk string that refers to them.
 func (w *Writer) refer(r shared.Ref) {
 	w.aggregate('$', len(r.Bytes))
 	r.At = len(w.Buf)
@@ -68,38 +68,43 @@ func (w *Writer) refer(r shared.Ref) {
 	w.Buf = append(w.Buf, '\r', '\n')
 }
 
-// Size returns the memory of the reply since Buf was mark bytes long, which is also the work of
-// sending it. The bytes of values in the store do not count.
+// Size returns about the number of bytes of memory that the replies since Buf was mark bytes long
+// take, which is also a measure for the work of sending them. References count with
+// [shared.RefSize], and stored values to which they refer do not count. Noted strings and finished
+// pieces count.
 func (w *Writer) Size(mark int) int {
 	return len(w.Buf) - mark + len(w.Refs)*shared.RefSize + w.spilled
 }
 
-// Length returns the length on the wire of everything that was written.
+// Length returns the number of bytes that everything written so far has on the connection, without
+// noted strings.
 func (w *Writer) Length() int { return len(w.Buf) + w.Referred }
 
-// Take returns everything that was written, which then belongs to the caller, and empties the
-// writer.
+// Take returns everything that was written, and empties the writer. The reply, including its memory
+// and references, then belongs to the caller.
 func (w *Writer) Take() Reply {
 	r := Reply{Buf: w.Buf, Refs: w.Refs, referred: w.Referred}
 	w.Buf, w.Refs, w.Referred, w.spilled = nil, nil, 0, 0
 	return r
 }
 
-// Reply is what a Writer has written.
+// Reply is what a [Writer] has written: encoded replies in Buf, and pieces outside of Buf in Refs.
+// It must be passed to [Writer.Reply] or released.
 type Reply struct {
 	Buf      []byte
 	Refs     []shared.Ref
 	referred int
 }
 
-// Release releases a reply that is not sent.
+// Release releases the references of a reply that is not sent, and empties it.
 func (r *Reply) Release() {
 	shared.ReleaseAll(r.Refs)
 	*r = Reply{}
 }
 
-// Reply appends the reply of another writer, and takes it over. A long reply becomes the writer's
-// buffer, if that is empty: then kept is true, otherwise the caller may reuse r.Buf.
+// Reply appends r, which another writer has written, and takes over its references. If w has
+// written nothing and r is longer than the capacity of w.Buf, r.Buf becomes w.Buf without a copy,
+// and kept is true. Otherwise the caller may reuse r.Buf.
 func (w *Writer) Reply(r Reply) (kept bool) {
 	mark := len(w.Buf)
 	if kept = mark == 0 && len(r.Buf) > cap(w.Buf); kept {
@@ -119,36 +124,39 @@ func (w *Writer) Reply(r Reply) (kept bool) {
 	return kept
 }
 
-// pieceSize is the approximate length of a finished piece of a long reply. Pieces are freed one by
-// one as they are sent.
+// pieceSize is the approximate number of bytes of a finished piece of a long reply. Pieces are
+// freed one by one as they are sent.
 const pieceSize = 256 << 10
 
-// Spill makes finished pieces of what was written since Buf was mark bytes long, once that is much.
-// So a long reply is never copied to a larger buffer, and its memory is freed as it is sent. Pieces
-// counts their memory until it is freed. Afterwards Cut may only remove everything since mark or an
-// earlier mark.
+// Spill makes finished pieces of what was written since Buf was mark bytes long, if that is more
+// than 256 KiB. So a long reply is never copied to a larger buffer, and its memory is freed as the
+// reply is sent. w.Pieces, which must be set, counts the memory of the pieces until it is freed.
+// Afterwards [Writer.Cut] may be called only with mark or an earlier mark.
 func (w *Writer) Spill(mark int) {
 	if len(w.Buf)-mark > pieceSize && w.deferred == nil {
 		w.spill(mark, pieceSize+pieceSize/4)
 	}
 }
 
-// leastRest is the minimum length of the end of a long reply for which a piece is made.
+// leastRest is the number of bytes that the end of a long reply must exceed to become a piece.
 const leastRest = 64 << 10
 
-// SpillRest is Spill for the end of a reply.
+// SpillRest does at the end of a reply what [Writer.Spill] does: it makes a piece of the rest if
+// that has more than 64 KiB. It does nothing without w.Pieces.
 func (w *Writer) SpillRest(mark int) {
 	if w.Pieces != nil && len(w.Buf)-mark > leastRest {
 		w.spill(mark, 0)
 	}
 }
 
-// spill makes a piece, and leaves room bytes of capacity behind the rest of Buf.
+// spill makes pieces of what was written since Buf was mark bytes long, but for the last line end.
+// Then Buf has new memory with a capacity of room more bytes. spill does nothing if the memory of
+// Buf belongs to another owner.
 func (w *Writer) spill(mark, room int) {
 	if cap(w.Buf) <= w.Room {
 		return // the memory belongs to another owner
 	}
-	const tail = 2 // of the last line: see above
+	const tail = 2 // the line end of the last piece, see Refs
 	end := len(w.Buf) - tail
 	first := len(w.Refs)
 	for first > 0 && w.Refs[first-1].At > mark {
@@ -168,7 +176,7 @@ func (w *Writer) spill(mark, room int) {
 	w.Buf = append(fresh, w.Buf[end:]...)
 }
 
-// piece adds a reference to finished bytes behind the first at bytes of Buf.
+// piece makes b a finished piece, at the offset at of Buf, and counts it in Pieces.
 func (w *Writer) piece(b []byte, at int) {
 	r := shared.Own(b, w.Pieces, int64(len(b)))
 	r.At = at

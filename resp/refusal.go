@@ -10,21 +10,22 @@ import (
 // A command that exceeds the limits is refused without closing the connection if [Limits.MaxSkip]
 // allows it: its bytes are discarded as they arrive, and then the error is returned in its place.
 
-// The beginnings of the errors.
+// These are the beginnings of the errors that refuse a command.
 const (
 	refusedArgument = "ERR an argument of "
 	refusedCommand  = "ERR the command is longer than "
 )
 
-// Refuses reports whether e, which [Guard.Next] has returned, refuses a single command and does not
-// close the connection.
+// Refuses reports whether e, an error of [Guard.Next], refuses a single command, so that the
+// connection stays open.
 func (e Error) Refuses() bool {
 	return e == ErrOOM || strings.HasPrefix(string(e), refusedArgument) || strings.HasPrefix(string(e), refusedCommand)
 }
 
-// refuse begins to discard the command with an argument of size bytes, which is too long for the
-// reason why. It reports whether that is possible: a command that exceeds MaxSkip, or has no valid
-// length, still closes the connection.
+// refuse begins to discard the command that has an argument of size bytes. why is the error of
+// checkBulk for the argument. It returns false if the command cannot be discarded, because it
+// exceeds MaxSkip, the length is invalid, or why has no text for a refusal; then the connection is
+// closed.
 func (g *Guard) refuse(size int64, why Error, lim *Limits) bool {
 	if size < 0 || size > lim.MaxSkip {
 		return false
@@ -37,8 +38,9 @@ func (g *Guard) refuse(size int64, why Error, lim *Limits) bool {
 	return true
 }
 
-// refusalText returns the error for an argument of size bytes that is too long, or that makes its
-// command too long, for the reason why; "" for other reasons.
+// refusalText returns the error that refuses a command because of an argument of size bytes. why is
+// ErrBulkLength if the argument is too long, or ErrCommandTooBig if the command is. For other
+// errors it returns "".
 func (l *Limits) refusalText(size int64, why Error) Error {
 	switch why {
 	case ErrBulkLength:
@@ -50,9 +52,9 @@ func (l *Limits) refusalText(size int64, why Error) Error {
 	return ""
 }
 
-// Check returns an error for a command that exceeds the limits of a client although it does not
-// come from one: a script can pass one long string thousands of times. "" means that the command is
-// within the limits.
+// Check returns an error if the command args exceeds MaxBulk or MaxCommand, otherwise "". It is for
+// commands that are not parsed from the bytes of a client: a script can pass one long string
+// thousands of times.
 func (l *Limits) Check(args [][]byte) Error {
 	all := 0
 	for _, a := range args {
@@ -67,9 +69,10 @@ func (l *Limits) Check(args [][]byte) Error {
 	return ""
 }
 
-// GiveUp refuses the command that begins in in, because there is no memory for the rest of it. It
-// returns the number of consumed bytes of in. ok is false if no command is unfinished, or if it is
-// one for which Next would close the connection.
+// GiveUp refuses the unfinished command, because there is no memory for the rest of it: the
+// following calls of [Guard.Next] discard the rest and return why. It returns the number n of bytes
+// of the command that were parsed, which the caller drops. ok is false if no command is unfinished,
+// or if MaxSkip is 0, so that commands cannot be discarded.
 func (g *Guard) GiveUp(why Error, lim *Limits) (n int, ok bool) {
 	if g.refused != nil || g.pos == 0 || lim.MaxSkip == 0 {
 		return 0, false
@@ -87,8 +90,9 @@ func (g *Guard) GiveUp(why Error, lim *Limits) (n int, ok bool) {
 	return n, true
 }
 
-// throwAway continues to discard a refused command. It returns the number of bytes of in that
-// belong to the command, and whether these were the last; an error closes the connection.
+// throwAway continues to discard a refused command. It returns the number n of bytes of in that
+// belong to the command. done is true if they are the last of the command. After an error the
+// connection is closed.
 func (g *Guard) throwAway(in []byte, lim *Limits) (n int, done bool, err Error) {
 	r := g.refused
 	for {
@@ -102,10 +106,10 @@ func (g *Guard) throwAway(in []byte, lim *Limits) (n int, done bool, err Error) 
 		}
 		size, used, err := nextLength(in[n:], lim)
 		if used == 0 {
-			g.left++ // its head comes next
+			g.left++ // the head of the argument comes next
 			return n, false, err
 		}
-		if size < 0 || size > lim.MaxSkip-r.skipped { // a sum could overflow
+		if size < 0 || size > lim.MaxSkip-r.skipped { // a sum might overflow
 			return n, false, ErrBulkLength
 		}
 		n += used
@@ -113,7 +117,8 @@ func (g *Guard) throwAway(in []byte, lim *Limits) (n int, done bool, err Error) 
 	}
 }
 
-// nextLength parses the head of an argument; used is 0 while the head is incomplete.
+// nextLength parses the head of an argument at the beginning of in. It returns the length of the
+// argument and the number of bytes of the head. used is 0 if the head is incomplete or invalid.
 func nextLength(in []byte, lim *Limits) (size int64, used int, err Error) {
 	cr := bytes.IndexByte(in[:min(len(in), lim.MaxInline+1)], '\r')
 	switch {

@@ -2,11 +2,11 @@ package resp
 
 import "sync"
 
-// leastWide is the minimum capacity of a slice of arguments that Recycle keeps.
+// leastWide is the minimum capacity, in arguments, of a slice that Recycle keeps.
 const leastWide = 4096
 
-// wideArgs keeps slices for commands of very many arguments, which would otherwise be most of the
-// garbage collector's work.
+// wideArgs keeps slices for commands with very many arguments. Without it, allocating them would
+// cause most of the garbage collector's work.
 var wideArgs sync.Pool // of *[][]byte
 
 // roomFor returns an empty slice with room for n arguments.
@@ -19,13 +19,13 @@ func roomFor(n int) [][]byte {
 	return make([][]byte, 0, n)
 }
 
-// Recycle takes back a slice that [Guard.Next] has returned, with its whole capacity, once it is no
-// longer used. It ignores slices that are not wide.
+// Recycle takes back args, a slice that [Guard.Next] has returned, for a later command. The caller
+// must not use args afterwards. Recycle ignores a slice with a capacity of less than 4096.
 func Recycle(args [][]byte) {
 	args = args[:cap(args)]
 	if len(args) < leastWide {
 		return
 	}
-	clear(args) // neither kept alive nor scanned
+	clear(args) // the arguments are then neither kept alive nor scanned
 	wideArgs.Put(&args)
 }
