@@ -2,14 +2,15 @@ package rdb
 
 import "encoding/binary"
 
-// polynomial is that of Jones, bit-reversed. Redis starts with 0 and does not invert the result, so
-// the checksum of "123456789" is e9c6d914c4b8d9ca.
+// polynomial is the CRC64 polynomial of Jones, bit-reversed. Redis starts with 0 and does not
+// invert the result, so the checksum of "123456789" is e9c6d914c4b8d9ca.
 const polynomial = 0x95ac9329ac4bc9b5
 
-// sums has, for each byte, its checksum when 0 to 7 zero bytes follow it, so that eight bytes are
-// added at once. That is four times as fast as adding single bytes.
+// sums has, for each byte, the checksums of the byte followed by 0 to 7 zero bytes. With it addSum
+// adds eight bytes at once, which is four times as fast as adding single bytes.
 var sums = makeSums()
 
+// makeSums computes sums.
 func makeSums() (t [8][256]uint64) {
 	for i := range t[0] {
 		sum := uint64(i)
@@ -27,7 +28,8 @@ func makeSums() (t [8][256]uint64) {
 	return t
 }
 
-// addSum returns the CRC64 of the bytes with the checksum sum followed by p.
+// addSum returns the CRC64 of a sequence of bytes that ends in p. sum is the CRC64 of the bytes
+// before p, 0 if there are none.
 func addSum(sum uint64, p []byte) uint64 {
 	for len(p) >= 8 {
 		sum ^= binary.LittleEndian.Uint64(p)

@@ -9,26 +9,26 @@ import (
 type values struct {
 	texts
 	parts
-	// most is the maximum number of elements, see [Limits].
+	// most is the maximum number of elements of a collection: see [Limits].
 	most uint64
-	// name and blob are buffers that are reused for the next key.
+	// name is the buffer for names of keys, and blob the buffer for strings and packed encodings.
 	name, blob []byte
 }
 
-// field is what follows the first string of an element.
+// field describes what follows the first string of an element.
 type field uint8
 
 const (
-	alone      field = iota // an element of a list, a member of a set
-	withValue               // a field and a value
-	withScore               // a member and a score
-	withExpiry              // a field, a value, and when it expires
+	alone      field = iota // nothing: an element of a list, or a member of a set
+	withValue               // a value: the first string is a field
+	withScore               // a score: the first string is a member
+	withExpiry              // a value and its expiry: the first string is a field
 )
 
 // latest is the latest expiry of a field that Redis allows, in milliseconds since 1970.
 const latest = 1<<48 - 1
 
-// string reads a string and passes it to the visitor.
+// string reads the value of key, which is a string, and passes it to the visitor.
 func (v *values) string(key *Key) (err error) {
 	key.Kind = String
 	v.blob, err = v.text(v.blob[:0])
@@ -39,13 +39,15 @@ func (v *values) string(key *Key) (err error) {
 	return err
 }
 
-// next reads a string that is part of an element.
+// next reads a string that is a part of an element. The string is valid until the part is passed
+// on.
 func (v *values) next() ([]byte, error) {
 	text, err := v.text(v.room())
 	return v.kept(text), err
 }
 
-// another counts an element that follows, and returns an error if that is one too many.
+// another returns an error if the value already has the maximum number of elements. It is called
+// before an element whose number was not announced.
 func (v *values) another() error {
 	if v.n >= v.most {
 		return fmt.Errorf("%w: more than %d elements", ErrLimit, v.most)
@@ -53,7 +55,8 @@ func (v *values) another() error {
 	return nil
 }
 
-// each reads a number, and calls one that many times, once for each element.
+// each reads the number of elements and calls one for each of them. The error says that there are
+// too many elements, or is that of one.
 func (v *values) each(one func() error) error {
 	n, err := v.count()
 	if err != nil {
@@ -70,7 +73,8 @@ func (v *values) each(one func() error) error {
 	return nil
 }
 
-// pair reads a field and a value.
+// pair reads a field and its value, and adds them with the expiry expire, which is that of
+// [Element].
 func (v *values) pair(expire int64) error {
 	name, err := v.next()
 	if err != nil {
@@ -83,6 +87,7 @@ func (v *values) pair(expire int64) error {
 	return v.add(Element{Name: name, Value: value, Expire: expire})
 }
 
+// addScored adds a member and its score. NaN is an error.
 func (v *values) addScored(name []byte, score float64) error {
 	if math.IsNaN(score) {
 		return corrupt("a score that is NaN")

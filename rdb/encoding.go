@@ -1,17 +1,17 @@
 package rdb
 
-// encoding says how to read values of a type.
+// encoding describes how to read values of one type.
 type encoding struct {
 	kind Kind
 	field
-	// open decodes the packed form; nil if the value is a sequence of strings.
+	// open decodes a value in a packed encoding. It is nil if the value is a sequence of strings.
 	open func(blob []byte) (packed, error)
-	// read reads a value that is neither just packed nor just a sequence of strings.
+	// read, if not nil, reads a value that has neither of these two forms.
 	read func(v *values) error
 }
 
-// encodingOf returns the encoding of a type; false if values of the type are not passed to the
-// visitor.
+// encodingOf returns the encoding of type t in an RDB of Redis or, with valkey, of Valkey. It
+// returns false for a type that is not a collection or is unknown.
 func encodingOf(t byte, valkey bool) (encoding, bool) {
 	if t == typeHashTTLValkey && valkey {
 		return encoding{kind: Hash, read: (*values).valkeyHash}, true
@@ -23,6 +23,7 @@ func encodingOf(t byte, valkey bool) (encoding, bool) {
 	return e, ok
 }
 
+// encodings has the encodings of all types of collections. For type 22 it has that of Redis.
 var encodings = map[byte]encoding{
 	typeList:            {kind: List},
 	typeListZiplist:     {kind: List, open: newZiplist},
@@ -45,7 +46,8 @@ var encodings = map[byte]encoding{
 	typeSortedListpack:  {kind: SortedSet, field: withScore, open: newListpack},
 }
 
-// collection reads a list, set, hash or sorted set.
+// collection reads the value of key, a list, set, hash or sorted set with encoding e, and passes it
+// to the visitor in parts.
 func (v *values) collection(e encoding, key *Key) error {
 	key.Kind = e.kind
 	v.begin(key)

@@ -5,22 +5,24 @@ import (
 	"fmt"
 )
 
-// The errors of a [Reader], for errors.Is. Input that ends too early is io.ErrUnexpectedEOF. Other
-// errors of the input, and those of the [Visitor], are wrapped. All have the offset of the byte at
-// which they occurred.
+// These are the errors of a [Reader], for errors.Is. For an input that ends too early the error is
+// io.ErrUnexpectedEOF. Other errors of the input, and those of the [Visitor], are wrapped. The text
+// of each error has the offset in the input at which it occurred.
 var (
-	// ErrCorrupt: bytes that no server writes.
+	// ErrCorrupt means that the input has bytes that no server writes.
 	ErrCorrupt = errors.New("corrupt")
-	// ErrChecksum: the structure is valid, but the CRC64 does not match.
+	// ErrChecksum means that the structure of the input is valid, but the CRC64 does not match.
 	ErrChecksum = errors.New("wrong checksum")
-	// ErrUnknown: a type or an opcode of unknown length, so that nothing after it can be read.
+	// ErrUnknown means that the input has an unknown type or opcode. Its length is unknown, too, so
+	// nothing after it can be read.
 	ErrUnknown = errors.New("unknown")
-	// ErrVersion: the input is not an RDB, or has an unknown version.
+	// ErrVersion means that the input is not an RDB, or has an unknown version.
 	ErrVersion = errors.New("version not supported")
-	// ErrLimit: the data exceeds [Limits].
+	// ErrLimit means that the data exceeds [Limits].
 	ErrLimit = errors.New("limit exceeded")
 )
 
+// corrupt returns an error that wraps ErrCorrupt.
 func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
 }

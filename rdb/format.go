@@ -1,18 +1,20 @@
 package rdb
 
-// A file begins with nine bytes: REDIS and four digits, or VALKEY and three.
+// An RDB begins with nine bytes: REDIS and four digits of the version, or VALKEY and three digits.
 const (
 	headerSize = 9
-	// oldest is the version of Redis 2.8. Older files have no checksum or a format that no
-	// server in use writes.
+	// oldest is the oldest version that is read, that of Redis 2.8. Older files have no checksum,
+	// or a format that no server in use writes.
 	oldest = 6
-	// newest is the version of Redis 8.6. A newer one may have given a byte another meaning.
+	// newest is the newest version of Redis that is read, that of Redis 8.6. In a newer version a
+	// byte may have another meaning.
 	newest = 13
-	// valkeyVersion is the version of Valkey 9. Before, Valkey wrote version 11 of Redis.
+	// valkeyVersion is the version of Valkey 9. Earlier versions of Valkey wrote version 11 of
+	// Redis.
 	valkeyVersion = 80
 )
 
-// Opcodes are bytes in the place of the type of a value.
+// These are the opcodes: bytes in the place of the type of a value that begin other data.
 const (
 	opSlotImportOrMeta = 243 // Valkey 9: import of slots; Redis 8.6: metadata of modules for a key
 	opSlotInfo         = 244
@@ -28,7 +30,7 @@ const (
 	opEnd              = 255
 )
 
-// The types of values. 22 has different meanings in Redis and in Valkey.
+// These are the types of values. Type 22 has different meanings in Redis and in Valkey.
 const (
 	typeString          = 0
 	typeList            = 1
@@ -58,8 +60,8 @@ const (
 	typeStream4         = 26 // Redis 8.6
 )
 
-// The meaning of the six lower bits of a length's first byte if its two upper bits are set: the
-// string is encoded.
+// If the two upper bits of the first byte of a length are set, an encoded string follows. These are
+// the values of the six lower bits, which select the encoding.
 const (
 	encodedInt8  = 0
 	encodedInt16 = 1
@@ -67,7 +69,7 @@ const (
 	encodedLZF   = 3
 )
 
-// The parts of a value of a module.
+// Each part of a value that a module has saved begins with one of these opcodes.
 const (
 	moduleEnd    = 0
 	moduleSigned = 1

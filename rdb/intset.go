@@ -1,12 +1,13 @@
 package rdb
 
-// intset is the packed encoding of sets of integers: the size of an integer (u32: 2, 4 or 8), the
-// number of integers (u32), and the integers.
+// intset decodes the packed encoding of sets of integers: the size of an integer (u32: 2, 4 or 8),
+// the number of integers (u32), and the integers.
 type intset struct {
 	cursor
-	size int
+	size int // bytes of an integer
 }
 
+// newIntset returns a decoder of blob, whose header it checks.
 func newIntset(blob []byte) (packed, error) {
 	s := &intset{cursor: cursor{rest: blob}}
 	size, n := s.little(4), s.little(4)
@@ -17,6 +18,7 @@ func newIntset(blob []byte) (packed, error) {
 	return s, nil
 }
 
+// next implements packed.
 func (s *intset) next() (e item, more bool, err error) {
 	if len(s.rest) == 0 {
 		return e, false, nil

@@ -1,13 +1,14 @@
 package rdb
 
-// listpack is the packed encoding since Redis 7: the total size (u32) and the number of entries
-// (u16, 65535 if it does not fit), then the entries and a byte 255. An entry is an encoding byte,
-// its data, and the size of both, written so that it can be read backwards.
+// listpack decodes the packed encoding since Redis 7: the total size (u32) and the number of
+// entries (u16, 65535 if it does not fit), then the entries and a byte 255. An entry is an encoding
+// byte, its data, and the size of the two, in a form that can be read backwards.
 type listpack struct {
 	cursor
-	announced, n uint64
+	announced, n uint64 // number of entries in the header, and of those that were read
 }
 
+// newListpack returns a decoder of blob, whose header it checks.
 func newListpack(blob []byte) (packed, error) {
 	l := &listpack{cursor: cursor{rest: blob}}
 	size := l.little(4)
@@ -18,6 +19,7 @@ func newListpack(blob []byte) (packed, error) {
 	return l, nil
 }
 
+// next implements packed.
 func (l *listpack) next() (e item, more bool, err error) {
 	before := l.rest
 	code := l.little(1)
@@ -38,7 +40,8 @@ func (l *listpack) next() (e item, more bool, err error) {
 	return e, true, nil
 }
 
-// entry reads the data after the encoding byte code. It returns false for an unknown encoding.
+// entry reads into e the data after the encoding byte code. It returns false for an unknown
+// encoding.
 func (l *listpack) entry(e *item, code uint64) bool {
 	switch {
 	case code < 0x80: // 7 bits, unsigned
@@ -61,8 +64,9 @@ func (l *listpack) entry(e *item, code uint64) bool {
 	return true
 }
 
-// sizeFollows checks that the size of an entry follows the entry. It consists of groups of 7 bits,
-// the most significant first, and all but the first have their upper bit set.
+// sizeFollows reads the size that follows an entry, and reports whether it is size. The encoded
+// size consists of groups of 7 bits, the most significant first. All groups but the first have
+// their upper bit set.
 func (l *listpack) sizeFollows(size uint64) bool {
 	groups := 1
 	for _, most := range []uint64{127, 16382, 2097150, 268435454} { // the bounds of listpack.c

@@ -1,15 +1,17 @@
 package rdb
 
-// lzfRatio is the maximum number of bytes for one byte of LZF: three bytes repeat at most 264. A
-// string that claims a larger ratio is refused before memory is reserved for it.
+// lzfRatio is the maximum number of bytes that one byte of LZF can stand for: a repetition takes
+// three bytes and has at most 264. A string that claims a larger ratio is an error, before memory
+// is reserved for it.
 const lzfRatio = 88
 
-// unpackLZF appends the size bytes that packed encodes to dst. A control byte below 32 is followed
-// by one more literal byte than its value. In other control bytes the upper three bits are the
-// length of a repetition minus 2, where 7 continues in a further byte, and the lower bits with a
-// further byte are the distance of its beginning minus 1.
+// unpackLZF decodes packed, which must encode size bytes, appends these bytes to dst and returns
+// the result. A control byte c below 32 is followed by c+1 literal bytes. Other control bytes begin
+// a repetition of earlier bytes. Their upper three bits are the length of the repetition minus 2;
+// if they are 7, a further byte is added to the length. Their lower five bits, followed by the
+// eight bits of a further byte, are the distance from the repetition back to its source minus 1.
 //
-// dst must have room for size bytes, so that it is not moved while it grows.
+// dst should have room for size more bytes; then it is not moved.
 func unpackLZF(dst, packed []byte, size int) ([]byte, error) {
 	start := len(dst)
 	for i := 0; i < len(packed); {
@@ -38,7 +40,7 @@ func unpackLZF(dst, packed []byte, size int) ([]byte, error) {
 		if back > len(dst)-start || n > size-(len(dst)-start) {
 			return dst, corrupt("LZF: %d bytes from %d back at %d of %d", n, back, len(dst)-start, size)
 		}
-		for range n { // byte by byte, because a repetition may overlap the bytes that it writes
+		for range n { // byte by byte, because a repetition may overlap its source
 			dst = append(dst, dst[len(dst)-back])
 		}
 	}

@@ -2,25 +2,25 @@ package rdb
 
 import "strconv"
 
-// partElements is the maximum number of elements of a part. They take 36 KiB.
+// partElements is the maximum number of elements of a part. So many take 36 KiB.
 const partElements = 512
 
-// parts collects elements and passes them to the visitor in parts. Their strings are in an arena of
-// [piece] bytes, or in memory of their own if they do not fit.
+// parts collects the elements of a value and passes them to the visitor in parts. The strings of
+// the elements are in an arena of [piece] bytes, or in memory of their own if they do not fit.
 type parts struct {
 	visitor  *Visitor
 	key      *Key
 	elements []Element
 	arena    []byte
-	// apart is the number of bytes of the collected elements outside of the arena.
+	// apart is the number of bytes of the collected elements that are outside of the arena.
 	apart int
-	// n is the number of collected elements of the value, and sent says that some of them have been
-	// passed on.
+	// n is the number of elements of the value that were added, and sent is true if some of them
+	// have been passed on.
 	n    uint64
 	sent bool
 }
 
-// begin begins a value.
+// begin begins the value of key.
 func (p *parts) begin(key *Key) {
 	if p.arena == nil {
 		p.arena, p.elements = make([]byte, 0, piece), make([]Element, 0, partElements)
@@ -29,16 +29,17 @@ func (p *parts) begin(key *Key) {
 	p.empty()
 }
 
+// empty forgets the collected elements and reuses their memory.
 func (p *parts) empty() {
 	clear(p.elements) // frees large strings
 	p.arena, p.elements, p.apart = p.arena[:0], p.elements[:0], 0
 }
 
-// room returns the place to which the next string may be appended. If it does not fit, append
-// allocates other memory. The caller passes the result to kept.
+// room returns an empty slice with the free memory of the arena. The caller appends the next string
+// to it and passes the result to kept. If the string does not fit, append allocates other memory.
 func (p *parts) room() []byte { return p.arena[len(p.arena):] }
 
-// kept keeps a string that was appended to room.
+// kept keeps text, a string that was appended to room, and returns it.
 func (p *parts) kept(text []byte) []byte {
 	if free := cap(p.arena) - len(p.arena); len(text) <= free {
 		p.arena = p.arena[:len(p.arena)+len(text)]
@@ -48,13 +49,14 @@ func (p *parts) kept(text []byte) []byte {
 	return text[:len(text):len(text)]
 }
 
-// decimals returns a number as a string.
+// decimals returns n as a decimal string, which is kept.
 func (p *parts) decimals(n int64) []byte {
 	return p.kept(strconv.AppendInt(p.room(), n, 10))
 }
 
-// add adds the next element. It must not be called between two strings of one element, because the
-// memory of the strings is reused when a part is full.
+// add adds the next element of the value, and passes on a part if it is full. The memory of strings
+// is reused then, so add must be called only once all strings of the element were read, and before
+// the strings of the next one are.
 func (p *parts) add(e Element) error {
 	p.elements = append(p.elements, e)
 	p.n++
@@ -64,7 +66,7 @@ func (p *parts) add(e Element) error {
 	return p.flush(false)
 }
 
-// flush passes on the collected elements, if there are any or last is set.
+// flush passes the collected elements to the visitor as a part, if there are any or last is set.
 func (p *parts) flush(last bool) error {
 	if len(p.elements) == 0 && !last {
 		return nil
@@ -79,7 +81,8 @@ func (p *parts) flush(last bool) error {
 	return err
 }
 
-// end ends a value. No server has empty collections, and Redis skips one too.
+// end ends a value: it passes on the last part. An empty collection is skipped, as in Redis,
+// because no server has one.
 func (p *parts) end() error {
 	if p.n > 0 {
 		return p.flush(true)
@@ -87,6 +90,7 @@ func (p *parts) end() error {
 	return p.visitor.skipped("empty "+p.key.Kind.String(), p.key)
 }
 
+// skipped calls v.Skipped, if there is such a function, for skipped data of that kind.
 func (v *Visitor) skipped(what string, key *Key) error {
 	if v.Skipped == nil {
 		return nil

@@ -7,33 +7,33 @@ import (
 	"strconv"
 )
 
-// Limits bounds the data that a [Reader] accepts.
+// Limits has the limits for the data that a [Reader] accepts.
 type Limits struct {
-	// String is the maximum length of a string in bytes, compressed or not; 0 means 512 MiB. It
-	// applies to packed collections too, which Redis keeps much smaller.
+	// String is the maximum length of a string in bytes, both compressed and uncompressed; 0 means
+	// 512 MiB. It also applies to packed encodings of collections, which Redis keeps much smaller.
 	String int64
 	// Elements is the maximum number of elements of a collection; 0 means 2^32.
 	Elements int64
 }
 
-// Reader reads one RDB.
+// Reader reads one RDB. Only one goroutine at a time may use it.
 //
-// It holds one string at a time, and parts of collections. Memory grows with the bytes that have
-// been read, never with a length that was only announced: it is at most 64 times the input and 1
-// MiB. A compressed string takes its uncompressed size, which is at most 88 times its compressed
-// size.
+// A Reader holds one string at a time, and a part of a collection. Its memory grows with the bytes
+// that have been read, never with a length that was only announced. It takes at most 1 MiB plus 64
+// times the input. A compressed string takes its uncompressed size, which is at most 88 times its
+// compressed size.
 type Reader struct {
 	values
 	valkey  bool
 	version int
-	db      int
-	// current is the key that is being read, and expire the expiry of the next key.
+	db      int // number of the selected database
+	// current is the key that is being read, and expire is the expiry of the next key.
 	current Key
 	expire  int64
 }
 
-// NewReader returns a reader of in. It reads no byte of in beyond the end of the RDB, so that the
-// following data can be read from in afterwards.
+// NewReader returns a reader of the RDB in in. The reader consumes no byte beyond the end of the
+// RDB, so that following data can be read from in afterwards.
 func NewReader(in *bufio.Reader, limits Limits) *Reader {
 	if limits.String <= 0 {
 		limits.String = 512 << 20
@@ -48,16 +48,17 @@ func NewReader(in *bufio.Reader, limits Limits) *Reader {
 	return r
 }
 
-// Version returns the version of the RDB, and whether it is one of Valkey's own. It is known when
-// the first function of the visitor is called.
+// Version returns the version of the RDB. valkey reports whether it is a version of Valkey's own.
+// Both are known when the first function of the visitor is called.
 func (r *Reader) Version() (version int, valkey bool) { return r.version, r.valkey }
 
-// Offset returns the number of bytes that have been read.
+// Offset returns the number of bytes of the RDB that have been read.
 func (r *Reader) Offset() int64 { return r.offset() }
 
 // Read reads the whole RDB and passes its content to visitor. It returns nil only if the RDB was
-// read to its end and its checksum is right, or 0, which a server writes that does not compute one.
-// After an error the values that visitor has received must be discarded. Read may be called once.
+// read to its end and the checksum is right. A checksum of 0 counts as right: a server that does
+// not compute checksums writes it. After an error the caller must discard all values that visitor
+// has received. Read may be called only once.
 func (r *Reader) Read(visitor *Visitor) error {
 	r.visitor = visitor
 	err := r.all()
@@ -68,6 +69,7 @@ func (r *Reader) Read(visitor *Visitor) error {
 	return nil
 }
 
+// all is Read without the offset in the error.
 func (r *Reader) all() error {
 	if err := r.header(); err != nil {
 		return err
@@ -91,6 +93,7 @@ func (r *Reader) all() error {
 	}
 }
 
+// header reads the first bytes and determines the version.
 func (r *Reader) header() error {
 	head, err := r.read(nil, headerSize)
 	if err != nil {
@@ -115,6 +118,7 @@ func (r *Reader) header() error {
 	return nil
 }
 
+// checksum reads the checksum at the end and compares it.
 func (r *Reader) checksum() error {
 	r.settle()
 	want := r.sum
@@ -125,6 +129,7 @@ func (r *Reader) checksum() error {
 	return err
 }
 
+// opcode reads the data that follows the opcode code.
 func (r *Reader) opcode(code byte) error {
 	switch code {
 	case opAux:
@@ -168,6 +173,7 @@ func (r *Reader) opcode(code byte) error {
 	return fmt.Errorf("%w opcode %d", ErrUnknown, code)
 }
 
+// aux reads an auxiliary field and passes it to the visitor.
 func (r *Reader) aux() (err error) {
 	if r.name, err = r.text(r.name[:0]); err != nil {
 		return err
@@ -182,6 +188,7 @@ func (r *Reader) aux() (err error) {
 	return err
 }
 
+// resize reads the numbers of keys of the database and passes them to the visitor.
 func (r *Reader) resize() error {
 	keys, err := r.count()
 	if err != nil {
@@ -194,7 +201,7 @@ func (r *Reader) resize() error {
 	return err
 }
 
-// keyValue reads a key and its value of the type code.
+// keyValue reads a key and its value, whose type is code.
 func (r *Reader) keyValue(code byte) (err error) {
 	e, collected := encoding{}, false
 	if !known(code, r.valkey) {
@@ -219,7 +226,8 @@ func (r *Reader) keyValue(code byte) (err error) {
 	return err
 }
 
-// known reports whether values of a type that is not a collection can be read.
+// known reports whether code is the type of values that are not collections and that can be read or
+// skipped.
 func known(code byte, valkey bool) bool {
 	switch code {
 	case typeString, typeModule, typeStream, typeStream2, typeStream3:
@@ -228,7 +236,7 @@ func known(code byte, valkey bool) bool {
 	return code == typeStream4 && !valkey
 }
 
-// passOver skips a value that is not passed to the visitor.
+// passOver skips the value of key, a stream or a value of a module, and notifies the visitor.
 func (r *Reader) passOver(key *Key) (err error) {
 	what := "stream"
 	switch key.Type {

@@ -2,8 +2,9 @@ package rdb
 
 import "fmt"
 
-// stream skips a stream: its nodes (the first ID, a listpack), its length and IDs, and its groups.
-// Versions 2 and 3 have more fields, and version 4 has data about producers after them.
+// stream skips a stream in the given version of its encoding, from 1 to 4: its nodes (the first ID
+// and a listpack), its length and IDs, and its consumer groups. Versions 2 and 3 have more fields.
+// In version 4 data about producers follows.
 func (v *values) stream(version int) error {
 	if err := v.times(func() error { return v.twoTexts() }); err != nil {
 		return err
@@ -22,9 +23,9 @@ func (v *values) stream(version int) error {
 	return v.producers()
 }
 
-// producers skips the data of a stream about producers whose messages are added only once: how long
-// and how many of them it keeps, each producer with its messages (the producer's name for it, the
-// ID), and two counts.
+// producers skips the data of a stream about producers whose messages are added only once. These
+// are the duration and the number of messages for which such data is kept; each producer with its
+// messages (the producer's name of the message, the ID); and two counts.
 func (v *values) producers() error {
 	if err := v.counts(2); err != nil {
 		return err
@@ -46,6 +47,7 @@ func (v *values) producers() error {
 	return v.counts(2)
 }
 
+// twoTexts skips two strings.
 func (v *values) twoTexts() error {
 	if err := v.skipText(); err != nil {
 		return err
@@ -53,8 +55,8 @@ func (v *values) twoTexts() error {
 	return v.skipText()
 }
 
-// group skips a consumer group: its name and IDs, its pending entries (ID, time, number of
-// deliveries), and its consumers (name, times, the IDs of their entries).
+// group skips a consumer group: its name, the given number of fields, its pending entries (ID,
+// time, number of deliveries), and its consumers (name, times, the IDs of their pending entries).
 func (v *values) group(version, fields int) error {
 	if err := v.skipText(); err != nil {
 		return err
@@ -86,8 +88,8 @@ func (v *values) group(version, fields int) error {
 	})
 }
 
-// times reads a number, and calls one that many times. Each call reads something, so a number that
-// is too large ends at the end of the input.
+// times reads a number and calls one that many times. Each call must read something, so that a
+// number which is too large leads to an error at the end of the input.
 func (v *values) times(one func() error) error {
 	n, err := v.count()
 	if err != nil {
@@ -101,7 +103,7 @@ func (v *values) times(one func() error) error {
 	return nil
 }
 
-// module skips the data that a module has saved, up to its end.
+// module skips the data that a module has saved, up to its end. An unknown opcode is an error.
 func (v *values) module() error {
 	for {
 		kind, err := v.count()
@@ -128,8 +130,8 @@ func (v *values) module() error {
 	}
 }
 
-// moduleName reads the ID of a module's type: nine characters of 6 bits each, and a version
-// of 10 bits.
+// moduleName reads the ID of a module's type, and returns the name in it. The ID has nine
+// characters of 6 bits each, and a version of 10 bits.
 func (v *values) moduleName() (string, error) {
 	id, err := v.count()
 	if err != nil {
@@ -143,8 +145,9 @@ func (v *values) moduleName() (string, error) {
 	return string(name[:]), nil
 }
 
-// moduleAux skips data of a module without a key: the ID, when it is loaded as an opcode and a
-// number, and the saved data.
+// moduleAux skips data of a module that belongs to no key, and notifies the visitor. The data
+// consists of the ID of the module, the time at which it is to be loaded (an opcode and a number),
+// and the saved data.
 func (v *values) moduleAux() error {
 	name, err := v.moduleName()
 	if err != nil {
@@ -166,8 +169,8 @@ func (v *values) moduleAux() error {
 	return v.visitor.skipped("module data "+name, nil)
 }
 
-// keyMetadata skips the metadata of modules of Redis 8.6 for the next key: for each of some modules
-// its four-byte name and the saved data.
+// keyMetadata skips the metadata that modules of Redis 8.6 have saved for the next key: their
+// number, and for each of them a name of four bytes and the saved data.
 func (v *values) keyMetadata() error {
 	return v.times(func() error {
 		if err := v.skip(4); err != nil {
@@ -177,8 +180,8 @@ func (v *values) keyMetadata() error {
 	})
 }
 
-// slotImport skips an import of slots that is in progress in Valkey 9: its name, and ranges of
-// slots.
+// slotImport skips the data of an import of slots that was in progress in Valkey 9, a name and
+// ranges of slots, and notifies the visitor.
 func (v *values) slotImport() error {
 	if err := v.skipText(); err != nil {
 		return err

@@ -8,18 +8,18 @@ import (
 	"slices"
 )
 
-// piece is the maximum number of bytes that are reserved before the first of them has been read, so
-// that a forged length costs nothing.
+// piece is the maximum number of bytes of memory that are reserved before the bytes have arrived,
+// so that a forged length costs nothing.
 const piece = 64 << 10
 
-// source reads an input, counts its bytes and computes their checksum. It peeks into the input's
-// buffer and consumes only the requested bytes.
+// source reads an input, counts the bytes that were read and computes their checksum. It peeks into
+// the input's buffer and consumes only the bytes that were requested.
 type source struct {
 	in *bufio.Reader
-	// window is the input's buffer, of which the first at bytes have been read.
+	// window has the buffered bytes of the input, of which the first at bytes have been read.
 	window []byte
 	at     int
-	// before is the number of bytes before window, and sum their checksum.
+	// before is the number of bytes before window, and sum is the checksum of these bytes.
 	before int64
 	sum    uint64
 }
@@ -27,7 +27,8 @@ type source struct {
 // offset returns the number of bytes that have been read.
 func (s *source) offset() int64 { return s.before + int64(s.at) }
 
-// settle consumes the read bytes from the input, and adds them to the checksum.
+// settle consumes the bytes of window that have been read, and adds them to the checksum and to
+// before.
 func (s *source) settle() {
 	s.sum = addSum(s.sum, s.window[:s.at])
 	s.before += int64(s.at)
@@ -35,7 +36,8 @@ func (s *source) settle() {
 	s.window, s.at = nil, 0
 }
 
-// fill waits until at least one byte is buffered.
+// fill refills window: it waits until the input has at least one more byte. At the end of the input
+// the error is io.ErrUnexpectedEOF.
 func (s *source) fill() error {
 	s.settle()
 	if _, err := s.in.Peek(1); err != nil {
@@ -48,6 +50,7 @@ func (s *source) fill() error {
 	return nil
 }
 
+// byte reads one byte.
 func (s *source) byte() (byte, error) {
 	if s.at == len(s.window) {
 		if err := s.fill(); err != nil {
@@ -59,8 +62,9 @@ func (s *source) byte() (byte, error) {
 	return b, nil
 }
 
-// read appends the next n bytes to dst. It reserves memory for n bytes up to [piece] at once, and
-// beyond that only as bytes arrive. If dst has room for n bytes it is not moved.
+// read appends the next n bytes to dst and returns the result. If n is at most [piece], it reserves
+// memory for all of them at once, otherwise only as bytes arrive. If dst has room for n more bytes,
+// it is not moved.
 func (s *source) read(dst []byte, n int64) ([]byte, error) {
 	if n <= piece {
 		dst = slices.Grow(dst, int(n))
@@ -95,7 +99,7 @@ func (s *source) skip(n uint64) error {
 	return nil
 }
 
-// number reads size bytes, at most 8, the least significant first.
+// number reads an unsigned number of size bytes, at most 8, the least significant byte first.
 func (s *source) number(size int) (uint64, error) {
 	var b [8]byte
 	for i := range size {
@@ -108,7 +112,7 @@ func (s *source) number(size int) (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]), nil
 }
 
-// big reads size bytes, at most 8, the most significant first.
+// big reads an unsigned number of size bytes, at most 8, the most significant byte first.
 func (s *source) big(size int) (n uint64, err error) {
 	for range size {
 		b, err := s.byte()

@@ -10,14 +10,15 @@ import (
 // texts reads lengths and strings from a source.
 type texts struct {
 	source
-	// longest is the maximum length of a string, see [Limits].
+	// longest is the maximum length of a string in bytes: see [Limits].
 	longest int64
 	// packed is the buffer for compressed strings.
 	packed []byte
 }
 
-// length reads a length, or the kind of an encoded string. The two upper bits of the first byte
-// select 6 bits, 14 bits, 32 or 64 bits, or an encoded string.
+// length reads a length. If encoded is true, an encoded string follows, and n is its encoding. The
+// two upper bits of the first byte select a length of 6 bits, of 14 bits, of 32 or 64 bits, or an
+// encoded string.
 func (t *texts) length() (n uint64, encoded bool, err error) {
 	b, err := t.byte()
 	if err != nil {
@@ -43,7 +44,7 @@ func (t *texts) length() (n uint64, encoded bool, err error) {
 	return n, false, err
 }
 
-// count reads a length that must not be an encoded string.
+// count reads a length. An encoded string in its place is an error.
 func (t *texts) count() (uint64, error) {
 	n, encoded, err := t.length()
 	if err == nil && encoded {
@@ -62,7 +63,7 @@ func (t *texts) counts(n int) error {
 	return nil
 }
 
-// size reads the length of a string and checks the bound.
+// size reads the length of a string and checks that it is at most t.longest.
 func (t *texts) size() (int64, error) {
 	n, err := t.count()
 	if err != nil {
@@ -71,6 +72,7 @@ func (t *texts) size() (int64, error) {
 	return t.bounded(n)
 }
 
+// bounded returns n, the length of a string, or an error if n is greater than t.longest.
 func (t *texts) bounded(n uint64) (int64, error) {
 	if n > uint64(t.longest) {
 		return 0, fmt.Errorf("%w: a string of %d bytes, the longest allowed is %d", ErrLimit, n, t.longest)
@@ -78,7 +80,8 @@ func (t *texts) bounded(n uint64) (int64, error) {
 	return int64(n), nil
 }
 
-// text reads a string and appends it to dst. If dst has room for it, it is not moved; see [parts].
+// text reads a string, encoded or not, appends it to dst and returns the result. If dst has room
+// for the string, dst is not moved: see [parts].
 func (t *texts) text(dst []byte) ([]byte, error) {
 	n, encoded, err := t.length()
 	if err != nil {
@@ -94,6 +97,7 @@ func (t *texts) text(dst []byte) ([]byte, error) {
 	return t.read(dst, size)
 }
 
+// encodedText is text for a string with the encoding kind.
 func (t *texts) encodedText(dst []byte, kind uint64) ([]byte, error) {
 	switch kind {
 	case encodedInt8:
@@ -111,6 +115,7 @@ func (t *texts) encodedText(dst []byte, kind uint64) ([]byte, error) {
 	return dst, fmt.Errorf("%w encoding %d of a string", ErrUnknown, kind)
 }
 
+// compressedText is text for a string that is compressed by LZF.
 func (t *texts) compressedText(dst []byte) ([]byte, error) {
 	packed, err := t.size()
 	if err != nil {
@@ -132,7 +137,7 @@ func (t *texts) compressedText(dst []byte) ([]byte, error) {
 	return dst, err
 }
 
-// reusable returns b, or nil if it is too large to keep.
+// reusable returns b, emptied, or nil if b is too large to be kept.
 func reusable(b []byte) []byte {
 	if cap(b) > piece {
 		return nil
@@ -163,14 +168,14 @@ func (t *texts) skipText() error {
 	return t.skip(1 << n)
 }
 
-// double reads a score of eight bytes.
+// double reads a score in binary form, of eight bytes.
 func (t *texts) double() (float64, error) {
 	bits, err := t.number(8)
 	return math.Float64frombits(bits), err
 }
 
-// doubleText reads a score as text after its length; the largest values of the length stand for
-// special scores.
+// doubleText reads a score as text, which follows its length (a byte). The lengths 253, 254 and 255
+// stand for NaN and the infinities.
 func (t *texts) doubleText() (float64, error) {
 	n, err := t.byte()
 	if err != nil {
@@ -192,7 +197,7 @@ func (t *texts) doubleText() (float64, error) {
 	return parseScore(text)
 }
 
-// parseScore reads a score in decimals, or "inf" with or without a sign.
+// parseScore returns the score in text: a decimal number, or "inf" with or without a sign.
 func parseScore(text []byte) (float64, error) {
 	switch string(text) {
 	case "inf", "+inf":

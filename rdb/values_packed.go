@@ -1,8 +1,9 @@
 package rdb
 
-// packedForm reads a string and decodes the elements in it.
+// packedForm reads a string, opens it as a packed encoding, and adds the elements in it. f
+// describes what an element consists of.
 func (v *values) packedForm(open func([]byte) (packed, error), f field) (err error) {
-	if err := v.flush(false); err != nil { // collected elements may be slices of blob
+	if err := v.flush(false); err != nil { // the strings of collected elements may be parts of blob
 		return err
 	}
 	if v.blob, err = v.text(v.blob[:0]); err != nil {
@@ -28,7 +29,8 @@ func (v *values) packedForm(open func([]byte) (packed, error), f field) (err err
 	return nil
 }
 
-// packedElement adds the element that begins with name.
+// packedElement adds the element that begins with name. It reads the other entries of the element
+// from p.
 func (v *values) packedElement(p packed, f field, name item) error {
 	if err := v.another(); err != nil {
 		return err
@@ -64,7 +66,7 @@ func (v *values) packedElement(p packed, f field, name item) error {
 	return v.add(e)
 }
 
-// following returns the next entry, which must exist.
+// following returns the next entry of p. The end of p is an error.
 func following(p packed) (item, error) {
 	e, more, err := p.next()
 	if err == nil && !more {
@@ -73,7 +75,7 @@ func following(p packed) (item, error) {
 	return e, err
 }
 
-// entry returns an item as a string.
+// entry returns the item e as a string.
 func (v *values) entry(e item) []byte {
 	if e.isText {
 		return e.text

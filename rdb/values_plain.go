@@ -1,5 +1,6 @@
 package rdb
 
+// plain reads a list or a set: a sequence of strings.
 func (v *values) plain() error {
 	return v.each(func() error {
 		name, err := v.next()
@@ -10,13 +11,16 @@ func (v *values) plain() error {
 	})
 }
 
+// plainHash reads a hash: fields and values by turns.
 func (v *values) plainHash() error {
 	return v.each(func() error { return v.pair(0) })
 }
 
+// sortedSet and sortedSetText read a sorted set whose scores are binary or text.
 func (v *values) sortedSet() error     { return v.scored(v.double) }
 func (v *values) sortedSetText() error { return v.scored(v.doubleText) }
 
+// scored reads a sorted set: members, and scores by score.
 func (v *values) scored(score func() (float64, error)) error {
 	return v.each(func() error {
 		name, err := v.next()
@@ -36,7 +40,8 @@ func (v *values) quicklist() error {
 	return v.each(func() error { return v.packedForm(newZiplist, alone) })
 }
 
-// quicklist2 reads a list whose nodes are listpacks, or single elements that are too long for one.
+// quicklist2 reads a list whose nodes are listpacks, or single elements that are too long for a
+// listpack.
 func (v *values) quicklist2() error {
 	return v.each(func() error {
 		container, err := v.count()

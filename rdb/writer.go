@@ -9,34 +9,38 @@ import (
 	"math"
 )
 
-// written is the version that a [Writer] writes: that of Redis 5, which all later versions read.
+// written is the version that a [Writer] writes. It is that of Redis 5, and all later servers read
+// it.
 const written = 9
 
-// ErrOrder says that the calls of a [Writer] were in an order that does not make an RDB.
+// ErrOrder is the error of a [Writer] for calls in a wrong order, or with arguments that an RDB
+// cannot have.
 var ErrOrder = errors.New("RDB writer")
 
-// Aux is a field at the beginning of an RDB.
+// Aux is an auxiliary field at the beginning of an RDB.
 type Aux struct{ Name, Value string }
 
-// Writer writes one RDB of version 9, with values in their plain encodings. The calls are Header,
-// then for each database SelectDB, optionally ResizeDB, and the keys, then End. The first error,
-// including that of the underlying writer, is returned by all later calls.
+// Writer writes one RDB of version 9, with values in their plain encodings. The caller calls Header
+// first; then, for each database, SelectDB, perhaps ResizeDB, and a method for each key; and End
+// last. The first error, which may be that of the underlying writer, is returned by all later
+// calls.
 //
-// It holds 32 KiB and the last string. Only one goroutine at a time may use it.
+// A Writer buffers up to 32 KiB and one string more. Only one goroutine at a time may use it.
 type Writer struct {
 	to      io.Writer
-	waiting []byte
-	sum     uint64
+	waiting []byte // buffered bytes
+	sum     uint64 // CRC64 of all bytes before waiting
 	err     error
-	// begun and ended say that Header and End were called.
+	// begun is true once Header was called, and ended once End was called.
 	begun, ended bool
 }
 
-// NewWriter returns a writer to w.
+// NewWriter returns a Writer that writes to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
-// Header writes the beginning. Redis knows the names "redis-ver", "redis-bits", "ctime",
-// "used-mem", "repl-stream-db", "repl-id" and "repl-offset", and ignores others.
+// Header writes the beginning of the RDB with the given auxiliary fields. Redis knows the names
+// "redis-ver", "redis-bits", "ctime", "used-mem", "repl-stream-db", "repl-id" and "repl-offset",
+// and ignores others. Header must be called once, before all other methods.
 func (w *Writer) Header(fields ...Aux) error {
 	if w.begun {
 		return w.fail("the header is written once")
@@ -51,7 +55,7 @@ func (w *Writer) Header(fields ...Aux) error {
 	return w.spill()
 }
 
-// SelectDB says that the following keys are in database n.
+// SelectDB begins database n: the keys that are written afterwards belong to it.
 func (w *Writer) SelectDB(n int) error {
 	if n < 0 || n > math.MaxInt32 {
 		return w.fail("database %d", n)
@@ -61,8 +65,8 @@ func (w *Writer) SelectDB(n int) error {
 	return w.spill()
 }
 
-// ResizeDB writes the number of keys of the database, and of those that expire, so that a server
-// reserves memory for them. The numbers need not be exact.
+// ResizeDB writes the number of keys of the present database, and the number of those keys that
+// have an expiry, so that a server can reserve memory. The numbers need not be exact.
 func (w *Writer) ResizeDB(keys, expires uint64) error {
 	w.byte(opResize)
 	w.length(keys)
@@ -70,7 +74,8 @@ func (w *Writer) ResizeDB(keys, expires uint64) error {
 	return w.spill()
 }
 
-// String writes a string. Here and below, expire is in milliseconds since 1970, 0 for none.
+// String writes key with value, a string. expire is the expiry of the key in milliseconds since
+// 1970, or 0 if the key has none.
 func (w *Writer) String(key, value []byte, expire int64) error {
 	if err := w.key(typeString, key, expire); err != nil {
 		return err
@@ -79,24 +84,26 @@ func (w *Writer) String(key, value []byte, expire int64) error {
 	return w.spill()
 }
 
-// List writes a list of n elements. Here and below, n must be positive and the length of the
-// sequence.
+// List writes key with a list. n must be positive and the number of elements. expire is that of
+// [Writer.String].
 func (w *Writer) List(key []byte, expire int64, n int, elements iter.Seq[[]byte]) error {
 	return w.texts(typeList, key, expire, n, elements)
 }
 
-// Set writes a set of n distinct members.
+// Set writes key with a set of n distinct members. The parameters are as in [Writer.List].
 func (w *Writer) Set(key []byte, expire int64, n int, members iter.Seq[[]byte]) error {
 	return w.texts(typeSet, key, expire, n, members)
 }
 
-// Hash writes a hash of n distinct fields and their values.
+// Hash writes key with a hash. pairs has its n distinct fields with their values. The other
+// parameters are as in [Writer.List].
 func (w *Writer) Hash(key []byte, expire int64, n int, pairs iter.Seq2[[]byte, []byte]) error {
 	return writePairs(w, typeHash, key, expire, n, pairs, w.text)
 }
 
-// SortedSet writes a sorted set of n distinct members and their scores, none of which may be NaN.
-// It is loaded fastest if the highest score comes first.
+// SortedSet writes key with a sorted set. members has its n distinct members with their scores,
+// none of which may be NaN. A server loads the set fastest if the highest score comes first. The
+// other parameters are as in [Writer.List].
 func (w *Writer) SortedSet(key []byte, expire int64, n int, members iter.Seq2[[]byte, float64]) error {
 	return writePairs(w, typeSortedSet, key, expire, n, members, func(score float64) {
 		if math.IsNaN(score) {
@@ -106,7 +113,8 @@ func (w *Writer) SortedSet(key []byte, expire int64, n int, members iter.Seq2[[]
 	})
 }
 
-// End writes the end and the checksum.
+// End writes the end of the RDB and the checksum, and flushes the buffer. No method may be called
+// afterwards.
 func (w *Writer) End() error {
 	w.byte(opEnd)
 	if err := w.Flush(); err != nil {
@@ -118,7 +126,7 @@ func (w *Writer) End() error {
 	return err
 }
 
-// Flush writes the buffered bytes.
+// Flush writes the buffered bytes to the underlying writer.
 func (w *Writer) Flush() error {
 	w.usable()
 	if w.err != nil || len(w.waiting) == 0 {
@@ -130,12 +138,14 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
+// usable sets the error if Header was not called or End was.
 func (w *Writer) usable() {
 	if !w.begun || w.ended {
 		_ = w.fail("the header comes first, the end last")
 	}
 }
 
+// fail sets the error, if there is none yet, to one that wraps ErrOrder. It returns the error of w.
 func (w *Writer) fail(format string, args ...any) error {
 	if w.err == nil {
 		w.err = fmt.Errorf("%w: %s", ErrOrder, fmt.Sprintf(format, args...))
@@ -143,7 +153,7 @@ func (w *Writer) fail(format string, args ...any) error {
 	return w.err
 }
 
-// spill writes the buffered bytes if there are many.
+// spill writes the buffered bytes if there are at least 32 KiB. It returns the error of w.
 func (w *Writer) spill() error {
 	if len(w.waiting) >= 32<<10 {
 		return w.Flush()
@@ -152,9 +162,10 @@ func (w *Writer) spill() error {
 	return w.err
 }
 
+// byte writes one byte.
 func (w *Writer) byte(b byte) { w.waiting = append(w.waiting, b) }
 
-// length writes a length in the fewest bytes.
+// length writes the length n in the fewest bytes.
 func (w *Writer) length(n uint64) {
 	switch {
 	case n < 1<<6:
@@ -168,12 +179,14 @@ func (w *Writer) length(n uint64) {
 	}
 }
 
+// text writes s as a string that is not encoded.
 func (w *Writer) text(s []byte) {
 	w.length(uint64(len(s)))
 	w.waiting = append(w.waiting, s...)
 }
 
-// key writes the part of an entry before its value.
+// key writes what precedes a value: the expiry if it is not 0, the type kind and the name of the
+// key.
 func (w *Writer) key(kind byte, key []byte, expire int64) error {
 	if expire < 0 {
 		return w.fail("a key that expires at %d", expire)
@@ -187,6 +200,7 @@ func (w *Writer) key(kind byte, key []byte, expire int64) error {
 	return w.spill()
 }
 
+// texts writes key with a value that is a sequence of n strings.
 func (w *Writer) texts(kind byte, key []byte, expire int64, n int, all iter.Seq[[]byte]) error {
 	pairs := func(yield func([]byte, struct{}) bool) {
 		for s := range all {
@@ -198,7 +212,8 @@ func (w *Writer) texts(kind byte, key []byte, expire int64, n int, all iter.Seq[
 	return writePairs(w, kind, key, expire, n, pairs, func(struct{}) {})
 }
 
-// writePairs writes a value of n pairs of a string and the output of second.
+// writePairs writes key with a value of n elements: for each of pairs the string, and what second
+// writes for the other part. It fails if pairs does not have n elements.
 func writePairs[T any](w *Writer, kind byte, key []byte, expire int64, n int, pairs iter.Seq2[[]byte, T], second func(T)) error {
 	if n <= 0 {
 		return w.fail("a collection of %d elements, which no server loads", n)

@@ -1,19 +1,21 @@
 package rdb
 
-// ziplist is the packed encoding before Redis 7: the total size (u32), the offset of the last entry
-// (u32) and the number of entries (u16, 65535 if it does not fit), then the entries and a byte 255.
-// An entry is the size of the previous entry (a byte, or 254 and a u32), an encoding byte, and its
-// data.
+// ziplist decodes the packed encoding before Redis 7: the total size (u32), the offset of the last
+// entry (u32) and the number of entries (u16, 65535 if it does not fit), then the entries and a
+// byte 255. An entry consists of the size of the previous entry (a byte, or 254 and a u32), an
+// encoding byte, and its data.
 type ziplist struct {
 	cursor
 	blob            []byte
-	tail            uint64
-	announced, n    uint64
+	tail            uint64 // offset of the last entry in the header
+	announced, n    uint64 // number of entries in the header, and of those that were read
 	start, previous uint64 // offset and size of the previous entry
 }
 
+// ziplistHeader is the number of bytes of the header.
 const ziplistHeader = 10
 
+// newZiplist returns a decoder of blob, whose header it checks.
 func newZiplist(blob []byte) (packed, error) {
 	z := &ziplist{cursor: cursor{rest: blob}, blob: blob, start: ziplistHeader}
 	size := z.little(4)
@@ -25,6 +27,7 @@ func newZiplist(blob []byte) (packed, error) {
 	return z, nil
 }
 
+// next implements packed.
 func (z *ziplist) next() (e item, more bool, err error) {
 	offset := uint64(len(z.blob) - len(z.rest))
 	previous := z.little(1)
@@ -49,7 +52,8 @@ func (z *ziplist) next() (e item, more bool, err error) {
 	return e, true, nil
 }
 
-// entry reads the data after the encoding byte code. It returns false for an unknown encoding.
+// entry reads into e the data after the encoding byte code. It returns false for an unknown
+// encoding.
 func (z *ziplist) entry(e *item, code uint64) bool {
 	switch {
 	case code < 0x40: // a length of 6 bits

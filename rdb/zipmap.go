@@ -1,14 +1,15 @@
 package rdb
 
-// zipmap is the packed encoding of hashes before Redis 2.6: the number of pairs (a byte, 254 or
-// more if it does not fit), then fields and values and a byte 255. Both have a length (a byte, or
-// 254 and a u32); for a value a byte after the length is the number of unused bytes behind the
-// value.
+// zipmap decodes the packed encoding of hashes before Redis 2.6: the number of pairs (a byte, 254
+// or more if it does not fit), then fields and values by turns, and a byte 255. Each field and
+// value follows its length (a byte, or 254 and a u32). After the length of a value, a further byte
+// is the number of unused bytes behind the value.
 type zipmap struct {
 	cursor
-	announced, n uint64 // n counts fields and values
+	announced, n uint64 // number of pairs in the header, and number of fields and values that were read
 }
 
+// newZipmap returns a decoder of blob.
 func newZipmap(blob []byte) (packed, error) {
 	z := &zipmap{cursor: cursor{rest: blob}}
 	z.announced = z.little(1)
@@ -18,6 +19,7 @@ func newZipmap(blob []byte) (packed, error) {
 	return z, nil
 }
 
+// next implements packed.
 func (z *zipmap) next() (e item, more bool, err error) {
 	size := z.little(1)
 	if size == 255 && !z.short {
