@@ -6,9 +6,10 @@ import (
 	"errors"
 )
 
-// Client returns a configuration for connections to other servers: it presents the same
-// certificate, and requires a certificate of the same authorities, or of those of the system if
-// there are none. As in Redis, the name in the certificate is not checked.
+// Client returns the configuration for connections to other servers with the settings o. This side
+// presents the certificate of the server. The other side must present a certificate that an
+// authority in o has signed, or, without authorities in o, one of the system's. As in Redis, the
+// name in the certificate is not checked. The errors are those of [Load].
 func Client(o *Options) (*tls.Config, error) {
 	conf, err := Load(o)
 	if err != nil {
@@ -16,7 +17,7 @@ func Client(o *Options) (*tls.Config, error) {
 	}
 	roots := conf.ClientCAs
 	conf.ClientAuth, conf.ClientCAs = tls.NoClientCert, nil
-	conf.InsecureSkipVerify = true // VerifyConnection verifies all but the name
+	conf.InsecureSkipVerify = true // VerifyConnection verifies everything but the name
 	conf.VerifyConnection = func(s tls.ConnectionState) error {
 		if len(s.PeerCertificates) == 0 {
 			return errors.New("the server shows no certificate")

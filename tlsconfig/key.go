@@ -22,9 +22,11 @@ var (
 	errScheme     = errors.New("the key is encrypted in a way that is not supported: openssl pkcs8 -topk8 -v2 aes-256-cbc converts it")
 )
 
-// decryptKey returns the content of a key file without encryption. OpenSSL writes encrypted keys in
-// two formats: PKCS #8, for which the standard library has no function, and the older one with a
-// line Proc-Type, for which it has a function that is deprecated because the format is insecure.
+// decryptKey returns content, the content of a key file in PEM form, with all encrypted keys
+// decrypted. OpenSSL writes encrypted keys in two formats. For PKCS #8 the standard library has no
+// function. For the older format, with a line Proc-Type, it has a function that is deprecated
+// because the format is insecure. The error says that a key is encrypted and password is "" or
+// wrong, or that the encryption is not supported.
 func decryptKey(content []byte, password string) ([]byte, error) {
 	var out []byte
 	for rest := content; ; {
@@ -57,7 +59,7 @@ func decryptKey(content []byte, password string) ([]byte, error) {
 	return out, nil
 }
 
-// The structures of RFC 8018 (PBES2) as far as OpenSSL writes them.
+// These are the structures of PBES2 (RFC 8018) as far as OpenSSL writes them.
 type (
 	encryptedKey struct {
 		Algorithm pkix.AlgorithmIdentifier
@@ -75,14 +77,17 @@ type (
 )
 
 var (
+	// oidPBES2 and oidPBKDF2 are the identifiers of RFC 8018.
 	oidPBES2  = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 5, 13}
 	oidPBKDF2 = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 5, 12}
 )
 
-// maxIterations bounds the work that a file can cause. OpenSSL writes 2,048.
+// maxIterations is the maximum number of iterations of PBKDF2. It bounds the work that a file can
+// cause. OpenSSL uses 2,048 iterations.
 const maxIterations = 10_000_000
 
-// prf returns the hash of the function that derives a key from a password.
+// prf returns the constructor of the hash that PBKDF2 uses to derive a key from a password, or nil
+// if id is not supported. Without an id the hash is SHA-1.
 func prf(id asn1.ObjectIdentifier) func() hash.Hash {
 	switch id.String() {
 	case "", "1.2.840.113549.2.7":
@@ -95,7 +100,8 @@ func prf(id asn1.ObjectIdentifier) func() hash.Hash {
 	return nil
 }
 
-// blockCipher returns the key length of a cipher in CBC mode, and its constructor.
+// blockCipher returns the length in bytes of the key of the cipher id in CBC mode, and the
+// constructor of the cipher. make is nil if the cipher is not supported.
 func blockCipher(id asn1.ObjectIdentifier) (length int, make func([]byte) (cipher.Block, error)) {
 	switch id.String() {
 	case "2.16.840.1.101.3.4.1.2":
@@ -110,7 +116,8 @@ func blockCipher(id asn1.ObjectIdentifier) (length int, make func([]byte) (ciphe
 	return 0, nil
 }
 
-// decryptPKCS8 decrypts a key in the form of PKCS #8.
+// decryptPKCS8 returns the decrypted key in der, an encrypted key in the form of PKCS #8. The error
+// is errScheme if the encryption is not supported, or errPassword.
 func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	var key encryptedKey
 	var scheme pbes2Params

@@ -1,7 +1,7 @@
-// Package tlsconfig makes a TLS configuration from the settings of an operator. These are files
-// with certificates and keys, versions and cipher suites. [Load] reads and checks all of it, so
-// that a mistake does not change the configuration in use. The package neither stores nor uses a
-// configuration.
+// Package tlsconfig makes a TLS configuration from the settings of an operator. The settings are
+// files with certificates and keys, versions of TLS and cipher suites. [Load] reads and checks all
+// of them before it returns a configuration, so that a mistake does not change the configuration in
+// use. The package neither stores nor uses configurations.
 package tlsconfig
 
 import (
@@ -13,34 +13,35 @@ import (
 	"github.com/cellserver/cellserver/optionfile"
 )
 
-// ClientAuth says whether clients have to present a certificate.
+// ClientAuth determines whether clients have to present a certificate.
 type ClientAuth string
 
-// The values of [Options.AuthClients].
+// These are the values of Options.AuthClients, as in the option tls-auth-clients.
 const (
-	Require ClientAuth = "yes"
-	Ignore  ClientAuth = "no"
-	Accept  ClientAuth = "optional" // a certificate that is presented must be valid
+	Require ClientAuth = "yes"      // a client must present a valid certificate
+	Ignore  ClientAuth = "no"       // no certificate is requested
+	Accept  ClientAuth = "optional" // a client may present a certificate, which must be valid
 )
 
-// Options are an operator's settings for TLS.
+// Options has an operator's settings for TLS.
 type Options struct {
-	CertFile    string // certificate of the server, with intermediate certificates
-	KeyFile     string // its key
-	KeyFilePass string // password of the key, "" for none
-	CAFile      string // certificates of the authorities that sign those of clients
-	CADir       string // a directory of such files
-	AuthClients ClientAuth
-	Protocols   []string // such as TLSv1.3; without any, TLS 1.2 and 1.3
-	Ciphers     []string // cipher suites of TLS 1.2 in the names of OpenSSL or of the standard
-	Tickets     bool     // whether clients may resume sessions
+	CertFile    string     // file with the certificate of the server and the intermediate certificates
+	KeyFile     string     // file with the key of the certificate
+	KeyFilePass string     // password of the key; "" if the key is not encrypted
+	CAFile      string     // file with the certificates of the authorities that sign the certificates of clients
+	CADir       string     // directory with such files
+	AuthClients ClientAuth // whether clients have to present a certificate
+	Protocols   []string   // allowed versions, such as "TLSv1.3"; if empty, TLS 1.2 and 1.3
+	Ciphers     []string   // list of cipher suites of TLS 1.2, see CheckCiphers; if empty, the default ones
+	Tickets     bool       // clients may resume sessions
 }
 
-// Load returns the configuration for o. It has ticket keys of its own, so that tickets of another
-// configuration are not valid for it.
+// Load returns the configuration of a server with the settings o. It reads the files that o names.
+// The error has all mistakes that were found. The configuration has ticket keys of its own, so that
+// tickets of other configurations are not valid for it.
 func Load(o *Options) (*tls.Config, error) {
 	conf := &tls.Config{
-		// Short records at first would cost more than they save: replies are small.
+		// Replies are small, so beginning with short records would cost more than it saves.
 		DynamicRecordSizingDisabled: true,
 		SessionTicketsDisabled:      !o.Tickets,
 	}
@@ -68,7 +69,8 @@ func Load(o *Options) (*tls.Config, error) {
 	return conf, nil
 }
 
-// clientAuth returns the value of crypto/tls for o.AuthClients.
+// clientAuth returns the value of crypto/tls for o.AuthClients. It is an error to request
+// certificates without naming authorities.
 func clientAuth(o *Options) (tls.ClientAuthType, error) {
 	switch {
 	case o.AuthClients == Ignore:
@@ -81,7 +83,7 @@ func clientAuth(o *Options) (tls.ClientAuthType, error) {
 	return tls.RequireAndVerifyClientCert, nil
 }
 
-// keyPair reads the certificate of the server and its key.
+// keyPair reads the certificate of the server and the key, and checks that they belong together.
 func keyPair(o *Options) (tls.Certificate, error) {
 	if o.CertFile == "" {
 		return tls.Certificate{}, errors.New("no tls-cert-file configured")
@@ -107,8 +109,8 @@ func keyPair(o *Options) (tls.Certificate, error) {
 	return pair, nil
 }
 
-// authorities reads the certificates of the authorities that sign those of clients; nil without any
-// file.
+// authorities reads the certificates of the authorities that sign the certificates of clients. It
+// returns nil if o names neither a file nor a directory.
 func authorities(o *Options) (*x509.CertPool, error) {
 	if o.CAFile == "" && o.CADir == "" {
 		return nil, nil
@@ -131,8 +133,9 @@ func authorities(o *Options) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// appendDir adds the certificates of all files in dir. OpenSSL requires names made from a hash
-// (c_rehash); here any name is accepted.
+// appendDir adds the certificates in all files of the directory dir to pool. Files may have any
+// name, while OpenSSL requires names that c_rehash makes. It is an error if there is no
+// certificate.
 func appendDir(pool *x509.CertPool, dir string) error {
 	files, err := optionfile.ReadDir(dir)
 	if err != nil {
@@ -152,8 +155,8 @@ func appendDir(pool *x509.CertPool, dir string) error {
 	return nil
 }
 
-// maxFile is the maximum size of a file of certificates: a bundle of all public authorities has a
-// quarter of a MiB.
+// maxFile is the maximum size in bytes of a file with certificates or a key. A file with the
+// certificates of all public authorities has a quarter of a MiB.
 const maxFile = 16 << 20
 
 func readFile(path string) ([]byte, error) { return optionfile.Read(path, maxFile) }

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// versions returns the lowest and the highest version in a list such as "TLSv1.2 TLSv1.3".
+// versions returns the lowest and the highest of the versions names, such as "TLSv1.2". Without
+// names they are TLS 1.2 and 1.3. An unknown or insecure version is an error.
 func versions(names []string) (least, most uint16, err error) {
 	if len(names) == 0 {
 		return tls.VersionTLS12, tls.VersionTLS13, nil
@@ -31,20 +32,22 @@ func versions(names []string) (least, most uint16, err error) {
 	return least, most, nil
 }
 
-// CheckProtocols returns an error for invalid names of versions.
+// CheckProtocols returns an error if one of names is not a name of a supported version: "TLSv1.2"
+// or "TLSv1.3", in any case.
 func CheckProtocols(names []string) error {
 	_, _, err := versions(names)
 	return err
 }
 
-// suite is a cipher suite of TLS 1.2.
+// suite is a cipher suite of TLS 1.2, with its name in OpenSSL.
 type suite struct {
 	id      uint16
 	openssl string
-	plain   bool // in groups such as DEFAULT: forward secrecy, and no CBC
+	plain   bool // belongs to groups such as DEFAULT, since it has forward secrecy and does not use CBC
 }
 
-// all has the available cipher suites of TLS 1.2.
+// all has the available cipher suites of TLS 1.2. Their order has no effect, since crypto/tls has
+// its own.
 var all = []suite{
 	{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, "ECDHE-ECDSA-AES256-GCM-SHA384", true},
 	{tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, "ECDHE-RSA-AES256-GCM-SHA384", true},
@@ -58,7 +61,8 @@ var all = []suite{
 	{tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA, "ECDHE-RSA-AES128-SHA", false},
 }
 
-// named returns the suites for a word of a list, none if the word is unknown.
+// named returns the suites that word means: a group such as DEFAULT, or one suite by its name in
+// OpenSSL or in the standard. It returns none for an unknown word.
 func named(word string) (ids []uint16) {
 	for _, s := range all {
 		group := s.plain && slices.Contains([]string{"ALL", "DEFAULT", "HIGH", "SECURE", "ECDHE", "EECDH", "COMPLEMENTOFDEFAULT"}, strings.ToUpper(word))
@@ -69,9 +73,10 @@ func named(word string) (ids []uint16) {
 	return ids
 }
 
-// suites returns the suites that a list in OpenSSL's syntax selects, such as
-// "DEFAULT:!ECDHE-RSA-AES128-SHA". As in OpenSSL, unknown names select nothing, because lists
-// contain names of many libraries; a list that selects nothing at all is an error.
+// suites returns the suites that list selects. list has the words of a list in OpenSSL's syntax,
+// such as "DEFAULT:!ECDHE-RSA-AES128-SHA"; without words it means DEFAULT. As in OpenSSL, unknown
+// names select nothing, because lists contain names of many libraries. A list that selects nothing
+// at all is an error.
 func suites(list []string) ([]uint16, error) {
 	if len(list) == 0 {
 		return named("DEFAULT"), nil
@@ -100,12 +105,14 @@ func suites(list []string) ([]uint16, error) {
 	return chosen, nil
 }
 
-// SplitCiphers returns the words of a list of cipher suites.
+// SplitCiphers returns the words of list, a list of cipher suites that are separated by colons,
+// commas or spaces.
 func SplitCiphers(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ':' || r == ',' || r == ' ' })
 }
 
-// CheckCiphers returns an error for an invalid list of cipher suites.
+// CheckCiphers returns an error if list, the words of a list of cipher suites in OpenSSL's syntax,
+// selects none of the available cipher suites. Names may be those of OpenSSL or of the standard.
 func CheckCiphers(list []string) error {
 	_, err := suites(list)
 	return err
